@@ -32,13 +32,14 @@ type Config struct {
 type Collector struct {
 	every                              time.Duration
 	definitions, agents, models, loops *values
+	refusals                           *values
 
-	started, resumed, ended, dropped, asked *prometheus.CounterVec
-	iterations, errors, tokens              *prometheus.CounterVec
-	iteration, step                         *prometheus.HistogramVec
-	score, build                            *prometheus.GaugeVec
-	cost, unpriced                          prometheus.Counter
-	all                                     []prometheus.Collector
+	started, resumed, ended, dropped, asked, refused *prometheus.CounterVec
+	iterations, errors, tokens                       *prometheus.CounterVec
+	iteration, step                                  *prometheus.HistogramVec
+	score, build                                     *prometheus.GaugeVec
+	cost, unpriced                                   prometheus.Counter
+	all                                              []prometheus.Collector
 
 	mu   sync.Mutex
 	sup  *supervisor.Supervisor
@@ -63,7 +64,7 @@ func New(cfg Config) *Collector {
 	}
 	c := &Collector{
 		every:       cmp.Or(cfg.Every, 5*time.Second),
-		definitions: newValues(most), agents: newValues(most), models: newValues(most), loops: newValues(most),
+		definitions: newValues(most), agents: newValues(most), models: newValues(most), loops: newValues(most), refusals: newValues(most),
 		runs: make(map[string]*run),
 	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -89,6 +90,8 @@ func New(cfg Config) *Collector {
 	c.dropped = counter("refrain_runs_dropped_total", "Runs that this process has stopped driving although they go on: it has "+
 		"lost the lease (lease_lost), or could not write how they stand (error).", "reason")
 	c.asked = counter("refrain_questions_total", "Questions that runs have asked people.", "definition")
+	c.refused = counter("refrain_requests_refused_total", "Requests and connections that the server has refused, by the kind of "+
+		"problem.", "kind")
 	c.iterations = counter("refrain_iterations_total", "Iterations that have ended.", "definition", "loop")
 	c.iteration = histogram("refrain_iteration_duration_seconds", "Duration of iterations that this process has driven from "+
 		"beginning to end.", iterationBuckets, "definition", "loop")
@@ -117,6 +120,9 @@ const (
 	droppedLease = "lease_lost"
 	droppedError = "error"
 )
+
+// Refused counts a request that a server has refused; see server.Config.
+func (c *Collector) Refused(kind string) { c.refused.WithLabelValues(c.refusals.one(kind)).Inc() }
 
 // Observe makes a supervisor tell the collector about its runs, besides whom it tells already. Call it
 // before the supervisor is made, and [Collector.Watch] with the supervisor.

@@ -456,7 +456,7 @@ func event(t testing.TB, kind mark.Kind, at session.Address, data any) *session.
 // With a token, the metrics need it; and a client that takes gzip gets it.
 func TestTokenAndGzip(t *testing.T) {
 	w := newWorld(t, nil)
-	w.process(func(cfg *server.Config) { cfg.Token = "secret" })
+	w.process(func(cfg *server.Config) { cfg.Token, cfg.Refused = "correct-horse-battery", w.counts.Refused })
 	resp, err := http.Get(w.url + "/metrics")
 	if err != nil {
 		t.Fatal(err)
@@ -465,13 +465,14 @@ func TestTokenAndGzip(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without the token: %s", resp.Status)
 	}
-	_, text := w.scrape("Authorization", "Bearer secret", "Accept-Encoding", "gzip")
+	_, text := w.scrape("Authorization", "Bearer correct-horse-battery", "Accept-Encoding", "gzip")
 	r, err := gzip.NewReader(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	plain, err := io.ReadAll(r)
-	if err != nil || !bytes.Contains(plain, []byte("\nrefrain_store_up 1\n")) || !bytes.Contains(plain, []byte("\ngo_goroutines ")) {
+	if err != nil || !bytes.Contains(plain, []byte("\nrefrain_store_up 1\n")) ||
+		!bytes.Contains(plain, []byte("\nrefrain_requests_refused_total{kind=\"no_token\"} 1\n")) || !bytes.Contains(plain, []byte("\ngo_goroutines ")) {
 		t.Errorf("%v\n%s", err, plain)
 	}
 }

@@ -110,7 +110,7 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	at := *r.URL
 	at.Path, at.RawPath = path, ""
 	r.URL = &at
-	h.ServeHTTP(timely{w, s}, r)
+	h.ServeHTTP(w, r)
 	return nil
 }
 
@@ -170,10 +170,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	if err != nil {
 		return s.errHere(err)
 	}
-	here := "http://" + r.Host
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		here = "https://" + r.Host
-	}
+	here := schemeOf(r) + "://" + r.Host
 	card := cardOf(name, tagOf(text), def)
 	add := func(at string, version a2a.ProtocolVersion) {
 		for _, binding := range []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON} {
@@ -199,7 +196,6 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = s.inTime(w)
 	_, _ = io.WriteString(w, masked(string(body))+"\n")
 	return nil
 }

@@ -531,17 +531,32 @@ func clipAll(steps []*progress.Step, most int) []*progress.Step {
 	return all
 }
 
-// take returns the events behind one that the feed has, how far it is, and a channel that is closed at
-// the next change. ok is false if the feed has them no more: then they are in the store.
+// take returns the events behind one that the feed has, at most about a chunk of them, how far it is, and a
+// channel that is closed at the next change, or if there are more events. A client that does not read keeps
+// no others from being forgotten. ok is false if the feed has them no more: then they are in the store.
 func (f *feed) take(after int64) (lines []line, version int64, changed <-chan struct{}, ok bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	changed = f.changed
 	if after < f.seq {
 		if len(f.ring) == 0 || f.ring[0].seq > after+1 {
-			return nil, f.version, f.changed, false, f.err
+			return nil, f.version, changed, false, f.err
 		}
-		i, _ := slices.BinarySearchFunc(f.ring, after+1, func(l line, seq int64) int { return int(l.seq - seq) })
-		lines = slices.Clone(f.ring[i:])
+		from, _ := slices.BinarySearchFunc(f.ring, after+1, func(l line, seq int64) int { return int(l.seq - seq) })
+		to := from
+		for size := 0; to < len(f.ring) && size < chunk; to++ {
+			size += len(f.ring[to].text)
+		}
+		if lines = slices.Clone(f.ring[from:to]); to < len(f.ring) {
+			changed = already
+		}
 	}
-	return lines, f.version, f.changed, true, f.err
+	return lines, f.version, changed, true, f.err
 }
+
+// already is a channel that is closed.
+var already = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,10 +25,12 @@ const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; bas
 
 // guarded lets requests through that may come in: to one of the server's names, so that no other
 // name can be pointed here (DNS rebinding); from no page of another origin, if they change
-// something; and with the token, if there is one.
+// something; and with the token, if there is one. All that a client sends and reads has its time.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	origin := http.NewCrossOriginProtection()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w := &timely{ResponseWriter: rw, s: s, r: r}
+		_ = w.extend() // also for an answer of which nothing is written
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -45,22 +48,54 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		case !s.named(r.Host):
 			p = fault(http.StatusMisdirectedRequest, "wrong_host", "This server has another name",
 				"it does not answer for this Host; start it with --host to give it one more name")
-		case origin.Check(r) != nil:
+		case origin.Check(r) != nil || !sameScheme(r):
 			p = fault(http.StatusForbidden, "cross_origin", "Another page may not do that",
 				"the request comes from a page of another origin")
 		case !s.open(r) && !s.proven(r):
-			p = fault(http.StatusUnauthorized, "no_token", "The token is missing or wrong",
-				"send it as Authorization: Bearer TOKEN")
-			p.header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
+			p = s.unproven(r)
+		}
+		switch read := p == nil && closed(r); { // by its handler
+		case r.ContentLength != 0 && read:
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.cfg.ReadTimeout))
+			r.Body = &timedBody{r.Body, w, r}
+		case r.ContentLength != 0:
+			unread(w)
+		case read:
+			letIn(r.Context())
 		}
 		if p != nil {
-			s.cfg.Log.WarnContext(r.Context(), "a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
-				"from", r.RemoteAddr)
+			h.Set("Connection", "close")
 			s.refuse(w, r, p)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// unreadTime is how long a body may take that no handler reads. The answer does not wait for it.
+const unreadTime = time.Second
+
+// unread says that nobody reads the rest of a body: the connection is closed behind the answer.
+func unread(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+}
+
+// timedBody is a body with a deadline, which ends with the body. Until then the request does not count as
+// let in: see [conns].
+type timedBody struct {
+	io.ReadCloser
+	w http.ResponseWriter
+	r *http.Request
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{})
+		letIn(b.r.Context())
+	}
+	return n, err
 }
 
 // open reports whether a request needs no token: the page itself has nothing to hide, and whoever
@@ -83,7 +118,22 @@ func closed(r *http.Request) bool {
 func trustworthy(r *http.Request) bool {
 	host := hostname(r.Host)
 	addr, err := netip.ParseAddr(host)
-	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" || host == "localhost" || err == nil && addr.IsLoopback()
+	return schemeOf(r) == "https" || host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// schemeOf is how the client reaches the server, if only up to a proxy.
+func schemeOf(r *http.Request) string {
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
+		return "https"
+	}
+	return "http"
+}
+
+// sameScheme refuses a change by a page that was loaded with another scheme. A browser that says itself
+// that the origin is the same is believed.
+func sameScheme(r *http.Request) bool {
+	origin, safe := r.Header.Get("Origin"), r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+	return origin == "" || safe || r.Header.Get("Sec-Fetch-Site") != "" || strings.HasPrefix(origin, schemeOf(r)+"://")
 }
 
 // hostname is a Host without its port, in lower case.
@@ -115,20 +165,16 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// bodyTime is how long the body of a request may take.
-const bodyTime = 30 * time.Second
-
 // body reads a body of one of some types. A request that says no type may only be empty.
 func (s *Server) body(w http.ResponseWriter, r *http.Request, types ...string) ([]byte, error) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
 	if err != nil {
 		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			unread(w)
 			return nil, err
 		}
 		return nil, bad("read the body: %v", err)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if len(body) == 0 {
 		return nil, nil
 	}
@@ -140,11 +186,55 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, types ...string) (
 	return body, nil
 }
 
-// inTime gives a client the time that it has to read the next piece of an answer.
-func (s *Server) inTime(w http.ResponseWriter) error {
-	err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.cfg.WriteTimeout))
+// timely gives a client the same time for each piece of an answer, and drops one that does not read.
+type timely struct {
+	http.ResponseWriter
+	s *Server
+	r *http.Request
+
+	dropped bool
+}
+
+// extend gives the client the time for another piece.
+func (t *timely) extend() error {
+	err := http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(t.s.cfg.WriteTimeout))
 	if errors.Is(err, http.ErrNotSupported) {
 		return nil
+	}
+	return err
+}
+
+func (t *timely) Write(b []byte) (int, error) {
+	if err := t.extend(); err != nil {
+		return 0, err
+	}
+	n, err := t.ResponseWriter.Write(b)
+	return n, t.tells(err)
+}
+
+// WriteHeader gives the time for an answer without a body, too.
+func (t *timely) WriteHeader(status int) {
+	_ = t.extend()
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// FlushError is for a [http.ResponseController].
+func (t *timely) FlushError() error {
+	return t.tells(http.NewResponseController(t.ResponseWriter).Flush())
+}
+
+// Flush is for who does not know of a [http.ResponseController].
+func (t *timely) Flush() { _ = t.FlushError() }
+
+// Unwrap lets a [http.ResponseController] set deadlines.
+func (t *timely) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// tells logs, once, that the client was dropped.
+func (t *timely) tells(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !t.dropped {
+		t.dropped = true
+		t.s.refusals.add(t.r.Context(), "slow_reader", "a client was dropped", "it has read nothing for "+t.s.cfg.WriteTimeout.String(),
+			t.r.RemoteAddr, "path", masked(t.r.URL.Path))
 	}
 	return err
 }

@@ -37,6 +37,9 @@ func TestWrongHostAndOrigin(t *testing.T) {
 	s.refused(403, "cross_origin", "POST", "/api/v1/runs", req, "Origin", "https://evil.example")
 	s.refused(403, "cross_origin", "POST", "/api/v1/runs", req, "Sec-Fetch-Site", "cross-site")
 	s.refused(403, "cross_origin", "DELETE", "/api/v1/definitions/counting", nil, "Origin", "null")
+	secure := strings.Replace(s.url, "http:", "https:", 1)
+	s.refused(403, "cross_origin", "POST", "/api/v1/runs", req, "Origin", secure)
+	s.ok("POST", "/api/v1/runs", req, nil, "Origin", secure, "X-Forwarded-Proto", "https") // behind a proxy with TLS
 	s.ok("POST", "/api/v1/runs", req, nil, "Origin", s.url)
 	if text := s.logs.String(); !strings.Contains(text, "a request was refused") {
 		t.Errorf("the log has %q", text)
@@ -72,14 +75,15 @@ func TestToken(t *testing.T) {
 	}
 	s.ok("GET", "/api/v1/runs", nil, nil, "Authorization", "Bearer "+token)
 	s.ok("GET", "/healthz", nil, nil)
-	// Nobody gets in by trying, and each try is in the log, but not what was tried.
-	before := strings.Count(s.logs.String(), "\n")
+	// Nobody gets in by trying, and the log does not have what was tried.
 	for i := range 200 {
-		s.refused(401, "no_token", "GET", "/api/v1/runs", nil, "Authorization", fmt.Sprint("Bearer ", token[:i%len(token)]))
+		got := s.do("GET", "/api/v1/runs", nil, "Authorization", fmt.Sprint("Bearer ", token[:i%len(token)]))
+		if got.status != http.StatusUnauthorized && got.status != http.StatusTooManyRequests {
+			t.Fatalf("got %d %s", got.status, got.body)
+		}
 	}
-	text := s.logs.String()
-	if n := strings.Count(text, "\n") - before; n != 200 || strings.Contains(text, "horse") || strings.Contains(text, "correct") {
-		t.Errorf("%d lines of the log say so: %q", n, text)
+	if text := s.logs.String(); strings.Contains(text, "horse") || strings.Contains(text, "correct") {
+		t.Errorf("the log says %q", text)
 	}
 	s.logged("a request was refused", "from=")
 }
@@ -400,59 +404,6 @@ func TestSlowReaders(t *testing.T) {
 			t.Fatal("the slow clients keep their places")
 		case <-time.After(10 * time.Millisecond):
 		}
-	}
-}
-
-// Connections beyond the limit are closed; those within it are served.
-func TestManyConnections(t *testing.T) {
-	s := open(t, nil, func(c *server.Config) { c.MaxConns = 8 })
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
-	var held []net.Conn
-	for range 8 {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, conn)
-		fmt.Fprint(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 10_000 {
-		conn, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(soon))
-		if _, err := conn.Read(make([]byte, 1)); err == nil {
-			t.Error("there is an answer beyond the limit")
-		} else if late, ok := err.(net.Error); ok && late.Timeout() {
-			t.Error("a connection beyond the limit stays open")
-		}
-		conn.Close()
-	}
-	fmt.Fprint(held[0], "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	if _, err := http.ReadResponse(bufio.NewReader(held[0]), nil); err != nil {
-		t.Errorf("a connection that is held: %v", err)
-	}
-	s.logged("a connection was refused")
-	if n := strings.Count(s.logs.String(), "a connection was refused"); n > 10 {
-		t.Errorf("the log says it %d times", n)
-	}
-	for _, conn := range held {
-		conn.Close()
-	}
-	if err := s.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := <-done; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -84,7 +84,7 @@ func (s *Server) overMCP() func(*Server, http.ResponseWriter, *http.Request) err
 			r = r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context()))
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		h.ServeHTTP(timely{w, s}, r)
+		h.ServeHTTP(w, r)
 		return nil
 	}
 }

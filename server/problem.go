@@ -152,9 +152,10 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p = new(*p) // it may be shared
 	p.Detail = masked(p.Detail)
 	switch p.Status {
-	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge:
-		s.cfg.Log.WarnContext(r.Context(), "a request was refused", "why", p.Title, "method", r.Method, "path", masked(r.URL.Path),
-			"from", r.RemoteAddr)
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnauthorized,
+		http.StatusMisdirectedRequest, http.StatusTooManyRequests:
+		s.refusals.add(r.Context(), strings.TrimPrefix(p.Type, "urn:refrain:"), "a request was refused", p.Title, r.RemoteAddr,
+			"method", r.Method, "path", masked(r.URL.Path))
 	}
 	if p.Status >= 500 && p.err != nil {
 		s.cfg.Log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", masked(r.URL.Path), "error", p.Detail)
@@ -179,7 +180,6 @@ func (s *Server) send(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = s.inTime(w)
 	_, _ = w.Write(append(body, '\n'))
 	return nil
 }

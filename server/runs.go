@@ -71,7 +71,6 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Vary", "Accept-Language")
 	w.Header().Set("Content-Type", "application/json")
-	_ = s.inTime(w)
 	_, _ = w.Write(append(slices.Clip(snap.text), '\n'))
 	return nil
 }
@@ -183,7 +182,6 @@ func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progr
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = s.inTime(w)
 	_, _ = io.WriteString(w, masked(string(body))+"\n")
 	return nil
 }

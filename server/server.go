@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -50,7 +51,7 @@ type Config struct {
 	Getenv func(string) string
 
 	// Token is what clients have to prove themselves with. Empty lets everybody in who reaches the
-	// address: give one unless that is a loopback address.
+	// address: give one unless that is a loopback address. It has at least 16 characters.
 	Token string
 	// Hosts are the names under which browsers may reach the server, without ports. "localhost" and
 	// the loopback addresses are always among them. AnyAddress adds all IP addresses, for a server
@@ -67,8 +68,13 @@ type Config struct {
 	MaxBody int64
 	// MaxStreams is the largest number of streams of events; 0 means 2000.
 	MaxStreams int
-	// MaxConns is the largest number of connections; 0 means 4096. Others are closed at once.
+	// MaxConns is the largest number of connections; 0 means 4096. One client (an address; in IPv6 a
+	// network of 64 bits) has at most half of them. For a new one beyond that, the oldest is closed of
+	// those on which no request is answered, or else the new one.
 	MaxConns int
+	// ReadTimeout is how long a client may take to send a body; 0 means 30 s. A body that nobody
+	// reads, such as one without the token, has 1 s.
+	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
 	WriteTimeout time.Duration
 
@@ -81,8 +87,11 @@ type Config struct {
 
 	// Page answers what is not below /api; the default is a short text.
 	Page http.Handler
-	// Log is told of requests that were refused and of internal errors; nil means slog.Default().
+	// Log is told of requests that were refused, of the same kind once a minute, and of internal errors;
+	// nil means slog.Default().
 	Log *slog.Logger
+	// Refused, if it is set, is told of each request that was refused, with the kind of problem.
+	Refused func(kind string)
 	// Version is that of the program.
 	Version string
 }
@@ -105,6 +114,8 @@ type Server struct {
 	once     sync.Once
 	draining atomic.Bool
 	replies  replies
+	refusals refusals
+	guesses  guesses
 	mcp      func() *mcp.Server // made when it is first needed
 
 	list *board
@@ -113,15 +124,22 @@ type Server struct {
 	feeds map[string]*feed
 }
 
+const tokenLeast = 16 // characters
+
 // New returns a server that drives no run yet. It fails if the config lacks something, and if the
 // folder cannot be opened.
 func New(cfg Config) (*Server, error) {
 	if cfg.Dir == "" && !cfg.ReadOnly {
 		return nil, errors.New("server: Config.Dir is empty")
 	}
+	if n := utf8.RuneCountInString(cfg.Token); n > 0 && n < tokenLeast {
+		return nil, fmt.Errorf("the token has %d characters, which can be guessed: give one of at least %d, such as the output of: "+
+			"openssl rand -hex 20", n, tokenLeast)
+	}
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, 4<<20)
 	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, 2000)
 	cfg.MaxConns = cmp.Or(cfg.MaxConns, 4096)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 30*time.Second)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, 10*time.Second)
 	if cfg.Getenv == nil {
 		cfg.Getenv = os.Getenv
@@ -140,7 +158,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost), began: time.Now(),
-		closing: make(chan struct{}), feeds: make(map[string]*feed),
+		closing: make(chan struct{}), feeds: make(map[string]*feed), refusals: refusals{log: cfg.Log, told: cfg.Refused},
 	}
 	s.list, s.outgoing = newBoard(s), transport(&cfg)
 	if s.folder, err = openFolder(cfg.Dir); err != nil {
@@ -169,7 +187,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.http = &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: 64 << 10, ConnContext: withConn, ConnState: connState, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }
@@ -189,7 +207,10 @@ func (s *Server) Recover(ctx context.Context) error {
 
 // Serve accepts connections until Shutdown. It returns nil then.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(&limited{Listener: l, free: make(chan struct{}, s.cfg.MaxConns), log: s.cfg.Log})
+	err := s.http.Serve(&conns{Listener: l, most: s.cfg.MaxConns, closed: func(from string) {
+		s.refusals.add(context.Background(), "too_many_connections", "a connection was closed", "there are too many", from,
+			"limit", s.cfg.MaxConns)
+	}})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -215,49 +236,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, f := range feeds {
 		f.end()
 	}
+	s.refusals.flush()
 	return errors.Join(err, s.folder.close())
 }
 
 // key is the session of a run.
 func (s *Server) key(id string) lease.Key {
 	return lease.Key{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
-}
-
-// limited refuses connections beyond a number.
-type limited struct {
-	net.Listener
-	free chan struct{}
-	log  *slog.Logger
-	told time.Time // when it has said so; a flood is said once in a while
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.free <- struct{}{}:
-			return &counted{Conn: conn, free: l.free}, nil
-		default:
-			_ = conn.Close()
-			if time.Since(l.told) > time.Minute {
-				l.told = time.Now()
-				l.log.Warn("a connection was refused", "why", "there are too many", "limit", cap(l.free), "from", conn.RemoteAddr())
-			}
-		}
-	}
-}
-
-// counted gives its place back when it is closed.
-type counted struct {
-	net.Conn
-	free chan struct{}
-	once sync.Once
-}
-
-func (c *counted) Close() error {
-	c.once.Do(func() { <-c.free })
-	return c.Conn.Close()
 }

@@ -101,7 +101,6 @@ func (s *Server) sendMasked(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = s.inTime(w)
 	_, _ = io.WriteString(w, masked(string(body))+"\n")
 	return nil
 }
@@ -115,7 +114,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "application/jsonl")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(run.ID)+`.jsonl"`)
-	out := bufio.NewWriterSize(timely{w, s}, chunk)
+	out := bufio.NewWriterSize(w, chunk)
 	_, err = run.Export(out, runlog.ExportOptions{Audit: isSet(r.URL.Query(), "audit"), Version: s.cfg.Version,
 		Mask: masked})
 	if err == nil {
@@ -127,22 +126,3 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 	}
 	return nil
 }
-
-// timely gives a client the same time for each piece.
-type timely struct {
-	http.ResponseWriter
-	s *Server
-}
-
-func (t timely) Write(b []byte) (int, error) {
-	if err := t.s.inTime(t.ResponseWriter); err != nil {
-		return 0, err
-	}
-	return t.ResponseWriter.Write(b)
-}
-
-// Flush is for who does not know of a [http.ResponseController].
-func (t timely) Flush() { _ = http.NewResponseController(t.ResponseWriter).Flush() }
-
-// Unwrap lets a [http.ResponseController] flush.
-func (t timely) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -32,7 +32,6 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = s.inTime(w)
 		_, _ = w.Write(append(slices.Clip(head.text), '\n'))
 		return nil
 	}
@@ -123,7 +122,6 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = s.inTime(w)
 	_, _ = w.Write(append([]byte(masked(string(body))), '\n'))
 	return nil
 }

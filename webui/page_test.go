@@ -294,7 +294,7 @@ func TestBacktestPage(t *testing.T) {
 
 // A server with a token: the page asks for it, and what it saves is the whole log.
 func TestTokenAndExport(t *testing.T) {
-	s := serve(t, map[string]string{"climb.yaml": quick}, func(c *server.Config) { c.Token = "open sesame" })
+	s := serve(t, map[string]string{"climb.yaml": quick}, func(c *server.Config) { c.Token = "open sesame, please" })
 	p := open(t, s)
 	saved := t.TempDir()
 	call(p, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: "allow", DownloadPath: saved, EventsEnabled: new(true)})

@@ -108,7 +108,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	}
 	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
 	counts := metrics.New(metrics.Config{Version: version()})
-	cfg.Metrics = counts.Handler()
+	cfg.Metrics, cfg.Refused = counts.Handler(), counts.Refused
 	cfg.Observe = func(sup *supervisor.Config) {
 		counts.Observe(sup)
 		e.Telemetry.Observe(sup)

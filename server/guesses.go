@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// guesses counts requests with a wrong token or none, by client. A client may make a few at once, and then
+// one a second; more are answered with 429. A right token is never held up: it is compared first.
+type guesses struct {
+	mu sync.Mutex
+	of map[netip.Prefix]guessed
+}
+
+// guessed is how many tries a client has used, as of a time. One comes back each second.
+type guessed struct {
+	used float64
+	at   time.Time
+}
+
+const (
+	guessesAtOnce  = 20
+	guessesClients = 4096 // that are remembered
+)
+
+// take takes a try, and returns how long to wait for one if there is none.
+func (g *guesses) take(client netip.Prefix, now time.Time) (wait time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.of[client].later(now)
+	if one.used+1 > guessesAtOnce {
+		return time.Duration((one.used + 1 - guessesAtOnce) * float64(time.Second))
+	}
+	if g.of == nil {
+		g.of = make(map[netip.Prefix]guessed)
+	}
+	if len(g.of) >= guessesClients {
+		g.forget(now)
+	}
+	one.used++
+	g.of[client] = one
+	return 0
+}
+
+// later is what is left of the tries at a later time.
+func (t guessed) later(now time.Time) guessed {
+	return guessed{max(0, t.used-max(0, now.Sub(t.at).Seconds())), now}
+}
+
+// forget makes room for a client: without those that have all their tries again, or else without any one.
+func (g *guesses) forget(now time.Time) {
+	for client, one := range g.of {
+		if one.later(now).used == 0 {
+			delete(g.of, client)
+		}
+	}
+	for client := range g.of {
+		if len(g.of) < guessesClients {
+			return
+		}
+		delete(g.of, client)
+	}
+}
+
+// unproven is the problem of a request without the token.
+func (s *Server) unproven(r *http.Request) *problem {
+	if wait := s.guesses.take(clientOf(r.RemoteAddr), time.Now()); wait > 0 {
+		seconds := strconv.Itoa(int(math.Ceil(wait.Seconds())))
+		p := fault(http.StatusTooManyRequests, "slow_down", "Too many requests without the token", "try again in %s s", seconds)
+		p.header = map[string]string{"Retry-After": seconds}
+		return p
+	}
+	p := fault(http.StatusUnauthorized, "no_token", "The token is missing or wrong", "send it as Authorization: Bearer TOKEN")
+	p.header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
+	return p
+}
