@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -63,6 +64,7 @@ type place struct {
 	depth, loops int
 	keys         string // what its state keys begin with: branches have their own
 	quiet        bool   // it may not fail, nor leave a loop
+	skipped      bool   // what is around it goes on when it fails
 	retried      bool   // what is around it may fail, and be made again
 }
 
@@ -121,20 +123,42 @@ func (f *forest) must(a agent.Agent, err error) agent.Agent {
 }
 
 func (f *forest) sequence(p place) agent.Agent {
-	cfg := agent.Config{Name: f.name("seq"), SubAgents: f.some(p, 1, 3)}
+	cfg := agent.Config{Name: f.name("seq")}
+	by := make(map[string]drive.StepPolicy)
+	for range 1 + f.dice.IntN(3) {
+		cfg.SubAgents = append(cfg.SubAgents, f.step(p, by))
+	}
 	f.callbacks(p, &cfg)
-	return f.must(sequentialagent.New(sequentialagent.Config{AgentConfig: cfg}))
+	return f.must(sequentialagent.New(sequentialagent.Config{AgentConfig: cfg, Steps: by}))
+}
+
+// step is a step of a sequence, or a branch, with some of what can be said of one.
+func (f *forest) step(p place, by map[string]drive.StepPolicy) agent.Agent {
+	maybe := func(one int) bool { return f.dice.IntN(one) == 0 }
+	var own drive.StepPolicy
+	if own.SkipOnError = maybe(3); own.SkipOnError {
+		p.skipped = true
+	}
+	if maybe(4) {
+		own.DelayBefore = time.Duration(f.dice.IntN(1000))
+	}
+	if maybe(4) {
+		own.DelayAfter = time.Duration(f.dice.IntN(1000))
+	}
+	a := f.agent(p)
+	by[a.Name()] = own
+	return a
 }
 
 func (f *forest) parallel(p place) agent.Agent {
 	f.wild = true
-	cfg := agent.Config{Name: f.name("par")}
+	cfg, by := agent.Config{Name: f.name("par")}, make(map[string]drive.StepPolicy)
 	for range 2 + f.dice.IntN(2) {
 		inside := place{depth: p.depth, loops: p.loops, keys: p.keys + f.name("b") + "_", quiet: true, retried: p.retried}
-		cfg.SubAgents = append(cfg.SubAgents, f.agent(inside))
+		cfg.SubAgents = append(cfg.SubAgents, f.step(inside, by))
 	}
 	f.callbacks(p, &cfg)
-	return f.must(parallelagent.New(parallelagent.Config{AgentConfig: cfg}))
+	return f.must(parallelagent.New(parallelagent.Config{AgentConfig: cfg, Steps: by}))
 }
 
 // callbacks changes the state around an agent.
@@ -199,7 +223,7 @@ func (f *forest) leaf(p place) agent.Agent {
 			Config: taskagent.Config{Name: cfg.Name}, Set: map[string]string{p.keys + "k0": "iteration * 7"},
 		}))
 	}
-	breaks, leaves := !p.quiet && f.dice.IntN(3) == 0, !p.quiet && p.loops > 0 && f.dice.IntN(3) == 0
+	breaks, leaves := (!p.quiet || p.skipped) && f.dice.IntN(3) == 0, !p.quiet && p.loops > 0 && f.dice.IntN(3) == 0
 	cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
 			f.run(drive.At(ctx).Address())

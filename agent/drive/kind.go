@@ -49,6 +49,12 @@ type (
 		GoesOn(stopped, plan *mark.Mark) error
 	}
 
+	// Skipper is an agent that can continue after a step of its has failed. Skips reports whether
+	// it does after the error.
+	Skipper interface {
+		Skips(step string, err error) bool
+	}
+
 	// HistoryReader is an agent that reads [Loop.History]. A loop keeps its history only if an
 	// agent below it reads it.
 	HistoryReader interface{ ReadsHistory() bool }

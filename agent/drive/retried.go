@@ -169,10 +169,11 @@ func (f *failures) words(i int) {
 // inside takes back the failures of what runs in a sequence or a parallel agent, up to
 // event i: those that end it.
 func (f *failures) inside(at session.Address, i int) {
-	if a := f.tree.Find(at.Agent()); a == nil || agent.TypeOf(a) != agent.TypeSequential &&
-		agent.TypeOf(a) != agent.TypeParallel {
+	a := f.tree.Find(at.Agent())
+	if a == nil || agent.TypeOf(a) != agent.TypeSequential && agent.TypeOf(a) != agent.TypeParallel {
 		return
 	}
+	skipper, _ := a.(Skipper)
 	done := make(map[session.Address]bool)
 	for i--; i >= 0; i-- {
 		ev := f.events[i]
@@ -186,10 +187,12 @@ func (f *failures) inside(at session.Address, i int) {
 			continue
 		}
 		done[ev.Address] = true
-		if f.failed(i) != nil {
-			f.takeBack(i)
-		} else {
+		switch fin := f.failed(i); {
+		case fin == nil:
 			f.inside(ev.Address, i) // nothing, if it has come to a good end
+		case skipper == nil || !skipper.Skips(ev.Address.Agent(), errorOf(fin)) ||
+			fin.At != "" && !session.Address(fin.At).Under(ev.Address): // it was cut off by another one
+			f.takeBack(i)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func permanent(err error) bool {
 		return p.Permanent()
 	}
 	_, unpriced := errors.AsType[*budget.UnknownPriceError](err)
-	return unpriced || guarded(err)
+	return unpriced || drive.Overall(err)
 }
 
 // retryDelay is how long an error asks to wait; 0 if it does not ask.
@@ -57,11 +57,6 @@ func retryDelay(err error) time.Duration {
 	}
 	return max(0, asks.RetryDelay())
 }
-
-// guarded reports whether a step failed by the guard against a run without end.
-// That is no limit to work within, and no policy makes up for it: a loop that
-// went on would do so without end.
-func guarded(err error) bool { return errors.Is(err, agent.ErrTooManyModelCalls) || isLost(err) }
 
 // isLost reports whether an error is that the log cannot be written.
 func isLost(err error) bool {

@@ -11,10 +11,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -89,12 +92,27 @@ func (g *grower) agent(depth int) agent.Agent {
 		return g.loop(depth - 1)
 	case 2:
 		name := g.name("seq")
-		return sequence(g.t, name, g.subs(name, depth-1)...)
+		subs := g.subs(name, depth-1)
+		return must(g.t)(sequentialagent.New(sequentialagent.Config{AgentConfig: agent.Config{Name: name, SubAgents: subs}, Steps: g.policies(subs)}))
 	case 3:
 		name := g.name("par")
-		return parallel(g.t, name, g.subs(name, depth-1)...)
+		subs := g.subs(name, depth-1)
+		return must(g.t)(parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: name, SubAgents: subs}, Steps: g.policies(subs)}))
 	}
 	return g.leaf()
+}
+
+// policies are what a sequence or a parallel agent says of some of its steps.
+func (g *grower) policies(subs []agent.Agent) drive.StepPolicies {
+	by := make(drive.StepPolicies)
+	for _, sub := range subs {
+		if g.rnd.IntN(2) == 0 {
+			by[sub.Name()] = drive.StepPolicy{
+				SkipOnError: g.rnd.IntN(2) == 0, DelayBefore: time.Duration(g.rnd.IntN(2000)), DelayAfter: time.Duration(g.rnd.IntN(2000)),
+			}
+		}
+	}
+	return by
 }
 
 func (g *grower) loop(depth int) agent.Agent {

@@ -5,6 +5,7 @@ package loopagent
 import (
 	"context"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -35,7 +36,7 @@ func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 			return false
 		}
 	}
-	fin.Again = o.Failure != nil && !guarded(r.err) && r.plan.Retries(&r.tally, *o)
+	fin.Again = o.Failure != nil && !drive.Overall(r.err) && r.plan.Retries(&r.tally, *o)
 	fin.Canceled = o.Canceled != "" || r.ctx.Err() != nil && isLost(context.Cause(r.ctx)) // then it is made again
 	state := o.State
 	o.State = r.apart.of(state) // the log has the rest

@@ -276,7 +276,7 @@ func (r *run) add(d *loop.Decision, o *loop.Outcome, err error) {
 	if o.Failure != nil {
 		r.failed = r.err
 	}
-	if o.Failure != nil && guarded(err) && r.tally.Fatal == nil && !r.finalizing {
+	if o.Failure != nil && drive.Overall(err) && r.tally.Fatal == nil && !r.finalizing {
 		r.tally.Fatal = &loop.StepFailure{Step: r.plan.Steps[d.Step].Name, Failure: *o.Failure}
 	}
 }
@@ -326,7 +326,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 			r.beyond = err // for that loop to stop too
 		}
 	}
-	if r.finalizing && guarded(err) {
+	if r.finalizing && drive.Overall(err) {
 		r.beyond = err
 	}
 }

@@ -3,7 +3,6 @@
 package loopagent
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -33,7 +32,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult
 		return &drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
 	}
 	if d.Wait > 0 {
-		if err := r.wait(d.Wait); err != nil {
+		if err := drive.Wait(r.ctx, d.Wait); err != nil {
 			return &drive.StepResult{Err: err}, ended
 		}
 		o.Waited = d.Wait
@@ -103,18 +102,6 @@ func (r *run) newStep(i int, grace time.Duration) *drive.Step {
 		cfg.Budget = r.held.Budget()
 	}
 	return drive.NewStep(r.ctx, cfg)
-}
-
-// wait waits, unless the context is over before.
-func (r *run) wait(d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-r.ctx.Done():
-		return context.Cause(r.ctx)
-	}
 }
 
 func (r *run) stepError(d *loop.Decision, err error) error {

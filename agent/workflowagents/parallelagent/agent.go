@@ -12,6 +12,7 @@ package parallelagent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -27,29 +28,41 @@ type Config struct {
 	AgentConfig agent.Config
 	// MaxConcurrency is how many sub-agents run at once at the most; 0 is all.
 	MaxConcurrency uint
+	// Steps has the policies of single sub-agents, by name. A sub-agent without one cancels the
+	// others by its error, as in ADK, and is run without a delay.
+	Steps map[string]StepPolicy
 }
+
+// StepPolicy says how the agent treats one of its sub-agents. Its delays are part of the sub-agent's
+// turn among MaxConcurrency.
+type StepPolicy = drive.StepPolicy
 
 // Agent is what [New] returns.
 type Agent struct {
 	*drive.Base
 	cfg   Config
+	steps drive.StepPolicies
 	grace time.Duration
 }
 
 // New returns an agent that runs its sub-agents at the same time. Each waits
 // after an event until that has been taken, and with a runner stored. The first
-// error cancels the others and is yielded when all of them have ended, or were left
-// behind because they do not heed their context. An exit from a loop around it lets
-// the others finish. It refuses what [agent.New] refuses, and a Run of one's own.
+// error that no policy skips cancels the others and is yielded when all of them have
+// ended, or were left behind because they do not heed their context. An exit from a
+// loop around it lets the others finish. It refuses what [agent.New] refuses, a Run of
+// one's own, and a policy for a sub-agent that it does not have.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("parallel agent %q: ParallelAgent doesn't allow custom Run implementations",
 			cfg.AgentConfig.Name)
 	}
-	a := &Agent{cfg: cfg}
+	a := &Agent{cfg: cfg, steps: maps.Clone(cfg.Steps)}
 	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {
 		return nil, err
+	}
+	if err := a.steps.Check(cfg.AgentConfig.SubAgents); err != nil {
+		return nil, fmt.Errorf("parallel agent %q: %w", cfg.AgentConfig.Name, err)
 	}
 	a.Base = base
 	a.grace = drive.GraceAround(a, drive.Grace)
@@ -62,7 +75,13 @@ func (a *Agent) Config() Config { return a.cfg }
 // Type is [agent.TypeParallel].
 func (a *Agent) Type() agent.Type { return agent.TypeParallel }
 
-var _ drive.Waiter = (*Agent)(nil)
+// Skips reports whether the agent continues after a sub-agent has failed with an error.
+func (a *Agent) Skips(step string, err error) bool { return a.steps.Skips(step, err) }
+
+var (
+	_ drive.Waiter  = (*Agent)(nil)
+	_ drive.Skipper = (*Agent)(nil)
+)
 
 // Grace is how long the agent waits for a branch that does not heed its context.
 func (a *Agent) Grace(bool) time.Duration { return a.grace }
@@ -108,7 +127,12 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 				if child.Err() != nil {
 					return
 				}
-				if err = step.Run(hand(events, gone)).Err; err != nil {
+				course := a.steps.Course(under)
+				res := course.Run(step, hand(events, gone))
+				if err = res.Err; err == nil && !res.Left {
+					err = course.End()
+				}
+				if err != nil {
 					cancel(err)
 				}
 			case <-child.Done():

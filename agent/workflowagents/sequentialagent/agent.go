@@ -8,7 +8,9 @@
 package sequentialagent
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
@@ -19,27 +21,40 @@ import (
 type Config struct {
 	// AgentConfig is its name, sub-agents and callbacks; Run must be nil.
 	AgentConfig agent.Config
+	// Steps has the policies of single sub-agents, by name. A sub-agent without one ends the agent by
+	// its error, as in ADK, and is run without a delay.
+	Steps map[string]StepPolicy
 }
+
+// StepPolicy says how the agent treats one of its sub-agents.
+type StepPolicy = drive.StepPolicy
 
 // Agent is what [New] returns.
 type Agent struct {
 	*drive.Base
-	cfg Config
+	cfg   Config
+	steps drive.StepPolicies
 }
 
-// New returns an agent that runs its sub-agents in order. The first error ends
-// it. An exit from a loop around it, asked for by one of its sub-agents, keeps
-// the rest from running; an exit from a loop inside it does not. It refuses
-// what [agent.New] refuses, and a Run of one's own.
+var _ drive.Skipper = (*Agent)(nil)
+
+// New returns an agent that runs its sub-agents in order. The first error that no
+// policy skips ends it. An exit from a loop around it, asked for by one of its
+// sub-agents, keeps the rest from running; an exit from a loop inside it does not.
+// It refuses what [agent.New] refuses, a Run of one's own, and a policy for a
+// sub-agent that it does not have.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("sequential agent %q: SequentialAgent doesn't allow custom Run implementations",
 			cfg.AgentConfig.Name)
 	}
-	a := &Agent{cfg: cfg}
+	a := &Agent{cfg: cfg, steps: maps.Clone(cfg.Steps)}
 	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {
 		return nil, err
+	}
+	if err := a.steps.Check(cfg.AgentConfig.SubAgents); err != nil {
+		return nil, fmt.Errorf("sequential agent %q: %w", cfg.AgentConfig.Name, err)
 	}
 	a.Base = base
 	return a, nil
@@ -51,20 +66,26 @@ func (a *Agent) Config() Config { return a.cfg }
 // Type is [agent.TypeSequential].
 func (a *Agent) Type() agent.Type { return agent.TypeSequential }
 
+// Skips reports whether the agent continues after a sub-agent has failed with an error.
+func (a *Agent) Skips(step string, err error) bool { return a.steps.Skips(step, err) }
+
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	here := drive.At(ctx).Address()
+	here, course := drive.At(ctx).Address(), a.steps.Course(ctx)
 	for _, sub := range a.cfg.AgentConfig.SubAgents {
 		step := drive.NewStep(ctx, drive.StepConfig{Agent: sub})
-		res := step.Run(func(ev *session.Event) bool { return yield(ev, nil) })
-		switch {
-		case res.Left:
-			return
-		case res.Err != nil:
-			yield(nil, res.Err)
-			return
-		case leaves(here, res.Exit):
+		res := course.Run(step, func(ev *session.Event) bool { return yield(ev, nil) })
+		if res.Left {
 			return
 		}
+		if res.Err != nil || leaves(here, res.Exit) {
+			if err := cmp.Or(course.End(), res.Err); err != nil {
+				yield(nil, err)
+			}
+			return
+		}
+	}
+	if err := course.End(); err != nil {
+		yield(nil, err)
 	}
 }
 

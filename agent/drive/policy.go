@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// StepPolicy says how a sequence or a parallel agent treats one of its steps. The zero value does what ADK does.
+type StepPolicy struct {
+	// SkipOnError lets the agent around the step continue after the step has failed, as if it had ended. What the step
+	// said and changed before stays.
+	SkipOnError bool
+	// DelayBefore and DelayAfter are the delays before and after the step, also if it fails; but not after a failure
+	// that cancels the other branches of a parallel agent.
+	DelayBefore, DelayAfter time.Duration
+}
+
+// StepPolicies are the policies of an agent's steps, by name.
+type StepPolicies map[string]StepPolicy
+
+// Check returns an error for a name that no step has, and for a negative delay.
+func (p StepPolicies) Check(steps []agent.Agent) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		if !slices.ContainsFunc(steps, func(a agent.Agent) bool { return a.Name() == name }) {
+			errs = append(errs, fmt.Errorf("policy for step %q, which is not one of the sub-agents", name))
+		}
+		if p[name].DelayBefore < 0 || p[name].DelayAfter < 0 {
+			errs = append(errs, fmt.Errorf("the policy of step %q has a negative delay", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Skips reports whether the agent continues after a step has failed with err. It never does after an error that
+// concerns more than the step: see [Overall]. It also stops for a budget, since a loop around it has to.
+func (p StepPolicies) Skips(step string, err error) bool {
+	return p[step].SkipOnError && !Overall(err) && !errors.Is(err, budget.ErrExceeded)
+}
+
+// Overall reports whether an error is that of the guard against a run without end, or of a log that cannot be written.
+// No policy makes up for it: an agent that continued would do so without end.
+func Overall(err error) bool {
+	if _, lost := errors.AsType[*agent.LogError](err); lost {
+		return true
+	}
+	return errors.Is(err, agent.ErrTooManyModelCalls)
+}
+
+// Course runs steps by their policies, one after another.
+type Course struct {
+	ctx      agent.InvocationContext
+	policies StepPolicies
+	due      time.Duration // the delay after the step before
+}
+
+// Course begins under ctx.
+func (p StepPolicies) Course(ctx agent.InvocationContext) *Course {
+	return &Course{ctx: ctx, policies: p}
+}
+
+// Run is [Step.Run] with the delay after the step before, and the delay before this one. A resumed run waits only for
+// steps that have not finished. If the policy skips the error, the result has none.
+func (c *Course) Run(s *Step, yield func(*session.Event) bool) StepResult {
+	name := s.cfg.Agent.Name()
+	p := c.policies[name]
+	if d := c.due + p.DelayBefore; d > 0 && !s.isRecorded() {
+		if err := Wait(c.ctx, d); err != nil {
+			return StepResult{Err: err}
+		}
+	}
+	res := s.Run(c.stored(yield))
+	if c.due = p.DelayAfter; res.Err != nil && c.ctx.Err() == nil && c.policies.Skips(name, res.Err) {
+		res.Err = nil
+	}
+	return res
+}
+
+// End waits for the delay after the last step.
+func (c *Course) End() error { return Wait(c.ctx, c.due) }
+
+// stored returns a yield that has no mark wait for the event after it, if there can be a delay in between.
+func (c *Course) stored(yield func(*session.Event) bool) func(*session.Event) bool {
+	if !c.policies.wait() {
+		return yield
+	}
+	return func(ev *session.Event) bool {
+		if ev.Mark != nil && ev.Seq == 0 {
+			ev.Mark.Joins = false
+		}
+		return yield(ev)
+	}
+}
+
+// wait reports whether there is a delay.
+func (p StepPolicies) wait() bool {
+	for _, of := range p {
+		if of.DelayBefore > 0 || of.DelayAfter > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// isRecorded reports whether the log has the end of the step's next run, the first one where the step is.
+func (s *Step) isRecorded() bool {
+	p := s.parent
+	return p.record != nil && p.run.Replay.ended(p.record, p.address+"/"+session.Address(s.cfg.Agent.Name()))
+}
+
+// Wait waits until d has passed or the context has ended. Then it returns the cause.
+func Wait(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
