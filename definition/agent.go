@@ -98,6 +98,8 @@ type Agent struct {
 	Human      *Human
 	Func       string // the name of a Go agent; see BuildConfig.Agents
 
+	def    *Definition        // that it is of
+	answer *jsonschema.Schema // output_schema as it was read
 	parent *Agent
 	tool   bool         // parent has it as a tool
 	alias  *source.Node // where an alias stands for it; nil if none does
@@ -354,7 +356,7 @@ func (r *reader) agent(n *source.Node, parent *Agent) *Agent {
 		return r.ref(parent, ps[i].value)
 	}
 	ps = r.configured(ps)
-	a := &Agent{parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node)}
+	a := &Agent{def: r.def, parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node)}
 	a.Type = r.typeOf(a, ps)
 	begin(a)
 	known := a.Type != ""

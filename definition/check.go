@@ -18,6 +18,8 @@ type checker struct {
 	names map[string]*Agent
 	keys  map[string]string // keys of the state, and who gives or writes each
 	reads []read
+	// misplaced are placeholders whose values may be any text, where only those of a declared shape may be.
+	misplaced []misplaced
 	// spaced are placeholders with spaces in their names, which are no reads.
 	spaced []read
 	// scripts are what is wrong with scripts of models, by path; nil if nothing is.
@@ -65,7 +67,9 @@ func (l *loader) check(d *Definition) {
 	for a := range d.Root.All {
 		c.edited(a)
 	}
+	c.shaped()
 	c.readsKnown()
+	c.shapeless()
 	c.noSpaces()
 	c.inputsRead()
 	for a := range d.Root.All {
@@ -126,7 +130,7 @@ func (c *checker) unsafe() {
 			return
 		}
 		if cmd, ok := made.(*taskagent.CommandAgent); ok && cmd.NeedsUnsafe() {
-			c.note(a.at("unsafe"), CodeUnsafe, "%q is unsafe: a value of the state may be run as code", a.Name).
+			c.note(a.at("unsafe"), CodeUnsafe, "%q is unsafe: it takes any value as an argument or a setting", a.Name).
 				Hint = "anyone who writes these values can run programs; let only a person or the definition write them"
 			return
 		}

@@ -44,12 +44,12 @@ func TestPlaceholdersOfALoopAreNotFilledIn(t *testing.T) {
 	}
 }
 
-func TestParametersAreNoPlaceholders(t *testing.T) {
+func TestParametersAreNoKeys(t *testing.T) {
 	got := problems(t, `name: a
 instructions: hi
-tools: [{command: [echo, "{{x}}"], name: e, description: d, parameters: {type: object, properties: {x: {type: string}}}}]
+tools: [{command: [echo], name: e, description: d, exit_when: state.x, parameters: {type: object, properties: {x: {type: string}}}}]
 `)
-	if !strings.Contains(got, `x is a parameter: what the model gives arrives on standard input, as JSON such as {"x": …}`) {
+	if !strings.Contains(got, `x is a parameter: the texts of the command name it as {{x}}`) {
 		t.Error(got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
@@ -48,12 +49,17 @@ type Definition struct {
 	InitTimeout time.Duration
 	// State is the initial state that the file gives; [Definition.InitialState] adds the inputs.
 	State map[string]any
+	// Shapes are what values of the state must be to stand in a command, by the names of their
+	// placeholders, as far as the file declares them apart from inputs and schemas.
+	Shapes map[string]taskagent.Shape
 	// Root is the root agent, with the agents below it.
 	Root *Agent
 
 	warnings Problems
 	notes    Problems
-	kept     map[*Agent]bool // loops whose earlier states are read
+	kept     map[*Agent]bool             // loops whose earlier states are read
+	files    map[*jsonschema.Schema]bool // those of the type file
+	shapes   map[string]taskagent.Shape  // all that are declared
 }
 
 // Warnings are the problems that do not keep the definition from running; nil if
@@ -74,8 +80,9 @@ func (d *Definition) title() {
 }
 
 var rootRows = []row[Definition]{
-	special("inputs", "inputs of a run: name: {type, default, description}, or name: default", func() shape { return mapOf(inputShape()) }, takesInputs),
+	special("inputs", "inputs of a run: name: {type, default, description, choices, pattern}, or name: default", func() shape { return mapOf(inputShape()) }, takesInputs),
 	special("state", "initial state of a run", func() shape { return &jsonschema.Schema{Type: "object", Title: "map"} }, takesState),
+	field("shapes", "what values of the state must be to stand in an argument or a variable of a command: key: {type, choices, pattern}", named(shapeParts.inPlace()), func(d *Definition) *map[string]taskagent.Shape { return &d.Shapes }),
 	field("query", "user's request if the run gives none: {{user_input}}", aText, func(d *Definition) *string { return &d.Query }),
 	field("session", "session ID if the run gives none; with a fixed ID all runs are one conversation", aText, func(d *Definition) *string { return &d.Session }),
 	field("prices", "price of a million tokens: provider/name: {input, output, cached_input}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
@@ -147,6 +154,7 @@ func (l *loader) definition(src *source.Source, n *source.Node) (*Definition, er
 		r := reader{loader: l, src: src, def: d}
 		if d.Root = r.agent(n, nil); d.Root != nil {
 			d.title()
+			d.declare()
 			l.check(d)
 		}
 	}

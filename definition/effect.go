@@ -194,7 +194,7 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 		r.hint(reconcileHint)
 		return nil, false
 	}
-	find := &Agent{Name: a.Name, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n),
+	find := &Agent{Name: a.Name, def: a.def, parent: a.parent, tool: a.tool, src: r.src, node: source.Deref(n),
 		nodes: map[string]*source.Node{"name": a.nodes["name"]}}
 	has := func(field string) bool { return slices.ContainsFunc(ps, func(p pair) bool { return p.key == field }) }
 	before := len(r.problems)
@@ -247,11 +247,7 @@ func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 	var made agent.Reconcile
 	var err error
 	if find.Type == TypeCommand {
-		c := find.Command
-		made, err = taskagent.NewCommandReconcile(taskagent.CommandConfig{
-			Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: cfg.Root, Dir: c.Dir,
-			OutputLimit: c.OutputLimit, Timeout: c.Timeout, Unsafe: c.Unsafe,
-		})
+		made, err = taskagent.NewCommandReconcile(commandConfig(find, base, cfg.Root))
 	} else {
 		h := find.HTTP
 		made, err = taskagent.NewHTTPReconcile(taskagent.HTTPConfig{

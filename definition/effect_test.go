@@ -218,7 +218,7 @@ func TestCommandFindsOut(t *testing.T) {
 		script string
 		want   string
 	}{
-		"it was done":     {`printf 'found %s' "$1"`, "ordered found bread"},
+		"it was done":     {`printf 'found %s' "$INPUT_ITEM"`, "ordered found bread"},
 		"it was not done": {`exit 1`, "ordered done"},
 		"by its ID":       {`test "$REFRAIN_CALL_ID" = "$0" && printf same`, "ordered same"},
 	} {
@@ -232,7 +232,7 @@ sub_agents:
   - name: order
     url: "`+server.URL+`"
     method: POST
-    effect: {at_most_once: true, reconcile: {command: [sh, -c, `+quote(tt.script)+`, "{{call_id}}", "{{item}}"]}}
+    effect: {at_most_once: true, reconcile: {command: [sh, -c, `+quote(tt.script)+`, "{{call_id}}"], env: {INPUT_ITEM: "{{item}}"}}}
     output_key: order
   - {name: say, text: "ordered {{order}}", output_key: said}
 `, definition.BuildConfig{Root: filepath.Join(t.TempDir())})
@@ -299,7 +299,7 @@ func TestReconcileRefuses(t *testing.T) {
 		`{at_most_once: true, reconcile: {command: [a], method: GET}}`:              `unknown field "method" of effect.reconcile with command`,
 		`{at_most_once: true, reconcile: {command: [a, "{{nobody}}"]}}`:             "{{nobody}} is read here but no agent writes it",
 		`{at_most_once: true, reconcile: {command: [a, "{{call_id"]}}`:              "command[1]: ",
-		`{at_most_once: true, reconcile: {command: ["{{call_id}}"]}}`:               "a value cannot choose what runs",
+		`{at_most_once: true, reconcile: {command: ["{{call_id}}"]}}`:               "only declared choices may choose what runs",
 		`{at_most_once: true, reconcile: {url: "ftp://localhost/"}}`:                "url: ",
 		`{at_most_once: true, reconcile: {command: [a], timeout: never}}`:           "effect.reconcile.timeout must be a duration",
 	} {

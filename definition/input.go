@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
@@ -26,6 +27,10 @@ type Input struct {
 	// Required reports that there is no default.
 	Required bool
 	Default  any
+	// Choices and Pattern are what the value must be, as in a taskagent.Shape; empty if the file does
+	// not say.
+	Choices []string
+	Pattern string
 
 	node *source.Node // where its name stands
 }
@@ -44,14 +49,16 @@ const (
 	// InputPath is the path of a file or a directory. A relative default is looked up beside the
 	// definition and is absolute in the state; a value from the run is not changed.
 	InputPath InputType = "path"
+	// InputFile is the path of a file inside the root of the run, which may stand in a command.
+	InputFile InputType = "file"
 )
 
-var inputTypes = []string{"string", "int", "number", "bool", "list", "map", "path"}
+var inputTypes = []string{"string", "int", "number", "bool", "list", "map", "path", "file"}
 
 // inputKinds are what JSON Schema calls the types of inputs.
 var inputKinds = map[InputType]string{
 	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array",
-	InputMap: "object", InputPath: "string",
+	InputMap: "object", InputPath: "string", InputFile: "string",
 }
 
 var inputParts = parts[Input]{rows: []row[Input]{
@@ -61,6 +68,8 @@ var inputParts = parts[Input]{rows: []row[Input]{
 	special("default", "value if the run gives none; without a default the input is required",
 		func() shape { return &jsonschema.Schema{} }, takesDefault),
 	field("description", "text that explains the input", aText, func(in *Input) *string { return &in.Description }),
+	field("choices", choicesDoc, aChoice, func(in *Input) *[]string { return &in.Choices }),
+	field("pattern", patternDoc, aPattern, func(in *Input) *string { return &in.Pattern }),
 }, what: "an input", has: "a map as a default is written {type: map, default: {…}}", settled: fitDefault,
 	also: defaultsFit}
 
@@ -87,7 +96,9 @@ func takesInputs(r place, n *source.Node, d *Definition) bool {
 		in := Input{Name: p.key, node: p.at}
 		if p.value.Kind == source.Map {
 			long, _ := inputParts.read(r.at("inputs."+p.key), p.value)
-			in.Type, in.Description, in.Required, in.Default = long.Type, long.Description, long.Required, long.Default
+			name := in.Name
+			in = *long
+			in.Name, in.node = name, p.at
 		} else if v, ok := r.any(p.value, "inputs."+p.key); ok {
 			if in.Default, in.Type = v, typeOfValue(v); in.Type == "" {
 				in.Type, in.Required = InputString, true
@@ -103,7 +114,7 @@ func (r *reader) inputType(n *source.Node, what string) (InputType, bool) {
 	text, ok := r.text(n, what)
 	if ok && !slices.Contains(inputTypes, text) {
 		r.report(r.src.Of(n), CodeValue, "there is no type %q of input", text).
-			Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map and path")
+			Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map, path and file")
 		return "", false
 	}
 	return InputType(text), ok
@@ -148,6 +159,12 @@ func fitDefault(p place, in *Input) {
 	in.Type = cmp.Or(in.Type, typeOfValue(v))
 	if in.Default, ok = in.Type.fit(v); !ok {
 		p.wrong(def, what, in.Type.article())
+		return
+	}
+	if s := in.shape(); !s.Free() {
+		if err := s.Check(in.Default); err != nil {
+			p.report(p.src.Of(def), CodeValue, "%s %v", what, err)
+		}
 	}
 }
 
@@ -175,7 +192,7 @@ func (t InputType) fit(v any) (any, bool) {
 	if i, ok := v.(int64); ok && t == InputNumber {
 		return exactly(i), true
 	}
-	if t == InputPath {
+	if t == InputPath || t == InputFile {
 		return v, typeOfValue(v) == InputString
 	}
 	return v, typeOfValue(v) == t
@@ -195,7 +212,7 @@ func (t InputType) article() string {
 		return "a whole number"
 	case InputBool:
 		return "true or false"
-	case InputString, InputPath:
+	case InputString, InputPath, InputFile:
 		return "text"
 	}
 	return fmt.Sprintf("a %s", t)
@@ -242,7 +259,7 @@ func (e *InputError) Error() string {
 // in the state are the caller's.
 func (d *Definition) InitialState(values map[string]string) (map[string]any, error) {
 	state := make(map[string]any, len(d.State)+len(d.Inputs))
-	kinds := make(map[string]InputType, len(d.State)+len(d.Inputs))
+	kinds, shapes := make(map[string]InputType, len(d.State)+len(d.Inputs)), make(map[string]taskagent.Shape, len(d.Inputs))
 	for key, v := range d.State {
 		state[key] = clone(v)
 		if kinds[key] = typeOfValue(v); kinds[key] == "" {
@@ -251,7 +268,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 	}
 	var errs []error
 	for _, in := range d.Inputs {
-		kinds[in.Name] = in.Type
+		kinds[in.Name], shapes[in.Name] = in.Type, in.shape()
 		if _, given := values[in.Name]; given {
 			continue
 		}
@@ -279,6 +296,9 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 			continue
 		}
 		v, err := t.parse(values[key])
+		if s := shapes[key]; err == nil && !s.Free() {
+			err = s.Check(v)
+		}
 		if err != nil {
 			errs = append(errs, &InputError{Input: key, Msg: fmt.Sprintf("input %q: %v", key, err)})
 			continue

@@ -69,9 +69,9 @@ var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row
 	}
 }}
 
-func (r *reader) outputSchema(_ *Agent, n *source.Node, field string) (*genai.Schema, bool) {
-	s := answerSchema(r.schema(n, field))
-	return s, s != nil
+func (r *reader) outputSchema(a *Agent, n *source.Node, field string) (*genai.Schema, bool) {
+	a.answer = r.schema(n, field)
+	return answerSchema(a.answer), a.answer != nil
 }
 
 func thinkingLevel(word string) genai.ThinkingLevel {

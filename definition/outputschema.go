@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 )
 
-// schemaTypes are what JSON Schema calls its types.
-var schemaTypes = []string{"object", "array", "string", "integer", "number", "boolean", "null"}
+// schemaTypes are what JSON Schema calls its types, and file: a string that is a path inside the run's root.
+var schemaTypes = []string{"object", "array", "string", "integer", "number", "boolean", "null", "file"}
 
 // schemaWords are the keywords that every provider can be told.
 var schemaWords = []string{
@@ -169,7 +169,13 @@ func (s *schemaReader) types(n *source.Node, f string) {
 		s.report(s.src.Of(n), CodeValue, "%s can be one type, or one and null", f).Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
 		return
 	}
-	s.out.Type = strings.Join(all, "")
+	if s.out.Type = strings.Join(all, ""); s.out.Type == "file" {
+		s.out.Type = "string"
+		if s.def.files == nil {
+			s.def.files = make(map[*jsonschema.Schema]bool)
+		}
+		s.def.files[&s.out] = true
+	}
 }
 
 func (s *schemaReader) enum(n *source.Node, f string) {
@@ -418,7 +424,10 @@ func listedTypes() []*jsonschema.Schema {
 	var all []*jsonschema.Schema
 	for _, t := range schemaTypes {
 		then := none
-		if t == "string" || t == "integer" || t == "number" {
+		switch t {
+		case "file":
+			then = values(&jsonschema.Schema{Type: "string"})
+		case "string", "integer", "number":
 			then = values(&jsonschema.Schema{Type: t})
 		}
 		one := &jsonschema.Schema{Enum: []any{t}}

@@ -141,7 +141,7 @@ func TestFieldsTellTheTypeAndTheirParts(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"score judge": "step samples", "retry": "attempts backoff max_backoff", "inputs anything": "type default description", "goal": "", "nothing": "",
+		"score judge": "step samples", "retry": "attempts backoff max_backoff", "inputs anything": "type default description choices pattern", "goal": "", "nothing": "",
 	} {
 		if got := strings.Join(definition.Parts(strings.Fields(path)...), " "); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)

@@ -187,8 +187,7 @@ func (c *checker) keyHint(rd *read, key string) string {
 		return fmt.Sprintf("%s is no key of the state: write %s alone", key, key)
 	}
 	if rd.agent.parameter(key) {
-		return fmt.Sprintf("%s is a parameter: what the model gives arrives on standard input, as JSON such as {%q: …}",
-			key, key)
+		return fmt.Sprintf("%s is a parameter: the texts of the command name it as {{%s}}", key, key)
 	}
 	if whole, field, dotted := strings.Cut(key, "."); dotted && rd.field == "score.key" && c.keys[whole] != "" {
 		return fmt.Sprintf("a field of a key is written score: {key: %s, field: %s}", whole, field)

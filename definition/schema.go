@@ -75,7 +75,7 @@ func defs() map[string]*jsonschema.Schema {
 	}
 	all["tool.command"] = typeSchema(TypeCommand, false)
 	set(all["tool.command"], "parameters", &jsonschema.Schema{
-		Ref: "#/$defs/answer", Description: "what the model gives: JSON on standard input",
+		Ref: "#/$defs/answer", Description: "what the model gives: {{NAME}} in the command, or JSON on standard input",
 		Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{"object"}}},
 	})
 	return all

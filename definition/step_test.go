@@ -159,6 +159,7 @@ func TestCache(t *testing.T) {
 	} {
 		d := parse(t, `name: refine
 max_iterations: 6
+shapes: {file: {type: file}}
 state: {file: a, count: 0, deep: {n: 1}, tags: [{name: t}]}
 sub_agents:
   - name: measure
@@ -186,6 +187,7 @@ sub_agents:
 func TestCacheOfASequence(t *testing.T) {
 	d := parse(t, `name: refine
 max_iterations: 4
+shapes: {file: {choices: [a]}}
 state: {file: a}
 sub_agents:
   - name: group

@@ -138,13 +138,13 @@ var templateRows = []row[Agent]{
 
 var commandRows = []row[Command]{
 	field("command", "program and arguments; no shell reads them", each(aWords, listing{line: asList}), func(c *Command) *[]string { return &c.Args }).must(),
-	field("stdin", "input of the command", aWords, func(c *Command) *string { return &c.Stdin }),
-	field("env", "additional environment variables", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
+	field("stdin", "input of the command, which may be any text", aWords, func(c *Command) *string { return &c.Stdin }),
+	field("env", "additional environment variables; text of any content only in those that begin with INPUT_", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "true removes the environment except PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),
 	field("dir", "working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
 	field("output_limit", "largest output, such as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
 	field("ok_exit_codes", "exit codes that mean success; [0] if left out", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
-	field("unsafe", "true allows placeholders where a value could run as code: in a shell script, in the arguments of a program that starts others, in part of an argument", aBool, func(c *Command) *bool { return &c.Unsafe }),
+	field("unsafe", "true allows any value in an argument or in a variable, where a program may read it as an option, a setting or code", aBool, func(c *Command) *bool { return &c.Unsafe }),
 	field("json", "", aBool, func(c *Command) *bool { return &c.JSON }),
 }
 
@@ -278,7 +278,8 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 	}
 	c.spaces(a, field, text)
 	for _, ref := range t.Keys() {
-		if field == "exit_reason" && (ref.Name == "result" || strings.HasPrefix(ref.Name, "result.")) {
+		if field == "exit_reason" && (ref.Name == "result" || strings.HasPrefix(ref.Name, "result.")) ||
+			field != "exit_reason" && a.parameter(ref.Name) {
 			continue
 		}
 		c.reads = append(c.reads, read{
@@ -381,6 +382,10 @@ func (c *checker) whole(a *Agent) {
 			continue
 		}
 		if _, ok := errors.AsType[template.Errors](e); ok {
+			continue
+		}
+		if e, ok := errors.AsType[*taskagent.ShapeError](e); ok {
+			c.misplace(a, e)
 			continue
 		}
 		field, msg := splitField(e.Error())
@@ -487,11 +492,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	}
 	switch a.Type {
 	case TypeCommand:
-		c := a.Command
-		return taskagent.NewCommand(taskagent.CommandConfig{
-			Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: cfg.Root, Dir: c.Dir,
-			OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
-		})
+		return taskagent.NewCommand(commandConfig(a, base, cfg.Root))
 	case TypeExpression:
 		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set,
 			Value: a.Expression.Value})
@@ -506,6 +507,17 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})
 	}
 	return nil, fmt.Errorf("build agent %q: there is no type %q", a.Name, a.Type)
+}
+
+// commandConfig is what the command of an agent is made from.
+func commandConfig(a *Agent, base taskagent.Config, root string) taskagent.CommandConfig {
+	c := a.Command
+	shapes, parameters := a.places()
+	return taskagent.CommandConfig{
+		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: root, Dir: c.Dir, Shapes: shapes,
+		Parameters: parameters, OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes,
+		Unsafe: c.Unsafe,
+	}
 }
 
 // requestTime is how long a request may take by itself. Where its loop bounds it

@@ -164,7 +164,8 @@ func (r *reader) agentTool(a *Agent, t Tool, n *source.Node) *Agent {
 }
 
 // commandTool reads a command that is a tool: an agent that runs a command,
-// with parameters. What the model gives goes to the command's standard input.
+// with parameters. What the model gives goes to the command's standard input, unless its texts name the
+// parameters.
 func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) {
 	t := Tool{field: field, Parameters: &jsonschema.Schema{Type: "object"}}
 	own := *source.Deref(n) // without parameters, which agents do not have
@@ -192,19 +193,6 @@ func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) 
 	case inner.Command.Stdin == "":
 		inner.Command.Stdin = "{{user_input}}" // what an agent that is a tool is given
 	}
-}
-
-// parameter reports whether the agent is a tool with a parameter of that name.
-func (a *Agent) parameter(name string) bool {
-	if !a.tool {
-		return false
-	}
-	for _, t := range a.parent.LLM.Tools {
-		if t.Agent == a && t.Parameters != nil && t.Parameters.Properties[name] != nil {
-			return true
-		}
-	}
-	return false
 }
 
 func isExit(name string) bool { return name == exitlooptool.Name || name == exitlooptool.Alias }

@@ -161,7 +161,8 @@ tools:
       required: [text]
     json: true
     output_key: heard
-  - command: [sh, -c, 'printf "%s:" "$1"; cat', sh, "{{greeting}}"]
+  - command: [sh, -c, 'printf "%s:" "$INPUT_GREETING"; cat']
+    env: {INPUT_GREETING: "{{greeting}}"}
     name: greet
     description: Greets.
   - {command: [sh, -c, "echo no luck >&2; exit 3"], name: fail, description: Fails.}

@@ -17,7 +17,8 @@ func TestWarnings(t *testing.T) {
 inputs: {topic: cats, unused: 1}
 sub_agents:
   - name: a
-    command: [echo, "{{topic}}", "{{score}}", "{maybe}"]
+    command: [echo, hi, "{{score}}", "{maybe}"]
+    stdin: "{{topic}}"
     can_exit_loop: true
   - name: b
     text: "{maybe} {{perhaps?}}"
@@ -29,17 +30,17 @@ sub_agents:
 	want := `x.yaml:2:23: warning: no agent reads the input "unused" [LOOP023]
     2 | inputs: {topic: cats, unused: 1}
       |                       ^^^^^^
-x.yaml:5:35: warning: {{score}} is always empty here: the loop "warned" has no score [LOOP024]
-    5 |     command: [echo, "{{topic}}", "{{score}}", "{maybe}"]
-      |                                   ^^^^^^^^^
-x.yaml:6:20: warning: "a" never asks to end the loop [LOOP017]
-    6 |     can_exit_loop: true
+x.yaml:5:26: warning: {{score}} is always empty here: the loop "warned" has no score [LOOP024]
+    5 |     command: [echo, hi, "{{score}}", "{maybe}"]
+      |                          ^^^^^^^^^
+x.yaml:7:20: warning: "a" never asks to end the loop [LOOP017]
+    7 |     can_exit_loop: true
       |                    ^^^^ give it exit_when, the condition that ends the loop
-x.yaml:8:12: warning: {maybe} is read here but no agent writes it [LOOP020]
-    8 |     text: "{maybe} {{perhaps?}}"
+x.yaml:9:12: warning: {maybe} is read here but no agent writes it [LOOP020]
+    9 |     text: "{maybe} {{perhaps?}}"
       |            ^^^^^^^ the keys are topic, unused
-x.yaml:8:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
-    8 |     text: "{maybe} {{perhaps?}}"
+x.yaml:9:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
+    9 |     text: "{maybe} {{perhaps?}}"
       |                    ^^^^^^^^^^^^ the keys are topic, unused
 5 warnings
 `
@@ -58,12 +59,12 @@ x.yaml:8:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
 // A command in which a value may be run as code has to say so, and check says so too.
 func TestUnsafeIsNoted(t *testing.T) {
 	const text = "name: a\ninputs: {x: hi}\ncommand: [sh, -c, 'echo {{x}}']\n"
-	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil || !strings.Contains(err.Error(), "command[2]: sh may run a value") {
+	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil || !strings.Contains(err.Error(), "command[2]: {{x}} is text of any content") {
 		t.Errorf("without unsafe: %v", err)
 	}
 	for field, want := range map[string]string{
-		"unsafe: true\n":                         `"a" is unsafe: a value of the state may be run as code`,
-		"unsafe: true\ncommand: [echo, '{{x}}']": `"a" does not need unsafe`,
+		"unsafe: true\n": `"a" is unsafe: it takes any value as an argument or a setting`,
+		"unsafe: true\ncommand: [cat]\nstdin: '{{x}}'": `"a" does not need unsafe`,
 	} {
 		all := text + field
 		if strings.Contains(field, "command") {

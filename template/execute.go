@@ -52,6 +52,14 @@ func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) 
 // Fill fails only if JSON cannot express a value, if the text would be larger than [MaxText] or
 // needs millions of repetitions, or if lookup returns an error that has a method Unfillable().
 func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
+	return t.FillChecked(lookup, nil)
+}
+
+// FillChecked is [Template.Fill] for texts that only certain values may stand in. It calls check with
+// each value before it writes it, with the name as written and the number of bytes of the text before
+// it, and with the value of each section before it writes the section. {{.}} has the name of its
+// section. A name without a value, and nil, are not checked. An error of check ends the filling.
+func (t *Template) FillChecked(lookup func(key string) (any, bool), check func(name string, v any, at int) error) (Result, error) {
 	switch {
 	case len(t.nodes) == 0:
 		return Result{}, nil
@@ -61,7 +69,7 @@ func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 	if lookup == nil {
 		lookup = func(string) (any, bool) { return nil, false }
 	}
-	f := filler{lookup: lookup}
+	f := filler{lookup: lookup, check: check}
 	f.out.Grow(int(min(t.size.Load(), maxAhead)))
 	err := f.write(t.nodes)
 	t.size.Store(int64(f.out.Len()))
@@ -71,7 +79,9 @@ func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 // filler is one execution.
 type filler struct {
 	lookup func(string) (any, bool)
-	items  []any // what the sections around have pushed, innermost last
+	check  func(name string, v any, at int) error // nil allows every value
+	items  []any                                  // what the sections around have pushed, innermost last
+	names  []string                               // of the sections that have pushed them
 	out    strings.Builder
 	unset  []string
 	work   int
@@ -108,6 +118,9 @@ func (f *filler) value(k key) error {
 	if !ok && !k.optional && !slices.Contains(f.unset, k.name) {
 		f.unset = append(f.unset, k.name)
 	}
+	if err := f.allowed(k, v); err != nil {
+		return err
+	}
 	s, err := text(v)
 	if err != nil {
 		return fmt.Errorf("fill in {{%s}}: %w", k.name, err)
@@ -116,6 +129,18 @@ func (f *filler) value(k key) error {
 		return fmt.Errorf("fill in {{%s}}: %w", k.name, err)
 	}
 	return nil
+}
+
+// allowed asks check about a value.
+func (f *filler) allowed(k key, v any) error {
+	if f.check == nil || v == nil {
+		return nil
+	}
+	name := k.name
+	if k.item && len(k.parts) == 0 && len(f.names) > 0 {
+		name = f.names[len(f.names)-1]
+	}
+	return f.check(name, v, f.out.Len())
 }
 
 func (f *filler) add(s string) error {
@@ -129,10 +154,13 @@ func (f *filler) add(s string) error {
 
 func (f *filler) section(n node) error {
 	v, _ := f.resolve(n.key)
+	if err := f.allowed(n.key, v); err != nil {
+		return err
+	}
 	for _, item := range elements(v) {
-		f.items = append(f.items, item)
+		f.items, f.names = append(f.items, item), append(f.names, n.key.name)
 		err := f.write(n.body)
-		f.items = f.items[:len(f.items)-1]
+		f.items, f.names = f.items[:len(f.items)-1], f.names[:len(f.names)-1]
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,13 @@ import (
 const shop = `name: shop
 max_iterations: 3
 state: {orders: [], shipped: []}
+shapes:
+  left_job: &job {pattern: '[a-z]+[0-9.]+'}
+  right_job: *job
+  far_job: *job
+  order_job: *job
+  wire_job: *job
+  ship_job: *job
 sub_agents:
   - name: jobs
     set:

@@ -8,55 +8,48 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/interpreter"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
 
-// onePlaceholder is an argument that is a value and nothing else.
-var onePlaceholder = lazyregexp.New(`^\{\{\{?&?\s*[^{}#^/!&\s]+\s*\}?\}\}$`)
+// FreePrefix begins the names of variables that may hold any text: no program takes them for a setting.
+const FreePrefix = "INPUT_"
 
-var errPart = errors.New("a value may only be a whole argument; give it one of its own, " +
-	`or join the parts in a script: sh -c 'cat "$1/$2"' sh {{a}} {{b}}`)
+// free reports whether a variable may hold any text.
+func free(name string) bool {
+	return len(name) > len(FreePrefix) && strings.HasPrefix(name, FreePrefix)
+}
 
-// checkCode refuses placeholders where a value could be run as code. With Unsafe,
-// only the program's name has none.
+// checkCode refuses placeholders where their values could be an option, a setting or code.
 func (a *CommandAgent) checkCode(s *source) {
-	before := len(s.errs)
-	has := func(t *template.Template) bool { return len(t.Keys()) > 0 }
-	use := interpreter.Of(a.cfg.Args, func(i int) bool { return !has(a.args[i]) })
-	for i, t := range a.args {
-		if !has(t) || i > 0 && a.cfg.Unsafe {
-			continue
-		}
-		switch place, err := use.Arg(i); {
-		case i == 0:
-			s.errorf("Args[0]: %w", err)
-			return
-		case place == interpreter.None:
-			a.refuse(s, fmt.Sprintf("Args[%d]", i), err)
-		case place == interpreter.Whole && !onePlaceholder().MatchString(strings.TrimSpace(a.cfg.Args[i])):
-			a.refuse(s, fmt.Sprintf("Args[%d]", i), errPart)
-		}
-	}
 	if a.cfg.Unsafe {
 		return
 	}
-	if has(a.stdin) && len(s.errs) == before {
-		if err := use.Stdin(); err != nil {
-			a.refuse(s, "Stdin", err)
-		}
+	for i, t := range a.args {
+		a.checkShapes(s, fmt.Sprintf("Args[%d]", i), t, i == 0)
 	}
 	for _, v := range a.env {
-		if has(v.value) && !interpreter.Variable(v.name) {
-			a.refuse(s, fmt.Sprintf("Env[%q]", v.name),
-				fmt.Errorf("programs take %s for code, or for where their code is; give the value a name of its own",
-					v.name))
+		if !free(v.name) {
+			a.checkShapes(s, fmt.Sprintf("Env[%q]", v.name), v.value, false)
+		}
+	}
+	if len(a.stdin.Keys()) > 0 {
+		if err := interpreter.ReadsCode(a.cfg.Args); err != nil {
+			s.errorf("Stdin: %w, or say unsafe: true if you know what the value can be", err)
 		}
 	}
 }
 
-func (a *CommandAgent) refuse(s *source, field string, why error) {
-	s.errorf("%s: %w; or say unsafe: true, if you know what it can hold", field, why)
+// checkShapes reports the placeholders of a template whose shape is not declared. A program is chosen by
+// declared choices only.
+func (a *CommandAgent) checkShapes(s *source, field string, t *template.Template, program bool) {
+	seen := make(map[string]bool)
+	for _, ref := range t.Keys() {
+		shape := a.cfg.shape(ref.Name)
+		if !seen[ref.Name] && (shape.Free() || program && len(shape.Choices) == 0) {
+			s.errs = append(s.errs, &ShapeError{Field: field, Name: ref.Name, Shape: shape})
+		}
+		seen[ref.Name] = true
+	}
 }
 
 // NeedsUnsafe reports whether the command would be refused without Unsafe.
@@ -69,4 +62,68 @@ func (a *CommandAgent) NeedsUnsafe() bool {
 	safe.cfg.Unsafe = false
 	safe.checkCode(&s)
 	return len(s.errs) > 0
+}
+
+// filling fills the templates of one process.
+type filling struct {
+	cfg    *CommandConfig
+	lookup func(string) (any, bool)
+	p      *process
+}
+
+// fill fills the template of an argument or of a variable, which the system ends at a zero byte. Here, and
+// nowhere else, a value becomes a part of a command: each is checked as it is put in, unless the variable
+// may hold any text.
+func (f *filling) fill(field string, t *template.Template, free bool) (string, error) {
+	var files []span
+	check := func(name string, v any, at int) error {
+		shape := f.cfg.shape(name)
+		if shape.Free() {
+			return &ShapeError{Field: field, Name: name, Shape: shape}
+		}
+		err := shape.Check(v)
+		if err == nil && at == 0 {
+			err = shape.checkStart(v)
+		}
+		if err != nil {
+			return &ValueError{Field: field, Name: name, Err: err}
+		}
+		if text, _ := scalar(v); shape.Type == ShapeFile {
+			files = append(files, span{at, at + len(text)})
+		}
+		return nil
+	}
+	if free || f.cfg.Unsafe {
+		check = nil
+	}
+	res, err := t.FillChecked(f.lookup, check)
+	if err == nil && strings.Contains(res.Text, "\x00") {
+		err = errors.New("a value has a zero byte in it")
+	}
+	if err != nil {
+		if _, named := errors.AsType[*ValueError](err); !named {
+			err = fmt.Errorf("%s: %w", field, err)
+		}
+		return "", err
+	}
+	for _, at := range files {
+		if path := at.path(res.Text); isInside(path) { // else the author's own text leads elsewhere
+			f.p.Files = append(f.p.Files, path)
+		}
+	}
+	return res.Text, nil
+}
+
+// span is where a value stands in a text.
+type span struct{ from, to int }
+
+// path is the path that a value is part of: "src/a.go" for the value a.go in "--file=src/a.go".
+func (s span) path(text string) string {
+	const apart = "=:,;@ "
+	from := 1 + strings.LastIndexAny(text[:s.from], apart)
+	to := len(text)
+	if i := strings.IndexAny(text[s.to:], apart); i >= 0 {
+		to = s.to + i
+	}
+	return text[from:to]
 }

@@ -26,26 +26,32 @@ const defaultLimit = 1 << 20
 type CommandConfig struct {
 	Config
 	// Args is the program and its arguments. Each is a template and stays one argument, whatever
-	// its values contain; no shell is involved. The program's name cannot have placeholders.
-	// Required.
+	// its values contain; no shell is involved. Required.
 	//
-	// A placeholder may be a whole argument of a program that is not an interpreter and does not
-	// start other programs. For an interpreter, placeholders may follow its code: sh -c 'cat
-	// "$1/$2"' sh {{a}} {{b}}, and python3 FILE {{a}}. Everything else needs Unsafe, also a
-	// placeholder in the Stdin of an interpreter that reads its code there, and in a variable that
-	// programs read as code, such as LD_PRELOAD.
-	//
-	// A program may read a value that begins with a dash as an option; for most programs, "--"
-	// before it prevents this.
+	// A placeholder may stand in an argument if Shapes declares the shape of its value, or if it is a
+	// number or a truth value that is built in, such as {{iteration}}. The value is checked when it is
+	// put in: one of another shape is a [*ValueError]. One that begins an argument begins with "-" only
+	// if it is a number or one of the choices. The program's name takes choices only. Text of any content goes to
+	// the command as Stdin, or in a variable whose name begins with [FreePrefix].
 	Args []string
 	// Stdin is a template of the command's standard input. The command reads it from a file, which is
-	// whole before the command starts. If it is empty, the standard input is the null device.
+	// whole before the command starts. If it is empty, the standard input is the null device. It has no
+	// placeholders if Args has an interpreter that is known to run it as code.
 	Stdin string
-	// Env holds environment variables, as templates. They override those that the command inherits
+	// Env holds environment variables, as templates. One whose name begins with [FreePrefix] takes any
+	// text; for the others the same holds as for arguments, since programs take variables for settings.
+	//
+	// They override those that the command inherits
 	// from this process: all of them, or with CleanEnv only those that programs need to work: PATH,
 	// HOME, USER, SHELL, LANG, LC_ALL, TZ, TMPDIR, and their equivalents on Windows.
 	Env      map[string]string
 	CleanEnv bool
+	// Shapes are the shapes of values, by the names of their placeholders: "level", "report.lines".
+	// That of {{prev.level}}, {{best.level}} and {{rejected.level}} is that of level.
+	Shapes map[string]Shape
+	// Parameters are names that stand for the fields of the request, a JSON object, and not for keys of
+	// the state: those of a tool.
+	Parameters []string
 	// Root is the directory that Dir cannot leave; the default is the current directory.
 	Root string
 	// Dir is a template of the working directory, relative to Root; the default is Root. A path
@@ -63,7 +69,7 @@ type CommandConfig struct {
 	// OKExitCodes are the exit codes of success; the default is 0 alone. Any other is an
 	// [*ExitError].
 	OKExitCodes []int
-	// Unsafe allows placeholders where a value could be run as code.
+	// Unsafe allows any value in every place.
 	Unsafe bool
 }
 
@@ -97,6 +103,7 @@ type variable struct {
 // name.
 func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	cfg.Args, cfg.Env, cfg.OKExitCodes = slices.Clone(cfg.Args), maps.Clone(cfg.Env), slices.Clone(cfg.OKExitCodes)
+	cfg.Shapes, cfg.Parameters = maps.Clone(cfg.Shapes), slices.Clone(cfg.Parameters)
 	if cfg.OutputLimit == 0 {
 		cfg.OutputLimit = defaultLimit
 	}
@@ -145,7 +152,7 @@ func (a *CommandAgent) parse(s *source) {
 }
 
 func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, error) {
-	p, err := a.process(drive.At(ctx).Lookup)
+	p, err := a.process(ctx, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -161,7 +168,7 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, erro
 
 // doAs runs the command here for a call of an ID.
 func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(string) (any, bool)) (outcome, error) {
-	p, err := a.process(lookup)
+	p, err := a.process(ctx, lookup)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -193,40 +200,31 @@ func (a *CommandAgent) outcome(p *process) func(ended, error) (outcome, error) {
 }
 
 // process fills the templates.
-func (a *CommandAgent) process(lookup func(string) (any, bool)) (*process, error) {
+func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) (any, bool)) (*process, error) {
 	p := &process{CleanEnv: a.cfg.CleanEnv, Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout}
+	f := filling{cfg: &a.cfg, lookup: a.cfg.withArguments(ctx, lookup), p: p}
 	for i, t := range a.args {
-		arg, err := fillArg(fmt.Sprintf("Args[%d]", i), t, lookup)
+		arg, err := f.fill(fmt.Sprintf("Args[%d]", i), t, false)
 		if err != nil {
 			return nil, err
 		}
 		p.Args = append(p.Args, arg)
 	}
 	var err error
-	if p.Stdin, err = requesttemplate.Fill("Stdin", a.stdin, lookup); err != nil {
+	if p.Stdin, err = requesttemplate.Fill("Stdin", a.stdin, f.lookup); err != nil {
 		return nil, err
 	}
-	if p.Dir, err = fillArg("Dir", a.dir, lookup); err != nil {
+	if p.Dir, err = f.fill("Dir", a.dir, true); err != nil { // workDir checks it
 		return nil, err
 	}
 	for _, v := range a.env {
-		value, err := fillArg(fmt.Sprintf("Env[%q]", v.name), v.value, lookup)
+		value, err := f.fill(fmt.Sprintf("Env[%q]", v.name), v.value, free(v.name))
 		if err != nil {
 			return nil, err
 		}
 		p.Env = append(p.Env, v.name+"="+value)
 	}
 	return p, nil
-}
-
-// fillArg is fill for what is handed to the system, which ends it at a zero
-// byte.
-func fillArg(field string, t *template.Template, lookup func(string) (any, bool)) (string, error) {
-	text, err := requesttemplate.Fill(field, t, lookup)
-	if err == nil && strings.Contains(text, "\x00") {
-		err = fmt.Errorf("%s: a value has a zero byte in it", field)
-	}
-	return text, err
 }
 
 // tail is the end of a text: what fits into 10 lines and 2 kB.

@@ -54,25 +54,85 @@ func TestEmptyOutputReplacesAnOlderOne(t *testing.T) {
 // D4: a value is one argument, whatever is in it; single braces are the author's.
 func TestValueIsOneArgument(t *testing.T) {
 	evil := "a b'; echo \"$HOME\" `id` $(id) *\n{{draft}} {draft}"
-	got := command(t, taskagent.CommandConfig{
-		Args: []string{"sh", "-c", `for a; do printf '<%s>' "$a"; done`, "sh", "x={{draft}}", "{{draft}}", "{draft}", "${HOME}", "{{none}}"},
-	}, map[string]any{"draft": evil})
+	cfg := taskagent.CommandConfig{
+		Args:   []string{"sh", "-c", `for a; do printf '<%s>' "$a"; done`, "sh", "x={{draft}}", "{{draft}}", "{draft}", "${HOME}", "{{none?}}"},
+		Shapes: map[string]taskagent.Shape{"draft": {Pattern: "(?s).*"}, "none": {Type: taskagent.ShapeInt}},
+	}
+	got := command(t, cfg, map[string]any{"draft": evil})
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
 	equal(t, "out", any("<x="+evil+"><"+evil+"><{draft}><${HOME}><>"), got.state["out"])
+	cfg.Shapes, cfg.Unsafe = nil, true
+	equal(t, "out, unsafe", got.state["out"], command(t, cfg, map[string]any{"draft": evil}).state["out"])
+	has(t, command(t, cfg, map[string]any{"draft": "a\x00b"}).err, "Args[4]", "zero byte")
+}
 
-	got = command(t, taskagent.CommandConfig{Args: []string{"echo", "{{draft}}"}}, map[string]any{"draft": "a\x00b"})
-	has(t, got.err, "Args[1]", "zero byte")
+// D4: a value that is not of its shape fails the step, which a retry would not help, and nothing is run. The error names the
+// placeholder, what is declared and what the value is.
+func TestValueOfAnotherShapeFailsTheStep(t *testing.T) {
+	root := t.TempDir()
+	for _, link := range [][2]string{{"/etc", "out"}, {"../..", "up"}, {"sub", "in"}} {
+		if err := os.Symlink(link[0], filepath.Join(root, link[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(root, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	shapes := map[string]taskagent.Shape{
+		"n": {Type: taskagent.ShapeNumber}, "mode": {Choices: []string{"fast", "-x"}}, "word": {Pattern: "[-a-z]+"}, "file": {Type: taskagent.ShapeFile},
+	}
+	for _, tt := range []struct {
+		arg   string
+		state map[string]any
+		want  string // "" if it runs
+	}{
+		{"{{n}}", map[string]any{"n": -3}, ""},
+		{"--n={{n}}", map[string]any{"n": "touch x"}, `Args[3]: {{n}} must be a number, got "touch x"`},
+		{"{{n}}", map[string]any{"n": []any{"--help"}}, "{{n}} must be a number"},
+		{"{{n}}", nil, ""}, // LOOP 25: nothing is not a value of another shape
+		{"{{mode}}", map[string]any{"mode": "-x"}, ""},
+		{"{{mode}}", map[string]any{"mode": "slow"}, `{{mode}} must be one of fast, -x, got "slow"`},
+		{"{{word}}", map[string]any{"word": "-rf"}, `{{word}} must be text that matches [-a-z]+, got "-rf": it begins with -`},
+		{"a{{word}}", map[string]any{"word": "-rf"}, ""},
+		{"{{#n}}{{/n}}{{word}}", map[string]any{"word": "-rf"}, "it begins with -"},
+		{"{{#word}}{{.}}{{/word}}", map[string]any{"word": "A"}, "{{word}} must be text"},
+		{"{{#word}}{{.}}{{/word}}", map[string]any{"word": []any{"a"}}, "{{word}} must be text"},
+		{"{{file}}", map[string]any{"file": "sub/new.txt"}, ""},
+		{"{{file}}", map[string]any{"file": "in/new.txt"}, ""},
+		{"{{file}}", map[string]any{"file": "../x"}, "{{file}} must be a path inside the root"},
+		{"--file={{file}}", map[string]any{"file": "-x"}, "it begins with -"},
+		{"{{file}}", map[string]any{"file": "out/passwd"}, "must be inside the root"},
+		{"{{file}}", map[string]any{"file": "up"}, "must be inside the root"},
+		{"--file=out/{{file}}", map[string]any{"file": "passwd"}, "must be inside the root"},
+		{"{{file}}/{{word}}", map[string]any{"file": "out", "word": "passwd"}, "must be inside the root"},
+		{"@{{file}}:{{file}}", map[string]any{"file": "out"}, "must be inside the root"},
+	} {
+		got := command(t, taskagent.CommandConfig{Args: []string{"sh", "-c", "touch ran", tt.arg}, Shapes: shapes, Root: root}, tt.state)
+		_, err := os.Stat(filepath.Join(root, "ran"))
+		switch ran := err == nil; {
+		case tt.want == "" && (got.err != nil || !ran):
+			t.Errorf("%s %v: %v", tt.arg, tt.state, got.err)
+		case tt.want != "" && (got.err == nil || !strings.Contains(got.err.Error(), tt.want) || ran):
+			t.Errorf("%s %v: %v, ran is %t, want %q", tt.arg, tt.state, got.err, ran, tt.want)
+		}
+		if value, ok := errors.AsType[*taskagent.ValueError](got.err); ok && (!value.Permanent() || value.Name == "") {
+			t.Errorf("%s: %+v", tt.arg, value)
+		}
+		os.Remove(filepath.Join(root, "ran"))
+	}
+	got := command(t, taskagent.CommandConfig{Args: []string{"env"}, Env: map[string]string{"LEVEL": "{{n}}"}, Shapes: shapes}, map[string]any{"n": "x"})
+	has(t, got.err, `Env["LEVEL"]: {{n}} must be a number`)
 }
 
 // D4: stdin and environment are templates.
 func TestStdinAndEnv(t *testing.T) {
 	t.Setenv("TASK_SECRET", "inherited")
 	cfg := taskagent.CommandConfig{
-		Args:  []string{"sh", "-c", `cat; echo "|$TASK_SECRET|$STYLE|$MORE|${PATH:+path}"`},
+		Args:  []string{"sh", "-c", `cat; echo "|$TASK_SECRET|$INPUT_STYLE|$MORE|${PATH:+path}"`},
 		Stdin: "{{draft}}",
-		Env:   map[string]string{"STYLE": "{{style}}", "MORE": "a=b"},
+		Env:   map[string]string{"INPUT_STYLE": "{{style}}", "MORE": "a=b"},
 	}
 	state := map[string]any{"draft": strings.Repeat("x", 200_000), "style": "terse; $HOME"}
 	got := command(t, cfg, state)
@@ -123,7 +183,7 @@ func TestExitCode(t *testing.T) {
 // D18: JSON is read, and numbers stay what they are.
 func TestCommandJSON(t *testing.T) {
 	json := func(text string) *ran {
-		return command(t, taskagent.CommandConfig{Args: []string{"printf", "%s", "{{text}}"}, JSON: true}, map[string]any{"text": text})
+		return command(t, taskagent.CommandConfig{Args: []string{"cat"}, Stdin: "{{text}}", JSON: true}, map[string]any{"text": text})
 	}
 	got := json(`{"id": 9007199254740993, "score": 7.5, "big": 1e3, "list": [1, null, "x"]}`)
 	if got.err != nil {
@@ -140,7 +200,7 @@ func TestCommandJSON(t *testing.T) {
 		"score 7": "invalid character",
 	} {
 		got := json(text)
-		has(t, got.err, `read the output of command "printf" as JSON`, why)
+		has(t, got.err, `read the output of command "cat" as JSON`, why)
 		equal(t, "kept", any(text), got.state["all"].(map[string]any)["stdout"])
 	}
 }

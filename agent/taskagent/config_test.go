@@ -3,6 +3,8 @@
 package taskagent_test
 
 import (
+	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -29,7 +31,7 @@ func TestEveryProblemOfAConfigIsReported(t *testing.T) {
 			})
 		}, []string{
 			`command agent ""`, "needs a name", `OutputKey and ResultKey are both "k"`, "ExitReason: 1:1", "ExitReason is set, but no ExitWhen",
-			"Args[0]: the program's name has a placeholder", "Args[1]: 1:1", "Stdin: 1:1", `Env["A=B"]`, "OutputLimit is negative", "Timeout is negative", "Dir: 1:1",
+			"Args[0]: the program's name has the placeholder {{program}}", "Args[1]: 1:1", "Stdin: 1:1", `Env["A=B"]`, "OutputLimit is negative", "Timeout is negative", "Dir: 1:1",
 		}},
 		{"no program", func() (agent.Agent, error) {
 			return taskagent.NewCommand(taskagent.CommandConfig{Config: taskagent.Config{Name: "c"}})
@@ -76,86 +78,111 @@ func TestEveryProblemOfAConfigIsReported(t *testing.T) {
 	}
 }
 
-// D4: no value of the state is ever code: neither a program's name nor the script
-// of a shell.
-func TestPlaceholdersInCodeAreRefused(t *testing.T) {
+// D4: a value stands in an argument or in a setting only if its shape is declared; text of any content does not, whatever the
+// program is.
+func TestValuesNeedAShape(t *testing.T) {
+	env := func(name, value string) taskagent.CommandConfig {
+		return taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{name: value}}
+	}
+	stdin := func(args ...string) taskagent.CommandConfig {
+		return taskagent.CommandConfig{Args: args, Stdin: "{{x}}"}
+	}
 	for _, tt := range []struct {
 		cfg     taskagent.CommandConfig
 		refused bool
 	}{
-		{commandOf("{{program}}"), true},
-		{commandOf("run-{{program}}"), true},
-		{commandOf("sh", "-c", "echo {{x}}"), true},
-		{commandOf("/bin/bash", "-euo", "pipefail", "-c", "echo {{x}}"), true},
-		{commandOf("sh", "-{{options}}", "echo"), true},
-		{commandOf("sh", "{{script}}"), true},
-		{commandOf("env", "A=b", "sh", "-c", "echo {{x}}"), true},
-		{commandOf(`C:\Windows\System32\cmd.exe`, "/c", "dir", "{{x}}"), true},
-		{commandOf("find", ".", "-exec", "sh", "-c", "{{x}}", ";"), true},
-		{commandOf("docker", "exec", "box", "sh", "-c", "{{x}}"), true},
-		{commandOf("rbash", "-c", "{{x}}"), true},
-		{commandOf("su", "-c", "{{x}}"), true},
-		{commandOf("script", "-c", "{{x}}", "out"), true},
-		{commandOf("flock", "lock", "-c", "{{x}}"), true},
-		{commandOf("ssh", "host", "{{x}}"), true},
-		{commandOf("python3", "-c", "{{x}}"), true},
-		{commandOf("python3.12", "-c", "{{x}}"), true},
-		{commandOf("perl", "-e", "print 1", "{{x}}"), true},
-		{commandOf("awk", "{{x}}"), true},
-		{commandOf("nu", "-c", "{{x}}"), true},
-		{commandOf("ghc", "-e", "{{x}}"), true},
-		{commandOf("dbus-launch", "{{x}}"), true},
-		{commandOf("/lib64/ld-linux-x86-64.so.2", "{{x}}"), true},
-		{commandOf("/lib/ld-musl-aarch64.so.1", "{{x}}"), true},
-		{commandOf("/libexec/ld-elf.so.1", "{{x}}"), true},
-		{commandOf("make", "{{x}}"), true},
-		{commandOf("tar", "--to-command={{x}}"), true},
-		{commandOf("cat", "{{work}}/{{file}}"), true},
-		{commandOf("cat", "{{#x}}--option{{/x}}"), true},
-		{commandOf("env", "A={{x}}", "printenv"), true},
-		{taskagent.CommandConfig{Args: []string{"sh"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"bash", "-s", "x"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"sh", "/dev/stdin"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"python3"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"python3", "-"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"env", "sh"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"awk", "-f", "/dev/stdin"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"sqlite3", "a.db"}, Stdin: "{{x}}"}, true},
-		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"BASH_ENV": "{{x}}"}}, true},
-		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"LD_PRELOAD": "{{x}}"}}, true},
-		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"path": "{{x}}"}}, true},
+		{commandOf("{{x}}"), true},
+		{commandOf("run-{{n}}"), true}, // a number is no choice
+		{commandOf("run-{{iteration}}"), true},
+		{commandOf("echo", "{{x}}"), true},
+		{commandOf("echo", "--x={{x}}"), true},
+		{commandOf("echo", "{{x?}}"), true},
+		{commandOf("echo", "{{prev.x}}"), true},
+		{commandOf("echo", "{{n.x}}"), true},
+		{commandOf("echo", "{{user_input}}"), true},
+		{commandOf("echo", "{{rejected.reason}}"), true},
+		{commandOf("echo", "{{artifact.a.txt}}"), true},
+		{commandOf("echo", "{{app:tone}}"), true},
+		{commandOf("echo", "{{#x}}--option{{/x}}"), true},
+		{commandOf("echo", "{{#x}}{{.}}{{/x}}"), true},
+		{commandOf("echo", "{{#n}}{{x}}{{/n}}"), true},
+		{commandOf("echo", "{{^x}}none{{/x}}"), true},
+		{commandOf("sh", "-c", `echo "$1"`, "sh", "{{x}}"), true},
+		{commandOf("python3", "score.py", "{{x}}"), true},
+		{env("LD_PRELOAD", "{{x}}"), true},
+		{env("TASK", "{{x}}"), true},
+		{env("INPUT_", "{{x}}"), true},
+		{env("input_x", "{{x}}"), true},
+		{stdin("sh"), true},
+		{stdin("choom", "-n", "0", "--", "sh"), true},
 
-		{commandOf("sh", "-c", `echo "$1"`, "sh", "{{x}}"), false},
-		{commandOf("bash", "-eu", "-o", "pipefail", "-c", `echo "$1"`, "sh", "a={{x}}"), false},
-		{commandOf("sh", "script.sh", "-c", "{{x}}"), false},
-		{commandOf("python3", "score.py", "{{x}}"), false},
-		{commandOf("python3", "-u", "-c", "import sys", "{{x}}"), false},
-		{commandOf("grep", "sh", "-c", "{{x}}"), false},
-		{commandOf("tool", "{{ x }}", "{{{x}}}", "{{x?}}"), false},
+		{commandOf("run-{{choice}}"), false},
+		{commandOf("echo", "{{n}}", "-{{n}}", "--n={{n}}.{{m}}", "{{prev.n}} {{best.n}} {{rejected.n}}"), false},
+		{commandOf("echo", "{{deep.n}}"), false},
+		{commandOf("echo", "{{iteration}}", "{{max_iterations}} {{remaining_iterations}} {{is_first_iteration}} {{is_last_iteration}}"), false},
+		{commandOf("echo", "{{score}}", "{{best.score}}", "{{elapsed}}"), false},
+		{commandOf("echo", "{{yes}}", "{{choice}}", "{{word}}", "{{file}}", "a/{{file}}.bak"), false},
+		{commandOf("echo", "{{#yes}}--verbose={{.}}{{/yes}}{{^yes}}--quiet{{/yes}}"), false},
 		{commandOf("sh"), false},
-		{taskagent.CommandConfig{Args: []string{"sh"}, Stdin: "echo hello"}, false},
-		{taskagent.CommandConfig{Args: []string{"wc", "-w"}, Stdin: "{{x}}"}, false},
-		{taskagent.CommandConfig{Args: []string{"sh", "-c", "cat"}, Stdin: "{{x}}"}, false},
-		{taskagent.CommandConfig{Args: []string{"sed", "-e", "s/a/b/"}, Stdin: "{{x}}"}, false},
-		{taskagent.CommandConfig{Args: []string{"tool"}, Env: map[string]string{"TASK": "{{x}}", "LD_PRELOAD": "fixed"}}, false},
+		{env("LEVEL", "{{n}}"), false},
+		{env("INPUT_X", "{{x}} {{app:tone}}"), false},
+		{env("LD_PRELOAD", "fixed"), false},
+		{stdin("wc", "-w"), false},
+		{stdin("sh", "-c", "cat"), false},
 	} {
 		tt.cfg.Config = taskagent.Config{Name: "c"}
+		tt.cfg.Shapes = map[string]taskagent.Shape{
+			"n": {Type: taskagent.ShapeInt}, "m": {Type: taskagent.ShapeNumber}, "yes": {Type: taskagent.ShapeBool}, "choice": {Choices: []string{"a"}},
+			"word": {Pattern: "[a-z]+"}, "file": {Type: taskagent.ShapeFile}, "deep.n": {Type: taskagent.ShapeInt},
+		}
 		_, err := taskagent.NewCommand(tt.cfg)
 		if refused := err != nil; refused != tt.refused {
 			t.Errorf("%q %v: refused is %t: %v", tt.cfg.Args, tt.cfg.Env, refused, err)
 		}
+		if shape, ok := errors.AsType[*taskagent.ShapeError](err); tt.refused && tt.cfg.Stdin == "" && (!ok || shape.Name == "") {
+			t.Errorf("%q: %v", tt.cfg.Args, err)
+		}
 		tt.cfg.Unsafe = true
 		made, err := taskagent.NewCommand(tt.cfg)
-		switch program := strings.Contains(tt.cfg.Args[0], "{{"); {
-		case (err != nil) != program:
+		if err != nil {
 			t.Errorf("%q, unsafe: %v", tt.cfg.Args, err)
-		case err == nil && made.(*taskagent.CommandAgent).NeedsUnsafe() != tt.refused:
+		} else if made.(*taskagent.CommandAgent).NeedsUnsafe() != tt.refused {
 			t.Errorf("%q: NeedsUnsafe is %t", tt.cfg.Args, !tt.refused)
 		}
 	}
 }
 
 func commandOf(args ...string) taskagent.CommandConfig { return taskagent.CommandConfig{Args: args} }
+
+// D4: what the values of each shape are.
+func TestShapes(t *testing.T) {
+	number, whole, yes := taskagent.Shape{Type: taskagent.ShapeNumber}, taskagent.Shape{Type: taskagent.ShapeInt}, taskagent.Shape{Type: taskagent.ShapeBool}
+	file, word := taskagent.Shape{Type: taskagent.ShapeFile}, taskagent.Shape{Pattern: "a|b+"}
+	choice := taskagent.Shape{Choices: []string{"low", "-v", "3"}}
+	small := taskagent.Shape{Type: taskagent.ShapeInt, Pattern: "[1-9]"}
+	for _, tt := range []struct {
+		shape taskagent.Shape
+		value any
+		want  string // "" if the value has the shape
+	}{
+		{number, 3, ""}, {number, -0.5, ""}, {number, int64(1) << 60, ""}, {number, "7", ""}, {number, "-7.25e3", ""},
+		{number, "x", `must be a number, got "x"`}, {number, "1\n", "must be a number"}, {number, "", "must be a number"}, {number, math.NaN(), "must be a number"},
+		{number, []any{1}, "must be a number"}, {number, map[string]any{"a": 1}, "must be a number"}, {number, true, "must be a number, got true"},
+		{whole, 1e6, ""}, {whole, 1.5, "must be a whole number, got 1.5"}, {whole, "0x1", "must be a whole number"},
+		{yes, true, ""}, {yes, "false", ""}, {yes, "yes", `must be true or false, got "yes"`}, {yes, 1, "must be true or false"},
+		{word, "a", ""}, {word, "bbb", ""}, {word, "ab", `must be text that matches a|b+, got "ab"`}, {word, "a\n", "must be text"}, {word, "xa", "must be text"},
+		{choice, "low", ""}, {choice, "-v", ""}, {choice, 3, ""}, {choice, "Low", `must be one of low, -v, 3, got "Low"`}, {choice, "", "must be one of"},
+		{small, 7, ""}, {small, 10, "must be a whole number, text that matches [1-9]"},
+		{file, "a.txt", ""}, {file, "a/b c.txt", ""}, {file, "a..b", ""}, {file, "/etc/passwd", "it is empty or absolute"}, {file, "../x", "has .. in it"},
+		{file, "a/../b", "has .. in it"}, {file, "", "it is empty"}, {file, "-rf", "it begins with -"}, {file, "a\x00b", "zero byte"}, {file, 7, ""},
+		{word, strings.Repeat("x", 5000), "xxx…"},
+	} {
+		err := tt.shape.Check(tt.value)
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s, %q: %v, want %q", tt.shape, tt.value, err, tt.want)
+		}
+	}
+}
 
 // The config can be looked at, and later changes of it have no effect.
 func TestConfigIsKept(t *testing.T) {

@@ -9,7 +9,8 @@
 //			OutputKey: "report",
 //			ExitWhen:  "result.exit_code == 0",
 //		},
-//		Args:        []string{"sh", "-c", `go test "./$1"`, "sh", "{{package}}"},
+//		Args:        []string{"go", "test", "./{{package}}"},
+//		Shapes:      map[string]taskagent.Shape{"package": {Type: taskagent.ShapeFile}},
 //		OKExitCodes: []int{0, 1},
 //	})
 //
@@ -20,6 +21,6 @@
 // Texts are templates, see package template; they are filled with what
 // [drive.Place.Lookup] finds, and a name without a value is filled with nothing.
 // Commands and requests read {{key}} only, since single braces are common in
-// code; texts for people read {key} too. What a value holds is never code: in a
-// command it is part of one argument, in a URL part of one segment.
+// code; texts for people read {key} too. A value in a URL is part of one segment, and one in an argument
+// of a command has the declared shape: text of any content goes to its standard input.
 package taskagent

@@ -25,7 +25,8 @@ type process struct {
 	Args     []string      `json:"args"`
 	Env      []string      `json:"env,omitempty"` // besides what it inherits
 	CleanEnv bool          `json:"clean_env,omitempty"`
-	Dir      string        `json:"dir,omitempty"` // below the root
+	Dir      string        `json:"dir,omitempty"`   // below the root
+	Files    []string      `json:"files,omitempty"` // paths in Args and Env that must not lead out of the root
 	Stdin    string        `json:"stdin,omitempty"`
 	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes
 	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
@@ -44,6 +45,9 @@ type ended struct {
 func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	dir, err := workDir(root, p.Dir)
 	if err != nil {
+		return ended{}, err
+	}
+	if err := checkFiles(root, p.Dir, p.Files); err != nil {
 		return ended{}, err
 	}
 	ctx := parent

@@ -214,14 +214,15 @@ func TestReadsAndWrites(t *testing.T) {
 			Name: "c", OutputKey: "out", ResultKey: "all",
 			ExitWhen: "result.exit_code == 0 && state.fine", ExitReason: "{{result.stdout}} {{why?}}",
 		},
-		Args: []string{"echo", "{{draft}}", "{{prev.draft}}"}, Env: map[string]string{"B": "{{b}}", "A": "{{a}}"},
+		Args: []string{"echo", "{{draft}}", "{{prev.draft}}"}, Env: map[string]string{"INPUT_B": "{{b}}", "INPUT_A": "{{a}}"},
+		Shapes: map[string]taskagent.Shape{"draft": {Pattern: ".*"}},
 	})).(checkable)
 	var reads []string
 	for _, r := range a.Reads() {
 		reads = append(reads, r.Field+" "+r.Name)
 	}
 	equal(t, "reads", []string{
-		"Args[1] draft", "Args[2] prev.draft", `Env["A"] a`, `Env["B"] b`, "ExitWhen fine", "ExitReason why",
+		"Args[1] draft", "Args[2] prev.draft", `Env["INPUT_A"] a`, `Env["INPUT_B"] b`, "ExitWhen fine", "ExitReason why",
 	}, reads)
 	equal(t, "writes", []string{"out", "all"}, a.Writes())
 

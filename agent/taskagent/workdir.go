@@ -3,7 +3,10 @@
 package taskagent
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +43,25 @@ func workDir(root, dir string) (string, error) {
 		return "", fmt.Errorf("working directory %q below the root %q is not a directory", dir, root)
 	}
 	return filepath.Join(root, dir), nil
+}
+
+// checkFiles reports a path, relative to the working directory, on which a link leads out of root. What
+// does not exist yet leads nowhere.
+func checkFiles(root, dir string, paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	r, err := os.OpenRoot(cmp.Or(root, "."))
+	if err != nil {
+		return fmt.Errorf("open the root directory: %w", err)
+	}
+	defer r.Close()
+	for _, path := range paths {
+		if _, err := r.Stat(filepath.Join(dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("file %q must be inside the root %q: %w", path, root, err)
+		}
+	}
+	return nil
 }
 
 // basics are the environment variables without which programs do not work.

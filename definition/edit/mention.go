@@ -26,7 +26,8 @@ func (n naming) keys() (found []mention, any bool, err error) {
 	text := n.node.Value
 	switch n.role {
 	case roleKey:
-		return []mention{{name: text, to: len(text)}}, false, nil
+		key, _, _ := strings.Cut(text, ".") // in shapes, a field of its value may follow
+		return []mention{{name: key, to: len(key)}}, false, nil
 	case roleText:
 		found, err = textKeys(text, template.Canonical)
 	case roleMustache:

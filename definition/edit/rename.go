@@ -32,7 +32,7 @@ type Use struct {
 type Renaming struct{ Changed, Left []Use }
 
 // RenameKey gives a key of the state another name: where it is given or written (inputs,
-// state, output_key, result_key, set, the keys of an edit), and wherever it is read, in
+// state, shapes, output_key, result_key, set, the keys of an edit), and wherever it is read, in
 // texts, expressions, the score and the like, also as prev.KEY, best.KEY and rejected.KEY.
 // In the body of a section a name is taken for the key, although it may be a field of an
 // item. Files that the definition refers to are left as they are, and so are expressions

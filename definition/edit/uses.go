@@ -159,7 +159,7 @@ func (w *namings) agent(n naming, root bool) {
 			if !root {
 				w.note(f.naming, roleFile)
 			}
-		case "inputs", "state":
+		case "inputs", "state", "shapes":
 			w.keysOf(f.naming)
 		case "default":
 			if typ == definition.TypeHuman && value["ask"] == "edit" {

@@ -54,7 +54,7 @@ func controlOf(name, value string) Control {
 }
 
 // keyed are the fields that are maps of maps.
-var keyed = []string{"inputs", "prices"}
+var keyed = []string{"inputs", "shapes", "prices"}
 
 // long are the texts that people write in lines.
 var long = []string{"instructions", "text", "question", "goal", "query", "stdin"}

@@ -24,6 +24,9 @@ max_iterations: 3
 budget: {calls: CALLS}
 on_error: next_iteration
 inputs: {run: nobody}
+shapes:
+  boom_job: &job {pattern: '[-\w./]+'}
+  order_job: *job
 state: {receipts: [], orders: []}
 sub_agents:
   - name: jobs

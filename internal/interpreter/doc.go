@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interpreter knows which programs run what they are given as code, so
-// that a value from a model, a tool or a person never becomes a program.
+// Package interpreter knows programs that run their standard input as code, so that an event, or a text
+// from a model, is not given to one by mistake. It is a list of names, and so a best effort: a program that
+// is not on it may do the same.
 //
-//	p := interpreter.Of([]string{"sh", "-c", `cat "$1"`, "sh", "{{file}}"}, fixed)
-//	p.Args(4) // Data: the script is the author's, and this is its $1
-//	p.Stdin() // nil: the script reads it, the shell does not
+//	interpreter.ReadsCode([]string{"sh"})            // an error
+//	interpreter.ReadsCode([]string{"sh", "score.sh"}) // nil: the script reads the text, the shell does not
 package interpreter

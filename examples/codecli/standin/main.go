@@ -6,7 +6,7 @@
 // mistakes in roman.go and the tests that find them, and repairs the first that
 // the words tell of.
 //
-//	standin "go test says: --- FAIL: TestSums"
+//	echo "go test says: --- FAIL: TestSums" | standin
 package main
 
 import (
@@ -15,11 +15,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	if err := run(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "standin:", err)
 		os.Exit(1)
 	}
@@ -49,16 +48,17 @@ var repairs = []repair{
 	},
 }
 
-func run(args []string, out io.Writer) error {
-	if len(args) != 1 {
-		return errors.New("give what is to be done, as one argument")
+func run(asked io.Reader, out io.Writer) error {
+	words, err := io.ReadAll(asked)
+	if err != nil || len(words) == 0 {
+		return errors.Join(errors.New("give what is to be done, on standard input"), err)
 	}
 	code, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("%w; run it in the folder of the code", err)
 	}
 	for _, r := range repairs {
-		if !strings.Contains(args[0], "FAIL: "+r.test) || !bytes.Contains(code, []byte(r.wrong)) ||
+		if !bytes.Contains(words, []byte("FAIL: "+r.test)) || !bytes.Contains(code, []byte(r.wrong)) ||
 			bytes.Contains(code, []byte(r.right)) {
 			continue
 		}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
+)
+
+// Shape says what a value must be to stand in an argument or in a variable of the environment of a
+// command. All that it declares must hold. The zero value is text of any content, which can stand in
+// neither.
+type Shape struct {
+	// Type is the type of the value; empty is text.
+	Type ShapeType
+	// Choices are the texts that the value can be.
+	Choices []string
+	// Pattern is a regular expression (RE2) that matches the whole value.
+	Pattern string
+}
+
+// ShapeType is the type of a value that a [Shape] describes.
+type ShapeType string
+
+// The types. A text that is written like a number or a truth value counts as one: the output of a
+// command is text.
+const (
+	ShapeNumber ShapeType = "number"
+	ShapeInt    ShapeType = "int"
+	ShapeBool   ShapeType = "bool"
+	// ShapeFile is a path inside the command's root, relative to its working directory. It has no
+	// "..", does not begin with "-", and no link in it leads out of the root. The file need not exist.
+	ShapeFile ShapeType = "file"
+)
+
+// Free reports whether the shape allows every text.
+func (s Shape) Free() bool { return s.Type == "" && len(s.Choices) == 0 && s.Pattern == "" }
+
+// String says what the shape allows, such as "a whole number" or "one of low, high".
+func (s Shape) String() string {
+	var all []string
+	if of, known := typeWords[s.Type]; known {
+		all = append(all, of)
+	}
+	if len(s.Choices) > 0 {
+		all = append(all, "one of "+strings.Join(s.Choices, ", "))
+	}
+	if s.Pattern != "" {
+		all = append(all, "text that matches "+s.Pattern)
+	}
+	if all == nil {
+		return "text"
+	}
+	return strings.Join(all, ", ")
+}
+
+var typeWords = map[ShapeType]string{
+	ShapeNumber: "a number", ShapeInt: "a whole number", ShapeBool: "true or false", ShapeFile: "a path inside the root",
+}
+
+// ParsePattern compiles a pattern so that it matches the whole of a text.
+func ParsePattern(pattern string) (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(pattern); err != nil { // "a)(b" alone is wrong
+		return nil, err
+	}
+	return regexp.Compile(`\A(?:` + pattern + `)\z`)
+}
+
+// Check reports why a value does not have the shape; nil if it does. Of a file it reads the path alone.
+func (s Shape) Check(v any) error {
+	text, ok := scalar(v)
+	switch {
+	case !ok:
+		return s.refuse(v, "")
+	case strings.Contains(text, "\x00"):
+		return s.refuse(v, "it has a zero byte in it")
+	case s.Type == ShapeNumber && !numeral().MatchString(text),
+		s.Type == ShapeInt && !whole().MatchString(text),
+		s.Type == ShapeBool && text != "true" && text != "false",
+		len(s.Choices) > 0 && !slices.Contains(s.Choices, text):
+		return s.refuse(v, "")
+	case s.Type == ShapeFile && strings.HasPrefix(text, "-"):
+		return s.refuse(v, dashed)
+	case s.Type == ShapeFile && !isInside(text):
+		return s.refuse(v, "it is empty or absolute, or has .. in it")
+	case s.Pattern == "":
+		return nil
+	}
+	pattern, err := ParsePattern(s.Pattern)
+	if err == nil && !pattern.MatchString(text) {
+		err = s.refuse(v, "")
+	}
+	return err
+}
+
+// checkStart is Check for a value that begins an argument: only a number or a choice begins with -.
+func (s Shape) checkStart(v any) error {
+	text, _ := scalar(v)
+	if s.Type != ShapeNumber && s.Type != ShapeInt && len(s.Choices) == 0 && strings.HasPrefix(text, "-") {
+		return s.refuse(v, dashed)
+	}
+	return nil
+}
+
+const dashed = "it begins with -, as an option does"
+
+// refuse says that a value does not have the shape, and why if that is not plain.
+func (s Shape) refuse(v any, why string) error {
+	if why != "" {
+		why = ": " + why
+	}
+	return fmt.Errorf("must be %s, got %s%s", s, shown(v), why)
+}
+
+var (
+	numeral = lazyregexp.New(`\A-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?\z`)
+	whole   = lazyregexp.New(`\A-?[0-9]+\z`)
+)
+
+// isInside reports whether a path, as it is written, stays below the folder that it is relative to.
+func isInside(name string) bool {
+	return filepath.IsLocal(name) && !slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "..")
+}
+
+// scalar is a value as it is put in; false for lists, maps and what decides itself how it is written.
+func scalar(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case json.Number:
+		return v.String(), true
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return fmt.Sprint(v), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), !math.IsNaN(v) && !math.IsInf(v, 0)
+	case float32:
+		return scalar(float64(v))
+	}
+	return "", false
+}
+
+// builtIn are the shapes of names that are no keys; see drive.Place.Lookup. The others are text.
+var builtIn = map[string]Shape{
+	"iteration": {Type: ShapeInt}, "max_iterations": {Type: ShapeInt}, "remaining_iterations": {Type: ShapeInt},
+	"is_first_iteration": {Type: ShapeBool}, "is_last_iteration": {Type: ShapeBool},
+	"score": {Type: ShapeNumber}, "best.score": {Type: ShapeNumber},
+	"elapsed": {Pattern: `[0-9.a-zµ]+`}, KeyCallID: {Pattern: `[A-Za-z0-9][-\w./:\[\]]*`},
+}
+
+// shape returns the shape of a placeholder: its own, or for an earlier value of a key that of the key.
+func (c *CommandConfig) shape(name string) Shape {
+	if s, ok := c.Shapes[name]; ok || c.parameter(name) {
+		return s
+	}
+	for _, earlier := range []string{"prev.", "best.", "rejected."} {
+		if key, ok := strings.CutPrefix(name, earlier); ok {
+			if s, ok := c.Shapes[key]; ok {
+				return s
+			}
+		}
+	}
+	return builtIn[name]
+}
+
+// ShapeError says that a placeholder stands where only a value of a declared shape may.
+type ShapeError struct {
+	// Field is where it stands: "Args[2]" or `Env["LEVEL"]`.
+	Field string
+	// Name is the placeholder's name.
+	Name string
+	// Shape is what is declared of it.
+	Shape Shape
+}
+
+func (e *ShapeError) Error() string {
+	switch {
+	case e.Field == "Args[0]":
+		return fmt.Sprintf("%s: the program's name has the placeholder {{%s}}, which is %s: only declared choices may choose what runs",
+			e.Field, e.Name, e.Shape)
+	case strings.HasPrefix(e.Field, "Env["):
+		return fmt.Sprintf("%s: {{%s}} is text of any content, which a program may read as a setting; give it to the command in a "+
+			"variable that begins with %s, or declare its shape", e.Field, e.Name, FreePrefix)
+	}
+	return fmt.Sprintf("%s: {{%s}} is text of any content, which a program may read as an option or as code; give it to the command "+
+		"as standard input or in a variable that begins with %s, or declare its shape", e.Field, e.Name, FreePrefix)
+}
+
+// ValueError says that a value does not have the shape that is declared of it.
+type ValueError struct {
+	Field, Name string // as in a [ShapeError]
+	// Err says what is declared and what the value is.
+	Err error
+}
+
+func (e *ValueError) Error() string { return fmt.Sprintf("%s: {{%s}} %v", e.Field, e.Name, e.Err) }
+
+// Unwrap returns Err.
+func (e *ValueError) Unwrap() error { return e.Err }
+
+// Permanent reports true: a retry would put the same value in.
+func (e *ValueError) Permanent() bool { return true }
+
+// shown is a value in a message.
+func shown(v any) string {
+	text, ok := scalar(v)
+	if !ok {
+		text = fmt.Sprint(v)
+	}
+	if utf8.RuneCountInString(text) > 100 {
+		text = string([]rune(text)[:99]) + "…"
+	}
+	if _, is := v.(string); !is && ok {
+		return text
+	}
+	return strconv.Quote(text)
+}

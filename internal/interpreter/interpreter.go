@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package interpreter
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
+)
+
+// family is what the options of some interpreters say about their code.
+type family struct {
+	code  string // last letters of options before code, or before a file of it
+	value string // last letters of options before another value
+	stdin string // letters of options that say that the code is on standard input
+	file  bool   // without an argument it runs a file that it finds itself
+	first bool   // it counts only where a program stands for certain: its name is a common word
+}
+
+var (
+	shells    = &family{code: "c", value: "oO", stdin: "s"}
+	languages = &family{code: "cemEf", value: "WXIrdlKC"}
+	php       = &family{code: "frBRE", value: "cd"}
+	filters   = &family{code: "ef", value: "vF"} // an argument is their code
+	makes     = &family{code: "f", file: true}
+	consoles  = &family{first: true} // run their standard input whatever their arguments are
+)
+
+// families are the interpreters, by their bare names.
+var families = named(map[*family]string{
+	shells: "sh bash rbash dash ash zsh ksh ksh93 rksh mksh lksh pdksh oksh yash fish csh tcsh",
+	languages: "python pypy ipython perl ruby jruby irb node nodejs deno bun lua luajit tclsh wish expect rscript groovy julia " +
+		"elixir iex ghci pwsh powershell cmd",
+	php:     "php",
+	filters: "awk gawk mawk nawk sed gsed",
+	makes:   "make gmake",
+	consoles: "r octave gnuplot bc dc m4 ed ex vi vim nvim emacs gdb lldb sqlite3 psql mysql mariadb duckdb mongosh redis-cli ftp " +
+		"sftp telnet at batch mail mailx xargs parallel",
+})
+
+func named(lists map[*family]string) map[string]*family {
+	all := make(map[string]*family)
+	for f, names := range lists {
+		for name := range strings.FieldsSeq(names) {
+			all[name] = f
+		}
+	}
+	return all
+}
+
+// variant is the name of a program with its version or its build: python3.12, perl5.36-x86_64-linux-gnu,
+// bash-static, vim.tiny.
+var variant = lazyregexp.New(`^([a-z]+)(?:[-.]?[0-9][0-9.]*[a-z]?(?:-[a-z0-9_]+)*|[-.](?:static|dbg|debug|tiny|nox|gtk|basic|` +
+	`minimal|distrib|real|bin|original))?(?:\.(?:exe|com|cmd|bat))?$`)
+
+// familyOf returns what a program is, by the last part of its path; nil if it is not known.
+func familyOf(program string) (name string, f *family) {
+	name = path.Base(strings.ToLower(strings.ReplaceAll(program, `\`, "/")))
+	if f, known := families[name]; known {
+		return name, f
+	}
+	if m := variant().FindStringSubmatch(name); m != nil {
+		f = families[m[1]]
+	}
+	return name, f
+}
+
+// ReadsCode reports an interpreter in a command line that would run its standard input as code, because no
+// script follows it; nil if none is known. It may stand anywhere, because other programs may start it, but as
+// the name that sh -c CODE NAME gives to its code.
+func ReadsCode(args []string) error {
+	for i, arg := range args {
+		name, f := familyOf(arg)
+		if f == nil || f.first && i > 0 && args[i-1] != "--" || i > 2 && commandOption().MatchString(args[i-2]) ||
+			f.hasScript(args[i+1:]) {
+			continue
+		}
+		return fmt.Errorf("%s runs its standard input as code; give it a script", name)
+	}
+	return nil
+}
+
+// hasScript reports whether the arguments of an interpreter have its code, or name a file of it.
+func (f *family) hasScript(args []string) bool {
+	for i := 0; i < len(args) && !f.first; i++ {
+		arg := args[i]
+		letters, option := strings.CutPrefix(arg, "-")
+		if !option {
+			letters, option = strings.CutPrefix(arg, "+")
+		}
+		last, next := letters[max(0, len(letters)-1):], ""
+		if i+1 < len(args) {
+			next = args[i+1]
+		}
+		switch {
+		case fromStdin(arg):
+			return false
+		case arg == "--" || arg == "":
+		case !option:
+			return true
+		case strings.HasPrefix(letters, "-"):
+			if codeOption().MatchString(letters) {
+				return true
+			}
+			if valueOption().MatchString(letters) {
+				i++
+			}
+		case strings.Contains(f.code, last):
+			return next != "" && !fromStdin(next) && !(last == "m" && readsStdin[next])
+		case strings.ContainsAny(letters, f.stdin):
+			return false
+		case strings.Contains(f.value, last):
+			i++
+		}
+	}
+	return f.file
+}
+
+var (
+	commandOption = lazyregexp.New(`^-[a-z]*c$`)
+	codeOption    = lazyregexp.New(`^-(eval|execute|command|print|run|expression|file|source)(=|$)`)
+	valueOption   = lazyregexp.New(`^-(rcfile|init-file|require|import|loader|conditions)$`)
+)
+
+// readsStdin are modules of Python that run their standard input.
+var readsStdin = map[string]bool{"code": true, "pdb": true, "bdb": true, "asyncio": true, "sqlite3": true, "IPython": true}
+
+// fromStdin reports whether a file's name means the standard input.
+func fromStdin(arg string) bool {
+	return arg == "-" || strings.Contains(arg, "/dev/stdin") || strings.Contains(arg, "/dev/fd/") || strings.Contains(arg, "/proc/")
+}
