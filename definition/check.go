@@ -171,12 +171,21 @@ func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 		msg, hint := hintedMessage(e.Msg)
 		p := c.report(at, CodeExpr, "%s: %s", field, msg)
 		p.err, p.Hint = e, hint
-		if name, ok := strings.CutPrefix(msg, "nothing is called "); ok && hint == "" &&
-			slices.Contains(lengths, strings.Trim(name, `"`)) {
+		quotedName, unknown := strings.CutPrefix(msg, "nothing is called ")
+		name := strings.Trim(quotedName, `"`)
+		switch {
+		case !unknown:
+			continue
+		case hint == "" && slices.Contains(lengths, name):
 			p.Hint = "the length of a text or a list is size(x)"
-		} else if ok && hint == "" {
-			p.Hint = fmt.Sprintf("in an expression, a text needs quotes, as in '%s'; a state key is written state.%s",
-				strings.Trim(name, `"`), strings.Trim(name, `"`))
+		case hint == "":
+			p.Hint = fmt.Sprintf("in an expression, a text needs quotes, as in '%s'; a state key is written state.%s", name, name)
+		}
+		p.hint = func() string { // once all keys are known
+			if c.keys[name] == "" {
+				return p.Hint
+			}
+			return "a state key is written state." + name
 		}
 	}
 }

@@ -102,6 +102,7 @@ func (c *checker) silent(a *Agent) {
 func (c *checker) key(at source.Span, key, what string) bool {
 	wrong := vocabulary.Key(key, what)
 	if wrong == nil {
+		c.spelled(at, key)
 		return true
 	}
 	code := CodeKeyName
@@ -110,6 +111,19 @@ func (c *checker) key(at source.Span, key, what string) bool {
 	}
 	c.report(at, code, "%s", wrong.Message).Hint = wrong.Hint
 	return false
+}
+
+// spelled notes a key in another spelling than snake_case.
+func (c *checker) spelled(at source.Span, key string) {
+	usual := vocabulary.SnakeCase(key)
+	if usual == key {
+		return
+	}
+	p := c.note(at, CodeKeyName, "the key %q is not in snake_case", key)
+	p.Hint = "write " + usual + ", so that all keys are spelled alike"
+	if strings.Contains(key, "-") {
+		p.Hint = fmt.Sprintf("write %s: in an expression, state.%s subtracts", usual, key)
+	}
 }
 
 // programReads notes what an expression reads of the state.

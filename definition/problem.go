@@ -305,7 +305,7 @@ var Codes = map[string]string{
 
 	CodeUnknownKey: "a key is read, but no agent writes it",
 	CodeKeyTaken:   "a key has the name of a built-in value",
-	CodeKeyName:    "a placeholder cannot name this key",
+	CodeKeyName:    "a placeholder cannot name this key, or it is not in snake_case",
 	CodeUnread:     "no agent reads this input or result",
 	CodeNeverSet:   "this value never exists here",
 	CodeExitKey:    "the turn that ends the loop does not write this key",

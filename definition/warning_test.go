@@ -3,6 +3,7 @@
 package definition_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -104,6 +105,37 @@ sub_agents:
 	want := []string{
 		`"b" overwrites "topic", which an input gives`,
 		`"c" and "d" both write "verdict": the later result overwrites the earlier one`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// D17: keys are written in snake_case. Another spelling works, and is noted with the usual one.
+func TestKeysNotInSnakeCaseAreNoted(t *testing.T) {
+	d := parse(t, `name: a
+type: sequential
+inputs: {theTopic: cats, plain_topic: x}
+state: {HTTPStatus: 0, "app:Level": 1}
+sub_agents:
+  - {name: b, text: "{{theTopic}} {{plain_topic}} {{HTTPStatus}}", output_key: my-draft}
+  - {name: c, text: "{{my-draft}}", output_key: ação}
+  - {name: d, set: {wordCount2: 'size(state["my-draft"])'}}
+  - {name: e, text: "{{wordCount2}} {{ação}}", output_key: Nota}
+`)
+	var got []string
+	for _, p := range d.Notes() {
+		if p.Code == definition.CodeKeyName {
+			got = append(got, fmt.Sprintf("%d: %s: %s", p.Line, p.Message, p.Hint))
+		}
+	}
+	want := []string{
+		`3: the key "theTopic" is not in snake_case: write the_topic, so that all keys are spelled alike`,
+		`4: the key "HTTPStatus" is not in snake_case: write http_status, so that all keys are spelled alike`,
+		`4: the key "app:Level" is not in snake_case: write app:level, so that all keys are spelled alike`,
+		`6: the key "my-draft" is not in snake_case: write my_draft: in an expression, state.my-draft subtracts`,
+		`8: the key "wordCount2" is not in snake_case: write word_count2, so that all keys are spelled alike`,
+		`9: the key "Nota" is not in snake_case: write nota, so that all keys are spelled alike`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -62,6 +62,24 @@ func Key(key, what string) *Wrong {
 	return nil
 }
 
+// SnakeCase spells a key as keys usually are: my_key for myKey and my-key.
+func SnakeCase(key string) string {
+	var b strings.Builder
+	runes := []rune(key)
+	for i, r := range runes {
+		switch {
+		case r == '-':
+			b.WriteByte('_')
+			continue
+		case unicode.IsUpper(r) && i > 0 && (unicode.IsLower(runes[i-1]) || unicode.IsDigit(runes[i-1]) ||
+			unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])):
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
 const loopOutput = "loop_output" // definition.LoopOutput
 
 // BuiltIn are the values that texts can name besides keys; see drive.Place.Lookup.
