@@ -27,6 +27,21 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// T6: what a page shows has its lines, and nothing that cannot be seen.
+func TestCleanText(t *testing.T) {
+	for in, want := range map[string]string{
+		"a \x1b[31mred\x1b[0m b":            "a red b",
+		"\x1b]0;title\x07a\x1b]8;;x\x1b\\b": "ab",
+		"one\r\ntwo\n\tthree\u2028four\r":   "one\ntwo\n\tthree\nfour\n",
+		"x\u202ecod.exe\x1b(B":              "xcod.exe(B",
+		"日本 👩\u200d💻 é":                     "日本 👩\u200d💻 é",
+	} {
+		if got := progress.CleanText(in); got != want {
+			t.Errorf("CleanText(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestClock(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0ms", 850 * time.Millisecond: "850ms", 9*time.Second + 900*time.Millisecond: "9s",

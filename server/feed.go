@@ -55,6 +55,7 @@ type folds struct {
 	began      time.Time
 
 	name, definition string
+	looks            map[string]runpage.Look
 }
 
 // shownKey says what was made of the run: its snapshot or the head of its page, in a language.

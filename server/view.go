@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
 	"github.com/refrain-dev/refrain/session"
@@ -44,7 +46,7 @@ func (f *feed) head(lang progress.Language, old time.Duration) (shown, error) {
 	return f.made(shownKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,
-			ReadOnly: f.s.cfg.ReadOnly,
+			Looks: f.looks, ReadOnly: f.s.cfg.ReadOnly,
 		})
 	})
 }
@@ -53,8 +55,33 @@ func (f *feed) head(lang progress.Language, old time.Duration) (shown, error) {
 func (f *folds) begun(s *Server, ev *session.Event) {
 	var started mark.RunStarted
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&started) == nil {
-		f.name, f.definition = started.Name, s.definitionOf(&started)
+		f.name, f.definition, f.looks = started.Name, s.definitionOf(&started), looksOf(started)
 	}
+}
+
+// looksOf are the display names and colors in the definition that a run keeps. A run of a Go program
+// keeps none.
+func looksOf(started mark.RunStarted) map[string]runpage.Look {
+	p, err := program.Decode(started)
+	if err != nil {
+		return nil
+	}
+	def, err := p.Definition()
+	if err != nil {
+		return nil
+	}
+	looks := make(map[string]runpage.Look)
+	var visit func(*definition.Agent)
+	visit = func(a *definition.Agent) {
+		if a.DisplayName != "" || a.Color != "" {
+			looks[a.Name] = runpage.Look{Name: a.DisplayName, Color: a.Color}
+		}
+		for _, sub := range a.SubAgents {
+			visit(sub)
+		}
+	}
+	visit(def.Root)
+	return looks
 }
 
 // definitionOf is the file of the folder that a run was started from; empty if there is none.

@@ -72,7 +72,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 			d.Raw = append(d.Raw, ev)
 		}
 		if line := log.Line(ev); line != "" && len(d.Events) < mostEvents {
-			d.Events = append(d.Events, Entry{ev.Seq, ev.Timestamp, line})
+			d.Events = append(d.Events, Entry{ev.Seq, ev.Timestamp, progress.Clean(line)})
 		}
 		if ev.ModelVersion != "" {
 			d.Model = ev.ModelVersion
@@ -80,7 +80,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 	}
 	t := p.Live.Tree()
 	if s := find(t, at); s != nil {
-		d.Output, d.Error = p.said(s, log), s.Error
+		d.Output, d.Error = p.said(s, log), progress.CleanText(s.Error)
 		if u := s.Usage(); u.Calls > 0 {
 			d.InputTokens, d.OutputTokens = &u.InputTokens, &u.OutputTokens
 			d.Cost, _ = costOf(u)
@@ -98,7 +98,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 func (p *Page) said(s *progress.Step, log Log) string {
 	sp, ok := p.spans[s.Address]
 	if !ok || s.Status == progress.StatusRunning || sp.last-sp.first >= mostRead {
-		return s.Text
+		return progress.CleanText(s.Text)
 	}
 	var own []*session.Event
 	for ev := range log.Between(sp.first, sp.last) {
@@ -106,7 +106,7 @@ func (p *Page) said(s *progress.Step, log Log) string {
 			own = append(own, ev)
 		}
 	}
-	return progress.Said(own)
+	return progress.CleanText(progress.Said(own))
 }
 
 // changes are the state keys that were written from one event to another, with their values before
@@ -115,7 +115,11 @@ func (p *Page) changes(sp span, log Log) []progress.Change {
 	before, after := make(map[string]any), make(map[string]any)
 	value := func(state map[string]any, key string, seq int64) {
 		for ev := range log.Between(seq, seq) {
-			if v := ev.Actions.StateDelta[key]; v != nil {
+			switch v := ev.Actions.StateDelta[key].(type) {
+			case nil:
+			case string:
+				state[key] = progress.CleanText(v)
+			default:
 				state[key] = v
 			}
 		}

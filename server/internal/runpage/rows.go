@@ -145,30 +145,33 @@ func iterationOf(l *progress.Loop, it *progress.Iteration, best int, now time.Du
 func note(rec *loop.IterationRecord) string {
 	switch {
 	case rec.Rejected != "":
-		return shorten(rec.Rejected, 120)
+		return line(rec.Rejected, 120)
 	case rec.Unscored != "":
-		return shorten(rec.Unscored, 120)
+		return line(rec.Unscored, 120)
 	}
-	return shorten(rec.Warning, 120)
+	return line(rec.Warning, 120)
 }
 
 func stepOf(s *progress.Step, now time.Duration) Step {
 	out := Step{
-		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: s.Doing,
-		Error: shorten(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
+		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: line(s.Doing, 160),
+		Error: line(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
 		Cached: s.Cached, Loop: s.Loop != nil, Took: s.Took(now), Tokens: s.Usage().Tokens(),
 	}
 	if s.Status == progress.StatusRunning {
-		out.Says = tail(s.Text, 120)
+		out.Says = tail(progress.CleanText(s.Text), 120)
 	}
 	if s.Exit != nil {
-		out.Note = shorten(s.Exit.Reason, 160)
+		out.Note = line(s.Exit.Reason, 160)
 	}
 	for _, c := range s.Steps {
 		out.Steps = append(out.Steps, stepOf(c, now))
 	}
 	return out
 }
+
+// line is the beginning of a text, on one line.
+func line(s string, most int) string { return shorten(progress.Clean(s), most) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

@@ -73,7 +73,7 @@ func (p *Page) Add(ev *session.Event) {
 		p.began = ev.Timestamp
 	}
 	if ev.Author == "user" && p.message == "" {
-		p.message = shorten(ev.Text(), 400)
+		p.message = line(ev.Text(), 400)
 	}
 	for at := range around(ev.Address) {
 		s, ok := p.spans[at]
@@ -155,11 +155,19 @@ type Standing struct {
 	Status string
 	// Definition is the file in the server's folder; empty if it is in none.
 	Definition string
-	Parent     *mark.RunParent
+	// Looks are those of the agents, by name, that are shown in a way of their own.
+	Looks  map[string]Look
+	Parent *mark.RunParent
 	// Language is that of sentences.
 	Language progress.Language
 	// ReadOnly says that nothing can be done to the run where it is shown.
 	ReadOnly bool
+}
+
+// Look is how an agent is shown to people: under a name and in a color of its own.
+type Look struct {
+	Name  string `json:"name,omitzero"`
+	Color string `json:"color,omitzero"`
 }
 
 // Head is what the page of a run shows above its iterations.
@@ -171,6 +179,7 @@ type Head struct {
 	Message    string          `json:"message,omitzero"`
 	Definition string          `json:"definition,omitzero"`
 	Parent     *mark.RunParent `json:"parent,omitzero"`
+	Looks      map[string]Look `json:"looks,omitzero"`
 	Began      time.Time       `json:"began,omitzero"`
 	Updated    time.Time       `json:"updated,omitzero"`
 	Error      string          `json:"error,omitzero"`
@@ -263,11 +272,12 @@ func (p *Page) Head(s Standing) *Head {
 	t := p.Live.Tree()
 	h := &Head{
 		Seq: p.seq, ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition,
-		Parent: s.Parent, Began: p.began, Updated: t.At, Error: p.error, Active: t.Now,
+		Parent: s.Parent, Looks: s.Looks, Began: p.began, Updated: t.At, Error: progress.CleanText(p.error), Active: t.Now,
 	}
 	h.ClockRunning = s.Status == string(mark.RunRunning)
 	main := t.Main()
 	for _, q := range p.asked {
+		q.Text = progress.CleanText(q.Text)
 		h.Questions = append(h.Questions, Question{q.Question, q.at.Agent(), q.n})
 	}
 	if t.Root != nil {
@@ -460,7 +470,7 @@ func deref(v *float64) float64 {
 }
 
 func result(text string, main *progress.Step) *Result {
-	r := &Result{Text: text}
+	r := &Result{Text: progress.CleanText(text)}
 	if main == nil || main.Loop.Stop == nil {
 		return r
 	}

@@ -66,6 +66,8 @@ const mostPoints = 300
 func LoopOf(s *progress.Step, t *progress.Tree, lang progress.Language) Loop {
 	lp := s.Loop
 	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, MaxIterations: int64(lp.Plan.MaxIterations), Outlook: t.Outlook(s, lang), Points: []Point{}}
+	words := &l.Outlook.Words
+	words.Lead, words.Rest = progress.Clean(words.Lead), progress.Clean(words.Rest)
 	if cur := lp.Current(); cur != nil {
 		l.Total = cur.Number
 	}

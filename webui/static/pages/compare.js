@@ -3,6 +3,7 @@ import { route, setQuery } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
 import { number, signed, duration, money, clock, exactTime, none } from '../format.js'
+import { AgentName } from '../parts/agent-name.js'
 import { Status } from '../parts/status.js'
 import { Ledger } from '../parts/ledger.js'
 import { Barline, lineage, place, placed, targetOf, ticks } from '../parts/chart.js'
@@ -55,7 +56,7 @@ function Figures({ heads, active }) {
   const of = get => heads.map(get)
   const signedBy = show => by => (by > 0 ? '+' : '−') + show(Math.abs(by))
   return html`<table class="ledger pair"><caption class="sr">${t('compare.title')}</caption>
-    <thead><tr><th scope="col"><span class="sr">${t('name')}</span></th>${heads.map((h, i) => html`<th key=${h.id} scope="col"><b class=${'side ' + sides[i]}>${sides[i]}</b> <a class="ttl" href=${'/runs/' + encodeURIComponent(h.id)}>${h.name}</a> <span class="mono mute small">${h.id}</span></th>`)}</tr></thead>
+    <thead><tr><th scope="col"><span class="sr">${t('name')}</span></th>${heads.map((h, i) => html`<th key=${h.id} scope="col"><b class=${'side ' + sides[i]}>${sides[i]}</b> <a class="ttl" href=${'/runs/' + encodeURIComponent(h.id)}><${AgentName} name=${h.name} looks=${h.looks} /></a> <span class="mono mute small">${h.id}</span></th>`)}</tr></thead>
     <tbody>${row(t('status'), of(h => h.status), s => html`<${Status} status=${s} />`)}
       ${row(t('message'), of(h => h.message), s => html`<q>${s}</q>`)}
       ${row(t('started'), of(h => h.began), at => html`<time title=${exactTime(at)}>${clock(at)}</time>`)}
@@ -116,7 +117,7 @@ function ScoreTable({ heads }) {
 function Results({ heads }) {
   const [a, b] = heads.map(h => h.result?.text)
   const edits = a && b && a !== b && words(a, b)
-  return html`${heads.map((h, i) => html`<section key=${i} class="panel" aria-labelledby=${'h-result-' + i}><header><h2 id=${'h-result-' + i}>${sides[i]}: ${t('result')}</h2><span class="mute small">${h.result && resultFrom(h.result)}</span></header>
+  return html`${heads.map((h, i) => html`<section key=${i} class="panel" aria-labelledby=${'h-result-' + i}><header><h2 id=${'h-result-' + i}>${sides[i]}: ${t('result')}</h2><span class="mute small">${h.result && resultFrom(h)}</span></header>
       <div class="pad resulttext" tabindex="0" role="group" aria-label=${`${sides[i]}: ${t('result')}`}>${h.result ? html`<p class="prose pre">${h.result.text}</p>` : html`<p class="mute">${over(h) ? t('result.none') : t('compare.not.yet')}</p>`}</div></section>`)}
     ${a && b && html`<section class="panel whole" aria-labelledby="h-changes"><header><h2 id="h-changes">${t('compare.changes')}</h2></header>
       <div class="pad resulttext" tabindex="0" role="group" aria-label=${t('compare.changes')}>${edits ? html`<${WordsDiff} edits=${edits} />` : a === b ? html`<p class="mute">${t('compare.same')}</p>` : html`<${LinesDiff} before=${a} after=${b} />`}</div></section>`}`
@@ -132,7 +133,7 @@ function Where({ heads }) {
   return html`<section class="panel whole" aria-labelledby="h-where"><header><h2 id="h-where">${t('where.it.went')}</h2></header>
     <div class="scroll-x" tabindex="0" role="group" aria-label=${t('where.it.went')}><table class="ledger"><caption class="sr">${t('where.it.went')}</caption>
     <thead><tr><th scope="col">${t('step')}</th>${figures.flatMap(([name]) => sides.map(s => html`<th key=${name + s} scope="col" class="num">${t(name)} ${s}</th>`))}</tr></thead>
-    <tbody>${steps.map(step => html`<tr key=${step}><th scope="row">${step}</th>${figures.flatMap(([name, show]) => by.map((m, i) => html`<td key=${name + i} class="num">${(m.has(step) && show(m.get(step))) || none}</td>`))}</tr>`)}</tbody></table></div></section>`
+    <tbody>${steps.map(step => html`<tr key=${step}><th scope="row"><${AgentName} name=${step} looks=${{ ...heads[0].looks, ...heads[1].looks }} /></th>${figures.flatMap(([name, show]) => by.map((m, i) => html`<td key=${name + i} class="num">${(m.has(step) && show(m.get(step))) || none}</td>`))}</tr>`)}</tbody></table></div></section>`
 }
 
 // Definitions are the changes between the texts that both runs keep.

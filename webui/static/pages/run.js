@@ -14,6 +14,7 @@ import { Inspector, Copy, tabs } from '../parts/inspector.js'
 import { Question } from '../parts/question.js'
 import { Dialog } from '../parts/dialog.js'
 import { Findings } from '../parts/findings.js'
+import { AgentName, shownName } from '../parts/agent-name.js'
 import { compared } from './compare.js'
 
 // useRun keeps a store in step with a run.
@@ -51,7 +52,7 @@ function title(head) {
   const n = head.keys.iteration ? `${head.keys.iteration}${head.keys.of ? '/' + head.keys.of : ''}` : ''
   const best = head.keys.best ? number(head.keys.best.score) : ''
   const sign = { running: '●', asks: '?', completed: '✓', limit: '■', failed: '×' }[head.status] || '‖'
-  return [sign, n, best && '· ' + best, head.name, '· Refrain'].filter(Boolean).join(' ')
+  return [sign, n, best && '· ' + best, shownName(head.name, head.looks), '· Refrain'].filter(Boolean).join(' ')
 }
 
 function Sentence({ head }) {
@@ -76,12 +77,12 @@ function Figures({ head }) {
 }
 
 // resultFrom says which step and iteration a result is of.
-export const resultFrom = r => [r.by, r.iteration > 0 && t('from.iteration', { n: r.iteration }), r.best && t('the.best')].filter(Boolean).join(', ')
+export const resultFrom = ({ result: r, looks }) => [r.by && shownName(r.by, looks), r.iteration > 0 && t('from.iteration', { n: r.iteration }), r.best && t('the.best')].filter(Boolean).join(', ')
 
 function Result({ head, onState }) {
   const r = head.result
   return html`<section class=${'panel result ' + (head.loop?.stop?.kind || (head.status === 'failed' ? 'bad' : 'good'))} aria-labelledby="h-result">
-    <header><h2 id="h-result">${t('result')}</h2><span class="mute small">${r && resultFrom(r)}</span>
+    <header><h2 id="h-result">${t('result')}</h2><span class="mute small">${r && resultFrom(head)}</span>
       ${r && html`<span class="push row"><${Copy} text=${r.text} label=${t('copy')} /></span>`}</header>
     ${r ? html`<div class="pad resulttext" tabindex="0" role="group" aria-label=${t('result')}><p class="prose pre">${r.text}</p></div>`
         : html`<div class="pad"><p class="soft">${t('result.none')} ${onState && html`<button class="linklike" onClick=${onState}>${t('result.state')}</button>`}</p></div>`}
@@ -152,7 +153,7 @@ function Where({ head }) {
   return html`<section class="panel" aria-labelledby="h-where"><header><h2 id="h-where">${t('where.it.went')}</h2></header>
     <div class="scroll-x" tabindex="0" role="group" aria-label=${t('where.it.went')}><table class="ledger"><caption class="sr">${t('where.it.went')}</caption>
     <thead><tr><th scope="col">${t('step')}</th><th scope="col" class="num">${t('times.run')}</th><th scope="col" class="num">${t('time')}</th><th scope="col" class="num">${t('tokens')}</th><th scope="col" class="num">${t('cost')}</th></tr></thead>
-    <tbody>${head.where.map(w => html`<tr key=${w.step}><th scope="row">${w.step}</th><td class="num">${number(w.runs, 0)}</td><td class="num">${duration(w.time_ns)}</td><td class="num">${w.tokens ? number(w.tokens, 0) : none}</td><td class="num">${w.cost === undefined ? none : money(w.cost)}</td></tr>`)}</tbody></table></div></section>`
+    <tbody>${head.where.map(w => html`<tr key=${w.step}><th scope="row"><${AgentName} name=${w.step} looks=${head.looks} /></th><td class="num">${number(w.runs, 0)}</td><td class="num">${duration(w.time_ns)}</td><td class="num">${w.tokens ? number(w.tokens, 0) : none}</td><td class="num">${w.cost === undefined ? none : money(w.cost)}</td></tr>`)}</tbody></table></div></section>`
 }
 
 export const over = head => ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
@@ -269,7 +270,7 @@ export function Run({ id }) {
 
   return html`<main id="main" tabindex="-1">
     <p class="crumb"><a href="/">${t('runs')}</a> / <span class="mono">${id}</span><${Copy} text=${id} /></p>
-    <div class="head"><div><div class="row"><h1>${head.name}</h1><${Status} status=${head.status} box />
+    <div class="head"><div><div class="row"><h1><${AgentName} name=${head.name} looks=${head.looks} /></h1>${shownName(head.name, head.looks) !== head.name && html`<span class="mono mute small">${head.name}</span>`}<${Status} status=${head.status} box />
         ${head.questions?.length > 0 && html`<a href="#ask" class="st ask" onClick=${e => { e.preventDefault(); document.querySelector('#ask .q')?.focus() }}><${Icon} name="ask" />${t('n.questions', { n: head.questions.length })}</a>`}</div>
       <p class="said">${head.message && html`<q>${head.message}</q> · `}<time title=${exactTime(head.began)}>${t('started.at', { time: clock(head.began) })}</time>
         ${head.definition && html` · <a href=${'/definitions/' + encodeURIComponent(head.definition)}>${t('definition')} ${head.definition}</a>`}
@@ -295,7 +296,7 @@ export function Run({ id }) {
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
         <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
           follow=${following && !ended} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
-      <${Inspector} id=${id} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${head.can?.fork && (r => setAsking({ fork: { iteration: r.number } }))} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
+      <${Inspector} id=${id} looks=${head.looks} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${head.can?.fork && (r => setAsking({ fork: { iteration: r.number } }))} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
       ${ended && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
       ${ended && html`<${Where} head=${head} />`}
     </div>

@@ -4,12 +4,13 @@ import { api } from '../api.js'
 import { number, duration, money, clock, exactTime } from '../format.js'
 import { Icon } from './icon.js'
 import { Prompt } from './prompt.js'
+import { AgentName, shownName } from './agent-name.js'
 import { WordsDiff, Changes } from './words-diff.js'
 
 export const tabs = ['output', 'prompt', 'state', 'events', 'raw']
 
 // Inspector is what a step said, was told, changed and left in the log.
-export function Inspector({ id, row, tab, setTab, version, onFork, onBack }) {
+export function Inspector({ id, looks, row, tab, setTab, version, onFork, onBack }) {
   const [step, setStep] = useState(null)
   const [problem, setProblem] = useState('')
   const [text, setText] = useState(false)
@@ -36,7 +37,8 @@ export function Inspector({ id, row, tab, setTab, version, onFork, onBack }) {
   }
   const count = { state: step?.changes?.length, events: step?.events_total }
   return html`<section class="panel insp" aria-label=${t('inspector')} ref=${ref}>
-    <header class="plain"><h2>${row.kind === 'iteration' ? t('iteration.n', { n: row.number }) : d.name}</h2>
+    <header class="plain"><h2>${row.kind === 'iteration' ? t('iteration.n', { n: row.number }) : html`<${AgentName} name=${d.name} looks=${looks} />`}</h2>
+      ${row.kind !== 'iteration' && shownName(d.name, looks) !== d.name && html`<span class="mono mute small">${d.name}</span>`}
       ${row.iteration > 0 && html`<span class="mute">${t('iteration.n', { n: row.iteration })}</span>`}
       ${row.kind === 'iteration' && d.complete && onFork && html`<span class="push row"><button class="btn s" onClick=${() => onFork(row)}><${Icon} name="fork" />${t('fork.here')}</button></span>`}</header>
     <div class="pad meta"><span><b>${duration(d.took_ns)}</b></span>
@@ -54,6 +56,9 @@ export function Inspector({ id, row, tab, setTab, version, onFork, onBack }) {
     </div>
   </section>`
 }
+
+// escaped writes characters that cannot be seen, or turn the direction of a text, as JSON may.
+const escaped = json => json.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, c => (c === '\n' ? c : [...Array(c.length).keys()].map(i => '\\u' + c.charCodeAt(i).toString(16).padStart(4, '0')).join('')))
 
 function Body({ id, tab, step, live, d, text, setText }) {
   switch (tab) {
@@ -74,7 +79,8 @@ function Body({ id, tab, step, live, d, text, setText }) {
       return html`<ol class="evs">${step.events.map(e => html`<li key=${e.seq}><span class="mute mono">${e.seq}</span> <time title=${exactTime(e.time)}>${clock(e.time)}</time> <span>${e.text}</span></li>`)}</ol>
         ${step.events_total > step.events.length && html`<p class="mute small">${t('events.more', { n: step.events_total - step.events.length })}</p>`}`
     case 'raw':
-      return html`<${Copy} text=${JSON.stringify(step.raw, null, 2)} /><pre class="raw">${JSON.stringify(step.raw, null, 2)}</pre>`
+      const raw = escaped(JSON.stringify(step.raw, null, 2))
+      return html`<${Copy} text=${raw} /><pre class="raw">${raw}</pre>`
   }
 }
 

@@ -3,6 +3,7 @@ import { t, lang } from '../words.js'
 import { number, signed, duration } from '../format.js'
 import { Icon } from './icon.js'
 import { glyphOf } from './status.js'
+import { AgentName } from './agent-name.js'
 
 // A row of the tree is {key, kind: iteration|step|final|more, level, data, loop, iteration}. key is
 // the address, so that a row stays itself while others come and go above it.
@@ -44,8 +45,8 @@ function IterationName({ row }) {
     ${it?.note && html`<span class="key">${it.note}</span>`}`
 }
 
-function StepName({ s }) {
-  return html`<span class="t">${s.name}</span>
+function StepName({ s, looks }) {
+  return html`<span class="t"><${AgentName} name=${s.name} looks=${looks} /></span>
     ${s.asks && html`<span class="tag ask">${t('status.asks')}</span>`}
     ${s.can_exit && !s.exit && html`<span class="tag"><${Icon} name="exit" />${t('may.stop')}</span>`}
     ${s.exit && html`<span class="tag"><${Icon} name="exit" />${t('asked.stop')}</span>`}
@@ -179,7 +180,7 @@ export function Tree({ store, loop, finalizer, selected, onSelect, onlyErrors, f
   const before = drawn.current
   drawn.current = new Map()
   const draw = (row, i) => {
-    const is = [row.data, i, row.key === selected, open.has(row.key), focused < 0 && i === 0, row.best, lang.value]
+    const is = [row.data, i, row.key === selected, open.has(row.key), focused < 0 && i === 0, row.best, lang.value, store.head.value?.looks]
     const was = before.get(row.key)
     const now = was && is.every((v, n) => v === was.is[n]) ? was : { is, row: drawRow(row, ...is) }
     drawn.current.set(row.key, now)
@@ -212,7 +213,7 @@ export function Tree({ store, loop, finalizer, selected, onSelect, onlyErrors, f
   </div>`
 }
 
-function drawRow(row, d, i, sel, isOpen, entry) {
+function drawRow(row, d, i, sel, isOpen, entry, best, language, looks) {
   const [colour, name] = glyph(row)
   const can = expandable(row)
   const running = d?.status === 'running'
@@ -220,7 +221,7 @@ function drawRow(row, d, i, sel, isOpen, entry) {
       aria-expanded=${can ? isOpen : null} aria-selected=${sel} tabindex=${sel || entry ? 0 : -1} style=${{ '--lv': row.level, '--i': i }}>
     <span class="nm" role="gridcell">${can ? html`<span class="fold"><${Icon} name=${isOpen ? 'down' : 'right'} /></span>` : html`<span class="nofold"></span>`}
       <span class=${colour}><${Icon} name=${name} spin=${running && name === 'run'} /></span><span class="sr">${t('status.' + (d?.undone ? 'undone' : d?.asks ? 'asks' : d?.status || 'pending'))}</span>
-      ${row.kind === 'iteration' ? html`<${IterationName} row=${row} />` : row.kind === 'final' ? html`<span class="t">${d.name}</span><span class="key">${t('finalizer')}</span>` : row.kind === 'more' ? html`<span class="key">${t('loading')}</span>` : html`<${StepName} s=${d} />`}</span>
+      ${row.kind === 'iteration' ? html`<${IterationName} row=${row} />` : row.kind === 'final' ? html`<span class="t"><${AgentName} name=${d.name} looks=${looks} /></span><span class="key">${t('finalizer')}</span>` : row.kind === 'more' ? html`<span class="key">${t('loading')}</span>` : html`<${StepName} s=${d} looks=${looks} />`}</span>
     <span class="num" role="gridcell">${d?.score === undefined ? '' : d.provisional ? html`<b class="now">${number(d.score)}</b>` : number(d.score)}</span>
     <span class=${'num ' + (d?.within_noise ? 'mute' : d?.delta > 0 ? 'up' : 'down')} role="gridcell">${d?.within_noise ? t('noise') : d?.delta === undefined ? '' : signed(d.delta)}</span>
     <span class="num soft tm" role="gridcell" style=${{ '--took': row.level === 0 && d ? d.took_ns || 0 : 0 }}>${d?.took_ns ? duration(d.took_ns) : ''}</span>
