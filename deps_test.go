@@ -107,7 +107,7 @@ definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
 definition/program: agent agent/elsewhere budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
-definition/form: definition definition/internal/... definition/edit
+definition/form: definition definition/internal/... definition/edit model/provider
 definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
 webui: internal/gzipped
 server/internal/runpage: loop progress session session/mark

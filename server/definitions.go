@@ -411,7 +411,12 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, form.Read(file, text, definition.Options{FS: parts{s.folder.root.FS()}}))
+	o := form.Read(file, text, definition.Options{FS: parts{s.folder.root.FS()}})
+	if p := s.refuses(file, text); p != nil {
+		o.Refuse(p.agent, p.field, p.Error())
+	}
+	o.Models(s.cfg.Getenv)
+	return s.send(w, http.StatusOK, o)
 }
 
 // complete says what can be written at a place of a text.

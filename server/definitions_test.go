@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,25 @@ func TestValidate(t *testing.T) {
 }
 
 // U5, U6: a form changes the text, and leaves comments as they are.
+// C12, U4: a text that this server does not take is told while it is written, and not only when it is saved. What is
+// in the folder already is.
+func TestOutlineSaysWhatIsRefused(t *testing.T) {
+	const text = "name: shell\nmax_iterations: 1\nsub_agents:\n  - name: hello\n    command: [echo, hello]\n"
+	s := open(t, map[string]string{"shell.yaml": text})
+	for body, refused := range map[string]bool{text: false, text + "\n": true} {
+		var got struct {
+			Valid, Runs bool
+			Problems    []struct{ Path, Code, Message string }
+		}
+		s.ok("POST", "/api/v1/definitions:outline?name=shell", body, &got, "Content-Type", "application/yaml")
+		if got.Valid == refused || got.Runs == refused || refused != slices.ContainsFunc(got.Problems, func(p struct{ Path, Code, Message string }) bool {
+			return p.Path == "sub_agents[0].command" && strings.Contains(p.Message, "--allow-commands")
+		}) {
+			t.Errorf("refused should be %v: %+v", refused, got)
+		}
+	}
+}
+
 func TestEdit(t *testing.T) {
 	s := open(t, nil)
 	text := "name: counting # ours\n" + strings.TrimPrefix(counting, "name: counting\n")

@@ -36,6 +36,8 @@ type problem struct {
 	// Problems are those of a definition.
 	Problems definition.Problems `json:"problems,omitempty"`
 
+	agent, field string // where in the definition; empty if nowhere or everywhere
+
 	err    error             // the reason; it is logged if the server is to blame
 	header map[string]string // of the answer
 }

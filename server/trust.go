@@ -3,6 +3,7 @@
 package server
 
 import (
+	"bytes"
 	"net/http"
 	"path"
 	"path/filepath"
@@ -33,10 +34,12 @@ func (s *Server) env() program.Env {
 func (s *Server) trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !s.cfg.AllowCommands {
 		for a := range def.Root.All {
-			if what := starts(a); what != "" {
-				return fault(http.StatusForbidden, "commands", "This server starts no programs for its clients",
+			if field, what := starts(a); field != "" {
+				p := fault(http.StatusForbidden, "commands", "This server starts no programs for its clients",
 					"agent %q has %s; put the definition into the server's folder by hand, or start the server with "+
 						"--allow-commands", a.Name, what)
+				p.agent, p.field = a.Name, field
+				return p
 			}
 		}
 	}
@@ -73,13 +76,27 @@ func (s *Server) scriptIsHere(model, dir string) error {
 	return f.Close()
 }
 
-// starts says what of an agent would start a program, here or elsewhere; empty if nothing does.
-func starts(a *definition.Agent) string {
-	if what := a.Starts(); what != "" {
-		return what
+// starts returns the field of an agent that would start a program, here or elsewhere, and what that is; both are empty
+// if nothing does.
+func starts(a *definition.Agent) (field, what string) {
+	if field, what = a.Starts(); field == "" && a.TaskQueue != "" { // what its workers may reach, this server does not know
+		return "task_queue", "a task_queue"
 	}
-	if a.TaskQueue != "" { // what its workers may reach, this server does not know
-		return "a task_queue"
+	return field, what
+}
+
+// refuses returns why a text that a client writes would not be taken as the definition in a file; nil if it would. The
+// text that the file has already is taken: whoever put it there may do so.
+func (s *Server) refuses(file string, text []byte) *problem {
+	p, def, err := load(parts{s.folder.root.FS()}, file, text)
+	if err != nil {
+		return nil // the problems of the text say so
 	}
-	return ""
+	if err = s.trusts(p, def, text); err == nil {
+		return nil
+	}
+	if old, err := s.folder.readFile(file); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	return problemOf(err)
 }

@@ -236,8 +236,8 @@ func (t *tab) until(what, condition string) {
 // press clicks the button or link with a name.
 func (t *tab) press(name string) {
 	t.Helper()
-	find := `[...document.querySelectorAll('button, a, summary, [role=tab], label.sw')].filter(b => b.offsetParent !== null && !b.disabled && ((b.getAttribute('aria-label') || '') === ` + quote(name) +
-		` || b.innerText.trim() === ` + quote(name) + `))[0]`
+	find := `[...document.querySelectorAll('button, a, summary, [role=tab], label.sw, label.pick')].filter(b => b.offsetParent !== null && !b.disabled && ((b.getAttribute('aria-label') || '') === ` + quote(name) +
+		` || b.innerText.trim() === ` + quote(name) + ` || b.tagName === 'LABEL' && b.innerText.trim().split('\n')[0] === ` + quote(name) + `))[0]`
 	t.until("a button "+name, `!!(`+find+`)`)
 	t.js(`(() => { const b = ` + find + `; b.focus(); b.click(); return true })()`)
 }

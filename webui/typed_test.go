@@ -98,6 +98,6 @@ sub_agents:
 	p.sees("set is not in the text yet")
 	p.until("it is not called saved", notSaved)
 	p.erases(1)
-	p.until("it is as it was", `!document.getElementById('f-sub_agents_1_-set-bad')`)
+	p.until("it is as it was", `!document.getElementById('f-sub_agents_1_-set-bad')?.innerText`)
 	p.saved()
 }

@@ -16,6 +16,8 @@ type Field struct {
 	Types []definition.Type `json:"types,omitzero"` // nil: every agent
 	Root  bool              `json:"root,omitzero"`
 	Doc   string            `json:"doc"`
+	// Docs explain the field for one type of agent, where Doc is about several.
+	Docs map[definition.Type]string `json:"docs,omitzero"`
 	Control
 	// Parts are the names in it, if it can be a map. Short is the one that a plain value stands for.
 	Parts []Part `json:"parts,omitzero"`
@@ -64,7 +66,7 @@ func Fields() []Field {
 	var out []Field
 	for _, f := range definition.Fields() {
 		ff := Field{
-			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Control: controlOf(f.Name, f.Value()),
+			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Docs: docsOf(f), Control: controlOf(f.Name, f.Value()),
 			Short: edit.Shorthand(f.Name), Keyed: slices.Contains(keyed, f.Name),
 		}
 		for _, p := range f.Parts() {

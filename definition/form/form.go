@@ -28,6 +28,8 @@ import (
 type Outline struct {
 	// Valid says that the text can be run: it has no error.
 	Valid bool `json:"valid"`
+	// Runs says that it can be run here: it is valid, and no model is missing.
+	Runs bool `json:"runs"`
 	// Title, Description and Query are those of the definition, Inputs what a run can give.
 	Title       string  `json:"title,omitzero"`
 	Description string  `json:"description,omitzero"`
@@ -40,6 +42,9 @@ type Outline struct {
 	// most. They are empty if the text is not valid.
 	Ends  []Ends  `json:"ends,omitzero"`
 	Worst []Worst `json:"worst,omitzero"`
+
+	worst  *definition.WorstCase
+	places places
 }
 
 // Input is an input of a run.
@@ -61,6 +66,8 @@ type Agent struct {
 	Ref  string          `json:"ref,omitzero"`
 	// Final says that it writes the loop's result, after the loop.
 	Final bool `json:"final,omitzero"`
+	// CanExit says that it may end the loop around it: can_exit_loop, or else exit_when or the tool exit_loop.
+	CanExit bool `json:"can_exit,omitzero"`
 	// Line is where it begins, from 1.
 	Line int `json:"line"`
 	// Fields are the values that the text gives, as JSON has them.
@@ -122,20 +129,21 @@ func Read(name string, text []byte, opts definition.Options) *Outline {
 	case err != nil:
 		problems = definition.Problems{{Severity: definition.SeverityError, Code: definition.CodeFile, Message: err.Error()}}
 	default:
-		o.Valid = true
+		o.Valid, o.Runs = true, true
 		worst := def.Worst(definition.Assumed{})
 		problems = worst.Problems()
 		o.of(def, worst)
 	}
-	places := placesOf(root)
+	o.places = placesOf(root)
 	for _, p := range problems {
-		o.Problems = append(o.Problems, Problem{p, places.at(p.Line, p.Column), FixesOf(p)})
+		o.Problems = append(o.Problems, Problem{p, o.places.at(p.Line, p.Column), FixesOf(p)})
 	}
 	return o
 }
 
 // of takes what only a valid definition tells.
 func (o *Outline) of(def *definition.Definition, worst *definition.WorstCase) {
+	o.worst = worst
 	o.Title, o.Description, o.Query = def.Name, def.Description, def.Query
 	for _, in := range def.Inputs {
 		o.Inputs = append(o.Inputs, Input{in.Name, in.Type, in.Description, in.Required, in.Default})
@@ -196,6 +204,7 @@ func agentOf(n *source.Node, path string) *Agent {
 	given, _ := a.Fields["type"].(string)
 	a.Type = definition.TypeOf(given, names...)
 	a.Final = a.Fields["output_key"] == definition.LoopOutput
+	a.CanExit = canExit(a.Fields)
 	if steps == nil || steps.Kind != source.List {
 		if a.Type.Workflow() {
 			a.Steps = []*Agent{}
@@ -213,6 +222,15 @@ func agentOf(n *source.Node, path string) *Agent {
 		}
 	}
 	return a
+}
+
+// canExit reports whether an agent with some fields may end the loop around it.
+func canExit(fields map[string]any) bool {
+	if given, ok := fields["can_exit_loop"].(bool); ok {
+		return given
+	}
+	tools, _ := fields["tools"].([]any)
+	return fields["exit_when"] != nil || slices.Contains(tools, any("exit_loop")) || slices.Contains(tools, any("exitLoop"))
 }
 
 func field(n *source.Node, name string) *source.Node {

@@ -214,7 +214,8 @@ func (f *workerFlags) place(p *program.Program, def *definition.Definition) erro
 	}
 	needed := false
 	for a := range def.Root.All {
-		needed = needed || a.Starts() != ""
+		field, _ := a.Starts()
+		needed = needed || field != ""
 	}
 	switch {
 	case missing == nil || !needed:

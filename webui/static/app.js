@@ -17,7 +17,13 @@ const keysOpen = signal(false)
 
 // readOnly says that the server shows runs of a file, and changes nothing.
 export const readOnly = signal(false)
-const ask = () => api.get('/server').then(s => (readOnly.value = s.read_only), () => {})
+
+// startsPrograms says that definitions which the page saves may have commands.
+export const startsPrograms = signal(true)
+const ask = () => api.get('/server').then(s => {
+  readOnly.value = s.read_only
+  startsPrograms.value = s.allow_commands
+}, () => {})
 ask()
 
 function Mark() {

@@ -63,3 +63,10 @@ export async function copy(text) {
     return done
   }
 }
+
+// focusField opens what a field is in, and gives it the focus.
+export function focusField(id) {
+  const field = document.getElementById(id)
+  for (let box = field?.closest('details'); box; box = box.parentElement.closest('details')) box.open = true
+  field?.focus()
+}

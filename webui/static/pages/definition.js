@@ -10,6 +10,7 @@ import { Yaml } from '../parts/yaml.js'
 import { Form } from '../parts/form.js'
 import { Try } from '../parts/try.js'
 import { LinesDiff } from '../parts/lines-diff.js'
+import { Refusal } from '../parts/refusal.js'
 
 // nothing stands for a file that is not there.
 const nothing = { text: '', etag: null }
@@ -53,7 +54,9 @@ export function Definition({ name }) {
     )
   }, [name])
 
-  // typed is what fields of the form hold that the text does not have yet, by the path of the field: the change,
+  const now = useRef('')
+  now.current = text
+  // typed is what fields of the form hold that the text does not have yet, by the path of the field: the changes,
   // and why the text does not take it. Of what is typed while a change is on its way, the last counts.
   const typed = useRef(new Map())
   const [waiting, setWaiting] = useState(typed.current)
@@ -61,28 +64,52 @@ export function Definition({ name }) {
   const refused = at => waiting.get(at)?.problem && t('not.written', { name: at.split('.').pop(), why: waiting.get(at).problem })
 
   const dirty = disk && (text !== disk.text || waiting.size > 0)
+  // The draft is one for all tabs of this browser. A tab writes over what it has seen itself, and asks about what
+  // another tab has written since. rival is that text.
+  const kept = useRef(localStorage.getItem(draftKey(name)))
+  const [rival, setRival] = useState(null)
+  const keep = draft => {
+    const there = localStorage.getItem(draftKey(name))
+    if (there && there !== kept.current && JSON.parse(there).text !== now.current) return setRival(JSON.parse(there).text)
+    draft ? localStorage.setItem(draftKey(name), draft) : localStorage.removeItem(draftKey(name))
+    kept.current = draft
+  }
+  useEffect(() => {
+    const on = e => {
+      if (e.key !== draftKey(name) || !e.newValue) return
+      const theirs = JSON.parse(e.newValue).text
+      if (theirs === now.current) kept.current = e.newValue
+      setRival(theirs === now.current ? null : theirs)
+    }
+    addEventListener('storage', on)
+    return () => removeEventListener('storage', on)
+  }, [name])
+  const choose = theirs => {
+    kept.current = localStorage.getItem(draftKey(name))
+    setAsking(null)
+    setRival(null)
+    if (theirs) setText(rival)
+  }
+
   useEffect(() => {
     if (!disk) return
     // What is typed survives a reload, and a server that is gone.
-    if (dirty) localStorage.setItem(draftKey(name), JSON.stringify({ text, etag: disk.etag, at: Date.now() }))
-    else localStorage.removeItem(draftKey(name))
+    if (!rival) keep(dirty ? JSON.stringify({ text, etag: disk.etag, at: Date.now() }) : null)
     const turn = ++latest.current
     const timer = setTimeout(async () => {
       try {
         const o = await api.outline(text, name)
         if (turn !== latest.current) return
         setOutline({ ...o, text })
-        if (o.valid) setGood({ ...o, at: new Date() })
+        if (o.worst) setGood({ ...o, at: new Date() })
       } catch (e) {
         if (turn === latest.current) setProblem(e.message)
       }
     }, 200)
     return () => clearTimeout(timer)
-  }, [text, disk])
+  }, [text, disk, rival])
 
   // Edits are made one after another, each in what the last one has left. Whoever saves waits for them.
-  const now = useRef('')
-  now.current = text
   const pending = useRef(Promise.resolve())
   const last = useRef({})
   const edit = useCallback(changes => {
@@ -95,7 +122,7 @@ export function Definition({ name }) {
       for (const [at, what] of typed.current) {
         // Each letter goes into the text as it was before the first one: half a word may want quotes, the whole none.
         const from = last.current.at === at && last.current.to === now.current ? last.current.from : now.current
-        const why = await make([what.change], from).then(() => '', e => e.message)
+        const why = await make(what.changes, from).then(() => '', e => e.message)
         if (!why) last.current = { at, from, to: now.current }
         if (typed.current.get(at) !== what) continue
         if (why && !what.left) what.problem = why
@@ -120,8 +147,8 @@ export function Definition({ name }) {
     // read says that the form shows all that was typed.
     read: outline?.text === text && waiting.size === 0,
     refused,
-    type(at, change) {
-      typed.current.set(at, { change })
+    type(at, changes) {
+      typed.current.set(at, { changes })
       show()
       edit([])
     },
@@ -163,16 +190,16 @@ export function Definition({ name }) {
         if (theirs.text !== written) {
           setDisk({ text: theirs.text, etag: seen })
           setAsking({ theirs })
-          return t('changed.on.disk')
+          return new Error(t('changed.on.disk'))
         }
         setDisk(theirs)
       }
       setProblem('')
       announce(t('saved'))
-      return ''
+      return null
     } catch (e) {
       setProblem(e.message)
-      return e.message
+      return e
     } finally {
       setBusy(false)
     }
@@ -215,8 +242,9 @@ export function Definition({ name }) {
         <p class="said">${outline?.description || ''}</p></div>
       <div class="acts">${dirty && html`<button class="btn" onClick=${() => setAsking('discard')}>${t('discard')}</button>`}
         <button class="btn" disabled=${!dirty || busy} title=${dirty ? null : t('nothing.to.save')} onClick=${() => save()}>${t('save')}</button>
-        <button class="btn primary" disabled=${errors.length > 0 || !outline} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : t('run.it')}</button></div></div>
+        <button class="btn primary" disabled=${!outline?.runs} onClick=${() => setAsking('run')}><${Icon} name="play" />${errors.length ? t('fix.first', { n: errors.length }) : outline && !outline.runs ? t('model.first') : t('run.it')}</button></div></div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem} <button class="btn quiet s" onClick=${() => setProblem('')}>${t('close')}</button></p>`}
+    ${rival !== null && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('rival')} <button class="btn s" onClick=${() => setAsking('rival')}>${t('rival.see')}</button></p>`}
     <div class="grid edit">
       <div class="stack">${shown && html`<${Form} name=${name} outline=${shown} frozen=${!outline?.agents?.length} problems=${problems} edit=${edit} typing=${typing} goto=${(l, c) => yaml.current?.goto(l, c)} />`}</div>
       <div class="stack">
@@ -234,6 +262,8 @@ export function Definition({ name }) {
       </div>
     </div>
     ${asking === 'discard' && html`<${Dialog} title=${t('discard.title')} onClose=${() => setAsking(null)}><p>${t('discard.what')}</p><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn danger" onClick=${() => current().then(take, e => { setAsking(null); setProblem(e.message) })}>${t('discard')}</button></p><//>`}
+    ${asking === 'rival' && rival !== null && html`<${Dialog} title=${t('rival.title')} onClose=${() => setAsking(null)}><p>${t('rival.what')}</p><${LinesDiff} before=${rival} after=${text} />
+      <p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn" onClick=${() => choose(true)}>${t('take.theirs')}</button><button class="btn danger" onClick=${() => choose(false)}>${t('rival.keep')}</button></p><//>`}
     ${asking?.theirs && html`<${Dialog} title=${t('changed.title')} onClose=${() => setAsking(null)}><p>${t(asking.theirs.etag ? 'changed.on.disk' : 'removed.on.disk')}</p><${LinesDiff} before=${asking.theirs.text} after=${text} />
       <p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn" onClick=${() => take(asking.theirs)}>${t('take.theirs')}</button><button class="btn danger" onClick=${() => { setAsking(null); save(asking.theirs.etag) }}>${t('overwrite')}</button></p><//>`}
     ${asking?.change && html`<${Dialog} title=${t('the.change')} onClose=${() => setAsking(null)}><${LinesDiff} before=${disk.text} after=${asking.change} /><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn primary" onClick=${() => { setText(asking.change); setAsking(null); go('/definitions/' + encodeURIComponent(name), { replace: true }) }}>${t('take.change')}</button></p><//>`}
@@ -263,19 +293,19 @@ const amount = v => (v === null ? t('worst.none') : v ? number(v, 0) : none)
 function RunIt({ name, outline, dirty, save, onClose }) {
   const [values, setValues] = useState({})
   const [message, setMessage] = useState('')
-  const [problem, setProblem] = useState('')
+  const [problem, setProblem] = useState(null)
   const [busy, setBusy] = useState(false)
   const send = async e => {
     e.preventDefault()
     setBusy(true)
     try {
       const refused = dirty && (await save())
-      if (refused) throw new Error(refused)
+      if (refused) throw refused
       const inputs = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== ''))
       const run = await api.start({ definition: name, input: message || undefined, state: Object.keys(inputs).length ? inputs : undefined })
       go('/runs/' + encodeURIComponent(run.run))
     } catch (e) {
-      setProblem(e.message)
+      setProblem(e)
       setBusy(false)
     }
   }
@@ -283,7 +313,7 @@ function RunIt({ name, outline, dirty, save, onClose }) {
     <label>${t('message')}<textarea rows="3" autofocus value=${message} placeholder=${outline.query || ''} onInput=${e => setMessage(e.target.value)}></textarea></label>
     ${(outline.inputs || []).map(i => html`<label key=${i.name}>${i.name}${i.required ? ' *' : ''}<input required=${i.required} value=${values[i.name] ?? ''} placeholder=${i.default ?? ''} onInput=${e => setValues({ ...values, [i.name]: e.target.value })} />${i.description && html`<span class="small mute">${i.description}</span>`}</label>`)}
     ${dirty && html`<p class="soft small">${t('saves.first')}</p>`}
-    ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
+    ${problem && html`<${Refusal} error=${problem} />`}
     <p class="row acts"><button type="button" class="btn" onClick=${onClose}>${t('back')}</button><button class="btn primary" disabled=${busy}><${Icon} name="play" />${t('run.it')}</button></p>
   </form><//>`
 }

@@ -8,6 +8,7 @@ import { Icon } from '../parts/icon.js'
 import { Status } from '../parts/status.js'
 import { Spark } from '../parts/chart.js'
 import { compared } from './compare.js'
+import { New } from '../parts/new.js'
 
 // A loop ends by a criterion of its own, or at a limit.
 const own = ['exit_loop', 'escalated', 'impossible', 'blocked', 'condition', 'target_reached', 'converged', 'no_progress']
@@ -84,6 +85,7 @@ export function Runs() {
   const [chosen, setChosen] = useState([]) // two to compare: a third takes the place of the first
   const choose = r => setChosen(chosen.some(c => c.id === r.id) ? chosen.filter(c => c.id !== r.id) : [...chosen.slice(-1), r])
   const [older, newer] = [...chosen].sort((a, b) => Date.parse(a.started) - Date.parse(b.started))
+  const [making, setMaking] = useState(false)
   const search = useRef()
   // Each text that is searched for is a stream of its own: it waits for a pause in the typing.
   const [typed, setTyped] = useState(q.q || '')
@@ -140,7 +142,7 @@ export function Runs() {
   const reasons = options(runs.map(r => r.stop_reason), q.reason)
   return html`<main id="main" tabindex="-1">
     <div class="row"><h1>${t('runs')}</h1><span class="mute">${[count('running') && t('n.running', { n: count('running') }), count('asks') && t('n.asks', { n: count('asks') })].filter(Boolean).join(', ')}</span>
-      <span class="push row">${runs.length > 1 && (newer ? html`<a class="btn" href=${compared(older.id, newer.id)}>${t('compare.two', { a: older.id, b: newer.id })}</a>` : html`<button class="btn" disabled>${t(older ? 'compare.one' : 'compare.choose')}</button>`)} ${!readOnly.value && html`<a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a>`}</span></div>
+      <span class="push row">${runs.length > 1 && (newer ? html`<a class="btn" href=${compared(older.id, newer.id)}>${t('compare.two', { a: older.id, b: newer.id })}</a>` : html`<button class="btn" disabled>${t(older ? 'compare.one' : 'compare.choose')}</button>`)} ${!readOnly.value && html`<button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button> <a class="btn primary" href="/definitions"><${Icon} name="play" />${t('run.a.loop')}</a>`}</span></div>
     <div class="filters">
       <div class="seg scroll" role="group" aria-label=${t('status')}>${filters.map(f => html`<button key=${f} aria-pressed=${status === f} onClick=${() => setQuery({ status: f === 'all' ? '' : f })}>${f === 'asks' && html`<${Icon} name="ask" />`}${t('filter.' + f)}</button>`)}</div>
       <label class="sr" for="by-definition">${t('definition')}</label>
@@ -151,12 +153,14 @@ export function Runs() {
     </div>
     ${problem && html`<p class="panel pad st bad" role="alert">${problem}</p>`}
     ${page && !runs.length && html`<section class="panel pad empty"><p>${q.status || q.q || q.definition || q.reason ? t('runs.none.match') : t('runs.none')}</p>
-      ${!(q.status || q.q) && html`<p class="soft">${t('runs.first')} <code>refrain run FILE</code></p>`}</section>`}
+      ${!(q.status || q.q) && html`<p class="soft">${t('runs.first')} <code>refrain run FILE</code></p>
+        ${!readOnly.value && html`<p class="row"><button class="btn" onClick=${() => setMaking(true)}><${Icon} name="plus" />${t('new.agent')}</button></p>`}`}</section>`}
     ${runs.length > 0 && html`<div class="panel clip"><table class="tbl runs"><caption class="sr">${t('runs.caption')}</caption>
       <thead><tr><th scope="col">${t('status')}</th><th scope="col">${t('run')}</th><th scope="col" class="num">${t('iteration')}</th><th scope="col" class="num">${t('best')}</th><th scope="col">${t('score')}</th><th scope="col">${t('why')}</th><th scope="col" class="num">${t('active')}</th><th scope="col" class="num">${t('started')}</th></tr></thead>
       <tbody>${parts.map(([day, list]) => html`<tr class="grp" key=${'g' + day}><td colspan="8">${day}</td></tr>${list.map(r => html`<${Row} key=${r.id} run=${r} focused=${flat[at]?.id === r.id} chosen=${chosen.some(c => c.id === r.id)} onChoose=${() => choose(r)} onFocus=${() => setAt(flat.indexOf(r))} />`)}`)}</tbody></table></div>
       <div class="row below"><span class="mute">${t('n.runs', { n: runs.length })}</span>
         ${page.next && (limit < most ? html`<button class="btn s" onClick=${() => setLimit(limit + 50)}>${t('more.50')}</button>` : html`<span class="mute">${t('more.search')}</span>`)}
         <span class="push mute small hide-s"><kbd>J</kbd> <kbd>K</kbd> ${t('keys.move')} · <kbd>Enter</kbd> ${t('keys.open')} · <kbd>/</kbd> ${t('keys.search')}</span></div>`}
+    ${making && html`<${New} onClose=${() => setMaking(false)} />`}
   </main>`
 }

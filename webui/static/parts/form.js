@@ -1,9 +1,11 @@
-import { html, useEffect, useRef, useState, announce } from '../ui.js'
-import { t } from '../words.js'
+import { html, useEffect, useRef, useState, announce, focusField } from '../ui.js'
+import { route } from '../route.js'
+import { t, lang } from '../words.js'
 import { api } from '../api.js'
 import { Icon } from './icon.js'
 import { Dialog } from './dialog.js'
-import { Type } from './type.js'
+import { Ports } from './ports.js'
+import { Type, TypeOption } from './type.js'
 
 // The fields that say what the whole is, above its steps.
 const first = ['name', 'display_name', 'description', 'goal', 'instructions', 'model', 'color']
@@ -27,10 +29,15 @@ const usual = {
 }
 export const steps = ['llm', 'command', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
 
-let known // the fields, from the server, once
+let known // the fields, from the server, once for a language
+let knownIn = ''
 let colors = []
 const fields = async () => {
-  if (!known) ({ fields: known, colors } = await api.get('/schema/fields.json'))
+  const language = lang.value
+  if (knownIn !== language) {
+    ;({ fields: known, colors } = await api.get('/schema/fields.json'))
+    knownIn = language
+  }
   return known
 }
 
@@ -48,7 +55,11 @@ const path = (at, field) => (at ? `${at}.${field}` : field)
 export function Form({ name, outline, problems, edit, typing, goto, frozen }) {
   const [all, setAll] = useState(known)
   const added = useRef()
-  useEffect(() => void fields().then(setAll), [])
+  useEffect(() => void fields().then(setAll), [lang.value])
+  // An address can name a field, which gets the focus.
+  useEffect(() => {
+    if (all && route.value.hash.startsWith('f-')) focusField(route.value.hash)
+  }, [!all])
   const root = outline.agents[0]
   const props = { all: all || [], problems, edit, typing, goto, added, file: name }
   const shown = [...first, ...(usual[root.type] || []).filter(f => !first.includes(f))].filter(f => (root.type !== 'loop' || first.includes(f)) && has(all, root, f))
@@ -56,6 +67,7 @@ export function Form({ name, outline, problems, edit, typing, goto, frozen }) {
     ${frozen && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('form.frozen')}</p>`}
     <datalist id="colors">${colors.map(c => html`<option key=${c} value=${c} />`)}</datalist>
     <section class="panel" aria-labelledby="h-what"><header><h2 id="h-what">${t('what.it.is')}</h2></header>
+      <${Ports} agent=${root} />
       <div class="pad fields">${all && html`<${Type} agent=${root} all=${all} edit=${edit} />`}${shown.map(f => html`<${Field} key=${f} agent=${root} name=${f} ...${props} />`)}</div></section>
     ${root.steps && html`<section class="panel" aria-labelledby="h-steps"><header><h2 id="h-steps">${t(root.type === 'loop' ? 'order.of' : root.type === 'parallel' ? 'order.parallel' : 'order.once')}</h2><span class="push mute small hide-s">${t('drag.or')} <kbd>Alt</kbd> <kbd>↑</kbd> <kbd>↓</kbd></span></header>
       <${Steps} agent=${root} ...${props} /></section>`}
@@ -80,7 +92,7 @@ const asText = v => (v === undefined ? '' : typeof v === 'string' ? v : typeof v
 
 // Control is what one value is written in: a box to tick, a choice, a line or a text. What is typed counts at once.
 // It stands as it was typed until the field is left, and the form has read the text with it.
-function Control({ spec, id, at, value, bad, described, change, example, typing }) {
+function Control({ spec, id, at, value, bad, described, change, example, off = '', typing }) {
   const [typed, setTyped] = useState(null)
   const [inside, setInside] = useState(false)
   useEffect(() => {
@@ -88,8 +100,8 @@ function Control({ spec, id, at, value, bad, described, change, example, typing 
   }, [typing.read, inside])
   useEffect(() => () => typing.forget(at), [at])
   const text = typed ?? asText(value)
-  const write = v => typing.type(at, v === '' ? { op: 'clear', path: at } : change(v))
-  if (spec.bool) return html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => write(e.target.checked ? 'true' : value === undefined ? 'false' : '')} /></span>`
+  const write = v => typing.type(at, [].concat(v === '' ? { op: 'clear', path: at } : change(v)))
+  if (spec.bool) return html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => write(e.target.checked ? 'true' : off)} /></span>`
   if (spec.choices) return html`<select id=${id} aria-describedby=${described} onChange=${e => write(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${spec.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !spec.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
   const typist = {
     id, value: text, placeholder: example, 'aria-invalid': bad, 'aria-describedby': described,
@@ -104,20 +116,30 @@ function Control({ spec, id, at, value, bad, described, change, example, typing 
 }
 
 // Unwritten says why what was typed into a field cannot be written into the text yet.
-const Unwritten = ({ id, at, typing }) => {
+const Unwritten = ({ at, typing }) => {
   const why = typing.refused(at)
-  return why && html`<p id=${id} class="small st bad"><${Icon} name="bang" />${why}</p>`
+  return why && html`<p class="small st bad"><${Icon} name="bang" />${why}</p>`
 }
 
 // set is the edit that writes what was typed: texts are quoted where they need it, all else is YAML.
 const set = (spec, at, v) => ({ op: 'set', path: at, ...(spec.text ? { value: v } : { yaml: v }) })
+
+// exitTool is the place of the tool exit_loop among an agent's tools; -1 if it does not have it.
+const exitTool = agent => [].concat(agent.fields.tools || []).findIndex(tool => tool === 'exit_loop' || tool === 'exitLoop')
+
+// exits is the edit that lets an agent end the loop, or not. Its tool exit_loop, which would let it too, goes then.
+function exits(agent, at, v) {
+  const i = exitTool(agent)
+  if (v === 'true' || i < 0) return { op: 'set', path: at, yaml: v }
+  return [{ op: 'clear', path: at }, { op: 'remove', path: path(agent.path, agent.fields.tools.length > 1 ? `tools[${i}]` : 'tools') }]
+}
 
 // Field is one field with what it is for and what is wrong with it. One that can be a map has its
 // parts below.
 function Field({ agent, name, all, problems, typing, goto }) {
   const f = all.find(f => f.name === name)
   if (!f) return null
-  const value = agent.fields[name]
+  const value = name === 'can_exit_loop' ? agent.fields[name] ?? (agent.can_exit || undefined) : agent.fields[name]
   const at = path(agent.path, name)
   const id = `f-${agent.path || 'root'}-${name}`.replace(/[^\w-]/g, '_')
   const within = f.parts && !f.keyed
@@ -126,8 +148,8 @@ function Field({ agent, name, all, problems, typing, goto }) {
   const refused = typing.refused(at)
   const described = [`${id}-doc`, (refused || mine.length) && `${id}-bad`].filter(Boolean).join(' ')
   const isMap = value !== null && typeof value === 'object' && !Array.isArray(value)
-  return html`<label for=${id}>${labelOf(name)}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} at=${at} value=${value} bad=${bad || !!refused} described=${described} change=${v => set(f, at, v)} typing=${typing} /><span id=${id + '-doc'} class="doc">${labelOf(name) !== name.replaceAll('_', ' ') && html`<code>${name}</code> `}${f.doc}</span>
-    <${Unwritten} id=${id + '-bad'} at=${at} typing=${typing} />${!refused && mine.length > 0 && html`<p id=${id + '-bad'} class=${'small st ' + (bad ? 'bad' : 'warn')}><${Icon} name="bang" />${mine[0].message} <button type="button" class="btn quiet s" onClick=${() => goto(mine[0].line, mine[0].column)}>${t('line', { n: mine[0].line })}</button></p>`}
+  return html`<label for=${id}>${labelOf(name)}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} at=${at} value=${value} bad=${bad || !!refused} described=${described} change=${v => (name === 'can_exit_loop' ? exits(agent, at, v) : set(f, at, v))} off=${name === 'can_exit_loop' && (agent.fields[name] === undefined || exitTool(agent) >= 0) ? 'false' : ''} typing=${typing} /><span id=${id + '-doc'} class="doc">${labelOf(name) !== name.replaceAll('_', ' ') && html`<code>${name}</code> `}${f.docs?.[agent.type] ?? f.doc}</span>
+    <div id=${id + '-bad'}><${Unwritten} at=${at} typing=${typing} />${!refused && mine.map(p => html`<p key=${p.message} class=${'small st ' + (p.severity === 'error' ? 'bad' : 'warn')}><${Icon} name="bang" /><span>${p.message}${p.hint && html`<span class="hint">${p.hint}</span>`}</span> <button type="button" class="btn quiet s" onClick=${() => goto(p.line, p.column)}>${t('line', { n: p.line })}</button></p>`)}</div>
     ${within && (isMap || value === undefined || (f.short && typeof value !== 'object')) && html`<${Parts} f=${f} agent=${agent} at=${at} id=${id} value=${isMap || value === undefined ? value : { [f.short]: value }} open=${isMap} typing=${typing} />`}</div>`
 }
 
@@ -158,7 +180,7 @@ function Steps({ agent, ...props }) {
   }
   return html`<ol class="steps" ref=${list}>${agent.steps.map((s, i) => html`<${StepRow} key=${keys.current[i].key} s=${s} i=${i} n=${agent.steps.length} move=${move} drag=${[dragged, setDragged]} list=${at} ...${props} />`)}</ol>
     <footer class="row"><button type="button" class="btn s" onClick=${() => setAdding(true)}><${Icon} name="plus" />${t('add.step')}</button></footer>
-    ${adding && html`<${Add} at=${at} n=${agent.steps.length} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => (added.current = name)} inLoop=${agent.type === 'loop'} file=${props.file} />`}`
+    ${adding && html`<${Add} at=${at} steps=${agent.steps} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => (added.current = name)} inLoop=${agent.type === 'loop'} file=${props.file} />`}`
 }
 
 // keysOf gives each step of a list a key that it keeps while it is moved, and while its name is written.
@@ -201,7 +223,7 @@ function StepRow({ s, i, n, move, drag, list, ...props }) {
         onKeyDown=${e => { if (e.altKey && (e.key === 'ArrowUp' || e.key === 'ArrowDown')) { e.preventDefault(); move(i, i + (e.key === 'ArrowUp' ? -1 : 1)) } }}><${Icon} name="grip" /></button>
       ${last ? html`<span class="star"><${Icon} name="star" /></span>` : html`<span class="no">${i + 1}</span>`}${s.fields.color && html`<i class="dot" style=${{ background: s.fields.color }}></i>`}<b>${s.fields.display_name || name}</b><span class="k">${t('kind.' + (s.ref ? 'ref' : s.type))}</span>
       ${mine.length > 0 && html`<span class="st bad small"><${Icon} name="bang" />${t('n.errors', { n: mine.length })}</span>`}
-      <span class="push row">${s.fields.can_exit_loop === true || s.fields.exit_when ? html`<span class="tag"><${Icon} name="exit" />${t('may.stop')}</span>` : ''}${s.fields.output_key && html`<span class="mono mute hide-s">→ ${s.fields.output_key}</span>`}
+      <span class="push row">${s.can_exit ? html`<span class="tag"><${Icon} name="exit" />${t('may.stop')}</span>` : ''}${s.fields.output_key && html`<span class="mono mute hide-s">→ ${s.fields.output_key}</span>`}
         <button type="button" class="btn quiet s icon" aria-expanded=${isOpen} aria-label=${t(isOpen ? 'fold' : 'unfold', { name })} onClick=${() => setOpen(!isOpen)}><${Icon} name=${isOpen ? 'down' : 'right'} /></button></span></div>
     ${isOpen && html`<div class="stepbody">${s.ref ? html`<p><a href=${'/definitions/' + encodeURIComponent(definitionIn(s.ref))}>${t('ref.open', { file: s.ref })}</a></p>` : html`<div class="fields">${['name', ...usualHere].map(f => html`<${Field} key=${f} agent=${s} name=${f} ...${props} />`)}</div>
       <${More} agent=${s} ...${props} skip=${['name', ...usualHere]} />`}
@@ -224,7 +246,7 @@ const skeleton = {
   parallel: n => `name: ${n}\ntype: parallel\nsub_agents:\n  - name: ${n}_one\n    text: hello`,
 }
 
-function Add({ at, n, edit, onClose, onAdded, inLoop, file }) {
+function Add({ at, steps: before, edit, onClose, onAdded, inLoop, file }) {
   const [final, setFinal] = useState(false)
   const [kind, setKind] = useState(steps[0])
   const [files, setFiles] = useState([])
@@ -244,13 +266,14 @@ function Add({ at, n, edit, onClose, onAdded, inLoop, file }) {
       step = { yaml: skeleton[of.kind.value](name) }
       if (final) step.yaml = step.yaml.replace(/\noutput_key: .*/, '') + '\noutput_key: loop_output'
     }
-    if (await edit([{ op: 'insert', path: at, index: n, ...step }])) {
+    const last = before.findIndex(s => s.final) // which stays behind the steps
+    if (await edit([{ op: 'insert', path: at, index: last < 0 || (final && of.kind.value !== 'ref') ? before.length : last, ...step }])) {
       onAdded(name)
       onClose()
     }
   }
   return html`<${Dialog} title=${t('add.step')} onClose=${onClose}><form onSubmit=${add}>
-    <label>${t('kind')}<select name="kind" onChange=${e => setKind(e.target.value)}>${[...steps, ...(files.length ? ['ref'] : [])].map(k => html`<option key=${k} value=${k} selected=${k === kind}>${t('kind.' + k)}</option>`)}</select></label>
+    <label>${t('kind')}<select name="kind" onChange=${e => setKind(e.target.value)}>${[...steps, ...(files.length ? ['ref'] : [])].map(k => html`<${TypeOption} key=${k} k=${k} name=${t('kind.' + k)} chosen=${kind} />`)}</select></label>
     ${kind === 'ref' ? html`<label key="file">${t('definition')}<select name="file">${files.map(d => html`<option key=${d.file} value=${d.file}>${d.title || d.name}${d.description ? ': ' + d.description : ''}</option>`)}</select></label>` : html`<label key="step">${t('name')}<input name="step" autofocus placeholder=${t('example.name')} /></label>`}
     ${inLoop && kind !== 'ref' && html`<label class="sw"><input type="checkbox" checked=${final} onChange=${e => setFinal(e.target.checked)} /> ${t('is.final')}</label>`}
     ${problem && html`<p class="st bad" role="alert">${problem}</p>`}

@@ -1,9 +1,17 @@
 import { html, useState } from '../ui.js'
 import { t } from '../words.js'
+import { startsPrograms } from '../app.js'
 import { Dialog } from './dialog.js'
 
 export const types = ['loop', 'sequential', 'parallel', 'llm', 'command', 'http', 'a2a', 'human', 'expression', 'template']
 export const typeName = k => (k === 'loop' ? t('loop.agent') : t('kind.' + k))
+
+// programs are the types that start programs, which not every server lets the page do.
+export const programs = ['command']
+const off = k => programs.includes(k) && !startsPrograms.value
+
+// TypeOption is a type that can be chosen, or says why it cannot.
+export const TypeOption = ({ k, name, chosen }) => html`<option value=${k} selected=${k === chosen} disabled=${off(k) && k !== chosen}>${off(k) ? `${name}: ${t('no.programs')}` : name}</option>`
 
 // What an agent of a type cannot do without.
 const needs = {
@@ -39,7 +47,7 @@ export function Type({ agent, all, edit }) {
     else change(type)
   }
   const list = types.includes(agent.type) ? types : [agent.type, ...types]
-  return html`<label for="f-type">${t('type')}</label><div class="ctl"><select id="f-type" aria-describedby="f-type-doc" onChange=${choose}>${list.map(k => html`<option key=${k} value=${k} selected=${k === agent.type}>${typeName(k)}</option>`)}</select><span id="f-type-doc" class="doc">${t('type.' + (agent.type || 'none'))}</span>
+  return html`<label for="f-type">${t('type')}</label><div class="ctl"><select id="f-type" aria-describedby="f-type-doc" onChange=${choose}>${list.map(k => html`<${TypeOption} key=${k} k=${k} name=${typeName(k)} chosen=${agent.type} />`)}</select><span id="f-type-doc" class="doc">${t('type.' + (agent.type || 'none'))}</span>
     ${asked && html`<${Dialog} title=${t('type.change', { type: typeName(asked) })} onClose=${() => ask(null)}><p>${t('type.loses')} <span class="mono">${lost(asked).join(', ')}</span></p>
       <p class="row acts"><button type="button" class="btn" autofocus onClick=${() => ask(null)}>${t('back')}</button><button type="button" class="btn danger" onClick=${() => change(asked)}>${t('type.do')}</button></p><//>`}</div>`
 }

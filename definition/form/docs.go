@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package form
+
+import (
+	"cmp"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// docs explain fields for one type of agent, where the field's own explanation is about several. The text for "" is
+// that of all other types.
+var docs = map[string]map[definition.Type]string{
+	"instructions": {
+		definition.TypeLoop: "how to reach the goal; every model in the loop reads it",
+		definition.TypeLLM:  "what the model is told, with placeholders such as {{user_input}}",
+	},
+	"timeout": {
+		"":                     "time limit of the step, such as 30s or 5m; a plain number is seconds",
+		definition.TypeLoop:    "time limit of the loop, such as 30s or 5m; a plain number is seconds",
+		definition.TypeCommand: "time limit of the command, such as 30s or 5m; a plain number is seconds",
+		definition.TypeHTTP:    "time limit of the request, such as 30s or 5m; a plain number is seconds",
+	},
+	"model": {
+		"":                 "model of all agents inside, as provider/name; that of the run if left out",
+		definition.TypeLLM: "model, as provider/name; that of the agent around it, or of the run, if left out",
+	},
+	"on_error": {
+		"":                  "after the step has failed: stop (default), skip_step or next_iteration",
+		definition.TypeLoop: "after a step of the loop has failed: stop (default), skip_step or next_iteration",
+	},
+	"can_exit_loop": {
+		"":                        "true lets the agents inside end the loop around this one",
+		definition.TypeLLM:        "true lets the model end the loop: it gets the tool exit_loop",
+		definition.TypeHuman:      "true lets a person who approves end the loop",
+		definition.TypeCommand:    "true lets exit_when end the loop, which is the default",
+		definition.TypeHTTP:       "true lets exit_when end the loop, which is the default",
+		definition.TypeExpression: "true lets exit_when end the loop, which is the default",
+		definition.TypeTemplate:   "true lets exit_when end the loop, which is the default",
+		definition.TypeFunc:       "true lets the agent end the loop",
+		definition.TypeA2A:        "a remote agent cannot end the loop; read its answer in stop_when",
+	},
+	"effect": {
+		definition.TypeCommand: "what follows when the command is cut off: idempotent (default), pure, at_most_once or transactional; or " +
+			"{at_most_once: true, reconcile: {command} or {url}}, which finds out whether it took place",
+		definition.TypeHTTP: "what follows when the request is cut off: idempotent (default), pure, at_most_once or transactional; or " +
+			"{at_most_once: true, reconcile: {command} or {url}}, which finds out whether it took place",
+	},
+}
+
+// types are all types of agents.
+var types = []definition.Type{
+	definition.TypeLoop, definition.TypeSequential, definition.TypeParallel, definition.TypeLLM, definition.TypeCommand, definition.TypeHTTP,
+	definition.TypeExpression, definition.TypeTemplate, definition.TypeHuman, definition.TypeA2A, definition.TypeFunc,
+}
+
+// docsOf explains a field for each type of agent that has it; nil if its own explanation is enough.
+func docsOf(f definition.Field) map[definition.Type]string {
+	texts, ok := docs[f.Name]
+	if !ok {
+		return nil
+	}
+	having := f.Types
+	if having == nil {
+		having = types
+	}
+	out := make(map[definition.Type]string)
+	for _, t := range having {
+		if text := cmp.Or(texts[t], texts[""]); text != "" {
+			out[t] = text
+		}
+	}
+	return out
+}

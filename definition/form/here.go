@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package form
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model/provider"
+)
+
+// Models adds a warning for each model that a run lacks in an environment: none is given, or its key is not set.
+// getenv reads the environment, whose REFRAIN_MODEL is the model of the agents that have none.
+func (o *Outline) Models(getenv func(string) string) {
+	if o.worst == nil {
+		return
+	}
+	var without []string
+	seen := make(map[string]bool)
+	for _, w := range o.worst.Agents {
+		a := w.Agent
+		name := cmp.Or(w.Model, getenv("REFRAIN_MODEL"))
+		switch {
+		case a.Type != definition.TypeLLM || a.TaskQueue != "" || seen[name]: // the workers of a queue open its models
+		case name == "":
+			without = append(without, a.Name)
+		default:
+			seen[name] = true
+			p, _, err := provider.Find(name)
+			if missing := p.Missing(getenv); err == nil && missing != nil {
+				o.lacks(o.naming(a.Name), "the model "+name+" needs "+strings.Join(missing, " or ")+", which is not set where this server runs",
+					"set it and start the server again, or choose another model")
+			}
+		}
+	}
+	if without != nil {
+		o.lacks("model", "no model is given for "+strings.Join(without, ", "),
+			"choose one here, such as openai/gpt-5-mini, or start the server with REFRAIN_MODEL")
+	}
+}
+
+// lacks adds a warning about a model to a field.
+func (o *Outline) lacks(path, message, hint string) {
+	o.Runs = false
+	o.add(path, &definition.Problem{Severity: definition.SeverityWarning, Code: definition.CodeModel, Message: message, Hint: hint})
+}
+
+// naming is the path of the field that gives an agent its model; that of the root if no field of the text does.
+func (o *Outline) naming(agent string) string {
+	found := "model"
+	var visit func(a *Agent, by string) bool
+	visit = func(a *Agent, by string) bool {
+		if a.Fields["model"] != nil {
+			by = strings.TrimPrefix(a.Path+".model", ".")
+		}
+		if a.Name == agent {
+			found = by
+			return true
+		}
+		for _, s := range a.Steps {
+			if visit(s, by) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, a := range o.Agents {
+		visit(a, found)
+	}
+	return found
+}
+
+// Refuse adds an error for what a server does not take of its clients: at an agent's field, or at the first line
+// if the text has no such agent.
+func (o *Outline) Refuse(agent, field, message string) {
+	path := ""
+	var visit func(a *Agent)
+	visit = func(a *Agent) {
+		if a.Name == agent && agent != "" {
+			path = strings.TrimPrefix(a.Path+"."+field, ".")
+		}
+		for _, s := range a.Steps {
+			visit(s)
+		}
+	}
+	for _, a := range o.Agents {
+		visit(a)
+	}
+	o.Valid, o.Runs = false, false
+	o.add(path, &definition.Problem{Severity: definition.SeverityError, Code: definition.CodeCannot, Message: message})
+}
+
+// add puts a problem at a field, or at its agent if the text does not have the field.
+func (o *Outline) add(path string, p *definition.Problem) {
+	p.Line, p.Column, p.Length = 1, 1, 1
+	nearest := ""
+	for _, at := range o.places {
+		if strings.HasPrefix(path, at.path) && len(at.path) > len(nearest) {
+			nearest, p.Line, p.Column = at.path, at.line, at.column
+		}
+	}
+	o.Problems = append(o.Problems, Problem{Problem: p, Path: path})
+}
