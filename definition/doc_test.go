@@ -11,18 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/runner"
 )
 
 // The table of fields in the manual is the one that the parser goes by.
 func TestManualListsEveryField(t *testing.T) {
-	const manual, begin, end = "../doc/fields.md", "<!-- fields: written by go test ./definition -update -->\n", "<!-- end of fields -->"
-	text := readFile(t, manual)
-	head, rest, ok := strings.Cut(text, begin)
-	_, tail, closed := strings.Cut(rest, end)
-	if !ok || !closed {
-		t.Fatalf("%s has no table of fields between its comments", manual)
-	}
 	var table strings.Builder
 	table.WriteString("| field | of | what it is |\n|---|---|---|\n")
 	for _, f := range definition.Fields() {
@@ -35,7 +29,32 @@ func TestManualListsEveryField(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", f.Name, of, strings.ReplaceAll(f.Doc, "|", `\|`))
 	}
-	want := head + begin + table.String() + end + tail
+	manualHas(t, "fields", table.String())
+}
+
+// The table of functions in the manual is that of package expr.
+func TestManualListsEveryFunction(t *testing.T) {
+	var table strings.Builder
+	table.WriteString("| function | what it gives | example, which is true |\n|---|---|---|\n")
+	code := func(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
+	for _, f := range expr.Functions() {
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", strings.ReplaceAll(code(f.Form), "), ", ")`, `"), f.Doc, code(f.Example))
+	}
+	manualHas(t, "functions", table.String())
+}
+
+// manualHas compares, or writes, a table between its comments in the manual.
+func manualHas(t *testing.T, what, table string) {
+	t.Helper()
+	const manual = "../doc/fields.md"
+	begin, end := "<!-- "+what+": written by go test ./definition -update -->\n", "<!-- end of "+what+" -->"
+	text := readFile(t, manual)
+	head, rest, ok := strings.Cut(text, begin)
+	_, tail, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no table of %s between its comments", manual, what)
+	}
+	want := head + begin + table + end + tail
 	if *update {
 		if err := os.WriteFile(manual, []byte(want), 0o644); err != nil {
 			t.Fatal(err)

@@ -2,9 +2,30 @@
 
 package expr
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+)
 
 // AskCEL is Eval without short cuts.
 func (p *Program) AskCEL(vals map[string]any) (any, error) {
 	return p.evalCEL(context.Background(), Values(vals))
+}
+
+// FunctionNames are the functions that an expression can call, in order.
+func FunctionNames() []string {
+	env, err := base()
+	if err != nil {
+		panic(err)
+	}
+	all := names(env, nil)
+	for i, name := range all {
+		if name == "least" || name == "greatest" {
+			all[i] = "math." + name
+		}
+	}
+	all = slices.DeleteFunc(all, func(name string) bool { return name == "in" || strings.Contains(name, "@") })
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
 )
 
 // newHelpDefinition is a topic and no command: refrain help definition.
@@ -85,6 +86,10 @@ func definitionHelp() string {
 			}
 			fmt.Fprintf(&b, "      %s  (%s)\n%s", p.Name, p.Value, wrapped(doc, "          "))
 		}
+	}
+	b.WriteString("\nThe functions of expressions, besides the operators of CEL (https://cel.dev):\n\n")
+	for _, f := range expr.Functions() {
+		b.WriteString(wrapped(f.Form, "  ") + wrapped(f.Doc, "      "))
 	}
 	b.WriteString("\nThe codes of problems:\n\n")
 	for _, code := range definition.SortedCodes() {
