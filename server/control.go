@@ -10,9 +10,11 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/runlog/prompt"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -183,7 +185,8 @@ func (s *Server) changed(p *program.Program, req *resumeRequest) (*definition.De
 	return def, true, nil
 }
 
-// fork makes a new run of the beginning of another. It is paused, unless resume asks for more.
+// fork makes a new run of the beginning of another. It is paused, unless resume asks for more: then it
+// goes on, also with another definition or other limits. One that cannot go on is not there.
 func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		// Iteration and Loop, or Seq, say where; without them, it is behind the last iteration.
@@ -192,6 +195,7 @@ func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 		Loop      session.Address `json:"loop"`
 		Seq       int64           `json:"seq"`
 		Resume    bool            `json:"resume"`
+		resumeRequest
 	}
 	return s.acts(w, r, &req, func(ctx context.Context, id string) (int, any, error) {
 		at := supervisor.Checkpoint{Loop: req.Loop, Seq: req.Seq}
@@ -201,19 +205,59 @@ func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 		if req.Iteration != nil && req.Seq != 0 || at.Iteration < 0 || req.Seq < 0 {
 			return 0, nil, bad("give either an iteration, from 0, or a seq, from 1")
 		}
-		forked, err := s.sup.Fork(ctx, id, at)
+		if !req.Resume && req.resumeRequest != (resumeRequest{}) || req.Retry {
+			return 0, nil, bad("a fork that goes on may have another definition and limits: give them with resume: true")
+		}
+		fits, err := s.fits(ctx, id, &req.resumeRequest)
+		if err != nil {
+			return 0, nil, err
+		}
+		forked, err := s.sup.ForkIf(ctx, id, at, fits)
 		if err != nil {
 			return 0, nil, err
 		}
 		if req.Resume {
-			if err := s.goOn(ctx, forked, &resumeRequest{}); err != nil {
-				return 0, nil, err
+			if err := s.goOn(ctx, forked, &req.resumeRequest); err != nil {
+				return 0, nil, errors.Join(err, s.remove(ctx, forked))
 			}
 		}
 		row, err := s.row(ctx, forked)
 		w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(forked))
 		return http.StatusCreated, row, err
 	})
+}
+
+// fits returns the check that a fork of a run can continue with the definition that a request has; nil
+// if it has none.
+func (s *Server) fits(ctx context.Context, id string, req *resumeRequest) (func([]*session.Event) error, error) {
+	if req.Definition == "" && req.Text == "" {
+		return nil, nil
+	}
+	one, err := s.session(ctx, id, 0)
+	if err != nil {
+		return nil, err
+	}
+	started, err := supervisor.StartedWith(one)
+	if err != nil {
+		return nil, err
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return nil, fault(http.StatusUnprocessableEntity, "no_definition", "The run cannot be continued here", "%v", err)
+	}
+	def, _, err := s.changed(p, req)
+	if err != nil {
+		return nil, err
+	}
+	return func(events []*session.Event) error {
+		err := prompt.Fits(ctx, events, p, def)
+		if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
+			return fault(http.StatusConflict, "does_not_fit", "The definition does not fit what the run has done", "at %s the log has %s; "+
+				"now there is: %s. No fork was made: fork at an earlier place, or with a definition that has the same steps up to there",
+				diverged.Address, diverged.Recorded, diverged.Said)
+		}
+		return err
+	}, nil
 }
 
 // answerRequest answers a question of a run.

@@ -88,12 +88,20 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	if held != nil {
 		return held
 	}
+	if err := s.remove(r.Context(), id); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// remove deletes a run with its mailbox.
+func (s *Server) remove(ctx context.Context, id string) error {
 	for _, app := range []string{s.cfg.AppName, s.cfg.AppName + ".mail"} {
-		if err := s.cfg.Service.Delete(r.Context(), &session.DeleteRequest{AppName: app, UserID: s.cfg.UserID, SessionID: id}); err != nil {
+		if err := s.cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: s.cfg.UserID, SessionID: id}); err != nil {
 			return err
 		}
 	}
-	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

@@ -449,3 +449,30 @@ func TestShutdownAndRestart(t *testing.T) {
 		t.Errorf("the state is %v, and the gate was passed %d more times", state.State, len(g.came))
 	}
 }
+
+// LOOP 31: a fork that goes on may have another definition and other limits; where it cannot, there is no fork.
+func TestForkWithAnotherDefinition(t *testing.T) {
+	longer := strings.NewReplacer("max_iterations: 40", "max_iterations: 50", "It is {{n}}.", "Now {{n}}.").Replace(counting)
+	other := strings.ReplaceAll(counting, "name: count\n", "name: tally\n")
+	s := open(t, map[string]string{"counting.yaml": counting, "longer.yaml": longer, "other.yaml": other}, private)
+	id := s.run(map[string]any{"definition": "counting", "limits": map[string]any{"max_iterations": 3}}).Run
+	s.wait(id)
+	path := "/api/v1/runs/" + id + ":fork"
+	s.refused(400, "bad_request", "POST", path, map[string]any{"definition": "longer"}) // and it would not go on
+	s.refused(409, "does_not_fit", "POST", path, map[string]any{"iteration": 2, "resume": true, "definition": "other"})
+	s.refused(409, "bad_limits", "POST", path, map[string]any{"iteration": 2, "resume": true, "limits": map[string]any{"max_iterations": 1}})
+	var all struct{ Runs []listed }
+	if s.ok("GET", "/api/v1/runs", nil, &all); len(all.Runs) != 1 {
+		t.Fatalf("there are forks that cannot go on: %+v", all.Runs)
+	}
+	var forked listed
+	s.ok("POST", path, map[string]any{"iteration": 2, "resume": true, "definition": "longer", "limits": map[string]any{"max_iterations": 4}}, &forked)
+	if got := s.wait(forked.Run); got != "completed" {
+		t.Fatalf("the fork is %s", got)
+	}
+	var state struct{ State map[string]any }
+	s.ok("GET", "/api/v1/runs/"+forked.Run+"/state", nil, &state)
+	if state.State["said"] != "Now 4." {
+		t.Errorf("the fork said %q", state.State["said"])
+	}
+}

@@ -210,7 +210,7 @@ func TestAnswerAndFork(t *testing.T) {
 	p.sees("at a limit")
 	p.press("Fork…") // a number has to be one
 	p.until("the dialog", `!!document.querySelector('dialog [name=iteration]')`)
-	for value, refused := range map[string]string{"0": "rangeUnderflow", "1.5": "stepMismatch", "e": "badInput"} {
+	for value, refused := range map[string]string{"-1": "rangeUnderflow", "1.5": "stepMismatch", "e": "badInput"} {
 		p.fill("After iteration", value)
 		p.until(value+" to be refused", `document.querySelector('dialog [name=iteration]').validity.`+refused)
 	}

@@ -83,3 +83,41 @@ func TestARunIsReadWhole(t *testing.T) {
 		t.Error("a cross stands alone")
 	}
 }
+
+// LOOP 31: a fork says after which iteration it begins, and takes another definition and other limits; one
+// that does not fit says why, and makes no run.
+func TestAForkIsChosen(t *testing.T) {
+	other := strings.NewReplacer("name: say", "name: tell", "so on", "so forth").Replace(quick)
+	s := serve(t, map[string]string{"climb.yaml": quick, "forth.yaml": strings.Replace(quick, "so on", "so forth", 1), "other.yaml": other})
+	p := open(t, s)
+	id := s.start(t, "climb")
+	p.visit("/runs/" + id)
+	p.sees("at a limit")
+	from := func(n string) {
+		p.js(`[...document.querySelectorAll('.cps tr')].find(r => r.innerText.trim().startsWith(` + quote(n) + `)).querySelector('button').click()`)
+	}
+	from("2")
+	p.sees("Fork after iteration 2, score 2")
+	p.choose("Definition", "other")
+	p.press("Fork")
+	p.sees("No fork was made")
+	p.choose("Definition", "forth")
+	p.fill("Iterations in all", "4")
+	p.accessible("fork")
+	p.press("Fork")
+	p.until("the fork's page", `location.pathname.startsWith('/runs/') && !location.pathname.endsWith(`+quote(id)+`)`)
+	p.sees("forked from " + id)
+	p.sees("Stopped after 4 iterations")
+	p.sees("Step <b>4</b> & so forth")
+	p.press("compare them")
+	p.sees("A: Why it stopped")
+	p.until("the run first", `document.querySelector('.pair thead').innerText.indexOf(`+quote(id)+`) > 0 && document.querySelectorAll('.pair thead a')[0].href.endsWith(`+quote(id)+`)`)
+	p.visit("/runs/" + id)
+	p.sees("at a limit")
+	from("0")
+	p.sees("Fork before the first iteration")
+	p.press("Fork")
+	p.sees("forked from " + id)
+	p.visit("/")
+	p.until("three runs", `document.querySelectorAll('a[data-run]').length === 3`)
+}

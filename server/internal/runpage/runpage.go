@@ -234,16 +234,14 @@ type Question struct {
 	Iteration int    `json:"iteration,omitzero"`
 }
 
-// Checkpoint is a place from which the run can be forked.
+// Checkpoint is a place from which the run can be forked: after an iteration, or with 0 before the
+// first one.
 type Checkpoint struct {
 	Iteration int      `json:"iteration"`
 	Score     *float64 `json:"score,omitzero"`
 	Best      bool     `json:"best,omitzero"`
 	Undone    bool     `json:"undone,omitzero"`
 	Bytes     int64    `json:"bytes,omitzero"`
-	// Seq is the event behind which the run is forked, where no iteration names the place: before
-	// the first one.
-	Seq int64 `json:"seq,omitzero"`
 }
 
 // Spent is what all runs of a step have taken.
@@ -421,8 +419,8 @@ func (p *Page) checkpoints(main *progress.Step) []Checkpoint {
 		out = append(out, Checkpoint{Iteration: it.Number, Score: it.Record.Score, Best: it.Number == best,
 			Undone: it.RolledBack, Bytes: it.Record.StateSize})
 	}
-	if first, ok := p.spans[main.Address+"[1]"]; ok {
-		out = append(out, Checkpoint{Seq: first.first - 1})
+	if _, begun := p.spans[main.Address+"[1]"]; begun {
+		out = append(out, Checkpoint{})
 	}
 	return out
 }

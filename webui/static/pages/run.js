@@ -12,7 +12,8 @@ import { Chart, ChartTable } from '../parts/chart.js'
 import { Tree } from '../parts/tree.js'
 import { Inspector, Copy, tabs } from '../parts/inspector.js'
 import { Question } from '../parts/question.js'
-import { Dialog } from '../parts/dialog.js'
+import { Ask, limitFields, limitsOf } from '../parts/ask.js'
+import { Fork } from '../parts/fork.js'
 import { Findings } from '../parts/findings.js'
 import { AgentName, shownName } from '../parts/agent-name.js'
 import { compared } from './compare.js'
@@ -90,30 +91,6 @@ function Result({ head, onState }) {
   </section>`
 }
 
-// Ask asks before something is lost, and says what is kept.
-function Ask({ title, what, verb, danger, fields, onSend, onClose }) {
-  const [values, setValues] = useState({})
-  const [problem, setProblem] = useState('')
-  const [busy, setBusy] = useState(false)
-  const send = async e => {
-    e.preventDefault()
-    setBusy(true)
-    try {
-      await onSend(values)
-      onClose()
-    } catch (e) {
-      setProblem(e.message)
-      setBusy(false)
-    }
-  }
-  return html`<${Dialog} title=${title} onClose=${onClose}><form onSubmit=${send}>
-    <p>${what}</p>
-    ${(fields || []).map(f => html`<label key=${f.name}>${f.label}<input name=${f.name} value=${values[f.name] ?? ''} placeholder=${f.placeholder || ''} type=${f.number ? 'number' : 'text'} min=${f.number ? 1 : null} step=${f.number ? 1 : null} onInput=${e => setValues({ ...values, [f.name]: e.target.value })} /></label>`)}
-    ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
-    <p class="row acts"><button type="button" class="btn" autofocus onClick=${onClose}>${t('back')}</button><button class=${danger ? 'btn danger' : 'btn primary'} disabled=${busy}>${verb}</button></p>
-  </form><//>`
-}
-
 function Actions({ head, say, ask }) {
   const can = head.can || {}
   const act = async (verb, body) => {
@@ -144,7 +121,7 @@ function Checkpoints({ head, onFork, onMore }) {
     <table class="ledger cps"><caption class="sr">${t('checkpoints')}</caption><thead><tr><th scope="col">${t('after.iteration')}</th><th scope="col" class="num">${t('score')}</th><th scope="col" class="num">${t('state')}</th><th scope="col"><span class="sr">${t('action')}</span></th></tr></thead>
     <tbody>${list.map((c, i) => html`<tr key=${c.iteration}><th scope="row"><b>${c.iteration}</b> ${c.best && html`<span class="tag good">${t('best')}</span>`}${c.undone && html`<span class="tag warn">${t('status.undone')}</span>`}${c.iteration === 0 && html`<span class="mute">${t('before.first')}</span>`}</th>
       <td class="num">${c.score === undefined ? '' : number(c.score)}</td><td class="num soft">${c.bytes ? bytes(c.bytes) : ''}</td>
-      <td class="num">${i === 0 && head.can?.more ? html`<button class="btn s" onClick=${onMore}>${t('go.on.more')}</button>` : head.can?.fork && html`<button class="btn s" onClick=${() => onFork(c.seq ? { seq: c.seq } : { iteration: c.iteration })}><${Icon} name="fork" />${t('fork.here')}</button>`}</td></tr>`)}</tbody></table>
+      <td class="num">${i === 0 && head.can?.more ? html`<button class="btn s" onClick=${onMore}>${t('go.on.more')}</button>` : head.can?.fork && html`<button class="btn s" onClick=${() => onFork({ iteration: c.iteration })}><${Icon} name="fork" />${t('fork.here')}</button>`}</td></tr>`)}</tbody></table>
   </section>`
 }
 
@@ -262,12 +239,6 @@ export function Run({ id }) {
     name(`${n}`)
   }
   const ended = over(head)
-  // fork makes a new run of this one's beginning: from is {iteration} or {seq}.
-  const fork = async from => {
-    const made = await api.act(id, 'fork', { ...from, resume: true })
-    go('/runs/' + encodeURIComponent(made.run))
-  }
-
   return html`<main id="main" tabindex="-1">
     <p class="crumb"><a href="/">${t('runs')}</a> / <span class="mono">${id}</span><${Copy} text=${id} /></p>
     <div class="head"><div><div class="row"><h1><${AgentName} name=${head.name} looks=${head.looks} /></h1>${shownName(head.name, head.looks) !== head.name && html`<span class="mono mute small">${head.name}</span>`}<${Status} status=${head.status} box />
@@ -296,16 +267,14 @@ export function Run({ id }) {
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
         <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
           follow=${following && !ended} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
-      <${Inspector} id=${id} looks=${head.looks} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${head.can?.fork && (r => setAsking({ fork: { iteration: r.number } }))} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
+      <${Inspector} id=${id} looks=${head.looks} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${head.can?.fork && (r => setAsking({ fork: { iteration: r.number, loop: r.loop } }))} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
       ${ended && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
       ${ended && html`<${Where} head=${head} />`}
     </div>
     ${asking === 'cancel' && html`<${Ask} title=${t('cancel.title', { name: head.name })} what=${t('cancel.what')} verb=${t('cancel.do')} danger onClose=${() => setAsking(null)} onSend=${() => api.act(id, 'cancel')} />`}
     ${asking === 'remove' && html`<${Ask} title=${t('remove.title', { name: head.name })} what=${t('remove.what')} verb=${t('remove')} danger onClose=${() => setAsking(null)} onSend=${async () => { await api.remove(id); go('/') }} />`}
-    ${asking === 'more' && html`<${Ask} title=${t('more.title')} what=${t('more.what')} verb=${t('go.on')} onClose=${() => setAsking(null)} fields=${[{ name: 'max_iterations', label: t('more.iterations'), number: true }, { name: 'timeout', label: t('more.timeout'), placeholder: '30m' }]} onSend=${v => api.act(id, 'resume', { limits: { ...(v.max_iterations && { max_iterations: Number(v.max_iterations) }), ...(v.timeout && { timeout: v.timeout }) } })} />`}
-    ${(asking === 'fork' || asking?.fork !== undefined) && html`<${Ask} title=${t('fork.title')} what=${t('fork.what')} verb=${t('fork.do')} onClose=${() => setAsking(null)}
-      fields=${asking === 'fork' ? [{ name: 'iteration', label: t('after.iteration'), number: true, placeholder: String(main?.total || 0) }] : []}
-      onSend=${v => fork(asking === 'fork' ? { iteration: Number(v.iteration || main?.total || 1) } : asking.fork)} />`}
+    ${asking === 'more' && html`<${Ask} title=${t('more.title')} what=${t('more.what')} verb=${t('go.on')} onClose=${() => setAsking(null)} fields=${limitFields()} onSend=${v => api.act(id, 'resume', { limits: limitsOf(v) })} />`}
+    ${(asking === 'fork' || asking?.fork) && html`<${Fork} head=${head} ...${asking.fork} onClose=${() => setAsking(null)} />`}
   </main>`
 }
 
