@@ -224,25 +224,34 @@ func (c *checker) callback(a *Agent, point hook.Point, cb *Callback) {
 	} else if _, err := hook.CheckURL(cb.Webhook); err != nil {
 		c.report(a.at(cb.field+".webhook"), CodeCallback, "%v", err)
 	} else {
-		c.asItStands(a, cb.field+".webhook", cb.Webhook)
+		c.asItStands(a, cb.field+".webhook", cb.Webhook, callbackText).Severity = SeverityError
 	}
 	for i, arg := range cb.Command {
-		c.asItStands(a, index(cb.field+".command", i), arg)
+		c.asItStands(a, index(cb.field+".command", i), arg, callbackText).Severity = SeverityError
 	}
 }
 
-// asItStands reports placeholders where there are none.
-func (c *checker) asItStands(a *Agent, field, text string) {
+// verbatim is a place for texts without placeholders.
+type verbatim struct {
+	what, code string
+	instead    string // where the values are
+}
+
+var (
+	callbackText = verbatim{"a callback", CodeCallback, "the callback gets its values in the event, as JSON"}
+	serverText   = verbatim{"an MCP server", CodeTool, "the server gets values in the calls of its tools"}
+)
+
+// asItStands warns of a placeholder where there are none.
+func (c *checker) asItStands(a *Agent, field, text string, v verbatim) *Problem {
 	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
-	if err != nil {
-		return
+	if err != nil || len(t.Keys()) == 0 {
+		return new(Problem)
 	}
-	for _, ref := range t.Keys() {
-		c.report(c.inField(a, field, ref.Line, ref.Column), CodeCallback,
-			"{{%s}} is not replaced: a callback has no placeholders", ref.Name).
-			Hint = "the callback gets its values in the event, as JSON"
-		return
-	}
+	ref := t.Keys()[0]
+	p := c.warn(c.inField(a, field, ref.Line, ref.Column), v.code, "{{%s}} is not replaced: %s has no placeholders", ref.Name, v.what)
+	p.Hint = v.instead
+	return p
 }
 
 // hooks are those of one agent.

@@ -147,6 +147,12 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 		c.report(a.at(field+".prefix"), CodeTool, "the name of a tool cannot begin with %q: "+toolNameRule, m.Prefix)
 	default:
 		c.confirm(a, field, m)
+		for i, arg := range m.Command {
+			c.asItStands(a, index(field+".command", i), arg, serverText)
+		}
+		for _, name := range slices.Sorted(maps.Keys(m.Env)) {
+			c.asItStands(a, field+".env."+name, m.Env[name], serverText)
+		}
 		set, err := mcptoolset.New(mcpConfig(m, "."))
 		if err != nil {
 			msg := strings.Replace(errors.Unwrap(err).Error(), "the Command", "the command", 1)

@@ -126,16 +126,11 @@ func (s *bench) initial() (state map[string]any, notes []string, err error) {
 		if _, given := values[in.Name]; given || !in.Required {
 			continue
 		}
-		values[in.Name] = madeUp[in.Type]
-		notes = append(notes, fmt.Sprintf("input %q is required; it was made up: %q", in.Name, madeUp[in.Type]))
+		values[in.Name] = makeUp(in)
+		notes = append(notes, fmt.Sprintf("input %q is required; it was made up: %q", in.Name, values[in.Name]))
 	}
 	state, err = s.Def.InitialState(values)
 	return state, notes, err
-}
-
-var madeUp = map[definition.InputType]string{
-	definition.InputString: "made up", definition.InputPath: "made up", definition.InputInt: "1", definition.InputNumber: "1",
-	definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
 }
 
 // replaced lists what a rehearsal does not run.

@@ -115,6 +115,11 @@ sub_agents:
 	if len(got.Notes) != 1 || !strings.Contains(got.Answer, "made up") {
 		t.Errorf("a made-up input: %+v", got)
 	}
+	got = try(t, "name: x\ninputs: {job: {pattern: '(job|task)-[0-9]{3}.?'}, mode: {choices: [fast, slow]}, table: {type: file}}\n"+
+		"text: \"{{job}} {{mode}} {{table}}\"\n", rehearsal.TryConfig{})
+	if got.Answer != "job-000 fast made up" {
+		t.Errorf("made-up inputs with shapes: %+v", got)
+	}
 }
 
 // A try has no effects: nothing that the file names is run or reached.

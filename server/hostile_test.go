@@ -189,6 +189,24 @@ func TestDefinitionsOfClientsAreNotTrusted(t *testing.T) {
 	s.ok("PUT", "/api/v1/definitions/new", "name: new\ncommand: [echo, x]\n", nil)
 }
 
+// A client's definition signs webhooks with no secret of the server but those that the operator allows.
+func TestSecretsOfWebhooks(t *testing.T) {
+	s := open(t, nil)
+	const text = "name: x\ntext: hi\ncallbacks: {after_run: [{webhook: 'https://example.org/hook', secret_env: REFRAIN_TOKEN}]}\n"
+	for _, allowed := range [][]string{nil, {"HOOK_SECRET"}} {
+		s.start(func(c *server.Config) { c.AllowSecretEnv = allowed })
+		for what, got := range map[string]answer{
+			"run":  s.do("POST", "/api/v1/runs", map[string]any{"text": text}),
+			"save": s.do("PUT", "/api/v1/definitions/new", text),
+		} {
+			if got.status != http.StatusForbidden || !strings.Contains(string(got.body), "--allow-secret-env REFRAIN_TOKEN") {
+				t.Errorf("%s, allowed %v: %d %s", what, allowed, got.status, got.body)
+			}
+		}
+	}
+	s.ok("PUT", "/api/v1/definitions/new", strings.Replace(text, "REFRAIN_TOKEN", "HOOK_SECRET", 1), nil)
+}
+
 // Agents reach no address of the machine or of a private network, also not by a name or a redirect.
 func TestPrivateAddresses(t *testing.T) {
 	reached := make(chan string, 100)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -30,7 +31,8 @@ func (s *Server) env() program.Env {
 }
 
 // trusts refuses what a definition that came from a client may not do: start programs, read a script
-// from outside the folder, and bring keys with it, which the log would then have.
+// from outside the folder, sign webhooks with any secret of the server, and bring keys with it, which the
+// log would then have.
 func (s *Server) trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !s.cfg.AllowCommands {
 		for a := range def.Root.All {
@@ -41,6 +43,13 @@ func (s *Server) trusts(p *program.Program, def *definition.Definition, text []b
 				p.agent, p.field = a.Name, field
 				return p
 			}
+		}
+	}
+	for a := range def.Root.All {
+		if name := s.signs(a); name != "" {
+			return fault(http.StatusForbidden, "secret-env", "This server does not sign webhooks of its clients with that variable",
+				"agent %q has a webhook with secret_env: %s; put the definition into the server's folder by hand, or start the server "+
+					"with --allow-secret-env %s", a.Name, name, name)
 		}
 	}
 	if credential.Token(string(text)) {
@@ -55,6 +64,18 @@ func (s *Server) trusts(p *program.Program, def *definition.Definition, text []b
 		}
 	}
 	return s.scriptIsHere(p.Model, ".")
+}
+
+// signs returns a variable that signs a webhook of an agent and is not allowed to; empty if none does.
+func (s *Server) signs(a *definition.Agent) string {
+	for _, callbacks := range a.Callbacks {
+		for _, cb := range callbacks {
+			if cb.SecretEnv != "" && !slices.Contains(s.cfg.AllowSecretEnv, cb.SecretEnv) {
+				return cb.SecretEnv
+			}
+		}
+	}
+	return ""
 }
 
 // scriptIsHere refuses a scripted model whose script is not a file of the folder.

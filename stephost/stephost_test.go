@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -41,10 +42,15 @@ func (f failing) GenerateContent(context.Context, *model.LLMRequest, bool) iter.
 // run runs one step, and returns its error.
 func run(t *testing.T, a agent.Agent, err error) error {
 	t.Helper()
+	return runWith(t, a, err, nil)
+}
+
+func runWith(t *testing.T, a agent.Agent, err error, state map[string]any) error {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := session.InMemoryService().Create(t.Context(), &session.CreateRequest{AppName: "a", UserID: "u"})
+	made, err := session.InMemoryService().Create(t.Context(), &session.CreateRequest{AppName: "a", UserID: "u", State: state})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +58,25 @@ func run(t *testing.T, a agent.Agent, err error) error {
 	for _, err = range drive.Run(ctx, a) {
 	}
 	return err
+}
+
+// D4: a value of the type file is a path inside the root of the machine on which the command runs.
+func TestFilesAreInsideTheRootOfTheMachine(t *testing.T) {
+	there := t.TempDir()
+	if err := os.Symlink("/etc", filepath.Join(there, "out")); err != nil {
+		t.Fatal(err)
+	}
+	host := stephost.New(stephost.Config{Root: there})
+	far := elsewhere.Queue{Name: "q", Dispatcher: &farm{host: host, tasks: make(map[string]*task)}}
+	for name, want := range map[string]string{"out/hostname": "must be inside the root", "../x": "must be a path inside the root", "new": "exit status 1"} {
+		a, err := taskagent.NewCommand(taskagent.CommandConfig{
+			Config: taskagent.Config{Name: "s", Elsewhere: far}, Args: []string{"test", "-e", "{{file}}"}, Root: t.TempDir(),
+			Shapes: map[string]taskagent.Shape{"file": {Type: taskagent.ShapeFile}},
+		})
+		if err := runWith(t, a, err, map[string]any{"file": name}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // A step fails elsewhere as it fails here.

@@ -40,6 +40,7 @@ type servedFlags struct {
 	grace             time.Duration
 	maxRuns           int
 	commands, private bool
+	secretEnv         []string
 }
 
 const defaultAddr = "127.0.0.1:8080"
@@ -152,6 +153,7 @@ func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	runstore.Flag(fl, &f.store)
 	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
 	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
+	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil, "let definitions that "+sends+" sign webhooks with the variable of this `name`; repeat the flag for more")
 	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
 	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
 }
@@ -170,6 +172,7 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	}
 	cfg := s.Serving(e)
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
+	cfg.AllowSecretEnv = f.secretEnv
 	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))
 	if o := e.Telemetry.Observer(); o != nil {
 		cfg.Observe, cfg.Around = e.Telemetry.Observe, o.Handler

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/internal/interpreter"
 )
 
 // dialer makes a transport for each session.
@@ -33,6 +35,9 @@ func newDialer(cfg *Config) (dialer, error) {
 		return newEndpoint(cfg.URL, cfg.Headers, cfg.RoundTripper)
 	case cfg.Command[0] == "":
 		return nil, errors.New("the Command is empty")
+	}
+	if err := interpreter.ReadsCode(cfg.Command); err != nil {
+		return nil, fmt.Errorf("the Command gets what a model says on its standard input: %w", err)
 	}
 	return newCommand(cfg), nil
 }

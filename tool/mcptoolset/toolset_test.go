@@ -184,6 +184,7 @@ func TestNewRefusesWhatIsNoServer(t *testing.T) {
 		{mcptoolset.Config{Name: "files"}, `mcp toolset "files": give one of Command, URL and Transport`},
 		{mcptoolset.Config{URL: "http://x", Command: []string{"x"}}, `mcp toolset "mcp": give one of Command, URL and Transport`},
 		{mcptoolset.Config{URL: "localhost:80"}, `mcp toolset "mcp": the URL "localhost:80" is not one of a web server, such as https://host/mcp`},
+		{mcptoolset.Config{Command: []string{"nice", "sh"}}, `mcp toolset "mcp": the Command gets what a model says on its standard input: sh runs its standard input as code; give it a script`},
 		{mcptoolset.Config{Command: []string{""}}, `mcp toolset "mcp": the Command is empty`},
 	} {
 		if _, err := mcptoolset.New(tt.cfg); err == nil || err.Error() != tt.want {
