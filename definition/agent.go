@@ -57,8 +57,9 @@ type Agent struct {
 	// OutputKey is where the result goes. [LoopOutput] makes a step of a loop
 	// its finalizer.
 	OutputKey string
-	// OnError says what a loop does after one of its steps fails. On an agent of another type it
-	// says what the loop around it does after that agent fails. Empty is the default.
+	// OnError says what the workflow agent around the agent does after the agent fails. On a loop it
+	// is also the default for the loop's own steps, unless Loop.ContinueOnError is set. A sequence and a
+	// parallel agent know loop.StopOnError and loop.SkipStep. Empty is the default.
 	OnError loop.ErrorPolicy
 	// CanExitLoop reports whether the agent, and every agent inside a workflow agent, may end the
 	// nearest loop around it.
@@ -73,7 +74,7 @@ type Agent struct {
 	ResultKey  string
 	ExitWhen   string
 	ExitReason string
-	// Step says how the loop around the agent treats it as a step; nil if the file does not say.
+	// Step says how the workflow agent around the agent treats it as a step; nil if the file does not say.
 	Step *Step
 	// Effect is the effect of a task on the outside world; empty is the default of its type.
 	Effect agent.Effect

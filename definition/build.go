@@ -136,12 +136,13 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 		if a.OutputKey != "" {
 			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWords(outputKey(a))}, cb.after...)
 		}
-		return sequentialagent.New(sequentialagent.Config{AgentConfig: base})
+		return sequentialagent.New(sequentialagent.Config{AgentConfig: base, Steps: b.policies(a)})
 	case TypeParallel:
 		if a.OutputKey != "" {
 			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWordsEach(outputKey(a), a)}, cb.after...)
 		}
-		return parallelagent.New(parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency})
+		return parallelagent.New(parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency,
+			Steps: b.policies(a)})
 	}
 	return b.loop(a, base)
 }
@@ -198,7 +199,8 @@ type StandIns struct {
 	// made from. The rules of the loop are in cfg.Plan.
 	Loop func(a *Agent, cfg *loopagent.Config)
 	LLM  func(a *Agent, cfg *llmagent.Config)
-	// NoCallbacks builds the agents without their callbacks.
+	// NoCallbacks builds the agents without their callbacks, and without the delays that are in no loop's
+	// plan.
 	NoCallbacks bool
 }
 

@@ -24,6 +24,9 @@ type Loop struct {
 	StopCheck              loop.StopCheck
 	Score                  *loop.Score
 	MaxConsecutiveFailures uint
+	// ContinueOnError continues with the next iteration after a failed step, unless the step has a policy
+	// of its own. Agent.OnError then says only what follows when the loop itself fails.
+	ContinueOnError bool
 
 	// Timeout limits the loop and IterationTimeout each iteration; 0 means no limit. Times that the
 	// file does not set come from the preset in Timeouts. The default preset is [TimeoutsStandard]
@@ -196,7 +199,7 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 	}
 	b.aroundIterations(a, &cfg)
 	if s := a.Step; s != nil && a.parent == nil && !b.cfg.StandIns.NoCallbacks {
-		cfg.AgentConfig = waiting(base, s.DelayBefore, s.DelayAfter)
+		waiting(&cfg, s.DelayBefore, s.DelayAfter)
 	}
 	b.cfg.StandIns.loop(a, &cfg)
 	return loopagent.New(cfg)

@@ -26,10 +26,14 @@ func (a *Agent) Plan() *loop.Plan {
 // planWith is the plan of a loop with l in place of what the file says of it. A
 // limit from outside makes the difference.
 func (a *Agent) planWith(l *Loop) *loop.Plan {
+	onError := a.OnError
+	if l.ContinueOnError {
+		onError = loop.NextIteration
+	}
 	p := &loop.Plan{
 		Name: a.Name, MaxIterations: l.MaxIterations, Order: slices.Clone(l.Order), CanExit: canExit(a),
 		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
-		OnError: a.OnError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
+		OnError: onError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
 		Budget: l.Budget, FinalizerReserve: l.FinalizerReserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
 		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit,
@@ -44,10 +48,7 @@ func (a *Agent) planWith(l *Loop) *loop.Plan {
 
 // planStep is how the loop around the agent treats it.
 func (a *Agent) planStep() loop.Step {
-	s := loop.Step{Name: a.Name, Finalizer: a.OutputKey == LoopOutput}
-	if a.Type != TypeLoop { // a loop's on_error is for its own steps
-		s.OnError = a.OnError
-	}
+	s := loop.Step{Name: a.Name, Finalizer: a.OutputKey == LoopOutput, OnError: a.OnError}
 	if own := a.Step; own != nil {
 		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.AdaptiveTimeout, own.Retry,
 			own.Circuit

@@ -3,7 +3,6 @@
 package definition
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,11 +11,14 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Step is how a loop treats one of its steps. Zero fields leave it as it is.
+// Step is how a loop treats one of its steps. Zero fields leave it as it is. Sequences and parallel agents know the
+// delays only.
 type Step struct {
 	// Timeout bounds one attempt. A loop in a loop has a Timeout of its own
 	// instead: see [Loop].
@@ -43,6 +45,9 @@ func stepOf(a *Agent) *Step {
 // isStep reports whether the agent is a step of a loop, and not just inside one.
 func (a *Agent) isStep() bool { return a.parent != nil && a.parent.Type == TypeLoop }
 
+// isPart reports whether the agent is a step of a loop or a sequence, or a branch of a parallel agent.
+func (a *Agent) isPart() bool { return a.parent != nil && a.parent.Type.Workflow() }
+
 // stepTimeRows bound the steps whose own timeout it is not.
 var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.Duration { return &s.Timeout })}
 
@@ -50,8 +55,8 @@ var stepRows = []row[Step]{
 	field("retry", "attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
 	field("circuit", "skip the step after failures in a row until a cooldown ends: {failures, cooldown, endpoint}; for steps of a loop", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
 	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.AdaptiveTimeout { return &s.AdaptiveTimeout }),
-	field("delay_before", "pause before the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
-	field("delay_after", "pause after the agent; for steps of a loop and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
+	field("delay_before", "pause before the agent; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
+	field("delay_after", "pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
 	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
 }
 
@@ -74,14 +79,21 @@ var adaptiveParts = parts[loop.AdaptiveTimeout]{rows: []row[loop.AdaptiveTimeout
 	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.AdaptiveTimeout) *uint { return &t.After }).shown(5),
 }}
 
-// stepPlace reports what only a step of a loop can have where there is none.
+// stepPlace reports what only a step can have where there is none.
 func (c *checker) stepPlace(a *Agent) {
 	if a.isStep() || a.Type == "" {
 		return
 	}
 	for _, field := range stepFields(a.Type) {
 		n, given := a.nodes[field]
-		if !given || source.IsNull(n) || a.parent == nil && a.Type == TypeLoop && strings.HasPrefix(field, "delay_") {
+		if !given || source.IsNull(n) {
+			continue
+		}
+		if strings.HasPrefix(field, "delay_") {
+			if !a.isPart() && !(a.parent == nil && a.Type == TypeLoop) {
+				c.report(a.at(field), CodeNoLoop, "%s is for the steps of loops, sequences and parallel agents, and for a "+
+					"loop at the root; %q is none of them", field, a.Name)
+			}
 			continue
 		}
 		p := c.report(a.at(field), CodeNoLoop, "%s is for steps of a loop; %q is not one", field, a.Name)
@@ -101,28 +113,26 @@ func (a *Agent) within() *Agent {
 	return nil
 }
 
-// waiting is an agent that waits before all else it does, and after it. It is for the
-// root, around which no loop waits.
-func waiting(cfg agent.Config, before, after time.Duration) agent.Config {
+// waiting makes a loop wait before all else it does, and after it, also if it fails. It is for the root, around
+// which no agent waits.
+func waiting(cfg *loopagent.Config, before, after time.Duration) {
+	around := &cfg.AgentConfig
 	if before > 0 {
-		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, sleep(ctx, before) }
-		cfg.BeforeAgentCallbacks = append([]agent.BeforeAgentCallback{wait}, cfg.BeforeAgentCallbacks...)
+		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, drive.Wait(ctx, before) }
+		around.BeforeAgentCallbacks = append([]agent.BeforeAgentCallback{wait}, around.BeforeAgentCallbacks...)
 	}
-	if after > 0 {
-		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, sleep(ctx, after) }
-		cfg.AfterAgentCallbacks = append(slices.Clone(cfg.AfterAgentCallbacks), wait)
+	if after <= 0 {
+		return
 	}
-	return cfg
-}
-
-// sleep waits, and no longer than the context lasts.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	wait := func(ctx agent.Context) (*genai.Content, error) { return nil, drive.Wait(ctx, after) }
+	around.AfterAgentCallbacks = append(slices.Clone(around.AfterAgentCallbacks), wait)
+	told := cfg.OnStop
+	cfg.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) {
+		if told != nil {
+			told(ctx, rec)
+		}
+		if rec.Reason == loop.ReasonError && !drive.At(ctx).Replays() { // nobody calls what is around an agent that failed
+			_ = drive.Wait(ctx, after) // the loop ends anyway
+		}
 	}
 }

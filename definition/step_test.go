@@ -256,7 +256,7 @@ func TestRootWaits(t *testing.T) {
 		}
 	})
 	_, err := definition.Parse("x.yaml", []byte("name: a\ntype: sequential\ndelay_before: 2s\nsub_agents: [{name: b, text: hi}]\n"), definition.Options{})
-	if err == nil || !strings.Contains(err.Error(), "delay_before is for steps of a loop") {
+	if err == nil || !strings.Contains(err.Error(), "delay_before is for the steps of loops, sequences and parallel agents, and for a loop at the root") {
 		t.Errorf("a sequence waits: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ package definition
 import (
 	"fmt"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
@@ -61,34 +62,63 @@ func (c *checker) subAgents(a *Agent) {
 }
 
 var errorRows = []row[Agent]{
-	field("on_error", "after a failed step: stop (default), skip_step or next_iteration; on a loop for all its "+
-		"steps, on a step for itself", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration),
+	field("on_error", "after a failed step: stop (default), skip_step or, in a loop, next_iteration; on a step for "+
+		"itself, on a loop for all its steps too", oneWord(loop.StopOnError, loop.SkipStep, loop.NextIteration),
 		func(a *Agent) *loop.ErrorPolicy { return &a.OnError }).
 		helped("skip_step goes on with the next step, next_iteration with the next iteration").shown(loop.StopOnError),
 }
 
-var goOnRows = []row[Agent]{does("continue_on_error", "true means on_error: next_iteration", yesNo,
+var goOnRows = []row[Agent]{does("continue_on_error", "true lets a loop go on with its next iteration after a failed "+
+	"step; on a step of a loop it means on_error: next_iteration, on another step on_error: skip_step", yesNo,
 	(*reader).continueOnError)}
 
 func (r *reader) continueOnError(a *Agent, n *source.Node) {
 	on, ok := r.boolean(n, "continue_on_error")
-	if _, both := a.nodes["on_error"]; both || a.OnError != "" {
-		r.report(r.src.Of(a.nodes["key of continue_on_error"]), CodeConflict,
-			"continue_on_error and on_error say the same; give one of them")
-		return
-	}
-	if ok && on {
+	switch {
+	case !ok || !on:
+	case a.Loop != nil:
+		a.Loop.ContinueOnError = true
+	case a.isStep():
 		a.OnError = loop.NextIteration
+	default:
+		a.OnError = loop.SkipStep
 	}
 }
 
+// errorPolicy checks what follows after the agent fails. A loop has a switch for its steps, and as a step
+// another one for itself (C14).
 func (c *checker) errorPolicy(a *Agent) {
-	if a.OnError == "" || a.Type == TypeLoop || a.parent != nil && a.parent.Type == TypeLoop {
-		return
+	_, given := a.nodes["on_error"]
+	_, goesOn := a.nodes["continue_on_error"]
+	switch {
+	case given && goesOn && !(a.Type == TypeLoop && a.isPart()):
+		c.report(a.src.Of(a.nodes["key of continue_on_error"]), CodeConflict,
+			"continue_on_error and on_error say the same; give one of them")
+	case a.OnError == "" || a.Type == TypeLoop || a.isStep():
+	case !a.isPart():
+		field := "on_error"
+		if !given {
+			field = "continue_on_error"
+		}
+		c.report(a.at(field), CodeNoLoop, "%s is for loops, and for the steps of loops, sequences and parallel agents; "+
+			"%q is none of them", field, a.Name)
+	case a.OnError == loop.NextIteration:
+		c.report(a.at("on_error"), CodeNoLoop, "%q is not a step of a loop, so no iteration follows when it fails", a.Name).
+			Hint = "give it stop or skip_step"
 	}
-	field := "on_error"
-	if _, given := a.nodes[field]; !given {
-		field = "continue_on_error"
+}
+
+// policies are how a sequence or a parallel agent treats its steps.
+func (b *builder) policies(a *Agent) drive.StepPolicies {
+	by := make(drive.StepPolicies)
+	for _, sub := range a.SubAgents {
+		p := drive.StepPolicy{SkipOnError: sub.OnError == loop.SkipStep}
+		if s := sub.Step; s != nil && !b.cfg.StandIns.NoCallbacks {
+			p.DelayBefore, p.DelayAfter = s.DelayBefore, s.DelayAfter
+		}
+		if p != (drive.StepPolicy{}) {
+			by[sub.Name] = p
+		}
 	}
-	c.report(a.at(field), CodeNoLoop, "%s is for loops and their steps; %q is neither", field, a.Name)
+	return by
 }

@@ -209,7 +209,7 @@ func (w *worst) spread(a *Agent, depth int, u AtMost) {
 // around it.
 func (w *worst) once(a *Agent) AtMost {
 	u := w.run(a)
-	if s := a.Step; s != nil && a.parent == nil {
+	if s := a.Step; s != nil && !a.isStep() { // a loop waits by its plan
 		u.Seconds += Bound((s.DelayBefore + s.DelayAfter).Seconds())
 	}
 	u.Seconds += told(a, hook.BeforeRun, hook.BeforeAgent, hook.AfterAgent, hook.AfterRun)

@@ -68,6 +68,9 @@ func (g *generator) agent(in string, depth int, inLoop, isStep bool) string {
 		field("sub_agents:")
 		for range 1 + g.rnd.IntN(3) {
 			b.WriteString(g.agent(in+"    ", depth-1, inLoop, false))
+			b.WriteString(g.some(in+"      ", "delay_before: %s", g.seconds(3)))
+			b.WriteString(g.some(in+"      ", "delay_after: %s", g.seconds(3)))
+			b.WriteString(g.some(in+"      ", "continue_on_error: true"))
 		}
 	case 3:
 		field("text: %q", name)

@@ -5,14 +5,16 @@ package rehearsal
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // down is how a provider fails that is overloaded, or gone.
@@ -71,14 +73,11 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	if err != nil {
 		return f, err
 	}
-	var o *loop.Outcome // of the step that has failed
-	for _, r := range t.Loops {
-		for i := range r.Outcomes {
-			if f := r.Outcomes[i].Failure; f != nil && o == nil && strings.Contains(f.Message, down.Message) {
-				o = &r.Outcomes[i]
-			}
-		}
-	}
+	stepFailed := slices.ContainsFunc(t.Log, func(ev *session.Event) bool {
+		var fin mark.StepFinished
+		return ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && ev.Mark.Decode(&fin) == nil &&
+			strings.Contains(fin.Error, down.Message)
+	})
 	step := a
 	if l != nil {
 		step = s.StepIn(a, l)
@@ -86,7 +85,7 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	switch n, given := a.LLM.RequestRetry.Attempts, ""; {
 	case !failed:
 		f.Status, f.Detail = Spared, "it is not asked"
-	case o == nil && t.Err == nil:
+	case !stepFailed && t.Err == nil:
 		if n == 0 {
 			n, given = 3, " (the default)"
 		}
@@ -94,7 +93,7 @@ func (s *bench) hiccup(ctx context.Context, a *definition.Agent) (Finding, error
 	case t.Err == nil && step.Step != nil && step.Step.Retry != nil:
 		f.Guard, f.Detail = fmt.Sprintf("retry: %d", step.Step.Retry.Attempts), "the step is run again"
 	case t.Err == nil:
-		f.Guard, f.Detail = "on_error", "the loop goes on without the step's answer"
+		f.Guard, f.Detail = "on_error", "the run goes on without the step's answer"
 	default:
 		f.Status, f.Detail = Uncaught, "one failed request fails the run; a second try would have succeeded"
 		f.fix(a.Name, "request_retry", "3", "")

@@ -119,7 +119,7 @@ func (g *graph) carry() {
 		g.fail(g.of.place("workflow"), g.of.was, "workflow", "the workflow has no agents")
 		return
 	}
-	if len(steps) == 1 && slices.Contains(g.made, steps[0]) {
+	if len(steps) == 1 && slices.Contains(g.made, steps[0]) && !steps[0].waits() {
 		only := steps[0]
 		g.of.typ, g.of.subs, g.of.extra = only.typ, only.subs, append(g.of.extra, only.extra...)
 		return
@@ -135,7 +135,7 @@ func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 	var delayed *vertex
 	add := func(a *agent) {
 		if wait > 0 {
-			g.delay(a, delayed, "delay_before", wait, in != nil)
+			g.delay(a, delayed, "delay_before", wait)
 			wait = 0
 		}
 		steps = append(steps, a)
@@ -173,7 +173,7 @@ func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 		v = next
 	}
 	if wait > 0 {
-		g.trailing(steps, delayed, wait, in)
+		g.trailing(steps, delayed, wait)
 	}
 	return steps
 }
@@ -212,25 +212,24 @@ func (g *graph) step(v *vertex, in *cycle, add func(*agent), sleep func(float64)
 	return to, true
 }
 
-// delay makes an agent wait, which only steps of loops do here.
-func (g *graph) delay(a *agent, v *vertex, key string, seconds float64, inLoop bool) {
+// delay makes an agent wait.
+func (g *graph) delay(a *agent, v *vertex, key string, seconds float64) {
 	text := fmt.Sprintf("%gs", seconds)
-	if !inLoop {
-		g.dropped(v.at, g.of.was, "node "+v.title, "write an agent of type command in its place, as command: [sleep, "+
-			fmt.Sprintf("%g", seconds)+"]",
-			"here only the steps of a loop can wait, and it is not in a loop")
-		return
-	}
 	a.set(key, text)
 	g.changed(v.at, g.of.was, "node "+v.title, key, "%s waits %s", a.was, text)
 }
 
-func (g *graph) trailing(steps []*agent, v *vertex, seconds float64, in *cycle) {
+// waits reports whether the agent has a delay, which only a step can have.
+func (a *agent) waits() bool {
+	return slices.ContainsFunc(a.extra, func(f field) bool { return strings.HasPrefix(f.key, "delay_") })
+}
+
+func (g *graph) trailing(steps []*agent, v *vertex, seconds float64) {
 	if len(steps) == 0 {
 		g.dropped(v.at, g.of.was, "node "+v.title, "", "no agent comes before or after it")
 		return
 	}
-	g.delay(steps[len(steps)-1], v, "delay_after", seconds, in != nil)
+	g.delay(steps[len(steps)-1], v, "delay_after", seconds)
 }
 
 // backTo are the edges that lead back to a vertex from where it has led.

@@ -380,7 +380,7 @@ func (r *robomotionReader) continues(a *agent, n *robomotionNode) (bool, prop) {
 
 // step reads what is about the node as a step of a loop.
 func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
-	isStep := around != nil && around.typ == definition.TypeLoop
+	isStep, isPart := around != nil && around.typ == definition.TypeLoop, around != nil && around.typ.Workflow()
 	for _, d := range []struct{ label, name, field string }{{"delay before", "Delay Before", "delay_before"}, {"delay after", "Delay After", "delay_after"}} {
 		p, ok := n.get(d.label)
 		if f, isNumber := p.value.number(); !ok || isNumber && f == 0 || !r.given(a, p, d.name) {
@@ -390,23 +390,23 @@ func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 		switch {
 		case !isTime:
 			r.fail(p.at, a.was, d.name, "%s must be a number of seconds, got %s", d.name, p.value.what())
-		case isStep, around == nil && a.typ == definition.TypeLoop:
+		case isPart, around == nil && a.typ == definition.TypeLoop:
 			a.set(d.field, text, p.value)
 			r.mapped(p.at, a.was, d.name, d.field)
 		default:
-			r.dropped(p.at, a.was, d.name, "give it to the loop at the root, or to a step of a loop",
-				"only the loop at the root and the steps of a loop wait here")
+			r.dropped(p.at, a.was, d.name, "give it to the loop at the root, or to a step of another agent",
+				"only the loop at the root and the steps of other agents wait here")
 		}
 	}
 	if a.typ == definition.TypeLoop {
 		return
 	}
-	if on, p := r.continues(a, n); on && isStep {
+	if on, p := r.continues(a, n); on && isPart {
 		a.set("on_error", "skip_step", p.value)
 		r.mapped(p.at, a.was, "Continue On Error", "on_error: skip_step")
 	} else if on {
-		r.dropped(p.at, a.was, "Continue On Error", "give the loop around it continue_on_error: true",
-			"it works on loops and on their steps")
+		r.dropped(p.at, a.was, "Continue On Error", "give it to a step, or to a loop",
+			"it works on loops, and on the steps of other agents")
 	}
 	r.stepTimeout(a, n, isStep)
 }

@@ -301,7 +301,11 @@ func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
 			if own != "" {
 				own += session.Address("/" + sub.Name)
 			}
-			if t := w.stepTime(sub, own); a.Type == definition.TypeParallel {
+			t := w.stepTime(sub, own)
+			if s := sub.Step; s != nil {
+				t += s.DelayBefore + s.DelayAfter
+			}
+			if a.Type == definition.TypeParallel {
 				all = max(all, t)
 			} else {
 				all += t
