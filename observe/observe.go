@@ -23,8 +23,8 @@ import (
 // perhaps at the same time as the first call. Only the first call counts.
 //
 // The methods are called from several goroutines. They must not block, as the run waits for them. A panic
-// fails the agent around the work, and at the root the run, with an *agent.PanicError. They must not keep
-// or change what they are given after the function was called.
+// fails the step that the work belongs to, or the run, with an *agent.PanicError. They must not keep or
+// change what they are given after the function was called.
 type Observer interface {
 	// Run is called once for each part of a run that a process drives: from its start or its resume
 	// to its end or its pause.

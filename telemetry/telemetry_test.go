@@ -369,9 +369,9 @@ func (c clumsy) ModelCall(ctx context.Context, m *observe.ModelCall) (context.Co
 	return c.lab.ModelCall(ctx, m)
 }
 
-// An observer that panics fails the agent around the work that it was told of.
+// An observer that panics fails the step that the work belongs to.
 func TestObserverThatPanics(t *testing.T) {
-	for at, agents := range map[string]string{"writer": "story", "scripted": "writer"} {
+	for at, agents := range map[string]string{"story": "story", "writer": "writer", "scripted": "writer"} {
 		w := world{text: "name: story\ntype: sequential\nsub_agents:\n  - {name: writer, model: openai/x, instructions: Write}\n"}
 		l := newLab(t, telemetry.Config{})
 		r := must(runner.New(runner.Config{AppName: "app", Agent: w.root(t), SessionService: session.InMemoryService(),

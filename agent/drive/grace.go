@@ -3,11 +3,9 @@
 package drive
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -57,97 +55,56 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 	return d
 }
 
-// watched is what a step has that may be left behind. The agent runs in a goroutine of its own, and hands
-// each event to the goroutine that runs the step, which gives it to the consumer: the consumer's code stays
-// in the consumer's goroutine.
-type watched struct {
-	step  *Step
-	outer *invocation               // that the step was made under
-	hand  func(*session.Event) bool // handOver, bound once
-	take  func(*session.Event) bool // hear, bound once
+// beside is what a step with a grace has to run its agent beside itself: in a goroutine of its own, which the
+// step can leave behind. All else that a step does, and the consumer's code, stays in the goroutine that runs
+// the step. The agent's goroutine has only its context and handOver.
+type beside struct {
+	outer *invocation // that the step was made under
+	hand  func(*session.Event, error) bool
 
-	said  chan *session.Event // events on their way to the consumer
-	taken chan bool           // the consumer's answers
-	ended chan struct{}       // the agent's goroutine has finished its run
-	gone  chan struct{}       // closed when the step is left behind
+	said  chan said     // what the agent yields
+	taken chan bool     // the answers to it
+	ended chan error    // the end of the agent's goroutine: nil, a panic, or errLeft
+	gone  chan struct{} // closed when the agent is left behind
 
-	// Of one run.
-	in       StepRun
-	ctx      context.Context // that bounds the run
-	yield    func(*session.Event) bool
-	observed atomic.Pointer[func(error)] // tells an observer of the end of the run; nil without an observer
-
-	// Of the goroutine that runs the step.
-	left      bool             // the consumer has stopped listening, of its own will
-	open      []*session.Event // marks of steps that have begun and not finished
-	abandoned bool
-
-	// Of the agent's goroutine, until it has finished.
-	whole bool  // the run has come to its end
-	crash error // a panic outside the agent's Run, such as one of an observer
+	late, abandoned error            // see StepRun
+	open            []*session.Event // marks of steps that have begun and not finished
+	over            bool             // the agent was left behind
 }
 
-func newWatched(s *Step) *watched {
-	w := &watched{step: s, outer: s.parent, said: make(chan *session.Event), taken: make(chan bool, 1),
-		ended: make(chan struct{}, 1), gone: make(chan struct{})}
-	w.hand, w.take = w.handOver, w.hear
-	return w
+// said is a pair that an agent yields.
+type said struct {
+	ev  *session.Event
+	err error
 }
 
-// begin makes everything ready for a run.
-func (w *watched) begin(in *StepRun, yield func(*session.Event) bool) {
-	s := w.step
-	w.in, w.ctx, w.yield = *in, s.parent.Context, yield
-	if in.Context != nil {
-		w.ctx = in.Context
-	}
-	w.observed.Store(nil)
-	w.left, w.whole, w.crash = false, false, nil
-	clear(w.open)
-	w.open = w.open[:0]
-	if s.fence == nil || s.fence == w.outer.fence || s.fence.closed() {
-		s.fence = newFence(w.outer)
-	}
-	s.fence.closeAfter(w.ctx, in.Late)
-	s.loop = s.cfg.Loop.snapshot()
+func newBeside(outer *invocation) *beside {
+	b := &beside{outer: outer, said: make(chan said), taken: make(chan bool, 1), ended: make(chan error, 1), gone: make(chan struct{})}
+	b.hand = b.handOver
+	return b
 }
 
 var (
-	// errAbandoned is the failure of a step that runs again after it was left behind.
-	errAbandoned = errors.New("the step did not heed its context and was abandoned; make a new step to run the agent again")
+	// errAbandoned is the failure of a step that runs again after its agent was left behind.
+	errAbandoned = errors.New("the agent did not heed its context and was abandoned; make a new step to run it again")
 	// errLeft is the failure of an agent that has called runtime.Goexit.
 	errLeft = errors.New("the agent left its goroutine")
 )
 
-// runWatched is Run for a step with a grace.
-func (s *Step) runWatched(in *StepRun, yield func(*session.Event) bool) *StepResult {
-	w := s.watched
-	if w.abandoned { // its goroutine may still use everything that begin sets
-		return &StepResult{Err: &agent.StepError{Address: s.place(in), Err: errAbandoned}}
+// begin makes the step ready for a run, in which it sees the loops around it as they are.
+func (b *beside) begin(s *Step, in *StepRun) {
+	b.late, b.abandoned = in.Late, in.Abandoned
+	clear(b.open)
+	b.open = b.open[:0]
+	if s.fence == nil || s.fence == b.outer.fence || s.fence.closed() {
+		s.fence = newFence(b.outer)
 	}
-	w.begin(in, yield)
-	if s.brief() { // nobody has to wait for it
-		s.run(&w.in, w.take)
-		w.whole = true
-		return w.result()
+	ctx := s.parent.Context
+	if in.Context != nil {
+		ctx = in.Context
 	}
-	go w.work()
-	back := false
-	defer func() {
-		if !back && !w.abandoned { // the consumer has panicked, or ended its goroutine
-			w.left = true
-			w.taken <- false
-			w.wait()
-		}
-	}()
-	res := w.wait()
-	back = true
-	return res
-}
-
-// place returns where a run of the step is, for an error beside its goroutine.
-func (s *Step) place(in *StepRun) session.Address {
-	return cmp.Or(in.Address, session.Address(s.cfg.Agent.Name()))
+	s.fence.closeAfter(ctx, in.Late)
+	s.loop = s.cfg.Loop.snapshot()
 }
 
 // brief reports whether the agent ends at once. Callbacks of it may not.
@@ -157,89 +114,98 @@ func (s *Step) brief() bool {
 		len(s.base.cfg.AfterAgentCallbacks) == 0 && b.Brief()
 }
 
-// work runs the agent in its goroutine, which the agent may end.
-func (w *watched) work() {
-	defer func() { w.ended <- struct{}{} }()
-	defer agent.Recover(&w.crash)
-	w.step.run(&w.in, w.hand)
-	w.whole = true
-}
-
-// handOver hands an event to the goroutine that runs the step, and returns the consumer's answer. It returns
-// false if the step was left behind.
-func (w *watched) handOver(ev *session.Event) bool {
+// handOver hands a pair to the goroutine that runs the step, and returns the answer. It returns false if the
+// agent was left behind.
+func (b *beside) handOver(ev *session.Event, err error) bool {
 	select {
-	case w.said <- ev:
-		return <-w.taken
-	case <-w.gone:
+	case b.said <- said{ev, err}:
+		return <-b.taken
+	case <-b.gone:
 		return false
 	}
 }
 
-// hear gives an event to the consumer, in the consumer's goroutine.
-func (w *watched) hear(ev *session.Event) bool {
-	if w.late() {
-		if ev = onlyMark(ev); ev == nil {
-			return false
+// run calls body, which may panic or end the goroutine.
+func (b *beside) run(body func(func(*session.Event, error) bool)) {
+	err := errLeft
+	defer func() { b.ended <- err }()
+	defer agent.Recover(&err)
+	body(b.hand)
+	err = nil
+}
+
+// runBeside runs the agent beside the step. If taking an event does not come back, because the consumer panics
+// or calls runtime.Goexit, the agent has its grace to end.
+func (s *Step) runBeside() {
+	back := false
+	defer func() {
+		if !back && !s.beside.over {
+			s.done, s.res.Left = true, s.yielded
+			s.beside.taken <- false
+			s.attend(true)
 		}
-	}
-	if w.left {
-		return false
-	}
-	ok := w.yield(ev)
-	w.left = !ok && w.step.parent.Context.Err() == nil
-	if ev.Mark != nil && !w.left {
-		w.note(ev)
-	}
-	return ok
+	}()
+	go s.beside.run(s.body)
+	s.attend(false)
+	back = true
 }
 
-// wait gives the events of a run to the consumer, and returns when the run has ended or its grace is over.
-// The time that the consumer takes is not the step's: a grace that ends meanwhile begins again.
-func (w *watched) wait() *StepResult {
-	told, ending := w.ctx.Done(), w.left
+// attend takes what the agent yields, and returns when the agent has ended or its grace is over. The time
+// that the consumer takes is not the agent's: a grace that ends meanwhile begins again. Ending says that the
+// grace has begun.
+func (s *Step) attend(ending bool) {
+	told := s.inv.Context.Done()
 	var patience *time.Timer
 	var expired <-chan time.Time
 	var until time.Time
 	for {
-		if ending && (expired == nil || time.Now().After(until)) {
+		if ending && s.cfg.Grace > 0 && (expired == nil || time.Now().After(until)) {
 			if patience == nil {
-				patience = time.NewTimer(w.step.cfg.Grace)
+				patience = time.NewTimer(s.cfg.Grace)
 				defer patience.Stop()
 			} else {
-				patience.Reset(w.step.cfg.Grace)
+				patience.Reset(s.cfg.Grace)
 			}
-			expired, until = patience.C, time.Now().Add(w.step.cfg.Grace)
+			expired, until = patience.C, time.Now().Add(s.cfg.Grace)
 		}
 		select {
-		case ev := <-w.said:
-			ok := w.hear(ev)
-			ending = ending || !ok
-			w.taken <- ok
-		case <-w.ended:
-			return w.result()
+		case say := <-s.beside.said:
+			s.beside.taken <- s.emit(say.ev, say.err)
+			ending = ending || s.res.Left
+		case err := <-s.beside.ended:
+			s.finished(err)
+			return
 		case <-told:
 			told, ending = nil, true
 		case <-expired:
 			select {
-			case <-w.ended:
-				return w.result()
+			case err := <-s.beside.ended:
+				s.finished(err)
 			default:
-				return w.leave()
+				s.leave()
 			}
+			return
 		}
 	}
 }
 
+// finished ends the step with its agent's goroutine.
+func (s *Step) finished(err error) {
+	if err != nil {
+		s.done = false // even after an error: this is the worse news
+		s.fail(err)
+	}
+}
+
 // late reports whether the time of the step's own is over.
-func (w *watched) late() bool {
-	return w.in.Late != nil && w.ctx.Err() != nil && context.Cause(w.ctx) == w.in.Late
+func (s *Step) late() bool {
+	return s.beside != nil && s.beside.late != nil && s.inv.Context.Err() != nil && context.Cause(s.inv.Context) == s.beside.late
 }
 
 // onlyMark is what counts of an event that a step yields when its time is over: what it
 // says of its own end, for the log; nil for everything else.
 func onlyMark(ev *session.Event) *session.Event {
-	if ev.Mark == nil {
+	if ev == nil || ev.Mark == nil {
 		return nil
 	}
 	bare := *ev
@@ -248,44 +214,32 @@ func onlyMark(ev *session.Event) *session.Event {
 }
 
 // note keeps account of the steps that are under way.
-func (w *watched) note(ev *session.Event) {
+func (b *beside) note(ev *session.Event) {
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
-		w.open = append(w.open, ev)
+		b.open = append(b.open, ev)
 	case mark.KindStepFinished:
-		for i := len(w.open) - 1; i >= 0; i-- {
-			if w.open[i].Address == ev.Address {
-				w.open = append(w.open[:i], w.open[i+1:]...)
+		for i := len(b.open) - 1; i >= 0; i-- {
+			if b.open[i].Address == ev.Address {
+				b.open = append(b.open[:i], b.open[i+1:]...)
 				return
 			}
 		}
 	}
 }
 
-// result is that of a run that is over.
-func (w *watched) result() *StepResult {
-	res := &w.step.res
-	if !w.whole {
-		*res = StepResult{Err: &agent.StepError{Address: w.step.inv.address, Err: cmp.Or(w.crash, errLeft)}}
-	}
-	res.Left = w.left
-	return res
-}
-
-// leave leaves a run behind that does not end: nothing of what it does from now on has
+// leave leaves an agent behind that does not end: nothing of what it does from now on has
 // an effect, be it in the state or an artifact, and whatever it looks at stays as it is.
-func (w *watched) leave() *StepResult {
-	s := w.step
-	w.abandoned = true
-	close(w.gone)
+func (s *Step) leave() {
+	s.beside.over = true
+	close(s.beside.gone)
 	err := context.Cause(s.parent.Context)
 	said := err
 	switch {
-	case err != nil && len(w.open) > 0:
-		said = fmt.Errorf("%w; %s does not heed its context and was abandoned", err,
-			w.open[len(w.open)-1].Address.Agent())
-	case err == nil && w.late():
-		err, said = w.in.Abandoned, w.in.Abandoned
+	case err != nil && len(s.beside.open) > 0:
+		said = fmt.Errorf("%w; %s does not heed its context and was abandoned", err, s.beside.open[len(s.beside.open)-1].Address.Agent())
+	case err == nil && s.late():
+		err, said = s.beside.abandoned, s.beside.abandoned
 	case err == nil: // the consumer has left
 		err = context.Canceled
 	}
@@ -294,24 +248,19 @@ func (w *watched) leave() *StepResult {
 		f, ok := owner.(*fence)
 		return ok && f.within(s.fence)
 	})
-	if !w.left {
-		w.finish(said)
+	if s.done = true; !s.res.Left {
+		s.finish(said)
 	}
-	if end := w.observed.Load(); end != nil {
-		if crash := ObservedEnd(*end, cmp.Or(said, err)); crash != nil {
-			err = &agent.StepError{Address: s.place(&w.in), Err: crash}
-		}
-	}
-	return &StepResult{Left: w.left, Err: err, Abandoned: true}
+	s.res = StepResult{Left: s.res.Left, Err: err, Abandoned: true}
 }
 
 // finish writes the marks that the step and those in it cannot write any more, the
 // innermost first.
-func (w *watched) finish(err error) {
-	parent := w.step.parent.Context
+func (s *Step) finish(err error) {
+	parent := s.parent.Context
 	_, late := errors.AsType[TimeoutError](err)
-	for i := len(w.open) - 1; i >= 0; i-- { // none without marks
-		begun := w.open[i]
+	for i := len(s.beside.open) - 1; i >= 0; i-- { // none without marks
+		begun := s.beside.open[i]
 		m, merr := mark.New(mark.KindStepFinished, mark.StepFinished{
 			Error: err.Error(), Timeout: late, Canceled: i > 0 || parent.Err() != nil, At: string(begun.Address),
 			Seconds: time.Since(begun.Timestamp).Seconds(),
@@ -319,11 +268,11 @@ func (w *watched) finish(err error) {
 		if merr != nil { // numbers and texts: there is none
 			return
 		}
-		if !w.yield(&session.Event{
+		if !s.give(&session.Event{
 			InvocationID: begun.InvocationID, Branch: begun.Branch, Author: begun.Author,
 			Address: begun.Address, Iteration: begun.Iteration, Attempt: begun.Attempt, Mark: m,
 		}) && parent.Err() == nil {
-			w.left = true
+			s.res.Left = true
 			return
 		}
 	}

@@ -3,6 +3,8 @@
 package drive
 
 import (
+	"context"
+
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/observe"
 )
@@ -16,16 +18,29 @@ func (s *Step) workObserved(o observe.Observer) {
 		return
 	}
 	a := s.cfg.Agent
-	ctx, end := o.Step(inv.Context, &observe.Step{
+	ctx, end, err := observedStep(inv.Context, o, &observe.Step{
 		Agent: a.Name(), Description: a.Description(), Type: string(agent.TypeOf(a)), Address: string(inv.address),
 		Iteration: inv.iteration, Attempt: inv.attempt, Resumed: inv.record != nil,
 	})
-	inv.Context, inv.own = ctx, ctx // nobody has seen it yet: begin made it for this run
-	if s.watched != nil {
-		s.watched.observed.Store(&end)
+	if err != nil {
+		s.fail(err)
+		return
 	}
-	defer func() { end(s.res.Err) }()
+	inv.Context, inv.own = ctx, ctx // nobody has seen it yet: begin made it for this run
+	defer func() {
+		if crash := ObservedEnd(end, s.res.Err); crash != nil {
+			s.done = false
+			s.fail(crash)
+		}
+	}()
 	s.workNow()
+}
+
+// observedStep tells an observer that a step begins. A panic of the observer is an [*agent.PanicError].
+func observedStep(ctx context.Context, o observe.Observer, step *observe.Step) (in context.Context, end func(error), crash error) {
+	defer agent.Recover(&crash)
+	in, end = o.Step(ctx, step)
+	return in, end, nil
 }
 
 // ObservedEnd tells an observer that a piece of work has ended. A panic of the observer is returned as an

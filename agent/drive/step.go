@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -63,17 +64,17 @@ type StepConfig struct {
 // loop. Only one run may be under way. The agent's context is valid until its run ends; the
 // next run uses it again.
 type Step struct {
-	cfg      StepConfig
-	base     Base // of the agent; empty for one that has a Run of its own
-	parent   *invocation
-	fence    *fence // nil if it cannot be left behind, nor anything around it
-	loop     *Loop  // of the run under way, or of the next; nil if the step is in none
-	*watched        // nil without a grace
-	inv      *invocation
-	bound    bool                             // inv has a context of its own, for one run
-	spent    *budget.Meter                    // what its runs use; nil if the run writes no marks
-	joins    joining                          // which of its marks can be stored with the event after them
-	emit     func(*session.Event, error) bool // (*Step).emitEvent, bound once
+	cfg    StepConfig
+	base   Base // of the agent; empty for one that has a Run of its own
+	parent *invocation
+	fence  *fence  // nil if it cannot be left behind, nor anything around it
+	loop   *Loop   // of the run under way, or of the next; nil if the step is in none
+	beside *beside // nil without a grace
+	inv    *invocation
+	bound  bool                             // inv has a context of its own, for one run
+	spent  *budget.Meter                    // what its runs use; nil if the run writes no marks
+	joins  joining                          // which of its marks can be stored with the event after them
+	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
 
 	// Of the run under way, or of the next.
 	yield   func(*session.Event) bool
@@ -113,7 +114,7 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	s := &Step{cfg: cfg, parent: parentOf(ctx), loop: cfg.Loop}
 	s.fence = s.parent.fence
 	if cfg.Grace > 0 { // it shares nothing that changes when others run on
-		s.watched = newWatched(s)
+		s.beside = newBeside(s.parent)
 		s.parent = s.parent.copy(s.parent.Context)
 		s.parent.loop = s.parent.loop.snapshot()
 	}
@@ -158,8 +159,12 @@ type StepRun struct {
 // RunAs is [Step.Run] with the details of the run, which it does not keep. The result is valid until
 // the step's next run.
 func (s *Step) RunAs(in *StepRun, yield func(*session.Event) bool) *StepResult {
-	if s.watched != nil {
-		return s.runWatched(in, yield)
+	if s.beside != nil {
+		if s.beside.over { // its agent may still use what a run sets
+			at := cmp.Or(in.Address, session.Address(s.cfg.Agent.Name()))
+			return &StepResult{Err: &agent.StepError{Address: at, Err: errAbandoned}}
+		}
+		s.beside.begin(s, in)
 	}
 	return s.run(in, yield)
 }
@@ -219,7 +224,7 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	// A request that is over may look at its context once more, from a
 	// goroutine of its own, and an abandoned step for as long as it likes: that
 	// of an invocation is never changed.
-	if inv == nil || s.bound || in.Context != nil || s.watched != nil || p.run.RunConfig.Observer != nil {
+	if inv == nil || s.bound || in.Context != nil || s.beside != nil || p.run.RunConfig.Observer != nil {
 		inv = &invocation{
 			Context: p.Context, run: p.run, outer: p, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
 			budget: p.budget, fence: s.fence, attempt: 1,
@@ -286,16 +291,25 @@ func (s *Step) execute() {
 			s.fail(agent.PanicOf(v))
 		}
 	}()
-	switch {
-	case s.base.self == nil:
-		each(s.cfg.Agent.Run(s.inv), s.emit)
-	case s.base.bare():
-		s.base.do(s.inv, s.emit)
-	default:
-		s.base.execute(s.inv, s.emit)
+	if s.beside == nil || s.brief() { // nobody has to wait for one that is brief
+		s.body(s.emit)
+	} else {
+		s.runBeside()
 	}
 	if !s.done {
 		s.check() // it may have ended because of the context, without a word
+	}
+}
+
+// body runs the agent's own code.
+func (s *Step) body(yield func(*session.Event, error) bool) {
+	switch {
+	case s.base.self == nil:
+		each(s.cfg.Agent.Run(s.inv), yield)
+	case s.base.bare():
+		s.base.do(s.inv, yield)
+	default:
+		s.base.execute(s.inv, yield)
 	}
 }
 
@@ -310,6 +324,10 @@ func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error
 
 // emitEvent takes a pair from the agent.
 func (s *Step) emitEvent(ev *session.Event, err error) bool {
+	if s.late() {
+		s.check()
+		ev = onlyMark(ev)
+	}
 	if s.done {
 		if s.canceled() && ev != nil && ev.Mark != nil {
 			if ev = s.told(ev); ev != nil {
@@ -344,16 +362,19 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 
 // pass hands an event on and takes note of it.
 func (s *Step) pass(ev *session.Event) bool {
-	s.yielded = true
-	ok := s.yield(ev)
-	s.yielded = false
+	ok := s.give(ev)
 	if !ok {
 		s.done = true
-		if s.inv.Context.Err() != nil {
+		if s.res.Left = s.inv.Context.Err() == nil; !s.res.Left {
 			s.res.Err = context.Cause(s.inv.Context)
-		} else {
-			s.res.Left = true
 		}
+	}
+	if s.beside != nil { // the consumer's context is the one around the run's own
+		if s.res.Left = !ok && s.parent.Context.Err() == nil; ev.Mark != nil && !s.res.Left {
+			s.beside.note(ev)
+		}
+	}
+	if !ok {
 		return false
 	}
 	if ev.Actions.AsksToLeave() && isLater(ev, s.res.Exit) {
@@ -376,6 +397,14 @@ func (r *StepResult) Hear(ev *session.Event) {
 	} else {
 		r.Answer = session.Answer(ev, r.Answer)
 	}
+}
+
+// give gives an event to the consumer.
+func (s *Step) give(ev *session.Event) bool {
+	s.yielded = true
+	ok := s.yield(ev)
+	s.yielded = false
+	return ok
 }
 
 // isLater reports whether an event comes after another one in the log. Where a

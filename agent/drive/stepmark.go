@@ -24,7 +24,7 @@ func (s *Step) runMarked() {
 	if s.mark(mark.KindStepStarted, nil, s.began) {
 		s.execute()
 	}
-	if s.res.Left || s.inv.run.Replay.Err() != nil {
+	if s.res.Left || s.res.Abandoned || s.inv.run.Replay.Err() != nil {
 		return
 	}
 	if s.inv.record != nil { // if nobody has
