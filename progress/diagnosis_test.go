@@ -3,6 +3,7 @@
 package progress_test
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,8 +22,9 @@ import (
 
 // told is a log as a loop of one step writes it, with records of one's own.
 type told struct {
-	t   *testing.T
-	evs []*session.Event
+	t       *testing.T
+	evs     []*session.Event
+	seconds float64 // of each step; 0 is 3
 }
 
 func (l *told) mark(at session.Address, iteration int, kind mark.Kind, data any) {
@@ -62,7 +64,7 @@ func (l *told) run(p *loop.Plan, outcomes ...loop.Outcome) {
 				l.t.Fatal("the plan goes on beyond the outcomes")
 			}
 			o.State, o.Failure, o.Exit, o.Fingerprint = outcomes[i].State, outcomes[i].Failure, outcomes[i].Exit, outcomes[i].Fingerprint
-			fin := mark.StepFinished{Seconds: 3}
+			fin := mark.StepFinished{Seconds: cmp.Or(l.seconds, 3)}
 			if o.Failure != nil {
 				fin.Error, fin.Timeout = o.Failure.Message, o.Failure.Kind == loop.Timeout
 			}
@@ -97,6 +99,8 @@ func TestDiagnosis(t *testing.T) {
 	}{
 		{"X1 reachable", loop.Plan{MaxIterations: 4, Score: key(8)}, scored(4, 5, 6, 7), progress.FindingNeverDone,
 			[]string{"best score 7 of 8 (iteration 4)", "set max_iterations to "}},
+		{"X1 reachable, and no saying when", loop.Plan{MaxIterations: 8, Score: key(9)}, scored(4.3, 4.2, 4.5, 5, 5.3, 5.7, 5.6, 6.1), progress.FindingNeverDone,
+			[]string{"best score 6.1 of 9 (iteration 8). Lower the target, raise max_iterations, or give the writer better feedback."}},
 		{"X1 levels off", loop.Plan{MaxIterations: 4, Score: key(9)}, scored(4, 6, 7, 7.5), progress.FindingNeverDone,
 			[]string{"level off near 8", "lower the target"}},
 		{"X1 condition", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.score > 9"}}, scored(4, 5), progress.FindingNeverDone,
@@ -122,7 +126,8 @@ func TestDiagnosis(t *testing.T) {
 			[]loop.Outcome{scored(5)[0], scored(7)[0], scored(6)[0], {}}, progress.FindingRegression,
 			[]string{"all were rolled back", "{{rejected.reason}}"}},
 		{"X4", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep}, []loop.Outcome{late, late, {}}, progress.FindingTimeouts,
-			[]string{"2 timeouts in 3 iterations, most of them in critic", "raise its timeout to 6s"}},
+			[]string{"2 timeouts in 3 iterations, most of them in critic. Make critic faster, raise its timeout to 6s"}},
+
 		{"refused", loop.Plan{MaxIterations: 2, CanExit: []string{}},
 			[]loop.Outcome{{Exit: &loop.Exit{}}, {Exit: &loop.Exit{}}}, progress.FindingRefused,
 			[]string{"2 times, asked by critic", "can_exit_loop: true"}},
@@ -167,6 +172,26 @@ func TestDiagnosis(t *testing.T) {
 	}
 }
 
+// A time limit is suggested as a person would set it: what a step took has the machine's noise in it.
+func TestTimeLimitThatIsSuggestedIsRound(t *testing.T) {
+	late := loop.Outcome{Failure: &loop.Failure{Kind: loop.Timeout, Message: "critic took longer than its timeout"}}
+	for seconds, want := range map[float64]string{0.301: "600ms", 0.313: "650ms", 1.004: "2s", 14.2: "30s", 301.5: "10m0s", 0.002: "4ms"} {
+		l := &told{t: t, seconds: seconds}
+		l.run(&loop.Plan{MaxIterations: 2, OnError: loop.SkipStep}, late, late)
+		var d progress.Diagnosis
+		for _, ev := range l.evs {
+			d.Add(ev)
+		}
+		i := slices.IndexFunc(d.Findings(), func(f progress.Finding) bool { return f.Code == progress.FindingTimeouts })
+		if i < 0 {
+			t.Fatalf("%v s: no finding about timeouts in %v", seconds, d.Findings())
+		}
+		if got := d.Findings()[i].Add; len(got) != 1 || got[0].Value != want {
+			t.Errorf("%v s: %v, want %s", seconds, got, want)
+		}
+	}
+}
+
 // inPortuguese wants the same findings with the same changes, in other words.
 func inPortuguese(t *testing.T, en, pt []progress.Finding) {
 	t.Helper()
@@ -189,7 +214,7 @@ func inPortuguese(t *testing.T, en, pt []progress.Finding) {
 func taken(t *testing.T, f progress.Finding) {
 	t.Helper()
 	if f.Add == nil { // what to change is for a person to say
-		if f.Code == progress.FindingCircles || slices.ContainsFunc([]string{"Check that a step writes", "when to call exit_loop", "more to go on", "clearer criteria"},
+		if f.Code == progress.FindingCircles || slices.ContainsFunc([]string{"Check that a step writes", "raise max_iterations, or", "when to call exit_loop", "more to go on", "clearer criteria"},
 			func(words string) bool { return strings.Contains(f.Suggestion, words) }) {
 			return
 		}

@@ -38,6 +38,8 @@ func neverDone(h *history, in Language) (f Finding, ok bool) {
 	if target, lower, scored := h.target(); scored && s.BestScore != nil {
 		f.Evidence = in.say(neverBest, ran, in.num(*s.BestScore), in.num(target), s.BestIteration)
 		switch ahead, err := h.forecast(); {
+		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget && ahead.High > 2*ahead.Iterations+1:
+			f.Suggestion = in.say(neverElse) // a range as wide as that is no figure to set a limit by
 		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget:
 			f.Suggestion = in.say(neverRate, in.about(ahead), len(h.records)+ahead.High)
 			f.Add = h.set("max_iterations", strconv.Itoa(len(h.records)+ahead.High))
@@ -124,14 +126,23 @@ func timeouts(h *history, in Language) (f Finding, ok bool) {
 	}
 	if len(h.late) > 0 {
 		name := mostFrequent(h.late)
-		took := time.Duration(h.longest[name] * float64(time.Second))
-		f.Evidence += in.say(timeoutsMost, name, short(took))
-		f.Suggestion = in.say(timeoutsMostDo, name, short(2*took))
-		if took > 0 {
-			f.Add = []Fix{{Agent: name, Field: "timeout", Value: short(2 * took)}}
+		more := roughly(time.Duration(2 * h.longest[name] * float64(time.Second)))
+		f.Evidence += in.say(timeoutsMost, name)
+		f.Suggestion = in.say(timeoutsMostDo, name, short(more))
+		if more > 0 {
+			f.Add = []Fix{{Agent: name, Field: "timeout", Value: short(more)}}
 		}
 	}
 	return f, true
+}
+
+// roughly returns a duration as a person would set one: of its first two digits, the second is 0 or 5.
+func roughly(d time.Duration) time.Duration {
+	step := 500 * time.Microsecond
+	for 20*step <= d {
+		step *= 10
+	}
+	return d.Round(step)
 }
 
 func mostFrequent(names []string) string {

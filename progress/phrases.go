@@ -390,7 +390,7 @@ var phrases = [phraseCount]struct{ english, portuguese string }{
 	timeoutsHow:   {"%s in %s", "%s em %s"},
 	timeoutsDo: {"Make the steps faster, or raise timeout and iteration_timeout",
 		"Torne os passos mais rápidos, ou aumente timeout e iteration_timeout"},
-	timeoutsMost: {", most of them in %s, which was given %s", ", a maioria em %s, que tinha %s"},
+	timeoutsMost: {", most of them in %s", ", a maioria em %s"},
 	timeoutsMostDo: {"Make %s faster, raise its timeout to %s, or let it adapt with adaptive_timeout",
 		"Torne %s mais rápido, aumente seu timeout para %s, ou deixe-o se adaptar com adaptive_timeout"},
 	fellTitle:  {"The score fell", "O score caiu"},
