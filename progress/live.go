@@ -25,8 +25,7 @@ type Live struct {
 
 	tree       Tree
 	invocation string
-	began      time.Time     // of the first event
-	idle       time.Duration // for which the run was not active
+	clock      clock
 
 	log   []*session.Event // an outline, whole at its end
 	times []time.Duration  // of the events in log, on the run's clock
@@ -49,7 +48,7 @@ func (l *Live) Add(ev *session.Event) {
 	if !l.follows(ev) {
 		return
 	}
-	now := l.clock(ev)
+	now := l.now(ev)
 	l.begins(ev)
 	if ev.Partial {
 		l.hear(ev)
@@ -62,8 +61,8 @@ func (l *Live) Add(ev *session.Event) {
 		return
 	}
 	// Some of what was folded counts no more: it is made again without.
-	at := l.tree.At
-	l.tree, l.steps, l.asked, l.view, l.texts = Tree{At: at}, nil, nil, nil, recent{}
+	at, forked := l.tree.At, l.tree.Forked
+	l.tree, l.steps, l.asked, l.view, l.texts = Tree{At: at, Forked: forked}, nil, nil, nil, recent{}
 	counts := make(map[*session.Event]bool, len(l.log))
 	for _, e := range session.Current(l.log) {
 		counts[e] = true
@@ -83,7 +82,7 @@ func (l *Live) AddOnce(ev *session.Event, counts bool) {
 	if !l.follows(ev) {
 		return
 	}
-	now := l.clock(ev)
+	now := l.now(ev)
 	l.begins(ev)
 	if counts {
 		l.fold(ev, now)
@@ -109,20 +108,11 @@ func (l *Live) follows(ev *session.Event) bool {
 	return ev.InvocationID == l.invocation
 }
 
-// clock is the time of an event, on the run's own clock. It never goes back.
-func (l *Live) clock(ev *session.Event) time.Duration {
-	at := ev.Timestamp
-	if at.Before(l.tree.At) {
-		at = l.tree.At // or none was given
-	}
-	if l.began.IsZero() {
-		l.began = at
-	}
-	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed && !l.tree.At.IsZero() {
-		l.idle += at.Sub(l.tree.At)
-	}
-	l.tree.At = at
-	return at.Sub(l.began) - l.idle
+// now takes the time of an event, and returns it on the run's own clock.
+func (l *Live) now(ev *session.Event) time.Duration {
+	now := l.clock.tick(ev)
+	l.tree.At, l.tree.Forked = l.clock.last, l.clock.forked
+	return now
 }
 
 func (l *Live) fold(ev *session.Event, now time.Duration) {

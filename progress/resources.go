@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -18,11 +17,10 @@ import (
 // Resources is what a run used of the machine, as far as the system tells. A nil field is unknown,
 // not zero.
 type Resources struct {
-	// Wall is the elapsed time of the run in the process that measured it. Active is the time that
-	// its steps and delays took, also before it was resumed; nil if it has no loop. The times of
-	// parallel loops are added.
-	Wall   time.Duration
-	Active *time.Duration
+	// Wall is the elapsed time of the run in the process that measured it. Active is the time in which
+	// the run was active, also before it was resumed: see [Tree.Active]. Add does not set them; 0 is
+	// unknown.
+	Wall, Active time.Duration
 	// CPU is the processor time of the process, Programs that of the programs that it started and
 	// waited for.
 	CPU, Programs *time.Duration
@@ -72,14 +70,6 @@ func (r *Resources) add(ev *heard) {
 			}
 			r.States = append(r.States[max(0, len(r.States)-maxStates+1):], StateSize{it.Number, it.StateSize})
 		}
-	case mark.KindLoopStopped:
-		var rec loop.StopRecord
-		if ev.Mark.Decode(&rec) == nil {
-			if r.Active != nil {
-				rec.Elapsed += *r.Active
-			}
-			r.Active = &rec.Elapsed
-		}
 	}
 }
 
@@ -114,10 +104,13 @@ func (r *Resources) String() string {
 func (r *Resources) Lines() [][2]string {
 	var lines [][2]string
 	add := func(name, text string) { lines = append(lines, [2]string{name, text}) }
+	if r.Active > 0 {
+		add("active", short(r.Active))
+	}
 	for _, t := range []struct {
 		name string
 		took *time.Duration
-	}{{"active", r.Active}, {"CPU time", r.CPU}, {"CPU time of programs", r.Programs}} {
+	}{{"CPU time", r.CPU}, {"CPU time of programs", r.Programs}} {
 		if t.took != nil {
 			add(t.name, short(*t.took))
 		}
@@ -203,6 +196,10 @@ func (r Resources) MarshalJSON() ([]byte, error) {
 		}
 		return new(d.Seconds())
 	}
+	var active *time.Duration
+	if r.Active > 0 {
+		active = &r.Active
+	}
 	return json.Marshal(struct {
 		Wall         *float64    `json:"wall_seconds"`
 		Active       *float64    `json:"active_seconds"`
@@ -213,6 +210,6 @@ func (r Resources) MarshalJSON() ([]byte, error) {
 		States       []StateSize `json:"state_sizes,omitempty"`
 		Usage        Usage       `json:"usage,omitzero"`
 		Saved        Saved       `json:"context_saved,omitzero"`
-	}{seconds(&r.Wall), seconds(r.Active), seconds(r.CPU), seconds(r.Programs), r.PeakMemory, r.PeakPrograms, r.States,
+	}{seconds(&r.Wall), seconds(active), seconds(r.CPU), seconds(r.Programs), r.PeakMemory, r.PeakPrograms, r.States,
 		r.Usage, r.Saved})
 }

@@ -21,16 +21,15 @@ func TestResources(t *testing.T) {
 		l.mark("refine", 0, mark.KindIterationFinished, loop.IterationRecord{Number: i + 1, StateSize: bytes})
 		l.mark("refine[1]/inner", 1, mark.KindIterationFinished, loop.IterationRecord{Number: 1, StateSize: 9_999_999})
 	}
-	l.mark("refine[1]/inner", 1, mark.KindLoopStopped, &loop.StopRecord{Elapsed: time.Hour})
-	l.mark("refine", 0, mark.KindLoopStopped, &loop.StopRecord{Elapsed: 10900 * time.Millisecond})
+	l.mark("refine", 0, mark.KindLoopStopped, &loop.StopRecord{})
 	l.mark("story/first", 0, mark.KindIterationFinished, loop.IterationRecord{Number: 1, StateSize: 7})
-	l.mark("story/first", 0, mark.KindLoopStopped, &loop.StopRecord{Elapsed: time.Second})
+	l.mark("story/first", 0, mark.KindLoopStopped, &loop.StopRecord{})
 	l.evs = append(l.evs[len(l.evs)-2:], l.evs[:len(l.evs)-2]...) // another loop before
 	var some progress.Resources
 	for _, ev := range l.evs {
 		some.Add(ev)
 	}
-	some.Wall = 12300 * time.Millisecond
+	some.Wall, some.Active = 12300*time.Millisecond, 11900*time.Millisecond
 	some.CPU, some.Programs = new(400*time.Millisecond), new(61*time.Second)
 	some.PeakMemory = new(int64(41_234_567))
 	for _, c := range []struct {

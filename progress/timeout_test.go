@@ -13,27 +13,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // What ended an iteration is what it is shown as: it has failed if a step of it ran out of the loop's time, was cut off if the
-// time was over between two steps, and is complete if a condition held in the middle of it.
+// budget was spent between two steps, and is complete if a condition held in the middle of it.
 func TestIterationCutShortIsNotCompleted(t *testing.T) {
-	rest := timed("rest", time.Second, func(int, *session.Event) error { return nil })
+	nothing := func(int, *session.Event) error { return nil }
+	rest := must(agent.New(agent.Config{Name: "rest", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		drive.At(ctx).Budget().Book(budget.Usage{Calls: 2})
+		return paced(func(int) time.Duration { return time.Second }, nothing)(ctx)
+	}}))
 	for name, c := range map[string]struct {
 		cfg  loopagent.Config
 		want []string
 	}{
 		"in a step":         {loopagent.Config{Timeout: 1500 * time.Millisecond}, []string{"1 completed 1s", "2 failed 500ms"}},
-		"between two steps": {loopagent.Config{Timeout: time.Second}, []string{"1 canceled 1s"}},
+		"between two steps": {loopagent.Config{Budget: &loop.Budget{Calls: 1}}, []string{"1 canceled 1s"}},
 		"a condition holds": {loopagent.Config{StopWhen: &loop.Condition{Expr: "iteration == 2"}}, []string{"1 completed 1s", "2 completed 1s"}},
 	} {
 		var log []*session.Event
 		synctest.Test(t, func(t *testing.T) {
-			c.cfg.AgentConfig = agent.Config{Name: "l", SubAgents: []agent.Agent{rest, timed("last", 0, func(int, *session.Event) error { return nil })}}
+			c.cfg.AgentConfig = agent.Config{Name: "l", SubAgents: []agent.Agent{rest, timed("last", 0, nothing)}}
 			log = record(t, t.Context(), must(loopagent.New(c.cfg)))
 		})
 		var live progress.Live

@@ -29,7 +29,7 @@ const (
 )
 
 // Tree is a run at one moment, step by step. Times are on the run's own clock, which stands still
-// while the run is paused.
+// while the run is paused, waits for a person, or no process drives it.
 type Tree struct {
 	// Root is the root agent's step; nil before it begins.
 	Root *Step `json:"root,omitempty"`
@@ -37,6 +37,8 @@ type Tree struct {
 	// time.
 	Now time.Duration `json:"now_ns"`
 	At  time.Time     `json:"at,omitzero"`
+	// Forked is the time on the run's clock at which the run was forked from another; 0 if it was not.
+	Forked time.Duration `json:"forked_ns,omitempty"`
 	// Paused says that no step runs until the run is resumed.
 	Paused bool `json:"paused,omitempty"`
 }
@@ -120,6 +122,10 @@ type Iteration struct {
 	before     any              // the value of the loop's score expression when it began
 	dimensions []loop.Dimension // of the provisional score
 }
+
+// Active returns the time in which the run was active. That of a fork does not include what the run
+// that it was forked from has taken.
+func (t *Tree) Active() time.Duration { return t.Now - t.Forked }
 
 // Took returns how long the step has been running at a time of the run's clock.
 func (s *Step) Took(now time.Duration) time.Duration {

@@ -76,7 +76,7 @@ func Tell(id string, sum *progress.Summary, live *progress.Live, sees *progress.
 		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
 		Summary: sum,
 	}
-	s.Seconds, s.Loops = s.Tree.Now.Seconds(), s.Tree.Outlooks(progress.English)
+	s.Seconds, s.Loops = s.Tree.Active().Seconds(), s.Tree.Outlooks(progress.English)
 	if s.Tree.Root != nil {
 		if u := s.Tree.Root.Usage(); u.Calls > 0 {
 			s.Usage = &u

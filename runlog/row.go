@@ -28,7 +28,7 @@ type Row struct {
 	Score     *float64  `json:"score,omitempty"`
 	Started   time.Time `json:"started,omitzero"`
 	Updated   time.Time `json:"updated,omitzero"`
-	// Seconds are from its start to its last event, or until now if it is running.
+	// Seconds is the time in which the run was active: see [progress.Tree.Active].
 	Seconds    float64         `json:"seconds"`
 	StopReason string          `json:"stop_reason,omitempty"`
 	Error      string          `json:"error,omitempty"`
@@ -105,7 +105,9 @@ func RowOf(ctx context.Context, store session.Service, s session.Session, dead f
 	if held != nil {
 		row.DrivenBy, until = held.Owner, time.Now()
 	}
-	if !row.Started.IsZero() {
+	if r := session.RunOf(got.Session); r != nil && (r.Active > 0 || r.Status == mark.RunRunning || r.Parent != nil) {
+		row.Seconds = r.ActiveAt(until).Seconds()
+	} else if !row.Started.IsZero() { // nobody has recorded more
 		row.Seconds = max(0, until.Sub(row.Started).Seconds())
 	}
 	return row, nil

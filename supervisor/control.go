@@ -129,8 +129,16 @@ func (s *Supervisor) undriven(ctx context.Context, l *lease.Lease, run *mark.Run
 	return &Run{s: s, key: l.Key, owner: l.Owner, lease: l, ctx: lease.With(context.WithoutCancel(ctx), l), run: *run}
 }
 
-// idle does something to a run that nobody drives.
+// idle does something to a run that nobody drives. If the run was interrupted, the log says first that
+// it was taken up: the time since then was not the run's.
 func (r *Run) idle(view *session.View, w *wish) error {
+	if r.run.Status == mark.RunRunning && w.Do != doAnswer {
+		r.view = view
+		if err := r.write(mark.KindRunTaken, mark.RunTaken{By: r.owner}, func(*mark.Run) {}); err != nil {
+			return err
+		}
+		view = r.view
+	}
 	switch status := r.run.Status; {
 	case status.Over():
 		did := map[mark.RunStatus]string{mark.RunCompleted: "completed", mark.RunFailed: "failed",

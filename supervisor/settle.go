@@ -166,13 +166,13 @@ func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 	if err != nil {
 		return err
 	}
-	run := r.run
-	change(&run)
+	now := time.Now()
+	run := r.next(view, mark.KindRunEnded, now, change)
 	ev, err := session.NewRunEvent(run, author(mark.KindRunEnded), mark.KindRunEnded, end)
 	if err != nil {
 		return err
 	}
-	ev.Seq, ev.Timestamp = view.LastSeq()+1, time.Now()
+	ev.Seq, ev.Timestamp = view.LastSeq()+1, now
 	ev.ID = strconv.FormatInt(ev.Seq, 10) // as stores name events
 	_ = r.hash.Run(view.Log(), ev)        // in memory there can be what has no JSON: then it ends without
 	r.hash.End()
@@ -241,13 +241,35 @@ func (r *Run) write(kind mark.Kind, data any, change func(*mark.Run)) error {
 	if err != nil {
 		return err
 	}
-	run := r.run
-	change(&run)
+	now := time.Now()
+	run := r.next(view, kind, now, change)
 	ev, err := session.NewRunEvent(run, author(kind), kind, data)
 	if err != nil {
 		return err
 	}
+	ev.Timestamp = now
 	return r.append(view, run, ev)
+}
+
+// next returns what the session says of the run from an event on that is written now, also how long the run
+// was active: if no process has driven it, until its last event.
+func (r *Run) next(view *session.View, kind mark.Kind, now time.Time, change func(*mark.Run)) mark.Run {
+	run, until := r.run, now
+	if kind == mark.KindRunTaken || r.cancel == nil {
+		until = time.Time{}
+		evs := view.Events()
+		for i := evs.Len() - 1; i >= 0 && until.IsZero(); i-- {
+			if ev := evs.At(i); ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered {
+				until = ev.Timestamp
+			}
+		}
+	}
+	active := r.run.ActiveAt(until)
+	change(&run)
+	if run.Active, run.Since = active, (time.Time{}); run.Status == mark.RunRunning {
+		run.Since = now
+	}
+	return run
 }
 
 // append appends an event that makes the session say run of the run.

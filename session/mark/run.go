@@ -32,6 +32,10 @@ type Run struct {
 	Status RunStatus `json:"status"`
 	// Started is when the run began.
 	Started time.Time `json:"started"`
+	// Active is the time in which the run was active until this was recorded, in nanoseconds, and Since is
+	// when a process took the running run up; zero: when it began. 0 and zero in logs of older versions.
+	Active time.Duration `json:"active_ns,omitempty"`
+	Since  time.Time     `json:"since,omitzero"`
 	// Stop is the loop.StopReason of its loop; empty until the loop stops.
 	Stop string `json:"stop,omitempty"`
 	// Error is why it failed.
@@ -46,6 +50,19 @@ type Run struct {
 	// HandOver says of a paused run that nobody wants the pause: its process ended, or its questions
 	// are answered. Whoever drives such runs may continue it. False in logs of older versions.
 	HandOver bool `json:"hand_over,omitempty"`
+}
+
+// ActiveAt returns the time in which the run was active until a time. A run that is not running is not
+// active: it waits, or no process drives it.
+func (r *Run) ActiveAt(at time.Time) time.Duration {
+	if r.Status != RunRunning {
+		return r.Active
+	}
+	since := r.Since
+	if since.IsZero() {
+		since = r.Started
+	}
+	return r.Active + max(0, at.Sub(since))
 }
 
 // RunParent is the place where a run was forked from another.

@@ -183,7 +183,7 @@ type Head struct {
 	Began      time.Time       `json:"began,omitzero"`
 	Updated    time.Time       `json:"updated,omitzero"`
 	Error      string          `json:"error,omitzero"`
-	// Active is the time on the run's clock, which goes on if ClockRunning.
+	// Active is the time in which the run was active, which goes on if ClockRunning.
 	Active       time.Duration      `json:"active_ns"`
 	ClockRunning bool               `json:"clock_running,omitzero"`
 	Keys         Keys               `json:"keys"`
@@ -270,7 +270,7 @@ func (p *Page) Head(s Standing) *Head {
 	t := p.Live.Tree()
 	h := &Head{
 		Seq: p.seq, ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition,
-		Parent: s.Parent, Looks: s.Looks, Began: p.began, Updated: t.At, Error: progress.CleanText(p.error), Active: t.Now,
+		Parent: s.Parent, Looks: s.Looks, Began: p.began, Updated: t.At, Error: progress.CleanText(p.error), Active: t.Active(),
 	}
 	h.ClockRunning = s.Status == string(mark.RunRunning)
 	main := t.Main()

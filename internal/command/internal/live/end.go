@@ -89,6 +89,7 @@ func (f *follower) finish(end supervisor.Ending) error {
 	}
 	res := result{answer: f.sees.Fold.Answer(), stop: f.sees.Fold.Stop(), findings: f.sees.Diagnosis.Findings(),
 		used: f.meter.Used(f.sees.Resources)}
+	res.used.Active = end.Run.ActiveAt(time.Now())
 	f.ended(end, &res)
 	err := f.out.finished(f.req, res)
 	switch {

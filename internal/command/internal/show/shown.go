@@ -99,7 +99,7 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 		}
 	}
 	if f.Resources {
-		s.Resources = new(progress.Resources{Wall: s.Updated.Sub(s.Started)})
+		s.Resources = new(progress.Resources{Wall: s.Updated.Sub(s.Started), Active: s.Tree.Active()})
 		for _, ev := range session.Current(s.Log) {
 			s.Resources.Add(ev)
 		}

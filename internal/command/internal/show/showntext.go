@@ -81,7 +81,7 @@ func (s *Shown) header(w io.Writer) {
 	}
 	fmt.Fprintln(w, progress.Clean(line))
 	if !s.Started.IsZero() {
-		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.Tree.Now))
+		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.Tree.Active()))
 		if u := s.Usage; u != nil {
 			fmt.Fprintf(w, ", %s", term.Counted(u.Calls, "model call"))
 			if u.Tokens() > 0 {
