@@ -121,3 +121,23 @@ func TestAForkIsChosen(t *testing.T) {
 	p.visit("/")
 	p.until("three runs", `document.querySelectorAll('a[data-run]').length === 3`)
 }
+
+// M15: the active time goes on in the ledger as it does in the head, between two events too.
+func TestActiveTimeIsOneFigure(t *testing.T) {
+	s := serve(t, map[string]string{"waits.yaml": `name: waits
+max_iterations: 2
+timeout: 30m
+sub_agents:
+  - {name: say, text: "once", output_key: words, delay_after: 20s}
+  - {name: end, set: {n: "1"}}
+`})
+	p := open(t, s)
+	id := s.start(t, "waits")
+	p.visit("/runs/" + id)
+	p.until("the same figures, and then later ones", `(() => {
+		const row = [...document.querySelectorAll('.ledger tr')].find(r => r.innerText.startsWith('Active time'))?.querySelector('.num').innerText
+		const head = [...document.querySelectorAll('.keys > div')].find(d => d.innerText.startsWith('Active'))?.querySelector('dd').innerText
+		return !!head && parseFloat(head) > 2 && row?.endsWith(' of 30m') && Math.abs(parseFloat(row) - parseFloat(head)) <= 1
+	})()`)
+	s.post(t, "/runs/"+id+":cancel", map[string]any{})
+}

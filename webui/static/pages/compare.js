@@ -9,7 +9,7 @@ import { Ledger } from '../parts/ledger.js'
 import { Barline, lineage, place, placed, targetOf, ticks } from '../parts/chart.js'
 import { LinesDiff, words } from '../parts/lines-diff.js'
 import { WordsDiff } from '../parts/words-diff.js'
-import { over, resultFrom, useActive, useRun } from './run.js'
+import { over, resultFrom, useRun, useSince } from './run.js'
 
 export const compared = (a, b) => `/compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`
 
@@ -30,16 +30,16 @@ export function Compare() {
 function Two({ ids }) {
   const runs = ids.map(id => useRun(id))
   const heads = runs.map(([store]) => store.head.value)
-  const active = heads.map(head => useActive(head))
+  const since = heads.map(head => useSince(head))
   const problem = runs.findIndex(([, problem]) => problem)
   if (problem >= 0) return html`<section class="panel pad"><h2>${t('no.run')} <span class="mono">${ids[problem]}</span></h2><p class="soft" role="alert">${runs[problem][1]}</p></section>`
   if (heads.some(head => !head)) return html`<p class="mute" aria-busy="true">${t('loading')}</p>`
   const loops = heads.map(head => head.loop)
-  return html`<div class="panel clip"><${Figures} heads=${heads} active=${active} /></div>
+  return html`<div class="panel clip"><${Figures} heads=${heads} active=${heads.map((head, i) => head.active_ns + since[i])} /></div>
     ${loops.some(Boolean) && html`<div class="grid two-up">
       <${Scores} heads=${heads} />
       ${heads.map((head, i) => html`<section key=${i} class="panel" aria-labelledby=${'h-stop-' + i}><header><h2 id=${'h-stop-' + i}>${sides[i]}: ${head.loop?.stop ? t('why.stopped') : t('how.stop')}</h2></header>
-        ${head.loop && html`<p class="pad stopline"><b>${head.loop.outlook.words.lead}</b> ${head.loop.outlook.words.rest}</p><${Ledger} outlook=${head.loop.outlook} caption=${t(head.loop.stop ? 'ledger.done' : 'ledger.live')} />`}</section>`)}
+        ${head.loop && html`<p class="pad stopline"><b>${head.loop.outlook.words.lead}</b> ${head.loop.outlook.words.rest}</p><${Ledger} outlook=${head.loop.outlook} since=${head.loop.stop ? 0 : since[i]} caption=${t(head.loop.stop ? 'ledger.done' : 'ledger.live')} />`}</section>`)}
       <${Results} heads=${heads} />
       <${Where} heads=${heads} />
       <${Definitions} ids=${ids} /></div>`}`

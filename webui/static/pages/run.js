@@ -36,8 +36,9 @@ export function useRun(id) {
   return [store, problem]
 }
 
-// useActive is the active time, which goes on by the server's clock while the run runs.
-export function useActive(head) {
+// useSince is the active time since the last event, in nanoseconds. What the server tells of time is as of
+// that event; the head and the ledger add this to it.
+export function useSince(head) {
   const [extra, setExtra] = useState(0)
   useEffect(() => {
     setExtra(0)
@@ -46,7 +47,7 @@ export function useActive(head) {
     const timer = setInterval(() => link.value === 'live' && setExtra((performance.now() - began) * 1e6), 1000)
     return () => clearInterval(timer)
   }, [head?.seq, head?.clock_running])
-  return (head?.active_ns || 0) + extra
+  return extra
 }
 
 function title(head) {
@@ -56,22 +57,21 @@ function title(head) {
   return [sign, n, best && '· ' + best, shownName(head.name, head.looks), '· Refrain'].filter(Boolean).join(' ')
 }
 
-function Sentence({ head }) {
+function Sentence({ head, since }) {
   const s = head.sentence
   if (!s) return null
   return html`<section class="panel lead" aria-label=${t('how.it.stands')}>
     <p class="say"><b>${s.lead}</b> ${s.rest}${s.basis && html`<span class="basis">${s.basis}</span>`}</p>
-    <${Figures} head=${head} />
+    <${Figures} head=${head} since=${since} />
   </section>`
 }
 
-function Figures({ head }) {
-  const active = useActive(head)
+function Figures({ head, since }) {
   const k = head.keys
   return html`<dl class="keys">
     <div><dt>${t('iteration')}</dt><dd>${k.iteration || none} ${k.of > 0 && html`<span>${t('of', { bound: k.of })}</span>`}</dd></div>
     ${k.best && html`<div><dt>${t('best')}</dt><dd>${number(k.best.score)} <span>${t('in.n', { n: k.best.iteration })}</span></dd></div>`}
-    <div><dt>${t('active')}</dt><dd>${duration(active)}</dd></div>
+    <div><dt>${t('active')}</dt><dd>${duration(head.active_ns + since)}</dd></div>
     ${k.tokens > 0 && html`<div><dt>${t('tokens')}</dt><dd>${number(k.tokens, 0)}</dd></div>`}
     ${k.cost !== undefined && html`<div><dt>${t('cost')}</dt><dd>${k.cost_at_least && html`<span>${t('at.least')}</span> `}${money(k.cost)}</dd></div>`}
   </dl>`
@@ -87,7 +87,7 @@ function Result({ head, onState }) {
       ${r && html`<span class="push row"><${Copy} text=${r.text} label=${t('copy')} /></span>`}</header>
     ${r ? html`<div class="pad resulttext" tabindex="0" role="group" aria-label=${t('result')}><p class="prose pre">${r.text}</p></div>`
         : html`<div class="pad"><p class="soft">${t('result.none')} ${onState && html`<button class="linklike" onClick=${onState}>${t('result.state')}</button>`}</p></div>`}
-    <footer><${Figures} head=${head} /></footer>
+    <footer><${Figures} head=${head} since=${0} /></footer>
   </section>`
 }
 
@@ -154,6 +154,7 @@ function way(steps, name) {
 export function Run({ id }) {
   const [store, problem] = useRun(id)
   const head = store.head.value
+  const since = useSince(head)
   const [axis, setAxis] = useState('iterations')
   const [loopAt, setLoopAt] = useState('')
   const [onlyErrors, setOnlyErrors] = useState(false)
@@ -251,7 +252,7 @@ export function Run({ id }) {
     ${readOnly.value && html`<p class="banner" role="note">${t('read.only')}</p>`}
     ${link.value === 'off' && html`<p class="banner" role="status" tabindex="0">${t('link.banner')}</p>`}
     ${(head.questions || []).map((q, i) => html`<${Question} key=${q.id} id=${id} question=${q} first=${i === 0} open=${head.can.answer} />`)}
-    ${!ended && html`<${Sentence} head=${head} />`}
+    ${!ended && html`<${Sentence} head=${head} since=${since} />`}
     ${head.error && html`<section class="panel pad errorbox" aria-label=${t('status.failed')}><p class="st bad"><${Icon} name="cross" />${t('failed.with')}</p><pre class="block">${head.error}</pre></section>`}
     <div class="grid cols">
       ${ended && html`<${Result} head=${head} onState=${main?.total > 0 && (() => { selectIteration(main.total); setTabIn('state') })} />`}
@@ -260,7 +261,7 @@ export function Run({ id }) {
           <span class="push seg s" role="group" aria-label=${t('axis')}>${['iterations', 'time', 'table'].map(a => html`<button key=${a} aria-pressed=${axis === a} onClick=${() => setAxis(a)}>${t('axis.' + a)}</button>`)}</span></header>
         <div class="pad">${axis === 'table' ? html`<${ChartTable} loop=${loop} onSelect=${selectIteration} />` : html`<${Chart} loop=${loop} axis=${axis} selected=${row?.number} onSelect=${selectIteration} />`}</div>
         ${!ended && html`<${Findings} findings=${(head.findings || []).slice(0, 1)} definition=${head.definition} />`}</section>`}
-      ${loop && !ended && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
+      ${loop && !ended && html`<${Stops} loop=${loop} head=${head} since=${since} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
       ${loop && ended && html`<${Checkpoints} head=${head} onFork=${from => setAsking({ fork: from })} onMore=${() => setAsking('more')} />`}
       ${main && html`<section class="panel" aria-labelledby="h-iterations"><header><h2 id="h-iterations">${t('iterations')}</h2>
           ${!ended && !readOnly.value && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
@@ -278,12 +279,12 @@ export function Run({ id }) {
   </main>`
 }
 
-function Stops({ loop, head, loopAt, setLoopAt }) {
+function Stops({ loop, head, since = 0, loopAt, setLoopAt }) {
   const many = head.loops?.length > 1
   return html`<section class="panel tall" aria-labelledby="h-stop"><header><h2 id="h-stop">${loop.stop ? t('why.stopped') : t('how.stop')}</h2>${!loop.stop && html`<span class="mute small hide-s">${t('first.wins')}</span>`}
       ${many && html`<label class="sr" for="which-loop">${t('loop')}</label><select id="which-loop" class="s push" value=${loopAt || head.loop.address} onChange=${e => setLoopAt(e.target.value)}>${head.loops.map(l => html`<option key=${l.address} value=${l.address} selected=${l.address === (loopAt || head.loop.address)}>${l.label}</option>`)}</select>`}</header>
     ${loop.stop && html`<p class="pad stopline"><b>${loop.outlook.words.lead}</b> ${loop.outlook.words.rest}</p>`}
-    <${Ledger} outlook=${loop.outlook} caption=${loop.stop ? t('ledger.done') : t('ledger.live')} /></section>`
+    <${Ledger} outlook=${loop.outlook} since=${loop.stop ? 0 : since} caption=${loop.stop ? t('ledger.done') : t('ledger.live')} /></section>`
 }
 
 // fresh finds the row again in what is known now.

@@ -1,5 +1,6 @@
 import { html } from '../ui.js'
 import { t } from '../words.js'
+import { duration } from '../format.js'
 
 // Bar is how near a condition is, with the final barline at its end. Few of something are drawn
 // one by one; blue is what the running iteration has counted.
@@ -25,6 +26,13 @@ function Bar({ row }) {
 const limits = /^(max_iterations|timeout|budget|max_calls|failures|consecutive_failures|state_limit)/
 const isLimit = row => limits.test(row.name)
 
+// timed is a row as it is some time after the server told it: only active time goes on by itself.
+function timed(row, since) {
+  if (row.name !== 'timeout' || !since || row.have === undefined) return row
+  const have = row.have + since / 1e9
+  return { ...row, have, near: Math.min(1, have / row.bound), words: { ...row.words, amount: `${duration(have * 1e9)} ${t('of', { bound: duration(row.bound * 1e9).replace(/ 00[ms]$/, '') })}` } }
+}
+
 function Row({ row }) {
   const kinds = []
   if (row.tense === 'likely' || row.nearest) kinds.push('near')
@@ -40,8 +48,9 @@ function Row({ row }) {
 
 // Ledger is the stop ledger: every way in which a loop can end, in one order and with one set of
 // words before, during and after a run.
-export function Ledger({ outlook, caption }) {
+// since is the active time that has gone by after the last event, in nanoseconds.
+export function Ledger({ outlook, caption, since = 0 }) {
   return html`<table class="ledger"><caption class="sr">${caption}</caption><tbody>
-    ${outlook.ledger.map(row => html`<${Row} key=${row.name + (row.expr || '')} row=${{ ...row, nearest: row.name === outlook.nearest }} />`)}
+    ${outlook.ledger.map(row => html`<${Row} key=${row.name + (row.expr || '')} row=${{ ...timed(row, since), nearest: row.name === outlook.nearest }} />`)}
   </tbody></table>`
 }
