@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // defined is a definition as a client gets it.
@@ -284,7 +285,11 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	for _, one := range all {
-		out.Problems = append(out.Problems, foundProblem{one, form.FixesOf(one)})
+		found := foundProblem{one, form.FixesOf(one)}
+		if languageOf(r) == progress.Portuguese {
+			found.Problem = form.ProblemInPortuguese(one)
+		}
+		out.Problems = append(out.Problems, found)
 	}
 	return s.send(w, http.StatusOK, out)
 }
@@ -397,8 +402,13 @@ func (s *Server) schema(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // fields are all fields as a form asks for them, the codes of problems, and the colors.
-func (s *Server) fields(w http.ResponseWriter, _ *http.Request) error {
-	return s.send(w, http.StatusOK, map[string]any{"fields": form.Fields(), "codes": definition.Codes, "colors": definition.Colors()})
+func (s *Server) fields(w http.ResponseWriter, r *http.Request) error {
+	all := form.Fields
+	if languageOf(r) == progress.Portuguese {
+		all = form.FieldsInPortuguese
+	}
+	w.Header().Set("Vary", "Accept-Language")
+	return s.send(w, http.StatusOK, map[string]any{"fields": all(), "codes": definition.Codes, "colors": definition.Colors()})
 }
 
 // outline says what a form shows of a text: problems are the answer, and not an error.
@@ -416,6 +426,9 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 		o.Refuse(p.agent, p.field, p.Error())
 	}
 	o.Models(s.cfg.Getenv)
+	if languageOf(r) == progress.Portuguese {
+		o.InPortuguese()
+	}
 	return s.send(w, http.StatusOK, o)
 }
 
@@ -432,6 +445,11 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
 	options := form.Complete(req.Text, req.Line, req.Column)
 	if options == nil {
 		options = []form.Option{}
+	}
+	if languageOf(r) == progress.Portuguese {
+		for i := range options {
+			options[i].Doc = form.InPortuguese(options[i].Doc)
+		}
 	}
 	return s.send(w, http.StatusOK, map[string]any{"options": options})
 }

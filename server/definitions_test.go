@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 }
 
 // U5, U6: a form changes the text, and leaves comments as they are.
-// C12, U4: a text that this server does not take is told while it is written, and not only when it is saved. What is
+// U4: a text that this server does not take is told while it is written, and not only when it is saved. What is
 // in the folder already is.
 func TestOutlineSaysWhatIsRefused(t *testing.T) {
 	const text = "name: shell\nmax_iterations: 1\nsub_agents:\n  - name: hello\n    command: [echo, hello]\n"
@@ -124,6 +124,26 @@ func TestOutlineSaysWhatIsRefused(t *testing.T) {
 		}) {
 			t.Errorf("refused should be %v: %+v", refused, got)
 		}
+	}
+}
+
+// Explanations of fields, problems and reasons are in the language of the browser.
+func TestFormInPortuguese(t *testing.T) {
+	const text = "name: x\nmax_iterations: many\nsub_agents:\n  - {name: a, text: hello}\n"
+	s := open(t, nil)
+	pt := []string{"Accept-Language", "pt-BR,pt;q=0.9"}
+	yaml := append([]string{"Content-Type", "application/yaml"}, pt...)
+	const want = `max_iterations deve ser um número inteiro, e não \"many\"`
+	for path, headers := range map[string][]string{"/api/v1/definitions:outline": yaml, "/api/v1/definitions:validate": yaml} {
+		if got := s.ok("POST", path, text, nil, headers...); !strings.Contains(string(got.body), want) {
+			t.Errorf("%s: %s", path, got.body)
+		}
+	}
+	if got := s.do("PUT", "/api/v1/definitions/x", text, append(yaml, "If-None-Match", "*")...); got.status != 422 || !strings.Contains(string(got.body), want) {
+		t.Errorf("saved: %d %s", got.status, got.body)
+	}
+	if got := s.ok("GET", "/api/v1/schema/fields.json", nil, nil, pt...); !strings.Contains(string(got.body), "objetivo do laço") {
+		t.Errorf("the fields: %.300s", got.body)
 	}
 }
 

@@ -13,11 +13,13 @@ import (
 	"net/http"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
@@ -153,6 +155,12 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	p = new(*p) // it may be shared
 	p.Detail = masked(p.Detail)
+	if languageOf(r) == progress.Portuguese {
+		p.Problems = slices.Clone(p.Problems)
+		for i, one := range p.Problems {
+			p.Problems[i] = form.ProblemInPortuguese(one)
+		}
+	}
 	switch p.Status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnauthorized,
 		http.StatusMisdirectedRequest, http.StatusTooManyRequests:

@@ -69,7 +69,7 @@ func TestFirstScreen(t *testing.T) {
 	p.sees("There is story already.")
 }
 
-// U1, X5, X6: what the page makes has no mistake and no warning, and can be saved as it is.
+// U1: what the page makes has no mistake and no warning, and can be saved as it is.
 func TestTemplatesAreWithoutWarnings(t *testing.T) {
 	s := serve(t, nil, with("openai/x"), func(c *server.Config) { c.Getenv = getenv(c.Getenv, "OPENAI_API_KEY", "k") })
 	p := open(t, s)
@@ -116,7 +116,7 @@ func TestFixerMends(t *testing.T) {
 	}
 }
 
-// U2, U4, C12: a server that starts no programs does not offer them, and says at once that a text with a command is not
+// U2, U4: a server that starts no programs does not offer them, and says at once that a text with a command is not
 // taken. A file that is there already can be run.
 func TestNoPrograms(t *testing.T) {
 	s := serve(t, map[string]string{"shell.yaml": "name: shell\nmax_iterations: 1\nsub_agents:\n  - {name: hello, command: [echo, hello]}\n"})
@@ -195,7 +195,22 @@ func TestModelBeforeTheRun(t *testing.T) {
 	p.until("the reason", `document.querySelector('dialog [role=alert]')?.innerText.includes('lookup')`)
 }
 
-// W8: two tabs on one definition do not write over each other's draft without a word.
+// U4: texts below the fields, problems and how a loop ends are in Portuguese when the page is.
+func TestFormInPortuguese(t *testing.T) {
+	s := serve(t, map[string]string{"climb.yaml": strings.Replace(quick, "max_iterations: 6", "max_iterations: 6\nresult: nowhere", 1), "good.yaml": quick})
+	p := open(t, s)
+	p.visit("/definitions/climb")
+	p.sees("goal of the loop")
+	p.press("Português")
+	p.until("the explanations", `document.getElementById('f-root-goal-doc')?.innerText.includes('objetivo do laço')`)
+	p.sees("nomeia a chave")
+	p.seesNot("which no agent writes")
+	p.visit("/definitions/good")
+	p.sees("depois de 6 iterações")
+	p.accessible("portuguese")
+}
+
+// Two tabs on one definition do not write over each other's draft without a word.
 func TestTwoTabs(t *testing.T) {
 	s := serve(t, map[string]string{"climb.yaml": quick})
 	one := open(t, s)

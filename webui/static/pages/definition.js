@@ -1,6 +1,6 @@
 import { html, useEffect, useLayoutEffect, useRef, useState, useCallback, announce } from '../ui.js'
 import { route, go } from '../route.js'
-import { t } from '../words.js'
+import { t, lang } from '../words.js'
 import { api } from '../api.js'
 import { lock } from '../app.js'
 import { number, duration, money, clock, none } from '../format.js'
@@ -107,7 +107,7 @@ export function Definition({ name }) {
       }
     }, 200)
     return () => clearTimeout(timer)
-  }, [text, disk, rival])
+  }, [text, disk, rival, lang.value])
 
   // Edits are made one after another, each in what the last one has left. Whoever saves waits for them.
   const pending = useRef(Promise.resolve())

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package form_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/form"
+)
+
+// Each explanation of a field, for each type of agent, and of each part of a field has a text in Portuguese.
+func TestFieldsAreInPortuguese(t *testing.T) {
+	english, portuguese := form.Fields(), form.FieldsInPortuguese()
+	check := func(where, en, pt string) {
+		if en != "" && (en == pt || strings.Contains(pt, "%!")) {
+			t.Errorf("%s is not translated: %q", where, en)
+		}
+	}
+	for i, f := range english {
+		check(f.Name, f.Doc, portuguese[i].Doc)
+		for kind, doc := range f.Docs {
+			check(f.Name+" of "+string(kind), doc, portuguese[i].Docs[kind])
+		}
+		for j, p := range f.Parts {
+			check(f.Name+"."+p.Name, p.Doc, portuguese[i].Parts[j].Doc)
+		}
+	}
+}
+
+// untranslated are problems that are nothing but the words of others, such as those of a compiler of expressions.
+var untranslated = map[string]bool{"%s": true, "%v": true, "%s %v": true, "%s: %s": true, "%s, got %q": true, "default: %v": true}
+
+// Each problem that package definition reports has a text in Portuguese, with its values.
+func TestProblemsAreInPortuguese(t *testing.T) {
+	files, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok || len(call.Args) < 3 {
+				return true
+			}
+			if f, ok := call.Fun.(*ast.SelectorExpr); !ok || f.Sel.Name != "report" && f.Sel.Name != "warn" && f.Sel.Name != "note" {
+				return true
+			}
+			format, ok := constant(call.Args[2])
+			if !ok || untranslated[format] {
+				return true
+			}
+			n++
+			said := strings.NewReplacer("%q", `"vwx"`, "%s", "vwx", "%v", "vwx", "%d", "7", "%.0f", "7").Replace(format)
+			if pt := form.InPortuguese(said); pt == said || strings.Contains(pt, "%!") || strings.Count(pt, "vwx") != strings.Count(said, "vwx") {
+				t.Errorf("%s: %q is in Portuguese %q", filepath.Base(file), format, pt)
+			}
+			return true
+		})
+	}
+	if n < 150 {
+		t.Errorf("found only %d problems", n)
+	}
+}
+
+// constant is the text of an expression of string literals.
+func constant(e ast.Expr) (string, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil
+	case *ast.BinaryExpr:
+		x, okX := constant(e.X)
+		y, okY := constant(e.Y)
+		return x + y, okX && okY
+	}
+	return "", false
+}
+
+// What an outline says is in Portuguese as a whole: the problems with their hints, and how the loop ends.
+func TestOutlineInPortuguese(t *testing.T) {
+	o := form.Read("x.yaml", []byte("name: x\nmax_iterations: many\nsub_agents:\n  - {name: a, text: hello, tols: 1}\n"), definition.Options{})
+	o.InPortuguese()
+	var said []string
+	for _, p := range o.Problems {
+		said = append(said, p.Message+" / "+p.Hint)
+	}
+	got := strings.Join(said, "\n")
+	for _, want := range []string{`max_iterations deve ser um número inteiro, e não "many"`, `campo desconhecido: "tols"`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+	o = form.Read("x.yaml", []byte("name: x\nmax_iterations: 3\nsub_agents:\n  - {name: a, text: hello}\n"), definition.Options{})
+	o.InPortuguese()
+	if ways := strings.Join(o.Ends[0].Ways, "; "); !strings.HasPrefix(ways, "depois de 3 iterações; depois de ") {
+		t.Errorf("it ends %s", ways)
+	}
+}
