@@ -39,6 +39,8 @@ type input struct {
 	Description string               `json:"description,omitempty"`
 	Required    bool                 `json:"required,omitempty"`
 	Default     any                  `json:"default,omitempty"`
+	Choices     []string             `json:"choices,omitempty"`
+	Pattern     string               `json:"pattern,omitempty"`
 }
 
 // load reads a text as the definition in a file of the folder. files is what it may refer to.
@@ -69,7 +71,7 @@ func (d *defined) fill(def *definition.Definition) {
 	d.Title, d.Description, d.Type, d.Valid = def.Root.Shown(), def.Description, def.Root.Type, true
 	d.Problems = slices.Concat(def.Warnings(), def.Notes())
 	for _, in := range def.Inputs {
-		d.Inputs = append(d.Inputs, input{in.Name, in.Type, in.Description, in.Required, in.Default})
+		d.Inputs = append(d.Inputs, input{in.Name, in.Type, in.Description, in.Required, in.Default, in.Choices, in.Pattern})
 	}
 }
 

@@ -93,7 +93,10 @@ type outcome struct {
 	Definitions []struct {
 		Name, Problem string
 		Valid         bool
-		Inputs        []struct{ Name string }
+		Inputs        []struct {
+			Name    string
+			Choices []string
+		}
 	}
 	text string
 }
@@ -169,10 +172,11 @@ var versions = []string{"", "2025-06-18"}
 func TestMCPFromStartToAnswer(t *testing.T) {
 	for _, version := range versions {
 		t.Run(version, func(t *testing.T) {
-			s := open(t, map[string]string{"climbing.yaml": climbing, "broken.yaml": "name: broken\nsub_agents: 3\n"})
+			s := open(t, map[string]string{"climbing.yaml": climbing, "broken.yaml": "name: broken\nsub_agents: 3\n",
+				"mode.yaml": "name: mode\ninputs: {mode: {choices: [fast, slow]}}\ntext: hi {{mode}}\n"})
 			c := s.dialed(version)
 			all := c.call("list_definitions", nil)
-			if len(all.Definitions) != 2 || all.Definitions[0].Valid || all.Definitions[0].Problem == "" ||
+			if len(all.Definitions) != 3 || fmt.Sprint(all.Definitions[2].Inputs[0].Choices) != "[fast slow]" || all.Definitions[0].Valid || all.Definitions[0].Problem == "" ||
 				all.Definitions[1].Name != "climbing" || all.Definitions[1].Inputs[0].Name != "from" {
 				t.Errorf("the definitions are %+v", all.Definitions)
 			}

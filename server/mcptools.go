@@ -200,6 +200,9 @@ func (t *toldDefinitions) text() string {
 			if in.Required {
 				b.WriteString(", required")
 			}
+			if in.Choices != nil {
+				b.WriteString(", one of " + strings.Join(in.Choices, ", "))
+			}
 			b.WriteString(")")
 		}
 		if !d.Valid {

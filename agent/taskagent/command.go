@@ -31,18 +31,17 @@ type CommandConfig struct {
 	// A placeholder may stand in an argument if Shapes declares the shape of its value, or if it is a
 	// number or a truth value that is built in, such as {{iteration}}. The value is checked when it is
 	// put in: one of another shape is a [*ValueError]. One that begins an argument begins with "-" only
-	// if it is a number or one of the choices. The program's name takes choices only. Text of any content goes to
-	// the command as Stdin, or in a variable whose name begins with [FreePrefix].
+	// if it is a number or one of the choices. The program's name takes choices only. Text of any content
+	// goes to the command as Stdin, or in a variable whose name begins with [FreePrefix].
 	Args []string
 	// Stdin is a template of the command's standard input. The command reads it from a file, which is
 	// whole before the command starts. If it is empty, the standard input is the null device. It has no
 	// placeholders if Args has an interpreter that is known to run it as code.
 	Stdin string
 	// Env holds environment variables, as templates. One whose name begins with [FreePrefix] takes any
-	// text; for the others the same holds as for arguments, since programs take variables for settings.
+	// text; for the others the same holds as for arguments, because programs take variables for settings.
 	//
-	// They override those that the command inherits
-	// from this process: all of them, or with CleanEnv only those that programs need to work: PATH,
+	// The variables override those that the command inherits from this process: all of them, or with CleanEnv only those that programs need to work: PATH,
 	// HOME, USER, SHELL, LANG, LC_ALL, TZ, TMPDIR, and their equivalents on Windows.
 	Env      map[string]string
 	CleanEnv bool
@@ -98,9 +97,10 @@ type variable struct {
 // end. The result has the fields exit_code, stdout, stderr and, with JSON, json.
 //
 // It reports every mistake in the config, including templates and expressions that cannot be
-// parsed. The agent fails with an [*ExitError], a [*LimitError], context.DeadlineExceeded after its
-// Timeout, or if the command cannot be started; exec.ErrNotFound means that there is no program of that
-// name.
+// parsed, and a [*ShapeError] for each placeholder whose value needs a declared shape. The agent
+// fails with a [*ValueError], an [*ExitError], a [*LimitError], context.DeadlineExceeded after its
+// Timeout, or if the command cannot be started; exec.ErrNotFound means that there is no program of
+// that name.
 func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	cfg.Args, cfg.Env, cfg.OKExitCodes = slices.Clone(cfg.Args), maps.Clone(cfg.Env), slices.Clone(cfg.OKExitCodes)
 	cfg.Shapes, cfg.Parameters = maps.Clone(cfg.Shapes), slices.Clone(cfg.Parameters)

@@ -153,7 +153,8 @@ func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	runstore.Flag(fl, &f.store)
 	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
 	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
-	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil, "let definitions that "+sends+" sign webhooks with the variable of this `name`; repeat the flag for more")
+	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil,
+		"let definitions that "+sends+" sign webhooks with the variable of this `name`; repeat the flag for more")
 	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
 	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
 }
