@@ -104,6 +104,7 @@ type Agent struct {
 	parent *Agent
 	tool   bool         // parent has it as a tool
 	alias  *source.Node // where an alias stands for it; nil if none does
+	use    *use         // of the file that describes it; nil if it is described where it is
 	src    *source.Source
 	node   *source.Node
 	broken bool                    // a field could not be read
@@ -206,7 +207,7 @@ func (a *Agent) FieldPosition(field string) (p Position, ok bool) {
 	if !ok {
 		return Position{}, false
 	}
-	return positionOf(a.src.Of(n)), true
+	return positionOf(a.sourceOf(field).Of(n)), true
 }
 
 // All yields the agent and those below it, each before its sub-agents and the
@@ -236,7 +237,7 @@ func (a *Agent) walk(yield func(*Agent) bool) bool {
 func (a *Agent) at(field string) source.Span {
 	for f := field; f != ""; f = outer(f) {
 		if n, ok := a.nodes[f]; ok {
-			return a.src.Of(n)
+			return a.sourceOf(f).Of(n)
 		}
 	}
 	return a.src.Of(a.node)
@@ -348,41 +349,53 @@ func (r *reader) agent(n *source.Node, parent *Agent) *Agent {
 	if !ok {
 		return nil
 	}
-	if i := slices.IndexFunc(ps, func(p pair) bool { return p.key == "ref" }); i >= 0 && parent != nil {
-		for _, p := range ps {
-			if p.key != "ref" {
-				r.report(r.src.Of(p.at), CodeConflict, "%q is not allowed beside ref", p.key).Hint = "move it to the file that ref names"
-			}
-		}
-		return r.ref(parent, ps[i].value)
+	if parent != nil && isRef(ps) {
+		return r.ref(parent, ps, nil)
 	}
+	return r.described(n, ps, parent, nil)
+}
+
+// described makes an agent of the fields that describe it. A use of a file has fields beside its ref, which replace
+// those of the file; it is nil for an agent that is described where it is.
+func (r *reader) described(n *source.Node, ps []pair, parent *Agent, use *use) *Agent {
 	ps = r.configured(ps)
-	a := &Agent{def: r.def, parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node)}
+	a := &Agent{def: r.def, parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node), use: use}
 	a.Type = r.typeOf(a, ps)
 	begin(a)
-	known := a.Type != ""
 	for _, p := range ps {
-		a.nodes[p.key], a.nodes["key of "+p.key] = p.value, p.at
-		switch f := fieldNamed(p.key); {
-		case f.Name == "":
-			r.unknown(a, p)
-		case f.Root && (parent != nil || len(r.reading) > 1):
-			r.report(r.src.Of(p.at), CodeField, "%q belongs to the root of the definition", p.key)
-		case known && !f.has(a.Type):
-			r.misplaced(a, p, f)
-		case source.IsNull(p.value):
-			problem := r.report(r.src.Of(p.value), CodeValue, "%s has no value", p.key)
-			if problem.Hint = "leave the field out, or give it one"; p.key == "color" {
-				problem.Hint = `a color that begins with # needs quotes, as "#3366cc"`
-			}
-		default:
-			before := len(r.problems)
-			r.field(a, p)
-			a.broken = a.broken || p.key != "sub_agents" && len(r.problems) > before
+		if use.field(p.key) == nil {
+			r.take(a, p)
+		}
+	}
+	if use != nil {
+		for _, b := range use.fields {
+			b.reader.take(a, b.pair)
 		}
 	}
 	r.defaults(a)
 	return a
+}
+
+// take reads a field of an agent.
+func (r *reader) take(a *Agent, p pair) {
+	a.nodes[p.key], a.nodes["key of "+p.key] = p.value, p.at
+	switch f := fieldNamed(p.key); {
+	case f.Name == "":
+		r.unknown(a, p)
+	case f.Root && (a.parent != nil || len(r.reading) > 1):
+		r.report(r.src.Of(p.at), CodeField, "%q belongs to the root of the definition", p.key)
+	case a.Type != "" && !f.has(a.Type):
+		r.misplaced(a, p, f)
+	case source.IsNull(p.value):
+		problem := r.report(r.src.Of(p.value), CodeValue, "%s has no value", p.key)
+		if problem.Hint = "leave the field out, or give it one"; p.key == "color" {
+			problem.Hint = `a color that begins with # needs quotes, as "#3366cc"`
+		}
+	default:
+		before := len(r.problems)
+		r.field(a, p)
+		a.broken = a.broken || p.key != "sub_agents" && len(r.problems) > before
+	}
 }
 
 // typeOf says what type of agent the fields describe; empty if they do not.
@@ -453,6 +466,15 @@ func (c *checker) name(a *Agent) {
 		if alias := a.aliased(); alias != nil {
 			c.report(a.src.Of(alias), CodeSameName, "two agents are called %q; the first is at %s", a.Name, first).
 				Hint = "an alias stands for the same agent again: write it out, with another name"
+			return
+		}
+		other := c.names[a.Name].fromFile()
+		if again := a.fromFile(); again != nil && other != nil && again.src == other.src {
+			p := c.report(again.use.at, CodeSameName, "two agents are called %q: %q is used twice; the first is at %s", a.Name,
+				again.use.file, first)
+			if p.Hint = fmt.Sprintf("give this one a name of its own: {ref: %s, name: %s_2}", again.use.file, a.Name); again != a {
+				p.Hint = "agents inside a file keep their names, so it can be used once; make a second file, with other names in it"
+			}
 			return
 		}
 		c.report(at, CodeSameName, "two agents are called %q; the first is at %s", a.Name, first)

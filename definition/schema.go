@@ -209,9 +209,13 @@ func unknownSchema(kind string) shape {
 	return s
 }
 
-// stepSchema is an agent, or the file that it is in.
+// stepSchema is an agent, or the file that it is in, with what can stand beside that.
 func stepSchema() shape {
-	s := settings([]entry{{"ref", "the file of the agent, in the same folder or below", text()}}, "ref")
+	entries := []entry{{"ref", "the file of the agent, in the same folder or below", text()}}
+	for _, name := range besideRef {
+		entries = append(entries, entry{name, fieldNamed(name).Doc, by("field." + name)})
+	}
+	s := settings(entries, "ref")
 	return &jsonschema.Schema{If: &jsonschema.Schema{Type: "object", Required: []string{"ref"}}, Then: s,
 		Else: by("agent"), Type: "object"}
 }

@@ -92,7 +92,7 @@ func (c *checker) errorPolicy(a *Agent) {
 	_, goesOn := a.nodes["continue_on_error"]
 	switch {
 	case given && goesOn && !(a.Type == TypeLoop && a.isPart()):
-		c.report(a.src.Of(a.nodes["key of continue_on_error"]), CodeConflict,
+		c.report(a.at("key of continue_on_error"), CodeConflict,
 			"continue_on_error and on_error say the same; give one of them")
 	case a.OnError == "" || a.Type == TypeLoop || a.isStep():
 	case !a.isPart():
