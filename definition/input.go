@@ -103,10 +103,23 @@ func takesInputs(r place, n *source.Node, d *Definition) bool {
 			if in.Default, in.Type = v, typeOfValue(v); in.Type == "" {
 				in.Type, in.Required = InputString, true
 			}
+			r.typeAsDefault(p.key, p.value)
 		}
 		d.Inputs = append(d.Inputs, in)
 	}
 	return ok
+}
+
+// typeAsDefault warns of an input whose default is the name of a type.
+func (r *reader) typeAsDefault(name string, n *source.Node) {
+	word := n.Value
+	if also := alsoTypes[word]; also != nil && !slices.Contains(inputTypes, word) {
+		word = also[0]
+	}
+	if source.PlainText(n) && slices.Contains(inputTypes, word) {
+		r.warn(r.src.Of(n), CodeValue, "the default of the input %q is the text %q", name, n.Value).
+			Hint = fmt.Sprintf("if it is the type, write %s: {type: %s}", name, word)
+	}
 }
 
 // inputType reads the type of an input.

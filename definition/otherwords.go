@@ -10,18 +10,22 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// otherNames are what people write first for a field, often as another product calls it.
-var otherNames = map[string]string{
-	"until": "stop_when", "stop_if": "stop_when", "stop_condition": "stop_when", "exit_condition": "stop_when", "exit_if": "stop_when",
-	"break_when": "stop_when", "end_when": "stop_when", "termination_condition": "stop_when",
-	"iterations": "max_iterations", "max_loops": "max_iterations", "max_rounds": "max_iterations", "loops": "max_iterations",
-	"rounds": "max_iterations", "repeat": "max_iterations", "max_turns": "max_iterations",
-	"agents": "sub_agents", "steps": "sub_agents",
-	"prompt": "instructions", "system": "instructions", "system_prompt": "instructions", "system_message": "instructions",
-	"total_timeout": "timeout", "total_loop_timeout": "timeout", "time_limit": "timeout", "max_time": "timeout",
-	"can_use_exit_loop": "can_exit_loop", "agent_card_url": "endpoint", "card_url": "endpoint", "vars": "state", "variables": "state", "retries": "retry",
-	"on_failure": "on_error",
+// otherNames are what people write first for a field, often as another product calls it. An agent
+// that has not the first of the fields means the second.
+var otherNames = map[string][]string{
+	"until": stopping, "stop_if": stopping, "stop_condition": stopping, "exit_condition": stopping, "exit_if": stopping, "break_when": stopping,
+	"end_when": stopping, "termination_condition": stopping,
+	"iterations": {"max_iterations"}, "max_loops": {"max_iterations"}, "max_rounds": {"max_iterations"}, "max_turns": {"max_iterations"},
+	"loops": {"max_iterations"}, "rounds": {"max_iterations"}, "repeat": {"max_iterations"},
+	"agents": {"sub_agents"}, "steps": {"sub_agents"},
+	"prompt": {"instructions", "question"}, "message": {"instructions", "question"}, "system": {"instructions"},
+	"system_prompt": {"instructions"}, "system_message": {"instructions"},
+	"total_timeout": {"timeout"}, "total_loop_timeout": {"timeout"}, "time_limit": {"timeout"}, "max_time": {"timeout"},
+	"can_use_exit_loop": {"can_exit_loop"}, "agent_card_url": {"endpoint"}, "card_url": {"endpoint"}, "vars": {"state"}, "variables": {"state"},
+	"retries": {"retry"}, "on_failure": {"on_error"},
 }
+
+var stopping = []string{"stop_when", "exit_when"}
 
 // adviceOn says what to write in place of names that stand for no one field.
 var adviceOn = map[string]string{
@@ -39,6 +43,7 @@ var adviceOn = map[string]string{
 	"workflow":        "write it as the type: loop, sequential or parallel",
 	"workflow_type":   "write it as the type: loop, sequential or parallel",
 
+	"an input.required":      "an input without a default is required",
 	"score.higher_is_better": "higher is better unless lower_is_better is true",
 }
 
@@ -81,11 +86,14 @@ func otherWord(a *Agent, p pair) (hint string, tells bool) {
 	if hint := adviceOn[p.key]; hint != "" {
 		return hint, hint == taskField
 	}
-	if f := fieldNamed(otherNames[p.key]); f.Name != "" {
-		if a.Type == "" || f.has(a.Type) {
+	names := otherNames[p.key]
+	for _, name := range names {
+		if f := fieldNamed(name); a.Type == "" || f.has(a.Type) {
 			return fmt.Sprintf("did you mean %q?", f.Name), f.Types != nil
 		}
-		return fieldOf(f, a), false
+	}
+	if names != nil {
+		return fieldOf(fieldNamed(names[0]), a), false
 	}
 	t := Type(p.key)
 	if !slices.Contains(types, p.key) {
@@ -94,6 +102,8 @@ func otherWord(a *Agent, p pair) (hint string, tells bool) {
 	switch {
 	case t == TypeCommand:
 		return "write the step as {name: …, " + commandLine(p.value.Value) + "}", true
+	case t != "" && a.parent == nil:
+		return fmt.Sprintf("write type: %s, and its fields at the top of the file", t), true
 	case t.Workflow():
 		return fmt.Sprintf("write such a step as {name: …, type: %s, sub_agents: […]}", t), true
 	case t != "":

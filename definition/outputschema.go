@@ -138,8 +138,16 @@ func (s *schemaReader) unknown(p pair) {
 		s.report(s.src.Of(p.at), CodeField, "%s: not every provider takes %q in a schema", s.what, p.key).Hint = instead
 		return
 	}
-	s.report(s.src.Of(p.at), CodeField, "%s: JSON Schema has no %q", s.what, p.key).
-		Hint = didYouMean(p.key, schemaWords, "%q", "describe each value in properties, under its name")
+	problem := s.report(s.src.Of(p.at), CodeField, "%s: JSON Schema has no %q", s.what, p.key)
+	t := p.value.Value
+	if also := alsoTypes[t]; also != nil && !slices.Contains(schemaTypes, t) {
+		t = also[len(also)-1]
+	}
+	if source.PlainText(p.value) && slices.Contains(schemaTypes, t) {
+		problem.Hint = fmt.Sprintf("write properties: {%s: {type: %s}}", p.key, t)
+		return
+	}
+	problem.Hint = didYouMean(p.key, schemaWords, "%q", "describe each value in properties, under its name")
 }
 
 // types reads one type, or one and "null".

@@ -192,6 +192,11 @@ func (c *checker) keyHint(rd *read, key string) string {
 	if whole, field, dotted := strings.Cut(key, "."); dotted && rd.field == "score.key" && c.keys[whole] != "" {
 		return fmt.Sprintf("a field of a key is written score: {key: %s, field: %s}", whole, field)
 	}
+	if a := c.names[key]; a != nil && a.OutputKey != "" && a.OutputKey != LoopOutput {
+		return fmt.Sprintf("%s is an agent: read what it writes, %s", key, form(a.OutputKey))
+	} else if a != nil && a.OutputKey == "" {
+		return fmt.Sprintf("%s is an agent: give it an output_key, and read that key", key)
+	}
 	if key == LoopOutput {
 		return "loop_output marks the finalizer; give the loop an output_key and read that"
 	}
@@ -218,7 +223,11 @@ func (c *checker) keyHint(rd *read, key string) string {
 	if len(names) > 8 {
 		names = append(names[:8], "…")
 	}
-	return "the keys are " + strings.Join(names, ", ")
+	all := "the keys are " + strings.Join(names, ", ")
+	if kind, _ := rd.split(); kind == "loop" || rd.bare {
+		return all
+	}
+	return all + "; declare a value from outside under inputs"
 }
 
 // inputsRead warns of inputs that nobody reads.

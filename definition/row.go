@@ -343,8 +343,9 @@ func (of parts[S]) row(name string) (w row[S], ok bool) {
 func (of parts[S]) unknown(p place, e pair) {
 	names := of.names()
 	otherwise := cmp.Or(of.has, "there are "+strings.Join(names, ", "))
-	p.report(p.src.Of(e.at), CodeField, "unknown field %q of %s", e.key, cmp.Or(of.what, p.field)).
-		Hint = cmp.Or(adviceOn[p.field+"."+e.key], didYouMean(e.key, names, "%q", otherwise))
+	what := cmp.Or(of.what, p.field)
+	p.report(p.src.Of(e.at), CodeField, "unknown field %q of %s", e.key, what).
+		Hint = cmp.Or(adviceOn[what+"."+e.key], didYouMean(e.key, names, "%q", otherwise))
 }
 
 func (of parts[S]) names() []string { return rowNames(of.rows) }

@@ -39,10 +39,10 @@ x.yaml:7:20: warning: "a" never asks to end the loop [LOOP017]
       |                    ^^^^ give it exit_when, the condition that ends the loop
 x.yaml:9:12: warning: {maybe} is read here but no agent writes it [LOOP020]
     9 |     text: "{maybe} {{perhaps?}}"
-      |            ^^^^^^^ the keys are topic, unused
+      |            ^^^^^^^ the keys are topic, unused; declare a value from outside under inputs
 x.yaml:9:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
     9 |     text: "{maybe} {{perhaps?}}"
-      |                    ^^^^^^^^^^^^ the keys are topic, unused
+      |                    ^^^^^^^^^^^^ the keys are topic, unused; declare a value from outside under inputs
 5 warnings
 `
 	if diff := cmp.Diff(want, b.String()); diff != "" {

@@ -113,11 +113,14 @@ func evoAgent(a value) bool {
 	if config.get("sub_agents").isList() || slices.ContainsFunc(a.get("sub_agents").items(), value.isText) {
 		return true
 	}
-	kind := definition.TypeOf(strings.ToLower(a.get("type").text()))
+	given := strings.ToLower(a.get("type").text())
+	kind := definition.TypeOf(given)
 	switch {
 	case !evoTypes[evoType(a)]:
 		return false
-	case config.isMap(), kind == "", kind == definition.TypeLLM && !a.get("instruction").isNull():
+	case config.isMap(), kind == definition.TypeLLM && !a.get("instruction").isNull():
+		return true
+	case kind == "" && (given == "" || evoTypes[given] || strings.Contains(given, " ")): // not ADK's LoopAgent
 		return true
 	}
 	return slices.ContainsFunc(a.pairs(), func(p pair) bool { return slices.Contains(evoMarks, evoLabel(p.key)) }) ||

@@ -213,6 +213,7 @@ func TestDetectByShape(t *testing.T) {
 		"name: a\ntype: loop\nsub_agents: [{type: llm, name: b, can_use_exit_loop: true, instructions: x}, {name: c, command: [ls]}]\n": "",
 		"name: a\ntype: loop\nworkflow: loop\nsteps: [{name: b, type: command, command: [ls]}]\n":                                       "",
 		"name: a\ntype: loop\nagents: [{name: b, type: command, command: [ls]}]\n":                                                      "",
+		`{"name": "a", "type": "LoopAgent", "maxIterations": 3, "subAgents": [{"name": "b", "instructions": "x"}]}`:                     "",
 		"name: a\ninstruction: hi\nsub_agents: [{name: b, instructions: x}]\n":                                                          "",
 		"name: a\ntype: llm\nprompt: hi\n": "",
 	} {

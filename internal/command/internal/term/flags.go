@@ -34,6 +34,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	if near := nearestFlag(cmd, name); near != "" {
 		return fmt.Errorf("%w (did you mean --%s?)", err, near)
 	}
+	if cmd.Flags().Lookup("set") != nil {
+		return fmt.Errorf("%w; an input of the definition is given with --set %s=VALUE", err, name)
+	}
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }
 
