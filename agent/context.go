@@ -131,6 +131,9 @@ type RunConfig struct {
 	// Prices are the prices of models. The cost of a model without a price is unknown, and a
 	// budget that limits cost refuses to call it.
 	Prices budget.Prices
+	// StateLimit fails a step that makes the state larger than this many bytes; 0 sets no limit. It
+	// stands above the limits of loops.
+	StateLimit int64
 	// Pause can end the run between two steps; nil cannot. A durable run with a Pause can wait
 	// for a person's answer.
 	Pause *Pause

@@ -42,7 +42,7 @@ type Loop struct {
 	FinalizeEach bool
 	// IterationDelay is the pause between two iterations.
 	IterationDelay time.Duration
-	// StateLimit is the largest state at the end of an iteration, in bytes; 0 means no limit. The
+	// StateLimit is the largest state that a step can make, in bytes; 0 means no limit. The
 	// default in a file is [DefaultStateLimit].
 	StateLimit int64
 
@@ -83,7 +83,7 @@ var loopRows = []row[Loop]{
 	field("budget", "limit on the model calls in the loop: {calls, tokens, cost}", budgetParts.value(), func(l *Loop) **loop.Budget { return &l.Budget }),
 	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", plain(func() shape { return oneOf("after", finalizeEach) }, (*reader).finalizer), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
 	field("finalizer_reserve", "share of time and budget kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.FinalizerReserve }).shown("10%"),
-	field("state_limit", "largest state at the end of an iteration, such as 10MB; none for no limit", plain(sizeOrNone, (*reader).stateLimit), func(l *Loop) *int64 { return &l.StateLimit }).helped("none is no limit; without state_limit it is 64MiB").or("64MiB"),
+	field("state_limit", "largest state that a step can make, such as 10MB; none for no limit", plain(sizeOrNone, (*reader).stateLimit), func(l *Loop) *int64 { return &l.StateLimit }).helped("none is no limit; without state_limit it is 64MiB").or("64MiB"),
 	field("max_consecutive_failures", "end the loop after this many failed steps in a row", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxConsecutiveFailures }),
 }
 

@@ -370,7 +370,7 @@ func (r *reader) size(n *source.Node, what string) (int64, bool) {
 		if n.Load(&f) == nil && f >= 1 && f <= maxBytes {
 			return int64(f), true
 		}
-	} else if v, ok := parseSize(n.Value); ok && source.PlainText(n) {
+	} else if v, ok := ParseSize(n.Value); ok && source.PlainText(n) {
 		return v, true
 	}
 	r.wrong(n, what, "a size such as 65536, 64KB or 1MiB")
@@ -390,7 +390,8 @@ var spelledSize = lazyregexp.New(`^\s*([0-9]+) *([kmg])(ilo|ega|iga)?( ?bytes?)?
 
 var sizes = lazyregexp.New(sizePattern)
 
-func parseSize(s string) (int64, bool) {
+// ParseSize reads a number of bytes with its unit, such as 64KB or 1MiB.
+func ParseSize(s string) (int64, bool) {
 	if !sizes().MatchString(s) || !strings.ContainsAny(s, "123456789") {
 		return 0, false
 	}

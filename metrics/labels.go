@@ -71,7 +71,7 @@ var (
 	stops = set(loop.ReasonExit, loop.ReasonEscalated, loop.ReasonCondition, loop.ReasonTarget, loop.ReasonConverged,
 		loop.ReasonNoProgress, loop.ReasonMaxIterations, loop.ReasonTimeout, loop.ReasonBudget, loop.ReasonError,
 		loop.ReasonCanceled)
-	kinds = set(mark.FailurePanic, mark.FailureBudget, mark.FailurePrice, mark.FailureModelCalls, mark.FailureDeadline,
+	kinds = set(mark.FailurePanic, mark.FailureBudget, mark.FailurePrice, mark.FailureModelCalls, mark.FailureState, mark.FailureDeadline,
 		mark.FailureCanceled)
 )
 

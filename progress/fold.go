@@ -41,6 +41,7 @@ type Fold struct {
 	steps  []runningStep
 	began  map[session.Address]time.Time // the pass that each loop is in
 	scored []loop.IterationRecord
+	warned string // what a step was warned of last
 
 	cut []cutOff
 
@@ -61,7 +62,7 @@ func (f *Fold) add(ev *heard) []string {
 		f.hear(ev.Event)
 	}
 	if ev.Mark == nil {
-		return exitLines(ev.Event)
+		return append(f.warning(ev.Event), exitLines(ev.Event)...)
 	}
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
@@ -189,10 +190,23 @@ func (f *Fold) iteration(ev *heard) []string {
 	if it.Rejected != "" {
 		lines = append(lines, before+"Not accepted: "+oneLine(it.Rejected))
 	}
-	if it.Warning != "" {
+	if it.Warning != "" && it.Warning != f.warned {
 		lines = append(lines, before+"Warning: "+oneLine(it.Warning))
 	}
 	return lines
+}
+
+// warning says what a step was warned of, such as that the state comes near to its limit.
+func (f *Fold) warning(ev *session.Event) []string {
+	if ev.CustomMetadata == nil {
+		return nil
+	}
+	text, _ := ev.CustomMetadata[mark.MetadataWarning].(string)
+	if text == "" {
+		return nil
+	}
+	f.warned = text
+	return []string{indent(ev) + "Warning: " + ev.Address.Agent() + ": " + oneLine(text)}
 }
 
 // rolledBack says that an iteration was undone, and what the state is again.

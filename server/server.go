@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
@@ -67,6 +68,9 @@ type Config struct {
 	// addresses, and lets them use the proxy of the environment.
 	AllowPrivate bool
 
+	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 means 64 MiB, and a
+	// negative number no limit.
+	StateLimit int64
 	// MaxBody is the largest body of a request in bytes; 0 means 4 MiB.
 	MaxBody int64
 	// MaxStreams is the largest number of streams of events; 0 means 2000.
@@ -139,6 +143,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("the token has %d characters, which can be guessed: give one of at least %d, such as the output of: "+
 			"openssl rand -hex 20", n, tokenLeast)
 	}
+	cfg.StateLimit = cmp.Or(cfg.StateLimit, definition.DefaultStateLimit)
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, 4<<20)
 	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, 2000)
 	cfg.MaxConns = cmp.Or(cfg.MaxConns, 4096)

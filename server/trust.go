@@ -20,7 +20,7 @@ func (s *Server) env() program.Env {
 	return program.Env{
 		Getenv:    s.cfg.Getenv,
 		Report:    func(err error) { s.cfg.Log.Warn("a run reports", "error", masked(err.Error())) },
-		Transport: s.outgoing,
+		Transport: s.outgoing, StateLimit: max(0, s.cfg.StateLimit),
 		Check: func(p *program.Program, def *definition.Definition) error {
 			if !p.Untrusted {
 				return nil

@@ -4,7 +4,12 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"strings"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // stateSizes are the sizes of a view's keys, kept up as they are written: a loop asks after each
@@ -87,6 +92,67 @@ func (s stateAt) Size() int64 {
 		total += sv.size
 	}
 	return total
+}
+
+// ErrStateLimit says that a state would be larger than its limit.
+var ErrStateLimit = errors.New("the state is too large")
+
+// StateLimitError is the [ErrStateLimit] of a change that was not made.
+type StateLimitError struct {
+	StateChange
+	// Limit is the largest size that the state may have. Whose says whose limit that is, such as
+	// `state_limit of the loop "refine"`.
+	Limit int64
+	Whose string
+}
+
+func (e *StateLimitError) Error() string {
+	return fmt.Sprintf("the state would have %d bytes, %d of them in key %q, and %s is %d: keep less in it, set keys that nobody "+
+		"reads to null, or raise the limit", e.After, e.KeySize, e.Key, e.Whose, e.Limit)
+}
+
+// Unwrap returns [ErrStateLimit].
+func (e *StateLimitError) Unwrap() error { return ErrStateLimit }
+
+// Permanent reports that to do the same again is useless.
+func (e *StateLimitError) Permanent() bool { return true }
+
+// StateChange is how an event changes the size of the state.
+type StateChange struct {
+	// Before and After are the [StateSize] of the state without and with the event.
+	Before, After int64
+	// Key is the largest key of the event, and KeySize its size.
+	Key     string
+	KeySize int64
+}
+
+// Change returns how an event that is not appended yet will change the size of the state.
+func (v *View) Change(ev *Event) StateChange {
+	before := stateAt{view: v, at: ev.Address}.Size()
+	c := StateChange{Before: before, After: before}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for key, value := range ev.Actions.StateDelta {
+		switch {
+		case strings.HasPrefix(key, mark.KeyPrefix):
+			continue // in no state
+		case strings.HasPrefix(key, KeyPrefixIteration):
+			if sv := v.scopedValue(key, ev.Address); sv != nil && sv.owner == ev.Address.loop() {
+				c.After -= sizeOfKey(key) + StateSize(sv.value)
+			}
+		default:
+			c.After -= v.sizes.of[key]
+		}
+		if value == nil {
+			continue
+		}
+		n := sizeOfKey(key) + StateSize(value)
+		c.After += n
+		if n > c.KeySize || n == c.KeySize && key < c.Key {
+			c.Key, c.KeySize = key, n
+		}
+	}
+	return c
 }
 
 // StateSize returns about how many bytes a value of the state takes as JSON.

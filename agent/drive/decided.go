@@ -39,18 +39,18 @@ func (p Place) Decided(ev *session.Event) *session.Event {
 		}
 	}
 	if ev != nil {
-		ev.CustomMetadata = with(ev.CustomMetadata, metadataCallback)
+		ev.CustomMetadata = with(ev.CustomMetadata, metadataCallback, true)
 	}
 	return ev
 }
 
 // with is a copy of an event's metadata, which may be somebody else's, that has a
 // key more.
-func with(m map[string]any, key string) map[string]any {
+func with(m map[string]any, key string, value any) map[string]any {
 	if m = maps.Clone(m); m == nil {
 		m = make(map[string]any, 1)
 	}
-	m[key] = true
+	m[key] = value
 	return m
 }
 

@@ -67,6 +67,7 @@ func lasting(ev *session.Event) []byte {
 	}
 	if metadata, ok := m["customMetadata"].(map[string]any); ok {
 		delete(metadata, metadataCallback)
+		delete(metadata, mark.MetadataWarning)
 		if delete(metadata, MetadataTemp); len(metadata) == 0 {
 			delete(m, "customMetadata")
 		}
@@ -83,9 +84,10 @@ func lasting(ev *session.Event) []byte {
 			}
 		}
 	}
-	if mark, ok := m["mark"].(map[string]any); ok {
-		if data, ok := mark["data"].(map[string]any); ok {
-			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage"} {
+	if said, ok := m["mark"].(map[string]any); ok {
+		if data, ok := said["data"].(map[string]any); ok {
+			// A warning depends on limits, which another definition may raise.
+			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage", "warning"} {
 				delete(data, key)
 			}
 		}

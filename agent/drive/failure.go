@@ -16,7 +16,7 @@ import (
 
 // RecordedError is the error of a step in an earlier part of the run, as the log has it.
 // errors.Is and errors.As find in it [*agent.StepError], [*agent.PanicError],
-// [agent.ErrTooManyModelCalls], the errors of package budget and those of a context. Other
+// [agent.ErrTooManyModelCalls], [session.ErrStateLimit], the errors of package budget and those of a context. Other
 // types of error are not in the log.
 type RecordedError struct {
 	text string
@@ -53,6 +53,8 @@ func kindOf(err error, fin *mark.StepFinished) mark.FailureKind {
 	switch {
 	case errors.Is(err, agent.ErrTooManyModelCalls):
 		return mark.FailureModelCalls
+	case errors.Is(err, session.ErrStateLimit):
+		return mark.FailureState
 	case errors.Is(err, context.DeadlineExceeded):
 		return mark.FailureDeadline
 	case errors.Is(err, context.Canceled):
@@ -101,6 +103,8 @@ func (e *RecordedError) Is(target error) bool {
 		return target == agent.ErrTooManyModelCalls
 	case mark.FailureBudget:
 		return target == budget.ErrExceeded
+	case mark.FailureState:
+		return target == session.ErrStateLimit
 	case mark.FailureDeadline:
 		return target == context.DeadlineExceeded
 	case mark.FailureCanceled:

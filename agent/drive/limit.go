@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // CountModelCall counts one model call of the run. Call it before the model. It returns
@@ -22,6 +24,33 @@ func (p Place) CountModelCall() error {
 	if n := inv.run.modelCalls.Add(1); limit > 0 && n > limit {
 		return fmt.Errorf("%w: the limit is %d; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls",
 			agent.ErrTooManyModelCalls, limit)
+	}
+	return nil
+}
+
+// weigh holds the state as an event will make it against the limits of the loops around the step and of the
+// run. It returns the error of a state that is too large, unless the event makes it smaller, and notes on the
+// event that it comes near to that. What a loop itself does, such as to roll back, is a mark and has no limit.
+func (i *invocation) weigh(ev *session.Event) error {
+	if len(ev.Actions.StateDelta) == 0 || ev.Mark != nil {
+		return nil
+	}
+	limit, whose := i.run.RunConfig.StateLimit, "the limit of all runs here (--state-limit)"
+	for l := i.loop; l != nil; l = l.Outer {
+		if l.StateLimit > 0 && (limit <= 0 || l.StateLimit < limit) {
+			limit, whose = l.StateLimit, fmt.Sprintf("state_limit of the loop %q", l.Name)
+		}
+	}
+	view := session.ViewBehind(i.run.Session)
+	if limit <= 0 || view == nil {
+		return nil
+	}
+	switch c, near := view.Change(ev), limit-limit/5; {
+	case c.After <= c.Before:
+	case c.After > limit:
+		return &session.StateLimitError{StateChange: c, Limit: limit, Whose: whose}
+	case c.After > near && c.Before <= near:
+		ev.CustomMetadata = with(ev.CustomMetadata, mark.MetadataWarning, fmt.Sprintf("the state has %d of %d bytes", c.After, limit))
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ type Loop struct {
 	Iteration int
 	// MaxIterations is the loop's limit; 0 means no limit.
 	MaxIterations uint
+	// StateLimit is the largest state in bytes that a step of the loop can make; 0 means no limit.
+	StateLimit int64
 	// Outer is the loop around this one; nil if there is none.
 	Outer *Loop
 	// Started is when the loop began. It is zero if nothing in the loop reads it.

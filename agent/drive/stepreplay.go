@@ -55,13 +55,12 @@ func (s *Step) told(ev *session.Event) *session.Event {
 		return ev
 	}
 	if rec == nil {
-		s.noteCancel(ev)
-		return ev
+		return s.fresh(ev)
 	}
 	known, err := s.inv.run.Replay.again(rec, ev, serial(s.cfg.Agent) && s.inv.Context.Err() == nil)
 	switch {
 	case err == nil && known == ev:
-		s.noteCancel(ev)
+		return s.fresh(ev)
 	case err == nil:
 		s.inv.keepTemp(ev)
 	case s.inv.Context.Err() == nil:
@@ -77,6 +76,16 @@ func (s *Step) told(ev *session.Event) *session.Event {
 	return known
 }
 
+// fresh is an event of the step that the log does not have yet; nil ends the step.
+func (s *Step) fresh(ev *session.Event) *session.Event {
+	if err := s.inv.weigh(ev); err != nil {
+		s.fail(err)
+		return nil
+	}
+	s.noteCancel(ev)
+	return ev
+}
+
 // metadataCanceled says of an event that its step was canceled when it said it. If
 // it is resumed it may have something else to say.
 const metadataCanceled = "refrain:canceled"
@@ -85,7 +94,7 @@ func (s *Step) noteCancel(ev *session.Event) {
 	if !s.inv.run.Marks || s.inv.Context.Err() == nil || continues(s.cfg.Agent) {
 		return
 	}
-	ev.CustomMetadata = with(ev.CustomMetadata, metadataCanceled)
+	ev.CustomMetadata = with(ev.CustomMetadata, metadataCanceled, true)
 }
 
 // missed ends a step that leaves out what it did before, unless that is nil.

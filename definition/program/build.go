@@ -26,6 +26,8 @@ type Env struct {
 	Transport http.RoundTripper
 	// Elsewhere has the steps with a task queue done: see definition.BuildConfig.
 	Elsewhere elsewhere.Dispatcher
+	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 sets no limit.
+	StateLimit int64
 	// Check refuses programs. Optional.
 	Check func(*Program, *definition.Definition) error
 }

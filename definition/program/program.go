@@ -193,9 +193,9 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 		closeTools()
 		return nil, err
 	}
-	return &supervisor.Program{
-		Agent: root, Close: closeTools, RunConfig: p.RunConfig(def),
-	}, nil
+	runs := p.RunConfig(def)
+	runs.StateLimit = env.StateLimit
+	return &supervisor.Program{Agent: root, Close: closeTools, RunConfig: runs}, nil
 }
 
 // Rebuild returns the function with which a supervisor makes the agents of a run.

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 	"github.com/refrain-dev/refrain/metrics"
@@ -39,6 +40,7 @@ type servedFlags struct {
 	dir, store        string
 	grace             time.Duration
 	maxRuns           int
+	stateLimit        string
 	commands, private bool
 	secretEnv         []string
 }
@@ -152,6 +154,7 @@ func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	fl.StringVar(&f.dir, "dir", ".", "`folder` of the definitions, in which their commands run")
 	runstore.Flag(fl, &f.store)
 	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
+	fl.StringVar(&f.stateLimit, "state-limit", "64MiB", "largest state of a run, whatever its definition says, as a `size`; none for no limit")
 	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
 	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil,
 		"let definitions that "+sends+" sign webhooks with the variable of this `name`; repeat the flag for more")
@@ -172,6 +175,14 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
 	}
 	cfg := s.Serving(e)
+	cfg.StateLimit = -1
+	if f.stateLimit != "none" {
+		limit, ok := definition.ParseSize(f.stateLimit)
+		if !ok {
+			return server.Config{}, term.UsageError(fmt.Errorf("--state-limit %q: give a size such as 64MiB or 1GB, or none", f.stateLimit))
+		}
+		cfg.StateLimit = limit
+	}
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
 	cfg.AllowSecretEnv = f.secretEnv
 	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))

@@ -63,6 +63,10 @@ const (
 // that the step does not run: the event of its end follows at once.
 const MetadataNotRun = "refrain:notRun"
 
+// MetadataWarning is a key of an event's CustomMetadata: what a person should know about its step, such
+// as that the state comes near to its limit.
+const MetadataWarning = "refrain:warning"
+
 // Mark is a fact about the run itself, which a durable runner writes into the log.
 // Progress, diagnosis and resuming read the marks.
 type Mark struct {
@@ -120,6 +124,7 @@ const (
 	FailureBudget     FailureKind = "budget"      // a call did not fit
 	FailurePrice      FailureKind = "price"       // a model's price is unknown
 	FailureModelCalls FailureKind = "model_calls" // too many in one run
+	FailureState      FailureKind = "state_limit" // the state would be too large
 	FailureDeadline   FailureKind = "deadline"    // context.DeadlineExceeded
 	FailureCanceled   FailureKind = "canceled"    // context.Canceled
 )

@@ -70,9 +70,9 @@ type Config struct {
 	FinalizerReserve float64
 	// DelayBefore and DelayAfter are the delays before and after each iteration.
 	DelayBefore, DelayAfter time.Duration
-	// StateLimit ends the loop with an error if the state has more than about this many bytes
-	// at the end of an iteration; 0 sets no limit. From four fifths of the limit the iteration's
-	// record has a warning.
+	// StateLimit fails a step that would make the state larger than about this many bytes, and
+	// ends the loop with an error if the state is larger for another reason at the end of an iteration;
+	// 0 sets no limit. From four fifths of the limit the iteration's record has a warning.
 	StateLimit int64
 
 	// OnError says what happens after a step has failed: loop.StopOnError (the default) ends

@@ -3,6 +3,8 @@
 package loopagent_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,43 +14,79 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// F11, M17: a state that grows too large ends the loop with an error, after an
-// iteration with a warning.
+// F11, M17: a step that would make the state too large fails, under its own policy, and the state stays as
+// it was; the step that comes near to that says so.
 func TestStateLimit(t *testing.T) {
-	for _, tolerated := range []bool{false, true} {
+	for policy, reason := range map[loop.ErrorPolicy]loop.StopReason{loop.StopOnError: loop.ReasonError, loop.SkipStep: loop.ReasonMaxIterations} {
 		var rec *loop.StopRecord
 		var its []loop.IterationRecord
 		grow := does(t, "grow", func(ctx agent.InvocationContext, say say) error {
 			v, _ := ctx.Session().State().Get("text")
 			text, _ := v.(string)
 			say(sets("grown", "text", text+strings.Repeat("x", 300)))
-			if tolerated { // a failure that is not the reason
-				return errBroken
-			}
 			return nil
 		})
-		_, err := play(t, loopOf(t, "l", 9, func(c *loopagent.Config) {
+		evs, err := play(t, loopOf(t, "l", 5, func(c *loopagent.Config) {
 			into(&rec)(c)
-			c.StateLimit, c.OnError = 1000, loop.SkipStep
+			c.StateLimit, c.OnError = 1000, policy
 			c.AfterIteration = []loopagent.AfterIterationCallback{func(_ agent.Context, it loop.IterationRecord) error {
 				its = append(its, it)
 				return nil
 			}}
 		}, grow))
-		const want = `agent "l" (l): the state has 1212 bytes, state_limit is 1000: keep less in it, or raise state_limit`
-		if err == nil || err.Error() != want {
+		const want = `agent "grow" (l[4]/grow): the state would have 1212 bytes, 1210 of them in key "text", and state_limit of the ` +
+			`loop "l" is 1000: keep less in it, set keys that nobody reads to null, or raise the limit`
+		if policy == loop.StopOnError && (err == nil || err.Error() != want || !errors.Is(err, session.ErrStateLimit)) {
 			t.Errorf("error %v, want %s", err, want)
 		}
-		check(t, "reason", rec.Reason, loop.ReasonError)
-		check(t, "size", rec.StateSize, int64(1212))
-		var warnings []string
-		for _, it := range its {
-			warnings = append(warnings, it.Warning)
+		check(t, "reason", rec.Reason, reason)
+		check(t, "size", rec.StateSize, int64(912))
+		check(t, "iterations", its[2].Warning, "the state has 912 of 1000 bytes")
+		var warned []string
+		for _, ev := range evs {
+			if text, ok := ev.CustomMetadata[mark.MetadataWarning].(string); ok {
+				warned = append(warned, text)
+			}
 		}
-		check(t, "warnings", warnings, []string{"", "", "the state has 912 of 1000 bytes", ""})
+		check(t, "warnings", warned, []string{"the state has 912 of 1000 bytes"})
 	}
+}
+
+// F11: within one iteration too; to make the state smaller is always possible, and the limit of a loop
+// around the step counts.
+func TestStateLimitWithinAnIteration(t *testing.T) {
+	sizes := []int{500, 900, 2000, 0, 900}
+	var got []string
+	var steps []agent.Agent
+	for i, n := range sizes {
+		steps = append(steps, does(t, fmt.Sprint("s", i), func(_ agent.InvocationContext, say say) error {
+			say(sets("set", "text", strings.Repeat("x", n)))
+			return nil
+		}))
+	}
+	inner := loopOf(t, "inner", 1, func(c *loopagent.Config) { c.OnError = loop.SkipStep }, steps...)
+	seen := does(t, "seen", func(ctx agent.InvocationContext, say say) error {
+		v, _ := ctx.Session().State().Get("text")
+		text, _ := v.(string)
+		got = append(got, fmt.Sprint(len(text)))
+		say(words("seen"))
+		return nil
+	})
+	evs, err := play(t, loopOf(t, "outer", 1, func(c *loopagent.Config) { c.StateLimit = 1000 }, inner, seen))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, "state", got, []string{"900"})
+	var set []string
+	for _, ev := range evs {
+		if text, ok := ev.Actions.StateDelta["text"].(string); ok {
+			set = append(set, fmt.Sprint(len(text)))
+		}
+	}
+	check(t, "set", set, []string{"500", "900", "0", "900"})
 }
 
 // M17: the size is known wherever the state is looked at.

@@ -91,7 +91,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		timed: a.Grace(me.Marks()) > 0, marks: me.Marks(), resumed: me.Resumed(), sums: !a.plain || me.Marks(),
 		joins: a.goesOnAtOnce(),
 		loop: &drive.Loop{
-			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations, Outer: me.Loop(),
+			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations,
+			StateLimit: a.plan.StateLimit, Outer: me.Loop(),
 			Goal: a.cfg.Goal, Instructions: a.cfg.Instructions,
 			Refusal: func(at session.Address) string { return a.refusal(here, at) },
 		},

@@ -73,7 +73,7 @@ func (r *run) failure() error {
 	switch {
 	case f == nil:
 	case f.Kind == loop.StateTooLarge:
-		return errors.New(f.Message)
+		return &stateError{f.Message}
 	case r.err == nil && f.Kind == loop.IterationTimeout:
 		return &TimeoutError{Kind: f.Kind, After: time.Duration(r.plan.IterationTimeout)}
 	}
@@ -85,6 +85,13 @@ func (r *run) failure() error {
 	}
 	return r.err
 }
+
+// stateError is the [session.ErrStateLimit] of the plan.
+type stateError struct{ text string }
+
+func (e *stateError) Error() string { return e.text }
+
+func (*stateError) Unwrap() error { return session.ErrStateLimit }
 
 // noneSucceeded is the error of a loop all of whose iterations have failed: that of
 // the last step that did.

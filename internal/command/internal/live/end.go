@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -149,6 +150,9 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.Changed // else it would come to the same
 		switch {
 		case !f.req.lasts || !again:
+		case stands == mark.RunFailed && errors.Is(end.Err, session.ErrStateLimit):
+			res.next = append(res.next, "With another definition, whose limit is higher or which keeps less, go on with: refrain resume "+id+
+				" --retry --definition FILE")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
 		case !stands.Over() || stands == mark.RunCanceled:
