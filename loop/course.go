@@ -218,6 +218,28 @@ func (c *course) likely(try func(fit)) {
 	}
 }
 
+// level is the score at which the scores level off; nil if they may as well go on along a line, or if the
+// likely curves differ about the level by more than the scores differ.
+func (c *course) level(sign float64) *float64 {
+	if c.n < 4 { // three numbers make the curve
+		return nil
+	}
+	at := func(f fit) float64 { return f.level + f.next/(1-f.ratio) }
+	levels, lo, hi := true, math.Inf(1), math.Inf(-1)
+	c.likely(func(f fit) {
+		levels = levels && f.ratio < 1
+		lo, hi = min(lo, at(f)), max(hi, at(f))
+	})
+	least, most := c.scores[0], c.scores[0]
+	for _, x := range c.scores[1:c.n] {
+		least, most = min(least, x), max(most, x)
+	}
+	if !levels || hi-lo > most-least {
+		return nil
+	}
+	return new(tidy(sign * at(c.best)))
+}
+
 // band is where the scores go in the next n iterations, over every curve that is likely.
 func (c *course) band(sign float64, iteration, n int) []BandPoint {
 	last := tidy(sign * (c.scores[c.n-1] + c.mean))

@@ -30,6 +30,9 @@ type Forecast struct {
 	Until StopReason `json:"until,omitzero"`
 	// Final is the score expected there.
 	Final float64 `json:"final,omitzero"`
+	// Level is the score that the curve levels off at; nil unless the scores show that it does: there are
+	// four or more, a straight line is too far from them, and the likely curves agree about the level.
+	Level *float64 `json:"level,omitzero"`
 	// Band is where the scores are expected, from the last one on, up to the iteration that
 	// is High ahead. nil if nothing is expected to end the loop.
 	Band []BandPoint `json:"band,omitzero"`
@@ -116,6 +119,7 @@ func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
 	if t.Scored == 0 { // nothing but the scores is known
 		flat = s.flatFor(scores, noise)
 	}
+	f.Level = c.level(s.sense())
 	f.Iterations, f.Until, f.Final = c.ahead(s, c.best, 0, flat, left)
 	if f.Until == "" && p.MaxIterations > 0 && iteration+left >= int(p.MaxIterations) {
 		f.Until = ReasonMaxIterations

@@ -61,6 +61,39 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+// A score levels off only where the data say so: a line does not, whatever its slope, and three points, noise or a curve that is
+// nearly a line say nothing.
+func TestForecastLevel(t *testing.T) {
+	var line, steep, slow []float64
+	for i := range 12 {
+		line = append(line, 6.02+0.02*float64(i))
+		steep = append(steep, float64(i))
+		slow = append(slow, 9-3*math.Pow(0.97, float64(i))+0.05*float64(i%2))
+	}
+	for name, c := range map[string]struct {
+		scores []float64
+		lower  bool
+		want   float64 // NaN: none
+	}{
+		"a line":             {line, false, math.NaN()},
+		"a steep line":       {steep, false, math.NaN()},
+		"nearly a line":      {slow, false, math.NaN()},
+		"three points":       {[]float64{4, 6, 7}, false, math.NaN()},
+		"a line, with noise": {[]float64{6.02, 6.05, 6.06, 6.07, 6.11, 6.12, 6.13, 6.17}, false, math.NaN()},
+		"halves":             {[]float64{4, 6, 7, 7.5}, false, 8},
+		"halves, downwards":  {[]float64{16, 8, 4, 2}, true, 0},
+		"a plateau":          {[]float64{1, 3, 4, 4.5, 4.55, 4.56, 4.57, 4.58}, false, 4.6},
+	} {
+		got := math.NaN()
+		if f := forecast(loop.Score{LowerIsBetter: c.lower}, 0, c.scores...); f.Level != nil {
+			got = *f.Level
+		}
+		if math.IsNaN(got) != math.IsNaN(c.want) || math.Abs(got-c.want) > 0.1 {
+			t.Errorf("%s: levels off at %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 // After a rollback the next iteration starts from the best: only gains over it
 // are a course.
 func TestForecastOfARollback(t *testing.T) {

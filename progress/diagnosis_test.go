@@ -103,6 +103,8 @@ func TestDiagnosis(t *testing.T) {
 			[]string{"best score 6.1 of 9 (iteration 8). Lower the target, raise max_iterations, or give the writer better feedback."}},
 		{"X1 levels off", loop.Plan{MaxIterations: 4, Score: key(9)}, scored(4, 6, 7, 7.5), progress.FindingNeverDone,
 			[]string{"level off near 8", "lower the target"}},
+		{"X1 a slow line", loop.Plan{MaxIterations: 12, Score: key(9)}, scored(6.02, 6.04, 6.06, 6.08, 6.1, 6.12, 6.14, 6.16, 6.18, 6.2, 6.22, 6.24), progress.FindingNeverDone,
+			[]string{"best score 6.24 of 9 (iteration 12). Lower the target, raise max_iterations, or give the writer better feedback."}},
 		{"X1 condition", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.score > 9"}}, scored(4, 5), progress.FindingNeverDone,
 			[]string{"stop_when never held: state.score > 9 is 5, wanted > 9"}},
 		{"X1 condition on a key that nobody writes", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.none > 9"}}, scored(4, 5), progress.FindingNeverDone,

@@ -43,9 +43,9 @@ func neverDone(h *history, in Language) (f Finding, ok bool) {
 		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget:
 			f.Suggestion = in.say(neverRate, in.about(ahead), len(h.records)+ahead.High)
 			f.Add = h.set("max_iterations", strconv.Itoa(len(h.records)+ahead.High))
-		case err == nil && ahead.Predictable:
-			f.Suggestion = in.say(neverLevel, in.num(ahead.Final))
-			f.Add = h.set("score.target", English.num(attainable(ahead.Final, lower)))
+		case err == nil && ahead.Level != nil:
+			f.Suggestion = in.say(neverLevel, in.num(*ahead.Level))
+			f.Add = h.set("score.target", English.num(attainable(*ahead.Level, lower)))
 		default:
 			f.Suggestion = in.say(neverElse)
 		}
