@@ -92,8 +92,10 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 // audited reports whether each line should have its hash.
 func (l *File) audited() bool { return l.Head != nil && l.Head.Audit }
 
-// Sealed reports whether the last line should have the hash of all.
-func (l *File) Sealed() bool { return l.Head != nil && (l.Head.Audit || l.Head.Sealed) }
+// Hashed reports whether the last line should have the hash of all.
+func (l *File) Hashed() bool {
+	return l.Head != nil && (l.Head.Audit || l.Head.Hashed || l.Head.Sealed)
+}
 
 // ending says what is wrong with a file's end, where the last hash is known.
 func (l *File) ending(hash string) *Flaw {
@@ -103,7 +105,7 @@ func (l *File) ending(hash string) *Flaw {
 		return nil
 	case n != l.Head.Events:
 		return &Flaw{Problem: fmt.Sprintf("it has %d events, but its first line says %d", n, l.Head.Events)}
-	case l.Sealed() && l.tail == nil:
+	case l.Hashed() && l.tail == nil:
 		return &Flaw{Problem: "the line with the hash of all is missing at its end"}
 	case l.tail != nil && (l.tail.Chain != hash || l.tail.Events != n):
 		return &Flaw{Problem: "the hash in its last line is that of other events: one of them, or what the run was " +

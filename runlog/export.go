@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // ExportOptions are the choices of [Run.Export].
@@ -30,7 +32,7 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 	sum := progress.Summarize(r.Events)
 	head := ExportHead{
 		Type: "run", Schema: exportSchema, ID: r.ID, Name: sum.Name, Status: string(sum.Status),
-		Events: int64(len(r.Events)), State: r.Initial, Audit: opts.Audit, Sealed: true, Refrain: opts.Version,
+		Events: int64(len(r.Events)), State: r.Initial, Audit: opts.Audit, Hashed: true, Sealed: r.sealed(), Refrain: opts.Version,
 	}
 	out := &exporter{mask: opts.Mask}
 	if r.File != nil {
@@ -70,6 +72,18 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 		return "", err
 	}
 	return c.last, buf.Flush()
+}
+
+// sealed reports whether the last run has ended with a seal.
+func (r *Run) sealed() bool {
+	for _, ev := range slices.Backward(r.Events) {
+		if ev.Mark == nil || ev.Mark.Kind == mark.KindAnswered || ev.Address != "" {
+			continue
+		}
+		var end mark.RunEnded
+		return ev.Mark.Kind == mark.KindRunEnded && r.Wholes.Of(ev).Mark.Decode(&end) == nil && end.Seal != ""
+	}
+	return false
 }
 
 // exporter masks what is exported, and counts what it has changed.

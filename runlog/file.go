@@ -32,9 +32,10 @@ type ExportHead struct {
 	Events int64 `json:"events"`
 	// State has the keys that the session was made with, and no event wrote.
 	State map[string]any `json:"state,omitempty"`
-	// Audit says that each line has its hash, and Sealed that the last one has that of
-	// all, as those of older versions have not.
+	// Audit says that each line has its hash, and Hashed that the last one has that of all. Sealed says
+	// that the run has ended with a seal; in files of older versions it says what Hashed says.
 	Audit  bool `json:"audit,omitempty"`
+	Hashed bool `json:"hashed,omitempty"`
 	Sealed bool `json:"sealed,omitempty"`
 	// Refrain is the version of the program that wrote the file.
 	Refrain string `json:"refrain,omitempty"`

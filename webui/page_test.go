@@ -328,7 +328,7 @@ func TestTokenAndExport(t *testing.T) {
 		t.Fatal("nothing was saved:", p.text())
 	}
 	log, err := runlog.ReadFile(filepath.Join(saved, id+".jsonl"), nil)
-	if err != nil || log.Head.ID != id || len(log.Events) == 0 || !log.Sealed() {
+	if err != nil || log.Head.ID != id || len(log.Events) == 0 || !log.Hashed() {
 		t.Errorf("what was saved: %+v, %v", log, err)
 	}
 }

@@ -206,7 +206,7 @@ func (l logText) stripped() logText {
 	from, to := l.events()
 	l = slices.Clone(l[:to])
 	if from == 1 {
-		l[0] = strings.Replace(strings.Replace(l[0], `"sealed":true,`, "", 1), `"audit":true,`, "", 1)
+		l[0] = strings.NewReplacer(`"hashed":true,`, "", `"sealed":true,`, "", `"audit":true,`, "").Replace(l[0])
 	}
 	return l
 }

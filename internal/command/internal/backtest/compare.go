@@ -105,6 +105,9 @@ func Compare(rec *progress.Recording, policies []policy) ([]Row, error) {
 		r.Result = r.Plan.Backtest(rec.Outcomes)
 		r.Saved = savingOf(rec, &r.Result)
 	}
+	if got := rows[0].Result.Stop; got != nil && rec.Stop != nil { // outcomes do not tell which iteration said something
+		got.Result = rec.Stop.Result
+	}
 	return rows, nil
 }
 

@@ -23,10 +23,10 @@ type Run struct {
 	Close func() error
 }
 
-// Open opens the run that somebody means: by a file's name, or as Find
-// does. Close it.
+// Open opens the run that somebody means: by a file's name, by - for stdin, or as
+// Find does. Close it.
 func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
-	if info, err := os.Stat(word); err == nil && !info.IsDir() {
+	if info, err := os.Stat(word); word == "-" || err == nil && !info.IsDir() {
 		log, err := OpenLog(e, word)
 		if err != nil {
 			return nil, err

@@ -71,17 +71,8 @@ func (r *recorder) write(ev *session.Event) error {
 // Close closes the file.
 func (r *recorder) Close() error { return r.file.Close() }
 
-// OpenRecord is runlog.ReadFile for commands: with an error that says what to do, and a
-// note on a file that was cut off.
-func OpenRecord(e *term.Env, name string) ([]*session.Event, error) {
-	log, err := OpenLog(e, name)
-	if err != nil {
-		return nil, err
-	}
-	return log.Events, nil
-}
-
-// OpenLog is OpenRecord with all that is in the file.
+// OpenLog is runlog.ReadFile for commands: with an error that says what to do, and a note on a file that
+// was cut off.
 func OpenLog(e *term.Env, name string) (*runlog.File, error) {
 	release, err := term.EndsReading(e)
 	defer release()
