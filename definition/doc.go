@@ -4,7 +4,7 @@
 //
 //	name: compress
 //	inputs:
-//	  file: README.md
+//	  file: {type: file, default: README.md}
 //	state: {level: 1}
 //	max_iterations: 9
 //	score: {key: ratio, min_delta_percent: 1}

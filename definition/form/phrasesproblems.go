@@ -115,7 +115,21 @@ var problemPhrases = [][2]string{
 		"%s não é um espaço reservado e não é substituído: o nome de uma chave não tem espaços",
 	},
 	{"%s is not a placeholder: the name of a key has no spaces", "%s não é um espaço reservado: o nome de uma chave não tem espaços"},
-	{"{{%s}} is not replaced: a callback has no placeholders", "{{%s}} não é substituído: um callback não tem espaços reservados"},
+	{"{{%s}} is not replaced: %s has no placeholders", "{{%s}} não é substituído: %s não tem espaços reservados"},
+	{"a callback", "um callback"},
+	{"an MCP server", "um servidor MCP"},
+	{
+		"%s: {{%s}} is text of any content, which a program may read as an option or as code",
+		"%s: {{%s}} é texto de qualquer conteúdo, que um programa pode ler como opção ou como código",
+	},
+	{
+		"%s: {{%s}} is text of any content, which a program may read as a setting",
+		"%s: {{%s}} é texto de qualquer conteúdo, que um programa pode ler como configuração",
+	},
+	{
+		"%s: the program's name has the placeholder {{%s}}, which is %s: only declared choices may choose what runs",
+		"%s: o nome do programa tem o espaço reservado {{%s}}, que é %s: só choices declaradas podem escolher o que roda",
+	},
 	{
 		"{{%s}} is not replaced: the model gets the %s of a loop word for word",
 		"{{%s}} não é substituído: o modelo recebe %s de um laço palavra por palavra",
@@ -474,6 +488,9 @@ var problemPhrases = [][2]string{
 	},
 	{"sub_agents without a type make a loop; give type: %s", "sub_agents sem tipo fazem um laço; dê type: %s"},
 	{"the callback gets its values in the event, as JSON", "o callback recebe os valores no evento, como JSON"},
+	{"the server gets values in the calls of its tools", "o servidor recebe valores nas chamadas das suas ferramentas"},
+	{"write env: %s; or declare what it can be: %s", "escreva env: %s; ou declare o que pode ser: %s"},
+	{"declare what it can be: %s; or say unsafe: true", "declare o que pode ser: %s; ou diga unsafe: true"},
 	{
 		"the key is empty if that was the first turn: let another agent write it; the reason of the exit is in the stop record",
 		"a chave está vazia se foi a primeira vez: deixe outro agente escrevê-la; o motivo da saída está no registro da parada",

@@ -77,6 +77,18 @@ func TestProblemsAreInPortuguese(t *testing.T) {
 	}
 }
 
+// The refusals of a text in a command, which package taskagent words, are in Portuguese with what to write instead.
+func TestTextInACommandIsInPortuguese(t *testing.T) {
+	o := form.Read("x.yaml", []byte("name: x\ninputs: {a: hi}\ncommand: [\"{{a}}\", \"{{a}}\"]\nenv: {A: \"{{a}}\"}\n"), definition.Options{})
+	o.InPortuguese()
+	for i, want := range []string{"só choices declaradas", "como opção ou como código", "como configuração"} {
+		p := o.Problems[i]
+		if !strings.Contains(p.Message, want) || !strings.Contains(p.Hint, "declare o que pode ser: inputs: {a:") {
+			t.Errorf("%s / %s, want %q", p.Message, p.Hint, want)
+		}
+	}
+}
+
 // constant is the text of an expression of string literals.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
