@@ -141,3 +141,17 @@ sub_agents:
 	})()`)
 	s.post(t, "/runs/"+id+":cancel", map[string]any{})
 }
+
+// M9: while a run is followed, the iteration under way is open; those before it fold, unless somebody has
+// opened them.
+func TestFollowingOpensWhatRuns(t *testing.T) {
+	s := serve(t, map[string]string{"climb.yaml": slow})
+	p := open(t, s)
+	id := s.start(t, "climb")
+	p.visit("/runs/" + id)
+	p.until("a later iteration, alone", `(() => {
+		const open = [...document.querySelectorAll('.tree [aria-expanded=true]')].map(r => r.dataset.key)
+		return open.length === 1 && !['climb[1]', 'climb[2]'].includes(open[0])
+	})()`)
+	s.post(t, "/runs/"+id+":cancel", map[string]any{})
+}

@@ -199,10 +199,13 @@ export function Run({ id }) {
     requestAnimationFrame(() => document.querySelector(`[data-key="${CSS.escape(s?.address || key)}"]`)?.scrollIntoView({ block: 'center' }))
   }, [main?.address, version, hash])
 
-  // The iteration under way is open while it is followed.
-  const running = main?.total
+  // The iteration under way is open while it is followed, and folds when the next one begins.
+  const running = main && `${main.address}[${main.total}]`
+  const unfolded = useRef('')
   useEffect(() => {
-    if (main && following) setOpen(now => new Set([...now, `${main.address}[${running}]`]))
+    if (!main || !following) return
+    setOpen(now => new Set([...now].filter(key => key !== unfolded.current).concat(running)))
+    unfolded.current = running
   }, [running, following])
 
   const sentence = head?.sentence && `${head.sentence.lead} ${head.sentence.rest || ''}`
@@ -264,7 +267,7 @@ export function Run({ id }) {
       ${loop && !ended && html`<${Stops} loop=${loop} head=${head} since=${since} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
       ${loop && ended && html`<${Checkpoints} head=${head} onFork=${from => setAsking({ fork: from })} onMore=${() => setAsking('more')} />`}
       ${main && html`<section class="panel" aria-labelledby="h-iterations"><header><h2 id="h-iterations">${t('iterations')}</h2>
-          ${!ended && !readOnly.value && (following ? html`<span class="st now small"><${Icon} name="run" spin />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
+          ${!ended && !readOnly.value && (following ? html`<span class="st now small"><${Icon} name="run" spin=${head.status === 'running'} />${t('following')}</span>` : html`<button class="btn s" onClick=${() => setFollowing(true)}>${t('back.to.live')}</button>`)}
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
         <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
           follow=${following && !ended} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
@@ -274,7 +277,7 @@ export function Run({ id }) {
     </div>
     ${asking === 'cancel' && html`<${Ask} title=${t('cancel.title', { name: head.name })} what=${t('cancel.what')} verb=${t('cancel.do')} danger onClose=${() => setAsking(null)} onSend=${() => api.act(id, 'cancel')} />`}
     ${asking === 'remove' && html`<${Ask} title=${t('remove.title', { name: head.name })} what=${t('remove.what')} verb=${t('remove')} danger onClose=${() => setAsking(null)} onSend=${async () => { await api.remove(id); go('/') }} />`}
-    ${asking === 'more' && html`<${Ask} title=${t('more.title')} what=${t('more.what')} verb=${t('go.on')} onClose=${() => setAsking(null)} fields=${limitFields()} onSend=${v => api.act(id, 'resume', { limits: limitsOf(v) })} />`}
+    ${asking === 'more' && html`<${Ask} title=${t('more.title')} what=${t('more.what')} verb=${t('go.on')} onClose=${() => setAsking(null)} fields=${limitFields(head)} onSend=${v => api.act(id, 'resume', { limits: limitsOf(v) })} />`}
     ${(asking === 'fork' || asking?.fork) && html`<${Fork} head=${head} ...${asking.fork} onClose=${() => setAsking(null)} />`}
   </main>`
 }

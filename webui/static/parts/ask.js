@@ -33,6 +33,6 @@ export function Ask({ title, what, verb, danger, fields, onSend, onClose }) {
   </form><//>`
 }
 
-// limitFields ask for limits, and limitsOf are those that were given.
-export const limitFields = () => [{ name: 'max_iterations', label: t('more.iterations'), number: true }, { name: 'timeout', label: t('more.timeout'), placeholder: '30m' }]
+// limitFields ask for limits of a run, and limitsOf are those that were given.
+export const limitFields = head => [{ name: 'max_iterations', label: t('more.iterations'), number: true, placeholder: head.keys.of }, { name: 'timeout', label: t('more.timeout'), placeholder: '30m' }]
 export const limitsOf = v => ({ ...(v.max_iterations && { max_iterations: Number(v.max_iterations) }), ...(v.timeout && { timeout: v.timeout }) })

@@ -152,15 +152,15 @@ export function Chart({ loop, axis, selected, onSelect }) {
   }
   const tab = focus < 0 ? scored.length - 1 : Math.min(focus, scored.length - 1)
   const plateau = loop.plateau
-  const likely = !p.time && forecast?.predictable && forecast.iterations
   const atLimit = !p.time && loop.stop && loop.stop.iteration === loop.max_iterations
   const lastNumber = points.length ? points[points.length - 1].number - (points[points.length - 1].running ? 1 : 0) : 0
+  const likely = !p.time && forecast?.predictable && forecast.iterations && Math.min(lastNumber + forecast.iterations, loop.max_iterations || Infinity)
   const band = !p.time && forecast?.predictable ? forecast.band || [] : []
   const cone = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.high)}`).join('L') + 'L' + [...band].reverse().map(b => `${x(b.iteration)} ${y(b.low)}`).join('L') + 'Z' : ''
   const mid = band.length > 1 ? 'M' + band.map(b => `${x(b.iteration)} ${y(b.mid)}`).join('L') : ''
   const bars = []
   if (!p.time && loop.max_iterations > 0 && loop.max_iterations <= p.shownTo && !atLimit) bars.push({ x: x(loop.max_iterations), kind: 'lim', faint: true, label: t('limit', { n: loop.max_iterations }) })
-  if (likely > 0) bars.push({ x: x(lastNumber + forecast.iterations), kind: 'ghost', faint: true, label: t('likely.stop', { n: lastNumber + forecast.iterations }) })
+  if (likely > 0) bars.push({ x: x(likely), kind: 'ghost', faint: true, label: t('likely.stop', { n: likely }) })
   if (loop.stop && scored.length) bars.push({ x: (p.time ? x(points[points.length - 1]) : x(loop.stop.iteration || lastNumber)) + 10, kind: loop.stop.kind, label: atLimit && t('limit', { n: loop.max_iterations }) })
   return html`<div ref=${ref} class="chartbox">
     ${!scored.length && html`<p class="mute">${loop.scored ? t('chart.none') : t('chart.unscored')}</p>`}

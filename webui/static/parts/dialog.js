@@ -15,7 +15,7 @@ export function Dialog({ title, onClose, children }) {
   return html`<dialog ref=${ref} aria-labelledby="dialog-title" onCancel=${e => { e.preventDefault(); onClose() }}
     onClick=${e => e.target === ref.current && onClose()}>
     <div class="dialog-in"><header class="row"><h2 id="dialog-title">${title}</h2>
-      <button type="button" class="btn quiet s icon push" aria-label=${t('close')} onClick=${onClose}><${Icon} name="cross" /></button></header>
+      <button type="button" class="btn quiet s icon push" aria-label=${t('close')} title=${t('close')} onClick=${onClose}><${Icon} name="cross" /></button></header>
     ${children}</div>
   </dialog>`
 }

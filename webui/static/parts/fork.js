@@ -17,7 +17,7 @@ export function Fork({ head, loop = head.loop?.address, iteration, onClose }) {
   const fields = [
     ...(iteration === undefined ? [{ name: 'iteration', label: t('after.iteration'), number: true, min: 0, placeholder: String(last) }] : []),
     { name: 'definition', label: t('the.definition'), options: [['', t('fork.same')], ...definitions.map(d => [d.name, d.name])] },
-    ...limitFields(),
+    ...limitFields(head),
   ]
   const send = async v => {
     const limits = limitsOf(v)

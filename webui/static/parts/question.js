@@ -26,6 +26,8 @@ export function Question({ id, question: q, first, open }) {
   const label = 'q-' + q.id
   const busy = state !== 'open'
   const why = text ? { reason: text } : {}
+  const otherwise = { true: t('yes'), false: t('no') }[q.default] ?? (typeof q.default === 'string' ? q.default : JSON.stringify(q.default))
+  const waits = q.deadline && [t('until', { time: clock(q.deadline) }), q.default !== undefined && t('then', { answer: otherwise })].filter(Boolean).join(', ')
   let controls
   if (q.kind === 'edit') {
     const read = () => Object.fromEntries(Object.entries(keys).map(([k, v]) => {
@@ -47,8 +49,7 @@ export function Question({ id, question: q, first, open }) {
   return html`<form class="askbox" id=${first ? 'ask' : null} aria-labelledby=${label} ref=${ref} onSubmit=${e => e.preventDefault()}>
     <${Icon} name="ask" /><p class="q pre" id=${label} tabindex="-1">${q.text}</p>
     ${open && html`<div class="do">${controls}</div>`}
-    <p class="small">${[q.agent && (q.iteration ? t('asked.by.in', { who: q.agent, n: q.iteration }) : q.agent), q.deadline && t('until', { time: clock(q.deadline) }),
-      q.default !== undefined && t('then', { answer: typeof q.default === 'string' ? q.default : JSON.stringify(q.default) }), t('waiting.free')].filter(Boolean).join('. ')}
+    <p class="small">${[q.agent && (q.iteration ? t('asked.by.in', { who: q.agent, n: q.iteration }) : q.agent), waits, t('waiting.free')].filter(Boolean).join('. ')}
       ${state === 'sending' && ' ' + t('sending')}${state === 'sent' && ' ' + t('sent')}</p>
     ${problem && html`<p class="st bad small" role="alert">${problem}</p>`}
   </form>`

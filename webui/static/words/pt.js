@@ -431,7 +431,7 @@ export default {
   'compare.two': 'Comparar {a} e {b}',
   'compare.them': 'comparar as duas',
   'compare.this': 'Escolher {run} para comparar',
-  'compare.scores': 'Scores de {run}: {scores}',
+  'compare.scores': 'Notas de {run}: {scores}',
   'compare.changes': 'De A para B',
   'compare.same': 'As duas devolveram o mesmo texto.',
   'compare.not.yet': 'Ainda está em execução.',
