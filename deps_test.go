@@ -41,7 +41,7 @@ model/scripted: model model/internal/... yaml
 model/modeltest: model model/internal/... model/scripted
 model/provider: model model/... expr
 tool: agent session model tool/toolconfirmation
-tool/mcptoolset: tool tool/functiontool agent session model tool/toolconfirmation internal/credential internal/interpreter internal/propagate
+tool/mcptoolset: tool tool/functiontool agent session model tool/toolconfirmation internal/child internal/credential internal/interpreter internal/propagate
 tool/functiontool: tool agent agent/drive internal/genaischema session model tool/toolconfirmation
 tool/...: tool tool/functiontool agent agent/drive session model tool/toolconfirmation
 tool/toolconfirmation:
@@ -49,7 +49,7 @@ observe: model
 artifact:
 artifact/...: artifact
 budget:
-internal/child:
+internal/child: internal/credential
 internal/committest:
 internal/credential:
 internal/genaischema:

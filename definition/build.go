@@ -66,6 +66,8 @@ type BuildConfig struct {
 	Cleanup func(func() error)
 	// StandIns replace what leaves the process, for rehearsals.
 	StandIns StandIns
+
+	withhold []string // variables that no command inherits: the secrets of webhooks
 }
 
 // client sends what agents send; nil is each agent's own.
@@ -84,6 +86,7 @@ func (cfg *BuildConfig) client() *http.Client {
 // cfg does not have, and environment variables that are not set.
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
+	cfg.withhold = d.secretVariables()
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks)}
 	if err := b.limit(d); err != nil {
 		return nil, fmt.Errorf("build %q: %w", d.Name, err)
@@ -92,6 +95,20 @@ func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, e
 		return nil, err
 	}
 	return b.build(d.Root)
+}
+
+// secretVariables are the environment variables that the file names for their secrets.
+func (d *Definition) secretVariables() (names []string) {
+	for a := range d.Root.All {
+		for _, callbacks := range a.Callbacks {
+			for _, cb := range callbacks {
+				if cb.SecretEnv != "" {
+					names = append(names, cb.SecretEnv)
+				}
+			}
+		}
+	}
+	return names
 }
 
 type builder struct {

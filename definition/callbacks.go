@@ -34,8 +34,10 @@ type Callback struct {
 	Webhook   string
 	SecretEnv string
 	// Command is a program with its arguments, which reads the event on its
-	// standard input. It runs in the run's root.
+	// standard input. It runs in the run's root. Inherit names environment variables that it gets
+	// although they are withheld otherwise.
 	Command []string
+	Inherit []string
 	// Func is the name of one of BuildConfig.Callbacks.
 	Func string
 	// Timeout limits one call; 0 is hook.DefaultTimeout.
@@ -72,20 +74,37 @@ var callbackParts = parts[Callback]{rows: []row[Callback]{
 	field("webhook", "http or https address that each event is sent to", aText, func(cb *Callback) *string { return &cb.Webhook }),
 	field("secret_env", "environment variable with the secret that signs each message, by Standard Webhooks", plain(variableShape, (*reader).variableName), func(cb *Callback) *string { return &cb.SecretEnv }),
 	field("command", "program with its arguments; it reads the event on its standard input", each(aWords, listing{empty: "leave it out, or name some"}), func(cb *Callback) *[]string { return &cb.Command }),
+	field("inherit", "", variableNames, func(cb *Callback) *[]string { return &cb.Inherit }),
 	field("func", "name of a Go function", aWord, func(cb *Callback) *string { return &cb.Func }),
 	field("timeout", "time limit of a call", aSpan, func(cb *Callback) *time.Duration { return &cb.Timeout }).shown("10s"),
 	field("veto", "true lets it stop what is about to happen", aBool, func(cb *Callback) *bool { return &cb.Veto }),
 	field("on_error", "after a failure of the callback: fail (the default with veto) or continue", oneWord(hook.Fail, hook.Continue), func(cb *Callback) *hook.OnError { return &cb.OnError }),
-}, what: "a callback", has: "it has webhook and secret_env, command, or func, and timeout, veto and on_error",
+}, what: "a callback", has: "it has webhook and secret_env, command and inherit, or func, and timeout, veto and on_error",
 	also: func(s shape) {
-		s.OneOf = []*jsonschema.Schema{{Required: []string{"webhook"}}, without("command", "secret_env"),
-			without("func", "secret_env")}
+		s.OneOf = []*jsonschema.Schema{without("webhook", "inherit"), without("command", "secret_env"),
+			without("func", "secret_env", "inherit")}
 	}}
 
 // variableShape is the name of an environment variable that holds a secret.
 func variableShape() shape {
 	return &jsonschema.Schema{Type: "string", Pattern: variable().String(),
 		Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text"}
+}
+
+// variableNames are names of environment variables.
+var variableNames = each(plain(func() shape {
+	return &jsonschema.Schema{Type: "string", Pattern: variable().String(), Title: "text"}
+}, (*reader).inheritedName), listing{empty: "leave it out, or name some", unique: true})
+
+// inheritedName reads the name of an environment variable.
+func (r *reader) inheritedName(n *source.Node, what string) (string, bool) {
+	text, ok := r.text(n, what)
+	if ok && !variable().MatchString(text) {
+		r.report(r.src.Of(n), CodeValue, "%s must be the name of an environment variable", what).
+			Hint = "a value belongs in env: {NAME: value}"
+		return "", false
+	}
+	return text, ok
 }
 
 // callbacks reads who is told what an agent does.
@@ -226,6 +245,9 @@ func (c *checker) callback(a *Agent, point hook.Point, cb *Callback) {
 	} else {
 		c.asItStands(a, cb.field+".webhook", cb.Webhook, callbackText).Severity = SeverityError
 	}
+	if _, given := a.nodes[cb.field+".inherit"]; given && cb.Command == nil {
+		c.report(a.at(cb.field+".inherit"), CodeConflict, "inherit belongs to a command")
+	}
 	for i, arg := range cb.Command {
 		c.asItStands(a, index(cb.field+".command", i), arg, callbackText).Severity = SeverityError
 	}
@@ -312,7 +334,8 @@ func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
 		h, err = hook.NewWebhook(hook.WebhookConfig{Config: cfg, URL: cb.Webhook, Secret: secret,
 			Client: b.cfg.client()})
 	case cb.Command != nil:
-		h, err = hook.NewCommand(hook.CommandConfig{Config: cfg, Args: cb.Command, Dir: b.cfg.Root})
+		h, err = hook.NewCommand(hook.CommandConfig{Config: cfg, Args: cb.Command, Dir: b.cfg.Root, Inherit: cb.Inherit,
+			Withhold: b.cfg.withhold})
 	default:
 		f := b.cfg.Callbacks[cb.Func]
 		if f == nil {

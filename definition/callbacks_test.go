@@ -386,6 +386,35 @@ sub_agents:
 	}
 }
 
+// A command and a callback get no key of a model and no secret of a webhook of the file, unless they
+// name it.
+func TestInherit(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no sh")
+	}
+	t.Setenv("OPENAI_API_KEY", "b")
+	t.Setenv("WATCH_SECRET", hookSecret)
+	root := t.TempDir()
+	const say = `[sh, -c, 'echo "${OPENAI_API_KEY:+key} ${WATCH_SECRET:+secret}" >> got']`
+	h := newHouse(t, strings.ReplaceAll(`name: watched
+max_iterations: 1
+callbacks:
+  before_run: [{command: SAY}, {command: SAY, inherit: [WATCH_SECRET]}]
+  before_iteration: [{webhook: "http://127.0.0.1:1/", secret_env: WATCH_SECRET}]
+sub_agents:
+  - {name: a, command: SAY}
+  - {name: b, command: SAY, inherit: [OPENAI_API_KEY, WATCH_SECRET]}
+  - {name: c, command: SAY, inherit: [OPENAI_API_KEY], clean_env: true}
+`, "SAY", say), definition.BuildConfig{Root: root, CallbackFailed: func(error) {}})
+	if err := h.run(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(root, "got"))
+	if diff := cmp.Diff(" \n secret\n \nkey secret\nkey \n", string(data)); diff != "" || err != nil {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
 // What callbacks and Go agents need and is not there is told at once, with its
 // place, and without secrets.
 func TestBuildTellsWhatIsMissing(t *testing.T) {

@@ -247,7 +247,7 @@ func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 	var made agent.Reconcile
 	var err error
 	if find.Type == TypeCommand {
-		made, err = taskagent.NewCommandReconcile(commandConfig(find, base, cfg.Root))
+		made, err = taskagent.NewCommandReconcile(commandConfig(find, base, cfg))
 	} else {
 		h := find.HTTP
 		made, err = taskagent.NewHTTPReconcile(taskagent.HTTPConfig{

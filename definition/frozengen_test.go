@@ -43,7 +43,7 @@ var goodValues = map[string][]string{
 		"[{mcp: {command: [ls, 1], env: {A: b}, only: [x], prefix: p, confirm: true, effect: pure}}, {mcp: {url: 'http://localhost/', headers: {A: '{{k}}'}, confirm: [x]}}]"},
 	"output_schema": {"{type: object, properties: {a: {type: [string, 'null'], minLength: 1}}, required: [a]}"}, "temperature": {"0.5"}, "max_tokens": {"100"},
 	"request_retry": {"2", "{attempts: 2, backoff: 1s, max_backoff: 2s, max_retry_after: 3s}"},
-	"command":       {"[ls, 1, '{{k}}']"}, "stdin": {"x", "3"}, "env": {"{A: b, C: '{{k}}'}"}, "clean_env": {"true"}, "dir": {"d"}, "output_limit": {"1MB"},
+	"command":       {"[ls, 1, '{{k}}']"}, "stdin": {"x", "3"}, "env": {"{A: b, C: '{{k}}'}"}, "clean_env": {"true"}, "inherit": {"[A_KEY]"}, "dir": {"d"}, "output_limit": {"1MB"},
 	"ok_exit_codes": {"[0, 3]"}, "unsafe": {"true"}, "url": {"http://localhost/"}, "method": {"POST"}, "headers": {"{A: b, C: '{{k}}'}"},
 	"body": {"text", "{a: ['{{k}}', 1]}", "[1]"}, "size_limit": {"64KB"}, "redirect_hosts": {"[example.org, 'h:81']"}, "ok_status": {"[200, 404]"}, "json": {"true"},
 	"set": {"{k: state.k + 1, gone: null}", "{n: 1}"}, "value": {"1 + 1"}, "text": {"t {{k}}"}, "endpoint": {"http://localhost/"},

@@ -181,9 +181,13 @@ func alternatives(s shape) []shape {
 	return slices.DeleteFunc(all, func(s shape) bool { return s == nil })
 }
 
-// without is a map that has one name and not another.
-func without(name, other string) shape {
-	return &jsonschema.Schema{Required: []string{name}, Properties: map[string]*jsonschema.Schema{other: nothing()}}
+// without is a map that has one name and not the others.
+func without(name string, others ...string) shape {
+	s := &jsonschema.Schema{Required: []string{name}, Properties: make(map[string]*jsonschema.Schema)}
+	for _, other := range others {
+		s.Properties[other] = nothing()
+	}
+	return s
 }
 
 func wordShape() shape { return &jsonschema.Schema{Type: "string", MinLength: new(1), Title: "text"} }

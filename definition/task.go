@@ -30,6 +30,7 @@ type Command struct {
 	Stdin       string
 	Env         map[string]string
 	CleanEnv    bool
+	Inherit     []string // variables that the command gets although they are withheld otherwise
 	Dir         string
 	Timeout     time.Duration // 0: no limit; for a step of a loop see Step
 	OutputLimit int64         // bytes; 0: taskagent's default
@@ -141,6 +142,7 @@ var commandRows = []row[Command]{
 	field("stdin", "input of the command, which may be any text", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("env", "additional environment variables; text of any content only in those that begin with INPUT_", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "true removes the environment except PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),
+	field("inherit", "environment variables that the command gets besides: keys of models, REFRAIN_… and others that Refrain itself uses; with clean_env any variable", variableNames, func(c *Command) *[]string { return &c.Inherit }),
 	field("dir", "working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
 	field("output_limit", "largest output, such as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
 	field("ok_exit_codes", "exit codes that mean success; [0] if left out", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
@@ -492,7 +494,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	}
 	switch a.Type {
 	case TypeCommand:
-		return taskagent.NewCommand(commandConfig(a, base, cfg.Root))
+		return taskagent.NewCommand(commandConfig(a, base, cfg))
 	case TypeExpression:
 		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set,
 			Value: a.Expression.Value})
@@ -510,13 +512,13 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 }
 
 // commandConfig is what the command of an agent is made from.
-func commandConfig(a *Agent, base taskagent.Config, root string) taskagent.CommandConfig {
+func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.CommandConfig {
 	c := a.Command
 	shapes, parameters := a.places()
 	return taskagent.CommandConfig{
-		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Root: root, Dir: c.Dir, Shapes: shapes,
-		Parameters: parameters, OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes,
-		Unsafe: c.Unsafe,
+		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Inherit: c.Inherit,
+		Withhold: cfg.withhold, Root: cfg.Root, Dir: c.Dir, Shapes: shapes, Parameters: parameters,
+		OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
 	}
 }
 

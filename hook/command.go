@@ -25,8 +25,11 @@ type CommandConfig struct {
 	Args []string
 	// Dir is its working directory; the default is the current one.
 	Dir string
-	// Env is its environment, as NAME=value; nil is that of this process.
+	// Env is its environment, as NAME=value. Nil is that of this process, without the variables that
+	// Refrain itself uses: REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry, PGPASSWORD.
 	Env []string
+	// Inherit names variables that a nil Env has even so. Withhold names further ones that it has not.
+	Inherit, Withhold []string
 }
 
 // pipeDelay is how long the output of a command is read that has ended, if
@@ -50,12 +53,14 @@ func NewCommand(cfg CommandConfig) (*Hook, error) {
 	if err := interpreter.ReadsCode(cfg.Args); err != nil {
 		return nil, fmt.Errorf("%s: the event comes on standard input: %w", name, err)
 	}
-	c := &command{args: slices.Clone(cfg.Args), dir: cfg.Dir, env: slices.Clone(cfg.Env), veto: cfg.Veto}
+	c := &command{args: slices.Clone(cfg.Args), dir: cfg.Dir, env: slices.Clone(cfg.Env), veto: cfg.Veto,
+		inherits: child.Inheritance{Inherit: slices.Clone(cfg.Inherit), Withhold: slices.Clone(cfg.Withhold)}}
 	return &Hook{name: name, cfg: cfg.Config, call: c.call}, nil
 }
 
 type command struct {
 	args, env []string
+	inherits  child.Inheritance // with a nil env
 	dir       string
 	veto      bool
 }
@@ -67,6 +72,9 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 	}
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = c.dir, c.env, pipeDelay
+	if c.env == nil {
+		cmd.Env = c.inherits.Environ()
+	}
 	done, err := child.Input(cmd, bytes.NewReader(append(body, '\n')))
 	if err != nil {
 		return err
@@ -84,7 +92,7 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 		procgroup.Kill(cmd.Process)
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
-	switch words := said(stderr.String()); {
+	switch words := said(child.Secrets(c.env).Strike(stderr.String())); {
 	case exited && exit.ExitCode() == 1 && gate:
 		return &VetoError{Reason: words}
 	case exited && words != "":

@@ -30,6 +30,8 @@ func sh(t *testing.T, script string, cfg hook.Config) *hook.Hook {
 
 // E7: a command reads the event, and stops what is to be done by exit code 1.
 func TestCommands(t *testing.T) {
+	t.Setenv("HOOK_API_KEY", "sk-SECRETKEY")
+	t.Setenv("REFRAIN_TOKEN", "sk-OURTOKEN1")
 	file := filepath.Join(t.TempDir(), "told.json")
 	if err := sh(t, "cat > "+file, hook.Config{}).Call(t.Context(), told); err != nil {
 		t.Fatal(err)
@@ -50,6 +52,8 @@ func TestCommands(t *testing.T) {
 		{"a veto", "echo 'not today' >&2; exit 1", hook.Config{Veto: true}, "not today", "-"},
 		{"a failure that is no veto", "echo broken >&2; exit 2", hook.Config{Veto: true}, "-", "exit status 2: broken"},
 		{"a failure that is no matter", "exit 2", hook.Config{Veto: true, OnError: hook.Continue}, "-", "-"},
+		{"no key of its environment", `echo "bad key $HOOK_API_KEY" >&2; exit 2`, hook.Config{Veto: true}, "-", "exit status 2: bad key [secret]"},
+		{"nothing of Refrain's own", `echo "a token: $REFRAIN_TOKEN." >&2; exit 1`, hook.Config{Veto: true}, "a token: .", "-"},
 		{"who only watches cannot veto", "exit 1", hook.Config{}, "-", "-"},
 		{"and can fail", "exit 1", hook.Config{OnError: hook.Fail}, "-", "exit status 1"},
 		{"it need not read", "exec 0<&-; exit 0", hook.Config{Veto: true}, "-", "-"},

@@ -41,10 +41,15 @@ type CommandConfig struct {
 	// Env holds environment variables, as templates. One whose name begins with [FreePrefix] takes any
 	// text; for the others the same holds as for arguments, because programs take variables for settings.
 	//
-	// The variables override those that the command inherits from this process: all of them, or with CleanEnv only those that programs need to work: PATH,
-	// HOME, USER, SHELL, LANG, LC_ALL, TZ, TMPDIR, and their equivalents on Windows.
+	// The variables override those that the command inherits from this process: all but those that Refrain
+	// itself uses (REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry, PGPASSWORD), or with
+	// CleanEnv only those that programs need to work: PATH, HOME, USER, SHELL, LANG, LC_ALL, TZ,
+	// TMPDIR, and their equivalents on Windows.
 	Env      map[string]string
 	CleanEnv bool
+	// Inherit names variables that the command inherits even so. Withhold names further ones that it
+	// does not inherit.
+	Inherit, Withhold []string
 	// Shapes are the shapes of values, by the names of their placeholders: "level", "report.lines".
 	// That of {{prev.level}}, {{best.level}} and {{rejected.level}} is that of level.
 	Shapes map[string]Shape
@@ -94,7 +99,8 @@ type variable struct {
 
 // NewCommand returns an agent that runs a command. It says the command's
 // standard output, and OutputKey gets the same, without the line ends at its
-// end. The result has the fields exit_code, stdout, stderr and, with JSON, json.
+// end. The result has the fields exit_code, stdout, stderr and, with JSON, json. In place of
+// values of environment variables that are named like secrets, such as X_API_KEY, they say [secret].
 //
 // It reports every mistake in the config, including templates and expressions that cannot be
 // parsed, and a [*ShapeError] for each placeholder whose value needs a declared shape. The agent
@@ -201,7 +207,8 @@ func (a *CommandAgent) outcome(p *process) func(ended, error) (outcome, error) {
 
 // process fills the templates.
 func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) (any, bool)) (*process, error) {
-	p := &process{CleanEnv: a.cfg.CleanEnv, Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout}
+	p := &process{CleanEnv: a.cfg.CleanEnv, Inherit: a.cfg.Inherit, Withhold: a.cfg.Withhold,
+		Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout}
 	f := filling{cfg: &a.cfg, lookup: a.cfg.withArguments(ctx, lookup), p: p}
 	for i, t := range a.args {
 		arg, err := f.fill(fmt.Sprintf("Args[%d]", i), t, false)

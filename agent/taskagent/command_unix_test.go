@@ -148,6 +148,54 @@ func TestStdinAndEnv(t *testing.T) {
 	}
 }
 
+// A command gets no variable of Refrain's own and no key of a model unless it names it, and no other
+// that it withholds.
+func TestInheritedEnvironment(t *testing.T) {
+	for name, value := range map[string]string{
+		"REFRAIN_TOKEN": "a", "OPENAI_API_KEY": "b", "TEMPORAL_API_KEY": "c", "OTEL_EXPORTER_OTLP_HEADERS": "d", "PGPASSWORD": "e", "HOOK_KEY": "f", "SHELF": "g",
+	} {
+		t.Setenv(name, value)
+	}
+	cfg := taskagent.CommandConfig{
+		Args: []string{"sh", "-c", `echo "$REFRAIN_TOKEN|$OPENAI_API_KEY|$TEMPORAL_API_KEY|$OTEL_EXPORTER_OTLP_HEADERS|$PGPASSWORD|$HOOK_KEY|$SHELF|${REFRAIN_CALL_ID:+id}"`},
+	}
+	for _, tt := range []struct {
+		clean             bool
+		inherit, withhold []string
+		want              string
+	}{
+		{want: "|||||f|g|id"},
+		{withhold: []string{"HOOK_KEY"}, want: "||||||g|id"},
+		{inherit: []string{"OPENAI_API_KEY", "HOOK_KEY"}, withhold: []string{"HOOK_KEY"}, want: "|b||||f|g|id"},
+		{clean: true, want: "|||||||id"},
+		{clean: true, inherit: []string{"SHELF", "REFRAIN_TOKEN"}, want: "a||||||g|id"},
+	} {
+		cfg.CleanEnv, cfg.Inherit, cfg.Withhold = tt.clean, tt.inherit, tt.withhold
+		equal(t, "environment", any(tt.want), command(t, cfg, nil).state["out"])
+	}
+}
+
+// A command that says a key says it to nobody, be it a key of its own, one that it has inherited, or
+// one that it was not given and has found. What is no key stays.
+func TestOutputHasNoKeys(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-inherited1")
+	t.Setenv("DB_PASSWORD", "postgres")
+	script := `printf %s "$INPUT_TOKEN, $OPENAI_API_KEY, sk-; "; printf sk-inher; sleep 0.05; printf %s "ited1, true, postgres, $STYLE, sk-inherite"`
+	for _, code := range []string{"0", "1"} {
+		got := command(t, taskagent.CommandConfig{
+			Args: []string{"sh", "-c", "say() { " + script + "; }; say; say >&2; exit " + code},
+			Env:  map[string]string{"INPUT_TOKEN": "{{token}}", "STYLE": "brief-style"}, Inherit: []string{"OPENAI_API_KEY"},
+		}, map[string]any{"token": "tk-4711-4711"})
+		const want = "[secret], [secret], sk-; [secret], true, postgres, brief-style, sk-inherite"
+		all := got.state["all"].(map[string]any)
+		equal(t, "stdout", any(want), all["stdout"])
+		equal(t, "stderr", any(want), all["stderr"])
+		if code == "1" {
+			has(t, got.err, want)
+		}
+	}
+}
+
 // G2: an exit code is an error, and what there was is kept for the next step.
 func TestExitCode(t *testing.T) {
 	fail := []string{"sh", "-c", `echo out; for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo "line $i" >&2; done; exit 3`}

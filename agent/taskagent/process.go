@@ -25,6 +25,8 @@ type process struct {
 	Args     []string      `json:"args"`
 	Env      []string      `json:"env,omitempty"` // besides what it inherits
 	CleanEnv bool          `json:"clean_env,omitempty"`
+	Inherit  []string      `json:"inherit,omitempty"`
+	Withhold []string      `json:"withhold,omitempty"`
 	Dir      string        `json:"dir,omitempty"`   // below the root
 	Files    []string      `json:"files,omitempty"` // paths in Args and Env that must not lead out of the root
 	Stdin    string        `json:"stdin,omitempty"`
@@ -87,15 +89,17 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	case err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay):
 		return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
 	}
+	secrets := child.Secrets(p.Env)
 	return ended{
 		Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
-		Stdout: cleanText(stdout.String()), Stderr: cleanText(stderr.String()),
+		Stdout: cleanText(secrets.StrikeWhole(stdout.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String())),
 	}, nil
 }
 
 // environ is the environment of the command. A variable that stands twice in it has its last value.
 func (p *process) environ(ctx context.Context, dir, id string) []string {
-	env := append(propagate.Env(ctx, baseEnv(p.CleanEnv, dir)), EnvCallID+"="+id)
+	env := child.Inheritance{Clean: p.CleanEnv, Inherit: p.Inherit, Withhold: p.Withhold}.Environ()
+	env = append(propagate.Env(ctx, append(env, "PWD="+dir)), EnvCallID+"="+id)
 	return append(env, p.Env...)
 }
 

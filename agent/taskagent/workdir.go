@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // workDir is the path of a directory below root, which dir cannot leave.
@@ -62,22 +60,4 @@ func checkFiles(root, dir string, paths []string) error {
 		}
 	}
 	return nil
-}
-
-// basics are the environment variables without which programs do not work.
-var basics = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
-	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP",
-}
-
-// baseEnv is the environment that a command in dir inherits.
-func baseEnv(clean bool, dir string) []string {
-	env := os.Environ()
-	if clean {
-		env = slices.DeleteFunc(env, func(kv string) bool {
-			name, _, _ := strings.Cut(kv, "=")
-			return !slices.Contains(basics, strings.ToUpper(name))
-		})
-	}
-	return append(env, "PWD="+dir)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 	"github.com/refrain-dev/refrain/server"
@@ -45,6 +46,7 @@ refrain mcp or refrain serve is started again with the same store.`,
 }
 
 func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
+	child.Shield()
 	s, err := runstore.MakeStock(ctx, e, f.store, "")
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 	"github.com/refrain-dev/refrain/metrics"
@@ -90,6 +91,7 @@ server is started again. The second Ctrl-C cuts these steps off.`,
 }
 
 func serve(ctx context.Context, e *term.Env, f serveFlags) error {
+	child.Shield()
 	f.token = cmp.Or(f.token, e.Getenv("REFRAIN_TOKEN"))
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {

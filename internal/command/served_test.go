@@ -30,9 +30,10 @@ type servedRun struct {
 	rest chan string // what it says after its address
 }
 
-func startServe(t *testing.T, dir string) *servedRun {
+func startServe(t *testing.T, dir string, env ...string) *servedRun {
 	t.Helper()
 	cmd := exec.Command("refrain", "serve", "--dir", dir, "--store", "sqlite:"+filepath.Join(dir, "runs.db"), "--addr", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

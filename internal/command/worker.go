@@ -17,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/command/internal/term"
 	"github.com/refrain-dev/refrain/metrics"
@@ -121,6 +122,7 @@ func (f *workerFlags) check(fl *pflag.FlagSet) error {
 
 // run works until a signal comes.
 func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
+	child.Shield()
 	if f.dir != "" {
 		dir, err := filepath.Abs(f.dir)
 		if err == nil {

@@ -104,6 +104,30 @@ func TestSecretsOfAnAddress(t *testing.T) {
 	}
 }
 
+// Variables are secrets by their names, and what proves something in addresses, connection
+// strings and headers is one. Ordinary words are not, whatever they are called.
+func TestSecretsOfAnEnvironment(t *testing.T) {
+	var s credential.Secrets
+	s.Environment([]string{
+		"OPENAI_API_KEY=sk-hidden1", "GITHUB_TOKEN=hiddenTWO", "PGPASSWORD=hunter2hunter2", "LONG_SECRET=allinlowercaseletters",
+		"DATABASE_URL=postgres://ana:hidden-3@h/db", "REFRAIN_URL=postgres:postgres://ana:hid%24den8@h/db", "REFRAIN_STORE=host=h user=ana password='hidden_4 is'", "AZURE=Server=h;Password=hidden.5",
+		"OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20hidden6six,x-team=sk-hidden7", "PEM_SECRET=first-line-8\nsecond-line-9",
+		"SHELL_TOKEN=true", "DB_PASSWORD=postgres", "X_PASSWORD=hunter2", "PIN_SECRET=123456789012345678", "EMPTY_TOKEN=", "odd",
+		"TOKEN_FILE=/run/secrets/token-1", "TLS_CREDENTIALS=/home/ana/key.json", "SSH_AUTH_SOCK=/tmp/ssh-1/agent.1", "HOME=/home/ana", "PATH=/bin", "AUTH_METHOD=client-cert",
+		"PWD=/work/place-1", "DB_PWD=hidden-10", "XDG_SESSION_TYPE=wayland-1", "MAX_TOKENS=hundred-1",
+	})
+	for _, secret := range []string{"sk-hidden1", "hiddenTWO", "hunter2hunter2", "allinlowercaseletters", "hidden-3", "hid%24den8", "hid$den8", "hidden_4", "hidden.5", "hidden6six", "sk-hidden7",
+		"hidden-10", "first-line-8", "second-line-9", "first-line-8\nsecond-line-9"} {
+		if got := s.StrikeWhole("a " + secret + " b"); strings.Contains(got, secret) {
+			t.Errorf("%q is in %q", secret, got)
+		}
+	}
+	const fine = "true postgres hunter2 123456789012345678 /run/secrets/token-1 /home/ana/key.json /tmp/ssh-1/agent.1 /home/ana /bin client-cert /work/place-1 wayland-1 hundred-1 sk-hidde"
+	if got := s.StrikeWhole(fine); got != fine {
+		t.Errorf("%q became %q", fine, got)
+	}
+}
+
 // What is cut in the middle of a secret does not end with half of it.
 func TestStrikeHalfASecret(t *testing.T) {
 	var s credential.Secrets

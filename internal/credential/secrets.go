@@ -53,9 +53,14 @@ func (s *Secrets) add(secret string, least int) {
 	if slices.Contains(s.known, secret) {
 		return
 	}
-	all := append(slices.Clone(s.known), forms...)
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	s.known = slices.Compact(all)
+	s.known = append(s.known, forms...)
+	s.index()
+}
+
+// index sorts what is known and makes the replacer.
+func (s *Secrets) index() {
+	slices.SortFunc(s.known, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	s.known = slices.Compact(s.known)
 	var pairs []string
 	for _, known := range s.known {
 		pairs = append(pairs, known, mark)
@@ -140,15 +145,22 @@ func (s *Secrets) header(value string) {
 	}
 }
 
-// Strike returns a text without the secrets. It also takes away the beginning of a
-// secret, 8 bytes or more, at the end of the text, where it may have been cut.
-func (s *Secrets) Strike(text string) string {
+// StrikeWhole returns a text without the secrets.
+func (s *Secrets) StrikeWhole(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.replacer == nil {
 		return text
 	}
-	text = s.replacer.Replace(text)
+	return s.replacer.Replace(text)
+}
+
+// Strike is StrikeWhole for a text that may have been cut. It also takes away the
+// beginning of a secret, 8 bytes or more, at the end of the text.
+func (s *Secrets) Strike(text string) string {
+	text = s.StrikeWhole(text)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for _, secret := range s.known {
 		for n := min(len(secret)-1, len(text)); n >= leastGiven; n-- {
 			if strings.HasSuffix(text, secret[:n]) {

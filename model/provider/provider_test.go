@@ -10,12 +10,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/modeltest"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -154,6 +156,21 @@ func TestOllamaGetsNoKeyOfOpenAI(t *testing.T) {
 	}
 	if path != "/v1/chat/completions" || got.Get("Authorization") != "" || got.Get("OpenAI-Organization") != "" {
 		t.Errorf("%s got %v", path, got)
+	}
+}
+
+// No program that an agent starts gets the key of a model.
+func TestKeysAreWithheld(t *testing.T) {
+	for _, p := range provider.All() {
+		for _, name := range append(p.Keys, p.Variables...) {
+			if !strings.HasSuffix(name, "_KEY") {
+				continue
+			}
+			t.Setenv(name, "k")
+			if slices.Contains(child.Inheritance{}.Environ(), name+"=k") {
+				t.Errorf("programs get %s", name)
+			}
+		}
 	}
 }
 

@@ -4,7 +4,6 @@ package mcptoolset
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -12,30 +11,21 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/credential"
 )
 
 // command is a server that is started for each session.
 type command struct {
 	args, env []string
+	secrets   *credential.Secrets // that it could say
 	dir       string
 }
 
-// basics are the environment variables without which programs do not work.
-var basics = []string{
-	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
-	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP",
-}
-
 func newCommand(cfg *Config) *command {
-	c := &command{args: slices.Clone(cfg.Command), dir: cfg.Dir, env: os.Environ()}
-	if !cfg.InheritEnv {
-		c.env = slices.DeleteFunc(c.env, func(kv string) bool {
-			name, _, _ := strings.Cut(kv, "=")
-			return !slices.Contains(basics, strings.ToUpper(name))
-		})
-	}
-	c.env = append(c.env, cfg.Env...)
-	return c
+	return &command{args: slices.Clone(cfg.Command), dir: cfg.Dir, secrets: child.Secrets(cfg.Env),
+		env: append(child.Inheritance{Clean: !cfg.InheritEnv}.Environ(), cfg.Env...)}
 }
 
 func (c *command) String() string { return fmt.Sprintf("MCP server %q", strings.Join(c.args, " ")) }
@@ -43,26 +33,32 @@ func (c *command) close()         {}
 
 func (c *command) transport() (mcp.Transport, func() string) {
 	cmd := exec.Command(c.args[0], c.args[1:]...)
-	said := new(tail)
+	said := &tail{secrets: c.secrets}
 	cmd.Env, cmd.Dir, cmd.Stderr = c.env, c.dir, said
 	cmd.WaitDelay = time.Second // if something that it started keeps stderr open
-	return &mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, said.String
+	return &striking{&mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, c.secrets}, said.String
 }
 
 // tail keeps the end of what a server says on stderr.
 type tail struct {
+	secrets *credential.Secrets
+
 	mu   sync.Mutex
 	text []byte
 }
 
-const tailSize = 1000
+// tailSize is how many bytes are told. More are kept, so that a secret at the front is whole.
+const (
+	tailSize = 1000
+	tailKept = 8 * tailSize
+)
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, p...)
-	if n := len(t.text); n > tailSize {
-		t.text = append(t.text[:0], t.text[n-tailSize:]...)
+	if n := len(t.text); n > tailKept {
+		t.text = append(t.text[:0], t.text[n-tailKept:]...)
 	}
 	return len(p), nil
 }
@@ -70,5 +66,6 @@ func (t *tail) Write(p []byte) (int, error) {
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(t.text), ""))
+	text := t.secrets.Strike(string(t.text))
+	return strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-tailSize):], ""))
 }

@@ -48,7 +48,9 @@ type Config struct {
 	Dir string
 	// Env holds environment variables for the command, as "NAME=value", in addition to the few that
 	// programs need. InheritEnv passes all variables of this process, including keys of other
-	// services.
+	// services, except those that Refrain itself uses: REFRAIN_…, TEMPORAL_…, keys of models, headers
+	// of telemetry, PGPASSWORD. In all that the server says, values of variables that are named like
+	// secrets, such as X_API_KEY, become [secret].
 	Env        []string
 	InheritEnv bool
 

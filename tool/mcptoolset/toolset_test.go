@@ -221,6 +221,7 @@ func slow(_ http.ResponseWriter, r *http.Request) {
 // A command gets what it needs, and not this process's secrets.
 func TestEnvironmentOfACommand(t *testing.T) {
 	t.Setenv("REFRAIN_SECRET", "hidden")
+	t.Setenv("SHELF_PLACE", "fourth")
 	env := func(cfg mcptoolset.Config, name string) any {
 		res, err := tool.Call(call(t.Context()), tools(t, toolset(t, cfg))["env"], map[string]any{"name": name})
 		if err != nil {
@@ -239,7 +240,13 @@ func TestEnvironmentOfACommand(t *testing.T) {
 	}
 	all := command()
 	all.InheritEnv = true
-	if got := env(all, "REFRAIN_SECRET"); got != "hidden" {
+	if got := env(all, "SHELF_PLACE"); got != "fourth" {
+		t.Errorf("got %q", got)
+	}
+	if got := env(all, "REFRAIN_SECRET"); got != "" {
+		t.Errorf("got %q", got)
+	}
+	if got := env(command("SHELF_TOKEN=tk-4711-4711"), "SHELF_TOKEN"); got != "[secret]" {
 		t.Errorf("got %q", got)
 	}
 }

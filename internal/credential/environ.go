@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package credential
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
+)
+
+var (
+	// secretEnd is how names of variables end that do not part their words, such as PGPASSWORD.
+	secretEnd = lazyregexp.New(`(?i)(password|passwd|token|secret|apikey)$`)
+	// settingEnd is how names of variables end that are about a secret, such as TOKEN_FILE.
+	settingEnd = lazyregexp.New(`(?i)_(file|path|dir|sock|socket|url|uri|host|port|domain|name|user|type|method|mode|scheme|expiry|ttl|timeout|limit)$`)
+	// headerEnd is how names of variables end whose values are pairs of headers, as OpenTelemetry's.
+	headerEnd = lazyregexp.New(`(?i)_headers$`)
+	// place is a path, which tells where a secret is.
+	place = lazyregexp.New(`^(/|~/|\.{1,2}/)[^\s]*\.|^[A-Za-z]:\\`)
+)
+
+// Environment adds what is secret in an environment of NAME=value: the values of variables that are
+// named like secrets, such as X_API_KEY and PGPASSWORD, passwords in addresses and in connection
+// strings, and the values of headers. PWD is the working directory. Values that ordinary words could be are left out: those of
+// less than 8 bytes, those of less than 16 bytes of one kind, such as lower-case letters, and numbers.
+func (s *Secrets) Environment(env []string) {
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		switch {
+		case name == "PWD":
+			continue
+		case headerEnd().MatchString(name):
+			for header := range strings.SplitSeq(value, ",") {
+				key, v, _ := strings.Cut(header, "=")
+				s.variable(v)
+				if plain, err := url.PathUnescape(v); err == nil && isSecret(strings.TrimSpace(key)) {
+					s.header(plain)
+				}
+			}
+		case (Named(name) || secretEnd().MatchString(name)) && !settingEnd().MatchString(name) && !place().MatchString(value):
+			s.variable(value)
+		}
+		for _, m := range userInfo().FindAllStringSubmatch(value, -1) {
+			_, password, _ := strings.Cut(m[2], ":")
+			s.variable(password)
+			if plain, err := url.PathUnescape(password); err == nil {
+				s.variable(plain)
+			}
+		}
+		for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return strings.ContainsRune(" ;,&?", r) }) {
+			if key, v, ok := strings.Cut(part, "="); ok && Named(key) {
+				s.variable(strings.Trim(v, `'"`))
+			}
+		}
+	}
+}
+
+// With returns s with the secrets of an environment; s itself if that has none.
+func (s *Secrets) With(env []string) *Secrets {
+	var more Secrets
+	if more.Environment(env); more.known == nil {
+		return s
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	more.known = slices.Concat(more.known, s.known)
+	more.index()
+	return &more
+}
+
+// variable adds a value, and each line of it, unless it could be an ordinary word.
+func (s *Secrets) variable(value string) {
+	for _, text := range append(strings.Split(value, "\n"), value) {
+		if !ordinary(strings.TrimSpace(text)) {
+			s.add(text, leastGiven)
+		}
+	}
+}
+
+// ordinary reports whether a text could stand in other texts by accident.
+func ordinary(text string) bool {
+	kinds := []func(rune) bool{unicode.IsLower, unicode.IsUpper, unicode.IsDigit, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}}
+	kinds = slices.DeleteFunc(kinds, func(is func(rune) bool) bool { return !strings.ContainsFunc(text, is) })
+	return len(text) < leastGiven || len(text) < 2*leastGiven && len(kinds) < 2 || !strings.ContainsFunc(text, unicode.IsLetter)
+}
