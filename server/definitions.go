@@ -450,7 +450,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
 	}
 	if languageOf(r) == progress.Portuguese {
 		for i := range options {
-			options[i].Doc = form.InPortuguese(options[i].Doc)
+			options[i].Doc = form.DocInPortuguese(options[i].Doc)
 		}
 	}
 	return s.send(w, http.StatusOK, map[string]any{"options": options})

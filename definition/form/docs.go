@@ -26,8 +26,8 @@ var docs = map[string]map[definition.Type]string{
 		definition.TypeLLM: "model, as provider/name; that of the agent around it, or of the run, if left out",
 	},
 	"on_error": {
-		"":                  "after the step has failed: stop (default), skip_step or next_iteration",
-		definition.TypeLoop: "after a step of the loop has failed: stop (default), skip_step or next_iteration",
+		"":                  "after the step has failed: stop (default), skip_step or, in a loop, next_iteration",
+		definition.TypeLoop: "after a step of the loop has failed, or the loop itself: stop (default), skip_step or next_iteration",
 	},
 	"can_exit_loop": {
 		"":                        "true lets the agents inside end the loop around this one",

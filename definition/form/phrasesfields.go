@@ -17,7 +17,12 @@ var fieldPhrases = [][2]string{
 	{"least score at which an iteration is accepted", "menor nota com que uma iteração é aceita"},
 	{"pause between two iterations", "pausa entre duas iterações"},
 	{"limit on the model calls in the loop: {calls, tokens, cost}", "limite das chamadas ao modelo no laço: {calls, tokens, cost}"},
-	{"true means on_error: next_iteration", "true equivale a on_error: next_iteration"},
+	{
+		"true lets a loop go on with its next iteration after a failed step; on a step of a loop it means " +
+			"on_error: next_iteration, on another step on_error: skip_step",
+		"true deixa um laço seguir com a próxima iteração depois de um passo com falha; num passo de um laço significa " +
+			"on_error: next_iteration, noutro passo on_error: skip_step",
+	},
 	{"JSON Schema of the answer, which is then JSON", "JSON Schema da resposta, que passa a ser JSON"},
 	{"temperature, from 0 to 2; that of the model if left out", "temperatura, de 0 a 2; sem valor, a do modelo"},
 	{"program and arguments; no shell reads them", "programa e argumentos; nenhum shell os lê"},
@@ -116,16 +121,18 @@ var fieldPhrases = [][2]string{
 		"maior estado no fim de uma iteração, como 10MB; none é sem limite",
 	},
 	{
-		"after a failed step: stop (default), skip_step or next_iteration; on a loop for all its steps, on a step for itself",
-		"depois de um passo com falha: stop (padrão), skip_step ou next_iteration; num laço, para todos os passos; num passo, para ele",
+		"after a failed step: stop (default), skip_step or, in a loop, next_iteration; on a step for itself, on a loop for " +
+			"all its steps too",
+		"depois de um passo com falha: stop (padrão), skip_step ou, num laço, next_iteration; num passo, para ele; num " +
+			"laço, também para todos os seus passos",
 	},
 	{
-		"after the step has failed: stop (default), skip_step or next_iteration",
-		"depois que o passo falhou: stop (padrão), skip_step ou next_iteration",
+		"after the step has failed: stop (default), skip_step or, in a loop, next_iteration",
+		"depois que o passo falhou: stop (padrão), skip_step ou, num laço, next_iteration",
 	},
 	{
-		"after a step of the loop has failed: stop (default), skip_step or next_iteration",
-		"depois que um passo do laço falhou: stop (padrão), skip_step ou next_iteration",
+		"after a step of the loop has failed, or the loop itself: stop (default), skip_step or next_iteration",
+		"depois que um passo do laço, ou o próprio laço, falhou: stop (padrão), skip_step ou next_iteration",
 	},
 	{
 		"attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop",
@@ -139,8 +146,14 @@ var fieldPhrases = [][2]string{
 		"timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop",
 		"limite de tempo calculado das durações anteriores do passo: {min, max, factor, after}; para passos de um laço",
 	},
-	{"pause before the agent; for steps of a loop and a loop at the root", "pausa antes do agente; para passos de um laço e um laço na raiz"},
-	{"pause after the agent; for steps of a loop and a loop at the root", "pausa depois do agente; para passos de um laço e um laço na raiz"},
+	{
+		"pause before the agent; for the steps of workflow agents, and a loop at the root",
+		"pausa antes do agente; para os passos de agentes de fluxo, e um laço na raiz",
+	},
+	{
+		"pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root",
+		"pausa depois do agente, mesmo se falhar; para os passos de agentes de fluxo, e um laço na raiz",
+	},
 	{
 		"reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop",
 		"reusa o resultado enquanto a entrada for igual: true, ou por uma duração, ou {ttl, key}; para passos de um laço",

@@ -2,7 +2,7 @@
 
 package form
 
-// problemPhrases are the problems of definitions, what may help, and the ways in which a loop ends, in Portuguese. The
+// problemPhrases are the problems of definitions, and what may help, in Portuguese. The
 // English is as package definition writes it, with its verbs; in Portuguese each of them is %s.
 var problemPhrases = [][2]string{
 	// What a field must be.
@@ -188,6 +188,18 @@ var problemPhrases = [][2]string{
 	},
 	{"%q judges itself: no other step of the loop %q makes anything", "%s julga a si mesmo: nenhum outro passo do laço %s faz algo"},
 	{"%s is for loops and their steps; %q is neither", "%s é para laços e seus passos; %s não é nenhum dos dois"},
+	{
+		"%s is for the steps of loops, sequences and parallel agents, and for a loop at the root; %q is none of them",
+		"%s é para os passos de laços, sequências e agentes em paralelo, e para um laço na raiz; %s não é nenhum deles",
+	},
+	{
+		"%s is for loops, and for the steps of loops, sequences and parallel agents; %q is none of them",
+		"%s é para laços, e para os passos de laços, sequências e agentes em paralelo; %s não é nenhum deles",
+	},
+	{
+		"%q is not a step of a loop, so no iteration follows when it fails",
+		"%s não é passo de um laço, então nenhuma iteração segue quando falha",
+	},
 	{"%s is for steps of a loop; %q is not one", "%s é para passos de um laço; %s não é um"},
 	{"the input of %q is not known: %s", "a entrada de %s não é conhecida: %s"},
 	{
@@ -398,6 +410,7 @@ var problemPhrases = [][2]string{
 		"give each result a key of its own, unless you want to overwrite one",
 		"dê a cada resultado uma chave própria, a não ser que queira sobrescrever um",
 	},
+	{"give it stop or skip_step", "dê stop ou skip_step"},
 	{"give it a type, choices or a pattern", "dê um type, choices ou pattern"},
 	{"give it an output_key, and read it: %s", "dê um output_key, e leia-o: %s"},
 	{"give it exit_when, the condition that ends the loop", "dê exit_when, a condição que encerra o laço"},
@@ -577,8 +590,10 @@ var problemPhrases = [][2]string{
 	{"%s names the key %q, which no agent writes", "%s nomeia a chave %s, que nenhum agente escreve"},
 	{"%s; else the loop ends with reason timeout", "%s; senão o laço termina por timeout"},
 	{"%s (a Go function is written {func: %s})", "%s (uma função em Go se escreve {func: %s})"},
+}
 
-	// How a loop ends.
+// endPhrases are the ways in which a loop ends.
+var endPhrases = [][2]string{
 	{"%s: when %s", "%s: quando %s"},
 	{"%s: when it calls exit_loop", "%s: quando chama exit_loop"},
 	{"%s: when the person approves", "%s: quando a pessoa aprova"},

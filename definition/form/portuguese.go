@@ -26,38 +26,48 @@ type phrase struct {
 	fixed      int // characters that are no values
 }
 
-// phrases are the texts without values by their English, and the others, those with the most fixed characters first.
-var phrases = sync.OnceValues(func() (map[string]string, []phrase) {
-	plain, patterns := make(map[string]string), []phrase(nil)
-	for _, p := range slices.Concat(fieldPhrases, problemPhrases) {
-		if !verbs().MatchString(p[0]) {
-			plain[p[0]] = p[1]
+// table are phrases: those without values by their English, and the others, those with the most fixed characters first.
+type table struct {
+	plain    map[string]string
+	patterns []phrase
+}
+
+var (
+	aboutFields   = sync.OnceValue(func() table { return tableOf(fieldPhrases) })
+	aboutProblems = sync.OnceValue(func() table { return tableOf(problemPhrases) })
+	aboutEnds     = sync.OnceValue(func() table { return tableOf(endPhrases) })
+)
+
+func tableOf(all [][2]string) table {
+	t := table{plain: make(map[string]string)}
+	for _, p := range all {
+		english, portuguese := p[0], p[1]
+		if !verbs().MatchString(english) {
+			t.plain[english] = portuguese
 			continue
 		}
 		text, from := "", 0
-		for _, at := range verbs().FindAllStringIndex(p[0], -1) {
-			text += regexp.QuoteMeta(p[0][from:at[0]]) + cmp.Or(captures[p[0][at[0]:at[1]]], `(.+?)`)
+		for _, at := range verbs().FindAllStringIndex(english, -1) {
+			text += regexp.QuoteMeta(english[from:at[0]]) + cmp.Or(captures[english[at[0]:at[1]]], `(.+?)`)
 			from = at[1]
 		}
-		text += regexp.QuoteMeta(p[0][from:])
-		patterns = append(patterns, phrase{regexp.MustCompile(`^(?s:` + text + `)$`), p[1], len(verbs().ReplaceAllString(p[0], ""))})
+		text += regexp.QuoteMeta(english[from:])
+		t.patterns = append(t.patterns, phrase{regexp.MustCompile(`^(?s:` + text + `)$`), portuguese, len(verbs().ReplaceAllString(english, ""))})
 	}
-	slices.SortStableFunc(patterns, func(a, b phrase) int { return cmp.Compare(b.fixed, a.fixed) })
-	return plain, patterns
-})
+	slices.SortStableFunc(t.patterns, func(a, b phrase) int { return cmp.Compare(b.fixed, a.fixed) })
+	return t
+}
 
-// InPortuguese translates what a form shows: an explanation of a field, or a problem. A text that has no translation
-// stays as it is.
-func InPortuguese(english string) string {
-	plain, patterns := phrases()
-	if text, ok := plain[english]; ok {
+// say translates a text, with the values in it that the table has too. A text that the table does not have stays as it is.
+func (t table) say(english string) string {
+	if text, ok := t.plain[english]; ok {
 		return text
 	}
-	for _, p := range patterns {
+	for _, p := range t.patterns {
 		if m := p.english.FindStringSubmatch(english); m != nil {
 			args := make([]any, 0, len(m)-1)
 			for _, value := range m[1:] {
-				args = append(args, cmp.Or(plain[value], value))
+				args = append(args, cmp.Or(t.plain[value], value))
 			}
 			return fmt.Sprintf(p.portuguese, args...)
 		}
@@ -65,16 +75,19 @@ func InPortuguese(english string) string {
 	return english
 }
 
+// DocInPortuguese translates the explanation of a field, or of a part of one.
+func DocInPortuguese(doc string) string { return aboutFields().say(doc) }
+
 // FieldsInPortuguese are the [Fields], explained in Portuguese.
 func FieldsInPortuguese() []Field {
 	all := Fields()
 	for i := range all {
-		all[i].Doc = InPortuguese(all[i].Doc)
+		all[i].Doc = DocInPortuguese(all[i].Doc)
 		for kind, doc := range all[i].Docs {
-			all[i].Docs[kind] = InPortuguese(doc)
+			all[i].Docs[kind] = DocInPortuguese(doc)
 		}
 		for j := range all[i].Parts {
-			all[i].Parts[j].Doc = InPortuguese(all[i].Parts[j].Doc)
+			all[i].Parts[j].Doc = DocInPortuguese(all[i].Parts[j].Doc)
 		}
 	}
 	return all
@@ -90,7 +103,7 @@ func (o *Outline) InPortuguese() {
 	}
 	for _, e := range o.Ends {
 		for i := range e.Ways {
-			e.Ways[i] = InPortuguese(e.Ways[i])
+			e.Ways[i] = aboutEnds().say(e.Ways[i])
 		}
 	}
 }
@@ -98,6 +111,6 @@ func (o *Outline) InPortuguese() {
 // ProblemInPortuguese returns a problem with its message and its hint in Portuguese.
 func ProblemInPortuguese(p *definition.Problem) *definition.Problem {
 	out := *p
-	out.Message, out.Hint = InPortuguese(p.Message), InPortuguese(p.Hint)
+	out.Message, out.Hint = aboutProblems().say(p.Message), aboutProblems().say(p.Hint)
 	return &out
 }

@@ -66,7 +66,8 @@ func TestProblemsAreInPortuguese(t *testing.T) {
 			}
 			n++
 			said := strings.NewReplacer("%q", `"vwx"`, "%s", "vwx", "%v", "vwx", "%d", "7", "%.0f", "7").Replace(format)
-			if pt := form.InPortuguese(said); pt == said || strings.Contains(pt, "%!") || strings.Count(pt, "vwx") != strings.Count(said, "vwx") {
+			pt := form.ProblemInPortuguese(&definition.Problem{Message: said}).Message
+			if pt == said || strings.Contains(pt, "%!") || strings.Count(pt, "vwx") != strings.Count(said, "vwx") {
 				t.Errorf("%s: %q is in Portuguese %q", filepath.Base(file), format, pt)
 			}
 			return true
