@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	urlpath "path"
 	"runtime/debug"
 	"strings"
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // Where clients of the Agent2Agent protocol are served: each definition is an agent, in version 1.0 below
@@ -75,8 +77,13 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	if !old {
 		name, path, _ = strings.Cut(path, "/")
 	}
-	if !s.knows(r) {
-		return s.noRoute(w, r)
+	none := error(nil)
+	if clean := urlpath.Clean("/"+path) == "/"+path; path != "" && !clean || !s.knows(r) {
+		id, instead := oddTask(path)
+		if instead == "" {
+			return s.noRoute(w, r)
+		}
+		path, none = instead, noRun(id, supervisor.ErrNotFound)
 	}
 	if _, _, err := s.folder.read(name); err != nil {
 		return err
@@ -91,7 +98,7 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	agent := &a2aAgent{s: s, name: name, err: fitting(old, r.Header.Get(a2a.SvcParamVersion))}
+	agent := &a2aAgent{s: s, name: name, err: cmp.Or(fitting(old, r.Header.Get(a2a.SvcParamVersion)), none)}
 	options := []a2asrv.TransportOption{
 		a2asrv.WithTransportKeepAlive(beat), a2asrv.WithTransportPanicHandler(s.panicked),
 	}
@@ -112,6 +119,23 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	r.URL = &at
 	h.ServeHTTP(w, r)
 	return nil
+}
+
+// oddTask is the ID of a task in a path, such as ../../x or none, that makes it no path of the protocol, and
+// the path with another ID in its place, so that the answer is one of the protocol. It is empty for other paths.
+func oddTask(path string) (id, instead string) {
+	before, id, found := strings.Cut(path, "tasks/")
+	if !found || before != "" && before != "v1/" {
+		return "", ""
+	}
+	verb := ""
+	if i := strings.LastIndexByte(id, ':'); i >= 0 {
+		id, verb = id[:i], id[i:]
+	}
+	if id != "" && checkID(id) == nil {
+		return "", ""
+	}
+	return id, before + "tasks/_" + verb
 }
 
 // knows reports whether there is an operation for a request.

@@ -3,10 +3,12 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -683,4 +685,25 @@ func TestA2AToken(t *testing.T) {
 	s.start(func(c *server.Config) { c.ReadOnly = true })
 	s.refused(403, "read_only", "POST", "/a2a/v1/counting", body)
 	s.refused(403, "read_only", "GET", "/a2a/v1/counting/.well-known/agent-card.json", nil)
+}
+
+// An ID that no task can have is an error of the protocol, also where it makes the path another one.
+func TestOddTaskIDsOverHTTP(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	l := s.port()
+	s.listening(l)
+	for _, below := range []string{"/a2a/v1/counting", "/a2a/counting/v1"} {
+		for _, ask := range []string{"GET /tasks/", "GET /tasks/..%2F..%2Fx", "GET /tasks/../../x", "GET /tasks/%20", "POST /tasks/:cancel", "POST /tasks/..%2Fx:cancel"} {
+			method, path, _ := strings.Cut(ask, " ")
+			conn := s.dial(l, method+" "+below+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n")
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "There is no such run") || strings.Contains(string(body), "urn:refrain:no_route") {
+				t.Errorf("%s%s: %s %s", below, ask, resp.Status, body)
+			}
+		}
+	}
 }

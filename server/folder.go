@@ -52,8 +52,14 @@ func checkName(name string) error {
 	if !nameOf().MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
 		return bad("%q cannot be the name of a definition: use up to 63 letters, digits and _ . -", name)
 	}
+	if before, _, _ := strings.Cut(name, "."); device().MatchString(before) {
+		return bad("%q cannot be the name of a definition: on Windows %s is a device", name, strings.ToUpper(before))
+	}
 	return nil
 }
+
+// device is what names a device on Windows, also with an extension. A folder is the same on each system.
+var device = lazyregexp.New(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 
 // places are the files that a definition can be in, the first for a new one.
 func places(name string) []string {

@@ -108,7 +108,7 @@ func TestNamesStayInTheFolder(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(s.dir, "link.yaml")); err != nil {
 		t.Skip(err)
 	}
-	for _, name := range []string{"..%2Fsecret", "%2E%2E%2fsecret", "%2Fetc%2Fpasswd", "a%00b", "..", ".hidden", "a%5C..%5Cb", "link", "con%20x"} {
+	for _, name := range []string{"..%2Fsecret", "%2E%2E%2fsecret", "%2Fetc%2Fpasswd", "a%00b", "..", ".hidden", "a%5C..%5Cb", "link", "con%20x", "CON", "nul", "aux.v1", "Com1", "lpt9.x.y"} {
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
 			got := s.do(method, "/api/v1/definitions/"+name, "name: x\ntext: y\n", "If-Match", "*")
 			if got.status < 300 || strings.Contains(string(got.body), "classified") {
@@ -205,6 +205,23 @@ func TestSecretsOfWebhooks(t *testing.T) {
 		}
 	}
 	s.ok("PUT", "/api/v1/definitions/new", strings.Replace(text, "REFRAIN_TOKEN", "HOOK_SECRET", 1), nil)
+}
+
+// A mistake in a client's text of another product is the client's, with its position and without the server's paths.
+func TestMistakesInOtherDialects(t *testing.T) {
+	s := open(t, nil)
+	for _, text := range []string{
+		"agent_class: LoopAgent\nname: x\nmax_iterations: two\nsub_agents: [{config_path: foo.yaml}]\n",
+		"agent_class: LlmAgent\nname: x\nmodel: [1]\ninstruction: 3\n",
+	} {
+		for _, got := range []answer{
+			s.do("POST", "/api/v1/runs", map[string]any{"text": text}), s.do("PUT", "/api/v1/definitions/x", text, "If-None-Match", "*"),
+		} {
+			if got.status != http.StatusUnprocessableEntity || !strings.Contains(string(got.body), `"line":3,`) || strings.Contains(string(got.body), s.dir) {
+				t.Errorf("got %d %s", got.status, got.body)
+			}
+		}
+	}
 }
 
 // Agents reach no address of the machine or of a private network, also not by a name or a redirect.

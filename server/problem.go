@@ -81,6 +81,12 @@ var known = []struct {
 	{session.ErrInvalid, http.StatusUnprocessableEntity, "bad_value", "A value cannot be stored"},
 }
 
+// foreign is the error of a text of another product that is no definition.
+type foreign interface {
+	error
+	Problems() definition.Problems
+}
+
 // problemOf translates an error.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
@@ -90,6 +96,9 @@ func problemOf(err error) *problem {
 		p := fault(http.StatusUnprocessableEntity, "bad_definition", "The definition has mistakes", "%s", all.Summary())
 		p.Problems = all
 		return p
+	}
+	if other, ok := errors.AsType[foreign](err); ok {
+		return problemOf(other.Problems())
 	}
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fault(http.StatusRequestEntityTooLarge, "too_large", "The request is too large",

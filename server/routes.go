@@ -112,7 +112,13 @@ func (s *Server) routes() http.Handler {
 	} else {
 		mux.Handle("GET /{$}", s.answering((*Server).index))
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, a2aPath) { // as it is: the mux would clean a task's ID out of it
+			s.a2a.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // agents serves the definitions as agents.
@@ -123,7 +129,7 @@ func (s *Server) agents(mux *http.ServeMux) {
 	}
 	s.known = append(append(s.known, a2aRoutes()...), route{method: http.MethodGet, path: cardPath})
 	mux.Handle("GET "+cardPath, s.answering(one))
-	mux.Handle(a2aPath, s.answering(all))
+	s.a2a = s.answering(all)
 }
 
 // looking are the operations of a server that is only read: the others refuse what they are asked.

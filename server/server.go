@@ -109,7 +109,8 @@ type Server struct {
 	sup      *supervisor.Supervisor
 	folder   *folder
 	handler  http.Handler
-	known    []route // that the handler has, with their whole paths
+	a2a      http.Handler // of all below a2aPath
+	known    []route      // that the handler has, with their whole paths
 	http     *http.Server
 	streams  chan struct{} // a place for each
 	tries    chan struct{} // a place for each

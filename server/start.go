@@ -290,6 +290,9 @@ func (s *Server) startedBy(ctx context.Context, id string) (request string, know
 
 // errHere makes the files in problems those of the folder, as clients know them.
 func (s *Server) errHere(err error) error {
+	if other, ok := errors.AsType[foreign](err); ok {
+		err = other.Problems()
+	}
 	if all, ok := errors.AsType[definition.Problems](err); ok {
 		here := filepath.ToSlash(s.cfg.Dir) + "/"
 		for _, one := range all {

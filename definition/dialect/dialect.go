@@ -151,6 +151,27 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
+// Problems are the report's errors, with their positions, as a definition's own.
+func (e *Error) Problems() definition.Problems {
+	var all definition.Problems
+	for i := range e.Report.Items {
+		it := &e.Report.Items[i]
+		if it.Kind != Failed {
+			continue
+		}
+		text := it.Message
+		if it.Field != "" {
+			text = it.Field + " " + text
+		}
+		if it.Agent != "" {
+			text = it.Agent + ": " + text
+		}
+		all = append(all, &definition.Problem{File: it.File, Line: it.Line, Column: it.Column, Severity: definition.SeverityError,
+			Code: definition.CodeValue, Message: text, Hint: it.Advice})
+	}
+	return append(all, e.Report.Problems...)
+}
+
 // ErrUnknown says that a file has none of these formats.
 var ErrUnknown = errors.New("this is neither ADK Agent Config nor Evo AI's JSON nor Robomotion's nodes")
 
