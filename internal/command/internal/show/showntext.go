@@ -119,7 +119,8 @@ func (s *Shown) ending(w io.Writer) {
 	for _, f := range s.Findings {
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(term.Note(f)))
 	}
-	if s.Status == runlog.StatusInterrupted || s.Status == string(mark.RunIsPaused) {
+	switch s.Status {
+	case runlog.StatusInterrupted, string(mark.RunIsPaused), string(mark.RunCanceled):
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
 	}
 	if s.Answer != "" {
