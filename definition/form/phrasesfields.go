@@ -116,10 +116,7 @@ var fieldPhrases = [][2]string{
 		"quando o finalizador roda: depois do laço (after, padrão) ou de cada iteração (each_iteration)",
 	},
 	{"share of time and budget kept for the finalizer; 10% if left out", "parte do tempo e do orçamento reservada ao finalizador; sem valor, 10%"},
-	{
-		"largest state at the end of an iteration, such as 10MB; none for no limit",
-		"maior estado no fim de uma iteração, como 10MB; none é sem limite",
-	},
+	{"largest state that a step can make, such as 10MB; none for no limit", "maior estado que um passo pode fazer, como 10MB; none é sem limite"},
 	{
 		"after a failed step: stop (default), skip_step or, in a loop, next_iteration; on a step for itself, on a loop for " +
 			"all its steps too",
@@ -182,6 +179,12 @@ var fieldPhrases = [][2]string{
 	{
 		"additional environment variables; text of any content only in those that begin with INPUT_",
 		"variáveis de ambiente adicionais; texto de qualquer conteúdo só nas que começam com INPUT_",
+	},
+	{
+		"environment variables that the command gets besides: keys of models, REFRAIN_… and others that Refrain itself " +
+			"uses; with clean_env any variable",
+		"variáveis de ambiente que o comando também recebe: chaves de modelos, REFRAIN_… e outras que o próprio Refrain " +
+			"usa; com clean_env, qualquer variável",
 	},
 	{"true removes the environment except PATH, HOME and the like", "true tira o ambiente, menos PATH, HOME e semelhantes"},
 	{
