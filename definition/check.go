@@ -106,6 +106,7 @@ func (c *checker) worthKnowing() {
 	}
 	c.afterExit()
 	c.unread()
+	c.needsRequest()
 	c.unheard()
 	c.unsafe()
 	c.sharedKeys()

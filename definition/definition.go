@@ -53,6 +53,7 @@ type Definition struct {
 	// Root is the root agent, with the agents below it.
 	Root *Agent
 
+	request  string // why a run needs a request; empty if it needs none
 	warnings Problems
 	notes    Problems
 	kept     map[*Agent]bool             // loops whose earlier states are read

@@ -24,6 +24,7 @@ type read struct {
 	bare         bool   // the field's value is the key
 	inner        bool   // it may be a field of a section's item
 	soft         bool   // it need not be a key, or need not be there
+	section      bool   // a template asks whether it is there
 	form         string // how a template writes it: {{%s}}, {{%s?}}, {%s}
 	any          bool   // it may be every key, of state or of prev
 }

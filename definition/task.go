@@ -286,7 +286,7 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 		}
 		c.reads = append(c.reads, read{
 			agent: a, field: field, name: ref.Name, line: ref.Line, column: ref.Column,
-			inner: ref.Inner, soft: ref.Optional || ref.Single, form: formOf(ref),
+			inner: ref.Inner, soft: ref.Optional || ref.Single, section: ref.Section, form: formOf(ref),
 		})
 	}
 }

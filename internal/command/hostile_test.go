@@ -27,6 +27,7 @@ const hostileYAML = `HOSTILE\u001b[31m\u001b]0;t\u0007\u009b31m\u0085\u202ecod.e
 // hostileLoop says it in each way that a run can.
 const hostileLoop = `
 name: loud
+query: go
 goal: "goal EVIL"
 max_iterations: 3
 quality_gate: 3

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,7 +178,11 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		return err
 	}
 	def.Warnings().Format(e.Stderr)
-	input = cmp.Or(input, def.Query)
+	if input = cmp.Or(input, def.Query); strings.TrimSpace(input) == "" {
+		if why := def.NeedsRequest(); why != "" {
+			return term.UsageError(fmt.Errorf("%s: a run needs a request of its user: %s; write: refrain run %[1]s \"REQUEST\"", file, why))
+		}
+	}
 	if f.session == "" && def.Session != "" {
 		if err := runstore.CheckID(def.Session); err != nil {
 			return term.UsageError(fmt.Errorf("%s: session: %w", file, err))

@@ -18,6 +18,9 @@ import (
 func Print(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
+	if why := def.NeedsRequest(); why != "" {
+		fmt.Fprintf(&b, "A run needs a request of its user: %s. Write: refrain run %s \"REQUEST\"\n", why, file)
+	}
 	for _, l := range loopReports(def, worst) {
 		fmt.Fprintf(&b, "\n%s ends\n", l.Name)
 		for _, s := range l.Stops {

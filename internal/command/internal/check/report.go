@@ -34,12 +34,14 @@ type worstReport struct {
 
 // Report is all that refrain check --json says.
 type Report struct {
-	File     string              `json:"file"`
-	Name     string              `json:"name,omitzero"`
-	Valid    bool                `json:"valid"`
-	Problems definition.Problems `json:"problems"`
-	Loops    []loopReport        `json:"loops,omitzero"`
-	Worst    *worstReport        `json:"worst,omitzero"`
+	File  string `json:"file"`
+	Name  string `json:"name,omitzero"`
+	Valid bool   `json:"valid"`
+	// NeedsRequest is why a run needs a request of its user; empty if it needs none.
+	NeedsRequest string              `json:"needs_request,omitzero"`
+	Problems     definition.Problems `json:"problems"`
+	Loops        []loopReport        `json:"loops,omitzero"`
+	Worst        *worstReport        `json:"worst,omitzero"`
 }
 
 // WriteJSON writes the report as JSON.
@@ -75,7 +77,7 @@ func report(worst *definition.WorstCase) *worstReport {
 func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase,
 	problems definition.Problems) Report {
 	return Report{
-		File: file, Name: def.Name, Valid: true, Problems: append(definition.Problems{}, problems...),
+		File: file, Name: def.Name, Valid: true, NeedsRequest: def.NeedsRequest(), Problems: append(definition.Problems{}, problems...),
 		Loops: loopReports(def, worst), Worst: report(worst),
 	}
 }
