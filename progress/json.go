@@ -57,8 +57,10 @@ func EscapeJSON(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// IsCommand reports whether a character commands a terminal, or turns the direction of a text. Line
-// breaks and tabs do neither.
+// IsCommand reports whether a character commands a terminal, turns the direction of a text, or is a
+// separator of lines or paragraphs, at which programs disagree whether a line ends. Line breaks and tabs
+// are none of these.
 func IsCommand(r rune) bool {
-	return r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || unicode.Is(unicode.Bidi_Control, r)
+	return r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || r == '\u2028' || r == '\u2029' ||
+		unicode.Is(unicode.Bidi_Control, r)
 }

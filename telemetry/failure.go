@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -41,13 +42,31 @@ func note(span trace.Span, err error) {
 		span.SetAttributes(attribute.String(keyOutcome, outcome))
 		return
 	}
-	words, _ := credential.Cleaned(err.Error(), secret)
-	words = credential.WithoutTokens(words, secret)
+	words := err.Error()
+	if e, ok := errors.AsType[interface {
+		error
+		Brief() string
+	}](err); ok { // what a program has printed is a content
+		words = strings.Replace(words, e.Error(), e.Brief(), 1)
+	}
+	words, _ = credential.Cleaned(words, secret)
+	words = strings.Map(printable, credential.WithoutTokens(words, secret))
 	if len(words) > mostText {
 		words = strings.ToValidUTF8(words[:mostText], "") + "…"
 	}
 	span.SetAttributes(attribute.String(keyErrorType, errorType(err)))
 	span.SetStatus(codes.Error, words)
+}
+
+// printable returns a space for a line break or a tab, and -1 for another character that cannot be seen.
+func printable(r rune) rune {
+	switch {
+	case unicode.IsSpace(r):
+		return ' '
+	case !unicode.IsPrint(r):
+		return -1
+	}
+	return r
 }
 
 // outcomeOf is how work ended that has neither failed nor come to its end; "" for all other.

@@ -5,6 +5,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
@@ -346,6 +348,16 @@ func TestNoSecretsInErrors(t *testing.T) {
 	if s := l.named(t, "invoke_agent writer"); strings.Contains(s.Status.Description, "word9") ||
 		strings.Contains(s.Status.Description, "abcdefgh") || !strings.Contains(s.Status.Description, "refused") {
 		t.Errorf("the span says %q", s.Status.Description)
+	}
+}
+
+// What a failed command has printed does not go to the collector, and nothing that commands a terminal.
+func TestErrorsOnSpansAreClean(t *testing.T) {
+	l := newLab(t, telemetry.Config{})
+	_, end := l.Step(t.Context(), &observe.Step{Agent: "writer"})
+	end(fmt.Errorf("agent \"a\x1b[31m\u2028b\":\n%w", &taskagent.ExitError{Command: "sh", Code: 1, State: "exit status 1", Stderr: "private"}))
+	if got, want := l.named(t, "invoke_agent writer").Status.Description, `agent "a[31m b": run command "sh": exit status 1`; got != want {
+		t.Errorf("the span says %q, want %q", got, want)
 	}
 }
 

@@ -20,8 +20,11 @@ type ExitError struct {
 	Stderr string
 }
 
+// Brief returns the error without the standard error, for a place that is not to have what a program prints.
+func (e *ExitError) Brief() string { return fmt.Sprintf("run command %q: %s", e.Command, e.State) }
+
 func (e *ExitError) Error() string {
-	text := fmt.Sprintf("run command %q: %s", e.Command, e.State)
+	text := e.Brief()
 	if e.Stderr != "" {
 		text += ": " + e.Stderr
 	}

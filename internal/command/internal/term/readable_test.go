@@ -10,7 +10,7 @@ import (
 // T6: what is written to an output reaches it without what commands a terminal,
 // however it is cut into pieces; what another program reads is left as it is.
 func TestOutputsAreReadable(t *testing.T) {
-	const text = "a\x1b[31m\u009b31m\u202eb\té🙂\r\x07\n\xffz"
+	const text = "a\x1b[31m\u009b31m\u202eb\u2028\u2029\té🙂\r\x07\n\xffz"
 	for size := 1; size <= len(text); size++ {
 		var got bytes.Buffer
 		w := Readable(&got)
