@@ -40,7 +40,7 @@ type Row struct {
 
 // List returns the sessions of a user's runs, the newest run first, without their logs.
 func List(ctx context.Context, store session.Service, app, user string) ([]session.Session, error) {
-	got, err := store.List(ctx, &session.ListRequest{AppName: app, UserID: user})
+	got, err := store.List(ctx, &session.ListRequest{AppName: app, UserID: user, Brief: true})
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +66,21 @@ const recent = 32
 func RowOf(ctx context.Context, store session.Service, s session.Session, dead func(string) bool) (*Row, error) {
 	key := lease.KeyOf(s)
 	got, err := store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID,
-		SessionID: key.SessionID, NumRecentEvents: recent})
+		SessionID: key.SessionID, NumRecentEvents: recent, Brief: true})
 	if err != nil {
 		return nil, err
 	}
-	last := slices.Collect(got.Session.Events().All())
+	view := session.ViewOf(got.Session)
+	gone := view.Superseded()
+	var last []*session.Event
+	for ev := range view.Outline() {
+		if !gone.Has(ev.Seq) {
+			last = append(last, ev.Outlined())
+		}
+	}
+	if err := view.Err(); err != nil {
+		return nil, err
+	}
 	sum := progress.Summarize(last)
 	if len(last) > 0 && last[0].Seq > 1 && last[0].InvocationID == sum.ID {
 		sum.Began = time.Time{} // it began before them

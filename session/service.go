@@ -79,6 +79,9 @@ type GetRequest struct {
 	NumRecentEvents int
 	// After leaves out events that are older; zero: none.
 	After time.Time
+	// Brief is for who wants to know how a run stands, and not its state: a store may leave out all
+	// keys but Refrain's own, and read events only when somebody looks at them.
+	Brief bool
 }
 
 // GetResponse holds the session.
@@ -89,6 +92,8 @@ type ListRequest struct {
 	AppName string
 	// UserID is optional: without it, the sessions of every user.
 	UserID string
+	// Brief is that of [GetRequest].
+	Brief bool
 }
 
 // ListResponse holds the sessions, without their events.

@@ -185,7 +185,7 @@ type Info struct {
 // List describes all runs without reading their logs. A run with the status running may have been
 // interrupted: [Supervisor.Driver] tells.
 func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
-	got, err := s.cfg.Service.List(ctx, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
+	got, err := s.cfg.Service.List(ctx, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, Brief: true})
 	if err != nil {
 		return nil, err
 	}

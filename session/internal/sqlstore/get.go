@@ -24,6 +24,9 @@ LEFT JOIN events e ON e.session = s.id AND e.seq = (SELECT max(x.seq) FROM event
 WHERE s.app = ? AND (? OR s.user_id = ?) ORDER BY s.user_id, s.name`
 	selectStates = `SELECT t.session, t.key, t.value FROM state t JOIN sessions s ON s.id = t.session
 WHERE s.app = ? AND (? OR s.user_id = ?)`
+	// Refrain's own keys; see mark.KeyPrefix.
+	selectOwnState   = `SELECT key, value FROM state WHERE session = ? AND substr(key, 1, 8) = 'refrain:'`
+	selectOwnStates  = selectStates + ` AND substr(t.key, 1, 8) = 'refrain:'`
 	selectUserStates = `SELECT user_id, key, value FROM user_state WHERE app = ? AND (? OR user_id = ?)`
 	selectAppState   = `SELECT key, value FROM app_state WHERE app = ?`
 )
@@ -64,7 +67,11 @@ func (q *snapshot) view(key lease.Key, req *session.GetRequest) (*session.View, 
 		return nil, err
 	}
 	cfg.Updated = time.UnixMicro(updated)
-	rows, err := q.query(selectState, key.AppName, key.AppName, key.UserID, id)
+	text, args := selectState, []any{key.AppName, key.AppName, key.UserID, id}
+	if req.Brief {
+		text, args = selectOwnState, []any{id}
+	}
+	rows, err := q.query(text, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +83,9 @@ func (q *snapshot) view(key lease.Key, req *session.GetRequest) (*session.View, 
 		return nil, err
 	}
 	from := max(first, cfg.LastSeq-tail+1)
+	if req.Brief {
+		from = max(first, cfg.LastSeq+1)
+	}
 	if from <= cfg.LastSeq {
 		if cfg.Events, err = q.events(id, from, cfg.LastSeq); err != nil {
 			return nil, err
@@ -165,7 +175,21 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	if err := q.states(args, byID, byUser, all); err != nil {
+	if req.Brief {
+		rows, err := q.query(selectOwnStates, args...)
+		if err != nil {
+			return nil, err
+		}
+		var id int64
+		err = eachValue(rows, &id, func(key string, val any) {
+			if state := byID[id]; state != nil {
+				state[key] = val
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	} else if err := q.states(args, byID, byUser, all); err != nil {
 		return nil, err
 	}
 	list := make([]session.Session, len(cfgs))
