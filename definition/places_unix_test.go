@@ -283,3 +283,63 @@ tools:
 		}
 	}
 }
+
+// D4: a value of type file is a path to each program: none takes it for a command, a setting, a host or an option, and no link in it leads
+// out of the root, whatever stands before it in the argument.
+func TestFileIsNothingButAPath(t *testing.T) {
+	for _, tt := range []struct{ args, value string }{
+		{`[perl, -ne, print, "{{x}}"]`, "touch pwned|"},
+		{`[perl, -ne, print, "{{x}}"]`, " >pwned"},
+		{`[make, "{{x}}"]`, "CC=touch pwned;"},
+		{`[vim, -es, "{{x}}"]`, "+:silent !touch pwned"},
+		{`[tar, tf, "{{x}}"]`, "localhost:f"},
+		{`[tar, cf, out, "{{x}}"]`, "@f"},
+		{`[head, "{{x}}"]`, "f\nf"},
+		{`[grep, "-f{{x}}", f]`, "out/secret"},
+		{`[grep, "--file={{x}}", f]`, "out/secret"},
+		{`[cat, "./{{x}}"]`, "out/secret"},
+	} {
+		root := t.TempDir()
+		for name, text := range map[string]string{"f": "f\n", "Makefile": "all: ; $(CC) all\n"} {
+			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		elsewhere := t.TempDir()
+		if err := os.WriteFile(filepath.Join(elsewhere, "secret"), []byte("f\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(elsewhere, filepath.Join(root, "out")); err != nil {
+			t.Fatal(err)
+		}
+		text := "name: a\ncommand: " + tt.args + "\nstate: {x: hi}\nshapes: {x: {type: file}}\n"
+		_, err := attempt(t, text, root, map[string]any{"x": tt.value})
+		if wrong, ok := errors.AsType[*taskagent.ValueError](err); (!ok || wrong.Name != "x") &&
+			!strings.Contains(fmt.Sprint(err), `file "out/secret" must be inside the root`) &&
+			!strings.Contains(fmt.Sprint(err), `file "./out/secret" must be inside the root`) {
+			t.Errorf("%s with %q: got error %v", tt.args, tt.value, err)
+		}
+		if _, err := os.Stat(filepath.Join(root, "pwned")); err == nil {
+			t.Errorf("%s with %q ran it", tt.args, tt.value)
+		}
+	}
+	for _, name := range []string{"a.b/c:d=e+f@g", ".x", "_", "(1) ä.txt", "./+x", "./a=b:c"} {
+		if err := (taskagent.Shape{Type: taskagent.ShapeFile}).Check(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// D4: {{call_id}} is a value that is built in only where a command finds out about a call. Elsewhere it is a key, and text of any content.
+func TestKeyOfTheNameCallIDIsText(t *testing.T) {
+	const text = `name: a
+type: sequential
+state: {call_id: none}
+sub_agents:
+  - name: b
+    command: [sh, -c, "{{call_id}}"]
+`
+	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil || !strings.Contains(err.Error(), "{{call_id}} is text of any content") {
+		t.Errorf("got error %v", err)
+	}
+}

@@ -107,8 +107,10 @@ func (f *filling) fill(field string, t *template.Template, free bool) (string, e
 		return "", err
 	}
 	for _, at := range files {
-		if path := at.path(res.Text); isInside(path) { // else the author's own text leads elsewhere
-			f.p.Files = append(f.p.Files, path)
+		for _, path := range at.paths(res.Text) {
+			if isInside(path) { // else the author's own text leads elsewhere
+				f.p.Files = append(f.p.Files, path)
+			}
 		}
 	}
 	return res.Text, nil
@@ -117,13 +119,17 @@ func (f *filling) fill(field string, t *template.Template, free bool) (string, e
 // span is where a value stands in a text.
 type span struct{ from, to int }
 
-// path is the path that a value is part of: "src/a.go" for the value a.go in "--file=src/a.go".
-func (s span) path(text string) string {
+// paths are what a program may take for the path that a value is part of: "src/a.go" for the value a.go in
+// "--file=src/a.go", and both "-fa.go" and "a.go" in "-fa.go".
+func (s span) paths(text string) []string {
 	const apart = "=:,;@ "
 	from := 1 + strings.LastIndexAny(text[:s.from], apart)
 	to := len(text)
 	if i := strings.IndexAny(text[s.to:], apart); i >= 0 {
 		to = s.to + i
 	}
-	return text[from:to]
+	if strings.HasSuffix(text[from:s.from], "/") {
+		return []string{text[from:to]}
+	}
+	return []string{text[from:to], text[s.from:s.to]}
 }

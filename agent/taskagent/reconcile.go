@@ -5,6 +5,7 @@ package taskagent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -26,6 +27,9 @@ const KeyCallID = "call_id"
 // It refuses what [NewCommand] refuses, and an OK exit code of 1.
 func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
 	cfg.Config = named(cfg.Config)
+	shapes := map[string]Shape{KeyCallID: callID}
+	maps.Copy(shapes, cfg.Shapes)
+	cfg.Shapes = shapes
 	made, err := NewCommand(cfg)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,9 @@ const (
 	ShapeInt    ShapeType = "int"
 	ShapeBool   ShapeType = "bool"
 	// ShapeFile is a path inside the command's root, relative to its working directory. It has no
-	// "..", does not begin with "-", and no link in it leads out of the root. The file need not exist.
+	// "..", no "|" and no control characters, and no link in it leads out of the root. Its first part
+	// begins with none of -+@~<>& or a space and has no ":" or "=", because programs read +command,
+	// NAME=value and host:path as something else; "./+x" is fine. The file need not exist.
 	ShapeFile ShapeType = "file"
 )
 
@@ -92,6 +94,8 @@ func (s Shape) Check(v any) error {
 		return s.refuse(v, dashed)
 	case s.Type == ShapeFile && !isInside(text):
 		return s.refuse(v, "it is empty or absolute, or has .. in it")
+	case s.Type == ShapeFile && !plainPath().MatchString(text):
+		return s.refuse(v, "a program may read it as something other than a path; write ./ before it if it is a file's name, without | and control characters")
 	case s.Pattern == "":
 		return nil
 	}
@@ -124,6 +128,9 @@ func (s Shape) refuse(v any, why string) error {
 var (
 	numeral = lazyregexp.New(`\A-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?\z`)
 	whole   = lazyregexp.New(`\A-?[0-9]+\z`)
+	// plainPath matches what no program takes for an option, a setting, a host or a command, as vim
+	// takes +command, make NAME=value, tar host:path and perl "command|".
+	plainPath = lazyregexp.New(`\A[^-+@~<>& :=/|\p{Cc}][^:=/|\p{Cc}]*(/[^|\p{Cc}]*)?\z`)
 )
 
 // isInside reports whether a path, as it is written, stays below the folder that it is relative to.
@@ -155,8 +162,12 @@ var builtIn = map[string]Shape{
 	"iteration": {Type: ShapeInt}, "max_iterations": {Type: ShapeInt}, "remaining_iterations": {Type: ShapeInt},
 	"is_first_iteration": {Type: ShapeBool}, "is_last_iteration": {Type: ShapeBool},
 	"score": {Type: ShapeNumber}, "best.score": {Type: ShapeNumber},
-	"elapsed": {Pattern: `[0-9.a-zµ]+`}, KeyCallID: {Pattern: `[A-Za-z0-9][-\w./:\[\]]*`},
+	"elapsed": {Pattern: `([0-9]+[hms])+`},
 }
+
+// callID is the shape of the call's ID, a value that is built in where a command finds out about a call.
+// Elsewhere {{call_id}} is a key like any other.
+var callID = Shape{Pattern: `[A-Za-z0-9][-\w./:\[\]]*`}
 
 // shape returns the shape of a placeholder: its own, or for an earlier value of a key that of the key.
 func (c *CommandConfig) shape(name string) Shape {
