@@ -5,6 +5,7 @@ package bench
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/bench/ours"
@@ -18,6 +19,23 @@ func loopAlone(t *testing.T, tb *table) {
 // The same through the runner and a session in memory, which keeps the events.
 func throughRunner(t *testing.T, tb *table) {
 	ownPart(t, tb, "runner", 0.9, 0, func(i implementation) func(int) (op, error) { return i.runner })
+}
+
+// A step with a timeout, which runs in a goroutine of its own so that it can be left behind, for a step
+// without.
+func timedSteps(t *testing.T, tb *table) {
+	const iterations = 1000
+	timed, err := timedDirect(iterations, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := oursDirect(iterations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := rounds(t, 25, brief("plain", plain), brief("timed", timed))
+	tb.atMost("a step with a timeout", "µs/event", 7, got["timed"].cpu().in(us), floor("the step without", "µs", got["plain"].cpu().in(us)))
+	tb.tell("a step with a timeout", "allocs/event", got["timed"].allocs())
 }
 
 // ownPart measures loops of 1,000 iterations. Our own part of an event's cost is all but

@@ -29,6 +29,7 @@ type gate struct {
 var allGates = []gate{
 	{"loop", loopAlone},
 	{"runner", throughRunner},
+	{"timed", timedSteps},
 	{"marks", withMarks},
 	{"definition", wholeDefinition},
 	{"commits", commits},

@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
@@ -11,8 +12,10 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-func oursDirect(iterations int) (op, error) {
-	loop, err := ours.Loop(iterations)
+func oursDirect(iterations int) (op, error) { return timedDirect(iterations, 0) }
+
+func timedDirect(iterations int, timeout time.Duration) (op, error) {
+	loop, err := ours.TimedLoop(iterations, timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -45,8 +46,12 @@ func NewEvent(ctx context.Context, invocationID string) *session.Event {
 }
 
 // Loop returns the loop.
-func Loop(iterations int) (agent.Agent, error) {
+func Loop(iterations int) (agent.Agent, error) { return TimedLoop(iterations, 0) }
+
+// TimedLoop returns a loop whose steps have a timeout; 0 is none.
+func TimedLoop(iterations int, timeout time.Duration) (agent.Agent, error) {
 	var subs []agent.Agent
+	steps := make(map[string]loopagent.StepPolicy)
 	for _, name := range Names {
 		sub, err := agent.New(agent.Config{
 			Name: name,
@@ -60,10 +65,13 @@ func Loop(iterations int) (agent.Agent, error) {
 			return nil, err
 		}
 		subs = append(subs, sub)
+		if timeout > 0 {
+			steps[name] = loopagent.StepPolicy{Timeout: timeout}
+		}
 	}
 	return loopagent.New(loopagent.Config{
 		AgentConfig:   agent.Config{Name: "refine", SubAgents: subs},
-		MaxIterations: uint(iterations),
+		MaxIterations: uint(iterations), Steps: steps,
 	})
 }
 
