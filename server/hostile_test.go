@@ -207,6 +207,24 @@ func TestSecretsOfWebhooks(t *testing.T) {
 	s.ok("PUT", "/api/v1/definitions/new", strings.Replace(text, "REFRAIN_TOKEN", "HOOK_SECRET", 1), nil)
 }
 
+// A program of a client's definition inherits no variable of Refrain's own, although it may start programs.
+func TestSecretsOfPrograms(t *testing.T) {
+	s := open(t, nil, func(c *server.Config) { c.AllowCommands, c.AllowSecretEnv = true, []string{"REFRAIN_HOOK"} })
+	const tools = "name: x\nmodel: scripted/s.yaml\ninstructions: go\ntools: [{mcp: {command: [srv, go], env: [OPENAI_API_KEY]}}]\n"
+	for text, name := range map[string]string{
+		"name: x\ncommand: [env]\ninherit: [HOME, REFRAIN_TOKEN]\n":                                          "REFRAIN_TOKEN",
+		"name: x\ntext: hi\ncallbacks: {after_run: [{command: [env], inherit: [TEMPORAL_API_KEY]}]}\n":       "TEMPORAL_API_KEY",
+		"name: x\ntype: sequential\nsub_agents: [{name: y, command: [env], inherit: [ANTHROPIC_API_KEY]}]\n": "ANTHROPIC_API_KEY",
+		tools: "OPENAI_API_KEY",
+	} {
+		got := s.do("PUT", "/api/v1/definitions/new", text)
+		if got.status != http.StatusForbidden || !strings.Contains(string(got.body), "--allow-secret-env "+name) {
+			t.Errorf("%s: %d %s", text, got.status, got.body)
+		}
+	}
+	s.ok("PUT", "/api/v1/definitions/new", "name: x\ncommand: [env]\ninherit: [REFRAIN_HOOK]\n", nil)
+}
+
 // A mistake in a client's text of another product is the client's, with its position and without the server's paths.
 func TestMistakesInOtherDialects(t *testing.T) {
 	s := open(t, nil)

@@ -416,6 +416,16 @@ func TestStartIsIdempotent(t *testing.T) {
 	}
 }
 
+// A run whose agents need a request is refused without one, before a model is asked.
+func TestStartWithoutARequest(t *testing.T) {
+	s := open(t, map[string]string{"echo.yaml": "name: echo\ntype: sequential\nsub_agents: [{name: say, text: \"{{user_input}}\"}]\n"})
+	got := s.refused(400, "bad_request", "POST", "/api/v1/runs", map[string]any{"definition": "echo", "input": " "})
+	if !strings.Contains(got, `"say" reads {{user_input}}; give it as input`) {
+		t.Errorf("got %q", got)
+	}
+	s.wait(s.run(map[string]any{"definition": "echo", "input": "hello"}).Run)
+}
+
 // G8: a server that stops in order leaves its runs at a boundary, and the next one continues them.
 func TestShutdownAndRestart(t *testing.T) {
 	g := newGate(t)

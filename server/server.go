@@ -62,7 +62,8 @@ type Config struct {
 	// AllowCommands lets definitions that come from clients start programs.
 	AllowCommands bool
 	// AllowSecretEnv are the variables of the environment whose values may sign the webhooks of
-	// definitions that come from clients; none if it is empty.
+	// definitions that come from clients, and those of Refrain's own, such as keys of models, that their
+	// programs may inherit; none if it is empty.
 	AllowSecretEnv []string
 	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
 	// addresses, and lets them use the proxy of the environment.

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -198,6 +199,10 @@ func (s *Server) launch(ctx context.Context, p *program.Program, def *definition
 	if _, err := req.Limits.put(p); err != nil {
 		return err
 	}
+	input := cmp.Or(req.Input, def.Query)
+	if why := def.NeedsRequest(); why != "" && strings.TrimSpace(input) == "" {
+		return bad("a run needs a request of its user: %s; give it as input", why)
+	}
 	p.Message = req.message
 	if p.Model = req.Model; p.Model != "" {
 		if err := s.scriptIsHere(p.Model, "."); err != nil {
@@ -223,10 +228,6 @@ func (s *Server) launch(ctx context.Context, p *program.Program, def *definition
 	if err != nil {
 		made.Close()
 		return err
-	}
-	input := req.Input
-	if input == "" {
-		input = def.Query
 	}
 	run, err := s.sup.Start(ctx, supervisor.Request{
 		SessionID: req.ID, Message: genai.NewContentFromText(input, genai.RoleUser), State: state, Started: started,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/credential"
 )
 
@@ -31,8 +32,7 @@ func (s *Server) env() program.Env {
 }
 
 // trusts refuses what a definition that came from a client may not do: start programs, read a script
-// from outside the folder, sign webhooks with any secret of the server, and bring keys with it, which the
-// log would then have.
+// from outside the folder, use any secret of the server, and bring keys with it, which the log would then have.
 func (s *Server) trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !s.cfg.AllowCommands {
 		for a := range def.Root.All {
@@ -46,10 +46,10 @@ func (s *Server) trusts(p *program.Program, def *definition.Definition, text []b
 		}
 	}
 	for a := range def.Root.All {
-		if name := s.signs(a); name != "" {
-			return fault(http.StatusForbidden, "secret-env", "This server does not sign webhooks of its clients with that variable",
-				"agent %q has a webhook with secret_env: %s; put the definition into the server's folder by hand, or start the server "+
-					"with --allow-secret-env %s", a.Name, name, name)
+		if field, name := s.secretOf(a); name != "" {
+			return fault(http.StatusForbidden, "secret-env", "This server does not give that variable to definitions of its clients",
+				"agent %q has %s: %s; put the definition into the server's folder by hand, or start the server "+
+					"with --allow-secret-env %s", a.Name, field, name, name)
 		}
 	}
 	if credential.Token(string(text)) {
@@ -66,16 +66,43 @@ func (s *Server) trusts(p *program.Program, def *definition.Definition, text []b
 	return s.scriptIsHere(p.Model, ".")
 }
 
-// signs returns a variable that signs a webhook of an agent and is not allowed to; empty if none does.
-func (s *Server) signs(a *definition.Agent) string {
+// secretOf returns a variable that an agent uses and may not, and the field that names it: one that signs a webhook,
+// or one of Refrain's own that a program is to inherit. Both are empty if there is none.
+func (s *Server) secretOf(a *definition.Agent) (field, name string) {
+	refused := func(name string) bool { return !slices.Contains(s.cfg.AllowSecretEnv, name) }
+	inherits := func(names []string) string {
+		i := slices.IndexFunc(names, func(name string) bool { return refused(name) && (child.Inheritance{}).Withholds(name) })
+		if i < 0 {
+			return ""
+		}
+		return names[i]
+	}
 	for _, callbacks := range a.Callbacks {
 		for _, cb := range callbacks {
-			if cb.SecretEnv != "" && !slices.Contains(s.cfg.AllowSecretEnv, cb.SecretEnv) {
-				return cb.SecretEnv
+			if cb.SecretEnv != "" && refused(cb.SecretEnv) {
+				return "a webhook with secret_env", cb.SecretEnv
+			}
+			if name := inherits(cb.Inherit); name != "" {
+				return "a callback with inherit", name
 			}
 		}
 	}
-	return ""
+	if a.Command != nil {
+		if name := inherits(a.Command.Inherit); name != "" {
+			return "inherit", name
+		}
+	}
+	if a.LLM != nil {
+		for _, t := range a.LLM.Tools {
+			if t.MCP == nil {
+				continue
+			}
+			if name := inherits(t.MCP.PassEnv); name != "" {
+				return "an MCP server with env", name
+			}
+		}
+	}
+	return "", ""
 }
 
 // scriptIsHere refuses a scripted model whose script is not a file of the folder.

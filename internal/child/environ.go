@@ -42,11 +42,13 @@ type Inheritance struct {
 func (i Inheritance) Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return !slices.Contains(i.Inherit, name) && i.withholds(strings.ToUpper(name), name)
+		return !slices.Contains(i.Inherit, name) && i.Withholds(name)
 	})
 }
 
-func (i Inheritance) withholds(upper, name string) bool {
+// Withholds reports whether a program does not get a variable unless Inherit names it.
+func (i Inheritance) Withholds(name string) bool {
+	upper := strings.ToUpper(name)
 	if i.Clean {
 		return !slices.Contains(basics, upper)
 	}
