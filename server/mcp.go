@@ -39,13 +39,11 @@ func (s *Server) newMCP() *mcp.Server {
 
 // ServeMCP serves a client of the Model Context Protocol that writes a request a line to in and reads
 // answers from out, until in ends or [Server.Shutdown]. It returns nil then; what is read from in
-// afterwards is lost. Requests of more than Config.MaxBody bytes are refused, and one that is four times
-// as large ends the connection with an error.
+// afterwards is lost. A request of more than Config.MaxBody bytes is refused. A line that is no message, or is
+// longer than four times Config.MaxBody, is answered with an error without an ID; empty lines are skipped.
 func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
-	most := int(min(4*s.cfg.MaxBody, 1<<30))
-	session, err := s.mcp().Connect(context.Background(), &mcp.IOTransport{
-		Reader: io.NopCloser(in), Writer: unclosed{out}, MaxLineLength: most,
-	}, nil)
+	lines := newMCPLines(in, out, int(min(4*s.cfg.MaxBody, 1<<30)))
+	session, err := s.mcp().Connect(context.Background(), &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP: %w", err)
 	}
@@ -63,11 +61,6 @@ func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 	}
 	return nil
 }
-
-// unclosed is a writer that is not ours to close.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
 
 // overMCP answers at /mcp. Each request stands for itself: a client has no session that could get lost.
 func (s *Server) overMCP() func(*Server, http.ResponseWriter, *http.Request) error {

@@ -5,6 +5,7 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -282,4 +283,64 @@ func TestMCPIsStopped(t *testing.T) {
 	<-waits
 	p.says("Stopped. The runs that are paused now go on")
 	p.leave()
+}
+
+// G9: a line that is no message is answered, as JSON-RPC says, and ends nothing.
+func TestMCPGoesOnAfterWhatIsNoMessage(t *testing.T) {
+	dir := t.TempDir()
+	cmd := exec.Command("refrain", "mcp", "--dir", dir, "--store", "sqlite:"+filepath.Join(dir, "runs.db"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	answers := bufio.NewScanner(out)
+	answers.Buffer(nil, 1<<20)
+	for _, tt := range []struct{ line, want string }{
+		{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+			`"clientInfo":{"name":"tester","version":"1"}}}`, `"id":1,"result":`},
+		{`{"jsonrpc":"2.0","method":"notifications/initialized"}`, ""},
+		{"starting up...", `"id":null,"error":{"code":-32700,"message":"the line is not JSON`},
+		{`{"jsonrpc":"2.0","id":2,"method":"tools/li`, `"id":null,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":2,"method":"tools/list"} {}`, `"id":null,"error":{"code":-32700,`},
+		{"", ""},
+		{" \t\r", ""},
+		{strings.Repeat("x", 17<<20), `"id":null,"error":{"code":-32700,"message":"the line is too long: the limit is 16777216 bytes"`},
+		{`{"a":"` + strings.Repeat("x", 33<<20) + `"}`, `"id":null,"error":{"code":-32700,"message":"the line is too long`},
+		{`{"jsonrpc":"1.0","id":2,"method":"tools/list"}`, `"id":null,"error":{"code":-32600,`},
+		{`[]`, `"id":null,"error":{"code":-32600,`},
+		{strings.Repeat("[", 20_000), `"id":null,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":[1]}}`, ""},
+		{`[{"jsonrpc":"2.0","id":3,"method":"ping"}]`, `"id":3,"result":{}`},
+		{`{"jsonrpc":"2.0","id":4,"method":"tools/list"}` + "\r", `"name":"list_definitions"`},
+	} {
+		if _, err := io.WriteString(in, tt.line+"\n"); err != nil {
+			t.Fatalf("%.80s: %v: %s", tt.line, err, &stderr)
+		}
+		if tt.want != "" && (!answers.Scan() || !strings.Contains(answers.Text(), tt.want)) {
+			t.Fatalf("%.80s is answered with %.200s, want %s", tt.line, answers.Text(), tt.want)
+		}
+	}
+	// A line that the end cuts is not acted on.
+	if _, err := io.WriteString(in, `{"jsonrpc":"2.0","id":5,"method":"pi`); err != nil {
+		t.Fatal(err)
+	}
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !answers.Scan() || !strings.Contains(answers.Text(), `"code":-32700`) || answers.Scan() {
+		t.Errorf("a cut line is answered with %s", answers.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("refrain mcp: %v: %s", err, &stderr)
+	}
 }
