@@ -213,6 +213,39 @@ func diesBeforeItSaysSo(t *testing.T, failed bool, last mark.Kind) {
 	}
 }
 
+// partly is a store in which the record of one more run is damaged.
+type partly struct{ service }
+
+var errDamaged = errors.New("one run cannot be read")
+
+func (p *partly) ListOpen(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
+	got, err := p.List(ctx, req)
+	return got, errors.Join(err, errDamaged)
+}
+
+// A run that cannot be read does not keep the others from going on.
+func TestRecoverBesideDamagedRun(t *testing.T) { synctest.Test(t, recoversBesideDamaged) }
+
+func recoversBesideDamaged(t *testing.T) {
+	store := session.InMemoryService()
+	w := newWorld("left")
+	old := process(t, store, w.nested(t), named("the old one"))
+	run := start(t, old)
+	<-w.seen
+	now, cancel := context.WithCancel(t.Context())
+	cancel() // cuts off the step that waits at the gate
+	if err := old.Close(now); err != nil {
+		t.Fatal(err)
+	}
+	w.ungate("left")
+	next := process(t, &partly{store.(service)}, w.nested(t), named("the next one"))
+	got, err := next.Recover(t.Context())
+	if len(got) != 1 || got[0].ID() != run.ID() || !errors.Is(err, errDamaged) {
+		t.Fatalf("got %v and %v, want run %s and the error about the other", got, err, run.ID())
+	}
+	completed(t, got[0])
+}
+
 // G8: what Close has paused goes on after a restart; what a person has paused does not, nor what
 // another kind of process has started.
 func TestRecoverAfterClose(t *testing.T) { synctest.Test(t, recoversAfterClose) }

@@ -184,13 +184,13 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 // continue in the order in which they were started, at most MaxRuns at once. A run that waits for a
 // person continues when its deadline passes. Runs of another driver are left to it. The error lists the runs that could not be continued.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
-	all, err := s.ListOpen(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("recover runs: %w", err)
-	}
-	sortByStart(all)
 	var taken []*Run
 	var failed []error
+	all, err := s.ListOpen(ctx)
+	if err != nil {
+		failed = append(failed, fmt.Errorf("recover runs: %w", err))
+	}
+	sortByStart(all)
 	for _, info := range all {
 		late := info.Run.Status == mark.RunWaiting && !info.Run.Deadline.IsZero()
 		if info.Here || info.Run.Driver != s.cfg.Driver || info.Run.Status != mark.RunRunning && info.Run.Status != mark.RunIsPaused && !late {

@@ -193,12 +193,10 @@ func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 }
 
 // ListOpen is List for the runs that are not over, however many others there are: see [store.OpenLister].
+// Beside an error are the runs that could be read, if there are any.
 func (s *Supervisor) ListOpen(ctx context.Context) ([]Info, error) {
 	open, err := store.ListOpen(ctx, s.cfg.Service, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
-	if err != nil {
-		return nil, err
-	}
-	return s.infos(open), nil
+	return s.infos(open), err
 }
 
 func (s *Supervisor) infos(sessions []session.Session) (all []Info) {

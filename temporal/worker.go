@@ -174,11 +174,11 @@ func (w *Worker) Run(ctx context.Context) error {
 // Look starts the workflows of the runs in the store that wait for a worker, and wakes those whose
 // runs can go on because of what somebody has written into the log. Run calls it.
 func (w *Worker) Look(ctx context.Context) error {
-	all, err := w.sup.ListOpen(ctx)
-	if err != nil {
-		return err
+	all, unread := w.sup.ListOpen(ctx)
+	if unread != nil && len(all) == 0 {
+		return unread
 	}
-	var failed []error
+	failed := []error{unread}
 	there := make(map[string]bool)
 	for _, info := range all {
 		there[info.ID] = true

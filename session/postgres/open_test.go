@@ -236,3 +236,21 @@ func TestRoleThatOnlyReads(t *testing.T) {
 		t.Error("it writes")
 	}
 }
+
+// A run whose record is damaged leaves the others of its application alone.
+func TestDamagedRunHidesNoOther(t *testing.T) {
+	svc := open(t, postgres.Config{Schema: "damaged"})
+	db, err := sql.Open("pgx", cluster.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	sessiontest.DamagedRun(t, svc, func(t *testing.T, id, key string, value []byte) {
+		t.Helper()
+		_, err := db.ExecContext(t.Context(), `UPDATE damaged.state SET value = $1 WHERE key = $2 AND
+			session = (SELECT id FROM damaged.sessions WHERE name = $3)`, value, key, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}

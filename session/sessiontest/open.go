@@ -4,6 +4,7 @@ package sessiontest
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +26,37 @@ func OpenRuns(t *testing.T, svc session.Service) (again func(*testing.T, session
 	return func(t *testing.T, svc session.Service) {
 		t.Helper()
 		(&suite{T: t, svc: svc}).wantOpen("paused", "running", "waiting", "went on")
+	}
+}
+
+// DamagedRun demands that a run whose record in the database is damaged hides no other run that is not over.
+// damage overwrites the value of a key in the state of the session with that name.
+func DamagedRun(t *testing.T, svc session.Service, damage func(t *testing.T, id, key string, value []byte)) {
+	t.Helper()
+	s := &suite{T: t, svc: svc}
+	run := mark.Run{ID: "e-1", Status: mark.RunRunning}
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		ev, err := session.NewRunEvent(run, "user", mark.KindRunStarted, mark.RunStarted{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.append(s.make(id, map[string]any{"k": 1}), ev)
+	}
+	damage(t, "a", "k", []byte("{")) // nobody reads it here
+	damage(t, "b", mark.KeyRun, []byte(`{"half`))
+	damage(t, "d", mark.KeyRun, []byte(`"no run"`))
+	open, err := store.ListOpen(t.Context(), svc, &session.ListRequest{AppName: app})
+	var ids []string
+	for _, one := range open {
+		ids = append(ids, one.ID())
+	}
+	if diff := cmp.Diff([]string{"a", "c", "e"}, ids); diff != "" {
+		t.Errorf("the runs that can be read are found (-want +got):\n%s", diff)
+	}
+	for _, id := range []string{"b", "d"} {
+		if err == nil || !strings.Contains(err.Error(), `session "`+id+`" of user "ana" is left out`) {
+			t.Errorf("the error names session %q, got: %v", id, err)
+		}
 	}
 }
 

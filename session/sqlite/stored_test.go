@@ -5,6 +5,7 @@ package sqlite_test
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -68,6 +69,17 @@ func TestOpenRunsOfOlderTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	again(t, open(t, path, sqlite.Config{}))
+}
+
+// A run whose record is damaged leaves the others of its application alone.
+func TestDamagedRunHidesNoOther(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "refrain.db")
+	svc := open(t, path, sqlite.Config{})
+	sessiontest.DamagedRun(t, svc, func(t *testing.T, id, key string, value []byte) {
+		t.Helper()
+		exec(t, raw(t, path), fmt.Sprintf(`UPDATE state SET value = x'%x' WHERE key = '%s' AND
+			session = (SELECT id FROM sessions WHERE name = '%s')`, value, key, id))
+	})
 }
 
 // describe is all that a session says, as JSON.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,20 +53,25 @@ func (s *Store) ListOpen(ctx context.Context, req *session.ListRequest) (*sessio
 		return nil, fmt.Errorf("list open runs: %w", err)
 	}
 	resp := &session.ListResponse{}
+	var damaged error
 	err := s.read(ctx, func(q *snapshot) (err error) {
-		resp.Sessions, err = q.listOpen(req)
+		resp.Sessions, damaged, err = q.listOpen(req)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list open runs: %w", err)
 	}
-	return resp, nil
+	if damaged != nil {
+		damaged = fmt.Errorf("list open runs: %w", damaged)
+	}
+	return resp, damaged
 }
 
-func (q *snapshot) listOpen(req *session.ListRequest) (list []session.Session, err error) {
+// listOpen leaves out the sessions whose run cannot be read; damaged says which, and why.
+func (q *snapshot) listOpen(req *session.ListRequest) (list []session.Session, damaged, err error) {
 	rows, err := q.query(selectOpen, req.AppName, req.UserID == "", req.UserID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -73,21 +79,27 @@ func (q *snapshot) listOpen(req *session.ListRequest) (list []session.Session, e
 		var seq, updated sql.NullInt64
 		var run []byte
 		if err := rows.Scan(&user, &name, &seq, &updated, &run); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !user.Valid || !seq.Valid { // somebody else's
 			continue
 		}
-		val, err := decodeValue(mark.KeyRun, run)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, session.NewView(session.ViewConfig{AppName: req.AppName, UserID: user.String,
+		val, bad := decodeValue(mark.KeyRun, run)
+		one := session.NewView(session.ViewConfig{AppName: req.AppName, UserID: user.String,
 			SessionID: name.String, LastSeq: seq.Int64, Updated: time.UnixMicro(updated.Int64),
-			State: map[string]any{mark.KeyRun: val}}))
+			State: map[string]any{mark.KeyRun: val}})
+		if bad == nil && session.RunOf(one) == nil {
+			bad = fmt.Errorf("the stored value of state key %q is damaged: it describes no run", mark.KeyRun)
+		}
+		if bad != nil {
+			damaged = errors.Join(damaged, fmt.Errorf("session %q of user %q is left out (restore the database from a backup): %w",
+				name.String, user.String, bad))
+			continue
+		}
+		list = append(list, one)
 	}
 	slices.SortFunc(list, func(a, b session.Session) int {
 		return cmp.Or(strings.Compare(a.UserID(), b.UserID()), strings.Compare(a.ID(), b.ID()))
 	})
-	return list, rows.Err()
+	return list, damaged, rows.Err()
 }
