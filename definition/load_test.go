@@ -60,6 +60,31 @@ func TestRefsDoNotLeaveTheFolder(t *testing.T) {
 	}
 }
 
+// D13: the script of a model is inside the folder of the definition, whatever links there are.
+func TestScriptsDoNotLeaveTheFolder(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	script := write(t, outside, "script.yaml", "secret: hunter2\n")
+	for link, target := range map[string]string{"script.yaml": script, "folder": outside} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, name := range []string{"script.yaml", "folder/script.yaml"} {
+		file := write(t, dir, "root.yaml", "name: root\nmodel: scripted/"+name+"\ninstructions: Write.\n")
+		_, err := definition.Load(file)
+		if !slices.Equal(codes(err), []string{definition.CodeOutside}) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: got error %v", name, err)
+		}
+	}
+	inside := write(t, dir, "inside.yaml", "answers: [{text: Hi.}]\n")
+	if err := os.Symlink(filepath.Base(inside), filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := definition.Load(write(t, dir, "root.yaml", "name: root\nmodel: scripted/link.yaml\ninstructions: Write.\n")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLoadSaysWhyAFileCannotBeRead(t *testing.T) {
 	_, err := definition.Load(filepath.Join(t.TempDir(), "none.yaml"))
 	if !errors.Is(err, fs.ErrNotExist) || !slices.Equal(codes(err), []string{definition.CodeFile}) {

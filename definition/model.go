@@ -75,6 +75,10 @@ func (c *checker) script(a *Agent, name string) {
 	if err == nil {
 		return
 	}
+	if errors.Is(err, errLeadsOut) {
+		c.report(a.at("model"), CodeOutside, "the script %q leads out of the folder of the definition", name).Hint = linkHint
+		return
+	}
 	p := c.report(a.at("model"), CodeModel, "the script %s cannot be used: %v", name, err)
 	p.err = err
 	if e, ok := errors.AsType[*scripted.SyntaxError](err); ok {
@@ -82,10 +86,17 @@ func (c *checker) script(a *Agent, name string) {
 	}
 }
 
-// scriptError reads a script; nil if it is right, or cannot be read.
+// errLeadsOut says that a link leads out of the folder of the definition.
+var errLeadsOut = errors.New("a link leads out of the folder of the definition")
+
+// scriptError reads a script; nil if it is right, or cannot be read. It returns errLeadsOut for one that
+// is not in the folder.
 func scriptError(fsys fs.FS, name string) error {
 	f, err := openRegular(fsys, name)
-	if err != nil {
+	switch {
+	case err != nil && leadsOut(err):
+		return errLeadsOut
+	case err != nil:
 		return nil
 	}
 	defer f.Close()

@@ -157,6 +157,11 @@ type opened struct {
 	node *source.Node // nil if it could not be read as YAML
 }
 
+const linkHint = "a link in the folder of the definition must not lead out of it"
+
+// leadsOut reports whether an [os.Root] has refused a path because a link in it leads out.
+func leadsOut(err error) bool { return strings.Contains(err.Error(), "escapes") }
+
 // open reads the file that a ref names, once; nil if it cannot be read.
 func (r *reader) open(at source.Span, name, target string) *opened {
 	if file, ok := r.opened[target]; ok {
@@ -172,8 +177,8 @@ func (r *reader) open(at source.Span, name, target string) *opened {
 		if errors.Is(err, fs.ErrNotExist) {
 			p.Hint = r.fileNear(target, path.Dir(r.src.Path))
 		}
-		if strings.Contains(fmt.Sprint(err), "escapes") {
-			p.Hint = "a link in the folder of the definition must not lead out of it"
+		if leadsOut(err) {
+			p.Hint = linkHint
 		}
 		return nil
 	}

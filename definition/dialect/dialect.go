@@ -160,8 +160,8 @@ func (e *Error) Problems() definition.Problems {
 			continue
 		}
 		text := it.Message
-		if it.Field != "" {
-			text = it.Field + " " + text
+		if it.Field != "" && !strings.Contains(text, it.Field) {
+			text = it.Field + ": " + text
 		}
 		if it.Agent != "" {
 			text = it.Agent + ": " + text
