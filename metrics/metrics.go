@@ -179,7 +179,7 @@ func (c *Collector) left(id string, end supervisor.Ending) {
 	switch {
 	case errors.Is(end.Err, lease.ErrLost):
 		c.dropped.WithLabelValues(droppedLease).Inc()
-	case end.Err != nil && end.Run.Status == mark.RunRunning:
+	case end.Dropped():
 		c.dropped.WithLabelValues(droppedError).Inc()
 	}
 }

@@ -3,12 +3,16 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // healthy says that the process answers.
@@ -18,19 +22,74 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// ready says whether runs can be started: the store answers, and the server is not about to stop.
+// ready says whether runs can be started: the store can be written, and the server is not about to stop.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if s.draining.Load() {
 		return fault(http.StatusServiceUnavailable, "closing", "The server is stopping", "")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-	defer cancel()
-	if _, err := s.cfg.Service.List(ctx, &session.ListRequest{AppName: s.cfg.AppName, UserID: "nobody"}); err != nil {
-		p := fault(http.StatusServiceUnavailable, "no_store", "The store does not answer", "%v", err)
+	if err := s.store.look(r.Context(), &s.cfg); err != nil {
+		title := "The store cannot be written"
+		if s.cfg.ReadOnly {
+			title = "The store does not answer"
+		}
+		p := fault(http.StatusServiceUnavailable, "no_store", title, "%v", err)
 		p.err = err
 		return p
 	}
 	return s.healthy(w, r)
+}
+
+// Times of the probe of the store.
+const (
+	probeEvery = time.Second     // at most so often, however many ask
+	probeTime  = 5 * time.Second // that it may take
+)
+
+// storeProbe remembers whether the store was there a moment ago.
+type storeProbe struct {
+	mu   sync.Mutex
+	last time.Time
+	err  error
+}
+
+// look tries the store, unless that was done a moment ago. Whoever asks meanwhile waits for the result.
+func (p *storeProbe) look(ctx context.Context, cfg *Config) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last.IsZero() || time.Since(p.last) >= probeEvery {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime) // the result is not only for this client
+		defer cancel()
+		p.err = tryStore(ctx, cfg)
+		p.last = time.Now()
+	}
+	return p.err
+}
+
+// probeApp owns the session that tryStore makes, so that no list of runs has it.
+const probeApp = "refrain-readyz"
+
+// tryStore makes a session and removes it. Nothing less than a commit meets a full disk.
+func tryStore(ctx context.Context, cfg *Config) error {
+	if cfg.ReadOnly {
+		_, err := cfg.Service.List(ctx, &session.ListRequest{AppName: cfg.AppName, UserID: "nobody"})
+		return err
+	}
+	id := cmp.Or(cfg.Owner, "server")
+	_, err := cfg.Service.Create(ctx, &session.CreateRequest{AppName: probeApp, UserID: cfg.UserID, SessionID: id})
+	if err != nil && !errors.Is(err, session.ErrExists) { // one that is left over can be removed, too
+		return err
+	}
+	return cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: probeApp, UserID: cfg.UserID, SessionID: id})
+}
+
+// left says in the log which run the server has let go without a word in the run's own log, and what to do.
+func (s *Server) left(id string, end supervisor.Ending) {
+	if !end.Dropped() {
+		return
+	}
+	s.cfg.Log.Error("a run was dropped: its log says that it is running, and this server does not drive it any more",
+		"run", id, "definition", end.Run.Name, "error", end.Err, "next", "see that the store can be written and that no other "+
+			"process drives the run; then resume it on the page, or with refrain resume "+id+", or start the server again")
 }
 
 // metrics answers Prometheus.

@@ -95,8 +95,8 @@ type Config struct {
 
 	// Page answers what is not below /api; the default is a short text.
 	Page http.Handler
-	// Log is told of requests that were refused, of the same kind once a minute, and of internal errors;
-	// nil means slog.Default().
+	// Log is told of requests that were refused, of the same kind once a minute, of runs that were
+	// dropped, and of internal errors; nil means slog.Default().
 	Log *slog.Logger
 	// Refused, if it is set, is told of each request that was refused, with the kind of problem.
 	Refused func(kind string)
@@ -125,6 +125,7 @@ type Server struct {
 	replies  replies
 	refusals refusals
 	guesses  guesses
+	store    storeProbe
 	mcp      func() *mcp.Server // made when it is first needed
 
 	list *board
@@ -177,7 +178,7 @@ func New(cfg Config) (*Server, error) {
 	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(s.env()),
 		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
-		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear,
+		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear, OnEnding: s.left,
 		Recovers: func(started mark.RunStarted) bool {
 			p, err := program.Decode(started)
 			return err == nil && p.Served

@@ -56,6 +56,12 @@ type Ending struct {
 	Err error
 }
 
+// Dropped reports whether the run is driven no more and its log does not say why: its lease was lost, or its
+// store could not be written. The log then says that the run is running.
+func (e Ending) Dropped() bool {
+	return errors.Is(e.Err, lease.ErrLost) || e.Err != nil && e.Run.Status == mark.RunRunning
+}
+
 // PausedError says who paused a run, and why. errors.Is finds [agent.ErrPaused] in it.
 type PausedError struct {
 	By, Reason string
