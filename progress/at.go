@@ -41,13 +41,20 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64, whol
 		}
 	}
 	all := maps.Collect(view.StateAt(at).All())
+	cut := make(map[int64][]string) // the keys by the event that has written them, which is read once
 	for key, val := range all {
-		seq, cut := writtenBy(val)
-		if !cut {
+		if seq, ok := writtenBy(val); ok {
+			cut[seq] = append(cut[seq], key)
+		}
+	}
+	for _, seq := range slices.Sorted(maps.Keys(cut)) {
+		i, ok := slices.BinarySearchFunc(events, seq, func(ev *session.Event, seq int64) int { return cmp.Compare(ev.Seq, seq) })
+		if !ok {
 			continue
 		}
-		if i, ok := slices.BinarySearchFunc(events, seq, func(ev *session.Event, seq int64) int { return cmp.Compare(ev.Seq, seq) }); ok {
-			all[key] = whole.of(events[i]).Actions.StateDelta[key]
+		delta := whole.of(events[i]).Actions.StateDelta
+		for _, key := range cut[seq] {
+			all[key] = delta[key]
 		}
 	}
 	return all

@@ -83,7 +83,27 @@ func (r *Run) View() *session.View { return r.view }
 
 // StateAfter returns the state after the event of the log with that sequence number.
 func (r *Run) StateAfter(seq int64) map[string]any {
-	return progress.StateAfter(maps.Clone(r.Initial), r.Events, seq, r.Wholes.Of)
+	return progress.StateAfter(maps.Clone(r.Initial), r.Events, seq, r.shared)
+}
+
+// shared is an event with all its texts. A value that the state still has is the state's own, so that
+// a large state is not in memory twice.
+func (r *Run) shared(ev *session.Event) *session.Event {
+	whole := r.Wholes.Of(ev)
+	if whole == ev || r.view == nil {
+		return whole
+	}
+	short := *whole
+	short.Actions.StateDelta = maps.Clone(whole.Actions.StateDelta)
+	state := r.view.State()
+	for key, val := range short.Actions.StateDelta {
+		if text, ok := val.(string); !ok {
+			continue
+		} else if has, err := state.Get(key); err == nil && has == any(text) {
+			short.Actions.StateDelta[key] = has
+		}
+	}
+	return &short
 }
 
 // Standing says how the run stands, and which process drives it. by is its status in the log. A run
@@ -130,7 +150,7 @@ func Standing(ctx context.Context, store session.Service, key lease.Key, by mark
 	}
 	// It may have ended meanwhile.
 	got, err := store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID,
-		SessionID: key.SessionID, NumRecentEvents: 1})
+		SessionID: key.SessionID, NumRecentEvents: 1, Brief: true})
 	if err != nil {
 		return "", nil, err
 	}

@@ -188,7 +188,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 
 // answered reports whether a message has answered a question of a run before, and how the run stands.
 func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark.RunStatus, error) {
-	one, err := a.s.session(ctx, id, 0)
+	one, err := a.s.brief(ctx, id, 0)
 	if err != nil {
 		return false, "", err
 	}

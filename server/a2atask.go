@@ -53,7 +53,7 @@ func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
 		return a.err
 	}
 	if checkID(string(id)) == nil {
-		one, err := a.s.session(ctx, string(id), 1)
+		one, err := a.s.brief(ctx, string(id), 1)
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return err
 		}
@@ -94,7 +94,7 @@ func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
 	if !strings.HasPrefix(id, ofContext) {
 		return id, nil
 	}
-	one, err := a.s.session(ctx, id, 0)
+	one, err := a.s.brief(ctx, id, 0)
 	if err != nil {
 		return "", err
 	}
@@ -197,7 +197,7 @@ func artifactOf(t *toldResult) *a2a.Artifact {
 // history is what was said between people and the run: the message that it began with, and its questions
 // with their answers.
 func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.Message, err error) {
-	one, err := a.s.session(ctx, string(info.TaskID), 0)
+	one, err := a.s.brief(ctx, string(info.TaskID), 0)
 	if err != nil {
 		return nil, err
 	}

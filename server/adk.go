@@ -65,35 +65,37 @@ func (s *Server) adkApps(w http.ResponseWriter, _ *http.Request) error {
 	return s.send(w, http.StatusOK, apps)
 }
 
-// adkSessionJSON is a session as ADK's clients get it.
-type adkSessionJSON struct {
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+
+// adkSend answers with a session as ADK's clients get it.
+func (s *Server) adkSend(w http.ResponseWriter, r *http.Request, k adkKey, one session.Session) {
+	s.streamed(w, r, func(t *stream) {
+		t.member("id", k.session)
+		t.member("appName", k.app)
+		t.member("userId", k.user)
+		t.state(maps.Collect(one.State().All()))
+		t.members("events", "[", func(t *stream) {
+			for ev := range one.Events().All() {
+				m, err := adkEvent(ev)
+				t.fail(err)
+				if m != nil {
+					t.item(m)
+				}
+			}
+			t.fail(session.ViewOf(one).Err())
+		}, "]")
+		t.member("lastUpdateTime", seconds(one.LastUpdateTime()))
+	})
+}
+
+// adkListed is a session in a list, as ADK's clients get it: without its state and its events.
+type adkListed struct {
 	ID             string           `json:"id"`
 	AppName        string           `json:"appName"`
 	UserID         string           `json:"userId"`
 	State          map[string]any   `json:"state"`
 	Events         []map[string]any `json:"events"`
 	LastUpdateTime float64          `json:"lastUpdateTime"`
-}
-
-func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
-
-func adkSessionOf(k adkKey, one session.Session, whole bool) (*adkSessionJSON, error) {
-	out := &adkSessionJSON{ID: k.session, AppName: k.app, UserID: k.user, State: map[string]any{},
-		Events: []map[string]any{}, LastUpdateTime: seconds(one.LastUpdateTime())}
-	if !whole {
-		return out, nil
-	}
-	out.State = maps.Collect(one.State().All())
-	for ev := range one.Events().All() {
-		m, err := adkEvent(ev)
-		if err != nil {
-			return nil, err
-		}
-		if m != nil {
-			out.Events = append(out.Events, m)
-		}
-	}
-	return out, session.ViewOf(one).Err()
 }
 
 // adkEvent is an event as ADK's clients get it, nil if they would see nothing in it. Clients in Python
@@ -183,11 +185,8 @@ func (s *Server) adkCreate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out, err := adkSessionOf(k, got.Session, true)
-	if err != nil {
-		return err
-	}
-	return s.send(w, http.StatusOK, out)
+	s.adkSend(w, r, k, got.Session)
+	return nil
 }
 
 func (s *Server) adkSession(w http.ResponseWriter, r *http.Request) error {
@@ -195,15 +194,12 @@ func (s *Server) adkSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.session(r.Context(), k.id(), 0)
+	one, err := s.session(r.Context(), k.id())
 	if err != nil {
 		return err
 	}
-	out, err := adkSessionOf(k, one, true)
-	if err != nil {
-		return err
-	}
-	return s.sendMasked(w, http.StatusOK, out)
+	s.adkSend(w, r, k, one)
+	return nil
 }
 
 func (s *Server) adkSessions(w http.ResponseWriter, r *http.Request) error {
@@ -211,21 +207,18 @@ func (s *Server) adkSessions(w http.ResponseWriter, r *http.Request) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	got, err := s.cfg.Service.List(r.Context(), &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
+	got, err := s.cfg.Service.List(r.Context(), &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, Brief: true})
 	if err != nil {
 		return err
 	}
-	all := []*adkSessionJSON{}
+	all := []adkListed{}
 	for _, one := range got.Sessions {
 		id, ok := strings.CutPrefix(one.ID(), k.app+"/"+k.user+"/")
 		if !ok {
 			continue
 		}
-		out, err := adkSessionOf(adkKey{k.app, k.user, id}, one, false)
-		if err != nil {
-			return err
-		}
-		all = append(all, out)
+		all = append(all, adkListed{ID: id, AppName: k.app, UserID: k.user, State: map[string]any{},
+			Events: []map[string]any{}, LastUpdateTime: seconds(one.LastUpdateTime())})
 	}
 	return s.send(w, http.StatusOK, all)
 }
@@ -242,7 +235,7 @@ func (s *Server) adkPatch(w http.ResponseWriter, r *http.Request) error {
 	if err := s.read(w, r, &req); err != nil {
 		return err
 	}
-	one, err := s.session(r.Context(), k.id(), 0)
+	one, err := s.brief(r.Context(), k.id(), 0)
 	if err != nil {
 		return err
 	}
@@ -307,7 +300,7 @@ func (s *Server) adkStart(w http.ResponseWriter, r *http.Request) (id string, se
 		return "", 0, err
 	}
 	id = k.id()
-	one, err := s.session(r.Context(), id, 0)
+	one, err := s.session(r.Context(), id)
 	if err != nil {
 		return "", 0, err
 	}
@@ -456,7 +449,7 @@ func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map
 			if _, err := s.sup.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
 				return err
 			}
-			one, err := s.session(ctx, id, 1)
+			one, err := s.brief(ctx, id, 1)
 			if err != nil {
 				return err
 			}

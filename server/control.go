@@ -94,7 +94,7 @@ func (s *Server) goOn(ctx context.Context, id string, req *resumeRequest) error 
 	if s.draining.Load() {
 		return supervisor.ErrClosed
 	}
-	one, err := s.session(ctx, id, 0)
+	one, err := s.session(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (s *Server) fits(ctx context.Context, id string, req *resumeRequest) (func(
 	if req.Definition == "" && req.Text == "" {
 		return nil, nil
 	}
-	one, err := s.session(ctx, id, 0)
+	one, err := s.brief(ctx, id, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -323,7 +323,7 @@ func (s *Server) wake(ctx context.Context, id string) error {
 				return err
 			}
 		}
-		one, err := s.session(ctx, id, 1)
+		one, err := s.brief(ctx, id, 1)
 		if err != nil {
 			return err
 		}

@@ -309,7 +309,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 		f.mu.Unlock()
 		last := int64(-1)
 		if ends {
-			one, err := s.session(r.Context(), f.id, 1)
+			one, err := s.brief(r.Context(), f.id, 1)
 			if err != nil {
 				return nil
 			}
@@ -349,7 +349,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.session(r.Context(), r.PathValue("id"), 0)
+	one, err := s.brief(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}

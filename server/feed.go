@@ -93,7 +93,7 @@ func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
 	f := s.feeds[id]
 	if f == nil {
 		s.mu.Unlock()
-		if _, err := s.session(ctx, id, 1); err != nil { // before there is anything of it
+		if _, err := s.brief(ctx, id, 1); err != nil { // before there is anything of it
 			return nil, err
 		}
 		s.mu.Lock()
@@ -213,7 +213,7 @@ func (f *feed) tell() {
 
 // fold reads the whole log, once. Of long texts the folds get the newest.
 func (f *feed) fold(ctx context.Context) error {
-	one, err := f.s.session(ctx, f.id, 0)
+	one, err := f.s.brief(ctx, f.id, 0)
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (f *feed) fold(ctx context.Context) error {
 
 // view fetches the session of the run.
 func (f *feed) view(ctx context.Context) (*session.View, error) {
-	one, err := f.s.session(ctx, f.id, 0)
+	one, err := f.s.brief(ctx, f.id, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +388,7 @@ func (f *feed) watchOver(ctx context.Context) {
 
 // stands finds out how the run stands.
 func (f *feed) stands(ctx context.Context) {
-	one, err := f.s.session(ctx, f.id, 1)
+	one, err := f.s.brief(ctx, f.id, 1)
 	if err != nil {
 		return // the watch says it
 	}

@@ -375,7 +375,7 @@ func (b *board) row(ctx context.Context, one session.Session, scores bool, old t
 		k.row, k.seq, k.updated, k.at = row, seq, updated, time.Now()
 	}
 	if scores && k.row.Iteration > 0 && k.drawn.seq < seq {
-		whole, err := b.s.session(ctx, id, 0)
+		whole, err := b.s.brief(ctx, id, 0)
 		if err != nil {
 			return nil, err
 		}

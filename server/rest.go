@@ -81,7 +81,7 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passe
 
 // catchUp waits until the feed has the last event that is in the store now.
 func (s *Server) catchUp(ctx context.Context, f *feed) error {
-	one, err := s.session(ctx, f.id, 1)
+	one, err := s.brief(ctx, f.id, 1)
 	if err != nil {
 		return err
 	}

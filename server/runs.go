@@ -41,17 +41,26 @@ func number(q url.Values, name string, otherwise, least, most int64) (int64, err
 
 // row is a run as a list has it.
 func (s *Server) row(ctx context.Context, id string) (*runlog.Row, error) {
-	one, err := s.session(ctx, id, 1)
+	one, err := s.brief(ctx, id, 1)
 	if err != nil {
 		return nil, err
 	}
 	return runlog.RowOf(ctx, s.cfg.Service, one, s.cfg.Dead)
 }
 
-// session fetches the session of a run, with so many of its last events; 0 is all.
-func (s *Server) session(ctx context.Context, id string, recent int) (session.Session, error) {
-	got, err := s.cfg.Service.Get(ctx, &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id,
-		NumRecentEvents: recent})
+// session fetches the session of a run.
+func (s *Server) session(ctx context.Context, id string) (session.Session, error) {
+	return s.fetch(ctx, id, &session.GetRequest{})
+}
+
+// brief fetches the session of a run without its state, with so many of its last events; 0 is all.
+func (s *Server) brief(ctx context.Context, id string, recent int) (session.Session, error) {
+	return s.fetch(ctx, id, &session.GetRequest{NumRecentEvents: recent, Brief: true})
+}
+
+func (s *Server) fetch(ctx context.Context, id string, req *session.GetRequest) (session.Session, error) {
+	req.AppName, req.UserID, req.SessionID = s.cfg.AppName, s.cfg.UserID, id
+	got, err := s.cfg.Service.Get(ctx, req)
 	if err != nil {
 		return nil, noRun(id, err)
 	}
@@ -78,7 +87,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 // deleteRun removes a run that nobody drives, with its mailbox. Its files stay.
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if _, err := s.session(r.Context(), id, 1); err != nil {
+	if _, err := s.brief(r.Context(), id, 1); err != nil {
 		return err
 	}
 	held, err := s.sup.Driver(r.Context(), id)
@@ -207,7 +216,7 @@ func each(step *progress.Step, visit func(*progress.Step)) {
 
 // runDefinition is the text of the definition that a run keeps.
 func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
-	one, err := s.session(r.Context(), r.PathValue("id"), 0)
+	one, err := s.brief(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}

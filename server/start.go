@@ -274,7 +274,7 @@ func (s *Server) startedBy(ctx context.Context, id string) (request string, know
 	if id == "" {
 		return "", false
 	}
-	one, err := s.session(ctx, id, 0)
+	one, err := s.brief(ctx, id, 0)
 	if err != nil {
 		return "", false
 	}

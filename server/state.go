@@ -62,7 +62,11 @@ func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
 	if run.Wholes.Err != nil {
 		return run.Wholes.Err
 	}
-	return s.sendMasked(w, http.StatusOK, map[string]any{"seq": seq, "state": state})
+	s.streamed(w, r, func(t *stream) {
+		t.member("seq", seq)
+		t.state(state)
+	})
+	return nil
 }
 
 // diff is what changed in the state between two places.

@@ -121,7 +121,7 @@ func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 // viewStep is what the page shows of a step, or of an iteration.
 func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	at := session.Address(r.URL.Query().Get("address"))
-	one, err := s.session(r.Context(), r.PathValue("id"), 0)
+	one, err := s.brief(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}
