@@ -22,7 +22,7 @@ var otherNames = map[string][]string{
 	"system_prompt": {"instructions"}, "system_message": {"instructions"},
 	"total_timeout": {"timeout"}, "total_loop_timeout": {"timeout"}, "time_limit": {"timeout"}, "max_time": {"timeout"},
 	"can_use_exit_loop": {"can_exit_loop"}, "agent_card_url": {"endpoint"}, "card_url": {"endpoint"}, "vars": {"state"}, "variables": {"state"},
-	"retries": {"retry"}, "on_failure": {"on_error"},
+	"retries": {"retry"}, "on_failure": {"on_error"}, "kind": {"type"}, "output": {"output_key"},
 }
 
 var stopping = []string{"stop_when", "exit_when"}
