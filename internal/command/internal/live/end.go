@@ -57,8 +57,10 @@ func (f *follower) over(err error) error {
 	case !endsInLoop(f.def.Root):
 	case run.Stop == string(loop.ReasonMaxIterations):
 		return fmt.Errorf("%w; continue its loop with --add-iterations N", err)
-	case loop.StopReason(run.Stop).Limit():
-		return fmt.Errorf("%w: %s; continue its loop with a higher limit", err, run.Stop)
+	case run.Stop == string(loop.ReasonTimeout):
+		return fmt.Errorf("%w: %s; continue its loop with a longer time: --timeout DURATION, or 0 for no limit", err, run.Stop)
+	case run.Stop == string(loop.ReasonBudget):
+		return fmt.Errorf("%w: %s; continue its loop with a larger --budget-calls, --budget-tokens or --budget-cost", err, run.Stop)
 	}
 	return err
 }
