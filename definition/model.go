@@ -3,12 +3,14 @@
 package definition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -181,7 +183,7 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 		if b.models[name] != nil || failed[name] || b.cfg.queue(a).Name != "" {
 			continue // or its workers open it
 		}
-		llm, err := b.openInTime(ctx, a, name)
+		llm, err := b.openInTime(ctx, a, by, name)
 		late, isLate := errors.AsType[*InitError](err)
 		switch {
 		case isLate:
@@ -201,11 +203,43 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 	return nil
 }
 
-func (b *builder) openModel(ctx context.Context, name string) (model.LLM, error) {
+// openModel opens the model that an agent names; by is nil for the default model.
+func (b *builder) openModel(ctx context.Context, by *Agent, name string) (model.LLM, error) {
 	if b.cfg.Model != nil {
 		return b.cfg.Model(ctx, name)
 	}
+	if by != nil && strings.HasPrefix(name, scriptedProvider+"/") {
+		llm, err := by.openScript()
+		if err != nil {
+			return nil, fmt.Errorf("model %q: %w", name, err)
+		}
+		return llm, nil
+	}
 	return provider.Open(ctx, name, b.cfg.Getenv)
+}
+
+// openScript opens the script that an agent names, in the folder of the definition. Its
+// error for a link that leads out is errLeadsOut.
+func (a *Agent) openScript() (model.LLM, error) {
+	name, dir := filepath.ToSlash(a.src.Name), path.Dir(a.src.Path)
+	folder, inside := strings.CutSuffix(name, a.src.Path)
+	if !inside || folder != "" && !strings.HasSuffix(folder, "/") { // the definition has another name than its file
+		folder, dir = path.Dir(name), "."
+	}
+	root, err := os.OpenRoot(filepath.FromSlash(cmp.Or(folder, ".")))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	script := strings.TrimPrefix(a.Model, scriptedProvider+"/")
+	m, err := scripted.LoadFS(root.FS(), path.Join(dir, filepath.ToSlash(script)))
+	switch {
+	case err != nil && leadsOut(err):
+		return nil, errLeadsOut
+	case err != nil:
+		return nil, err // a nil *scripted.Model would not be a nil LLM
+	}
+	return m, nil
 }
 
 // DefaultInitTimeout is the default of init_timeout: how long a model or a tool server may take to
@@ -237,7 +271,7 @@ func (e *InitError) Unwrap() error { return context.DeadlineExceeded }
 
 // openInTime opens a model and gives up on one that hangs, even if it does not
 // look at its context.
-func (b *builder) openInTime(ctx context.Context, a *Agent, name string) (model.LLM, error) {
+func (b *builder) openInTime(ctx context.Context, a, by *Agent, name string) (model.LLM, error) {
 	late := &InitError{Agent: a.Name, What: fmt.Sprintf("model %q", name), After: b.cfg.InitTimeout}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.InitTimeout, late)
 	defer cancel()
@@ -247,7 +281,7 @@ func (b *builder) openInTime(ctx context.Context, a *Agent, name string) (model.
 	}
 	done := make(chan opened, 1)
 	go func() {
-		llm, err := b.openModel(ctx, name)
+		llm, err := b.openModel(ctx, by, name)
 		done <- opened{llm, err}
 	}()
 	select {

@@ -133,6 +133,30 @@ sub_agents: [{ref: parts/part.yaml}, {name: a, instructions: a, output_key: own}
 	}
 }
 
+// A script does not lead out of the folder of the definition, even by a link that was made after the
+// definition was read. One that the caller of Build names may be anywhere.
+func TestScriptsAreOpenedInTheFolder(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	good, bad := write(t, outside, "good.yaml", "answers: [{text: outside}]"), write(t, outside, "bad.yaml", "KEY=s3cr3t")
+	for name, to := range map[string]string{"good.yaml": good, "bad.yaml": bad} {
+		d, err := definition.Load(write(t, dir, "in-"+name, "name: a\nmodel: scripted/"+name+"\ninstructions: a\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Skip(err)
+		}
+		_, err = d.Build(t.Context(), definition.BuildConfig{})
+		if err == nil || !strings.Contains(err.Error(), "a link leads out of the folder of the definition") || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s: err = %v", name, err)
+		}
+	}
+	cfg := definition.BuildConfig{DefaultModel: "scripted/" + filepath.Join(dir, "good.yaml")}
+	if words, _ := run(t, parse(t, "name: a\ninstructions: a\n"), cfg, nil); words != "outside" {
+		t.Errorf("a script of the caller says %q", words)
+	}
+}
+
 // A23, A28, B8, D3: a definition in JSON, which is YAML too. Each agent asks its
 // own model, and a step that comes before the loop asks once.
 func TestEachAgentAsksItsModel(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"go.yaml.in/yaml/v4"
@@ -33,12 +34,22 @@ func (e *SyntaxError) Error() string {
 // [*SyntaxError] for an invalid script.
 func Load(path string) (*Model, error) {
 	data, err := os.ReadFile(path)
+	return loaded(path, data, err)
+}
+
+// LoadFS is [Load] of a file of a file system, such as that of an os.Root, which no link leads out of.
+func LoadFS(fsys fs.FS, name string) (*Model, error) {
+	data, err := fs.ReadFile(fsys, name)
+	return loaded(name, data, err)
+}
+
+func loaded(name string, data []byte, err error) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load script: %w", err)
 	}
 	script, err := Parse(data)
 	if wrong, ok := errors.AsType[*SyntaxError](err); ok {
-		wrong.File = path
+		wrong.File = name
 	}
 	if err != nil {
 		return nil, err
