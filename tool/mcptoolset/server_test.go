@@ -62,6 +62,11 @@ func newServer() *mcp.Server {
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "crash"}, crash)
 	mcp.AddTool(s, &mcp.Tool{Name: "crash_once", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, crash)
+	mcp.AddTool(s, &mcp.Tool{Name: "cut"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		fmt.Print(`{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"all is w`)
+		os.Exit(0)
+		return nil, nil, nil
+	})
 	mcp.AddTool(s, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		<-ctx.Done()
 		return nil, nil, ctx.Err()

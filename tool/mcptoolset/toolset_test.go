@@ -104,7 +104,7 @@ func TestToolsOfAServer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := toolset(t, tt.cfg(t))
 			all := tools(t, s)
-			if s.Name() != "mcp" || len(all) != 7 {
+			if s.Name() != "mcp" || len(all) != 8 {
 				t.Fatalf("got %q, %v", s.Name(), all)
 			}
 			for _, c := range []struct {
@@ -268,6 +268,15 @@ func TestServerThatDies(t *testing.T) {
 	}
 }
 
+// doc/security.md: the half of a line that a server has written when it ends is no answer.
+func TestHalfALineIsNoAnswer(t *testing.T) {
+	res, err := tool.Call(call(t.Context()), tools(t, toolset(t, command()))["cut"], nil)
+	if err == nil || !strings.HasPrefix(err.Error(), `tool "cut": the connection was lost, and it is unknown whether the call took effect: `) ||
+		!strings.HasSuffix(err.Error(), "unexpected EOF") {
+		t.Errorf("got %v, %v", res, err)
+	}
+}
+
 func TestServerThatForgetsItsSessions(t *testing.T) {
 	for _, stateful := range []bool{true, false} {
 		w := newWeb(t, stateful)
@@ -313,7 +322,7 @@ func TestListIsKeptUntilItChanges(t *testing.T) {
 		t.Errorf("the server was asked %d times", lists)
 	}
 	w.servers[0].RemoveTools("crash")
-	for deadline := time.Now().Add(time.Minute); len(tools(t, s)) != 6; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(tools(t, s)) != 7; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the list does not change")
 		}
