@@ -4,6 +4,7 @@ package server_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -15,10 +16,12 @@ import (
 // value is set: of 80 steps of one iteration, those beyond the limit fail.
 func TestStateLimitOfTheServer(t *testing.T) {
 	s := open(t, nil, func(c *server.Config) { c.StateLimit, c.MaxBody = 1<<20, 16<<20 })
-	text := "name: fills\nmax_iterations: 1\nstate_limit: none\nsub_agents:\n"
+	var lines strings.Builder
+	lines.WriteString("name: fills\nmax_iterations: 1\nstate_limit: none\nsub_agents:\n")
 	for i := range 80 {
-		text += fmt.Sprintf("  - {name: s%d, text: %q, output_key: k%d}\n", i, strings.Repeat("{{user_input}}", 10), i)
+		fmt.Fprintf(&lines, "  - {name: s%d, text: %q, output_key: k%d}\n", i, strings.Repeat("{{user_input}}", 10), i)
 	}
+	text := lines.String()
 	for _, root := range []string{text, strings.Replace(text, "max_iterations: 1\nstate_limit: none\n", "type: sequential\n", 1)} {
 		id := s.run(map[string]any{"text": root, "input": strings.Repeat("x", 10_000)}).Run
 		if got := s.wait(id); got != "failed" {
@@ -33,10 +36,7 @@ func TestStateLimitOfTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		state := make(map[string]any)
-		for k, v := range one.Session.State().All() {
-			state[k] = v
-		}
+		state := maps.Collect(one.Session.State().All())
 		if n := session.StateSize(state); n > 1<<20 {
 			t.Errorf("the state has %d bytes", n)
 		}
