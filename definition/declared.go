@@ -205,7 +205,7 @@ func (c *checker) shapeless() {
 // instead are the lines to write for a placeholder that cannot stand where it does.
 func (c *checker) instead(a *Agent, field, name string) string {
 	declared := c.declaration(a, name)
-	if field == "command[0]" {
+	if field == "command[0]" || field == "dir" {
 		return "declare what it can be: " + declared + "; or say unsafe: true"
 	}
 	variable := taskagent.FreePrefix + strings.ToUpper(notInVariable().ReplaceAllString(name, "_"))

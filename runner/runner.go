@@ -273,7 +273,9 @@ func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.
 		}
 	}()
 	defer agent.Recover(&err)
-	in, end = o.Run(ctx, r)
+	if in, end = o.Run(ctx, r); in == nil || end == nil {
+		panic("the observer's Run returned nil")
+	}
 	return in, end, nil
 }
 

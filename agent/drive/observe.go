@@ -39,7 +39,9 @@ func (s *Step) workObserved(o observe.Observer) {
 // observedStep tells an observer that a step begins. A panic of the observer is an [*agent.PanicError].
 func observedStep(ctx context.Context, o observe.Observer, step *observe.Step) (in context.Context, end func(error), crash error) {
 	defer agent.Recover(&crash)
-	in, end = o.Step(ctx, step)
+	if in, end = o.Step(ctx, step); in == nil || end == nil {
+		panic("the observer's Step returned nil")
+	}
 	return in, end, nil
 }
 

@@ -27,6 +27,7 @@ func (a *CommandAgent) checkCode(s *source) {
 	for i, t := range a.args {
 		a.checkShapes(s, fmt.Sprintf("Args[%d]", i), t, i == 0)
 	}
+	a.checkShapes(s, "Dir", a.dir, false)
 	for _, v := range a.env {
 		if !free(v.name) {
 			a.checkShapes(s, fmt.Sprintf("Env[%q]", v.name), v.value, false)
@@ -105,6 +106,9 @@ func (f *filling) fill(field string, t *template.Template, free bool) (string, e
 			err = fmt.Errorf("%s: %w", field, err)
 		}
 		return "", err
+	}
+	if field == "Dir" { // workDir looks where it leads
+		return res.Text, nil
 	}
 	for _, at := range files {
 		for _, path := range at.paths(res.Text) {

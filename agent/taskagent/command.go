@@ -147,8 +147,8 @@ func (a *CommandAgent) parse(s *source) {
 		}
 		a.env = append(a.env, variable{name, s.template(field, cfg.Env[name], template.Mustache)})
 	}
-	a.checkCode(s)
 	a.dir = s.template("Dir", cfg.Dir, template.Mustache)
+	a.checkCode(s)
 	if cfg.OutputLimit < 0 {
 		s.errorf("OutputLimit is negative: %d", cfg.OutputLimit)
 	}
@@ -221,7 +221,7 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 	if p.Stdin, err = requesttemplate.Fill("Stdin", a.stdin, f.lookup); err != nil {
 		return nil, err
 	}
-	if p.Dir, err = f.fill("Dir", a.dir, true); err != nil { // workDir checks it
+	if p.Dir, err = f.fill("Dir", a.dir, false); err != nil {
 		return nil, err
 	}
 	for _, v := range a.env {

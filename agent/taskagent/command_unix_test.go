@@ -315,7 +315,7 @@ func TestWorkingDirectory(t *testing.T) {
 		{"a/none", "", "no such file"},
 		{"file", "", "is not a directory"},
 	} {
-		got := command(t, taskagent.CommandConfig{Args: []string{"pwd", "-P"}, Root: root, Dir: "{{dir}}"}, map[string]any{"dir": tt.dir})
+		got := command(t, taskagent.CommandConfig{Args: []string{"pwd", "-P"}, Root: root, Dir: "{{dir}}", Unsafe: true}, map[string]any{"dir": tt.dir})
 		if tt.err != "" {
 			has(t, got.err, "working directory", strconv.Quote(tt.dir), tt.err)
 			continue
@@ -326,6 +326,23 @@ func TestWorkingDirectory(t *testing.T) {
 		}
 		equal(t, tt.dir, any(real+tt.want), got.state["out"])
 	}
+}
+
+// A program may run what it finds in its folder, such as the settings of a repository: text chooses a folder only where
+// its shape is declared.
+func TestFolderOfADeclaredShape(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cfg := taskagent.CommandConfig{Args: []string{"sh", "-c", "basename \"$PWD\""}, Root: root, Dir: "a/{{dir}}"}
+	_, err := taskagent.NewCommand(cfg)
+	if shape, ok := errors.AsType[*taskagent.ShapeError](err); !ok || shape.Field != "Dir" || shape.Name != "dir" {
+		t.Errorf("free text: %v", err)
+	}
+	cfg.Shapes = map[string]taskagent.Shape{"dir": {Type: taskagent.ShapeFile}}
+	equal(t, "a file", any("b"), command(t, cfg, map[string]any{"dir": "b"}).state["out"])
+	has(t, command(t, cfg, map[string]any{"dir": "../x"}).err, "Dir", "{{dir}}", "../x")
 }
 
 // T20, F4: cancelling, or a timeout, kills the command and what it started.

@@ -186,7 +186,7 @@ func (c *CommandConfig) shape(name string) Shape {
 
 // ShapeError says that a placeholder stands where only a value of a declared shape may.
 type ShapeError struct {
-	// Field is where it stands: "Args[2]" or `Env["LEVEL"]`.
+	// Field is where it stands: "Args[2]", `Env["LEVEL"]` or "Dir".
 	Field string
 	// Name is the placeholder's name.
 	Name string
@@ -199,6 +199,9 @@ func (e *ShapeError) Error() string {
 	case e.Field == "Args[0]":
 		return fmt.Sprintf("%s: the program's name has the placeholder {{%s}}, which is %s: only declared choices may choose what runs",
 			e.Field, e.Name, e.Shape)
+	case e.Field == "Dir":
+		return fmt.Sprintf("%s: {{%s}} is text of any content, and a program may run what it finds in its folder; declare its shape",
+			e.Field, e.Name)
 	case strings.HasPrefix(e.Field, "Env["):
 		return fmt.Sprintf("%s: {{%s}} is text of any content, which a program may read as a setting; give it to the command in a "+
 			"variable that begins with %s, or declare its shape", e.Field, e.Name, FreePrefix)

@@ -130,6 +130,10 @@ var problemPhrases = [][2]string{
 		"%s: {{%s}} é texto de qualquer conteúdo, que um programa pode ler como opção ou como código",
 	},
 	{
+		"%s: {{%s}} is text of any content, and a program may run what it finds in its folder",
+		"%s: {{%s}} é texto de qualquer conteúdo, e um programa pode rodar o que encontra em sua pasta",
+	},
+	{
 		"%s: {{%s}} is text of any content, which a program may read as a setting",
 		"%s: {{%s}} é texto de qualquer conteúdo, que um programa pode ler como configuração",
 	},
