@@ -154,6 +154,10 @@ func (a *Agent) names(all []string) []string {
 	return all
 }
 
+// Permitted reports whether a file gives the agent the permission to end its loop. An agent that has it only because
+// no file names an agent that may is not permitted.
+func (a *Agent) Permitted() bool { return a.CanExitLoop && !a.anyone }
+
 // anyone lets every agent that asks a model end a loop that nothing else ends
 // but its limit, and for which nobody is named.
 func (c *checker) anyone(a *Agent) {

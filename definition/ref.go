@@ -19,6 +19,9 @@ import (
 // used in several places.
 var besideRef = []string{"name", "output_key", "can_exit_loop", "on_error", "delay_before", "delay_after"}
 
+// BesideRef reports whether the field can stand beside a ref.
+func (f Field) BesideRef() bool { return slices.Contains(besideRef, f.Name) }
+
 // use is a place where a file describes an agent.
 type use struct {
 	at     source.Span

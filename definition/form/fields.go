@@ -16,6 +16,8 @@ type Field struct {
 	Types []definition.Type `json:"types,omitzero"` // nil: every agent
 	Root  bool              `json:"root,omitzero"`
 	Doc   string            `json:"doc"`
+	// Beside says that it can stand beside a ref.
+	Beside bool `json:"beside,omitzero"`
 	// Docs explain the field for one type of agent, where Doc is about several.
 	Docs map[definition.Type]string `json:"docs,omitzero"`
 	Control
@@ -66,7 +68,7 @@ func Fields() []Field {
 	var out []Field
 	for _, f := range definition.Fields() {
 		ff := Field{
-			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Docs: docsOf(f), Control: controlOf(f.Name, f.Value()),
+			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Beside: f.BesideRef(), Docs: docsOf(f), Control: controlOf(f.Name, f.Value()),
 			Short: edit.Shorthand(f.Name), Keyed: slices.Contains(keyed, f.Name),
 		}
 		for _, p := range f.Parts() {

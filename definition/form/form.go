@@ -61,7 +61,8 @@ type Agent struct {
 	// Path is where it is, as package edit names places; "" is the root.
 	Path string `json:"path"`
 	Name string `json:"name"`
-	// Type is empty if the text does not tell it yet. Ref is the file that describes the agent.
+	// Type is empty if the text does not tell it yet. Ref is the file that describes the agent: only a valid text
+	// tells the name, the type and the permission that stand there.
 	Type definition.Type `json:"type"`
 	Ref  string          `json:"ref,omitzero"`
 	// Final says that it writes the loop's result, after the loop.
@@ -144,6 +145,7 @@ func Read(name string, text []byte, opts definition.Options) *Outline {
 // of takes what only a valid definition tells.
 func (o *Outline) of(def *definition.Definition, worst *definition.WorstCase) {
 	o.worst = worst
+	o.Agents[0].fromFiles(def.Root)
 	o.Title, o.Description, o.Query = def.Name, def.Description, def.Query
 	for _, in := range def.Inputs {
 		o.Inputs = append(o.Inputs, Input{in.Name, in.Type, in.Description, in.Required, in.Default})
@@ -202,7 +204,9 @@ func agentOf(n *source.Node, path string) *Agent {
 	a.Name, _ = a.Fields["name"].(string)
 	a.Ref, _ = a.Fields["ref"].(string)
 	given, _ := a.Fields["type"].(string)
-	a.Type = definition.TypeOf(given, names...)
+	if a.Ref == "" {
+		a.Type = definition.TypeOf(given, names...)
+	}
 	a.Final = a.Fields["output_key"] == definition.LoopOutput
 	a.CanExit = canExit(a.Fields)
 	if steps == nil || steps.Kind != source.List {
@@ -222,6 +226,17 @@ func agentOf(n *source.Node, path string) *Agent {
 		}
 	}
 	return a
+}
+
+// fromFiles takes what only the files of the steps tell, from the same agent as it was read.
+func (a *Agent) fromFiles(read *definition.Agent) {
+	for i := range min(len(a.Steps), len(read.SubAgents)) {
+		step, as := a.Steps[i], read.SubAgents[i]
+		if step.Ref != "" {
+			step.Name, step.Type, step.CanExit = as.Name, as.Type, as.Permitted()
+		}
+		step.fromFiles(as)
+	}
 }
 
 // canExit reports whether an agent with some fields may end the loop around it.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
@@ -179,5 +180,35 @@ func TestFields(t *testing.T) {
 		if slices.Contains(f.Choices, "duration") {
 			t.Errorf("%s: %v", f.Name, f.Choices)
 		}
+	}
+}
+
+// U6, U12: a step in a file is called, typed and permitted as the file and the fields beside its ref say.
+func TestAStepInAFile(t *testing.T) {
+	folder := fstest.MapFS{"critic.yaml": {Data: []byte("name: judge\ninstructions: Judge it.\ncan_exit_loop: true\n")}}
+	o := form.Read("refine.yaml", []byte(`name: refine
+model: scripted/none.yaml
+sub_agents:
+  - ref: critic.yaml
+  - {ref: critic.yaml, name: second, can_exit_loop: false, delay_before: 2s}
+`), definition.Options{FS: folder})
+	steps := o.Agents[0].Steps
+	if !o.Valid || len(steps) != 2 {
+		t.Fatalf("the outline is %+v, with problems %v", o, o.Problems)
+	}
+	if s := steps[0]; s.Name != "judge" || s.Type != definition.TypeLLM || !s.CanExit || len(s.Fields) != 1 {
+		t.Errorf("the first step is %+v", s)
+	}
+	if s := steps[1]; s.Name != "second" || s.Type != definition.TypeLLM || s.CanExit || s.Fields["delay_before"] != "2s" {
+		t.Errorf("the second step is %+v", s)
+	}
+	var beside []string
+	for _, f := range form.Fields() {
+		if f.Beside {
+			beside = append(beside, f.Name)
+		}
+	}
+	if len(beside) != 6 || !slices.Contains(beside, "on_error") {
+		t.Errorf("beside a ref can stand %v", beside)
 	}
 }

@@ -27,6 +27,8 @@ const usual = {
   sequential: [],
   parallel: ['max_concurrency'],
 }
+// The fields of a step that say how it runs.
+const policy = ['on_error', 'delay_before', 'delay_after']
 export const steps = ['llm', 'command', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
 
 let known // the fields, from the server, once for a language
@@ -45,7 +47,7 @@ const fields = async () => {
 const examples = ['name', 'display_name', 'description', 'goal', 'instructions', 'model', 'color', 'output_key']
 
 // labelled are the fields that have a label in each language; the others are called as in the text.
-const labelled = new Set([...first, ...stops, ...Object.values(usual).flat()])
+const labelled = new Set([...first, ...stops, ...Object.values(usual).flat(), ...policy])
 const labelOf = name => (labelled.has(name) ? t('label.' + name) : name.replaceAll('_', ' '))
 
 const path = (at, field) => (at ? `${at}.${field}` : field)
@@ -61,7 +63,7 @@ export function Form({ name, outline, problems, edit, typing, goto, frozen }) {
     if (all && route.value.hash.startsWith('f-')) focusField(route.value.hash)
   }, [!all])
   const root = outline.agents[0]
-  const props = { all: all || [], problems, edit, typing, goto, added, file: name }
+  const props = { all: all || [], problems, edit, typing, goto, added, file: name, agents: agentsIn(root) }
   const shown = [...first, ...(usual[root.type] || []).filter(f => !first.includes(f))].filter(f => (root.type !== 'loop' || first.includes(f)) && has(all, root, f))
   return html`<fieldset class="formset" disabled=${frozen}>
     ${frozen && html`<p class="panel pad st warn" role="status"><${Icon} name="warn" />${t('form.frozen')}</p>`}
@@ -78,7 +80,11 @@ export function Form({ name, outline, problems, edit, typing, goto, frozen }) {
 }
 
 const has = (all, agent, name) => (all || []).some(f => f.name === name && applies(f, agent))
-const applies = (f, agent) => (!f.types || f.types.includes(agent.type)) && (!f.root || agent.path === '')
+// Beside a ref can stand only what is about the step; the file has all else.
+const applies = (f, agent) => (!agent.ref || f.beside) && (!f.types || f.types.includes(agent.type)) && (!f.root || agent.path === '')
+
+// agentsIn are an agent and all in it.
+const agentsIn = agent => [agent, ...(agent.steps || []).flatMap(agentsIn)]
 
 function More({ agent, all, skip, ...rest }) {
   const list = all.filter(f => applies(f, agent) && !skip.includes(f.name) && f.name !== 'sub_agents')
@@ -134,6 +140,10 @@ function exits(agent, at, v) {
   return [{ op: 'clear', path: at }, { op: 'remove', path: path(agent.path, agent.fields.tools.length > 1 ? `tools[${i}]` : 'tools') }]
 }
 
+// denial is what denies an agent to end the loop: no permission, or false where something else would give it, as
+// the file of a ref does. A permission that is a mistake is only taken back.
+const denial = (agent, bad) => ((agent.ref ? !bad : agent.fields.can_exit_loop === undefined || exitTool(agent) >= 0) ? 'false' : '')
+
 // Field is one field with what it is for and what is wrong with it. One that can be a map has its
 // parts below.
 function Field({ agent, name, all, problems, typing, goto }) {
@@ -148,7 +158,7 @@ function Field({ agent, name, all, problems, typing, goto }) {
   const refused = typing.refused(at)
   const described = [`${id}-doc`, (refused || mine.length) && `${id}-bad`].filter(Boolean).join(' ')
   const isMap = value !== null && typeof value === 'object' && !Array.isArray(value)
-  return html`<label for=${id}>${labelOf(name)}</label><div class="ctl"><${Control} spec=${f} example=${examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} at=${at} value=${value} bad=${bad || !!refused} described=${described} change=${v => (name === 'can_exit_loop' ? exits(agent, at, v) : set(f, at, v))} off=${name === 'can_exit_loop' && (agent.fields[name] === undefined || exitTool(agent) >= 0) ? 'false' : ''} typing=${typing} /><span id=${id + '-doc'} class="doc">${labelOf(name) !== name.replaceAll('_', ' ') && html`<code>${name}</code> `}${f.docs?.[agent.type] ?? f.doc}</span>
+  return html`<label for=${id}>${labelOf(name)}</label><div class="ctl"><${Control} spec=${f} example=${agent.ref && name === 'name' ? agent.name : examples.includes(name) ? t('example.' + name, { user_input: '{user_input}' }) : null} id=${id} at=${at} value=${value} bad=${bad || !!refused} described=${described} change=${v => (name === 'can_exit_loop' ? exits(agent, at, v) : set(f, at, v))} off=${name === 'can_exit_loop' ? denial(agent, bad) : ''} typing=${typing} /><span id=${id + '-doc'} class="doc">${labelOf(name) !== name.replaceAll('_', ' ') && html`<code>${name}</code> `}${f.docs?.[agent.type] ?? f.doc}</span>
     <div id=${id + '-bad'}><${Unwritten} at=${at} typing=${typing} />${!refused && mine.map(p => html`<p key=${p.message} class=${'small st ' + (p.severity === 'error' ? 'bad' : 'warn')}><${Icon} name="bang" /><span>${p.message}${p.hint && html`<span class="hint">${p.hint}</span>`}</span> <button type="button" class="btn quiet s" onClick=${() => goto(p.line, p.column)}>${t('line', { n: p.line })}</button></p>`)}</div>
     ${within && (isMap || value === undefined || (f.short && typeof value !== 'object')) && html`<${Parts} f=${f} agent=${agent} at=${at} id=${id} value=${isMap || value === undefined ? value : { [f.short]: value }} open=${isMap} typing=${typing} />`}</div>`
 }
@@ -180,7 +190,7 @@ function Steps({ agent, ...props }) {
   }
   return html`<ol class="steps" ref=${list}>${agent.steps.map((s, i) => html`<${StepRow} key=${keys.current[i].key} s=${s} i=${i} n=${agent.steps.length} move=${move} drag=${[dragged, setDragged]} list=${at} ...${props} />`)}</ol>
     <footer class="row"><button type="button" class="btn s" onClick=${() => setAdding(true)}><${Icon} name="plus" />${t('add.step')}</button></footer>
-    ${adding && html`<${Add} at=${at} steps=${agent.steps} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => (added.current = name)} inLoop=${agent.type === 'loop'} file=${props.file} />`}`
+    ${adding && html`<${Add} at=${at} steps=${agent.steps} edit=${edit} onClose=${() => setAdding(false)} onAdded=${name => (added.current = name)} inLoop=${agent.type === 'loop'} file=${props.file} agents=${props.agents} />`}`
 }
 
 // keysOf gives each step of a list a key that it keeps while it is moved, and while its name is written.
@@ -207,14 +217,15 @@ function StepRow({ s, i, n, move, drag, list, ...props }) {
   const [dragged, setDragged] = drag
   const name = called(s)
   const row = useRef()
-  const [isOpen, setOpen] = useState(() => added.current === name)
+  const isAdded = () => !!added.current && [name, s.ref].includes(added.current)
+  const [isOpen, setOpen] = useState(isAdded)
   useEffect(() => {
-    if (added.current !== name) return
+    if (!isAdded()) return
     added.current = undefined
     row.current.querySelector('.stepbody .ctl:nth-of-type(2) :is(input, textarea, select), .stepbody a')?.focus()
   }, [])
   const mine = problems.filter(p => p.severity === 'error' && p.path && (p.path === s.path || p.path.startsWith(s.path + '.')))
-  const usualHere = (usual[s.type] || []).filter(f => has(props.all, s, f))
+  const shown = s.ref ? props.all.filter(f => applies(f, s)).map(f => f.name) : ['name', ...(usual[s.type] || []).filter(f => has(props.all, s, f))]
   const last = s.final
   return html`<li class=${'step' + (mine.length ? ' bad' : '') + (dragged === i ? ' dragged' : '')} data-step=${name} ref=${row}
       onDragOver=${e => dragged >= 0 && e.preventDefault()} onDrop=${e => { e.preventDefault(); e.stopPropagation(); if (dragged >= 0) move(dragged, i); setDragged(-1) }}>
@@ -225,8 +236,9 @@ function StepRow({ s, i, n, move, drag, list, ...props }) {
       ${mine.length > 0 && html`<span class="st bad small"><${Icon} name="bang" />${t('n.errors', { n: mine.length })}</span>`}
       <span class="push row">${s.can_exit ? html`<span class="tag"><${Icon} name="exit" />${t('may.stop')}</span>` : ''}${s.fields.output_key && html`<span class="mono mute hide-s">→ ${s.fields.output_key}</span>`}
         <button type="button" class="btn quiet s icon" aria-expanded=${isOpen} aria-label=${t(isOpen ? 'fold' : 'unfold', { name })} onClick=${() => setOpen(!isOpen)}><${Icon} name=${isOpen ? 'down' : 'right'} /></button></span></div>
-    ${isOpen && html`<div class="stepbody">${s.ref ? html`<p><a href=${'/definitions/' + encodeURIComponent(definitionIn(s.ref))}>${t('ref.open', { file: s.ref })}</a></p>` : html`<div class="fields">${['name', ...usualHere].map(f => html`<${Field} key=${f} agent=${s} name=${f} ...${props} />`)}</div>
-      <${More} agent=${s} ...${props} skip=${['name', ...usualHere]} />`}
+    ${isOpen && html`<div class="stepbody">${s.ref && html`<p><a href=${'/definitions/' + encodeURIComponent(definitionIn(s.ref))}>${t('ref.open', { file: s.ref })}</a></p>`}
+      <div class="fields">${shown.map(f => html`<${Field} key=${f} agent=${s} name=${f} ...${props} />`)}</div>
+      ${!s.ref && html`<${More} agent=${s} ...${props} skip=${shown} />`}
       <p class="row acts"><button type="button" class="btn s" disabled=${i === 0} onClick=${() => move(i, i - 1)}><${Icon} name="up" />${t('up')}</button><button type="button" class="btn s" disabled=${i === n - 1} onClick=${() => move(i, i + 1)}><${Icon} name="below" />${t('down')}</button>
         <button type="button" class="btn s" onClick=${() => edit([{ op: 'duplicate', path: `${list}[${i}]` }])}>${t('duplicate')}</button><button type="button" class="btn s" onClick=${() => edit([{ op: 'remove', path: `${list}[${i}]` }])}>${t('remove')}</button></p></div>`}
     ${s.steps && html`<div class="nest"><${Steps} agent=${s} ...${props} /></div>`}
@@ -246,35 +258,48 @@ const skeleton = {
   parallel: n => `name: ${n}\ntype: parallel\nsub_agents:\n  - name: ${n}_one\n    text: hello`,
 }
 
-function Add({ at, steps: before, edit, onClose, onAdded, inLoop, file }) {
+// nameFor is the name that the next use of a file needs, which no agent has; empty if it can have that of the file.
+function nameFor(ref, agents) {
+  const plain = agents.find(a => a.ref === ref && !a.fields.name)
+  const name = plain ? called(plain) : definitionIn(ref).split('/').pop()
+  const taken = agents.map(called)
+  if (!plain && !taken.includes(name)) return ''
+  let n = 2
+  while (taken.includes(`${name}_${n}`)) n++
+  return `${name}_${n}`
+}
+
+function Add({ at, steps: before, edit, onClose, onAdded, inLoop, file, agents }) {
   const [final, setFinal] = useState(false)
   const [kind, setKind] = useState(steps[0])
   const [files, setFiles] = useState([])
+  const [chosen, setChosen] = useState()
   const [problem, setProblem] = useState('')
   useEffect(() => void api.definitions().then(r => setFiles(below(file, r.definitions)), () => {}), [])
   const add = async e => {
     e.preventDefault()
     e.stopPropagation()
     const of = e.target.elements
-    let name, step
+    const name = of.step.value
+    let step
+    if (!/^[A-Za-z][\w-]*$/.test(name) && !(of.kind.value === 'ref' && !name)) return setProblem(t('name.rule'))
     if (of.kind.value === 'ref') {
-      name = definitionIn(of.file.value)
-      step = { value: { ref: of.file.value } }
+      step = { value: { ref: of.file.value, ...(name && { name }) } }
     } else {
-      name = of.step.value
-      if (!/^[A-Za-z][\w-]*$/.test(name)) return setProblem(t('name.rule'))
       step = { yaml: skeleton[of.kind.value](name) }
       if (final) step.yaml = step.yaml.replace(/\noutput_key: .*/, '') + '\noutput_key: loop_output'
     }
     const last = before.findIndex(s => s.final) // which stays behind the steps
     if (await edit([{ op: 'insert', path: at, index: last < 0 || (final && of.kind.value !== 'ref') ? before.length : last, ...step }])) {
-      onAdded(name)
+      onAdded(name || of.file.value)
       onClose()
     }
   }
+  const ref = chosen || files[0]?.file
   return html`<${Dialog} title=${t('add.step')} onClose=${onClose}><form onSubmit=${add}>
     <label>${t('kind')}<select name="kind" onChange=${e => setKind(e.target.value)}>${[...steps, ...(files.length ? ['ref'] : [])].map(k => html`<${TypeOption} key=${k} k=${k} name=${t('kind.' + k)} chosen=${kind} />`)}</select></label>
-    ${kind === 'ref' ? html`<label key="file">${t('definition')}<select name="file">${files.map(d => html`<option key=${d.file} value=${d.file}>${d.title || d.name}${d.description ? ': ' + d.description : ''}</option>`)}</select></label>` : html`<label key="step">${t('name')}<input name="step" autofocus placeholder=${t('example.name')} /></label>`}
+    ${kind === 'ref' ? html`<label key="file">${t('definition')}<select name="file" onChange=${e => setChosen(e.target.value)}>${files.map(d => html`<option key=${d.file} value=${d.file} selected=${d.file === ref}>${d.title || d.name}${d.description ? ': ' + d.description : ''}</option>`)}</select></label>
+    <label key=${'step of ' + ref}>${t('name')}<input name="step" value=${nameFor(ref, agents)} placeholder=${t('ref.name')} /></label>` : html`<label key="step">${t('name')}<input name="step" autofocus placeholder=${t('example.name')} /></label>`}
     ${inLoop && kind !== 'ref' && html`<label class="sw"><input type="checkbox" checked=${final} onChange=${e => setFinal(e.target.checked)} /> ${t('is.final')}</label>`}
     ${problem && html`<p class="st bad" role="alert">${problem}</p>`}
     <p class="row acts"><button type="button" class="btn" onClick=${onClose}>${t('back')}</button><button class="btn primary">${t('add')}</button></p>
