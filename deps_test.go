@@ -69,7 +69,7 @@ session: session/internal/canonical session/lease session/mark model tool/toolco
 session/internal/canonical:
 session/seal: session session/internal/canonical session/mark
 session/statekey: session session/mark
-session/store: session session/lease
+session/store: session session/lease session/mark
 session/sessiontest: session session/store session/seal session/lease session/mark model tool/toolconfirmation
 session/internal/jsonscan:
 session/internal/eventjson: session session/internal/jsonscan session/mark
@@ -102,7 +102,7 @@ stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
 telemetry: agent internal/credential internal/propagate model observe
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
 metrics: budget internal/gzipped loop model session session/lease session/mark supervisor
-server: agent artifact budget definition definition/edit definition/form definition/program expr internal/child internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark supervisor
+server: agent artifact budget definition definition/edit definition/form definition/program expr internal/child internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark session/store supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml

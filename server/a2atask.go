@@ -11,10 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -291,38 +291,78 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	case wellLong(req.HistoryLength) != nil:
 		return nil, wellLong(req.HistoryLength)
 	}
-	all, err := runlog.List(ctx, a.s.cfg.Service, a.s.cfg.AppName, a.s.cfg.UserID)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(all, func(x, y session.Session) int { return placeIn(x).compare(placeIn(y)) })
 	out := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}
-	var last listPlace
-	for _, one := range all {
-		if is, err := a.listed(ctx, one, req); err != nil {
-			return nil, err
-		} else if !is {
-			continue
-		}
-		out.TotalSize++
-		at := placeIn(one)
-		if at.compare(after) <= 0 {
-			continue
-		}
-		if len(out.Tasks) == size {
-			out.NextPageToken = last.token()
-			continue // they are counted
-		}
-		task, err := a.inList(ctx, one, req)
+	for {
+		page, err := a.page(ctx, req, after, size+1)
 		if err != nil {
+			return nil, err
+		}
+		out.TotalSize = page.Total
+		for _, one := range page.Sessions {
+			if is, err := a.listed(ctx, one, req); err != nil {
+				return nil, err
+			} else if !is {
+				continue
+			}
+			if len(out.Tasks) == size {
+				out.NextPageToken = tokenOf(after)
+				return out, nil
+			}
+			task, err := a.inList(ctx, one, req)
 			if ifThere(err) != nil {
 				return nil, err
 			}
-			continue
+			if err == nil {
+				out.Tasks, after = append(out.Tasks, task), store.PlaceOf(one)
+			}
 		}
-		out.Tasks, last = append(out.Tasks, task), at
+		if len(page.Sessions) <= size {
+			return out, nil
+		}
+		after = store.PlaceOf(page.Sessions[size]) // some of them were not listed
 	}
-	return out, nil
+}
+
+// page returns the next runs behind a place that may be listed. The store chooses them, so that no others are
+// read. A state that a run has before its end cannot be told from its stored status alone; such a page is made
+// of the runs that are not over, which are few.
+func (a *a2aAgent) page(ctx context.Context, req *a2a.ListTasksRequest, after store.RunPlace, limit int) (*store.RunsResponse, error) {
+	want := &store.RunsRequest{AppName: a.s.cfg.AppName, UserID: a.s.cfg.UserID, Name: a.runName(), After: after, Limit: limit}
+	if req.Status != "" && !req.Status.Terminal() {
+		open, err := store.ListOpen(ctx, a.s.cfg.Service, &session.ListRequest{AppName: want.AppName, UserID: want.UserID})
+		if err != nil {
+			return nil, err
+		}
+		var all []session.Session
+		for _, one := range open {
+			if is, err := a.listed(ctx, one, req); err != nil {
+				return nil, err
+			} else if is {
+				all = append(all, one)
+			}
+		}
+		return want.Page(all), nil
+	}
+	if req.Status != "" {
+		for status, state := range states {
+			if state == req.Status {
+				want.Status = mark.RunStatus(status)
+			}
+		}
+		if want.Status == "" {
+			return &store.RunsResponse{}, nil // no run is ever in this state
+		}
+	}
+	if req.ContextID != "" {
+		want.Prefix = taskIn(req.ContextID)
+		if checkID(req.ContextID) == nil {
+			want.SessionID = req.ContextID
+		}
+	}
+	if req.StatusTimestampAfter != nil {
+		want.Since = *req.StatusTimestampAfter
+	}
+	return store.ListRuns(ctx, a.s.cfg.Service, want)
 }
 
 // listed reports whether a run is asked for. Most of that is told without its log.
@@ -381,37 +421,23 @@ func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.Lis
 	return &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told, info), Metadata: about(&told)}, nil
 }
 
-// listPlace is a place in the list of tasks.
-type listPlace struct {
-	updated int64
-	id      string
+// tokenOf returns the token of the page behind a place.
+func tokenOf(p store.RunPlace) string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", p.Updated.UnixNano(), p.SessionID))
 }
 
-func placeIn(one session.Session) listPlace {
-	return listPlace{one.LastUpdateTime().UnixNano(), one.ID()}
-}
-
-// compare is negative for a place further in front.
-func (p listPlace) compare(q listPlace) int {
-	return cmp.Or(cmp.Compare(q.updated, p.updated), cmp.Compare(p.id, q.id))
-}
-
-func (p listPlace) token() string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", p.updated, p.id))
-}
-
-// placeOf reads the token of a page; without one it is in front of all.
-func placeOf(token string) (listPlace, error) {
+// placeOf reads the token of a page; without a token the place is zero.
+func placeOf(token string) (store.RunPlace, error) {
 	if token == "" {
-		return listPlace{updated: math.MaxInt64}, nil
+		return store.RunPlace{}, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	at, id, found := strings.Cut(string(text), " ")
 	n, no := strconv.ParseInt(at, 10, 64)
 	if err != nil || no != nil || !found {
-		return listPlace{}, bad("the pageToken is none of this server")
+		return store.RunPlace{}, bad("the pageToken is none of this server")
 	}
-	return listPlace{n, id}, nil
+	return store.RunPlace{Updated: time.Unix(0, n), SessionID: id}, nil
 }
 
 // CancelTask ends the run, and waits a moment for its end.

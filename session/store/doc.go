@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package store says what a session.Service can do besides: append many events at once
-// ([BulkAppender]), begin a session with its first events ([Starter]), and tell what
-// others append ([Watcher]). Package lease has the fourth: who drives a session.
+// ([BulkAppender]), begin a session with its first events ([Starter]), tell what
+// others append ([Watcher]), and list runs that are not over ([OpenLister]) or page by page
+// ([RunLister]). Package lease says who drives a session.
 //
 // Whoever writes a store implements session.Service first; package sessiontest says
 // what is asked of it. What it hands out is best a session.View.

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/refrain-dev/refrain/server"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/sqlite"
+	"github.com/refrain-dev/refrain/session/store"
+)
+
+// rowStore counts the sessions that are read from it.
+type rowStore struct {
+	*sqlite.Service
+	rows atomic.Int64
+}
+
+func (r *rowStore) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
+	r.rows.Add(1)
+	return r.Service.Get(ctx, req)
+}
+
+func (r *rowStore) List(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
+	got, err := r.Service.List(ctx, req)
+	if err == nil {
+		r.rows.Add(int64(len(got.Sessions)))
+	}
+	return got, err
+}
+
+func (r *rowStore) ListOpen(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
+	got, err := r.Service.ListOpen(ctx, req)
+	if err == nil {
+		r.rows.Add(int64(len(got.Sessions)))
+	}
+	return got, err
+}
+
+func (r *rowStore) ListRuns(ctx context.Context, req *store.RunsRequest) (*store.RunsResponse, error) {
+	got, err := r.Service.ListRuns(ctx, req)
+	if err == nil {
+		r.rows.Add(int64(len(got.Sessions)))
+	}
+	return got, err
+}
+
+// put stores a run that has ended or waits.
+func (s *site) put(svc session.Service, id, name string, status mark.RunStatus, at time.Time) {
+	s.Helper()
+	made, err := svc.Create(s.Context(), &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: id})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ev, err := session.NewRunEvent(mark.Run{ID: "e-" + id, Name: name, Status: status, Started: at}, "user", mark.KindRunPaused, mark.RunPaused{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	ev.Timestamp = at
+	if err := svc.AppendEvent(s.Context(), made.Session, ev); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// A page of tasks reads about as many rows of the store as it has, however many runs there are, and runs that
+// begin meanwhile move no task to another page.
+func TestA2AListTasksReadsAPage(t *testing.T) {
+	const size, each = 10, 200
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	svc := &rowStore{Service: db}
+	s := open(t, map[string]string{"counting.yaml": counting}, func(c *server.Config) { c.Service = svc })
+	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range each {
+		at := from.Add(time.Duration(i/3) * time.Second) // three at a time
+		s.put(svc, fmt.Sprintf("mine-%03d", i), "counting", mark.RunCompleted, at)
+		s.put(svc, fmt.Sprintf("other-%03d", i), "other", mark.RunCompleted, at)
+	}
+	s.put(svc, "waits", "counting", mark.RunWaiting, from)
+	total := each + 1
+	for i, by := range speeches[:2] {
+		p := s.peer("counting", by)
+		list := func(req a2a.ListTasksRequest, most int) *a2a.ListTasksResponse {
+			t.Helper()
+			svc.rows.Store(0)
+			got, err := p.ListTasks(t.Context(), &req)
+			if err != nil {
+				t.Fatalf("%s: %+v: %v", by, req, err)
+			}
+			if rows := int(svc.rows.Load()); rows > most {
+				t.Errorf("%s: %+v: %d tasks of %d read %d rows, want at most %d", by, req, len(got.Tasks), got.TotalSize, rows, most)
+			}
+			return got
+		}
+		seen, token, old := map[a2a.TaskID]int{}, "", total
+		for page := 0; page == 0 || token != ""; page++ {
+			got := list(a2a.ListTasksRequest{PageSize: size, PageToken: token}, 2*size+1) // each row, what is behind, and each task
+			if got.TotalSize != total {
+				t.Errorf("%s: there are %d tasks, want %d", by, got.TotalSize, total)
+			}
+			for _, task := range got.Tasks {
+				seen[task.ID]++
+			}
+			if token = got.NextPageToken; page%7 == 3 {
+				s.put(svc, fmt.Sprintf("new-%d-%d", i, page), "counting", mark.RunCompleted, time.Now())
+				total++
+			}
+		}
+		for id, n := range seen {
+			if n != 1 {
+				t.Errorf("%s: task %s is on %d pages", by, id, n)
+			}
+		}
+		if len(seen) != old {
+			t.Errorf("%s: the pages have %d tasks, want the %d that were there before the first page", by, len(seen), old)
+		}
+		for _, x := range []struct {
+			req         a2a.ListTasksRequest
+			total, most int
+		}{
+			{a2a.ListTasksRequest{Status: a2a.TaskStateCompleted, PageSize: size}, total - 1, 2*size + 1},
+			{a2a.ListTasksRequest{Status: a2a.TaskStateInputRequired, PageSize: size}, 1, 2},
+			{a2a.ListTasksRequest{Status: a2a.TaskStateRejected}, 0, 0},
+			{a2a.ListTasksRequest{ContextID: "mine-007"}, 1, 2},
+			{a2a.ListTasksRequest{ContextID: "none at all"}, 0, 0},
+			{a2a.ListTasksRequest{StatusTimestampAfter: new(from.Add(each / 3 * time.Second))}, total - each - 1, 3 * total},
+		} {
+			if x.req.StatusTimestampAfter != nil && by.binding == a2a.TransportProtocolHTTPJSON {
+				continue // the SDK's client and its server name the parameter differently
+			}
+			if got := list(x.req, x.most); got.TotalSize != x.total || len(got.Tasks) != min(x.total, got.PageSize) {
+				t.Errorf("%s: %+v has %d of %d tasks, want of %d", by, x.req, len(got.Tasks), got.TotalSize, x.total)
+			}
+		}
+	}
+}
