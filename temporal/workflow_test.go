@@ -354,7 +354,7 @@ func TestFailedRun(t *testing.T) {
 
 // A run that has ended goes on with a higher limit: the request comes to a workflow that it has started.
 func TestRaisedLimit(t *testing.T) {
-	c := newFlow(t)
+	c, raised := newFlow(t), make(chan struct{})
 	c.drive = func(_ context.Context, in leg) (temporal.Standing, error) {
 		if !in.Continue {
 			return stands(mark.RunCompleted, 12), nil
@@ -364,6 +364,7 @@ func TestRaisedLimit(t *testing.T) {
 			if string(in.Program) != `{"limit":9}` || in.Limits != nil {
 				t.Errorf("it goes on with %+v", in)
 			}
+			<-raised // else the workflow may end before it is asked again
 			return stands(mark.RunCompleted, 20), nil
 		case 20:
 			if string(in.Limits) != `{"limit":11}` || in.Program != nil {
@@ -383,6 +384,7 @@ func TestRaisedLimit(t *testing.T) {
 			t.Error(err)
 		}
 		c.later(0, temporal.Request{Do: temporal.Raise, Limits: []byte(`{"limit":11}`)}, nil)
+		c.RegisterDelayedCallback(func() { close(raised) }, 0)
 	})
 	if st := c.result(); st.Seq != 30 {
 		t.Errorf("it ends as %+v", st)
