@@ -4,6 +4,7 @@ package runner_test
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,11 +68,14 @@ func TestResumedSequenceWaits(t *testing.T) {
 // LOOP 20, 31: a failure that a sequence has skipped is not tried again with the one that ended the run.
 func TestRetryLeavesSkippedFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var ran []string
 		mended := false
 		step := func(name string, takes time.Duration, fails func() bool) agent.Agent {
 			return custom(t, name, func(_ agent.InvocationContext, yield yield) {
 				time.Sleep(takes)
+				mu.Lock()
+				defer mu.Unlock()
 				if ran = append(ran, name); fails() {
 					yield(nil, errBroken)
 					return

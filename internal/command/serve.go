@@ -159,7 +159,7 @@ func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	fl.StringVar(&f.stateLimit, "state-limit", "64MiB", "largest state of a run, whatever its definition says, as a `size`; none for no limit")
 	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
 	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil,
-		"let definitions that "+sends+" sign webhooks with the variable of this `name`, and let their programs inherit it; repeat the flag for more")
+		"let definitions that "+sends+" use the secret variable of this `name`; repeat the flag for more")
 	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
 	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
 }
