@@ -24,7 +24,7 @@ var shapeParts = parts[taskagent.Shape]{rows: []row[taskagent.Shape]{
 	field("pattern", patternDoc, aPattern, func(s *taskagent.Shape) *string { return &s.Pattern }),
 }, what: "a shape", settled: func(p place, s *taskagent.Shape) {
 	if n := p.a.nodes[p.field]; s.Free() && n.Kind == source.Map && len(n.Content) == 0 {
-		p.report(p.src.Of(n), CodeValue, "%s declares nothing", p.field).Hint = "give it a type, choices or a pattern"
+		p.report(p.src.Of(n), CodeTask, "%s declares nothing", p.field).Hint = "give it a type, choices or a pattern"
 	}
 }}
 
