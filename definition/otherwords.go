@@ -64,7 +64,7 @@ var otherTypes = map[string]string{
 	"approval": "human", "person": "human", "ask": "human", "remote": "a2a", "function": "func", "go": "func",
 }
 
-// typeHint is what may be meant by a type that there is not.
+// typeHint suggests a known type for an unknown one.
 func typeHint(typed string) string {
 	switch typed {
 	case "task":

@@ -270,7 +270,7 @@ func depth(branch string) int {
 	return strings.Count(branch, ".")/2 + 1
 }
 
-// words is what answers for the agent at an address in this invocation. The agent itself is in so many parallel agents.
+// words returns the answer of the agent at an address in this invocation. inside is the number of parallel agents around it.
 func words(ctx agent.Context, at session.Address, inside int) (string, bool) {
 	var answer *session.Event
 	events := ctx.Session().Events()

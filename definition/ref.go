@@ -131,7 +131,7 @@ func openRegular(fsys fs.FS, name string) (fs.File, error) {
 	return fsys.Open(name)
 }
 
-// fileNear is the hint for a file that there is not: one like it.
+// fileNear suggests a file with a similar name for one that does not exist.
 func (r *reader) fileNear(target, from string) string {
 	entries, err := fs.ReadDir(r.fsys, path.Dir(target))
 	if err != nil || len(entries) > maxNames {

@@ -53,7 +53,7 @@ func (s *Server) session(ctx context.Context, id string) (session.Session, error
 	return s.fetch(ctx, id, &session.GetRequest{})
 }
 
-// brief fetches the session of a run without its state, with so many of its last events; 0 is all.
+// brief fetches the session of a run without its state, with its most recent events; 0 means all.
 func (s *Server) brief(ctx context.Context, id string, recent int) (session.Session, error) {
 	return s.fetch(ctx, id, &session.GetRequest{NumRecentEvents: recent, Brief: true})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// The server's own limit of the state stands above what a client's definition says, and is looked at when a
+// The server's own limit of the state applies over that of a client's definition, and is checked when a
 // value is set: of 80 steps of one iteration, those beyond the limit fail.
 func TestStateLimitOfTheServer(t *testing.T) {
 	s := open(t, nil, func(c *server.Config) { c.StateLimit, c.MaxBody = 1<<20, 16<<20 })
