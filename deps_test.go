@@ -92,7 +92,7 @@ agent/workflowagents/parallelagent: agent agent/drive session
 runner: agent agent/drive session session/store session/statekey session/lease session/mark artifact memory model tool/toolconfirmation observe
 progress: session session/statekey session/seal session/mark model loop
 runlog: loop progress session session/lease session/mark session/seal session/statekey session/store
-runlog/prompt: agent agent/drive agent/llmagent agent/workflowagents/loopagent definition definition/program model runlog runner session session/lease session/mark session/store supervisor tool
+prompt: agent agent/drive agent/llmagent agent/workflowagents/loopagent definition program model runlog runner session session/lease session/mark session/store supervisor tool
 hook: internal/child internal/credential internal/interpreter internal/procgroup
 definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
 rehearsal/internal/study: definition expr loop model/scripted session session/mark
@@ -102,30 +102,30 @@ stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
 telemetry: agent internal/credential internal/propagate model observe
 supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
 metrics: budget internal/gzipped loop model session session/lease session/mark supervisor
-server: agent artifact budget definition definition/edit definition/form definition/program expr internal/child internal/credential loop memory progress rehearsal runlog runlog/prompt server/internal/runpage session session/lease session/mark session/store supervisor
+server: agent artifact budget definition definition/edit definition/form program expr internal/child internal/credential loop memory progress rehearsal runlog prompt server/internal/runpage session session/lease session/mark session/store supervisor
 definition/internal/source: internal/credential yaml
 definition/internal/vocabulary: agent/taskagent loop template
 definition/edit: definition definition/internal/... expr template yaml
-definition/program: agent agent/elsewhere budget definition definition/dialect internal/pipe loop model model/provider session session/mark supervisor
+program: agent agent/elsewhere budget definition dialect internal/pipe loop model model/provider session session/mark supervisor
 definition/form: definition definition/internal/... definition/edit model/provider
-definition/dialect: agent/llmagent definition expr internal/credential model/provider template yaml
+dialect: agent/llmagent definition expr internal/credential model/provider template yaml
 webui: internal/gzipped
 server/internal/runpage: loop progress session session/mark
-cmd/refrain: internal/command
-internal/command: ...
-internal/command/internal/firstgc:
-internal/command/internal/tui: progress loop session
-internal/command/internal/otlp: supervisor telemetry
-internal/command/internal/term: definition expr progress internal/command/internal/otlp
-internal/command/internal/deffile: internal/command/internal/term agent budget definition definition/dialect definition/program session/mark supervisor
-internal/command/internal/graph: internal/command/internal/term definition loop
-internal/command/internal/check: definition progress
-internal/command/internal/backtest: internal/command/internal/term expr loop progress session session/... yaml
-internal/command/internal/doctor: internal/command/internal/term internal/command/internal/deffile internal/command/internal/runstore agent definition model model/provider progress session session/... tool/mcptoolset
-internal/command/internal/show: internal/command/internal/term internal/command/internal/runstore expr loop progress runlog runlog/prompt session session/...
-internal/command/internal/events: internal/command/internal/term internal/command/internal/runstore definition/program expr loop progress runlog session session/...
-internal/command/internal/live: internal/command/internal/tui internal/command/internal/term internal/command/internal/deffile internal/command/internal/runstore internal/command/internal/events agent budget definition loop progress runlog session session/... supervisor
-internal/command/internal/runstore: internal/command/internal/term internal/command/internal/deffile artifact artifact/disk definition/program expr memory progress runlog server session session/... supervisor
+cmd/refrain: command
+command: ...
+command/internal/firstgc:
+command/internal/tui: progress loop session
+command/internal/otlp: supervisor telemetry
+command/internal/term: definition expr progress command/internal/otlp
+command/internal/deffile: command/internal/term agent budget definition dialect program session/mark supervisor
+command/internal/graph: command/internal/term definition loop
+command/internal/check: definition progress
+command/internal/backtest: command/internal/term expr loop progress session session/... yaml
+command/internal/doctor: command/internal/term command/internal/deffile command/internal/runstore agent definition model model/provider progress session session/... tool/mcptoolset
+command/internal/show: command/internal/term command/internal/runstore expr loop progress runlog prompt session session/...
+command/internal/events: command/internal/term command/internal/runstore program expr loop progress runlog session session/...
+command/internal/live: command/internal/tui command/internal/term command/internal/deffile command/internal/runstore command/internal/events agent budget definition loop progress runlog session session/... supervisor
+command/internal/runstore: command/internal/term command/internal/deffile artifact artifact/disk program expr memory progress runlog server session session/... supervisor
 examples/...: ...
 `
 
@@ -152,7 +152,7 @@ func TestPolicy(t *testing.T) {
 		want    []string
 	}{
 		{"loop", []string{"expr"}, nil},
-		{"internal/command", []string{"agent/taskagent", "runner"}, nil},
+		{"command", []string{"agent/taskagent", "runner"}, nil},
 		{"examples/poll", []string{"runner"}, nil},
 		{"definition", []string{"agent", "agent/workflowagents/loopagent", "tool"}, nil},
 		{"loop", []string{"session"}, []string{"loop imports session, which the policy in deps_test.go does not allow"}},

@@ -17,7 +17,7 @@ import (
 )
 
 // scripts are where the examples are run as their READMEs say.
-const scripts = "../internal/command/testdata/script"
+const scripts = "../command/testdata/script"
 
 func read(t *testing.T, name string) string {
 	t.Helper()

@@ -64,7 +64,7 @@ func TestImportLeavesSharedKeysAlone(t *testing.T) {
 
 // A store that fails in the middle is left without the run.
 func TestImportIsAllOrNothing(t *testing.T) {
-	log, err := ReadFile("../internal/command/testdata/v1/completed.jsonl", nil)
+	log, err := ReadFile("../command/testdata/v1/completed.jsonl", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func (r *reliableDelete) Delete(ctx context.Context, req *session.DeleteRequest)
 // G9: whatever is changed in a file for the audit is noticed, and the first event
 // that does not fit is named.
 func TestAuditNoticesEveryChange(t *testing.T) {
-	data, err := os.ReadFile("../internal/command/testdata/v1/audited.jsonl")
+	data, err := os.ReadFile("../command/testdata/v1/audited.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/prompt"
 	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/runlog/prompt"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/definition/form"
-	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 )
 

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/refrain-dev/refrain/runlog/prompt"
+	"github.com/refrain-dev/refrain/prompt"
 	"github.com/refrain-dev/refrain/session"
 )
 

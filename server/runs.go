@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"

@@ -21,8 +21,8 @@ import (
 
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"

@@ -21,7 +21,7 @@ import (
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 

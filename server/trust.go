@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/program"
 )
 
 // env is what the server decides about the agents of its runs.

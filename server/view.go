@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
 	"github.com/refrain-dev/refrain/session"

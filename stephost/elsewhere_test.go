@@ -24,8 +24,8 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent/elsewhere"
-	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -50,7 +50,7 @@ func ExampleStart() {
 		ctx     context.Context
 		c       client.Client
 		sup     *supervisor.Supervisor // of the same store as the workers
-		started mark.RunStarted        // such as that of definition/program
+		started mark.RunStarted        // such as that of program
 	)
 	id, err := temporal.Start(ctx, c, sup, supervisor.Request{
 		Message: genai.NewContentFromText("Write a poem", genai.RoleUser), Started: started,

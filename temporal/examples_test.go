@@ -22,8 +22,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"

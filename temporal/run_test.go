@@ -28,7 +28,7 @@ import (
 	sdk "go.temporal.io/sdk/temporal"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/postgres"

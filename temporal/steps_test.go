@@ -18,7 +18,7 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/refrain-dev/refrain/definition/program"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/stephost"
 	"github.com/refrain-dev/refrain/temporal"

@@ -20,8 +20,8 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/definition/program"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"

@@ -18,8 +18,8 @@ import (
 	"go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
 
-	"github.com/refrain-dev/refrain/definition/program"
-	"github.com/refrain-dev/refrain/internal/command"
+	"github.com/refrain-dev/refrain/command"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/temporal"
 )

@@ -11,7 +11,7 @@ package main
 import (
 	"os"
 
-	"github.com/refrain-dev/refrain/internal/command"
+	"github.com/refrain-dev/refrain/command"
 )
 
 func main() { os.Exit(command.Main(cluster{})) }

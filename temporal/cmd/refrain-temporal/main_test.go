@@ -18,7 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.temporal.io/sdk/client"
 
-	"github.com/refrain-dev/refrain/internal/command"
+	"github.com/refrain-dev/refrain/command"
 )
 
 func TestMain(m *testing.M) {

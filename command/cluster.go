@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/stephost"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Cluster is Temporal, for a program that has its SDK linked in.
+type Cluster interface {
+	// Dial connects with a server, and fails within seconds if there is none, or no such namespace.
+	Dial(context.Context, ClusterAddress) (ClusterClient, error)
+}
+
+// ClusterAddress says where a cluster is. What is empty comes from the variables TEMPORAL_* and the
+// configuration file of Temporal's own programs.
+type ClusterAddress struct {
+	HostPort, Namespace string
+	// Heartbeat is how long the worker of a run may be silent that is started here; 0 means 10 s.
+	Heartbeat time.Duration
+	// Log gets what the SDK has to say.
+	Log *slog.Logger
+}
+
+// ClusterClient is a connection with a cluster. Runs are named by their IDs, and by their drivers: see
+// mark.Run.
+type ClusterClient interface {
+	// Where names the server and the namespace.
+	Where() string
+	// Start writes a run into the store and starts its workflow. If there is an ID beside the error, the run
+	// is stored.
+	Start(ctx context.Context, sup *supervisor.Supervisor, req supervisor.Request) (id string, err error)
+	// Ask asks for something to be done to a run, and waits for a worker. Errors to expect are those of
+	// supervisor, such as [supervisor.ErrPaused].
+	Ask(ctx context.Context, id, driver string, r ClusterRequest) error
+	// Wake has a run's workers look how it stands; a run without a workflow gets one.
+	Wake(ctx context.Context, id, driver string) error
+	// Workflow says why a run has no workflow that could go on, such as "terminated"; empty if it has one.
+	Workflow(ctx context.Context, id string) (string, error)
+	// Work drives runs until ctx ends, and then hands them over.
+	Work(ctx context.Context, w ClusterWorker) error
+	// Steps does the steps of a task queue until ctx ends.
+	Steps(ctx context.Context, w ClusterSteps) error
+	Close()
+}
+
+// What a [ClusterRequest] can ask for.
+const (
+	AskPause    = "pause"
+	AskPauseNow = "pause_now"
+	AskCancel   = "cancel"
+	AskAnswer   = "answer"
+	AskResume   = "resume"
+)
+
+// ClusterRequest asks for something to be done to a run. Program and Continue are those of
+// [supervisor.ResumeOptions].
+type ClusterRequest struct {
+	Do, By, Reason string
+	Answer         *mark.Answer
+	Program        json.RawMessage
+	Continue       bool
+}
+
+// ClusterSteps is what a worker does steps with.
+type ClusterSteps struct {
+	Queue    string
+	Host     stephost.Config
+	MaxSteps int
+	Grace    time.Duration
+}
+
+// ClusterWorker is what a worker drives runs with.
+type ClusterWorker struct {
+	Supervisor supervisor.Config // Driver says which runs
+	Env        program.Env       // in which agents are made; steps elsewhere are added
+	MaxRuns    int
+	Grace      time.Duration
+	Log        *slog.Logger
+	Watch      func(*supervisor.Supervisor) // is told of the supervisor that was made
+}
+
+// clusterFlags say which cluster a command is to use.
+type clusterFlags struct {
+	cluster            Cluster // nil: another program has it
+	on                 bool    // --temporal is given
+	address, namespace string
+	queue              string
+	queueGiven         bool
+	heartbeat          time.Duration
+}
+
+// flags adds the flags.
+func (f *clusterFlags) flags(fl *pflag.FlagSet, c Cluster, usage string) {
+	f.cluster = c
+	fl.StringVar(&f.address, "temporal", "", usage)
+	fl.StringVar(&f.namespace, "namespace", "", "`name` of the namespace in Temporal (env TEMPORAL_NAMESPACE; without "+
+		"it default)")
+}
+
+// heartbeatFlag adds the flag of commands that start workflows.
+func (f *clusterFlags) heartbeatFlag(fl *pflag.FlagSet) {
+	term.DurationFlag(fl, &f.heartbeat, "heartbeat", 10*time.Second, "give a run to another worker when its worker has "+
+		"been silent for this long")
+}
+
+func (f *clusterFlags) checkHeartbeat() error {
+	if f.heartbeat < time.Second {
+		return fmt.Errorf("--heartbeat %s: give at least 1s", f.heartbeat)
+	}
+	return nil
+}
+
+// queueFlag adds the flag of commands that give runs to workers.
+func (f *clusterFlags) queueFlag(fl *pflag.FlagSet) {
+	fl.StringVar(&f.queue, "task-queue", defaultQueue, "`name` of the task queue of the workers")
+}
+
+// patience is how long a worker may take to answer before that is said.
+const patience = 5 * time.Second
+
+const (
+	defaultQueue = "refrain"
+	temporalFlag = "`host:port` of the Temporal server whose workers drive the run; more by the variables TEMPORAL_*"
+)
+
+// here reads the flags, and has the program do the rest that has the cluster, if that is needed: before
+// anything is read or written.
+func (f *clusterFlags) here(ctx context.Context, e *term.Env, fl *pflag.FlagSet) error {
+	f.on, f.queueGiven = fl.Changed("temporal"), fl.Changed("task-queue")
+	for _, name := range []string{"temporal", "namespace", "task-queue", "heartbeat"} {
+		switch {
+		case !fl.Changed(name):
+		case fl.Lookup(name).Value.String() == "":
+			return fmt.Errorf("--%s: give a value", name)
+		case !f.on:
+			return fmt.Errorf("--%s is for Temporal: give the address of its server with --temporal", name)
+		}
+	}
+	if f.on && f.cluster == nil {
+		return handOver(ctx, e)
+	}
+	return nil
+}
+
+// driver is what the runs of the task queue have.
+func (f *clusterFlags) driver() string { return runstore.ClusterDriver(f.queue) }
+
+// dial connects with the cluster.
+func (f *clusterFlags) dial(ctx context.Context, e *term.Env) (ClusterClient, error) {
+	c, err := f.cluster.Dial(ctx, ClusterAddress{HostPort: f.address, Namespace: f.namespace,
+		Heartbeat: f.heartbeat, Log: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		return nil, term.Failure(err)
+	}
+	return c, nil
+}
+
+// askFor asks for something, and says so if no worker answers.
+func askFor(ctx context.Context, e *term.Env, c ClusterClient, id, driver string, r ClusterRequest) error {
+	late := time.AfterFunc(patience, func() {
+		fmt.Fprintf(e.Stderr, "No worker answers yet (%s, at %s). Ctrl-C ends the waiting.\n", runstore.DriverText(driver),
+			c.Where())
+	})
+	defer late.Stop()
+	r.By = runstore.OwnerName()
+	return c.Ask(ctx, id, driver, r)
+}
+
+// where connects with the cluster, and names it.
+func (f *clusterFlags) where(ctx context.Context, e *term.Env) (string, error) {
+	c, err := f.dial(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return c.Where(), nil
+}
+
+// of connects with the cluster of a run, and returns its driver.
+func (f *clusterFlags) of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string) (ClusterClient,
+	string, error) {
+	st, err := sup.Standing(ctx, id)
+	if err != nil {
+		return nil, "", term.Failure(err)
+	}
+	if !inCluster(&st.Run) {
+		return nil, "", term.UsageError(fmt.Errorf("no cluster drives run %s: leave out --temporal", id))
+	}
+	c, err := f.dial(ctx, e)
+	return c, st.Run.Driver, err
+}
+
+// inCluster reports whether the workers of a cluster drive a run.
+func inCluster(run *mark.Run) bool {
+	_, ok := runstore.QueueOf(run.Driver)
+	return ok
+}
+
+// sharedStore refuses stores that only one machine has.
+func sharedStore(e *term.Env, spec string) error {
+	kind, _, err := runstore.Spec(e, spec)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	if kind != "postgres" {
+		return term.UsageError(fmt.Errorf("the workers of a cluster share one store, and a store of the kind %s is "+
+			"only of this machine: give --store postgres:DSN, or set REFRAIN_STORE", kind))
+	}
+	return nil
+}

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/dialect"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+)
+
+func newExport(e *term.Env) *cobra.Command {
+	var f dialectFlags
+	cmd := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write a definition for another product",
+		Long: `The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
+the strict form that ADK for Python checks. What ADK cannot express is reported on
+stderr. Without -o the files go to stdout, one after the other.`,
+		Example: "  refrain export --to adk loop.yaml -o agent/",
+		Args:    term.Args(1, 1),
+		RunE:    func(_ *cobra.Command, args []string) error { return exportDefinition(e, f, args[0]) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.dialect, "to", "", "format to write: adk")
+	fl.StringVarP(&f.out, "output", "o", "", "`FOLDER` to write the files to, in place of stdout")
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
+	return cmd
+}
+
+// exportDefinition is refrain export of a definition.
+func exportDefinition(e *term.Env, f dialectFlags, file string) error {
+	switch {
+	case f.dialect == "":
+		return errors.New("say what to write: --to adk")
+	case f.dialect != string(dialect.ADK):
+		return fmt.Errorf("--to %s: only adk can be written; evo and robomotion can be read, with refrain import",
+			f.dialect)
+	}
+	def, err := deffile.Load(e, file)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	files, report := dialect.Export(file, def)
+	if err := writeReport(e.Stderr, f, report); err != nil {
+		return term.Failure(err)
+	}
+	if files == nil {
+		return &term.Exit{Code: term.ExitUsage}
+	}
+	if err := writeFiles(e, f, files); err != nil {
+		return term.UsageError(err)
+	}
+	return nil
+}
+
+func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
+	if f.out == "" {
+		for n, file := range files {
+			if n > 0 {
+				fmt.Fprintln(e.Stdout, "---")
+			}
+			text := file.Data
+			if term.IsTerminal(e.Stdout) {
+				text = progress.EscapeJSON(text)
+			}
+			if _, err := fmt.Fprintf(term.Exactly(e.Stdout), "# %s\n%s", file.Name, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(f.out)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := inTheWay(root, files, f.force); err != nil {
+		return err
+	}
+	for n, file := range files {
+		if err := writeNew(root, file.Name, file.Data, f.force); err != nil {
+			if !f.force {
+				for _, written := range files[:n] { // all of them, or none
+					err = errors.Join(err, root.Remove(written.Name))
+				}
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// inTheWay names all files that keep an export from being written: it is written
+// as a whole, or not at all.
+func inTheWay(root *os.Root, files []dialect.File, force bool) error {
+	var there []string
+	for _, file := range files {
+		info, err := root.Lstat(file.Name)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return err
+		case info.IsDir():
+			return fmt.Errorf("%s is a folder; nothing was written", filepath.Join(root.Name(), file.Name))
+		case !force:
+			there = append(there, filepath.Join(root.Name(), file.Name))
+		}
+	}
+	switch len(there) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%s exists already, so nothing was written; overwrite it with --force", there[0])
+	}
+	return fmt.Errorf("%s exist already, so nothing was written; overwrite them with --force",
+		strings.Join(there, ", "))
+}
+
+// exportFlags are the flags of refrain export for a run.
+type exportFlags struct {
+	store, out   string
+	audit, force bool
+}
+
+// newExportRun is refrain export: of a run and, with --to, of a definition.
+func newExportRun(e *term.Env) *cobra.Command {
+	var f exportFlags
+	cmd := newExport(e)
+	definition := cmd.RunE
+	cmd.Use = "export RUN|FILE"
+	cmd.Short = "Export a run to a file, or a definition to another product"
+	cmd.Long = `Export a run as JSON Lines: one line about the run, then one for each event. refrain
+import reads the file into another store; show, events, verify and backtest read it like
+a run.
+
+The last line has a hash of everything, including the definition and the inputs; a
+file that was changed is not imported. To notice changes later, keep the hash in
+another place and use refrain verify --expect. With --audit each line has a hash, so
+verify can name the first event that was changed.
+
+With --to, export a definition.
+` + cmd.Long
+	cmd.Example = `  refrain export last -o run.jsonl
+  refrain export r_1f0c --audit -o audit.jsonl
+  refrain export last | ssh host refrain import -
+` + cmd.Example
+	cmd.ValidArgsFunction = runstore.Complete(e, 1)
+	runstore.Flag(cmd.Flags(), &f.store)
+	cmd.Flags().BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
+	cmd.Flags().Lookup("output").Usage = "write to a new `FILE`, or a definition to a folder, in place of stdout"
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("to") {
+			return definition(cmd, args)
+		}
+		f.out, _ = cmd.Flags().GetString("output")
+		f.force, _ = cmd.Flags().GetBool("force")
+		return runExport(cmd.Context(), e, f, args[0])
+	}
+	return cmd
+}
+
+// runExport writes a run into a file.
+func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) error {
+	run, err := runstore.Open(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if run.File != nil && run.File.Head != nil {
+		_, found, err := run.Chained()
+		if err == nil && found != nil {
+			err = fmt.Errorf("%s: %s: the file was changed, so it is not exported again", word, found)
+		}
+		if err != nil {
+			return term.Failure(err)
+		}
+	}
+	opts := runlog.ExportOptions{Audit: f.audit, Version: term.Version()}
+	if f.out == "" || f.out == "-" {
+		if _, err := run.Export(term.Exactly(e.Stdout), opts); err != nil {
+			return term.Failure(fmt.Errorf("export run %s: %w", run.ID, err))
+		}
+		return nil
+	}
+	flags := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if f.force {
+		flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	}
+	file, err := os.OpenFile(f.out, flags, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return term.UsageError(fmt.Errorf("-o %s: this file exists; choose another name, or overwrite it with --force",
+			f.out))
+	}
+	if err != nil {
+		return term.UsageError(fmt.Errorf("-o: %w", err))
+	}
+	hash, err := run.Export(file, opts)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return term.Failure(errors.Join(fmt.Errorf("export run %s: %w", run.ID, err), os.Remove(f.out)))
+	}
+	fmt.Fprintf(e.Stderr, "%s: %d events of %s", f.out, len(run.Events), run.ID)
+	if f.audit {
+		fmt.Fprintf(e.Stderr, ", %s", hash)
+	}
+	fmt.Fprintln(e.Stderr)
+	return nil
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/prompt"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// forkFlags are the flags of refrain fork.
+type forkFlags struct {
+	resumeFlags
+	iteration  int
+	event      int64
+	first, run bool
+}
+
+func newFork(e *term.Env) *cobra.Command {
+	var f forkFlags
+	cmd := &cobra.Command{
+		Use:   "fork RUN",
+		Short: "Start a new run from a checkpoint of another",
+		Long: `Start a new run from a checkpoint of another one: after an iteration of its outermost
+loop (by default the last complete one), or after an event. The new run has the same
+log, state and files up to there, and a link to the old run, which stays as it is.
+
+The ID of the new run goes to stdout. The new run is paused; refrain resume continues
+it, and --run does so at once.`,
+		Example: `  refrain fork last --at-iteration 2
+  refrain fork last --at-iteration 2 --run
+  refrain fork r_1f0c3a2b --at-event 117`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fl := cmd.Flags()
+			switch {
+			case fl.Changed("at-iteration") && fl.Changed("at-event"):
+				return errors.New("--at-iteration and --at-event: give one of them")
+			case f.iteration < 0:
+				return errors.New("--at-iteration: give 0 for the place before the first iteration, or the number of one")
+			case fl.Changed("at-event") && f.event < 1:
+				return errors.New("--at-event: give a number of at least 1")
+			}
+			f.first = fl.Changed("at-iteration") && f.iteration == 0
+			if err := f.check(fl); err != nil {
+				return err
+			}
+			var err error
+			if f.progress, err = term.ChosenMode(e, f.progress, fl.Changed("progress"), f.json); err != nil {
+				return err
+			}
+			if f.run {
+				if _, err := term.Mode(e, f.progress); err != nil {
+					return err
+				}
+			}
+			return forkRun(cmd.Context(), e, f, args[0])
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop; 0: before the first")
+	fl.Int64Var(&f.event, "at-event", 0, "fork after the event with this `number`; refrain events shows the numbers")
+	fl.BoolVar(&f.run, "run", false, "resume the new run at once")
+	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
+	fl.StringVar(&f.progress, "progress", term.Auto, "with --run: "+term.ModeUsage)
+	graceFlag(fl, &f.grace)
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 when a limit "+
+		"stopped the run")
+	return cmd
+}
+
+// check refuses what would mean nothing.
+func (f *forkFlags) check(fl *pflag.FlagSet) error {
+	if !f.run {
+		for _, name := range []string{"definition", "progress", "grace", "exit-zero-on-limit"} {
+			if fl.Changed(name) {
+				return fmt.Errorf("--%s is for a fork that starts at once: add --run", name)
+			}
+		}
+	}
+	return f.resumeFlags.check(fl)
+}
+
+func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
+	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	sup, err := s.Supervise(e, nil)
+	if err != nil {
+		return err
+	}
+	defer sup.Close(ctx)
+	var fits func([]*session.Event) error
+	if f.definition != "" {
+		if fits, err = f.fits(ctx, s, id); err != nil {
+			return err
+		}
+	}
+	fork, err := sup.ForkIf(ctx, id, supervisor.Checkpoint{Iteration: f.iteration, First: f.first, Seq: f.event}, fits)
+	if _, misfit := errors.AsType[*term.Exit](err); misfit || errors.Is(err, supervisor.ErrNoCheckpoint) {
+		return term.UsageError(err)
+	}
+	if err != nil {
+		return term.Failure(err)
+	}
+	if f.run {
+		fmt.Fprintf(e.Stderr, "run %s is a fork of %s\n", fork, id)
+		return resumeIn(ctx, e, s, f.resumeFlags, fork)
+	}
+	fmt.Fprintf(e.Stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id,
+		runstore.HowToResumeIn(ctx, s.Service, fork))
+	if _, err := fmt.Fprintln(e.Stdout, fork); err != nil {
+		return term.Failure(err)
+	}
+	return nil
+}
+
+// fits returns the check that a fork of a run can continue with the definition that it is given.
+func (f *forkFlags) fits(ctx context.Context, s *runstore.Stock, id string) (func([]*session.Event) error, error) {
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
+	if err != nil {
+		return nil, term.Failure(err)
+	}
+	p, err := f.started(session.ViewOf(got.Session), id)
+	if err != nil {
+		return nil, err
+	}
+	def, err := f.definitionOf(p)
+	if err != nil {
+		return nil, term.UsageError(err)
+	}
+	return func(events []*session.Event) error {
+		err := prompt.Fits(ctx, events, p, def)
+		if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
+			return term.UsageError(fmt.Errorf("%s does not fit what the run has done: at %s the log has %s; now there is: %s. "+
+				"No fork was made: fork at an earlier place, or with a definition that has the same steps up to there",
+				f.definition, diverged.Address, diverged.Recorded, diverged.Said))
+		}
+		return err
+	}, nil
+}

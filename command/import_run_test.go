@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/refrain-dev/refrain/command/internal/events"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/show"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// FuzzReadLog: a file of somebody else's is read or refused, and what is imported
+// can be exported.
+func FuzzReadLog(f *testing.F) {
+	for _, name := range []string{"failed", "waiting"} {
+		text, err := os.ReadFile("testdata/v1/" + name + ".jsonl")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
+	f.Add(`{"type":"run","schema":1,"id":"r_1","events":1,"state":{"temp:x":1}}` + "\n" + `{"invocationId":"i","seq":1,"author":"user","actions":{}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		log, err := runlog.ReadFile("-", strings.NewReader(text))
+		if err != nil || len(log.Events) == 0 {
+			return
+		}
+		run := &runlog.Run{ID: "r_1", File: log, Events: log.Events}
+		if log.Head != nil {
+			run.Initial = log.Head.State
+		}
+		if _, err := run.Sound(); err != nil {
+			return
+		}
+		store := session.InMemoryService()
+		if err := run.Save(t.Context(), store, runstore.KeyOf("r_1")); err != nil {
+			return
+		}
+		back, err := runlog.Read(t.Context(), store, runstore.KeyOf("r_1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(back.Events) != len(log.Events) {
+			t.Errorf("%d events, want %d", len(back.Events), len(log.Events))
+		}
+		for _, ev := range back.Events {
+			if line := events.Line(ev); strings.ContainsAny(line, "\x1b\n\r") {
+				t.Errorf("line %q", line)
+			}
+		}
+		if _, err := show.Of(t.Context(), &runstore.Run{Run: back}, ""); err != nil {
+			t.Error(err)
+		}
+	})
+}

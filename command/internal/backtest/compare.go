@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backtest replays a recorded run under other stop policies.
+package backtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Row is one row of a back-test.
+type Row struct {
+	Policy string              `json:"policy"`
+	Plan   *loop.Plan          `json:"plan"`
+	Result loop.BacktestResult `json:"result"`
+	Saved  Saving              `json:"saved"`
+}
+
+// readPolicies reads a file of policies, in its order.
+func readPolicies(name string) ([]policy, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
+		return nil, errors.New("want a map of policies: NAME: {field: value}")
+	}
+	var all []policy
+	root := doc.Content[0].Content
+	for i := 0; i+1 < len(root); i += 2 {
+		p := policy{name: root[i].Value}
+		if root[i+1].Kind != yaml.MappingNode {
+			return nil, fmt.Errorf("line %d: %s must be a map of fields of the plan", root[i+1].Line, p.name)
+		}
+		if p.settings, err = settingsIn(root[i+1], ""); err != nil {
+			return nil, fmt.Errorf("policy %s: %w", p.name, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Recording is the loop of an address, or the one that is meant without.
+func Recording(events []*session.Event, address string) (*progress.Recording, error) {
+	all, err := progress.Recordings(events)
+	if err != nil {
+		return nil, err
+	}
+	var outermost, found []*progress.Recording
+	var names []string
+	for _, r := range all {
+		names = append(names, string(r.Loop))
+		if !strings.Contains(string(r.Loop), "[") {
+			outermost = append(outermost, r)
+		}
+		if string(r.Loop) == address {
+			found = append(found, r)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return nil, errors.New("no loop has begun in it; the record has to be one of refrain run --record")
+	case address == "" && len(all) == 1:
+		return all[0], nil
+	case address == "" && len(outermost) == 1:
+		return outermost[0], nil
+	case address == "":
+		return nil, fmt.Errorf("there are %d loops; choose one with --loop: %s", len(all), term.Listed(names))
+	case len(found) == 0:
+		hint := "there are " + term.Listed(names)
+		if near := expr.Nearest(address, names); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return nil, fmt.Errorf("no loop has the address %q (%s)", address, hint)
+	}
+	return found[len(found)-1], nil // the last, if there are several runs in the file
+}
+
+// Compare replays the recording under each policy, after a row for the recorded plan.
+func Compare(rec *progress.Recording, policies []policy) ([]Row, error) {
+	rows := []Row{{Policy: "recorded", Plan: rec.Plan}}
+	for _, p := range policies {
+		plan, err := p.apply(rec.Plan)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, Row{Policy: p.name, Plan: plan})
+	}
+	for i := range rows {
+		r := &rows[i]
+		r.Result = r.Plan.Backtest(rec.Outcomes)
+		r.Saved = savingOf(rec, &r.Result)
+	}
+	if got := rows[0].Result.Stop; got != nil && rec.Stop != nil { // outcomes do not tell which iteration said something
+		got.Result = rec.Stop.Result
+	}
+	return rows, nil
+}
+
+// Policies are the policies that flags give: --set, --policy and --policies.
+func Policies(sets, policies []string, file string) ([]policy, error) {
+	var all []policy
+	if len(sets) > 0 {
+		p := policy{name: "set"}
+		for _, text := range sets {
+			s, err := parseSetting(text)
+			if err != nil {
+				return nil, fmt.Errorf("--set %w", err)
+			}
+			p.settings = append(p.settings, s)
+		}
+		all = append(all, p)
+	}
+	for _, text := range policies {
+		p, err := parsePolicy(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+	}
+	if file != "" {
+		more, err := readPolicies(file)
+		if err != nil {
+			return nil, fmt.Errorf("--policies %s: %w", file, err)
+		}
+		all = append(all, more...)
+	}
+	if len(all) == 0 {
+		return nil, errors.New("nothing to compare: give --set plan.field=value, --policy or --policies; see refrain " +
+			"backtest --help")
+	}
+	return all, nil
+}

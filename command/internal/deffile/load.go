@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deffile makes runnable programs of the definitions that the command line names.
+package deffile
+
+import (
+	"fmt"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+)
+
+// Load reads a definition, or a file of another product with a note
+// that it is one.
+func Load(e *term.Env, file string) (*definition.Definition, error) {
+	def, _, err := LoadWithOrigin(e, file)
+	return def, err
+}
+
+// LoadWithOrigin is Load, and says where what a file of another product was made
+// into stands in that file.
+func LoadWithOrigin(e *term.Env, file string) (*definition.Definition, Origin, error) {
+	release, err := term.EndsReading(e)
+	defer release()
+	if err != nil {
+		return nil, Origin{}, &term.Exit{Code: term.ExitInterrupted, Err: err}
+	}
+	def, err := definition.Load(file)
+	if err == nil {
+		return def, Origin{}, nil
+	}
+	res, note, err := program.Translate(file, err)
+	if note != "" {
+		fmt.Fprintln(e.Stderr, note)
+	}
+	if err != nil {
+		return nil, Origin{}, err
+	}
+	return res.Definition, Origin{res}, nil
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deffile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Given is what the flags of refrain run say about a definition.
+type Given struct {
+	Model, Root string
+	Limits      *Limits
+}
+
+// NewProgram reads a definition and what flags say about it.
+func NewProgram(e *term.Env, file string, g Given) (*program.Program, *definition.Definition, error) {
+	p := &program.Program{Model: g.Model, DefaultModel: e.Getenv("REFRAIN_MODEL")}
+	def, err := p.Read(file)
+	if err != nil {
+		return nil, nil, term.UsageError(err)
+	}
+	if p.Note != "" {
+		fmt.Fprintln(e.Stderr, p.Note)
+	}
+	if p.Dir, err = os.Getwd(); err == nil {
+		p.Root, err = filepath.Abs(g.Root)
+	}
+	if err != nil {
+		return nil, nil, term.Failure(err)
+	}
+	p.MaxIterations = g.Limits.Iterations()
+	if p.Timeout, err = g.Limits.Time(); err != nil {
+		return nil, nil, term.UsageError(err)
+	}
+	if p.Budget, err = g.Limits.Budget(); err != nil {
+		return nil, nil, err
+	}
+	if p.MaxModelCalls, err = g.Limits.MaxModelCalls(def); err != nil {
+		return nil, nil, err
+	}
+	return p, def, nil
+}
+
+// Build makes the agents of a program.
+func Build(ctx context.Context, e *term.Env, p *program.Program,
+	def *definition.Definition) (*supervisor.Program, error) {
+	made, err := p.Build(ctx, EnvOf(e), def)
+	if err != nil {
+		code := term.ExitUsage
+		if _, late := errors.AsType[*definition.InitError](err); late {
+			code = term.ExitFailed
+		}
+		return nil, &term.Exit{Code: code, Err: err}
+	}
+	return made, nil
+}
+
+// EnvOf is what a command decides about the agents of its runs.
+func EnvOf(e *term.Env) program.Env {
+	return program.Env{Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }}
+}
+
+// Rebuild makes the agents of runs that are resumed.
+func Rebuild(e *term.Env) func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
+	return func(ctx context.Context, started mark.RunStarted) (*supervisor.Program, error) {
+		p, err := program.Decode(started)
+		if err != nil {
+			return nil, err
+		}
+		def, err := p.Definition()
+		if err != nil {
+			return nil, err
+		}
+		return Build(ctx, e, p, def)
+	}
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor checks that a machine has what a run needs.
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/progress"
+)
+
+// What a check can find.
+const (
+	foundOK     = "ok"
+	foundNote   = "note"   // worth knowing, and nothing depends on it here
+	foundBroken = "broken" // a run fails with it
+)
+
+// check is one thing that was looked at.
+type check struct {
+	Area   string `json:"area"`
+	Name   string `json:"name"`
+	Found  string `json:"found"`
+	Detail string `json:"detail"`
+	// Fix says what to do about it; empty if there is nothing to do.
+	Fix string `json:"fix,omitzero"`
+}
+
+// doctor gathers checks.
+type doctor struct {
+	*term.Env
+	ask     bool
+	timeout time.Duration     // 0: what is usual
+	secrets map[string]string // values that are never shown, with the variables that hold them
+	checks  []check
+	from    deffile.Origin // where what a definition says stands in the file that was given
+}
+
+// New returns a doctor that has not examined anything. A timeout of 0 is the
+// usual one of each check.
+func New(e *term.Env, ask bool, timeout time.Duration) *doctor {
+	return &doctor{Env: e, ask: ask, timeout: timeout, secrets: providerSecrets(e)}
+}
+
+// Examine checks the machine, and what the definition in the first of files needs.
+func (d *doctor) Examine(ctx context.Context, store string, files []string) {
+	d.system()
+	d.store(ctx, store)
+	d.providers()
+	if len(files) > 0 {
+		d.file(ctx, files[0])
+	} else if name := d.Getenv("REFRAIN_MODEL"); name != "" {
+		d.defaultModel(ctx, name)
+	}
+}
+
+func (d *doctor) add(area, name, found, fix, format string, args ...any) {
+	d.checks = append(d.checks, check{
+		area, term.OneLine(d.hush(name), 120), found, term.OneLine(d.hush(fmt.Sprintf(format, args...)), 600),
+		term.OneLine(d.hush(fix), 300),
+	})
+}
+
+// hush puts the name of a variable in place of its value: an answer of a server
+// may have a key in it.
+func (d *doctor) hush(s string) string {
+	longest := func(a, b string) int { return len(b) - len(a) } // one may be a part of another
+	for _, value := range slices.SortedFunc(maps.Keys(d.secrets), longest) {
+		s = strings.ReplaceAll(s, value, "["+d.secrets[value]+"]")
+	}
+	return s
+}
+
+// secret keeps the value of a variable from being shown. A very short one is no
+// key, and would make nonsense of everything.
+func (d *doctor) secret(name string) {
+	if v := d.Getenv(name); len(v) >= 6 {
+		d.secrets[v] = name
+	}
+}
+
+// address hides the name and the password in an address. It hides an address that cannot be parsed
+// as a whole, as any part of it may be the password.
+func (d *doctor) address(name string) {
+	v := d.Getenv(name)
+	u, err := url.Parse(v)
+	switch {
+	case err != nil:
+		d.secret(name)
+	case u.User != nil:
+		if password, ok := u.User.Password(); ok && len(password) >= 4 {
+			d.secrets[password] = "password in " + name
+			d.secrets[url.QueryEscape(password)] = "password in " + name
+		}
+		d.secrets[u.User.String()+"@"] = "user in " + name
+	}
+}
+
+// providerSecrets are the values of all variables that hold keys.
+func providerSecrets(e *term.Env) map[string]string {
+	d := doctor{Env: e, secrets: make(map[string]string)}
+	for _, p := range provider.All() {
+		for _, name := range append(p.Keys, p.Variables...) {
+			switch {
+			case strings.HasSuffix(name, "_KEY"):
+				d.secret(name)
+			case strings.HasSuffix(name, "_URL"):
+				d.address(name)
+			}
+		}
+	}
+	return d.secrets
+}
+
+// Broken is how many things are broken.
+func (d *doctor) Broken() int {
+	n := 0
+	for _, c := range d.checks {
+		if c.Found == foundBroken {
+			n++
+		}
+	}
+	return n
+}
+
+// Write writes what was found, for people or as JSON.
+func (d *doctor) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		enc := progress.NewJSON(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{"ok": d.Broken() == 0, "checks": d.checks})
+	}
+	var b strings.Builder
+	area := ""
+	for _, c := range d.checks {
+		if c.Area != area {
+			area = c.Area
+			fmt.Fprintln(&b, area)
+		}
+		fmt.Fprintf(&b, "  %-6s  %s: %s\n", c.Found, c.Name, c.Detail)
+		if c.Fix != "" {
+			fmt.Fprintf(&b, "          %s\n", c.Fix)
+		}
+	}
+	switch n := d.Broken(); n {
+	case 0:
+		b.WriteString("Nothing that is needed is broken.\n")
+	case 1:
+		b.WriteString("One thing is broken.\n")
+	default:
+		fmt.Fprintf(&b, "%d things are broken.\n", n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// providers says which have a key. None of them has to: what a definition needs,
+// its models tell.
+func (d *doctor) providers() {
+	for _, p := range provider.All() {
+		var set []string
+		for _, name := range append(p.Keys, p.Variables...) {
+			if d.Getenv(name) != "" {
+				set = append(set, name)
+			}
+		}
+		is := "is set"
+		if len(set) > 1 {
+			is = "are set"
+		}
+		switch missing := p.Missing(d.Getenv); {
+		case missing != nil:
+			d.add("providers", p.Name, foundNote, "", "no key; its models need %s", strings.Join(missing, " or "))
+		case len(set) > 0:
+			d.add("providers", p.Name, foundOK, "", "%s %s", strings.Join(set, ", "), is)
+		default:
+			d.add("providers", p.Name, foundOK, "", "needs no key: %s", p.About)
+		}
+	}
+}
+
+// file checks what a definition needs.
+func (d *doctor) file(ctx context.Context, name string) {
+	def, from, err := deffile.LoadWithOrigin(d.Env, name)
+	d.from = from
+	if err != nil {
+		d.add("definition", name, foundBroken, "refrain validate "+term.ShellWord(name)+" says what",
+			"it is not valid: %s", firstLine(err))
+		return
+	}
+	if n := len(def.Warnings()); n > 0 {
+		d.add("definition", name, foundOK, "refrain check "+term.ShellWord(name)+" says which",
+			"%s is valid, with %d warnings", def.Name, n)
+	} else {
+		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
+	}
+	d.models(ctx, def)
+	for a := range def.Root.All {
+		d.command(a)
+	}
+	for a := range def.Root.All {
+		if a.Type != definition.TypeLLM {
+			continue
+		}
+		for _, t := range a.LLM.Tools {
+			if t.MCP != nil {
+				d.server(ctx, def, a, t.MCP)
+			}
+		}
+	}
+}
+
+// firstLine is the first of what an error says.
+func firstLine(err error) string {
+	line, _, more := strings.Cut(err.Error(), "\n")
+	if more {
+		line += " …"
+	}
+	return line
+}

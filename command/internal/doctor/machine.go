@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	xterm "github.com/charmbracelet/x/term"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// system says what the program is and where it runs.
+func (d *doctor) system() {
+	d.add("system", "refrain", foundOK, "", "%s, on %s/%s with %d processors",
+		strings.TrimPrefix(term.Version(), "refrain "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	mode, err := term.Mode(d.Env, term.Auto)
+	if err != nil {
+		mode = err.Error()
+	}
+	screen := term.ScreenOf(d.Stderr)
+	if screen == nil {
+		d.add("system", "terminal", foundOK, "", "none on standard error; --progress auto is %s", mode)
+		return
+	}
+	columns, lines, _ := xterm.GetSize(screen.Fd()) // term.ScreenOf has asked it already
+	color := "colors"
+	if d.Getenv("NO_COLOR") != "" {
+		color = "NO_COLOR is set"
+	}
+	d.add("system", "terminal", foundOK, "", "%d×%d, TERM=%s, %s; --progress auto is %s", columns, lines,
+		d.Getenv("TERM"), color, mode)
+}
+
+// command looks for the program of an agent that runs one.
+func (d *doctor) command(a *definition.Agent) {
+	if a.Command == nil || len(a.Command.Args) == 0 {
+		return
+	}
+	program := a.Command.Args[0]
+	if _, own := a.Command.Env["PATH"]; own {
+		return // nobody knows it before the run
+	}
+	at := d.from.At(a.Position()).String() + " " + a.Name
+	if strings.ContainsAny(program, `/\`) && !filepath.IsAbs(program) {
+		if strings.Contains(a.Command.Dir, "{{") {
+			return
+		}
+		program = filepath.Join(a.Command.Dir, program)
+		if info, err := os.Stat(program); err != nil || info.IsDir() {
+			d.add("commands", at, foundBroken, "run refrain where it is, or name its folder with dir",
+				"there is no program %s here", program)
+		}
+		return
+	}
+	if _, err := exec.LookPath(program); err != nil {
+		d.add("commands", at, foundBroken, "install it, or put its folder into PATH", "there is no program %q", program)
+		return
+	}
+	d.add("commands", at, foundOK, "", "%s is there", program)
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// doctorApp is whose session is made and taken away again to see that a store can
+// be written to.
+const doctorApp = "refrain.doctor"
+
+// store looks whether runs can be kept where they are to be. What is not there is
+// not made: it is enough that it could be.
+func (d *doctor) store(ctx context.Context, spec string) {
+	kind, where, err := runstore.Spec(d.Env, spec)
+	if err != nil {
+		d.add("store", "runs", foundBroken, "", "%v", err)
+		return
+	}
+	switch kind {
+	case "memory":
+		d.add("store", "memory", foundNote, "name another one with --store or REFRAIN_STORE to keep runs",
+			"runs end with their process, and cannot be resumed")
+	case "sqlite":
+		if dir := filepath.Dir(where); filepath.Base(dir) == ".refrain" {
+			if what := runstore.OpenToOthers(dir); what != "" {
+				d.add("store", dir, foundNote, "chmod 700 "+dir, "%s", what)
+			}
+		}
+		info, err := os.Stat(where)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			d.newStore(where)
+		case err != nil:
+			d.add("store", "sqlite:"+where, foundBroken, "", "%v", err)
+		default:
+			bytes := info.Size()
+			if wal, err := os.Stat(where + "-wal"); err == nil {
+				bytes += wal.Size()
+			}
+			d.tryStore(ctx, spec, "sqlite:"+where, ", "+fileSize(bytes))
+		}
+	default:
+		d.tryStore(ctx, spec, postgresName(where), "")
+	}
+}
+
+// newStore looks whether a database could be made: in its folder, which is made
+// with it if the one around that is there.
+func (d *doctor) newStore(where string) {
+	dir := filepath.Dir(where)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(dir)
+	}
+	probe, err := os.CreateTemp(dir, ".refrain-doctor-")
+	if err != nil {
+		fix := "name a folder that can be written to with --store, or run with --store memory"
+		if errors.Is(err, fs.ErrNotExist) {
+			fix = "make the folder " + dir
+		}
+		d.add("store", "sqlite:"+where, foundBroken, fix, "it does not exist and cannot be created: %v", err)
+		return
+	}
+	err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	if err != nil {
+		d.add("store", "sqlite:"+where, foundBroken, "", "%v", err)
+		return
+	}
+	d.add("store", "sqlite:"+where, foundOK, "", "does not exist yet; the first run can create it")
+}
+
+// storeTime is how long a store may take to answer if nobody says.
+const storeTime = 10 * time.Second
+
+// tryStore writes into a store that there is, and takes it away again.
+func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
+	within := cmp.Or(d.timeout, storeTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
+	defer cancel()
+	fix := "look at the file's owner and rights, or name another one with --store"
+	if !strings.HasPrefix(name, "sqlite:") {
+		fix = "see that the server runs and lets you in, or name another store with --store"
+	}
+	service, closeService, err := runstore.MakeService(ctx, d.Env, spec)
+	if err != nil {
+		d.add("store", name, foundBroken, fix, "it cannot be opened%s: %v", size, err)
+		return
+	}
+	defer func() {
+		if err := closeService(); err != nil {
+			d.add("store", name, foundBroken, fix, "it cannot be closed: %v", err)
+		}
+	}()
+	runs, err := service.List(ctx, &session.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName})
+	if err != nil {
+		d.add("store", name, foundBroken, fix, "it cannot be read%s: %v", size, err)
+		return
+	}
+	id := "doctor-" + uuid.NewString()
+	_, err = service.Create(ctx, &session.CreateRequest{AppName: doctorApp, UserID: runstore.UserName, SessionID: id})
+	if err == nil {
+		err = service.Delete(ctx, &session.DeleteRequest{AppName: doctorApp, UserID: runstore.UserName, SessionID: id})
+	}
+	if err != nil {
+		d.add("store", name, foundBroken, fix, "it can be read but not written to%s: %v", size, err)
+		return
+	}
+	d.add("store", name, foundOK, "", "%d runs%s; it can be written to", len(runs.Sessions), size)
+}
+
+// postgresName names a database without its password.
+func postgresName(dsn string) string {
+	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" && u.Host != "" {
+		u.RawQuery = ""
+		return u.Redacted()
+	}
+	return "postgres"
+}
+
+// fileSize is a number of bytes as people write it.
+func fileSize(n int64) string {
+	switch {
+	case n < 1e3:
+		return fmt.Sprintf("%dB", n)
+	case n < 1e6:
+		return fmt.Sprintf("%.1fkB", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.1fMB", float64(n)/1e6)
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package events
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Findable refuses to look for what there cannot be. An iteration may be still to come.
+func Findable(run *runstore.Run, shown []*session.Event, agent string, iteration int, coming bool) error {
+	if agent != "" {
+		names := agentsIn(run.Events)
+		if !slices.Contains(names, agent) {
+			hint := "there are " + term.Listed(names)
+			if near := expr.Nearest(agent, names); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			return fmt.Errorf("run %s has no agent %q (%s)", run.ID, agent, hint)
+		}
+	}
+	last := 0
+	for _, ev := range shown {
+		last = max(last, outermostIteration(ev))
+	}
+	switch {
+	case iteration <= last || coming:
+		return nil
+	case last == 0:
+		return fmt.Errorf("run %s has no iteration %d: no loop has begun in it", run.ID, iteration)
+	}
+	return fmt.Errorf("run %s has no iteration %d: it has 1 to %d", run.ID, iteration, last)
+}
+
+// agentsIn are the agents of a log: those in it, and those of its definition.
+func agentsIn(events []*session.Event) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, ev := range events {
+		add(ev.Address.Agent())
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
+			continue
+		}
+		var started mark.RunStarted
+		if ev.Mark.Decode(&started) != nil {
+			continue
+		}
+		if p, err := program.Decode(started); err == nil {
+			if def, err := p.Definition(); err == nil {
+				for a := range def.Root.All {
+					add(a.Name)
+				}
+			}
+		}
+	}
+	for _, ev := range events {
+		add(ev.Author)
+	}
+	return names
+}
+
+// InIteration reports whether an event belongs to an iteration of the outermost
+// loop that it is in: said in it, or its end.
+func InIteration(ev *session.Event, n int) bool { return outermostIteration(ev) == n }
+
+// outermostIteration is that iteration's number; 0 if the event belongs to none.
+func outermostIteration(ev *session.Event) int {
+	if _, rest, in := strings.Cut(string(ev.Address), "["); in {
+		number, _, _ := strings.Cut(rest, "]")
+		n, _ := strconv.Atoi(number)
+		return n
+	}
+	if ev.Mark == nil {
+		return 0
+	}
+	switch ev.Mark.Kind {
+	case mark.KindIterationFinished:
+		var it loop.IterationRecord
+		if ev.Mark.Decode(&it) == nil {
+			return it.Number
+		}
+	case mark.KindRolledBack:
+		var back mark.RolledBack
+		if ev.Mark.Decode(&back) == nil {
+			return back.Iteration
+		}
+	}
+	return 0
+}

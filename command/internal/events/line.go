@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package events says what an event of a run is about.
+package events
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Line is an event on a line.
+func Line(ev *session.Event) string {
+	where := string(ev.Address)
+	if where == "" {
+		where = cmp.Or(ev.Author, "-")
+	}
+	if ev.Attempt > 1 {
+		where += fmt.Sprintf(" (attempt %d)", ev.Attempt)
+	}
+	what := saidIn(ev)
+	if ev.Mark != nil {
+		what = strings.TrimSpace(string(ev.Mark.Kind) + " " + MarkText(ev.Mark))
+		if said := saidIn(ev); said != "" && ev.Mark.Kind != mark.KindAsked {
+			what += ": " + said
+		}
+	} else if problem := runlog.ProblemIn(ev); problem != "" {
+		what = strings.TrimSuffix(problem+"; "+what, "; ")
+	}
+	if keys := slices.Sorted(maps.Keys(ev.Actions.StateDelta)); len(keys) > 0 {
+		keys = slices.DeleteFunc(keys, func(k string) bool { return strings.HasPrefix(k, "refrain:") })
+		if len(keys) > 0 {
+			what = strings.TrimSpace(what + " {" + strings.Join(keys, ", ") + "}")
+		}
+	}
+	line := fmt.Sprintf("%4d %s %s: %s", ev.Seq, ev.Timestamp.Local().Format(time.TimeOnly), where, cmp.Or(what, "-"))
+	return term.Clipped(progress.Clean(line), 240)
+}
+
+// saidIn is what an event says, its calls of tools too.
+func saidIn(ev *session.Event) string {
+	words := []string{}
+	if text := ev.Text(); text != "" {
+		words = append(words, strings.Join(strings.Fields(text), " "))
+	}
+	if ev.Content != nil {
+		for _, p := range ev.Content.Parts {
+			switch {
+			case p == nil:
+			case p.FunctionCall != nil:
+				var args []byte
+				if len(p.FunctionCall.Args) > 0 {
+					args, _ = json.Marshal(p.FunctionCall.Args)
+				}
+				words = append(words, fmt.Sprintf("calls %s(%s)", p.FunctionCall.Name, args))
+			case p.FunctionResponse != nil:
+				answer, _ := json.Marshal(p.FunctionResponse.Response)
+				words = append(words, fmt.Sprintf("%s answers %s", p.FunctionResponse.Name, answer))
+			case p.InlineData != nil:
+				words = append(words, fmt.Sprintf("(%s, %d bytes)", p.InlineData.MIMEType, len(p.InlineData.Data)))
+			}
+		}
+	}
+	if x := ev.Actions.Exit; x != nil && x.Refused == "" {
+		words = append(words, strings.TrimSuffix("wants to leave the loop: "+x.Reason, ": "))
+	}
+	return strings.Join(words, "; ")
+}
+
+// MarkText is what a mark says, for people.
+func MarkText(m *mark.Mark) string {
+	read := func(v any) bool { return m.Decode(v) == nil }
+	switch m.Kind {
+	case mark.KindStepFinished:
+		var d mark.StepFinished
+		if read(&d) {
+			text := "after " + progress.Clock(time.Duration(d.Seconds*float64(time.Second)))
+			switch {
+			case d.Canceled && d.Error != "":
+				text += ", cut off: " + d.Error
+			case d.Canceled:
+				text += ", cut off"
+			case d.Error != "":
+				text += ", failed: " + d.Error
+				if d.Again {
+					text += "; another attempt follows"
+				}
+			}
+			return text
+		}
+	case mark.KindIterationFinished:
+		var d loop.IterationRecord
+		if read(&d) {
+			return d.String()
+		}
+	case mark.KindLoopStopped:
+		d := new(loop.StopRecord)
+		if read(d) {
+			return stopText(d)
+		}
+	case mark.KindRolledBack:
+		var d mark.RolledBack
+		if read(&d) {
+			return fmt.Sprintf("iteration %d, to what was after %d: %s", d.Iteration, d.To, d.Reason)
+		}
+	case mark.KindRunResumed:
+		var d mark.RunResumed
+		if read(&d) && len(d.Superseded) > 0 {
+			return fmt.Sprintf("replaces events %s", d.Superseded)
+		}
+	default:
+		return runMarkText(m, read)
+	}
+	return ""
+}
+
+// stopText is why a loop stopped. One that was cut off says what did that: it may
+// have stopped only for now.
+func stopText(d *loop.StopRecord) string {
+	if d.Reason != loop.ReasonCanceled || d.Detail == "" {
+		return d.String()
+	}
+	return fmt.Sprintf("after %s: %s", term.Counted(int64(d.Iterations), "iteration"), d.Detail)
+}
+
+// runMarkText is what a mark of a run as a whole says, or one of a person's.
+func runMarkText(m *mark.Mark, read func(any) bool) string {
+	switch m.Kind {
+	case mark.KindRunStarted:
+		var d mark.RunStarted
+		if read(&d) {
+			return strings.TrimSpace(d.Name + by(d.By))
+		}
+	case mark.KindRunPaused:
+		var d mark.RunPaused
+		if read(&d) {
+			if len(d.Waits) > 0 {
+				return "for " + term.Counted(int64(len(d.Waits)), "answer") + by(d.By)
+			}
+			return strings.TrimSpace(d.Reason + by(d.By))
+		}
+	case mark.KindRunEnded:
+		var d mark.RunEnded
+		if read(&d) {
+			return strings.TrimSuffix(string(d.Status)+by(d.By)+": "+d.Error, ": ")
+		}
+	case mark.KindAsked:
+		var d mark.Question
+		if read(&d) {
+			return runstore.QuestionText(d)
+		}
+	case mark.KindAnswered:
+		var d mark.Answer
+		if read(&d) {
+			return strings.TrimSuffix(fmt.Sprintf("%s %s%s: %s", d.ID, d.Value, by(d.By), d.Reason), ": ")
+		}
+	}
+	return ""
+}
+
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + who
+}

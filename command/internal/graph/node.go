@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package graph draws definitions.
+package graph
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// Formats are the ways to draw a definition.
+var Formats = map[string]func(io.Writer, *Node) error{
+	"ascii": drawASCII, "mermaid": drawMermaid,
+}
+
+// Node is an agent as it is drawn. All texts are on one line and without
+// control characters; what else they need depends on the format.
+type Node struct {
+	id    string
+	agent string // as the file has it
+	name  string
+	kind  definition.Type
+	// about is what is said of it beside the name: what it writes, its tools.
+	about []string
+	// steps run in this order, or at the same time if the kind is parallel. Those
+	// of a loop are without its finalizer, which is nil if there is none.
+	steps     []*Node
+	finalizer *Node
+	// exits reports that the agent may end the nearest loop around it, and star
+	// that it is a finalizer.
+	exits, star bool
+	// stops are the ways in which a loop ends, but for those of its steps.
+	stops []string
+}
+
+// Of makes the nodes of an agent and all in it. Ids are numbers in the order
+// of the file: nobody's names are in them.
+func Of(root *definition.Agent) *Node {
+	ids := 0
+	var walk func(a *definition.Agent) *Node
+	walk = func(a *definition.Agent) *Node {
+		n := &Node{id: fmt.Sprintf("n%d", ids), agent: a.Name, name: graphName(a), kind: a.Type, about: graphAbout(a)}
+		ids++
+		for _, sub := range inOrder(a) {
+			s := walk(sub)
+			s.star = a.Loop != nil && sub.OutputKey == definition.LoopOutput
+			if s.star && !a.Loop.FinalizeEach {
+				n.finalizer = s
+				continue
+			}
+			n.steps = append(n.steps, s)
+		}
+		for _, way := range a.Stops() {
+			who, _, found := strings.Cut(way.Text, ": ")
+			if way.Reason == loop.ReasonExit && found {
+				markExit(n, who)
+				continue
+			}
+			n.stops = append(n.stops, term.OneLine(way.Text, 80))
+		}
+		return n
+	}
+	return walk(root)
+}
+
+// inOrder are the sub-agents as they run.
+func inOrder(a *definition.Agent) []*definition.Agent {
+	if a.Loop == nil || len(a.Loop.Order) == 0 {
+		return a.SubAgents
+	}
+	subs := slices.Clone(a.SubAgents)
+	place := func(s *definition.Agent) int { return slices.Index(a.Loop.Order, s.Name) }
+	slices.SortStableFunc(subs, func(x, y *definition.Agent) int { return place(x) - place(y) })
+	return subs
+}
+
+// markExit marks the agent of a name, anywhere in a loop but not in one inside it.
+func markExit(n *Node, name string) {
+	for _, s := range n.steps {
+		s.exits = s.exits || s.agent == name
+		if s.kind != definition.TypeLoop {
+			markExit(s, name)
+		}
+	}
+}
+
+func graphName(a *definition.Agent) string {
+	if a.DisplayName != "" && a.DisplayName != a.Name {
+		return term.OneLine(a.DisplayName, 60) + " (" + term.OneLine(a.Name, 60) + ")"
+	}
+	return term.OneLine(a.Name, 60)
+}
+
+func graphAbout(a *definition.Agent) []string {
+	var about []string
+	if a.OutputKey != "" {
+		about = append(about, "-> "+term.OneLine(a.OutputKey, 60))
+	}
+	if a.Expression != nil && len(a.Expression.Set) > 0 {
+		var keys []string
+		for key := range a.Expression.Set {
+			keys = append(keys, term.OneLine(key, 60))
+		}
+		slices.Sort(keys)
+		about = append(about, "-> "+strings.Join(keys, ", "))
+	}
+	if a.LLM == nil {
+		return about
+	}
+	var tools []string
+	for _, t := range a.LLM.Tools {
+		switch {
+		case t.Func != "":
+			tools = append(tools, t.Func)
+		case t.Agent != nil:
+			tools = append(tools, t.Agent.Name)
+		case t.MCP != nil:
+			tools = append(tools, t.MCP.String())
+		}
+	}
+	if tools != nil {
+		about = append(about, "calls "+term.OneLine(strings.Join(tools, ", "), 80))
+	}
+	return about
+}
+
+// label is the lines of a node: what it is, and what is said of it.
+func (n *Node) label() []string {
+	first := n.name
+	if n.star {
+		first = "★ " + first
+	}
+	lines := []string{first, string(n.kind)}
+	for _, about := range n.about {
+		lines = append(lines, strings.Replace(about, "-> ", "→ ", 1))
+	}
+	if n.exits {
+		lines = append(lines, "may end the loop")
+	}
+	return lines
+}
+
+// exiters are the agents in a loop that may end it.
+func (n *Node) exiters() []*Node {
+	var all []*Node
+	for _, s := range n.steps {
+		if s.exits {
+			all = append(all, s)
+		}
+		if s.kind != definition.TypeLoop {
+			all = append(all, s.exiters()...)
+		}
+	}
+	return all
+}
+
+// firstIn and lastIn are the agents with which a box begins and ends; of one that
+// is no box, itself.
+func (n *Node) firstIn() *Node {
+	for len(n.steps) > 0 {
+		n = n.steps[0]
+	}
+	return n
+}
+
+func (n *Node) lastIn() *Node {
+	for len(n.steps) > 0 {
+		n = n.steps[len(n.steps)-1]
+	}
+	return n
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// soon is how long a process in the background may take to take its run up.
+const soon = 30 * time.Second
+
+// patience is how long a run may take to a question, or an end, that is the next thing.
+const patience = 10 * time.Second
+
+// Detach puts a run into the log and has another process, which does not end with
+// this one, drive it.
+func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.Request, l Launch) error {
+	if !s.Durable {
+		req.Program.Close()
+		return term.UsageError(errors.New("--detach: a store in memory ends with this process; name another store " +
+			"with --store"))
+	}
+	sup, err := s.Supervise(e, nil)
+	if err != nil {
+		return err
+	}
+	defer sup.Close(ctx)
+	if l.id, err = sup.Submit(ctx, req); err != nil {
+		return term.Failure(err)
+	}
+	if err := inBackground(ctx, e, s, l); err != nil {
+		return term.Failure(fmt.Errorf("run %s is stored, but was not continued: %w. %s", l.id, err,
+			runstore.HowToResumeIn(ctx, s.Service, l.id)))
+	}
+	tellStanding(ctx, e, s, l.id, "started")
+	if _, err := fmt.Fprintln(e.Stdout, l.id); err != nil {
+		return term.Failure(err)
+	}
+	return nil
+}
+
+// Launch is what a process in the background is to do.
+type Launch struct {
+	id    string
+	Grace time.Duration
+	// Brief says that the process has soon nothing to do, because the run begins with
+	// a question, or because nothing but its end is still to come.
+	Brief bool
+}
+
+// inBackground starts this program again, to resume a run, and waits until it does.
+func inBackground(ctx context.Context, e *term.Env, s *runstore.Stock, l Launch) error {
+	log, err := runstore.OpenMessages(e, s, l.id)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	begin, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	seen, err := s.LastSeq(ctx, l.id)
+	if err != nil {
+		return err
+	}
+	cmd, err := resumeCommand(e, s, l)
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	late, cancel := context.WithTimeoutCause(ctx, soon, errors.New("no process took it over"))
+	defer cancel()
+	taken := make(chan error, 1)
+	go func() { taken <- s.Taken(late, l.id, seen) }()
+	select {
+	case err := <-taken:
+		if err == nil && l.Brief {
+			select {
+			case <-ended:
+			case <-time.After(patience): // it has more to do than was thought
+			}
+		}
+		return err
+	case err := <-ended: // it was quick, or could not
+		if now, lookErr := s.LastSeq(ctx, l.id); err == nil || lookErr == nil && now > seen {
+			return nil
+		}
+		text, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(text[min(begin, int64(len(text))):])))
+	}
+}
+
+// resumeCommand is this program, told to resume a run. It is where this one was started,
+// and what the store is called does not show in a list of processes: there may be a
+// password in it.
+func resumeCommand(e *term.Env, s *runstore.Stock, l Launch) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := s.Elsewhere(e)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "resume", "--progress", term.Plain, "--grace", l.Grace.String(), "--", l.id)
+	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), "REFRAIN_STORE="+spec)
+	apart(cmd)
+	return cmd, nil
+}
+
+// tellStanding says what has become of a run that another process was given. It may
+// have come to its end, or to a question, already.
+func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went string) {
+	view, run, err := s.View(ctx, id)
+	if err != nil {
+		term.PrintError(e.Stderr, err)
+		return
+	}
+	sum := progress.Summarize(slices.Collect(view.Outline()))
+	status := sum.Status
+	if run != nil {
+		status = run.Status
+	}
+	switch status {
+	case mark.RunRunning:
+		fmt.Fprintf(e.Stderr, "run %s continues in the background: follow it with refrain watch %s; end it with "+
+			"refrain pause %s or refrain cancel %s\n", id, id, id, id)
+	case mark.RunWaiting:
+		fmt.Fprintf(e.Stderr, "run %s has %s in the background, and %s\n%s\n", id, went, runstore.WaitsForPerson,
+			strings.Join(runstore.Asks(id, sum), "\n"))
+	case mark.RunCompleted:
+		fmt.Fprintf(e.Stderr, "run %s has completed already: refrain watch %s shows its answer\n", id, id)
+	case mark.RunFailed:
+		fmt.Fprintf(e.Stderr, "run %s has failed already: %s\n", id, progress.Clean(sum.Error))
+	default:
+		fmt.Fprintf(e.Stderr, "run %s is %s\n%s\n", id, status, runstore.HowToResume(view, id))
+	}
+}
+
+// AsksFirst reports whether a person is asked before anything else is done.
+func AsksFirst(a *definition.Agent) bool {
+	switch {
+	case a.Type == definition.TypeHuman:
+		return true
+	case a.Type == definition.TypeParallel:
+		return !slices.ContainsFunc(a.SubAgents, func(b *definition.Agent) bool { return !AsksFirst(b) })
+	case a.Type != definition.TypeLoop && a.Type != definition.TypeSequential:
+		return false
+	}
+	for _, b := range a.SubAgents {
+		if a.Loop != nil && len(a.Loop.Order) > 0 && a.Loop.Order[0] != b.Name ||
+			a.Loop != nil && b.OutputKey == definition.LoopOutput {
+			continue // not the first, or a finalizer
+		}
+		return AsksFirst(b)
+	}
+	return false
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/sqlite"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// refused is the error of a run that did not begin.
+func (f *follower) refused(err error) error {
+	if exit, ok := errors.AsType[*term.Exit](err); ok {
+		return exit
+	}
+	if errors.Is(err, term.ErrInterrupted) {
+		return &term.Exit{Code: term.ExitInterrupted}
+	}
+	if held, ok := errors.AsType[*lease.HeldError](err); ok {
+		return term.Failure(fmt.Errorf("run %s is driven by %s since %s; follow it with refrain watch %s, or pause "+
+			"it with refrain pause %s",
+			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID,
+			held.Key.SessionID))
+
+	}
+	if errors.Is(err, supervisor.ErrOver) {
+		err = f.over(err)
+	}
+	return term.Failure(err)
+}
+
+// over adds to the error of a run that has ended how to continue it, if that is possible.
+func (f *follower) over(err error) error {
+	run := f.req.Stands
+	switch {
+	case run == nil:
+	case run.Status == mark.RunFailed:
+		return fmt.Errorf("run %s has failed; retry it with refrain resume %s --retry. %s", f.req.Session,
+			f.req.Session, run.Error)
+	case !endsInLoop(f.def.Root):
+	case run.Stop == string(loop.ReasonMaxIterations):
+		return fmt.Errorf("%w; continue its loop with --add-iterations N", err)
+	case run.Stop == string(loop.ReasonTimeout):
+		return fmt.Errorf("%w: %s; continue its loop with a longer time: --timeout DURATION, or 0 for no limit", err, run.Stop)
+	case run.Stop == string(loop.ReasonBudget):
+		return fmt.Errorf("%w: %s; continue its loop with a larger --budget-calls, --budget-tokens or --budget-cost", err, run.Stop)
+	}
+	return err
+}
+
+// endsInLoop reports whether an agent is a loop, or a sequence or branches with one:
+// only such a run goes on with other limits when it has completed.
+func endsInLoop(a *definition.Agent) bool {
+	switch a.Type {
+	case definition.TypeLoop:
+		return true
+	case definition.TypeSequential, definition.TypeParallel:
+		return slices.ContainsFunc(a.SubAgents, endsInLoop)
+	}
+	return false
+}
+
+// finish shows how the run has ended.
+func (f *follower) finish(end supervisor.Ending) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken != nil {
+		return term.Failure(f.broken)
+	}
+	if !f.begun { // it was ended before it did anything
+		f.begun = true
+		if err := f.out.started(f.req); err != nil {
+			return term.Failure(err)
+		}
+	}
+	res := result{answer: f.sees.Fold.Answer(), stop: f.sees.Fold.Stop(), findings: f.sees.Diagnosis.Findings(),
+		used: f.meter.Used(f.sees.Resources)}
+	res.used.Active = end.Run.ActiveAt(time.Now())
+	f.ended(end, &res)
+	err := f.out.finished(f.req, res)
+	switch {
+	case res.code == term.ExitFailed:
+		return &term.Exit{Code: res.code, Err: res.err}
+	case err != nil:
+		return term.Failure(err)
+	case res.code == term.ExitOK:
+		return nil
+	}
+	return &term.Exit{Code: res.code}
+}
+
+// ended says how a run has ended: its error, its exit code, and what to do next.
+func (f *follower) ended(end supervisor.Ending, res *result) {
+	id := f.req.Session
+	_, isWaiting := errors.AsType[*agent.WaitingError](end.Err)
+	canceled, isCanceled := errors.AsType[*supervisor.CanceledError](end.Err)
+	_, isPaused := errors.AsType[*supervisor.PausedError](end.Err)
+	switch {
+	case end.Err == nil:
+		res.code = exitCode(nil, f.sees.Fold.Stops(), f.req.ZeroOnLimit)
+		if f.req.lasts {
+			res.next = append(res.next, "Look into it with: refrain show "+id)
+		}
+	case isCanceled:
+		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted
+		if canceled.Reason != "" {
+			res.next = append(res.next, canceled.Error())
+		}
+	case !f.req.lasts && (isWaiting || isPaused):
+		f.lost(isWaiting, res)
+	case isWaiting:
+		res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, "" // it is still to come
+		res.next = runstore.Asks(id, f.summary())
+	case isPaused:
+		res.status, res.code = "paused", term.ExitWaits
+		if f.presses.Load() > 0 {
+			res.code = term.ExitInterrupted
+		} else {
+			res.answer = ""
+		}
+		res.next = append(runstore.PausedLines(slices.Collect(f.log()), f.summary()),
+			runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
+	case errors.As(end.Err, new(*sqlite.RemovedError)):
+		f.storeGone(end.Err, res)
+	default:
+		res.code, res.err = term.ExitFailed, deffile.Hint(end.Err)
+		stands := end.Run.Status
+		switch was := f.req.Stands; {
+		case stands == mark.RunFailed:
+		case was != nil && was.Status == stands && stands != mark.RunRunning:
+			res.status = "stays " + string(stands)
+		case stands == mark.RunIsPaused:
+			res.status = string(stands)
+		}
+		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.Changed // else it would come to the same
+		switch {
+		case !f.req.lasts || !again:
+		case stands == mark.RunFailed && errors.Is(end.Err, session.ErrStateLimit):
+			res.next = append(res.next, "With another definition, whose limit is higher or which keeps less, go on with: refrain resume "+id+
+				" --retry --definition FILE")
+		case stands == mark.RunFailed:
+			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
+		case !stands.Over() || stands == mark.RunCanceled:
+			res.next = append(res.next, runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
+		}
+	}
+}
+
+// storeGone is the end of a run whose store was taken from under it.
+func (f *follower) storeGone(err error, res *result) {
+	gone, _ := errors.AsType[*sqlite.RemovedError](err)
+	res.status, res.code, res.err = runlog.StatusInterrupted, term.ExitFailed, gone // once, whoever has met it
+	if gone.Kept == "" {
+		return
+	}
+	kept := gone.Kept
+	if rel, err := filepath.Rel(f.stock.Dir, kept); err == nil && filepath.IsLocal(rel) {
+		kept = rel
+	}
+	res.next = append(res.next, "Resume with: refrain resume "+f.req.Session+" --store sqlite:"+kept)
+}
+
+// lost is the end of a run in memory that would go on if it were kept.
+func (f *follower) lost(waits bool, res *result) {
+	if !waits {
+		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted
+		return
+	}
+	res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, ""
+	for _, line := range runstore.Asks(f.req.Session, f.summary()) {
+		res.next = append(res.next, line)
+		break // there will be nobody to answer
+	}
+	res.next = append(res.next, "The run ends here, because it is kept in memory: with --store it could wait for "+
+		"the answer")
+}
+
+// summary is how the run stands, by its log.
+func (f *follower) summary() *progress.Summary { return progress.Summarize(slices.Collect(f.log())) }

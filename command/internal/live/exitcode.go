@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// exitCode is how the process ends. A limit is a stop of its own kind only
+// where the loop had something else to reach: a criterion or, for time and
+// budget, its number of iterations.
+func exitCode(err error, stops []*loop.StopRecord, zeroOnLimit bool) int {
+	switch {
+	case errors.Is(err, term.ErrInterrupted):
+		return term.ExitInterrupted
+	case err != nil:
+		return term.ExitFailed
+	}
+	for _, rec := range stops {
+		if rec.Reason.Limit() && hasGoal(rec) && !zeroOnLimit {
+			return term.ExitLimit
+		}
+	}
+	return term.ExitOK
+}
+
+// hasGoal reports whether the loop could have stopped by anything but a limit.
+// What only ends a loop that has gone wrong is no goal either.
+func hasGoal(rec *loop.StopRecord) bool {
+	for _, c := range rec.Conditions {
+		switch {
+		case c.Name == "max_iterations":
+			if rec.Reason != loop.ReasonMaxIterations {
+				return true
+			}
+		case c.Name == "max_consecutive_failures", c.Name == "no_progress", c.Name == "timeout",
+			strings.HasPrefix(c.Name, "budget"):
+		case c.Name == "exit_loop" && c.Threshold == "nobody":
+		default:
+			return true
+		}
+	}
+	return false
+}

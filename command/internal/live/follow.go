@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package live shows a run while it happens.
+package live
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Request is what a run is asked to do.
+type Request struct {
+	File, definition, Session, Input string
+	State                            map[string]any
+	Config                           agent.RunConfig
+	ZeroOnLimit                      bool
+	// Resumed says that the run goes on, and is not new, and changed that it does so
+	// with another program.
+	Resumed, Changed bool
+	// Stands is how a run stood that is resumed, and View its session, as it was read for that.
+	Stands *mark.Run
+	View   *session.View
+	// lasts says that the run is kept, and can be resumed, and leaves that it can go
+	// on in the background.
+	lasts, leaves bool
+	// Most is the iteration limit of the definition's loop; 0 if it is unknown.
+	Most uint
+}
+
+// follower drives a run and shows what happens.
+type follower struct {
+	e          *term.Env
+	stock      *runstore.Stock
+	req        Request
+	out        output
+	def        *definition.Definition
+	grace      time.Duration
+	Supervisor *supervisor.Supervisor
+	meter      term.Meter
+
+	mu      sync.Mutex
+	begun   bool          // the output was told
+	leaving bool          // the run is to go on in the background
+	seen    int64         // number of the last event
+	wholes  runlog.Wholes // of the log
+	sees    progress.Watch
+	busy    clocks
+	broken  error // standard output cannot be written to
+
+	presses atomic.Int32 // of Ctrl-C, and signals like it
+	why     atomic.Value // a string: the signal, if it was none of a key
+}
+
+// NewFollower prepares to drive a run in a stock.
+func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.Definition, req Request,
+	grace time.Duration) (*follower, error) {
+	req.definition, req.lasts, req.leaves = def.Name, s.Durable, s.Durable && !s.Recorded
+	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(),
+		sees: progress.Watch{Fold: progress.Fold{Owned: true}}}
+	var err error
+	if f.out, err = newOutput(e, mode, f); err != nil {
+		return nil, err
+	}
+	f.wholes.Fetch = func(ctx context.Context) (*session.View, error) {
+		view, _, err := s.View(ctx, f.req.Session)
+		return view, err
+	}
+	f.Supervisor, err = s.Supervise(e, f.event)
+	return f, err
+}
+
+// Follow begins a run, or takes it up, and follows it to its end. The error has the
+// code that the process ends with.
+func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*supervisor.Run, error)) error {
+	defer f.out.close()
+	run, err := begin(ctx)
+	if err != nil {
+		return f.refused(err)
+	}
+	release := term.OnInterrupt(ctx, f.signal)
+	defer release()
+	if ctx.Err() != nil { // in between
+		f.signal(os.Interrupt)
+	}
+	end, err := run.Wait(context.WithoutCancel(ctx)) // signals end the run, and with it this
+	if err == nil {
+		err = f.Supervisor.Close(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		return term.Failure(err)
+	}
+	if f.left(end) {
+		return f.handOver(context.WithoutCancel(ctx))
+	}
+	return f.finish(end)
+}
+
+// event takes an event of the run, from the supervisor. An output that is broken
+// pauses the run: there may be something else to show it to.
+func (f *follower) event(_ string, ev *session.Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broken != nil {
+		return
+	}
+	if f.broken = f.show(ev); f.broken != nil {
+		go f.ask(f.Supervisor.PauseNow, "its output cannot be written")
+	}
+}
+
+func (f *follower) show(ev *session.Event) error {
+	if !f.begun {
+		f.begun = true
+		if err := f.out.started(f.req); err != nil {
+			return err
+		}
+	}
+	f.seen = max(f.seen, ev.Seq)
+	var lines []string
+	switch {
+	case ev.Partial:
+	case ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed:
+		f.again(ev.Seq)
+	default:
+		f.busy.add(ev)
+		lines = f.sees.Add(ev)
+	}
+	return f.out.event(ev, lines, &f.sees.Fold)
+}
+
+// again folds the log anew up to an event, without the events that were superseded.
+func (f *follower) again(seq int64) {
+	log := f.current(seq)
+	f.refold(log)
+	if p, ok := f.out.(interface {
+		past(iter.Seq[*session.Event])
+	}); ok {
+		p.past(f.wholes.Recent(slices.Collect(log)))
+	}
+}
+
+// refold folds a log from its beginning.
+func (f *follower) refold(log iter.Seq[*session.Event]) {
+	f.sees = progress.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
+	f.busy = clocks{}
+	for ev := range log {
+		f.sees.Add(ev)
+		f.busy.add(ev)
+	}
+}
+
+// current is the log up to an event, without the events that were superseded by then.
+func (f *follower) current(upTo int64) iter.Seq[*session.Event] {
+	var gone mark.Spans
+	for ev := range f.log(mark.KindRunResumed) {
+		if ev.Seq <= upTo {
+			gone = gone.Union(ev.Mark.Supersedes())
+		}
+	}
+	log := f.log()
+	return func(yield func(*session.Event) bool) {
+		for ev := range log {
+			if ev.Seq > upTo || !gone.Has(ev.Seq) && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// log is the outline of the run's log as the store has it now, or what has a mark of some kind;
+// empty if the store is gone. It is not kept: it grows with the run.
+func (f *follower) log(kinds ...mark.Kind) iter.Seq[*session.Event] {
+	view, run := f.req.View, (*mark.Run)(nil)
+	if view != nil && view.LastSeq() == f.seen {
+		run = session.RunOf(view)
+	} else {
+		var err error
+		if view, run, err = f.stock.View(context.Background(), f.req.Session); err != nil {
+			run = nil
+		}
+	}
+	if run == nil {
+		return func(func(*session.Event) bool) {}
+	}
+	all := view.Outline()
+	if kinds != nil {
+		all = view.Marked(kinds...)
+	}
+	return func(yield func(*session.Event) bool) {
+		for ev := range all {
+			if ev.InvocationID == run.ID && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// ask asks the supervisor for something; what goes wrong is told.
+func (f *follower) ask(do func(ctx context.Context, id, reason string) error, reason string) {
+	err := do(context.Background(), f.req.Session, reason)
+	if err != nil && !errors.Is(err, supervisor.ErrOver) && !errors.Is(err, supervisor.ErrPaused) {
+		term.PrintError(f.e.Stderr, err)
+	}
+}
+
+// leave ends the process at once.
+func (f *follower) leave() {
+	f.out.close()
+	os.Exit(term.ExitInterrupted)
+}

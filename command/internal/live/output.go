@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// output shows a run. An error means that standard output cannot be written to;
+// what goes to standard error is not worth ending a run for.
+type output interface {
+	started(Request) error
+	event(*session.Event, []string, *progress.Fold) error
+	finished(Request, result) error
+	// close gives back what the output has of the terminal, whatever has happened.
+	close()
+}
+
+// result is what a run came to.
+type result struct {
+	err    error
+	code   int
+	answer string
+	stop   *loop.StopRecord
+	// used is what the run has taken of the machine; nil if that was not measured.
+	used *progress.Resources
+	// findings are what the run has shown about its loops.
+	findings []progress.Finding
+	// status is how the run stands if it is not at its end, and next what there is
+	// to say about that.
+	status string
+	next   []string
+}
+
+// newOutput is the output of a mode. Keys are for an output that reads them.
+func newOutput(e *term.Env, mode string, keys controls) (output, error) {
+	mode, err := term.Mode(e, mode)
+	switch {
+	case err != nil:
+		return nil, err
+	case mode == term.TTY:
+		return newViewed(e, keys), nil
+	case mode == term.JSON:
+		return &ndjson{out: e.Stdout}, nil
+	case mode == term.Quiet:
+		return &plain{out: e.Stdout, err: io.Discard}, nil
+	}
+	return &plain{out: e.Stdout, err: e.Stderr}, nil
+}
+
+// plain writes a line for each change to stderr, and the answer to stdout.
+type plain struct {
+	out, err io.Writer
+
+	mu      sync.Mutex
+	last    time.Time // when something was written
+	running string    // what to say if nothing happens for long
+	since   time.Time // when that began
+
+	life sync.Mutex
+	quit chan struct{} // nil if there is no heartbeat
+	done sync.WaitGroup
+}
+
+// silence is how long nothing may be written before a sign of life.
+const silence = 30 * time.Second
+
+func (p *plain) started(req Request) error {
+	verb := "started"
+	if req.Resumed {
+		verb = "resumed"
+	}
+	p.line(fmt.Sprintf("run %s %s definition=%s%s", req.Session, verb, req.definition, limitText(req.Most)))
+	p.begin()
+	return nil
+}
+
+// begin says from time to time that the run is alive, until close.
+func (p *plain) begin() {
+	p.life.Lock()
+	defer p.life.Unlock()
+	quit := make(chan struct{})
+	p.quit = quit
+	p.done.Go(func() { p.heartbeat(quit) })
+}
+
+// close ends what begin has begun.
+func (p *plain) close() {
+	p.life.Lock()
+	defer p.life.Unlock()
+	if p.quit != nil {
+		close(p.quit)
+		p.done.Wait()
+		p.quit = nil
+	}
+}
+
+func (p *plain) heartbeat(quit <-chan struct{}) {
+	tick := time.NewTicker(silence / 10)
+	defer tick.Stop()
+	for {
+		select {
+		case <-quit:
+			return
+		case <-tick.C:
+			p.mu.Lock()
+			if p.running != "" && time.Since(p.last) >= silence {
+				p.write(fmt.Sprintf("… still running: %s (%s)", p.running, progress.Clock(time.Since(p.since))))
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *plain) line(s string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.write(s)
+}
+
+// write writes a line with the time of day. p.mu is held.
+func (p *plain) write(s string) {
+	p.last = time.Now()
+	fmt.Fprintln(p.err, p.last.Format(time.TimeOnly), s)
+}
+
+func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, iteration := f.Running()
+	if running := runningText(at, iteration); running != p.running {
+		p.running, p.since = running, time.Now()
+	}
+	for _, l := range lines {
+		p.write(l)
+	}
+	return nil
+}
+
+// runningText is a step under way, in words; empty if there is none.
+func runningText(at session.Address, iteration int) string {
+	if iteration > 0 {
+		return fmt.Sprintf("iteration %d, %s", iteration, at.Agent())
+	}
+	return string(at)
+}
+
+// limitText is how many iterations there are to be; empty for 0: nobody says.
+func limitText(most uint) string {
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" max_iterations=%d", most)
+}
+
+func (p *plain) finished(req Request, res result) error {
+	p.close()
+	p.line(summary(req, res))
+	for _, f := range res.findings {
+		p.line(term.Note(f))
+	}
+	for _, s := range res.next {
+		p.line(s)
+	}
+	if res.used != nil {
+		p.line(res.used.String())
+	}
+	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
+		if _, err := fmt.Fprintln(term.Exactly(p.out), answer); err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
+	}
+	return nil
+}
+
+// summary is the run in one line.
+func summary(req Request, res result) string {
+	status := "completed"
+	switch {
+	case res.status != "":
+		status = res.status
+	case res.code == term.ExitInterrupted:
+		status = "interrupted"
+	case res.err != nil:
+		status = "failed"
+	case res.code == term.ExitLimit:
+		status = "stopped by a limit"
+	}
+	s := fmt.Sprintf("run %s %s", req.Session, status)
+	rec := res.stop
+	if rec == nil {
+		return s
+	}
+	s += fmt.Sprintf(" stop_reason=%s iterations=%d", rec.Reason, rec.Iterations)
+	if rec.BestScore != nil {
+		s += fmt.Sprintf(" best=%d score=%.4g", rec.BestIteration, *rec.BestScore)
+	}
+	if rec.Failures > 0 {
+		s += fmt.Sprintf(" failures=%d", rec.Failures)
+	}
+	if rec.Result.Source != "" {
+		s += fmt.Sprintf(" result=%s", rec.Result.Source)
+	}
+	if n := rec.Result.Iteration; rec.Result.Source == loop.FromBest && n != rec.BestIteration {
+		s += fmt.Sprintf(" result_iteration=%d", n)
+	}
+	return s
+}
+
+// ndjson writes one JSON object a line to stdout: run.started, an event each,
+// run.finished.
+type ndjson struct{ out io.Writer }
+
+func (j *ndjson) started(req Request) error {
+	return j.write(map[string]any{
+		"type": "run.started", "schema": 1, "run": req.Session, "definition": req.definition, "file": req.File,
+	})
+}
+
+func (j *ndjson) event(ev *session.Event, _ []string, _ *progress.Fold) error {
+	return j.write(map[string]any{"type": "event", "event": ev})
+}
+
+func (j *ndjson) finished(req Request, res result) error {
+	m := map[string]any{"type": "run.finished", "run": req.Session, "exit_code": res.code, "output": res.answer}
+	if res.stop != nil {
+		m["stop_reason"] = res.stop.Reason
+		m["stop"] = res.stop
+	}
+	if res.used != nil {
+		m["resources"] = res.used
+	}
+	if len(res.findings) > 0 {
+		m["findings"] = res.findings
+	}
+	if res.status != "" {
+		m["status"] = res.status
+	}
+	if len(res.next) > 0 {
+		m["next"] = res.next
+	}
+	if res.err != nil {
+		m["error"] = res.err.Error()
+		if errors.Is(res.err, term.ErrInterrupted) {
+			m["stop_reason"] = loop.ReasonCanceled
+		}
+	}
+	return j.write(m)
+}
+
+func (j *ndjson) close() {}
+
+func (j *ndjson) write(v any) error {
+	line, err := progress.MarshalJSON(v)
+	if err != nil { // an event that is no JSON must not hide the others
+		line, _ = progress.MarshalJSON(map[string]any{"type": "warning", "message": err.Error()})
+	}
+	if _, err := j.out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("write progress: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/tui"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// viewed shows the run as a tree, as long as the view is up, and goes on in lines
+// if it fails.
+type viewed struct {
+	plain
+	screen, keyboard *os.File
+	keys             controls
+
+	view atomic.Pointer[tui.View] // nil before the run has begun
+	down bool                     // and the run goes on in lines
+}
+
+// newViewed takes the place of standard error, for good.
+func newViewed(e *term.Env, keys controls) *viewed {
+	v := &viewed{
+		plain:  plain{out: e.Stdout, err: e.Stderr},
+		screen: term.ScreenOf(e.Stderr), keyboard: term.KeyboardOf(e.Stdin), keys: keys,
+	}
+	e.Stderr = term.Readable(v)
+	return v
+}
+
+func (v *viewed) started(req Request) error {
+	cfg := tui.Config{
+		Name: req.definition, Run: req.Session, Budget: planned(req.Config.Budget),
+		Input: v.keyboard, Output: v.screen,
+		Hooks: tui.Hooks{Interrupt: v.interrupt, Cancel: v.keys.cancel},
+	}
+	if req.lasts { // else nobody could resume it
+		cfg.Hooks.Pause = v.pause
+	}
+	if req.leaves {
+		cfg.Hooks.Detach = v.detach
+	}
+	v.view.Store(tui.Start(cfg))
+	return nil
+}
+
+// planned is a run's budget as a plan writes it.
+func planned(l *budget.Limits) *loop.Budget {
+	if l == nil {
+		return nil
+	}
+	return &loop.Budget{Calls: l.Calls, Tokens: l.Tokens, Cost: l.Cost}
+}
+
+// Write is standard error for the rest of the program: as long as the view is up,
+// what is said there is a note in it. A terminal has no room for two who draw.
+func (v *viewed) Write(b []byte) (int, error) {
+	view := v.up()
+	if view == nil {
+		return v.err.Write(b)
+	}
+	view.Note(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// up is the view, if it is there; else nil.
+func (v *viewed) up() *tui.View {
+	view := v.view.Load()
+	if view == nil {
+		return nil
+	}
+	select {
+	case <-view.Done():
+		return nil
+	default:
+		return view
+	}
+}
+
+// interrupt is Ctrl-C as a key. It does what the signal does.
+func (v *viewed) interrupt() {
+	say, leave := v.keys.interrupt()
+	if leave {
+		v.close()
+		os.Exit(term.ExitInterrupted)
+	}
+	fmt.Fprintln(v, say)
+}
+
+// pause is the key p.
+func (v *viewed) pause() { fmt.Fprintln(v, v.keys.pause()) }
+
+// detach is the key d.
+func (v *viewed) detach() { fmt.Fprintln(v, v.keys.detach()) }
+
+// more shows what another process has made of the run.
+func (v *viewed) more(ev *session.Event) {
+	if view := v.up(); view != nil {
+		view.Add(ev)
+	}
+}
+
+// past shows what a run that is resumed has done before.
+func (v *viewed) past(log iter.Seq[*session.Event]) {
+	for ev := range log {
+		v.view.Load().Add(ev)
+	}
+}
+
+func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) error {
+	if view := v.up(); view != nil {
+		view.Add(ev)
+		return v.plain.event(ev, nil, f)
+	}
+	if !v.down {
+		v.down = true
+		v.begin()
+		err := v.view.Load().Err()
+		v.line("the view failed; the run continues in lines: " + progress.Clean(fmt.Sprint(err)))
+		if p, ok := errors.AsType[*tui.PanicError](err); ok {
+			v.err.Write(p.Stack)
+		}
+	}
+	return v.plain.event(ev, lines, f)
+}
+
+func (v *viewed) finished(req Request, res result) error {
+	v.view.Load().Finish()
+	return v.plain.finished(req, res)
+}
+
+// close gives the terminal back. It may be called again, and at any time.
+func (v *viewed) close() {
+	if view := v.view.Load(); view != nil {
+		view.Close()
+	}
+	v.plain.close()
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
+)
+
+// Watching follows a run that another process drives.
+type Watching struct {
+	store session.Service
+	id    string
+	seen  int64            // the last event's number
+	log   []*session.Event // of the last run, an outline
+	owned bool             // whoever started the run writes down how it stands
+	after int64            // the run goes on after this event, whatever it says
+}
+
+// NewWatching begins to follow a run of a store.
+func NewWatching(r *runstore.Run) *Watching { return &Watching{store: r.Store, id: r.ID} }
+
+// Add takes the next event of the log.
+func (w *Watching) Add(ev *session.Event) {
+	w.seen = ev.Seq
+	if len(w.log) > 0 && w.log[0].InvocationID != ev.InvocationID {
+		w.log, w.owned = nil, false
+	}
+	w.log = append(w.log, ev.Outlined())
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted {
+		w.owned = true
+	}
+}
+
+// Over reports whether nothing more happens to the run by itself: it has ended,
+// or is paused. Where somebody writes that down, the end of the last step is not
+// the end yet.
+func (w *Watching) Over() bool { return w.seen > w.after && w.stands() }
+
+// stands is Over by the log alone.
+func (w *Watching) stands() bool {
+	if len(w.log) == 0 {
+		return false
+	}
+	ev := w.log[len(w.log)-1]
+	if ev.Mark == nil {
+		return false
+	}
+	switch ev.Mark.Kind {
+	case mark.KindRunEnded:
+		return true
+	case mark.KindRunPaused:
+		return !w.handedOver() && !w.moves()
+	case mark.KindStepFinished:
+		return !w.owned && w.Summary().Status.Over()
+	}
+	return false
+}
+
+// handedOver reports whether the run was paused only to go on in the background.
+func (w *Watching) handedOver() bool {
+	if len(w.log) == 0 {
+		return false
+	}
+	var d mark.RunPaused
+	last := w.log[len(w.log)-1].Mark
+	return last != nil && last.Kind == mark.KindRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
+}
+
+// moves reports whether the run was paused only for another worker of its cluster to continue it.
+func (w *Watching) moves() bool {
+	s := w.Summary()
+	return s.Driver != "" && s.HandOver
+}
+
+// Summary says how the run stands.
+func (w *Watching) Summary() *progress.Summary { return progress.Summarize(w.log) }
+
+// goneError: the process that drove the run is not there any more.
+type GoneError struct{ id, owner, next string }
+
+func (e *GoneError) Error() string {
+	owner := "the process that drove it"
+	if e.owner != "" {
+		owner = e.owner
+	}
+	return fmt.Sprintf("run %s is interrupted: %s has died. %s", e.id, owner, e.next)
+}
+
+// lookEvery is how often it is asked whether the driver still lives, and absent
+// how many times running it has to be gone.
+const (
+	lookEvery = time.Second
+	absent    = 2
+	alone     = 10 // the same, before it is said of a run of a cluster
+)
+
+// Follow hands on what happens to the run until it is over. alive, if it is not
+// nil, is told now and then who drives the run; nobody, nil, if its cluster has not found a worker
+// for it. It fails with a [*GoneError] if nobody does any more, and with the context's cause.
+func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, alive func(*lease.HeldError)) error {
+	watcher, ok := w.store.(store.Watcher)
+	leaser, leases := w.store.(lease.Leaser)
+	if !ok || !leases {
+		return fmt.Errorf("the store cannot tell what happens in it")
+	}
+	inner, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	type item struct {
+		ev  *session.Event
+		err error
+	}
+	items := make(chan item)
+	wg.Go(func() {
+		for ev, err := range watcher.Watch(inner, runstore.KeyOf(w.id), w.seen) {
+			select {
+			case items <- item{ev, err}:
+			case <-inner.Done():
+				return
+			}
+		}
+	})
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	gone, owner := 0, ""
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case it := <-items:
+			if it.err != nil {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				return term.Failure(it.err)
+			}
+			gone = 0
+			w.Add(it.ev)
+			if err := each(it.ev); err != nil || w.Over() {
+				return err
+			}
+		case <-tick.C:
+			held, err := leaser.Holder(ctx, runstore.KeyOf(w.id))
+			switch {
+			case ctx.Err() != nil:
+				return context.Cause(ctx)
+			case err != nil:
+				return term.Failure(err)
+			case held == nil && w.Summary().Driver != "":
+				gone++
+				switch {
+				case gone >= int(soon/lookEvery) && w.stands():
+					return nil // it does not go on
+				case gone%alone == 0 && alive != nil:
+					alive(nil)
+				}
+				continue
+			case held != nil && runstore.OwnerIsDead(held.Owner):
+				return &GoneError{w.id, held.Owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
+			case held == nil && w.handedOver():
+				if gone++; gone >= int(soon/lookEvery) {
+					return nil // it could not, and is paused
+				}
+				continue
+			case held == nil:
+				if gone++; gone >= absent {
+					return &GoneError{w.id, owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
+				}
+				continue
+			}
+			gone, owner = 0, held.Owner
+			if alive != nil {
+				alive(held)
+			}
+		}
+	}
+}

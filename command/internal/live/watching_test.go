@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// driven is a run in a store, with whoever drives it.
+type driven struct {
+	t      *testing.T
+	store  session.Service
+	view   session.Session
+	leaser lease.Leaser
+	lease  *lease.Lease
+}
+
+func drive(t *testing.T) *driven {
+	t.Helper()
+	store := session.InMemoryService()
+	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: "r_1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &driven{t: t, store: store, view: made.Session, leaser: store.(lease.Leaser)}
+	if d.lease, err = d.leaser.Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 1 on example", 15*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	d.mark(mark.KindRunStarted, mark.RunRunning, startedHere(t, t.TempDir()))
+	return d
+}
+
+func (d *driven) mark(kind mark.Kind, status mark.RunStatus, data any) {
+	d.t.Helper()
+	ev, err := session.NewRunEvent(mark.Run{ID: "i", Name: "story", Status: status}, "refrain", kind, data)
+	if err == nil {
+		err = d.store.AppendEvent(context.Background(), d.view, ev)
+	}
+	if err != nil {
+		d.t.Error(err)
+	}
+}
+
+// watch follows the run from its beginning, and returns what it saw.
+func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err error) {
+	w := NewWatching(&runstore.Run{Run: &runlog.Run{ID: "r_1", Store: d.store}})
+	err = w.Follow(ctx, func(ev *session.Event) error {
+		kinds = append(kinds, ev.Mark.Kind)
+		return nil
+	}, func(*lease.HeldError) { alive++ })
+	return kinds, alive, err
+}
+
+// M16: whoever looks on sees the run end, however long it says nothing.
+func TestWatchEndsWithTheRun(t *testing.T) {
+	for _, end := range []mark.Kind{mark.KindRunEnded, mark.KindRunPaused} {
+		t.Run(string(end), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := drive(t)
+				go func() {
+					for range 60 {
+						time.Sleep(5 * time.Second)
+						if _, err := d.leaser.Renew(t.Context(), d.lease, 15*time.Second); err != nil {
+							t.Error(err)
+						}
+					}
+					d.mark(end, mark.RunCompleted, nil)
+				}()
+				kinds, alive, err := d.watch(t.Context())
+				if err != nil || len(kinds) != 2 || kinds[1] != end || alive < 290 {
+					t.Errorf("saw %v, %d signs of life, and %v", kinds, alive, err)
+				}
+			})
+		})
+	}
+}
+
+// A driver that dies leaves its lease to run out: then whoever looks on is told,
+// and that the run can be resumed.
+func TestWatchNoticesThatTheDriverIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		began := time.Now()
+		_, _, err := d.watch(t.Context())
+		gone, ok := errors.AsType[*GoneError](err)
+		if !ok || gone.Error() != "run r_1 is interrupted: refrain 1 on example has died. Resume with: refrain resume r_1" {
+			t.Errorf("ended with %v", err)
+		}
+		if took := time.Since(began); took < 15*time.Second || took > 20*time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+	})
+}
+
+// One that was a process of this machine is known to be gone at once.
+func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
+	ended := exec.Command(os.Args[0], "-test.run=^$")
+	if err := ended.Run(); err != nil {
+		t.Fatal(err)
+	}
+	dead := strings.Replace(runstore.OwnerName(), strconv.Itoa(os.Getpid()), strconv.Itoa(ended.Process.Pid), 1)
+	if !runstore.OwnerIsDead(dead) {
+		t.Skip("processes of this machine cannot be told from others")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		if err := d.leaser.Release(t.Context(), d.lease); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.leaser.Acquire(t.Context(), runstore.KeyOf("r_1"), dead, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, _, err := d.watch(t.Context())
+		if _, ok := errors.AsType[*GoneError](err); !ok || time.Since(began) > 2*time.Second {
+			t.Errorf("ended after %v with %v", time.Since(began), err)
+		}
+		if status, _, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runlog.StatusInterrupted {
+			t.Errorf("it stands as %s, %v", status, err)
+		}
+	})
+}
+
+// Whoever takes a run over in time is followed, too.
+func TestWatchGoesOnWithAnotherDriver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		go func() {
+			time.Sleep(15*time.Second + time.Millisecond)
+			if _, err := d.leaser.Acquire(t.Context(), runstore.KeyOf("r_1"), "refrain 2 on example", time.Minute); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(20 * time.Second)
+			d.mark(mark.KindRunResumed, mark.RunRunning, nil)
+			d.mark(mark.KindRunEnded, mark.RunCompleted, nil)
+		}()
+		kinds, _, err := d.watch(t.Context())
+		if err != nil || len(kinds) != 3 {
+			t.Errorf("saw %v and %v", kinds, err)
+		}
+	})
+}
+
+func TestWatchCanBeLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := drive(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(3*time.Second, func() { cancel(term.ErrInterrupted) })
+		if _, _, err := d.watch(ctx); !errors.Is(err, term.ErrInterrupted) {
+			t.Errorf("left with %v", err)
+		}
+	})
+}
+
+// The list tells a run that is driven from one that was cut off.
+func TestStandingIsByTheLease(t *testing.T) {
+	d := drive(t)
+	status, held, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning)
+	if err != nil || status != "running" || held == nil || held.Owner != "refrain 1 on example" {
+		t.Errorf("driven: %s, %v, %v", status, held, err)
+	}
+	if err := d.leaser.Release(t.Context(), d.lease); err != nil {
+		t.Fatal(err)
+	}
+	if status, held, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runlog.StatusInterrupted || held != nil {
+		t.Errorf("not driven: %s, %v, %v", status, held, err)
+	}
+	d.mark(mark.KindRunEnded, mark.RunCompleted, nil)
+	if status, _, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != "completed" {
+		t.Errorf("ended since it was listed: %s, %v", status, err)
+	}
+}
+
+// startedHere is what a run was started with in a folder.
+func startedHere(t *testing.T, dir string) mark.RunStarted {
+	t.Helper()
+	text, err := json.Marshal(&program.Program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": "name: story\ntext: hello\n"}, Dir: dir, Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mark.RunStarted{Name: "story", Program: text}
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Complete completes the IDs of runs, the newest first, and the names of files, for the first most
+// arguments; 0 means all arguments. It reports no errors, as a shell does not show them.
+func Complete(e *term.Env, most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveKeepOrder
+		if most > 0 && len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		spec := ""
+		if fl := cmd.Flags().Lookup("store"); fl != nil {
+			spec = fl.Value.String()
+		}
+		store, closeStore, err := OpenService(cmd.Context(), e, spec)
+		if err != nil {
+			return nil, directive
+		}
+		defer closeStore()
+		all, err := List(cmd.Context(), store)
+		if err != nil {
+			return nil, directive
+		}
+		words := make([]cobra.Completion, 0, len(all)+1)
+		for _, s := range all {
+			about := ""
+			if r := session.RunOf(s); r != nil {
+				about = fmt.Sprintf("%s, %s, %s", r.Name, r.Status, r.Started.Local().Format("2006-01-02 15:04"))
+			}
+			words = append(words, cobra.CompletionWithDesc(term.Cell(s.ID(), 80), term.Cell(about, 60)))
+		}
+		if len(all) > 0 {
+			words = append(words, cobra.CompletionWithDesc("last", "the newest run"))
+		}
+		return words, directive
+	}
+}

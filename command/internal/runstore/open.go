@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/postgres"
+	"github.com/refrain-dev/refrain/session/sqlite"
+)
+
+// Whose sessions the runs of this program are. The mailbox of a run, by which
+// other processes talk to the one that drives it, is the session of the same
+// user and ID in MailApp.
+const (
+	AppName  = "refrain"
+	MailApp  = "refrain.mail"
+	UserName = "user"
+)
+
+// KeyOf is the session of a run.
+func KeyOf(id string) lease.Key {
+	return lease.Key{AppName: AppName, UserID: UserName, SessionID: id}
+}
+
+// defaultStore is where runs are kept if nobody says otherwise.
+const defaultStore = "sqlite:" + ".refrain/refrain.db"
+
+// Flag adds --store.
+func Flag(fl *pflag.FlagSet, spec *string) {
+	fl.StringVar(spec, "store", "", "store of runs: `sqlite:PATH`, postgres:DSN or memory (env REFRAIN_STORE; default "+
+		defaultStore+")")
+}
+
+// Spec is the store that a flag names, or else the environment, or else
+// nobody: its kind, and where it is.
+func Spec(e *term.Env, spec string) (kind, where string, err error) {
+	spec = cmp.Or(spec, e.Getenv("REFRAIN_STORE"), defaultStore)
+	kind, where, _ = strings.Cut(spec, ":")
+	switch {
+	case spec == "memory":
+		return "memory", "", nil
+	case strings.HasPrefix(where, "//") && (kind == "postgres" || kind == "postgresql"):
+		return "postgres", spec, nil // a URL says what it is itself
+	case (kind == "sqlite" || kind == "postgres") && where != "":
+		return kind, where, nil
+	}
+	hint, shown := "", withoutPassword(spec)
+	switch {
+	case strings.Contains(spec, "://"):
+		hint = ", where DSN may be an address as postgres://user@host/database"
+	case shown == spec && (strings.HasSuffix(spec, ".db") || strings.ContainsAny(spec, `/\`)):
+		hint = fmt.Sprintf(" (did you mean sqlite:%s?)", spec)
+	}
+	return "", "", fmt.Errorf("store %q: write sqlite:PATH, postgres:DSN or memory%s", shown, hint)
+}
+
+// userInfo is the name and the password in an address, and passwordIn one in a DSN
+// of words. They are found too where nothing else makes sense.
+var (
+	userInfo   = lazyregexp.New(`//[^/]*@|//[^@]*@`)
+	passwordIn = lazyregexp.New(`(?i)((?:password|sslpassword)\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&]+)`)
+)
+
+// withoutPassword is a store, or another address, as it can be shown.
+func withoutPassword(s string) string {
+	s = userInfo().ReplaceAllString(s, "//[secret]@")
+	return passwordIn().ReplaceAllString(s, "${1}[secret]")
+}
+
+// postgresConns is how many connections to PostgreSQL a process has at most: of the 97
+// that a server leaves by default, thirty processes take 90.
+const postgresConns = 3
+
+// workerConns is the same for a worker, which drives many runs at once: ten take 90.
+const workerConns = 9
+
+// MakeService opens a store of runs, which is made if it is not there. The spec
+// is that of --store; empty: that of the environment, or the default. All
+// stores are a lease.Leaser and a store.Watcher.
+func MakeService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
+	return makeService(ctx, e, spec, postgresConns)
+}
+
+func makeService(ctx context.Context, e *term.Env, spec string, conns int) (session.Service, func() error, error) {
+	kind, where, err := Spec(e, spec)
+	if err != nil {
+		return nil, nil, term.UsageError(err)
+	}
+	switch kind {
+	case "sqlite":
+		s, err := sqlite.Open(ctx, where, sqlite.Config{})
+		if err != nil {
+			return nil, nil, term.Failure(err)
+		}
+		return s, s.Close, nil
+	case "postgres":
+		s, err := postgres.Open(ctx, where, postgres.Config{Conns: conns})
+		if err != nil {
+			return nil, nil, term.Failure(err)
+		}
+		return s, s.Close, nil
+	}
+	return session.InMemoryService(), func() error { return nil }, nil
+}
+
+// OpenService is MakeService for a command that looks at runs: it makes no store, and one that
+// cannot be written is read.
+func OpenService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
+	kind, where, err := Spec(e, spec)
+	switch {
+	case err != nil:
+		return nil, nil, term.UsageError(err)
+	case kind == "memory":
+		return nil, nil, term.UsageError(errors.New("a store in memory ends with its run, so it holds no runs; name " +
+			"another store with --store"))
+	case kind == "sqlite":
+		if _, err := os.Stat(where); errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, term.UsageError(noStore(where))
+		}
+		service, closeService, err := MakeService(ctx, e, spec)
+		if err == nil || canWrite(where) {
+			return service, closeService, err
+		}
+		s, err := sqlite.Open(ctx, where, sqlite.Config{ReadOnly: true})
+		if err != nil {
+			return nil, nil, term.Failure(err)
+		}
+		return s, s.Close, nil
+	}
+	return MakeService(ctx, e, spec)
+}
+
+// canWrite reports whether a database and files beside it can be written.
+func canWrite(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	probe, err := os.CreateTemp(filepath.Dir(path), ".refrain-probe-")
+	if err != nil {
+		return false
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name())) == nil
+}
+
+// noStore is the error of a command that looks for runs where there are none.
+type noStore string
+
+func (s noStore) Error() string {
+	return fmt.Sprintf("there are no runs here: %s does not exist; start a run with refrain run, or name another "+
+		"store with --store", string(s))
+}
+
+// ArtifactsDir is the folder of the files that runs of a store have saved: beside
+// an SQLite database. It is empty for a store that has none.
+func ArtifactsDir(e *term.Env, spec string) string {
+	switch kind, where, err := Spec(e, spec); {
+	case err != nil || kind == "memory":
+		return ""
+	case kind == "sqlite":
+		return filepath.Join(filepath.Dir(where), "artifacts")
+	}
+	return filepath.Join(".refrain", "artifacts")
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/store"
+)
+
+// recorder keeps the events of a run in a file too, each when it is stored: a
+// session.Event in JSON on a line of its own. A run that is cut off leaves what
+// there was. Pieces of streamed answers are in no store and not in the file.
+type recorder struct {
+	session.Service
+	file *os.File
+}
+
+// newRecorder makes the file. One that is there is left alone: it is the record
+// of another run.
+func newRecorder(s session.Service, name string) (*recorder, error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("--record %s: this file exists, and may be the record of another run; choose another "+
+			"name, or remove it", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--record: %w", err)
+	}
+	return &recorder{Service: s, file: f}, nil
+}
+
+// AppendEvent stores the event and writes it to the file.
+func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
+	if err := r.Service.AppendEvent(ctx, s, ev); err != nil || ev.Partial {
+		return err
+	}
+	return r.write(ev)
+}
+
+// Start stores the events that a run begins with, and writes them to the file.
+func (r *recorder) Start(ctx context.Context, req *session.StartRequest) (*session.StartResponse, error) {
+	resp, err := store.Start(ctx, r.Service, req)
+	for _, ev := range req.Events {
+		if err == nil && !ev.Partial {
+			err = r.write(ev)
+		}
+	}
+	return resp, err
+}
+
+func (r *recorder) write(ev *session.Event) error {
+	line, err := progress.MarshalJSON(ev.Kept())
+	if err != nil {
+		return fmt.Errorf("record event %d: %w", ev.Seq, err)
+	}
+	if _, err := r.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("record event %d: %w", ev.Seq, err)
+	}
+	return nil
+}
+
+// Close closes the file.
+func (r *recorder) Close() error { return r.file.Close() }
+
+// OpenLog is runlog.ReadFile for commands: with an error that says what to do, and a note on a file that
+// was cut off.
+func OpenLog(e *term.Env, name string) (*runlog.File, error) {
+	release, err := term.EndsReading(e)
+	defer release()
+	if err != nil {
+		return nil, &term.Exit{Code: term.ExitInterrupted, Err: err}
+	}
+	log, err := runlog.ReadFile(name, e.Stdin)
+	_, closed := errors.AsType[*fs.PathError](err)
+	switch {
+	case closed:
+		return nil, term.UsageError(err)
+	case err != nil:
+		return nil, term.Failure(err)
+	case len(log.Events) == 0:
+		return nil, term.UsageError(fmt.Errorf("%s: it has no events; write them with refrain export or refrain run "+
+			"--record FILE", name))
+	case log.Cut:
+		fmt.Fprintf(e.Stderr, "%s: the last line was cut off and is left out\n", name)
+	}
+	return log, nil
+}

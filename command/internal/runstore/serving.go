@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/server"
+)
+
+// Serving is the config of a server of the runs in the store.
+func (s *Stock) Serving(e *term.Env) server.Config {
+	return server.Config{
+		Service: s.Service, AppName: AppName, UserID: UserName, ArtifactService: s.files,
+		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL, Getenv: e.Getenv,
+	}
+}
+
+// served is what a server says of itself to other processes that use the same store.
+type served struct {
+	URL   string `json:"url"`
+	Owner string `json:"owner"`
+}
+
+// servedFile is the file in which a server says so; empty for a store in memory.
+func (s *Stock) servedFile(e *term.Env) string {
+	dir := ArtifactsDir(e, s.spec)
+	if dir == "" {
+		return ""
+	}
+	file := filepath.Join(filepath.Dir(dir), "server.json")
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(s.Dir, file)
+	}
+	return file
+}
+
+// Announce tells other processes that a server serves the store, until silence is called.
+func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) {
+	file := s.servedFile(e)
+	if file == "" {
+		return func() {}, nil
+	}
+	text, err := json.Marshal(served{where, OwnerName()})
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(file, append(text, '\n'), 0o600)
+	}
+	return func() {
+		if now, err := os.ReadFile(file); err == nil && string(now) == string(text)+"\n" {
+			_ = os.Remove(file)
+		}
+	}, err
+}
+
+// Served is the address of a run in the server of the store; empty if none serves it. A server that was
+// killed has left its file: it is believed only if it answers.
+func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
+	text, err := os.ReadFile(s.servedFile(e))
+	var at served
+	if err != nil || json.Unmarshal(text, &at) != nil || OwnerIsDead(at.Owner) || !answers(ctx, at.URL) {
+		return ""
+	}
+	return at.URL + "/runs/" + url.PathEscape(id)
+}
+
+// answers reports whether a server says that it is healthy.
+func answers(ctx context.Context, at string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runstore finds runs where they are kept.
+package runstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/artifact/disk"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Stock is where a run is kept: its log and its files.
+type Stock struct {
+	spec     string
+	Dir      string // the working directory that spec is relative to
+	Durable  bool   // it outlives the process
+	Recorded bool   // events go into a file, too
+	Service  session.Service
+	files    artifact.Service
+	Close    func()
+}
+
+// MakeStock opens the store of a new run, and makes it if it is not there. With a
+// record each event of the run is in that file, too.
+func MakeStock(ctx context.Context, e *term.Env, spec, record string) (*Stock, error) {
+	if err := PrepareFolder(e, spec); err != nil {
+		return nil, err
+	}
+	service, closeService, err := MakeService(ctx, e, spec)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newStock(e, spec, service, closeService)
+	if err != nil || record == "" {
+		return s, err
+	}
+	rec, err := newRecorder(service, record)
+	if err != nil {
+		s.Close()
+		return nil, term.UsageError(err)
+	}
+	s.Recorded = true
+	s.Service = &recorded{rec, service.(lease.Leaser), service.(store.Watcher)}
+	closeStock := s.Close
+	s.Close = func() {
+		if err := rec.Close(); err != nil {
+			term.PrintError(e.Stderr, err)
+		}
+		closeStock()
+	}
+	return s, nil
+}
+
+// MakeWorkerStock is MakeStock for a process that drives many runs at once.
+func MakeWorkerStock(ctx context.Context, e *term.Env, spec string) (*Stock, error) {
+	service, closeService, err := makeService(ctx, e, spec, workerConns)
+	if err != nil {
+		return nil, err
+	}
+	return newStock(e, spec, service, closeService)
+}
+
+// OpenStock opens the store of a run that there is, and finds it.
+func OpenStock(ctx context.Context, e *term.Env, spec, word string) (*Stock, string, error) {
+	service, closeService, err := OpenService(ctx, e, spec)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := Find(ctx, service, word)
+	if err == nil {
+		err = begun(ctx, service, id)
+	}
+	if err != nil {
+		_ = closeService()
+		return nil, "", err
+	}
+	s, err := newStock(e, spec, service, closeService)
+	return s, id, err
+}
+
+// begun fails for a run that has no event.
+func begun(ctx context.Context, service session.Service, id string) error {
+	got, err := service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
+		NumRecentEvents: 1})
+	if err != nil {
+		return term.Failure(err)
+	}
+	if got.Session.Events().Len() == 0 {
+		return unbegun(ctx, service, id)
+	}
+	return nil
+}
+
+func newStock(e *term.Env, spec string, service session.Service, closeService func() error) (*Stock, error) {
+	s := &Stock{spec: spec, Service: service, files: artifact.InMemoryService()}
+	var err error
+	if s.Dir, err = os.Getwd(); err != nil {
+		_ = closeService()
+		return nil, term.Failure(err)
+	}
+	closers := []func() error{closeService}
+	s.Close = func() {
+		for _, end := range closers {
+			if err := end(); err != nil {
+				term.PrintError(e.Stderr, err)
+			}
+		}
+	}
+	if dir := ArtifactsDir(e, spec); dir != "" {
+		files, err := disk.Open(dir)
+		if err != nil {
+			s.Close()
+			return nil, term.Failure(err)
+		}
+		s.Durable, s.files = true, files
+		closers = append(closers, files.Close)
+	}
+	return s, nil
+}
+
+// Elsewhere is the store as a process with another working directory names it.
+func (s *Stock) Elsewhere(e *term.Env) (string, error) {
+	kind, where, err := Spec(e, s.spec)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case strings.HasPrefix(where, "postgres"): // a URL
+		return where, nil
+	case kind == "sqlite" && !filepath.IsAbs(where):
+		where = filepath.Join(s.Dir, where)
+	}
+	return kind + ":" + where, nil
+}
+
+// PrepareFolder makes the folder of the default store: nobody else may look into
+// it, and it is no part of what is under version control.
+func PrepareFolder(e *term.Env, spec string) error {
+	kind, where, err := Spec(e, spec)
+	if err != nil || kind != "sqlite" || filepath.Base(filepath.Dir(where)) != ".refrain" {
+		return nil // whoever names a folder knows what it is for
+	}
+	dir := filepath.Dir(where)
+	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+		if what := OpenToOthers(dir); what != "" {
+			fmt.Fprintf(e.Stderr, "refrain: %s; close it with: chmod 700 %s\n", what, dir)
+		}
+		return nil
+	} else if err != nil {
+		return term.Failure(fmt.Errorf("make the folder of the runs: %w; --store names another place, and --store "+
+			"memory keeps nothing", err))
+	}
+	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600); err != nil {
+		return term.Failure(err)
+	}
+	return nil
+}
+
+// OpenToOthers says that other users may change what is in the folder of the runs, such
+// as the definitions that are resumed; "" if they may not.
+func OpenToOthers(dir string) string {
+	info, err := os.Stat(dir)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o022 == 0 {
+		return ""
+	}
+	return fmt.Sprintf("other users may write to the folder of the runs, %s (mode %04o)", dir, info.Mode().Perm())
+}
+
+// recorded is a store that writes events into a file, too; see recorder.
+type recorded struct {
+	*recorder
+	lease.Leaser
+	store.Watcher
+}
+
+// AppendEvent leaves the mailboxes of runs out of the file.
+func (r *recorded) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
+	if s != nil && s.AppName() == MailApp {
+		return r.recorder.Service.AppendEvent(ctx, s, ev)
+	}
+	return r.recorder.AppendEvent(ctx, s, ev)
+}
+
+// leaseTTL is how long a run stays that of a process on another machine which has
+// died, and how long one goes on that cannot reach its store.
+const leaseTTL = 30 * time.Second
+
+// Supervise returns a supervisor of the runs in the store. each is given the events
+// of those that it drives; nil is nobody.
+func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) (*supervisor.Supervisor, error) {
+	cfg := s.Supervising(e)
+	cfg.OnEvent = each
+	sup, err := supervisor.New(cfg)
+	if err != nil {
+		return nil, term.Failure(err)
+	}
+	return sup, nil
+}
+
+// Supervising is the config of a supervisor of the runs in the store.
+func (s *Stock) Supervising(e *term.Env) supervisor.Config {
+	cfg := supervisor.Config{
+		Service: s.Service, AppName: AppName, UserID: UserName, Build: deffile.Rebuild(e),
+		ArtifactService: s.files, MemoryService: memory.InMemoryService(),
+		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL,
+	}
+	e.Telemetry.Observe(&cfg)
+	return cfg
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runstore
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
+)
+
+// Taken waits until somebody has taken a run up.
+func (s *Stock) Taken(ctx context.Context, id string, seen int64) error {
+	for ev, err := range s.Service.(store.Watcher).Watch(ctx, KeyOf(id), seen) {
+		if err != nil || ev.Mark != nil && ev.Mark.Kind == mark.KindRunTaken {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// LastSeq is the number of a run's last event.
+func (s *Stock) LastSeq(ctx context.Context, id string) (int64, error) {
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
+		NumRecentEvents: 1})
+	if err != nil {
+		return 0, err
+	}
+	return session.ViewOf(got.Session).LastSeq(), nil
+}
+
+// View is a run's log, and what it says of the run; nil if it says nothing.
+func (s *Stock) View(ctx context.Context, id string) (*session.View, *mark.Run, error) {
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id})
+	if err != nil {
+		return nil, nil, err
+	}
+	view := session.ViewOf(got.Session)
+	return view, session.RunOf(view), nil
+}
+
+// OpenMessages opens the file for what a process in the background has to say, in
+// the folder of the store.
+func OpenMessages(e *term.Env, s *Stock, id string) (*os.File, error) {
+	dir := MessagesDir(e, s.spec)
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(s.Dir, dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(MessagesName(id), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+}
+
+// MessagesDir is the folder of what processes in the background have had to say.
+func MessagesDir(e *term.Env, spec string) string {
+	return filepath.Join(filepath.Dir(ArtifactsDir(e, spec)), "messages")
+}
+
+// MessagesName is the file of a run: in that folder, whatever its ID is.
+func MessagesName(id string) string { return url.PathEscape(id) + ".txt" }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/prompt"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// promptOf is what the step that word names has sent to its model: an address, or the name of a step of
+// iteration n, or of the last one that has it if n is 0.
+func (s *Shown) promptOf(ctx context.Context, run *runstore.Run, word string, n int) (session.Address, *prompt.Request, error) {
+	at := session.Address(word)
+	if !strings.ContainsAny(word, "[/") {
+		var err error
+		if at, err = s.stepNamed(word, n); err != nil {
+			return "", nil, term.UsageError(err)
+		}
+	}
+	req, err := prompt.Of(ctx, run.Run, at, 0)
+	if errors.Is(err, prompt.ErrNotAsked) {
+		return "", nil, term.UsageError(fmt.Errorf("%s: %w", at, err))
+	}
+	return at, req, err
+}
+
+// stepNamed is the address of a step of the loop whose iterations are meant, of its finalizer, or of what
+// runs outside of loops.
+func (s *Shown) stepNamed(name string, n int) (session.Address, error) {
+	var names []string
+	var found session.Address
+	see := func(step *progress.Step) {
+		if step.Status == progress.StatusPending || step.Address == "" {
+			return
+		}
+		if names = append(names, step.Name); step.Name == name {
+			found = step.Address
+		}
+	}
+	var visit func(step *progress.Step)
+	visit = func(step *progress.Step) {
+		see(step)
+		for _, c := range step.Steps {
+			visit(c)
+		}
+	}
+	if s.main == nil {
+		visit(s.Tree.Root)
+	} else {
+		for _, it := range s.main.Loop.Iterations {
+			if n == 0 || it.Number == n {
+				for _, step := range it.Steps {
+					visit(step)
+				}
+			}
+		}
+		if final := s.main.Loop.Finalizer; final != nil {
+			visit(final)
+		}
+	}
+	if found != "" {
+		return found, nil
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	hint := "there are " + term.Listed(names)
+	if near := expr.Nearest(name, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return "", fmt.Errorf("no step that has run is called %q (%s)", name, hint)
+}
+
+// printPrompt writes what a step has sent to its model.
+func printPrompt(w io.Writer, at session.Address, req *prompt.Request) {
+	fmt.Fprintf(w, "%s, request %d of %d, rebuilt from the log\n", progress.Clean(string(at)), req.Number, req.Count)
+	for _, m := range req.Missing {
+		switch m {
+		case prompt.MissingTools:
+			fmt.Fprintln(w, "The tools of tool servers are not in the log, so they are missing.")
+		case prompt.MissingCallbacks:
+			fmt.Fprintln(w, "The step has callbacks, which may have changed the request.")
+		}
+	}
+	part := func(title, text string) {
+		fmt.Fprintf(w, "\n%s:\n", progress.Clean(title))
+		term.Indented(w, text, "  ")
+	}
+	if req.System != "" {
+		part("system", req.System)
+	}
+	for _, m := range req.Messages {
+		part(m.Role, m.Text)
+	}
+	for _, t := range req.Tools {
+		part("tool "+t.Name, t.Description)
+	}
+	if req.Settings != nil {
+		part("settings", string(req.Settings))
+	}
+}

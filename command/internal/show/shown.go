@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package show shows what a run did.
+package show
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/prompt"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Options are the flags of refrain show.
+type Options struct {
+	Store, Loop, Diff string
+	Prompt            string // the address or the name of a step
+	Iteration         int
+	One               bool // --iteration is given
+	State, JSON       bool
+	Resources         bool
+}
+
+// Shown is what show tells of a run.
+type Shown struct {
+	*runlog.Report
+	// These are only there if they were asked for.
+	Iteration *progress.Iteration `json:"iteration,omitempty"`
+	State     map[string]any      `json:"state,omitempty"`
+	Resources *progress.Resources `json:"resources,omitempty"`
+	Diff      []progress.Change   `json:"diff,omitempty"`
+	Prompt    *prompt.Request     `json:"prompt,omitempty"`
+
+	main *progress.Step  // whose iterations are meant
+	step session.Address // whose prompt is shown
+
+	resume func() string // how it goes on
+
+	columns int // of the terminal; 0: there is none
+}
+
+// Run shows the run, or the file with a run, that word names.
+func Run(ctx context.Context, e *term.Env, f Options, word string) error {
+	from, to, err := parseDiff(f.Diff)
+	if err != nil {
+		return err
+	}
+	if f.Diff != "" && (f.One || f.State) {
+		return errors.New("--diff is about two iterations; leave out --iteration and --state")
+	}
+	if f.Prompt != "" && (f.Diff != "" || f.State) {
+		return errors.New("--prompt is about one step; leave out --diff and --state")
+	}
+	run, err := runstore.Open(ctx, e, f.Store, word)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	s, err := Of(ctx, run, "")
+	if err != nil {
+		return err
+	}
+	if f.One || f.Diff != "" || f.Loop != "" {
+		if s.main, err = loopOf(s.Tree, f.Loop); err != nil {
+			return term.UsageError(fmt.Errorf("run %s: %w", run.ID, err))
+		}
+	}
+	if f.One {
+		if s.Iteration, err = iterationIn(ctx, run, s.main, f.Iteration); err != nil && (f.Iteration != 0 || !f.State) {
+			return term.UsageError(err)
+		}
+	}
+	if f.State {
+		seq := run.Events[len(run.Events)-1].Seq
+		if f.One {
+			if seq, err = seqOf(run, s.main, f.Iteration); err != nil {
+				return err
+			}
+		}
+		s.State = run.StateAfter(seq)
+	}
+	if f.Diff != "" {
+		if s.Diff, err = diffOf(run, s.main, from, to); err != nil {
+			return err
+		}
+	}
+	if f.Prompt != "" {
+		if s.step, s.Prompt, err = s.promptOf(ctx, run, f.Prompt, f.Iteration); err != nil {
+			return err
+		}
+	}
+	if f.Resources {
+		s.Resources = new(progress.Resources{Wall: s.Updated.Sub(s.Started), Active: s.Tree.Active()})
+		for _, ev := range session.Current(s.Log) {
+			s.Resources.Add(ev)
+		}
+	}
+	s.columns = term.ColumnsOf(e.Stdout)
+	if err := s.print(e, f); err != nil {
+		return term.Failure(fmt.Errorf("write the run: %w", err))
+	}
+	return nil
+}
+
+// parseDiff reads N..M.
+func parseDiff(s string) (from, to int, err error) {
+	if s == "" { // as if it were not given
+		return 0, 0, nil
+	}
+	a, b, ok := strings.Cut(s, "..")
+	from, err = strconv.Atoi(a)
+	to, err2 := strconv.Atoi(b)
+	if !ok || err != nil || err2 != nil || from < 0 || to < 0 {
+		return 0, 0, fmt.Errorf("--diff %q: write the numbers of two iterations, such as 4..5", s)
+	}
+	return from, to, nil
+}
+
+// Of is what there is to show: of what steps said, what is recent and all of one iteration of a
+// loop, such as refine[3].
+func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, error) {
+	rep, err := r.Report(ctx, pass, runstore.OwnerIsDead)
+	if err != nil {
+		err = term.Failure(err)
+	}
+	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume}, err
+}
+
+// iterationIn is an iteration of a loop, with all that its steps said.
+func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n int) (*progress.Iteration, error) {
+	if it, err := iterationOf(main, n); err != nil {
+		return it, err
+	}
+	s, err := Of(ctx, r, session.Address(fmt.Sprintf("%s[%d]", main.Address, n)))
+	if err != nil {
+		return nil, err
+	}
+	if main, err = loopOf(s.Tree, string(main.Address)); err != nil {
+		return nil, err
+	}
+	return iterationOf(main, n)
+}
+
+// loopOf is the loop of an address; the one that a person follows if there is
+// none.
+func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
+	var loops []string
+	var found *progress.Step
+	for s := range t.Loops() {
+		loops = append(loops, string(s.Address))
+		if string(s.Address) == address {
+			found = s
+		}
+	}
+	switch {
+	case len(loops) == 0:
+		return nil, errors.New("no loop has begun in it")
+	case address == "":
+		return t.Main(), nil
+	case found != nil:
+		return found, nil
+	}
+	hint := "there are " + term.Listed(loops)
+	if near := expr.Nearest(address, loops); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return nil, fmt.Errorf("no loop has the address %q (%s)", address, hint)
+}
+
+// iterationOf is an iteration of a loop.
+func iterationOf(s *progress.Step, n int) (*progress.Iteration, error) {
+	for _, it := range s.Loop.Iterations {
+		if it.Number == n {
+			return it, nil
+		}
+	}
+	return nil, noIteration(s, n)
+}
+
+func noIteration(s *progress.Step, n int) error {
+	has := "it has none"
+	if its := s.Loop.Iterations; len(its) > 0 {
+		has = fmt.Sprintf("it has %d to %d", its[0].Number, its[len(its)-1].Number)
+	}
+	if n == 0 {
+		has += "; --state shows what there was before the first"
+	}
+	return fmt.Errorf("loop %s has no iteration %d: %s", cmp.Or(string(s.Address), s.Name), n, has)
+}
+
+// seqOf is the last event of an iteration.
+func seqOf(r *runstore.Run, s *progress.Step, n int) (int64, error) {
+	seq := progress.IterationSeq(r.Events, s.Address, n)
+	if seq == 0 {
+		return 0, term.UsageError(noIteration(s, n))
+	}
+	return seq, nil
+}
+
+// diffOf is how the state changed between two iterations.
+func diffOf(r *runstore.Run, s *progress.Step, from, to int) ([]progress.Change, error) {
+	a, err := seqOf(r, s, from)
+	if err != nil {
+		return nil, err
+	}
+	b, err := seqOf(r, s, to)
+	if err != nil {
+		return nil, err
+	}
+	changes := progress.Diff(r.StateAfter(a), r.StateAfter(b))
+	if changes == nil {
+		changes = []progress.Change{}
+	}
+	return changes, nil
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package show
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// print writes what was asked for.
+func (s *Shown) print(e *term.Env, f Options) error {
+	if f.JSON {
+		if f.One || f.Diff != "" || f.Prompt != "" {
+			s.Tree, s.Loops = nil, nil
+		}
+		enc := progress.NewJSON(e.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(s)
+	}
+	w := bufio.NewWriter(e.Stdout)
+	switch {
+	case f.Diff != "":
+		printDiff(w, s.Diff)
+		return w.Flush()
+	case f.Prompt != "":
+		printPrompt(w, s.step, s.Prompt)
+		return w.Flush()
+	case f.One:
+		if s.Iteration != nil {
+			printIteration(w, s)
+		}
+	case f.Resources:
+		s.printResources(w)
+	case f.State: // and nothing but that
+	default:
+		s.header(w)
+		s.PrintTree(w)
+		s.ending(w)
+	}
+	if f.State {
+		printState(w, s.State, f.One)
+	}
+	return w.Flush()
+}
+
+// printResources writes what the run has used, as far as its log tells.
+func (s *Shown) printResources(w io.Writer) {
+	table := [][]string{{"from first to last event", progress.Clock(s.Resources.Wall)}}
+	for _, l := range s.Resources.Lines() {
+		table = append(table, l[:])
+	}
+	_ = term.PrintTable(w, table) // bufio keeps the error for Flush
+}
+
+// header says which run it is, and how it stands.
+func (s *Shown) header(w io.Writer) {
+	line := "run " + s.Run
+	if s.Name != "" {
+		line += "  " + s.Name
+	}
+	line += "  " + s.Status
+	if s.Driver != "" {
+		line += "  " + runstore.DriverText(s.Driver)
+	}
+	if s.DrivenBy != "" {
+		line += " (" + runstore.OwnerText(s.DrivenBy) + ")"
+	}
+	fmt.Fprintln(w, progress.Clean(line))
+	if !s.Started.IsZero() {
+		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.Tree.Active()))
+		if u := s.Usage; u != nil {
+			fmt.Fprintf(w, ", %s", term.Counted(u.Calls, "model call"))
+			if u.Tokens() > 0 {
+				fmt.Fprintf(w, ", %d tokens", u.Tokens())
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	if p := s.Parent; p != nil {
+		fmt.Fprintf(w, "forked from %s after event %d\n", progress.Clean(p.SessionID), p.Seq)
+	}
+}
+
+// ending says what came of it.
+func (s *Shown) ending(w io.Writer) {
+	for i := range s.Loops {
+		if o := &s.Loops[i]; o.Reason == "" && !mark.RunStatus(s.Status).Over() {
+			fmt.Fprintln(w)
+			printOutlook(w, o)
+		}
+	}
+	for _, rec := range s.Stops {
+		fmt.Fprintln(w)
+		printStop(w, rec, planOf(s.Tree, rec))
+	}
+	if s.Error != "" {
+		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
+	}
+	switch mark.RunStatus(s.Status) {
+	case mark.RunIsPaused:
+		fmt.Fprintf(w, "\n%s\n", strings.Join(runstore.PausedLines(s.Log, s.Summary), "\n"))
+	case mark.RunWaiting:
+		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, strings.Join(runstore.Asks(s.Run, s.Summary), "\n"))
+	}
+	for _, f := range s.Findings {
+		fmt.Fprintf(w, "\n%s\n", progress.Clean(term.Note(f)))
+	}
+	switch s.Status {
+	case runlog.StatusInterrupted, string(mark.RunIsPaused), string(mark.RunCanceled):
+		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
+	}
+	if s.Answer != "" {
+		title := "Answer:"
+		if !mark.RunStatus(s.Status).Over() {
+			title = "Said last:"
+		}
+		fmt.Fprintln(w, "\n"+title)
+		term.Indented(w, s.Answer, "  ")
+	}
+}
+
+// printOutlook writes how a loop that goes on stands, and how it can stop. What is likely has a star,
+// what is nearest a tilde.
+func printOutlook(w io.Writer, o *progress.Outlook) {
+	fmt.Fprintln(w, progress.Clean(string(o.Loop)+": "+o.Words.String()))
+	wide := 0
+	for i := range o.Ledger {
+		wide = max(wide, utf8.RuneCountInString(o.Ledger[i].Words.Title))
+	}
+	for i := range o.Ledger {
+		r := &o.Ledger[i]
+		mark := " "
+		switch {
+		case r.Tense == loop.TenseLikely:
+			mark = "*"
+		case r.Name == o.Nearest:
+			mark = "~"
+		}
+		parts := slices.DeleteFunc([]string{r.Words.Amount, r.Words.Tag, r.Words.Why}, func(s string) bool { return s == "" })
+		text := strings.Join(parts, "; ")
+		pad := strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(r.Words.Title)))
+		fmt.Fprintln(w, strings.TrimRight("  "+mark+" "+progress.Clean(r.Words.Title)+pad+"  "+progress.Clean(text), " "))
+	}
+}
+
+// printStop writes a stop record: the reason, and each condition with what it
+// saw. The one that fired has a star, the one that came nearest a tilde.
+func printStop(w io.Writer, rec *loop.StopRecord, plan *loop.Plan) {
+	line := rec.String()
+	if rec.Loop != "" {
+		line = rec.Loop + ": " + line
+	}
+	if rec.By != "" {
+		line += " (by " + rec.By + ")"
+	}
+	fmt.Fprintln(w, progress.Clean(line))
+	wide := 0
+	for _, c := range rec.Conditions {
+		wide = max(wide, len(c.Name))
+	}
+	for _, c := range rec.Conditions {
+		mark := " "
+		switch {
+		case c.Fired:
+			mark = "*"
+		case c.Name == rec.Nearest:
+			mark = "~"
+		}
+		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c, plan)))
+	}
+	result := "result: " + string(rec.Result.Source)
+	if rec.Result.Iteration > 0 {
+		result += fmt.Sprintf(", iteration %d", rec.Result.Iteration)
+	}
+	if rec.BestScore != nil {
+		result += fmt.Sprintf("; best score %.4g in iteration %d", *rec.BestScore, rec.BestIteration)
+	}
+	if rec.Trend != "" {
+		result += "; " + string(rec.Trend)
+	}
+	fmt.Fprintln(w, "  "+progress.Clean(result))
+	for _, extra := range []string{rec.ScoreNote, rec.FinalizerFailure} {
+		if extra != "" {
+			fmt.Fprintln(w, "  "+progress.Clean(extra))
+		}
+	}
+}
+
+// isLimit reports whether a condition is a limit that is used up.
+func isLimit(name string) bool {
+	return name == string(loop.ReasonMaxIterations) || name == string(loop.ReasonTimeout) ||
+		strings.HasPrefix(name, "budget.")
+}
+
+// planOf returns the plan of the loop that has a stop record; nil if it is not in the tree.
+func planOf(t *progress.Tree, rec *loop.StopRecord) *loop.Plan {
+	if t == nil || rec.Digest == "" {
+		return nil
+	}
+	for s := range t.Loops() {
+		if s.Loop.Stop != nil && s.Loop.Stop.Digest == rec.Digest {
+			return s.Loop.Plan
+		}
+	}
+	return nil
+}
+
+// wholeLimit is a limit as the definition has it, if a share of it is kept for the finalizer; else
+// it is empty. The threshold of a stop record leaves the share out.
+func wholeLimit(name string, plan *loop.Plan) string {
+	if plan == nil || plan.Share() == 0 {
+		return ""
+	}
+	switch b := plan.Budget; {
+	case name == string(loop.ReasonTimeout):
+		text := time.Duration(plan.Timeout).String() // as 30m0s, or 1h0m0s
+		for _, none := range []string{"m0s", "h0m"} {
+			if strings.HasSuffix(text, none) {
+				text = text[:len(text)-2]
+			}
+		}
+		return text
+	case b == nil:
+	case name == "budget.calls":
+		return strconv.FormatInt(b.Calls, 10)
+	case name == "budget.tokens":
+		return strconv.FormatInt(b.Tokens, 10)
+	case name == "budget.cost" && b.Cost != nil:
+		return strconv.FormatFloat(*b.Cost, 'g', -1, 64)
+	}
+	return ""
+}
+
+// conditionText is what a condition saw.
+func conditionText(c loop.ConditionRecord, plan *loop.Plan) string {
+	var words, notes []string
+	if c.Expr != "" {
+		words = append(words, c.Expr+":")
+	}
+	words = append(words, cmp.Or(c.Value, "no value"))
+	switch {
+	case c.Name == "exit_loop" && c.Threshold != "":
+		words = append(words, "("+strings.Replace(c.Threshold, "nobody", "no step", 1)+" may)")
+	case isLimit(c.Name) && strings.HasPrefix(c.Threshold, "≥ "):
+		limit := strings.TrimPrefix(c.Threshold, "≥ ")
+		if whole := wholeLimit(c.Name, plan); whole != "" {
+			limit = whole
+			notes = append(notes, fmt.Sprintf("%.3g%% is kept for the finalizer", plan.Share()*100))
+		}
+		words[len(words)-1] += " of " + limit
+	case c.Threshold != "":
+		words[len(words)-1] += ", wanted " + c.Threshold
+	}
+	if c.Holds && !c.Fired {
+		words = append(words, "(holds)")
+	}
+	if c.Note != "" {
+		notes = append(notes, c.Note)
+	}
+	if len(notes) > 0 {
+		words = append(words, "("+strings.Join(notes, "; ")+")")
+	}
+	return strings.Join(words, " ")
+}

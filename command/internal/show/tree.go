@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package show
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+)
+
+// PrintTree writes the run step by step: the iterations of its loop, and below
+// each what it did.
+func (s *Shown) PrintTree(w io.Writer) {
+	root := s.Tree.Root
+	if root == nil {
+		return
+	}
+	fmt.Fprintln(w)
+	p := s.treePrinter(w)
+	if s.main == root {
+		fmt.Fprintln(w, "Progress by Iteration:")
+		p.loop(root, "", false)
+		return
+	}
+	p.step(root, "", "")
+}
+
+type treePrinter struct {
+	w   io.Writer
+	to  int // how long a line may be
+	now time.Duration
+	cut bool // what is running by the log was cut off
+}
+
+// longLine is how long a line of a tree is at most, where no terminal ends it before.
+const longLine = 160
+
+func (s *Shown) treePrinter(w io.Writer) *treePrinter {
+	to := longLine
+	if s.columns > 0 {
+		to = min(to, s.columns)
+	}
+	return &treePrinter{w: w, to: to, now: s.Tree.Now, cut: s.Status == runlog.StatusInterrupted}
+}
+
+// loop writes a loop's iterations and its finalizer. more says that something
+// comes after them.
+func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
+	its, final := s.Loop.Iterations, s.Loop.Finalizer
+	more = more || final != nil && final.Status != progress.StatusPending
+	for i, it := range its {
+		branch, stem := branches(i == len(its)-1 && !more)
+		line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(p.now))
+		if n := iterationNotes(s.Loop, it); n != "" {
+			line += "  " + n
+		}
+		p.line(guide+branch, line)
+		p.steps(it.Steps, guide+stem, false)
+	}
+	if final != nil && final.Status != progress.StatusPending {
+		p.steps([]*progress.Step{final}, guide, len(s.Steps) > 0)
+	}
+}
+
+func (p *treePrinter) steps(steps []*progress.Step, guide string, more bool) {
+	for i, s := range steps {
+		branch, stem := branches(i == len(steps)-1 && !more)
+		p.step(s, guide+branch, guide+stem)
+	}
+}
+
+// step writes a step, and what is below it.
+func (p *treePrinter) step(s *progress.Step, first, rest string) {
+	line := s.Name + "  " + p.status(s.Status, s.Took(p.now))
+	if u := s.Usage(); u.Tokens() > 0 {
+		line += fmt.Sprintf("  %d tok", u.Tokens())
+	}
+	if n := stepNotes(s); n != "" {
+		line += "  " + n
+	}
+	p.line(first, line)
+	if s.Loop != nil {
+		p.loop(s, rest, len(s.Steps) > 0)
+	}
+	p.steps(s.Steps, rest, false)
+}
+
+func (p *treePrinter) line(guide, text string) {
+	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+progress.Clean(text), p.to, "…"), " "))
+}
+
+func branches(last bool) (branch, stem string) {
+	if last {
+		return "└── ", "    "
+	}
+	return "├── ", "│   "
+}
+
+// Status is a status with the time that it took.
+func (p *treePrinter) status(s progress.Status, took time.Duration) string {
+	if p.cut && s == progress.StatusRunning {
+		s = runlog.StatusInterrupted
+	}
+	text := "[" + strings.ToUpper(string(s)) + "]"
+	if s == progress.StatusPending || s == progress.StatusSkipped {
+		return text
+	}
+	return text + " " + progress.Clock(took)
+}
+
+// iterationTitle is an iteration with its score.
+func iterationTitle(it *progress.Iteration) string {
+	if it.Record != nil {
+		return it.Record.String()
+	}
+	title := fmt.Sprintf("Iteration %d", it.Number)
+	if it.Provisional != nil {
+		title += fmt.Sprintf(": Score %.6g (provisional)", *it.Provisional)
+	}
+	return title
+}
+
+func iterationNotes(l *progress.Loop, it *progress.Iteration) string {
+	var notes []string
+	if it.Record == nil {
+		if it.Status == progress.StatusCompleted {
+			return "cut short"
+		}
+		return ""
+	}
+	switch rec := it.Record; {
+	case rec.Rejected != "" && it.RolledBack:
+		notes = append(notes, "undone: "+rec.Rejected)
+	case rec.Rejected != "":
+		notes = append(notes, "not accepted: "+rec.Rejected)
+	case rec.Best && bestOf(l) == it:
+		notes = append(notes, "best")
+	}
+	if n := it.Record.Failures; n > 0 {
+		notes = append(notes, term.Counted(int64(n), "failure"))
+	}
+	if !it.Record.Complete {
+		notes = append(notes, "cut short")
+	}
+	if it.Record.Unscored != "" {
+		notes = append(notes, "no score: "+it.Record.Unscored)
+	}
+	if it.Record.Warning != "" {
+		notes = append(notes, it.Record.Warning)
+	}
+	return strings.Join(notes, ", ")
+}
+
+// bestOf is the best iteration of a loop so far; nil if none has a score.
+func bestOf(l *progress.Loop) (best *progress.Iteration) {
+	for _, it := range l.Iterations {
+		if it.Record != nil && it.Record.Best {
+			best = it
+		}
+	}
+	return best
+}
+
+func stepNotes(s *progress.Step) string {
+	var notes []string
+	if s.Attempt > 1 {
+		notes = append(notes, fmt.Sprintf("attempt %d", s.Attempt))
+	}
+	if s.Cached {
+		notes = append(notes, "cached")
+	}
+	if x := s.Exit; x != nil {
+		switch {
+		case x.Refused != "":
+			notes = append(notes, "wanted to leave, refused: "+x.Refused)
+		case x.Reason != "":
+			notes = append(notes, "leaves: "+x.Reason)
+		default:
+			notes = append(notes, "leaves")
+		}
+	}
+	if s.Asks != "" {
+		notes = append(notes, "asks: "+s.Asks)
+	}
+	if s.Error != "" {
+		notes = append(notes, s.Error)
+	}
+	if s.Loop != nil && s.Loop.Stop != nil {
+		notes = append(notes, s.Loop.Stop.String())
+	}
+	return strings.Join(notes, "; ")
+}
+
+// printIteration writes one iteration with all that its steps said.
+func printIteration(w io.Writer, s *Shown) {
+	it := s.Iteration
+	p := s.treePrinter(w)
+	line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(s.Tree.Now))
+	if n := iterationNotes(s.main.Loop, it); n != "" {
+		line += "  " + n
+	}
+	fmt.Fprintln(w, progress.Clean(line))
+	if it.Record != nil {
+		for _, d := range it.Record.Dimensions {
+			fmt.Fprintf(w, "  %s: %.4g\n", progress.Clean(d.Name), d.Value)
+		}
+	}
+	for _, c := range it.Steps {
+		p.spoken(c, "")
+	}
+}
+
+// spoken writes a step with its words, and those below it further in.
+func (p *treePrinter) spoken(s *progress.Step, margin string) {
+	line := s.Name + "  " + p.status(s.Status, s.Took(p.now))
+	if n := stepNotes(s); n != "" {
+		line += "  " + n
+	}
+	fmt.Fprintln(p.w)
+	p.line(margin, line)
+	if s.Text != "" {
+		term.Indented(p.w, s.Text, margin+"  ")
+	}
+	if s.Loop != nil {
+		for _, it := range s.Loop.Iterations {
+			fmt.Fprintln(p.w)
+			p.line(margin+"  ", iterationTitle(it))
+			for _, c := range it.Steps {
+				p.spoken(c, margin+"  ")
+			}
+		}
+		if final := s.Loop.Finalizer; final != nil && final.Status != progress.StatusPending {
+			p.spoken(final, margin+"  ")
+		}
+	}
+	for _, c := range s.Steps {
+		p.spoken(c, margin+"  ")
+	}
+}

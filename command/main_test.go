@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"refrain": func() { os.Exit(Main(nil)) },
+		"shelf":   shelf,
+	})
+}
+
+// shelf is an MCP server over standard input and output, with two tools.
+func shelf() {
+	s := mcp.NewServer(&mcp.Implementation{Name: "shelf", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "find", Description: "Finds a book."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return nil, map[string]any{"where": "on shelf 4"}, nil
+	})
+	mcp.AddTool(s, &mcp.Tool{Name: "burn", Description: "Burns a book."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		return nil, map[string]any{}, os.WriteFile("burnt", nil, 0o600)
+	})
+	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// TestScripts runs testdata/script, one file a topic: they read as the manual
+// of the command.
+func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("EXAMPLES", examples)
+			e.Setenv("GOCACHE", buildCache())       // for an example that runs a Go program
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // no second's sleep at the end of each command
+			return nil
+		},
+	})
+}
+
+// buildCache is where the go command keeps what it has compiled. A script has no
+// home to find it in.
+func buildCache() string {
+	if dir := os.Getenv("GOCACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return filepath.Join(dir, "go-build")
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Clean(name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

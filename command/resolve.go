@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// resolveFlags are the flags of refrain resolve.
+type resolveFlags struct {
+	clusterFlags
+	store, call, result, reason string
+	retry, skip, goOn           bool
+}
+
+func newResolve(e *term.Env, c Cluster) *cobra.Command {
+	var f resolveFlags
+	cmd := &cobra.Command{
+		Use:   "resolve RUN",
+		Short: "Say whether a call that was cut off took place",
+		Long: `Say whether a call that must not be made twice (effect: at_most_once) took place. It was
+cut off while it ran, so Refrain cannot know. There are three answers:
+
+  --result TEXT  it took place, with this result
+  --retry        it did not take place; make it now
+  --skip         leave it out`,
+		Example: `  refrain answer last
+  refrain resolve last --result "order 4711"
+  refrain resolve r_1f0c3a2b --call call-x2mh3k --retry --resume`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), e, args[0], cmd.Flags().Changed("result"))
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
+	fl.StringVar(&f.call, "call", "", "`ID` of the call or of its question, if there are several")
+	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
+	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")
+	fl.BoolVar(&f.skip, "skip", false, "leave the call out")
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
+	return cmd
+}
+
+func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made bool) error {
+	r := mark.Resolution{Result: f.result}
+	chosen := 0
+	for action, on := range map[string]bool{mark.ResolveResult: made, mark.ResolveRetry: f.retry, mark.ResolveSkip: f.skip} {
+		if on {
+			r.Action = action
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return errors.New("give one of --result TEXT, --retry and --skip")
+	}
+	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
+		q, err := chooseQuestion(id, open, f.call, func(q mark.Question) bool { return q.Kind == mark.AskResolution },
+			"refrain answer "+id)
+		if err != nil {
+			return err
+		}
+		value, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return f.give(ctx, e, s, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
+	})
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/live"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// resumeFlags are the flags of refrain resume.
+type resumeFlags struct {
+	clusterFlags
+	store, progress, definition, dir string
+	json, zeroOnLimit                bool
+	grace                            time.Duration
+	limits                           deffile.Limits
+	add                              uint
+	retry                            bool
+}
+
+func newResume(e *term.Env, c Cluster) *cobra.Command {
+	var f resumeFlags
+	cmd := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "Continue a run that was paused, interrupted or stopped by a limit",
+		Long: `Continue a run that is paused, waits for a person, was canceled, or was interrupted by a
+crash, a restart or Ctrl-C. Steps that have ended are not repeated. A step that was cut
+off is made again, unless it must not be made twice (effect: at_most_once): then the run
+asks whether it took place. Exit codes and keys are those of refrain run.
+
+The run keeps the definition that it was started with, even if the file has changed.
+--definition gives it another one from here on. If that does not fit what the run has
+done, resume fails and the run stays as it is.
+
+A run that a limit stopped continues with a higher limit: give --add-iterations, or the
+limits that refrain run takes. A run that failed continues with --retry, which tries the
+failed step again.
+
+The workers of a Temporal cluster continue a run that is theirs, and the command shows it
+as refrain watch does. To continue it with another definition or another limit, or after
+it has ended, give --temporal. With --temporal a run that was started without it is given
+to the workers, too.`,
+		Example: `  refrain resume last
+  refrain resume r_1f0c3a2b
+  refrain resume last --add-iterations 3
+  refrain resume last --definition loop.yaml
+  refrain resume r_1f0c3a2b --dir ~/work`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+				return err
+			}
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := f.here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			return resumeRun(cmd.Context(), e, f, args[0])
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	f.flags(fl, c, temporalFlag)
+	f.queueFlag(fl)
+	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
+	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run "+
+		"was started)")
+	f.addLimits(fl)
+	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
+	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	graceFlag(fl, &f.grace)
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
+	return cmd
+}
+
+// check refuses what would mean nothing.
+func (f *resumeFlags) check(fl *pflag.FlagSet) error {
+	if fl.Changed("definition") && f.definition == "" {
+		return errors.New("--definition: name a file")
+	}
+	if fl.Changed("add-iterations") && f.add < 1 {
+		return errors.New("--add-iterations 0: give at least 1")
+	}
+	return checkGrace(f.grace)
+}
+
+func resumeRun(ctx context.Context, e *term.Env, f resumeFlags, word string) error {
+	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return resumeIn(ctx, e, s, f, id)
+}
+
+// resumeIn goes on with a run of a store, and follows it.
+func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
+	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName,
+		SessionID: id})
+	if err != nil {
+		return term.Failure(err)
+	}
+	view := session.ViewOf(got.Session)
+	view.Remember()
+	p, opts, err := f.program(view, id)
+	if err != nil {
+		return err
+	}
+	if run := session.RunOf(view); run != nil && (f.on || inCluster(run)) {
+		return f.inCluster(ctx, e, s, id, run, opts)
+	}
+	if err := p.Here(id); err != nil { // what its agents name is relative to that
+		return term.Failure(err)
+	}
+	opts.View = view
+	def, err := p.Definition()
+	if err != nil {
+		return term.UsageError(err)
+	}
+	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true,
+		Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view),
+		View: view}
+	fo, err := live.NewFollower(e, s, f.progress, def, req, f.grace)
+	if err != nil {
+		return err
+	}
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+		return fo.Supervisor.Resume(ctx, id, opts)
+	})
+}
+
+// program is what the run goes on with.
+func (f *resumeFlags) program(view *session.View, id string) (*program.Program, supervisor.ResumeOptions, error) {
+	var opts supervisor.ResumeOptions
+	p, err := f.started(view, id)
+	if err != nil {
+		return nil, opts, err
+	}
+	def, err := f.definitionOf(p)
+	if err != nil {
+		return nil, opts, term.UsageError(err)
+	}
+	if opts.Continue, err = f.raise(p, def); err != nil {
+		return nil, opts, term.UsageError(err)
+	}
+	raised := opts.Continue
+	if run := session.RunOf(view); f.retry && run != nil && run.Status == mark.RunCompleted {
+		return nil, opts, term.UsageError(fmt.Errorf("--retry: run %s has not failed, it has completed", id))
+	} else if raised && !f.retry && run != nil && run.Status == mark.RunFailed {
+		return nil, opts, term.UsageError(fmt.Errorf("run %s failed, and a higher limit does not change that; add "+
+			"--retry to try the failed step again, with the new limits", id))
+	}
+	if raised || f.definition != "" {
+		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {
+			return nil, opts, term.UsageError(err)
+		}
+		if err := p.Follows(view, def); err != nil {
+			return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
+		}
+	}
+	opts.Continue = raised || f.retry
+	if f.dir != "" {
+		if err := p.MoveTo(f.dir); err != nil {
+			return nil, opts, term.UsageError(err)
+		}
+	}
+	if f.definition != "" || f.dir != "" || raised {
+		changed, err := p.Started(def)
+		if err != nil {
+			return nil, opts, err
+		}
+		opts.Program = changed.Program
+	}
+	return p, opts, nil
+}
+
+// started is what the run was started with.
+func (*resumeFlags) started(view *session.View, id string) (*program.Program, error) {
+	started, err := supervisor.StartedWith(view)
+	if err != nil {
+		return nil, term.UsageError(fmt.Errorf("run %s: %w", id, err))
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return nil, term.UsageError(fmt.Errorf("run %s: %w", id, err))
+	}
+	return p, nil
+}
+
+func (f *resumeFlags) definitionOf(p *program.Program) (*definition.Definition, error) {
+	if f.definition != "" {
+		return p.Read(f.definition)
+	}
+	return p.Definition()
+}
+
+// addLimits adds the flags with which a run gets other limits.
+func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
+	f.limits.Add(fl)
+	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
+	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
+}
+
+// raise gives the program the limits of the flags. It returns whether there are any:
+// then a run goes on that had reached one.
+func (f *resumeFlags) raise(p *program.Program, def *definition.Definition) (bool, error) {
+	if f.limits.Flags == nil {
+		return false, nil
+	}
+	raised := false
+	if n := f.limits.Iterations(); n != nil {
+		p.MaxIterations, raised = n, true
+	}
+	if f.add > 0 {
+		if raised {
+			return false, errors.New("--add-iterations: give either this or --max-iterations")
+		}
+		if err := p.AddIterations(def, f.add); err != nil {
+			return false, fmt.Errorf("--add-iterations: %w", err)
+		}
+		raised = true
+	}
+	d, err := f.limits.Time()
+	if err != nil {
+		return false, err
+	}
+	if d != nil {
+		p.Timeout, raised = d, true
+	}
+	b, err := f.limits.Budget()
+	if err != nil {
+		return false, err
+	}
+	if b != nil {
+		p.Budget, raised = program.Merge(p.Budget, b), true
+	}
+	if f.limits.Flags.Changed("max-model-calls") {
+		if p.MaxModelCalls, err = f.limits.MaxModelCalls(def); err != nil {
+			return false, err
+		}
+		raised = true
+	}
+	return raised, nil
+}

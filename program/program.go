@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package program keeps how a run was started, so that its agents can be made again, in whatever
+// process the run continues: the files of its definition and its limits. Keys of models are not in
+// it.
+//
+//	p := &program.Program{Dir: dir, Root: dir}
+//	def, err := p.Read("loop.yaml")
+//	if err != nil {
+//		return err
+//	}
+//	started, err := p.Started(def)
+//	if err != nil {
+//		return err
+//	}
+//	run, err := sup.Start(ctx, supervisor.Request{Message: msg, State: state, Started: started})
+//
+// A supervisor makes the agents with [Rebuild].
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/dialect"
+	"github.com/refrain-dev/refrain/internal/pipe"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Program is how a run was started.
+type Program struct {
+	// File is how its starter called the definition, and Files has it, and what it refers to, by
+	// their paths. Path is the definition's own.
+	File  string            `json:"file"`
+	Path  string            `json:"path"`
+	Files map[string]string `json:"files"`
+	// Dir is where the run was started, and Root the folder of its commands.
+	Dir  string `json:"dir"`
+	Root string `json:"root"`
+	// Model is the model of all agents, DefaultModel that of agents that name none.
+	Model        string `json:"model,omitempty"`
+	DefaultModel string `json:"default_model,omitempty"`
+	// The limits in place of those of the definition; nil and 0 leave them.
+	MaxIterations *uint          `json:"max_iterations,omitempty"`
+	Timeout       *time.Duration `json:"timeout,omitempty"`
+	MaxModelCalls int            `json:"max_model_calls,omitempty"`
+	Budget        *budget.Limits `json:"budget,omitempty"`
+	// Served says that a server started the run: it continues the run after a restart. Untrusted
+	// says that the definition came from a client of a server.
+	Served    bool `json:"served,omitempty"`
+	Untrusted bool `json:"untrusted,omitempty"`
+	// Request is a hash of the request that a server was sent, if its client may repeat it.
+	Request string `json:"request,omitempty"`
+	// Message is the message over A2A that started the run; nil if it was started otherwise.
+	Message *Message `json:"message,omitempty"`
+
+	// Note says that the definition was a file of another product; empty if it was not.
+	Note string `json:"-"`
+}
+
+// Message is the message of a client of the Agent2Agent protocol.
+type Message struct {
+	// ID is the client's.
+	ID string `json:"id"`
+	// Context is the conversation that the client calls it a part of; empty if it names none.
+	Context string `json:"context,omitempty"`
+}
+
+// Read takes a definition into the program, with the files that it refers to. A file of another
+// product becomes a definition, with a Note. The error is definition.Problems, or that of the
+// translation.
+func (p *Program) Read(file string) (*definition.Definition, error) {
+	text, err := readSome(file)
+	if err != nil {
+		return definition.Load(file) // which says it better
+	}
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	translate := func(err error) (*dialect.Result, string, error) { return Translate(file, err) }
+	return p.read(root.FS(), file, filepath.Base(file), text, translate)
+}
+
+// maxText is more than a definition can have, in bytes.
+const maxText = 2 << 20
+
+// readSome reads a file up to where it is too large to be a definition.
+func readSome(file string) ([]byte, error) {
+	f, err := pipe.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxText))
+}
+
+// ReadIn is Read for a text that stands, or would stand, at a path in a file system. name is what
+// problems call it.
+func (p *Program) ReadIn(fsys fs.FS, name, at string, text []byte) (*definition.Definition, error) {
+	return p.read(fsys, name, at, text, func(err error) (*dialect.Result, string, error) {
+		res, other := dialect.Import(name, text, dialect.Options{FS: fsys, Path: at})
+		return translated(name, res, other, err)
+	})
+}
+
+func (p *Program) read(fsys fs.FS, name, at string, text []byte,
+	translate func(error) (*dialect.Result, string, error)) (*definition.Definition, error) {
+	p.File, p.Path, p.Files = name, at, map[string]string{}
+	def, err := definition.Parse(name, text, definition.Options{FS: keeping{fsys, p.Files}, Path: at})
+	if err != nil {
+		res, note, err := translate(err)
+		if err != nil {
+			return nil, err
+		}
+		def, text, p.Note = res.Definition, res.YAML, note
+		clear(p.Files) // an import has all in one
+	}
+	p.Files[at] = string(text)
+	return def, nil
+}
+
+// Translate makes a definition of a file that is none, for the reason that err gives, if it is one
+// of another product. The note says so.
+func Translate(file string, err error) (res *dialect.Result, note string, _ error) {
+	res, other := dialect.Load(file, dialect.Options{})
+	return translated(file, res, other, err)
+}
+
+func translated(name string, res *dialect.Result, other, err error) (*dialect.Result, string, error) {
+	if other != nil {
+		return nil, "", err
+	}
+	r := res.Report
+	note := fmt.Sprintf("%s: note: this is %s: %d changed, %d left out; refrain import says what",
+		name, r.Dialect.Title(), r.Count(dialect.Changed), r.Count(dialect.Dropped))
+	if err := res.Err(); err != nil {
+		if res.YAML == nil {
+			note = "" // the error says that, and more
+		}
+		return nil, note, err
+	}
+	return res, note, nil
+}
+
+// Decode returns the program that a run was started with.
+func Decode(started mark.RunStarted) (*Program, error) {
+	p := new(Program)
+	if len(started.Program) == 0 {
+		return nil, errors.New("its log has no definition, because it was not started by refrain run")
+	}
+	if err := json.Unmarshal(started.Program, p); err != nil {
+		return nil, fmt.Errorf("read what the run was started with: %w", err)
+	}
+	return p, nil
+}
+
+// Definition returns what the run's files say, whatever is on the disk now.
+func (p *Program) Definition() (*definition.Definition, error) {
+	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: kept(p.Files), Path: p.Path})
+}
+
+// Started returns the program as a run keeps it.
+func (p *Program) Started(def *definition.Definition) (mark.RunStarted, error) {
+	text, err := json.Marshal(p)
+	return mark.RunStarted{Name: def.Name, Program: text}, err
+}
+
+// Build makes the agents. Errors are a [*ModelError] and those of definition.Definition.Build.
+func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition) (*supervisor.Program, error) {
+	if env.Check != nil {
+		if err := env.Check(p, def); err != nil {
+			return nil, err
+		}
+	}
+	cfg, closeTools, err := p.config(ctx, env, def)
+	if err != nil {
+		return nil, err
+	}
+	root, err := def.Build(ctx, cfg)
+	if err != nil {
+		closeTools()
+		return nil, err
+	}
+	runs := p.RunConfig(def)
+	runs.StateLimit = env.StateLimit
+	return &supervisor.Program{Agent: root, Close: closeTools, RunConfig: runs}, nil
+}
+
+// Rebuild returns the function with which a supervisor makes the agents of a run.
+func Rebuild(env Env) func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
+	return func(ctx context.Context, started mark.RunStarted) (*supervisor.Program, error) {
+		p, err := Decode(started)
+		if err != nil {
+			return nil, err
+		}
+		def, err := p.Definition()
+		if err != nil {
+			return nil, err
+		}
+		return p.Build(ctx, env, def)
+	}
+}
