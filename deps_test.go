@@ -21,131 +21,54 @@ import (
 
 const module = "github.com/refrain-dev/refrain"
 
-// policy says which of our packages a package may import: the arrows of the
-// design. "x/..." is x and all below it, "..." is everything. Where several
-// lines fit a package, the longest name counts. "yaml" is go.yaml.in/yaml/v4, the one
-// package of others that is in the policy. Test files are exempt, and every package
-// may import internal/lazyregexp. Besides, whatever is written here, two kinds of
-// agent never import each other, and no agent imports runner.
-const policy = `
-.:
-expr:
-template:
-loop: expr
-model:
-model/internal/...: model model/internal/... internal/credential
-model/gemini: model model/internal/...
-model/openai: model model/internal/... internal/genaischema
-model/anthropic: model model/internal/... internal/genaischema
-model/scripted: model model/internal/... yaml
-model/modeltest: model model/internal/... model/scripted
-model/provider: model model/... expr
-tool: agent session model tool/toolconfirmation
-tool/mcptoolset: tool tool/functiontool agent session model tool/toolconfirmation internal/child internal/credential internal/interpreter internal/propagate
-tool/functiontool: tool agent agent/drive internal/genaischema session model tool/toolconfirmation
-tool/...: tool tool/functiontool agent agent/drive session model tool/toolconfirmation
-tool/toolconfirmation:
-observe: model
-artifact:
-artifact/...: artifact
-budget:
-internal/child: internal/credential
-internal/committest:
-internal/credential:
-internal/genaischema:
-internal/requesttemplate: template
-internal/heaptest:
-internal/interpreter:
-internal/gzipped:
-internal/lazyregexp:
-internal/leaktest:
-internal/longtest:
-internal/propagate:
-internal/pipe:
-internal/procgroup:
-session/mark: session/internal/jsonscan
-session/lease:
-session: session/internal/canonical session/lease session/mark model tool/toolconfirmation
-session/internal/canonical:
-session/seal: session session/internal/canonical session/mark
-session/statekey: session session/mark
-session/store: session session/lease session/mark
-session/sessiontest: session session/store session/seal session/lease session/mark model tool/toolconfirmation
-session/internal/jsonscan:
-session/internal/eventjson: session session/internal/jsonscan session/mark
-session/internal/sqlstore: session session/internal/canonical session/internal/eventjson session/store session/statekey session/lease session/mark
-session/sqlite: session session/internal/sqlstore
-session/postgres: session session/internal/sqlstore
-memory: session
-agent: agent/internal/... session session/mark artifact budget memory tool/toolconfirmation observe
-agent/internal/...:
-agent/drive: agent agent/internal/... session session/mark artifact budget memory model tool/toolconfirmation observe
-agent/agenttest: agent agent/drive session
-agent/llmagent: agent agent/drive agent/elsewhere budget expr session session/mark model template tool tool/... observe
-agent/elsewhere: agent agent/drive model session session/lease
-agent/humanagent: agent agent/drive session session/mark template
-agent/remoteagent: agent agent/drive agent/elsewhere internal/credential internal/requesttemplate session session/lease session/mark template tool/toolconfirmation internal/propagate
-agent/taskagent: agent agent/drive agent/elsewhere internal/child internal/credential internal/interpreter internal/procgroup internal/requesttemplate session session/mark model expr template internal/propagate
-agent/workflowagents/loopagent: agent agent/drive budget loop session session/statekey session/seal session/mark model observe
-agent/workflowagents/sequentialagent: agent agent/drive session
-agent/workflowagents/parallelagent: agent agent/drive session
-runner: agent agent/drive session session/store session/statekey session/lease session/mark artifact memory model tool/toolconfirmation observe
-progress: session session/statekey session/seal session/mark model loop
-runlog: loop progress session session/lease session/mark session/seal session/statekey session/store
-prompt: agent agent/drive agent/llmagent agent/workflowagents/loopagent definition program model runlog runner session session/lease session/mark session/store supervisor tool
-hook: internal/child internal/credential internal/interpreter internal/procgroup
-definition: definition/internal/... agent agent/... budget hook internal/credential internal/pipe loop expr template session session/mark model model/provider model/scripted tool tool/...
-rehearsal/internal/study: definition expr loop model/scripted session session/mark
-rehearsal/internal/stage: rehearsal/internal/study agent agent/... budget definition expr loop model model/scripted progress runner session session/mark tool tool/...
-rehearsal: rehearsal/internal/... agent definition loop model/scripted progress session session/statekey session/mark
-stephost: agent/elsewhere agent/remoteagent agent/taskagent model model/provider
-telemetry: agent internal/credential internal/propagate model observe
-supervisor: agent artifact loop memory progress runner session session/store session/statekey session/seal session/lease session/mark observe
-metrics: budget internal/gzipped loop model session session/lease session/mark supervisor
-server: agent artifact budget definition definition/edit definition/form program expr internal/child internal/credential loop memory progress rehearsal runlog prompt server/internal/runpage session session/lease session/mark session/store supervisor
-definition/internal/source: internal/credential yaml
-definition/internal/vocabulary: agent/taskagent loop template
-definition/edit: definition definition/internal/... expr template yaml
-program: agent agent/elsewhere budget definition dialect internal/pipe loop model model/provider session session/mark supervisor
-definition/form: definition definition/internal/... definition/edit model/provider
-dialect: agent/llmagent definition expr internal/credential model/provider template yaml
-webui: internal/gzipped
-server/internal/runpage: loop progress session session/mark
-cmd/refrain: command
-command: ...
-command/internal/firstgc:
-command/internal/tui: progress loop session
-command/internal/otlp: supervisor telemetry
-command/internal/term: definition expr progress command/internal/otlp
-command/internal/deffile: command/internal/term agent budget definition dialect program session/mark supervisor
-command/internal/graph: command/internal/term definition loop
-command/internal/check: definition progress
-command/internal/backtest: command/internal/term expr loop progress session session/... yaml
-command/internal/doctor: command/internal/term command/internal/deffile command/internal/runstore agent definition model model/provider progress session session/... tool/mcptoolset
-command/internal/show: command/internal/term command/internal/runstore expr loop progress runlog prompt session session/...
-command/internal/events: command/internal/term command/internal/runstore program expr loop progress runlog session session/...
-command/internal/live: command/internal/tui command/internal/term command/internal/deffile command/internal/runstore command/internal/events agent budget definition loop progress runlog session session/... supervisor
-command/internal/runstore: command/internal/term command/internal/deffile artifact artifact/disk program expr memory progress runlog server session session/... supervisor
-examples/...: ...
+// floors is the layering of the house, from the ground to the roof. A package imports packages of lower
+// floors and, on its own floor, its kin: packages whose paths begin with the same name. Two rooms side by
+// side on one floor never import each other. "x/..." is x and all below it; where several patterns fit a
+// package, the longest one counts. Test files are exempt.
+//
+// Agents and tools are one kin, as in ADK: a tool names agents, and an agent names tools.
+const floors = `
+ground:   . internal/...
+words:    expr template budget artifact/... tool/toolconfirmation
+models:   model/... internal/requesttemplate
+rules:    loop observe
+log:      session/...
+around:   memory hook
+agents:   agent/... tool/...
+apart:    progress/... runner definition/... telemetry stephost
+whole:    supervisor runlog rehearsal/... dialect/...
+programs: program metrics
+uses:     prompt
+doors:    server/... webui
+command:  command/...
+mains:    cmd/... examples/...
 `
 
-// Arrows between packages point one way.
-func TestImportsFollowThePolicy(t *testing.T) {
-	rules := parsePolicy(t, policy)
+// readers are the packages that may import a YAML library.
+var readers = []string{"model/scripted", "definition/internal/source", "definition/edit", "dialect/...", "command/internal/backtest"}
+
+// Arrows between packages point down.
+func TestImportsFollowTheFloors(t *testing.T) {
+	house := parseFloors(t, floors)
 	all := imports(t)
 	if len(all) < 2 {
 		t.Fatalf("found only the packages %q", slices.Collect(maps.Keys(all)))
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(all)) {
-		for _, wrong := range rules.check(pkg, all[pkg]) {
+		for _, wrong := range house.check(pkg, all[pkg]) {
 			t.Error(wrong)
+		}
+	}
+	for _, r := range house {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(all)), func(pkg string) bool { return fits(r.pattern, pkg) }) {
+			t.Errorf("no package fits %q of the floor %q: remove it", r.pattern, r.floor)
 		}
 	}
 }
 
-// The policy itself: what it refuses and what it lets pass.
-func TestPolicy(t *testing.T) {
-	rules := parsePolicy(t, policy+"agent/bad: ...\n")
+// The floors themselves: what they refuse and what they let pass.
+func TestFloors(t *testing.T) {
+	house := parseFloors(t, floors)
 	for _, tt := range []struct {
 		pkg     string
 		imports []string
@@ -155,16 +78,18 @@ func TestPolicy(t *testing.T) {
 		{"command", []string{"agent/taskagent", "runner"}, nil},
 		{"examples/poll", []string{"runner"}, nil},
 		{"definition", []string{"agent", "agent/workflowagents/loopagent", "tool"}, nil},
-		{"loop", []string{"session"}, []string{"loop imports session, which the policy in deps_test.go does not allow"}},
-		{"agent/bad", []string{"runner", "agent/taskagent", "agent/agenttest"}, []string{
-			"agent/bad imports runner: no agent imports runner",
-			"agent/bad imports agent/taskagent: two kinds of agent never import each other",
-		}},
-		{"agent", []string{"runner"}, []string{"agent imports runner: no agent imports runner"}},
-		{"definition", []string{"yaml"}, []string{"definition imports yaml, which the policy in deps_test.go does not allow"}},
-		{"novel", nil, []string{"novel is not in the policy of deps_test.go: add a line that says what it may import"}},
+		{"agent/llmagent", []string{"agent/drive", "tool/functiontool"}, nil},
+		{"tool/agenttool", []string{"agent"}, nil},
+		{"session/sqlite", []string{"session/internal/sqlstore"}, nil},
+		{"loop", []string{"session"}, []string{"loop (floor rules) imports session (floor log): arrows point down"}},
+		{"loop", []string{"observe"}, []string{"loop imports observe: they stand side by side on the floor rules"}},
+		{"agent", []string{"runner"}, []string{"agent (floor agents) imports runner (floor apart): arrows point down"}},
+		{"agent/llmagent", []string{"agent/taskagent"}, []string{
+			"agent/llmagent imports agent/taskagent: two kinds of agent never import each other"}},
+		{"definition", []string{"yaml"}, []string{"definition imports yaml, which is for " + strings.Join(readers, ", ")}},
+		{"novel", nil, []string{"novel has no floor in deps_test.go"}},
 	} {
-		if diff := cmp.Diff(tt.want, rules.check(tt.pkg, tt.imports)); diff != "" {
+		if diff := cmp.Diff(tt.want, house.check(tt.pkg, tt.imports)); diff != "" {
 			t.Errorf("%s: %s", tt.pkg, diff)
 		}
 	}
@@ -186,45 +111,70 @@ func TestEveryGoFileStartsWithTheSPDXLine(t *testing.T) {
 	})
 }
 
-// rules maps a package, or a pattern of packages, to what it may import.
-type rules map[string][]string
+// room is where the packages of a pattern stand.
+type room struct {
+	pattern, floor string
+	height         int
+}
 
-func parsePolicy(t *testing.T, text string) rules {
+type house []room
+
+func parseFloors(t *testing.T, text string) (h house) {
 	t.Helper()
-	r := make(rules)
 	for line := range strings.Lines(strings.TrimSpace(text)) {
-		pkg, may, ok := strings.Cut(line, ":")
-		if _, twice := r[pkg]; !ok || twice {
-			t.Fatalf("policy: bad or second line %q", line)
+		floor, patterns, ok := strings.Cut(line, ":")
+		if !ok {
+			t.Fatalf("floors: bad line %q", line)
 		}
-		r[pkg] = strings.Fields(may)
+		for _, pattern := range strings.Fields(patterns) {
+			h = append(h, room{pattern, floor, len(h)})
+		}
 	}
-	return r
+	return h
+}
+
+// of returns where a package stands.
+func (h house) of(pkg string) (best room, ok bool) {
+	for _, r := range h {
+		if fits(r.pattern, pkg) && (!ok || len(r.pattern) > len(best.pattern)) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
 }
 
 // check lists what is wrong with a package's imports.
-func (r rules) check(pkg string, imports []string) []string {
-	best, known := "", false
-	for pattern := range r {
-		if fits(pattern, pkg) && (!known || len(pattern) > len(best)) {
-			best, known = pattern, true
-		}
+func (h house) check(pkg string, imports []string) (wrong []string) {
+	from, ok := h.of(pkg)
+	if !ok {
+		return []string{pkg + " has no floor in deps_test.go"}
 	}
-	if !known {
-		return []string{fmt.Sprintf("%s is not in the policy of deps_test.go: add a line that says what it may import", pkg)}
-	}
-	var wrong []string
 	for _, to := range imports {
+		at, ok := h.of(to)
 		switch {
-		case to == "runner" && fits("agent/...", pkg):
-			wrong = append(wrong, fmt.Sprintf("%s imports %s: no agent imports runner", pkg, to))
+		case to == "yaml":
+			if !slices.ContainsFunc(readers, func(pattern string) bool { return fits(pattern, pkg) }) {
+				wrong = append(wrong, fmt.Sprintf("%s imports yaml, which is for %s", pkg, strings.Join(readers, ", ")))
+			}
+		case !ok: // reported for that package
 		case kindOfAgent(pkg) && kindOfAgent(to):
 			wrong = append(wrong, fmt.Sprintf("%s imports %s: two kinds of agent never import each other", pkg, to))
-		case to != "internal/lazyregexp" && !slices.ContainsFunc(r[best], func(pattern string) bool { return fits(pattern, to) }):
-			wrong = append(wrong, fmt.Sprintf("%s imports %s, which the policy in deps_test.go does not allow", pkg, to))
+		case at.floor == from.floor && kin(pkg) != kin(to):
+			wrong = append(wrong, fmt.Sprintf("%s imports %s: they stand side by side on the floor %s", pkg, to, at.floor))
+		case at.floor != from.floor && at.height > from.height:
+			wrong = append(wrong, fmt.Sprintf("%s (floor %s) imports %s (floor %s): arrows point down", pkg, from.floor, to, at.floor))
 		}
 	}
 	return wrong
+}
+
+// kin is what packages of one family have in common.
+func kin(pkg string) string {
+	family, _, _ := strings.Cut(pkg, "/")
+	if family == "tool" {
+		return "agent"
+	}
+	return family
 }
 
 func fits(pattern, pkg string) bool {
