@@ -82,13 +82,13 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 	if err != nil {
 		return f.refused(e, file, err)
 	}
-	if err := f.limits.Assume(def, &f.assumed); err != nil {
+	if f.assumed.Limits, err = f.limits.Given(); err != nil {
 		return err
 	}
 	if _, err := deffile.InitialState(def, sets); err != nil && len(sets) > 0 {
 		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
-	if err := def.Allows(f.assumed); err != nil {
+	if err := def.Allows(f.assumed.Limits); err != nil {
 		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
 	worst := def.Worst(f.assumed)

@@ -170,7 +170,7 @@ func (f *resumeFlags) program(view *session.View, id string) (*program.Program, 
 			"--retry to try the failed step again, with the new limits", id))
 	}
 	if raised || f.definition != "" {
-		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {
+		if err := def.Allows(p.Limits); err != nil {
 			return nil, opts, term.UsageError(err)
 		}
 		if err := p.Follows(view, def); err != nil {
@@ -226,38 +226,19 @@ func (f *resumeFlags) raise(p *program.Program, def *definition.Definition) (boo
 	if f.limits.Flags == nil {
 		return false, nil
 	}
-	raised := false
-	if n := f.limits.Iterations(); n != nil {
-		p.MaxIterations, raised = n, true
-	}
-	if f.add > 0 {
-		if raised {
-			return false, errors.New("--add-iterations: give either this or --max-iterations")
-		}
-		if err := p.AddIterations(def, f.add); err != nil {
-			return false, fmt.Errorf("--add-iterations: %w", err)
-		}
-		raised = true
-	}
-	d, err := f.limits.Time()
+	given, err := f.limits.Given()
 	if err != nil {
 		return false, err
 	}
-	if d != nil {
-		p.Timeout, raised = d, true
+	p.Limits = p.Limits.With(given)
+	if f.add == 0 {
+		return given != definition.Limits{}, nil
 	}
-	b, err := f.limits.Budget()
-	if err != nil {
-		return false, err
+	if given.MaxIterations != nil {
+		return false, errors.New("--add-iterations: give either this or --max-iterations")
 	}
-	if b != nil {
-		p.Budget, raised = program.Merge(p.Budget, b), true
+	if err := p.AddIterations(def, f.add); err != nil {
+		return false, fmt.Errorf("--add-iterations: %w", err)
 	}
-	if f.limits.Flags.Changed("max-model-calls") {
-		if p.MaxModelCalls, err = f.limits.MaxModelCalls(def); err != nil {
-			return false, err
-		}
-		raised = true
-	}
-	return raised, nil
+	return true, nil
 }

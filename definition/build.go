@@ -5,7 +5,6 @@ package definition
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -26,12 +25,8 @@ type BuildConfig struct {
 	// Root is the directory in which commands run; the field dir of a command cannot leave it. The
 	// default is the current directory.
 	Root string
-	// MaxIterations replaces the limit of the root loop or, if the root is not a loop, of the only
-	// loop. Nil keeps the limit of the file. 0 means no limit; then something else must stop the
-	// loop.
-	MaxIterations *uint
-	// Timeout replaces the time limit of the same loop; 0 means no limit.
-	Timeout *time.Duration
+	// Limits replace those of the file: here MaxIterations and Timeout.
+	Limits
 	// Model opens a model by its name. Build calls it once for each name, with its own context. Nil
 	// uses provider.Open with Getenv. The path of a script that the file names is relative to the
 	// current directory.
@@ -88,7 +83,8 @@ func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, e
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
 	cfg.withhold = d.secretVariables()
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks)}
-	if err := b.limit(d); err != nil {
+	var err error
+	if b.limited, b.limits, err = d.limited(cfg.Limits); err != nil {
 		return nil, fmt.Errorf("build %q: %w", d.Name, err)
 	}
 	if err := b.resolve(ctx, d.Root); err != nil {
@@ -162,46 +158,6 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 			Steps: b.policies(a)})
 	}
 	return b.loop(a, base)
-}
-
-// limit finds the loop that limits from outside are for, and what it then is.
-func (b *builder) limit(d *Definition) error {
-	if b.cfg.MaxIterations == nil && b.cfg.Timeout == nil {
-		return nil
-	}
-	what, field := "max iterations", "max_iterations"
-	if b.cfg.MaxIterations == nil {
-		what, field = "a timeout is", "timeout"
-	}
-	var loops []*Agent
-	for a := range d.Root.All {
-		if a.Type == TypeLoop {
-			loops = append(loops, a)
-		}
-	}
-	switch {
-	case len(loops) == 0:
-		return errors.New(what + " given, but there is no loop")
-	case d.Root.Type != TypeLoop && len(loops) > 1:
-		return fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops),
-			field)
-	}
-	l := *loops[0].Loop
-	if n := b.cfg.MaxIterations; n != nil {
-		l.MaxIterations = *n
-	}
-	if t := b.cfg.Timeout; t != nil {
-		if *t < 0 {
-			return fmt.Errorf("the timeout given is negative: %s", *t)
-		}
-		l.Timeout, l.meant = *t, true
-		l.clamp()
-	}
-	if endless(&l, loops[0]) {
-		return fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
-	}
-	b.limited, b.limits = loops[0], l
-	return nil
 }
 
 // StandIns take the place of what agents do outside of the process, so that a

@@ -34,6 +34,9 @@
 //	}
 //	root, err := d.Build(ctx, definition.BuildConfig{})
 //
+// A runner runs them with the configuration that [Definition.RunConfig] returns. [Limits] are given
+// to both to replace those of the file.
+//
 // Before a run, [Definition.Worst] computes the most model calls, tokens, cost and time that it can
 // take; [Agent.Stops] says how a loop can end; [Definition.Notes] lists warnings that are not
 // mistakes. [Schema] is the JSON Schema of a definition, for editors.

@@ -53,7 +53,7 @@ sub_agents:
 		return
 	}
 	msg := genai.NewContentFromText("go", genai.RoleUser)
-	for ev, err := range r.Run(context.Background(), "ana", "s1", msg, agent.RunConfig{}, runner.WithStateDelta(state)) {
+	for ev, err := range r.Run(context.Background(), "ana", "s1", msg, d.RunConfig(definition.Limits{}), runner.WithStateDelta(state)) {
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -261,8 +261,8 @@ func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {
 // if the file says nothing else: the guard is for loops that nobody has thought
 // about.
 func (d *Definition) raiseModelCalls(b *loop.Budget) {
-	if d.MaxModelCalls == 0 && b != nil && b.Calls > agent.DefaultMaxLLMCalls {
-		d.MaxModelCalls = int(min(b.Calls, math.MaxInt32))
+	if d.MaxModelCalls == 0 && b != nil {
+		d.MaxModelCalls = raisedCalls(b.Calls)
 	}
 }
 

@@ -170,13 +170,13 @@ func TestTimeoutFromOutside(t *testing.T) {
 	for given, want := range map[time.Duration][2]time.Duration{
 		time.Hour: {5 * time.Minute, time.Hour}, time.Minute: {time.Minute, time.Minute}, 0: {5 * time.Minute, 0},
 	} {
-		got := built(t, d, "refine", definition.BuildConfig{Timeout: &given}).Plan()
+		got := built(t, d, "refine", definition.BuildConfig{Limits: definition.Limits{Timeout: &given}}).Plan()
 		if time.Duration(got.IterationTimeout) != want[0] || time.Duration(got.Timeout) != want[1] {
 			t.Errorf("%s: an iteration may take %s, the loop %s", given, got.IterationTimeout, got.Timeout)
 		}
 	}
 	none, hour, tooShort := uint(0), time.Hour, -time.Second
-	if got := built(t, d, "refine", definition.BuildConfig{MaxIterations: &none, Timeout: &hour}).Plan(); got.MaxIterations != 0 {
+	if got := built(t, d, "refine", definition.BuildConfig{Limits: definition.Limits{MaxIterations: &none, Timeout: &hour}}).Plan(); got.MaxIterations != 0 {
 		t.Errorf("%d iterations", got.MaxIterations)
 	}
 	for _, tt := range []struct {
@@ -184,9 +184,9 @@ func TestTimeoutFromOutside(t *testing.T) {
 		cfg  definition.BuildConfig
 		want string
 	}{
-		{"name: refine\nsub_agents: [{name: a, text: a}]", definition.BuildConfig{MaxIterations: &none}, "can never stop"}, // the preset is no bound that somebody has chosen
-		{"name: refine\nsub_agents: [{name: a, text: a}]", definition.BuildConfig{Timeout: &tooShort}, "negative"},
-		{"name: a\ntext: a", definition.BuildConfig{Timeout: &hour}, `build "a": a timeout is given, but there is no loop`},
+		{"name: refine\nsub_agents: [{name: a, text: a}]", definition.BuildConfig{Limits: definition.Limits{MaxIterations: &none}}, "can never stop"}, // the preset is no bound that somebody has chosen
+		{"name: refine\nsub_agents: [{name: a, text: a}]", definition.BuildConfig{Limits: definition.Limits{Timeout: &tooShort}}, "negative"},
+		{"name: a\ntext: a", definition.BuildConfig{Limits: definition.Limits{Timeout: &hour}}, `build "a": a timeout is given, but there is no loop`},
 	} {
 		_, err := parse(t, tt.file).Build(t.Context(), tt.cfg)
 		if err == nil || !contains(err.Error(), tt.want) {

@@ -162,7 +162,7 @@ func TestMaxIterationsFromOutside(t *testing.T) {
 		{"anchors.yaml", 0, "anchors"},   // its condition does
 		{"nested.yaml", 3, ""},           // which loop?
 	} {
-		a, err := load(t, tt.file).Build(t.Context(), definition.BuildConfig{MaxIterations: &tt.n})
+		a, err := load(t, tt.file).Build(t.Context(), definition.BuildConfig{Limits: definition.Limits{MaxIterations: &tt.n}})
 		if (err != nil) != (tt.loop == "") {
 			t.Errorf("%s with %d: %v", tt.file, tt.n, err)
 		}
@@ -180,11 +180,11 @@ func TestMaxIterationsFromOutside(t *testing.T) {
 	if d.Root.SubAgents[0].Loop.MaxIterations != definition.DefaultMaxIterations {
 		t.Error("a loop that gives no limit has another one than the default")
 	}
-	if _, err := d.Build(t.Context(), definition.BuildConfig{MaxIterations: new(uint)}); err == nil {
+	if _, err := d.Build(t.Context(), definition.BuildConfig{Limits: definition.Limits{MaxIterations: new(uint)}}); err == nil {
 		t.Error("the only loop lost its only bound")
 	}
 	n := uint(7)
-	a, err := d.Build(t.Context(), definition.BuildConfig{MaxIterations: &n})
+	a, err := d.Build(t.Context(), definition.BuildConfig{Limits: definition.Limits{MaxIterations: &n}})
 	if err != nil || agent.Find(a, "it").(*loopagent.Agent).Plan().MaxIterations != 7 {
 		t.Errorf("the only loop has not got the limit: %v", err)
 	}

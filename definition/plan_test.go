@@ -69,7 +69,7 @@ func TestThePlanThatIsCheckedIsThePlanThatRuns(t *testing.T) {
 func TestALimitFromOutsideIsInThePlan(t *testing.T) {
 	d := parse(t, "name: refine\nsub_agents: [{name: a, text: a}]")
 	three := uint(3)
-	got := built(t, d, "refine", definition.BuildConfig{MaxIterations: &three}).Plan()
+	got := built(t, d, "refine", definition.BuildConfig{Limits: definition.Limits{MaxIterations: &three}}).Plan()
 	want := d.Root.Plan()
 	if want.MaxIterations != definition.DefaultMaxIterations {
 		t.Errorf("the file's plan has %d iterations", want.MaxIterations)

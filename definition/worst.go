@@ -145,11 +145,11 @@ type AgentWorst struct {
 // may exceed it.
 func (d *Definition) Worst(given Assumed) *WorstCase {
 	w := &worst{def: d, given: given}
-	w.limit()
+	w.limited, w.limits, _ = d.limited(given.Limits)
 	total := w.once(d.Root).budgeted(w.allowed())
 	total.Runs = 1
 	limit := Bound(agent.DefaultMaxLLMCalls)
-	switch n := cmp.Or(given.MaxModelCalls, d.MaxModelCalls); {
+	switch n := d.RunConfig(given.Limits).MaxLLMCalls; {
 	case n < 0:
 		limit = unbounded
 	case n > 0:
@@ -507,30 +507,9 @@ type Assumed struct {
 	// InputTokens is how many tokens each request has at most, OutputTokens
 	// each answer of an agent without max_tokens.
 	InputTokens, OutputTokens int64
-	// MaxIterations and Timeout are those of [BuildConfig].
-	MaxIterations *uint
-	Timeout       *time.Duration
-	// MaxModelCalls and Budget are those of agent.RunConfig: a safeguard that replaces the file's,
-	// and the budget of the whole run.
-	MaxModelCalls int
-	Budget        *budget.Limits
-}
-
-// Allows returns nil if a run can have these limits. Otherwise it returns the error of
-// [Definition.Build]: there is no loop to limit, or they remove a loop's only limit.
-func (d *Definition) Allows(given Assumed) error {
-	return (&worst{def: d, given: given}).limit()
-}
-
-// limit finds the loop that limits from outside are for. Those that no run can
-// have count for nothing.
-func (w *worst) limit() error {
-	b := builder{cfg: BuildConfig{MaxIterations: w.given.MaxIterations, Timeout: w.given.Timeout}}
-	if err := b.limit(w.def); err != nil {
-		return err
-	}
-	w.limited, w.limits = b.limited, b.limits
-	return nil
+	// Limits are those given to the run. Those that no run can have (see [Definition.Allows]) have no
+	// effect.
+	Limits
 }
 
 // planOf is the rules that a loop follows in the run; nil for an agent that is no

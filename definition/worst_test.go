@@ -164,7 +164,7 @@ func TestRoomInBudgets(t *testing.T) {
 		{head + "budget: {tokens: 60}\n" + one, definition.Assumed{}, `no request of "a" fits into the budget of "tune": with its instructions and an answer of 64 tokens it needs 71 tokens, but tokens is 60`},
 		{head + "budget: {tokens: 71}\n" + one, definition.Assumed{}, ""},
 		{head + "budget: {tokens: 60}\n" + strings.Replace(one, "a,", "a, max_tokens: 20,", 1), definition.Assumed{}, ""},
-		{head + one, definition.Assumed{Budget: &budget.Limits{Tokens: 60}}, `no request of "a" fits into the budget of the run`},
+		{head + one, definition.Assumed{Limits: definition.Limits{Budget: &budget.Limits{Tokens: 60}}}, `no request of "a" fits into the budget of the run`},
 		{head + "prices: {openai/m: {input: 1, output: 10}}\nmodel: openai/m\nbudget: {cost: 0.0006}\n" + one, definition.Assumed{}, `it needs 0.000647, but cost is 0.0006`},
 		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ""), definition.Assumed{}, `the branches of "both" wait for each other: their first answers need 8192 tokens in all, but the budget of "tune" has 5000`},
 		{head + "budget: {tokens: 5000}\n" + strings.ReplaceAll(reviewers, "MAX", ", max_tokens: 1000"), definition.Assumed{}, ""},
@@ -229,11 +229,11 @@ func TestLimitsFromOutside(t *testing.T) {
 	if stops != "a: when it calls exit_loop; after 9 iterations; after 30m; " || !strings.Contains(problems, "the 30m of the loop") {
 		t.Errorf("without: %q, %q", stops, problems)
 	}
-	stops, problems = words(definition.Assumed{MaxIterations: new(uint(30)), Timeout: new(2 * time.Hour), Budget: &budget.Limits{Calls: 40}})
+	stops, problems = words(definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(30)), Timeout: new(2 * time.Hour), Budget: &budget.Limits{Calls: 40}}})
 	if stops != "a: when it calls exit_loop; after 30 iterations; after 2h; when the run has used 40 requests; " || !strings.Contains(problems, "the 2h of the loop") || strings.Contains(problems, "30m") {
 		t.Errorf("with more: %q, %q", stops, problems)
 	}
-	if _, problems = words(definition.Assumed{MaxIterations: new(uint(3))}); problems != "" {
+	if _, problems = words(definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(3))}}); problems != "" {
 		t.Errorf("with less: %q", problems)
 	}
 	for _, tt := range []struct {
@@ -241,13 +241,13 @@ func TestLimitsFromOutside(t *testing.T) {
 		given definition.Assumed
 		want  string
 	}{
-		{"text: a", definition.Assumed{MaxIterations: new(uint(3))}, "there is no loop"},
-		{"type: sequential\nsub_agents: [{name: l, sub_agents: [{name: a, text: a}]}, {name: m, sub_agents: [{name: b, text: b}]}]", definition.Assumed{Timeout: new(time.Minute)}, "there are 2 loops and none is the root"},
-		{"sub_agents: [{name: a, text: a}]", definition.Assumed{MaxIterations: new(uint(0))}, "this loop can never stop"},
-		{"sub_agents: [{name: a, text: a}]", definition.Assumed{MaxIterations: new(uint(0)), Timeout: new(time.Minute)}, ""},
+		{"text: a", definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(3))}}, "there is no loop"},
+		{"type: sequential\nsub_agents: [{name: l, sub_agents: [{name: a, text: a}]}, {name: m, sub_agents: [{name: b, text: b}]}]", definition.Assumed{Limits: definition.Limits{Timeout: new(time.Minute)}}, "there are 2 loops and none is the root"},
+		{"sub_agents: [{name: a, text: a}]", definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(0))}}, "this loop can never stop"},
+		{"sub_agents: [{name: a, text: a}]", definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(0)), Timeout: new(time.Minute)}}, ""},
 	} {
 		d := parse(t, "name: x\n"+tt.text)
-		err := d.Allows(tt.given)
+		err := d.Allows(tt.given.Limits)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s: %v, want %q", tt.text, err, tt.want)
 		}

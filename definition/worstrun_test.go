@@ -3,7 +3,6 @@
 package definition_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/longtest"
@@ -116,7 +114,7 @@ func (g *generator) given(d *definition.Definition) definition.Assumed {
 	if g.chance(2) {
 		given.Timeout = new(time.Duration(1+g.rnd.IntN(60)) * time.Second)
 	}
-	if d.Allows(given) != nil {
+	if d.Allows(given.Limits) != nil {
 		given.MaxIterations, given.Timeout = nil, nil
 	}
 	switch g.rnd.IntN(4) {
@@ -147,7 +145,7 @@ func (g *generator) run(t *testing.T, d *definition.Definition, given definition
 		t.Fatal(err)
 	}
 	s := &spent{LLM: llm, by: make(map[string]int), runs: make(map[string]int)}
-	root, err := d.Build(t.Context(), definition.BuildConfig{DefaultModel: "m", MaxIterations: given.MaxIterations, Timeout: given.Timeout, Model: func(context.Context, string) (model.LLM, error) { return s, nil }})
+	root, err := d.Build(t.Context(), definition.BuildConfig{DefaultModel: "m", Model: func(context.Context, string) (model.LLM, error) { return s, nil }, Limits: definition.Limits{MaxIterations: given.MaxIterations, Timeout: given.Timeout}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +155,7 @@ func (g *generator) run(t *testing.T, d *definition.Definition, given definition
 	}
 	began := time.Now()
 	msg := genai.NewContentFromText("go", genai.RoleUser)
-	for ev, err := range r.Run(t.Context(), "u", "s", msg, agent.RunConfig{Prices: d.Prices, MaxLLMCalls: cmp.Or(given.MaxModelCalls, d.MaxModelCalls), Budget: given.Budget}) {
+	for ev, err := range r.Run(t.Context(), "u", "s", msg, d.RunConfig(given.Limits)) {
 		if err != nil {
 			break
 		}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
@@ -44,14 +43,7 @@ func (e *ModelError) Unwrap() error { return e.Err }
 // BuildConfig is what the program says of how its agents are made. The process adds the models and the
 // environment.
 func (p *Program) BuildConfig() definition.BuildConfig {
-	return definition.BuildConfig{
-		Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), MaxIterations: p.MaxIterations, Timeout: p.Timeout,
-	}
-}
-
-// RunConfig is what the program says of how its agents are run.
-func (p *Program) RunConfig(def *definition.Definition) agent.RunConfig {
-	return agent.RunConfig{Prices: def.Prices, Budget: p.Budget, MaxLLMCalls: p.MaxModelCalls}
+	return definition.BuildConfig{Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), Limits: p.Limits}
 }
 
 // config is what the program says about the agents. The function ends the servers of tools that

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -125,22 +124,4 @@ func passOf(view *session.View, id, name string) (p pass, err error) {
 		}
 	}
 	return p, view.Err()
-}
-
-// Merge is a budget with what another one says.
-func Merge(old, given *budget.Limits) *budget.Limits {
-	if old == nil {
-		return given
-	}
-	m := *old
-	if given.Calls > 0 {
-		m.Calls = given.Calls
-	}
-	if given.Tokens > 0 {
-		m.Tokens = given.Tokens
-	}
-	if given.Cost != nil {
-		m.Cost = given.Cost
-	}
-	return &m
 }

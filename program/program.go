@@ -27,9 +27,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/internal/pipe"
@@ -50,11 +48,8 @@ type Program struct {
 	// Model is the model of all agents, DefaultModel that of agents that name none.
 	Model        string `json:"model,omitempty"`
 	DefaultModel string `json:"default_model,omitempty"`
-	// The limits in place of those of the definition; nil and 0 leave them.
-	MaxIterations *uint          `json:"max_iterations,omitempty"`
-	Timeout       *time.Duration `json:"timeout,omitempty"`
-	MaxModelCalls int            `json:"max_model_calls,omitempty"`
-	Budget        *budget.Limits `json:"budget,omitempty"`
+	// Limits replace those of the definition.
+	definition.Limits
 	// Served says that a server started the run: it continues the run after a restart. Untrusted
 	// says that the definition came from a client of a server.
 	Served    bool `json:"served,omitempty"`
@@ -193,7 +188,7 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 		closeTools()
 		return nil, err
 	}
-	runs := p.RunConfig(def)
+	runs := def.RunConfig(p.Limits)
 	runs.StateLimit = env.StateLimit
 	return &supervisor.Program{Agent: root, Close: closeTools, RunConfig: runs}, nil
 }

@@ -29,7 +29,7 @@ func Fits(ctx context.Context, events []*session.Event, p *program.Program, def 
 	if err != nil {
 		return err
 	}
-	cfg := p.RunConfig(def)
+	cfg := def.RunConfig(p.Limits)
 	cfg.Pause = new(agent.Pause)
 	cfg.Pause.Ask(agent.ErrPaused) // before the first step that is not in the log
 	for _, err := range r.Resume(ctx, app, app, session.RunOf(made).ID, cfg) {

@@ -212,7 +212,7 @@ func rebuild(ctx context.Context, initial map[string]any, events []*session.Even
 	if err != nil {
 		return nil, err
 	}
-	cfg := p.RunConfig(def)
+	cfg := def.RunConfig(p.Limits)
 	cfg.Pause = new(agent.Pause)
 	var failed error
 	for _, err := range r.Resume(ctx, app, app, session.RunOf(made).ID, cfg) {

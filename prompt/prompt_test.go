@@ -89,7 +89,7 @@ func play(t *testing.T, text string, answer func(string, int) *model.LLMResponse
 			cfg := p.BuildConfig()
 			cfg.Model = func(context.Context, string) (model.LLM, error) { return m, nil }
 			root, err := def.Build(ctx, cfg)
-			return &supervisor.Program{Agent: root, RunConfig: p.RunConfig(def)}, err
+			return &supervisor.Program{Agent: root, RunConfig: def.RunConfig(p.Limits)}, err
 		}})
 	if err != nil {
 		t.Fatal(err)

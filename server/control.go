@@ -147,7 +147,7 @@ func (s *Server) goOn(ctx context.Context, id string, req *resumeRequest) error 
 		}
 	}
 	if raised || changed {
-		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {
+		if err := def.Allows(p.Limits); err != nil {
 			return fault(http.StatusUnprocessableEntity, "bad_limits", "The run cannot have these limits", "%v", err)
 		}
 		if err := p.Follows(view, def); err != nil {

@@ -267,6 +267,27 @@ func TestBacktest(t *testing.T) {
 	s.refused(404, "run_not_found", "POST", "/api/v1/runs:backtest", map[string]any{"runs": []string{"none"}, "sweep": "max_iterations"})
 }
 
+// F10: a run has the definition's limit of model calls, whoever starts it.
+func TestRunHasTheModelCallsOfItsDefinition(t *testing.T) {
+	s := open(t, map[string]string{
+		"two.yaml": `name: two
+type: sequential
+model: scripted/script.yaml
+max_model_calls: 1
+sub_agents: [{name: a, instructions: one}, {name: b, instructions: two}]
+`,
+		"script.yaml": "answers: [{text: one}, {text: two}]\n",
+	})
+	id := s.run(map[string]any{"definition": "two", "input": "go"}).Run
+	if got := s.wait(id); got != "failed" {
+		t.Errorf("the run is %s", got)
+	}
+	more := s.run(map[string]any{"definition": "two", "input": "go", "limits": map[string]any{"max_model_calls": 2}}).Run
+	if got := s.wait(more); got != "completed" {
+		t.Errorf("with more calls, the run is %s", got)
+	}
+}
+
 // What a step has sent to its model is rebuilt from the log, without secrets.
 func TestPrompt(t *testing.T) {
 	const key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEF"

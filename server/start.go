@@ -42,44 +42,32 @@ type startRequest struct {
 	message *program.Message // over A2A
 }
 
-// limits take the place of those of the definition.
+// limits are those of package definition, with the time as text.
 type limits struct {
-	MaxIterations *uint   `json:"max_iterations,omitempty" jsonschema:"of the outermost loop"`
-	Timeout       *string `json:"timeout,omitempty" jsonschema:"a time such as 30m; 0s is no limit"`
-	MaxModelCalls int     `json:"max_model_calls,omitempty"`
-	Budget        *struct {
-		Calls  int64    `json:"calls,omitempty"`
-		Tokens int64    `json:"tokens,omitempty"`
-		Cost   *float64 `json:"cost,omitempty" jsonschema:"in US dollars"`
-	} `json:"budget,omitempty"`
+	MaxIterations *uint          `json:"max_iterations,omitempty" jsonschema:"of the outermost loop"`
+	Timeout       *string        `json:"timeout,omitempty" jsonschema:"a time such as 30m; 0s is no limit"`
+	MaxModelCalls int            `json:"max_model_calls,omitempty"`
+	Budget        *budget.Limits `json:"budget,omitempty" jsonschema:"cost in US dollars"`
 }
 
 // put gives a program the limits. It returns whether there are any.
 func (l *limits) put(p *program.Program) (bool, error) {
-	any := false
-	if l.MaxIterations != nil {
-		p.MaxIterations, any = l.MaxIterations, true
-	}
+	given := definition.Limits{MaxIterations: l.MaxIterations, MaxModelCalls: l.MaxModelCalls, Budget: l.Budget}
 	if l.Timeout != nil {
 		d, err := time.ParseDuration(*l.Timeout)
 		if err != nil || d < 0 {
 			return false, bad("limits.timeout %q: write a time such as 30m, or 0s for no limit", *l.Timeout)
 		}
-		p.Timeout, any = &d, true
+		given.Timeout = &d
 	}
 	if l.MaxModelCalls < 0 {
 		return false, bad("limits.max_model_calls is negative")
 	}
-	if l.MaxModelCalls > 0 {
-		p.MaxModelCalls, any = l.MaxModelCalls, true
+	if b := l.Budget; b != nil && (b.Calls < 0 || b.Tokens < 0 || b.Cost != nil && !(*b.Cost >= 0)) {
+		return false, bad("limits.budget: a limit is negative")
 	}
-	if b := l.Budget; b != nil {
-		if b.Calls < 0 || b.Tokens < 0 || b.Cost != nil && !(*b.Cost >= 0) {
-			return false, bad("limits.budget: a limit is negative")
-		}
-		p.Budget, any = program.Merge(p.Budget, &budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}), true
-	}
-	return any, nil
+	p.Limits = p.Limits.With(given)
+	return given != definition.Limits{}, nil
 }
 
 // newID makes up an ID.

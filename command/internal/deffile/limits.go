@@ -41,57 +41,32 @@ func (f *Limits) Add(fl *pflag.FlagSet) {
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, by the prices in the definition")
 }
 
-// Iterations is the value of --max-iterations; nil if the flag was not given.
-func (f *Limits) Iterations() *uint {
-	if !f.Flags.Changed("max-iterations") {
-		return nil
+// Given returns the limits of the flags that were given.
+func (f *Limits) Given() (given definition.Limits, err error) {
+	if f.Flags.Changed("max-iterations") {
+		given.MaxIterations = &f.maxIterations
 	}
-	return &f.maxIterations
-}
-
-// Time is the value of --timeout; nil if the flag was not given.
-func (f *Limits) Time() (*time.Duration, error) {
-	switch {
-	case !f.Flags.Changed("timeout"):
-		return nil, nil
-	case f.timeout < 0:
-		return nil, fmt.Errorf("--timeout %s: give a time such as 30m, or 0 for no limit", f.timeout)
-	}
-	return &f.timeout, nil
-}
-
-// MaxModelCalls is the limit of a run's model calls, as agent.RunConfig has it:
-// the flag's, and else the definition's. Who gives the run a larger budget of
-// calls means that too.
-func (f *Limits) MaxModelCalls(def *definition.Definition) (int, error) {
-	if !f.Flags.Changed("max-model-calls") {
-		n := def.MaxModelCalls
-		if f.calls > agent.DefaultMaxLLMCalls && n >= 0 {
-			n = max(n, int(min(f.calls, math.MaxInt32)))
+	if f.Flags.Changed("timeout") {
+		if f.timeout < 0 {
+			return given, term.UsageError(fmt.Errorf("--timeout %s: give a time such as 30m, or 0 for no limit", f.timeout))
 		}
-		return n, nil
+		given.Timeout = &f.timeout
 	}
-	if f.modelCalls == "none" {
-		return -1, nil
+	if given.Budget, err = f.budget(); err != nil {
+		return given, err
 	}
-	n, err := strconv.ParseInt(f.modelCalls, 10, 32)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("--max-model-calls %s: give a number of at least 1, or none", f.modelCalls)
+	switch {
+	case !f.Flags.Changed("max-model-calls"):
+	case f.modelCalls == "none":
+		given.MaxModelCalls = -1
+	default:
+		n, err := strconv.ParseInt(f.modelCalls, 10, 32)
+		if err != nil || n < 1 {
+			return given, fmt.Errorf("--max-model-calls %s: give a number of at least 1, or none", f.modelCalls)
+		}
+		given.MaxModelCalls = int(n)
 	}
-	return int(n), nil
-}
-
-// Assume tells a worst case what the flags say.
-func (f *Limits) Assume(def *definition.Definition, given *definition.Assumed) (err error) {
-	given.MaxIterations = f.Iterations()
-	if given.Timeout, err = f.Time(); err != nil {
-		return err
-	}
-	if given.Budget, err = f.Budget(); err != nil {
-		return err
-	}
-	given.MaxModelCalls, err = f.MaxModelCalls(def)
-	return err
+	return given, nil
 }
 
 // Hint adds to an error the flag that helps.
@@ -102,8 +77,8 @@ func Hint(err error) error {
 	return err
 }
 
-// Budget is what the flags allow; nil if they do not say.
-func (f *Limits) Budget() (*budget.Limits, error) {
+// budget returns the budget of the flags; nil if none was given.
+func (f *Limits) budget() (*budget.Limits, error) {
 	var b budget.Limits
 	given := false
 	for _, l := range []struct {

@@ -38,17 +38,8 @@ func NewProgram(e *term.Env, file string, g Given) (*program.Program, *definitio
 	if err != nil {
 		return nil, nil, term.Failure(err)
 	}
-	p.MaxIterations = g.Limits.Iterations()
-	if p.Timeout, err = g.Limits.Time(); err != nil {
-		return nil, nil, term.UsageError(err)
-	}
-	if p.Budget, err = g.Limits.Budget(); err != nil {
-		return nil, nil, err
-	}
-	if p.MaxModelCalls, err = g.Limits.MaxModelCalls(def); err != nil {
-		return nil, nil, err
-	}
-	return p, def, nil
+	p.Limits, err = g.Limits.Given()
+	return p, def, err
 }
 
 // Build makes the agents of a program.

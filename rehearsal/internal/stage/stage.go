@@ -194,7 +194,9 @@ func (s *Stage) message() *genai.Content {
 func (s *Stage) runConfig() agent.RunConfig {
 	prices := budget.Prices{newActor(nil, defaultModel).name: {Input: 1, Output: 1}}
 	maps.Copy(prices, s.Def.Prices)
-	return agent.RunConfig{Prices: prices, MaxLLMCalls: s.Def.MaxModelCalls}
+	cfg := s.Def.RunConfig(definition.Limits{})
+	cfg.Prices = prices
+	return cfg
 }
 
 // read fills the take from the store of its run.
