@@ -158,6 +158,9 @@ func integerDivision(i interpreter.InterpretableV2) (interpreter.InterpretableV2
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), divide), nil
 }
 
+// exact is the largest int that a float64 is sure of: the next ones may be rounded to it.
+const exact = 1<<53 - 1
+
 // beyond reports whether one of some numbers is so large that a float64 may have lost
 // digits of it.
 func beyond(numbers ...float64) bool {

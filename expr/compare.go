@@ -3,9 +3,14 @@
 package expr
 
 import (
+	"context"
+	"slices"
+	"sync"
+
+	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
-	"cel.dev/cel-go/parser"
+	"cel.dev/cel-go/common/types"
 )
 
 var comparisons = map[string]string{
@@ -17,40 +22,139 @@ var comparisons = map[string]string{
 	operators.NotEquals:     "!=",
 }
 
-// Comparison is an expression split at its outermost comparison.
-type Comparison struct {
-	Left, Right *Program
-	Op          string // > >= < <= == !=
+// Verdict is the result of a condition.
+type Verdict struct {
+	Holds bool
+	// Op is the outermost comparison, > >= < <= == or !=, and Left and Right are the values of its
+	// sides; "" if the condition is not a comparison.
+	Op          string
+	Left, Right Side
 }
 
-// Comparison splits an expression such as state.score >= 8.0, so that the values of both sides can
-// be shown; ok is false if it is not a comparison.
-func (p *Program) Comparison() (c Comparison, ok bool) {
-	p.apart.Do(func() { p.sides, p.compared = p.takeApart() })
-	return p.sides, p.compared
+// Side is one side of a comparison.
+type Side struct{ v any }
+
+// Number returns the side's number; ok is false if it is not a number, or one that a float64
+// does not hold exactly.
+func (s Side) Number() (f float64, ok bool) {
+	switch x := s.v.(type) {
+	case int64:
+		return float64(x), !beyond(float64(x))
+	case float64:
+		return x, x == x
+	}
+	return 0, false
 }
 
-func (p *Program) takeApart() (c Comparison, ok bool) {
-	e := p.ast.Expr()
-	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
-		return c, false
-	}
-	if c.Op, ok = comparisons[e.AsCall().FunctionName()]; !ok {
-		return c, false
-	}
-	if c.Left, ok = p.part(e.AsCall().Args()[0]); !ok {
-		return c, false
-	}
-	c.Right, ok = p.part(e.AsCall().Args()[1])
-	return c, ok
+// Text returns the side's text; ok is false if it is not a text.
+func (s Side) Text() (text string, ok bool) {
+	text, ok = s.v.(string)
+	return text, ok
 }
 
-// part compiles one operand by itself.
-func (p *Program) part(e ast.Expr) (*Program, bool) {
-	src, err := parser.Unparse(e, p.ast.SourceInfo())
+// Plain returns the side's value; see [Program.Eval].
+func (s Side) Plain() any { return s.v }
+
+// Test is EvalBool with a scope. It also returns what was compared.
+func (p *Program) Test(s Scope) (Verdict, error) {
+	holds, err := p.evalBool(s)
 	if err != nil {
-		return nil, false
+		return Verdict{}, err
 	}
-	part, err := Compile(src, p.vars...)
-	return part, err == nil
+	v := Verdict{Holds: holds}
+	c := p.comparison()
+	if c == nil {
+		return v, nil
+	}
+	l, errL := c.left.EvalIn(context.Background(), s)
+	r, errR := c.right.EvalIn(context.Background(), s)
+	if errL == nil && errR == nil {
+		v.Op, v.Left, v.Right = c.op, Side{l}, Side{r}
+	}
+	return v, nil
+}
+
+// comparison is an expression split at its outermost comparison.
+type comparison struct {
+	op          string
+	left, right *Program
+}
+
+// split returns the parts of a comparison such as state.score >= 8.0, and nil for any other
+// expression.
+func (p *Program) split() *comparison {
+	e := p.ast.Expr()
+	if e.Kind() != ast.CallKind {
+		return nil
+	}
+	op, args := comparisons[e.AsCall().FunctionName()], e.AsCall().Args()
+	if op == "" || len(args) != 2 {
+		return nil
+	}
+	left, errL := p.part(args[0])
+	right, errR := p.part(args[1])
+	if errL != nil || errR != nil {
+		return nil
+	}
+	return &comparison{op: op, left: left, right: right}
+}
+
+// part makes a program of an operand, which the checker has seen already.
+func (p *Program) part(e ast.Expr) (*Program, error) {
+	env, err := environment(p.vars)
+	if err != nil {
+		return nil, err
+	}
+	tree := ast.NewCheckedAST(ast.NewAST(e, p.ast.SourceInfo()), p.ast.TypeMap(), p.ast.ReferenceMap())
+	return plan(env, tree, p.vars)
+}
+
+// plan makes a program of a checked syntax tree.
+func plan(env *cel.Env, tree *ast.AST, vars []Var) (*Program, error) {
+	prg, err := env.PlanProgram(tree, programOptions...)
+	if err != nil {
+		return nil, err
+	}
+	p := &Program{vars: vars, prg: prg, ast: tree, typ: typeOf(tree.GetType(tree.Expr().ID()))}
+	p.comparison = sync.OnceValue(p.split)
+	return p, nil
+}
+
+// Compared returns the keys of the variable root that the expression compares directly with a
+// number, such as state.review >= 8, sorted.
+func (p *Program) Compared(root string) []string {
+	r := reader{root: root}
+	var keys []string
+	var visit func(e ast.Expr)
+	visit = func(e ast.Expr) {
+		if e.Kind() == ast.CallKind && len(e.AsCall().Args()) == 2 && compared(e.AsCall().FunctionName()) {
+			args := e.AsCall().Args()
+			for i, x := range args {
+				if key, ok := r.access(x, false); ok && isNumber(args[1-i]) {
+					keys = append(keys, key)
+				}
+			}
+		}
+		for _, c := range children(e) {
+			visit(c)
+		}
+	}
+	visit(p.ast.Expr())
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+func isNumber(e ast.Expr) bool {
+	if e.Kind() != ast.LiteralKind {
+		return false
+	}
+	switch e.AsLiteral().(type) {
+	case types.Int, types.Double, types.Uint:
+		return true
+	}
+	return false
+}
+
+func compared(function string) bool {
+	return comparisons[function] != "" && comparisons[function] != "!="
 }

@@ -3,15 +3,9 @@
 package expr
 
 import (
-	"context"
 	"slices"
 	"strings"
 )
-
-// AskCEL is Eval without short cuts.
-func (p *Program) AskCEL(vals map[string]any) (any, error) {
-	return p.evalCEL(context.Background(), Values(vals))
-}
 
 // FunctionNames are the functions that an expression can call, in order.
 func FunctionNames() []string {

@@ -29,7 +29,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -37,16 +36,13 @@ import (
 
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
-	src    string
-	vars   []Var
-	prg    cel.Program
-	ast    *ast.AST
-	typ    Type
-	direct *node
+	src  string
+	vars []Var
+	prg  cel.Program
+	ast  *ast.AST
+	typ  Type
 
-	apart    sync.Once // for sides
-	sides    Comparison
-	compared bool
+	comparison func() *comparison
 }
 
 // Compile compiles a source and checks it against the variables. Its error is [Errors], with a
@@ -68,18 +64,10 @@ func Compile(src string, vars ...Var) (p *Program, err error) {
 	if issues != nil && issues.Err() != nil {
 		return nil, compileErrors(issues, env, vars)
 	}
-	prg, err := env.Program(checked, programOptions...)
-	if err != nil {
+	if p, err = plan(env, checked.NativeRep(), vars); err != nil {
 		return nil, Errors{{Line: 1, Column: 1, Msg: err.Error()}}
 	}
-	p = &Program{
-		src:  src,
-		vars: vars,
-		prg:  prg,
-		ast:  checked.NativeRep(),
-		typ:  typeOf(checked.OutputType()),
-	}
-	p.direct = p.directly(p.ast.Expr())
+	p.src = src
 	return p, nil
 }
 
@@ -101,13 +89,5 @@ func (p *Program) Eval(vals map[string]any) (any, error) {
 
 // EvalBool is Eval for a condition: a result that is not a bool is an error.
 func (p *Program) EvalBool(vals map[string]any) (bool, error) {
-	v, err := p.Eval(vals)
-	if err != nil {
-		return false, err
-	}
-	b, ok := v.(bool)
-	if !ok {
-		return false, fmt.Errorf("gives %s, not true or false", describe(v))
-	}
-	return b, nil
+	return p.evalBool(Values(vals))
 }

@@ -103,34 +103,6 @@ func (v *view) Value(name string) (any, bool) {
 	return nil, false
 }
 
-// Number implements expr.Scope.
-func (v *view) Number(path string) (f float64, whole, ok bool) {
-	t := v.t
-	switch path {
-	case "score":
-		if t.Score != nil {
-			return *t.Score, false, true
-		}
-	case "iteration":
-		return float64(t.Iteration), true, true
-	case "elapsed":
-		return t.Active.Seconds(), false, true
-	case "usage.calls":
-		return float64(t.Usage.Calls), true, true
-	case "usage.input_tokens":
-		return float64(t.Usage.InputTokens), true, true
-	case "usage.output_tokens":
-		return float64(t.Usage.OutputTokens), true, true
-	case "usage.tokens":
-		return float64(t.Usage.tokens()), true, true
-	case "usage.cost":
-		if t.Usage.Cost != nil {
-			return *t.Usage.Cost, false, true
-		}
-	}
-	return 0, false, false
-}
-
 // Reads returns the state keys that StopWhen and Score read, sorted. all says that they
 // may read any key.
 func (p *Plan) Reads() (keys []string, all bool) {

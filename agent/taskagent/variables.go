@@ -103,21 +103,3 @@ func (s *scope) Value(name string) (any, bool) {
 	}
 	return nil, false
 }
-
-// Key implements [expr.Keyed].
-func (s *scope) Key(variable, key string) (any, bool) {
-	if variable != "state" || s.state != nil {
-		return nil, false
-	}
-	v, err := drive.At(s.ctx).State().Get(key)
-	return v, err == nil
-}
-
-// Number implements [expr.Scope].
-func (s *scope) Number(path string) (f float64, whole, ok bool) {
-	l := drive.At(s.ctx).Loop()
-	if path == "iteration" && l != nil {
-		return float64(l.Iteration), true, true
-	}
-	return 0, false, false
-}
