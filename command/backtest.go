@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/progress"
+	past "github.com/refrain-dev/refrain/progress/backtest"
 )
 
 // backtestFlags are the flags of refrain backtest.
@@ -78,7 +79,7 @@ const maxRecords = 10_000
 
 // runSweep moves a field of the plans of recorded runs.
 func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string) error {
-	var runs []*progress.Recording
+	var runs []*past.Recording
 	for _, name := range names {
 		rec, err := openRecording(ctx, e, f, name)
 		if err != nil {
@@ -86,7 +87,7 @@ func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string)
 		}
 		runs = append(runs, rec)
 	}
-	s, err := progress.NewSweep(runs, f.sweep)
+	s, err := past.NewSweep(runs, f.sweep)
 	if err != nil {
 		return term.UsageError(fmt.Errorf("--sweep: %w", err))
 	}
@@ -104,7 +105,7 @@ func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string)
 }
 
 // openRecording reads the recording of a loop of a run, which is named like one of refrain show.
-func openRecording(ctx context.Context, e *term.Env, f backtestFlags, name string) (*progress.Recording, error) {
+func openRecording(ctx context.Context, e *term.Env, f backtestFlags, name string) (*past.Recording, error) {
 	run, err := runstore.Open(ctx, e, f.store, name)
 	if err != nil {
 		return nil, err

@@ -145,3 +145,12 @@ func IterationSeq(events []*session.Event, at session.Address, iteration int) in
 	}
 	return last
 }
+
+// passOf is the iteration that a step's address is in, or the loop that it
+// finishes.
+func passOf(at session.Address) session.Address {
+	if i := strings.LastIndexByte(string(at), '/'); i >= 0 {
+		return at[:i]
+	}
+	return at
+}

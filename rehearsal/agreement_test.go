@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/rehearsal"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -66,7 +66,7 @@ func really(t *testing.T, text, hangs string) (stop *loop.StopRecord) {
 				log = append(log, ev)
 			}
 		}
-		all, err := progress.Recordings(log)
+		all, err := backtest.Recordings(log)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -243,7 +243,7 @@ func TestResumeWithOtherLimits(t *testing.T) {
 	if _, err := resume(t, svc, loopOf(4), id); err != nil {
 		t.Fatal(err)
 	}
-	recs, err := progress.Recordings(slices.Collect(get(t, svc).(*session.View).Log().All()))
+	recs, err := backtest.Recordings(slices.Collect(get(t, svc).(*session.View).Log().All()))
 	if err != nil || len(recs) != 1 || recs[0].Stop == nil || recs[0].Stop.Iterations != 4 || recs[0].Plan.MaxIterations != 4 {
 		t.Fatalf("the log says %+v, %v", recs, err)
 	}
@@ -291,7 +291,7 @@ func TestResumeAtTheLimit(t *testing.T) {
 		if _, err := resume(t, svc, loopOf(1), id); err != nil {
 			t.Fatal(err)
 		}
-		recs, err := progress.Recordings(slices.Collect(get(t, svc).(*session.View).Log().All()))
+		recs, err := backtest.Recordings(slices.Collect(get(t, svc).(*session.View).Log().All()))
 		if err != nil || len(recs) != 1 || recs[0].Stop == nil || recs[0].Stop.Reason != loop.ReasonMaxIterations || recs[0].Plan.MaxIterations != 1 {
 			t.Fatalf("cut off again: %t: the log says %+v, %v", again, recs, err)
 		}

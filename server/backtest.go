@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runlog"
 )
 
@@ -28,7 +28,7 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		Loop string   `json:"loop"`
 		// Set has fields of the plan, such as score.target, with their values; null removes one.
 		Set map[string]json.RawMessage `json:"set"`
-		// Sweep is a field of the plan to move: see progress.SweepFields.
+		// Sweep is a field of the plan to move: see backtest.SweepFields.
 		Sweep string `json:"sweep"`
 	}
 	if err := s.read(w, r, &req); err != nil {
@@ -38,9 +38,9 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	case len(req.Runs) == 0 || len(req.Runs) > backtestMost:
 		return bad("give 1 to %d runs", backtestMost)
 	case (len(req.Set) == 0) == (req.Sweep == ""):
-		return bad("give either set or sweep; sweep is one of %s", strings.Join(progress.SweepFields(), ", "))
+		return bad("give either set or sweep; sweep is one of %s", strings.Join(backtest.SweepFields(), ", "))
 	}
-	var recs []*progress.Recording
+	var recs []*backtest.Recording
 	for _, id := range req.Runs {
 		_, rec, err := s.recording(r.Context(), id, req.Loop)
 		if err != nil {
@@ -52,7 +52,7 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		recs = append(recs, rec)
 	}
 	if req.Sweep != "" {
-		sweep, err := progress.NewSweep(recs, req.Sweep)
+		sweep, err := backtest.NewSweep(recs, req.Sweep)
 		if err != nil {
 			return bad("sweep: %v", err)
 		}
@@ -75,17 +75,17 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	if _, err := change(recs[0].Plan); err != nil {
 		return bad("set: %v", err)
 	}
-	balance, trials := progress.Backtest(recs, change)
+	balance, trials := backtest.Run(recs, change)
 	return s.send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials})
 }
 
 // recording reads the log of a run, and the loop at an address in it; nil if there is none.
-func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *progress.Recording, error) {
+func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *backtest.Recording, error) {
 	run, err := runlog.Read(ctx, s.cfg.Service, s.key(id))
 	if err != nil {
 		return nil, nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	all, err := progress.Recordings(slices.Collect(run.Wholes.All(run.Events)))
+	all, err := backtest.Recordings(slices.Collect(run.Wholes.All(run.Events)))
 	if err == nil {
 		err = run.Wholes.Err
 	}
@@ -93,7 +93,7 @@ func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *
 }
 
 // chosen is the loop at an address, or the last outermost one; nil if there is none.
-func chosen(all []*progress.Recording, address string) (found *progress.Recording) {
+func chosen(all []*backtest.Recording, address string) (found *backtest.Recording) {
 	for _, rec := range all {
 		if string(rec.Loop) == address || address == "" && !strings.Contains(string(rec.Loop), "[") {
 			found = rec

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -50,7 +50,7 @@ type studyField struct {
 
 // studyLevel is a level, with the index of the end of each run in it.
 type studyLevel struct {
-	progress.Level
+	backtest.Level
 	Ends []int `json:"ends"`
 }
 
@@ -60,7 +60,7 @@ type studyRun struct {
 	Message string           `json:"message,omitzero"`
 	Target  *float64         `json:"target,omitzero"`
 	Scores  []studyScore     `json:"scores"`
-	Ends    []progress.Trial `json:"ends"`
+	Ends    []backtest.Trial `json:"ends"`
 }
 
 type studyScore struct {
@@ -79,14 +79,14 @@ const (
 func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	out := &study{Definitions: []studied{}, Definition: q.Get("definition"), Field: q.Get("field"), Safe: -1}
-	if out.Field != "" && !slices.Contains(progress.SweepFields(), out.Field) {
+	if out.Field != "" && !slices.Contains(backtest.SweepFields(), out.Field) {
 		return bad("field=%s: it cannot be moved", out.Field)
 	}
 	ids, err := s.scored(r, out)
 	if err != nil {
 		return err
 	}
-	var recs []*progress.Recording
+	var recs []*backtest.Recording
 	for _, id := range ids {
 		run, rec, err := s.recording(r.Context(), id, "")
 		switch {
@@ -161,7 +161,7 @@ func (s *Server) startedFrom(run *runlog.Run) string {
 	return ""
 }
 
-func runOf(id string, run *runlog.Run, rec *progress.Recording) studyRun {
+func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
 	if i := slices.IndexFunc(run.Events, func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
 		one.Message = masked(firstRunes(run.Wholes.Of(run.Events[i]).Text(), 160))
@@ -189,9 +189,9 @@ func firstRunes(text string, most int) string {
 }
 
 // sweep moves the field, or the first one that the runs have.
-func (out *study) sweep(recs []*progress.Recording) error {
-	for _, field := range progress.SweepFields() {
-		now := progress.FieldValue(recs, field)
+func (out *study) sweep(recs []*backtest.Recording) error {
+	for _, field := range backtest.SweepFields() {
+		now := backtest.FieldValue(recs, field)
 		out.Fields = append(out.Fields, studyField{field, now})
 		if out.Field == "" && now != nil {
 			out.Field = field
@@ -203,7 +203,7 @@ func (out *study) sweep(recs []*progress.Recording) error {
 	if out.Field == "timeout" {
 		out.Unit = "s"
 	}
-	sweep, err := progress.NewSweep(recs, out.Field)
+	sweep, err := backtest.NewSweep(recs, out.Field)
 	if err != nil {
 		return err
 	}
@@ -221,8 +221,8 @@ func (out *study) sweep(recs []*progress.Recording) error {
 }
 
 // end is the index of an end of the run among those that it has.
-func (r *studyRun) end(t progress.Trial) int {
-	same := func(o progress.Trial) bool {
+func (r *studyRun) end(t backtest.Trial) int {
+	same := func(o backtest.Trial) bool {
 		return o.Verdict == t.Verdict && o.Stops == t.Stops && o.Reason == t.Reason && o.Saved == t.Saved
 	}
 	i := slices.IndexFunc(r.Ends, same)

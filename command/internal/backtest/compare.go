@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -55,12 +55,12 @@ func readPolicies(name string) ([]policy, error) {
 }
 
 // Recording is the loop of an address, or the one that is meant without.
-func Recording(events []*session.Event, address string) (*progress.Recording, error) {
-	all, err := progress.Recordings(events)
+func Recording(events []*session.Event, address string) (*backtest.Recording, error) {
+	all, err := backtest.Recordings(events)
 	if err != nil {
 		return nil, err
 	}
-	var outermost, found []*progress.Recording
+	var outermost, found []*backtest.Recording
 	var names []string
 	for _, r := range all {
 		names = append(names, string(r.Loop))
@@ -91,7 +91,7 @@ func Recording(events []*session.Event, address string) (*progress.Recording, er
 }
 
 // Compare replays the recording under each policy, after a row for the recorded plan.
-func Compare(rec *progress.Recording, policies []policy) ([]Row, error) {
+func Compare(rec *backtest.Recording, policies []policy) ([]Row, error) {
 	rows := []Row{{Policy: "recorded", Plan: rec.Plan}}
 	for _, p := range policies {
 		plan, err := p.apply(rec.Plan)

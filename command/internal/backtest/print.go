@@ -11,10 +11,11 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
 // Print writes a table, a line for each policy.
-func Print(out io.Writer, rec *progress.Recording, rows []Row) error {
+func Print(out io.Writer, rec *backtest.Recording, rows []Row) error {
 	asked := false
 	for _, o := range rec.Outcomes {
 		asked = asked || o.Usage.Calls > 0
@@ -84,7 +85,7 @@ func shortTime(d time.Duration) string {
 }
 
 // PrintSweep writes a table, a line for each level.
-func PrintSweep(out io.Writer, s *progress.Sweep) error {
+func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\tsame\tkept\tlost\tunknown\tsaves iterations\ttokens\tcost\n", s.Field)
 	for i := range s.Levels {
@@ -107,7 +108,7 @@ func PrintSweep(out io.Writer, s *progress.Sweep) error {
 }
 
 // PrintJSON writes all there is to know.
-func PrintJSON(out io.Writer, rec *progress.Recording, rows []Row) error {
+func PrintJSON(out io.Writer, rec *backtest.Recording, rows []Row) error {
 	enc := progress.NewJSON(out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(map[string]any{"loop": rec.Loop, "policies": rows})

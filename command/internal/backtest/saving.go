@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
 // Saving is what a policy would not have used of what was recorded. Tokens and
@@ -20,7 +20,7 @@ type Saving struct {
 }
 
 // savingOf is what was recorded less what the plan would have used.
-func savingOf(rec *progress.Recording, res *loop.BacktestResult) Saving {
+func savingOf(rec *backtest.Recording, res *loop.BacktestResult) Saving {
 	s := Saving{Iterations: res.SavedIterations, Steps: res.SavedSteps}
 	if res.Stop == nil {
 		return s

@@ -28,6 +28,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -51,7 +52,7 @@ var errEnough = errors.New("the rehearsal has seen enough")
 // Take is what a run recorded.
 type Take struct {
 	Log    []*session.Event
-	Loops  []*progress.Recording
+	Loops  []*backtest.Recording
 	State  map[string]any
 	Answer string
 	Err    error
@@ -208,7 +209,7 @@ func (t *Take) read(store session.Service) error {
 	view := session.ViewOf(got.Session)
 	t.Log = slices.Collect(view.Log().All())
 	t.State = maps.Collect(view.State().All())
-	if t.Loops, err = progress.Recordings(t.Log); err != nil {
+	if t.Loops, err = backtest.Recordings(t.Log); err != nil {
 		return err
 	}
 	var fold progress.Fold
@@ -220,7 +221,7 @@ func (t *Take) read(store session.Service) error {
 }
 
 // Of returns the first run of a loop; nil if the loop did not start.
-func (t *Take) Of(l *definition.Agent) *progress.Recording {
+func (t *Take) Of(l *definition.Agent) *backtest.Recording {
 	for _, r := range t.Loops {
 		if r.Loop.Agent() == l.Name {
 			return r

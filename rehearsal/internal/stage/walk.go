@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -26,7 +26,7 @@ type walk struct {
 	plan   *loop.Plan
 	stepOf time.Duration // how long a step takes
 	take   *Take
-	rec    *progress.Recording
+	rec    *backtest.Recording
 
 	// Hang says whether the attempt of a decision hangs, and for how long; 0 is for ever. A nil
 	// Hang means that no attempt hangs.
@@ -50,7 +50,7 @@ type played struct {
 	iterations map[int][]int              // by step: the recorded ones, in order
 }
 
-func playedIn(rec *progress.Recording) *played {
+func playedIn(rec *backtest.Recording) *played {
 	p := &played{make(map[[2]int][]*loop.Outcome), make(map[int][]int)}
 	if rec == nil {
 		return p
@@ -317,7 +317,7 @@ func (w *walk) stepTime(a *definition.Agent, at session.Address) time.Duration {
 	return all
 }
 
-func (w *walk) recordingAt(at session.Address) *progress.Recording {
+func (w *walk) recordingAt(at session.Address) *backtest.Recording {
 	if w.take == nil || at == "" {
 		return nil
 	}

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+// Package backtest replays recorded runs under other stop policies: where would they have stopped,
+// what would that have saved, and which results would have been lost?
+//
+//	runs, err := backtest.Recordings(events)
+//	balance, trials := backtest.Run(runs, func(p *loop.Plan) (*loop.Plan, error) {
+//		return p.With("max_iterations", "5")
+//	})
+//
+// [NewSweep] does so for all values of one field.
+package backtest
 
 import (
 	"math"
@@ -58,7 +67,7 @@ type Used struct {
 func (u *Used) add(v Used) {
 	u.Iterations += v.Iterations
 	u.Tokens += v.Tokens
-	u.Cost = tidy(u.Cost + v.Cost)
+	u.Cost = rounded(u.Cost + v.Cost)
 	u.Unpriced = u.Unpriced || v.Unpriced
 	u.Time += v.Time
 }
@@ -95,10 +104,10 @@ func (b *Balance) add(t *Trial, all Used) {
 	b.All.add(all)
 }
 
-// Backtest replays recorded runs under another plan each, which change makes of the recorded one;
+// Run replays recorded runs under another plan each, which change makes of the recorded one;
 // the trials are in the order of the runs. A run that has not stopped, or whose plan cannot be
 // changed so, is unknown.
-func Backtest(runs []*Recording, change func(*loop.Plan) (*loop.Plan, error)) (Balance, []Trial) {
+func Run(runs []*Recording, change func(*loop.Plan) (*loop.Plan, error)) (Balance, []Trial) {
 	var b Balance
 	trials := make([]Trial, len(runs))
 	for i, r := range runs {
@@ -136,7 +145,7 @@ func (r *Recording) try(change func(*loop.Plan) (*loop.Plan, error)) Trial {
 	t.Saved = Used{Iterations: res.SavedIterations, Tokens: res.SavedTokens, Unpriced: res.SavedCost == nil &&
 		res.SavedCalls > 0, Time: int64(res.SavedTime)}
 	if res.SavedCost != nil {
-		t.Saved.Cost = tidy(*res.SavedCost)
+		t.Saved.Cost = rounded(*res.SavedCost)
 	}
 	t.judge(plan, res.SavedSteps)
 	return t
@@ -156,7 +165,7 @@ func (t *Trial) judge(plan *loop.Plan, saved int) {
 		t.Verdict = VerdictLost
 		return
 	case t.BestWas != nil:
-		t.Loss = tidy(*t.BestWas - *t.Best)
+		t.Loss = rounded(*t.BestWas - *t.Best)
 		if lower {
 			t.Loss = -t.Loss
 		}
@@ -187,6 +196,9 @@ func (r *Recording) used() Used {
 			u.Time += int64(o.Finished.Sub(o.Started))
 		}
 	}
-	u.Cost = tidy(u.Cost)
+	u.Cost = rounded(u.Cost)
 	return u
 }
+
+// rounded removes the noise of floating point: nine decimals stay.
+func rounded(f float64) float64 { return math.Round(f*1e9) / 1e9 }

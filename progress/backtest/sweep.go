@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package backtest
 
 import (
 	"cmp"
@@ -117,9 +117,7 @@ func (s *Sweep) Trials(level int) []Trial {
 	return all
 }
 
-// With is the change of a plan that sets the field of the sweep to a value, for [Backtest].
-func (s *Sweep) With(value float64) func(*loop.Plan) (*loop.Plan, error) { return with(s.Field, value) }
-
+// with returns the change of a plan that sets a field to a value.
 func with(field string, value float64) func(*loop.Plan) (*loop.Plan, error) {
 	return func(p *loop.Plan) (*loop.Plan, error) { return p.With(field, strconv.FormatFloat(value, 'f', -1, 64)) }
 }
@@ -223,9 +221,9 @@ func (l *Level) readable(now *float64, whole bool) float64 {
 		return *now
 	}
 	for _, size := range []float64{1, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6} {
-		v := tidy(math.Ceil(l.From/size) * size)
+		v := rounded(math.Ceil(l.From/size) * size)
 		if !has(v) {
-			v = tidy(v + size)
+			v = rounded(v + size)
 		}
 		if has(v) {
 			return v
@@ -324,7 +322,7 @@ func (r *Recording) candidates(field string) (all []float64) {
 		case "budget.tokens":
 			all = append(all, float64(used.InputTokens)/share)
 		case "budget.cost":
-			all = append(all, tidy(cost/share))
+			all = append(all, rounded(cost/share))
 		case "max_iterations", "score.patience", "no_progress.repeats", "max_consecutive_failures":
 			all = append(all, float64(o.Iteration))
 		}

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package backtest_test
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
 // recorded is a run of a plan with one step that got these scores.
-func recorded(name string, plan loop.Plan, scores ...float64) *progress.Recording {
+func recorded(name string, plan loop.Plan, scores ...float64) *backtest.Recording {
 	plan.Steps = []loop.Step{{Name: "s"}}
-	r := &progress.Recording{InvocationID: name, Loop: "l", Plan: &plan}
+	r := &backtest.Recording{InvocationID: name, Loop: "l", Plan: &plan}
 	var tally loop.Tally
 	at := time.Unix(1e9, 0)
 	for i := 0; ; i++ {
@@ -39,9 +40,9 @@ func recorded(name string, plan loop.Plan, scores ...float64) *progress.Recordin
 }
 
 // pastRuns are some runs by the same plan.
-func pastRuns() []*progress.Recording {
+func pastRuns() []*backtest.Recording {
 	plan := loop.Plan{MaxIterations: 6, Score: &loop.Score{Key: "score", Target: new(9.0), MinDeltaPercent: new(2.0)}}
-	return []*progress.Recording{
+	return []*backtest.Recording{
 		recorded("night school", plan, 5, 6, 6.3, 7.1, 8, 8.2),
 		recorded("bakery", plan, 5, 7, 7.5, 7.6, 7.7),
 		recorded("violins", plan, 6, 9),
@@ -49,7 +50,12 @@ func pastRuns() []*progress.Recording {
 	}
 }
 
-func levels(s *progress.Sweep) (lines []string) {
+// with sets a field of a plan.
+func with(field string, value float64) func(*loop.Plan) (*loop.Plan, error) {
+	return func(p *loop.Plan) (*loop.Plan, error) { return p.With(field, strconv.FormatFloat(value, 'f', -1, 64)) }
+}
+
+func levels(s *backtest.Sweep) (lines []string) {
 	for _, l := range s.Levels {
 		bounds := "(["
 		if !l.IncludesFrom {
@@ -83,7 +89,7 @@ func TestSweep(t *testing.T) {
 		"score.target": nil, "score.min_delta": nil, "score.min_delta_percent": nil, "timeout": nil, "budget.tokens": nil, "score.patience": nil,
 		"budget.cost": nil, "quality_gate": nil, "no_progress.repeats": nil, "score.dimension_target": nil, "budget.calls": nil, "max_consecutive_failures": nil,
 	} {
-		s, err := progress.NewSweep(pastRuns(), field)
+		s, err := backtest.NewSweep(pastRuns(), field)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +100,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s: no levels", field)
 		}
 	}
-	if _, err := progress.NewSweep(pastRuns(), "name"); err == nil {
+	if _, err := backtest.NewSweep(pastRuns(), "name"); err == nil {
 		t.Error("the name of a loop was swept")
 	}
 }
@@ -102,7 +108,7 @@ func TestSweep(t *testing.T) {
 // The levels are true: whatever the value, a back-test of all runs comes to what its level says.
 func TestSweepIsTheBacktestOfEachValue(t *testing.T) {
 	dice := rand.New(rand.NewPCG(7, 7))
-	for _, field := range progress.SweepFields() {
+	for _, field := range backtest.SweepFields() {
 		runs := pastRuns()
 		for i := range 3 {
 			plan := loop.Plan{MaxIterations: 7, Score: &loop.Score{Key: "score", Target: new(9.5), MinDelta: new(0.05)}, OnRegression: loop.RollbackOnWorse,
@@ -113,7 +119,7 @@ func TestSweepIsTheBacktestOfEachValue(t *testing.T) {
 			}
 			runs = append(runs, recorded(fmt.Sprint(i), plan, scores...))
 		}
-		s, err := progress.NewSweep(runs, field)
+		s, err := backtest.NewSweep(runs, field)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +129,7 @@ func TestSweepIsTheBacktestOfEachValue(t *testing.T) {
 				values = append(values, l.From+(*l.To-l.From)*(0.05+0.9*dice.Float64()))
 			}
 			for _, v := range values {
-				got, _ := progress.Backtest(runs, s.With(v))
+				got, _ := backtest.Run(runs, with(field, v))
 				if got.Saved.Time = l.Saved.Time; got != l.Balance && v == l.Value || got != l.Balance && !wholeNumbers(field) {
 					t.Errorf("%s=%v, level %d of %q:\n got %+v\nwant %+v", field, v, i, levels(s), got, l.Balance)
 				}
@@ -142,7 +148,7 @@ func wholeNumbers(field string) bool {
 
 // What would other stop policies have saved, and lost?
 func ExampleNewSweep() {
-	sweep, err := progress.NewSweep(pastRuns(), "score.min_delta_percent")
+	sweep, err := backtest.NewSweep(pastRuns(), "score.min_delta_percent")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -154,7 +160,7 @@ func ExampleNewSweep() {
 		}
 		fmt.Printf("%g%%: saves %d iterations and $%.2f, loses %d of %d%s\n", l.Value, l.Saved.Iterations, l.Saved.Cost, l.Lost, l.Runs, safe)
 	}
-	balance, trials := progress.Backtest(pastRuns(), sweep.With(7))
+	balance, trials := backtest.Run(pastRuns(), with(sweep.Field, 7))
 	fmt.Println("7%:", balance.Lost, "lost by", balance.Loss)
 	for _, t := range trials {
 		fmt.Println(t.Run, t.Verdict, t.Stops, "was", t.Was)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package backtest
 
 import (
 	"encoding/json"
@@ -77,7 +77,7 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 				return nil, fail(err)
 			}
 			kept := o.State // what the log alone does not tell
-			o.State = maps.Collect(view.StateAt(passOf(ev.Address)).All())
+			o.State = maps.Collect(view.StateAt(ev.Address[:strings.LastIndexByte(string(ev.Address), '/')]).All())
 			maps.Copy(o.State, kept)
 			maps.DeleteFunc(o.State, func(_ string, v any) bool { return v == nil })
 			r.complete(&o)
@@ -85,8 +85,7 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 		case mark.KindIterationFinished:
 			if r := open[key(ev, ev.Address)]; r != nil && len(r.Outcomes) > 0 {
 				r.end(ev)
-				view.EndIteration(passOf(ev.Address + session.Address(fmt.Sprintf("[%d]/",
-					r.Outcomes[len(r.Outcomes)-1].Iteration))))
+				view.EndIteration(session.Address(fmt.Sprintf("%s[%d]", ev.Address, r.Outcomes[len(r.Outcomes)-1].Iteration)))
 			}
 		case mark.KindRolledBack:
 			var back mark.RolledBack
@@ -115,13 +114,4 @@ func Recordings(events []*session.Event) ([]*Recording, error) {
 		}
 	}
 	return all, nil
-}
-
-// passOf is the iteration that a step's address is in, or the loop that it
-// finishes.
-func passOf(at session.Address) session.Address {
-	if i := strings.LastIndexByte(string(at), '/'); i >= 0 {
-		return at[:i]
-	}
-	return at
 }
