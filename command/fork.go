@@ -112,9 +112,6 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 		}
 	}
 	fork, err := sup.ForkIf(ctx, id, supervisor.Checkpoint{Iteration: f.iteration, First: f.first, Seq: f.event}, fits)
-	if _, misfit := errors.AsType[*term.Exit](err); misfit || errors.Is(err, supervisor.ErrNoCheckpoint) {
-		return term.UsageError(err)
-	}
 	if err != nil {
 		return term.Failure(err)
 	}

@@ -16,8 +16,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/internal/credential"
@@ -58,29 +56,6 @@ func bad(format string, args ...any) *problem {
 	return fault(http.StatusBadRequest, "bad_request", "The request makes no sense", format, args...)
 }
 
-// known are errors that clients branch on.
-var known = []struct {
-	err         error
-	status      int
-	kind, title string
-}{
-	{supervisor.ErrNotFound, http.StatusNotFound, "run_not_found", "There is no such run"},
-	{session.ErrNotFound, http.StatusNotFound, "run_not_found", "There is no such run"},
-	{runlog.ErrNoEvents, http.StatusNotFound, "run_not_begun", "The run has not begun"},
-	{artifact.ErrNotFound, http.StatusNotFound, "artifact_not_found", "There is no such artifact"},
-	{artifact.ErrInvalid, http.StatusBadRequest, "bad_request", "The request makes no sense"},
-	{session.ErrExists, http.StatusConflict, "run_exists", "There is such a run already"},
-	{supervisor.ErrOver, http.StatusConflict, "run_over", "The run has ended"},
-	{supervisor.ErrPaused, http.StatusConflict, "run_paused", "The run is paused already"},
-	{supervisor.ErrUnderWay, http.StatusConflict, "run_under_way", "The run is running"},
-	{supervisor.ErrDriver, http.StatusConflict, "other_driver", "The run is not driven here"},
-	{supervisor.ErrNoQuestion, http.StatusConflict, "no_question", "The run asks no such question"},
-	{supervisor.ErrNoCheckpoint, http.StatusUnprocessableEntity, "no_checkpoint", "There is no such checkpoint"},
-	{supervisor.ErrClosed, http.StatusServiceUnavailable, "closing", "The server is stopping"},
-	{agent.ErrDiverged, http.StatusConflict, "diverged", "The definition does not fit the run"},
-	{session.ErrInvalid, http.StatusUnprocessableEntity, "bad_value", "A value cannot be stored"},
-}
-
 // foreign is the error of a text of another product that is no definition.
 type foreign interface {
 	error
@@ -107,10 +82,11 @@ func problemOf(err error) *problem {
 	if held, ok := errors.AsType[*lease.HeldError](err); ok {
 		return fault(http.StatusConflict, "run_held", "Another process drives the run", "it is %s", held.Owner)
 	}
-	for _, k := range known {
-		if errors.Is(err, k.err) {
-			return fault(k.status, k.kind, k.title, "%v", err)
-		}
+	if errors.Is(err, runlog.ErrNoEvents) {
+		return fault(http.StatusNotFound, "run_not_begun", "The run has not begun", "%v", err)
+	}
+	if k, ok := supervisor.KindOf(err); ok {
+		return fault(k.Status, k.Problem, k.Title, "%v", err)
 	}
 	if in, ok := errors.AsType[*definition.InputError](err); ok {
 		return fault(http.StatusUnprocessableEntity, "bad_input", "An input does not fit", "%v", in)

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // The exit codes.
@@ -39,8 +40,17 @@ func (e *Exit) Unwrap() error { return e.Err }
 // UsageError ends the process with ExitUsage: what was typed, or a definition, is wrong.
 func UsageError(err error) error { return &Exit{Code: ExitUsage, Err: err} }
 
-// Failure ends the process with ExitFailed.
-func Failure(err error) error { return &Exit{Code: ExitFailed, Err: err} }
+// Failure ends the process with the exit code that the error has: that of an [Exit] in it, or that of its kind,
+// see [supervisor.Kind]. Another error has ExitFailed.
+func Failure(err error) error {
+	code := ExitFailed
+	if exit, ok := errors.AsType[*Exit](err); ok {
+		code = exit.Code
+	} else if k, ok := supervisor.KindOf(err); ok {
+		code = k.Exit
+	}
+	return &Exit{Code: code, Err: err}
+}
 
 // PrintError writes an error for people: the problems of a definition with
 // their places in the file, anything else on a line.
