@@ -3,15 +3,19 @@
 package definition
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/template"
 )
 
 // condition reads an expression, or a map of one of when, any, all and not,
@@ -273,4 +277,112 @@ func conditionSchema() shape {
 		s.AnyOf = append(s.AnyOf, settings([]entry{values[key], running()}, key))
 	}
 	return s
+}
+
+// textsOf are a task's templates by field, and how their braces are read.
+func textsOf(a *Agent) (map[string]string, template.Dialect) {
+	texts := make(map[string]string)
+	switch {
+	case a.Command != nil:
+		for i, arg := range a.Command.Args {
+			texts[index("command", i)] = arg
+		}
+		for name, v := range a.Command.Env {
+			texts["env."+name] = v
+		}
+		texts["stdin"], texts["dir"] = a.Command.Stdin, a.Command.Dir
+	case a.HTTP != nil:
+		for name, v := range a.HTTP.Headers {
+			texts["headers."+name] = v
+		}
+		texts["url"], texts["body"] = a.HTTP.URL, a.HTTP.Body
+		textsIn(texts, "body", a.HTTP.BodyJSON)
+	case a.Type == TypeTemplate:
+		return map[string]string{"text": a.Text}, template.Canonical
+	}
+	return texts, template.Mustache
+}
+
+// textsIn adds the texts in a value.
+func textsIn(texts map[string]string, field string, v any) {
+	switch v := v.(type) {
+	case string:
+		texts[field] = v
+	case []any:
+		for i := range v {
+			textsIn(texts, index(field, i), v[i])
+		}
+	case map[string]any:
+		for key := range v {
+			textsIn(texts, field+"."+key, v[key])
+		}
+	}
+}
+
+// template checks a text and notes what it reads.
+func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
+	if text == "" {
+		return
+	}
+	if c.braces += strings.Count(text, "{"); c.braces > maxBraces {
+		c.report(a.at(field), CodeFile, "the texts of the definition have more than %d braces", maxBraces)
+		return
+	}
+	t, err := template.Parse(text, template.Options{Dialect: d})
+	if errs, ok := errors.AsType[template.Errors](err); ok {
+		for _, e := range errs {
+			c.report(c.inField(a, field, e.Line, e.Column), CodeTemplate, "%s: %s", field, e.Msg).err = e
+		}
+		return
+	}
+	c.spaces(a, field, text)
+	for _, ref := range t.Keys() {
+		if field == "exit_reason" && (ref.Name == "result" || strings.HasPrefix(ref.Name, "result.")) ||
+			field != "exit_reason" && a.parameter(ref.Name) {
+			continue
+		}
+		c.reads = append(c.reads, read{
+			agent: a, field: field, name: ref.Name, line: ref.Line, column: ref.Column,
+			inner: ref.Inner, soft: ref.Optional || ref.Single, section: ref.Section, form: formOf(ref),
+		})
+	}
+}
+
+// inField is the place of a character of a field's value.
+func (c *checker) inField(a *Agent, field string, line, column int) source.Span {
+	if n, ok := a.nodes[field]; ok {
+		return a.src.Within(n, line, column)
+	}
+	return a.at(field)
+}
+
+// expression checks an expression by having a task made of it alone.
+func (c *checker) expression(a *Agent, field, text string) {
+	if text == "" {
+		return
+	}
+	probe, err := taskagent.NewExpression(taskagent.ExpressionConfig{
+		Config: taskagent.Config{Name: "probe"}, Set: map[string]string{"probe": text},
+	})
+	c.probed(a, field, text, probe, err)
+}
+
+// exitWhen is expression for a condition that knows the task's result.
+func (c *checker) exitWhen(a *Agent) {
+	if a.ExitWhen == "" {
+		return
+	}
+	probe, err := taskagent.NewText(taskagent.TextConfig{
+		Config: taskagent.Config{Name: "probe", ExitWhen: a.ExitWhen}, Text: "probe",
+	})
+	c.probed(a, "exit_when", a.ExitWhen, probe, err)
+	if err == nil {
+		c.resultReads(a)
+	}
+}
+
+// resultFields are what there is to know about the result of a task.
+var resultFields = map[Type][]string{
+	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"},
+	TypeTemplate: {"text"},
 }

@@ -6,10 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/loop"
 )
 
 // Limits are limits of a run that its starter gives. They replace those of the definition; zero
@@ -123,4 +130,302 @@ func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 		return nil, Loop{}, fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
 	}
 	return loops[0], l, nil
+}
+
+// Timeouts is a preset of the time that a loop and its iterations may take.
+type Timeouts string
+
+// The presets, with the time of an iteration and of the loop.
+const (
+	TimeoutsFast     Timeouts = "fast"     // 2 minutes and 15
+	TimeoutsStandard Timeouts = "standard" // 5 minutes and 30
+	TimeoutsLong     Timeouts = "long"     // 10 minutes and an hour
+	TimeoutsNone     Timeouts = "none"     // as long as it takes
+)
+
+var timeouts = []string{string(TimeoutsFast), string(TimeoutsStandard), string(TimeoutsLong), string(TimeoutsNone)}
+
+// times are how long an iteration and the loop may take; 0 for no bound.
+func (t Timeouts) times() (iteration, total time.Duration) {
+	switch t {
+	case TimeoutsFast:
+		return 120 * time.Second, 900 * time.Second
+	case TimeoutsStandard:
+		return 300 * time.Second, 1800 * time.Second
+	case TimeoutsLong:
+		return 600 * time.Second, 3600 * time.Second
+	}
+	return 0, 0
+}
+
+// preset fills in the times that the file does not give.
+func (a *Agent) preset() {
+	l := a.Loop
+	if l.Timeouts == "" && a.loopAround() == nil {
+		l.Timeouts = TimeoutsStandard
+	}
+	iteration, total := l.Timeouts.times()
+	_, named := a.nodes["timeouts"]
+	_, given := a.nodes["timeout"]
+	l.meant = named || given
+	if !given {
+		l.Timeout = total
+	}
+	if _, given := a.nodes["iteration_timeout"]; !given {
+		l.IterationTimeout = iteration
+		l.clamp()
+	}
+}
+
+// clamp keeps a preset's time of an iteration within that of the loop.
+func (l *Loop) clamp() {
+	if l.Timeout > 0 {
+		l.IterationTimeout = min(l.IterationTimeout, l.Timeout)
+	}
+}
+
+func (r *reader) timeouts(n *source.Node, field string) (Timeouts, bool) {
+	word := r.choice(n, field, timeouts)
+	if _, ok := spanOf(n); ok {
+		r.problems[len(r.problems)-1].Hint = "timeouts names a preset; the time itself is timeout or iteration_timeout"
+	}
+	return Timeouts(word), word != ""
+}
+
+// loopTime reads a time of a loop.
+func (r *reader) loopTime(n *source.Node, what string) (time.Duration, bool) {
+	if d, ok := spanOf(n); ok && d == 0 {
+		r.report(r.src.Of(n), CodeValue, "%s must be greater than zero, got %s", what, n.Value).
+			Hint = "for no limit, write timeouts: none"
+		return 0, false
+	}
+	return r.duration(n, what)
+}
+
+// share reads a share of a whole, as 10% or 0.1.
+func (r *reader) share(n *source.Node, what string) (float64, bool) {
+	digits, percent := strings.CutSuffix(strings.TrimSpace(n.Value), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if percent {
+		v = math.Round(v*1e7) / 1e9
+	}
+	switch {
+	case n.Kind != source.Scalar || source.IsNull(n) || err != nil:
+		r.wrong(n, what, "a share such as 10% or 0.1")
+		return 0, false
+	case !(v > 0 && v < 1):
+		r.report(r.src.Of(n), CodeValue, "%s must be more than 0 and less than 100 percent, got %s", what, n.Value).Hint = "a tenth is 10% or 0.1"
+		return 0, false
+	}
+	return v, true
+}
+
+func shareShape() shape {
+	return &jsonschema.Schema{
+		Title: "share", Examples: []any{"10%", 0.1},
+		AnyOf: []*jsonschema.Schema{
+			{Type: "string", Pattern: `^\s*(0*[0-9]{0,2}(\.[0-9]*)?\s*%|0*\.[0-9]+)\s*$`, AllOf: []*jsonschema.Schema{{Pattern: notNothing}}},
+			{Type: "number", ExclusiveMinimum: new(0.0), ExclusiveMaximum: new(1.0)},
+		},
+	}
+}
+
+// times warns of times of which one leaves no room for another.
+func (c *checker) times(a *Agent) {
+	l := a.Loop
+	_, total := a.nodes["timeout"]
+	_, iteration := a.nodes["iteration_timeout"]
+	if n := l.MaxIterations; total && iteration && n > 0 && l.IterationTimeout <= l.Timeout {
+		// Not the product, which may be more than a duration can be.
+		if need := float64(n) * float64(l.IterationTimeout); need > float64(l.Timeout) {
+			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n,
+				briefly(l.IterationTimeout), briefly(l.Timeout)).
+				Hint = moreTime(need) + "; else the loop ends with reason timeout"
+		}
+	}
+	for _, sub := range a.SubAgents {
+		c.stepTime(a, sub)
+	}
+}
+
+// stepTime warns of a step that has more time than the iteration that it is in.
+func (c *checker) stepTime(a, sub *Agent) {
+	var may time.Duration
+	switch {
+	case sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach:
+		return // it is in no iteration
+	case sub.Type == TypeLoop && sub.Loop.meant:
+		may = sub.Loop.Timeout
+	case sub.Step != nil:
+		may = sub.Step.Timeout
+	}
+	has, field := a.Loop.IterationTimeout, "iteration_timeout"
+	if has == 0 {
+		has, field = a.Loop.Timeout, "timeout"
+	}
+	if has == 0 || may <= has {
+		return
+	}
+	what := "an iteration of"
+	if field == "timeout" {
+		what = "the loop"
+	}
+	at := sub.at("timeout")
+	if _, given := sub.nodes["timeout"]; !given {
+		at = sub.at("timeouts")
+	}
+	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, briefly(may), what, a.Name, briefly(has))
+	if _, given := a.nodes[field]; !given {
+		p.Hint = fmt.Sprintf("this limit is from the preset %s of %q; set %s there, or timeouts: none", a.Loop.Timeouts,
+			a.Name, field)
+	}
+}
+
+// presetTimes notes a loop whose time may be over before its iterations are,
+// where the file does not give both times.
+func (c *checker) presetTimes(a *Agent) {
+	l := a.Loop
+	_, total := a.nodes["timeout"]
+	_, iteration := a.nodes["iteration_timeout"]
+	if total && iteration || l.Timeout == 0 || l.IterationTimeout == 0 || l.MaxIterations == 0 {
+		return // said already, or not to be said
+	}
+	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
+		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d "+
+			"iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
+		p.Hint = moreTime(need)
+	}
+}
+
+// moreTime is what to do where iterations need so much time in all.
+func moreTime(need float64) string {
+	if need < float64(24*time.Hour) {
+		return "give timeout: " + briefly(time.Duration(need)) + ", or a shorter iteration_timeout"
+	}
+	return "give a shorter iteration_timeout"
+}
+
+// longTime is a time as Go writes it.
+var longTime = lazyregexp.New(`\b([0-9]+h)?[0-9]+m0s\b`)
+
+// briefWords is a message with its times as people write them.
+func briefWords(msg string) string {
+	return longTime().ReplaceAllStringFunc(msg, func(s string) string {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return s
+		}
+		return briefly(d)
+	})
+}
+
+// briefly is a time as people write it: 5m and not 5m0s.
+func briefly(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// DefaultStateLimit is the default of state_limit, in bytes: far more than a state needs, but
+// reached long before a state that grows in every iteration fills the memory.
+const DefaultStateLimit = 64 << 20
+
+func sizeOrNone() shape {
+	return either(byteSize(), &jsonschema.Schema{Enum: []any{0, "0"}}, oneOf("none"))
+}
+
+// stateLimit reads a size; none, or 0, is no limit.
+func (r *reader) stateLimit(n *source.Node, field string) (int64, bool) {
+	if n.Kind == source.Scalar && (n.Value == "none" || n.Value == "0") {
+		return 0, true
+	}
+	if v := 1.0; n.Kind == source.Scalar && n.ShortTag() == "!!float" && n.Load(&v) == nil && v == 0 {
+		return 0, true
+	}
+	return r.size(n, field)
+}
+
+func callsOrNone() shape { return either(whole(0), oneOf("none")) }
+
+// maxModelCalls reads a number of calls, or none; 0 is the default.
+func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {
+	const unlimited = "none"
+	if n.Kind == source.Scalar && n.Value == unlimited {
+		return -1, true
+	}
+	v, ok := int64(0), false
+	if n.Kind == source.Scalar && (n.ShortTag() == "!!int" || n.ShortTag() == "!!float") {
+		v, ok = r.integer(n, field)
+	} else {
+		r.wrong(n, field, "a number of calls, or none")
+	}
+	if ok && (v < 0 || v > math.MaxInt32) {
+		r.report(r.src.Of(n), CodeValue, "%s must be between 0 and %d, got %d", field, math.MaxInt32, v).
+			Hint = "none means no limit, and 0 the default, which is 500"
+		return 0, false
+	}
+	return int(v), ok
+}
+
+// raiseModelCalls lets a run make as many calls as the budget of its root has,
+// if the file says nothing else: the guard is for loops that nobody has thought
+// about.
+func (d *Definition) raiseModelCalls(b *loop.Budget) {
+	if d.MaxModelCalls == 0 && b != nil {
+		d.MaxModelCalls = raisedCalls(b.Calls)
+	}
+}
+
+// modelCalls warns of loops that come to the limit of calls before they come to
+// that of iterations.
+func (c *checker) modelCalls(a *Agent) {
+	limit := float64(c.def.MaxModelCalls)
+	if limit == 0 {
+		limit = agent.DefaultMaxLLMCalls
+	}
+	if limit < 0 {
+		return
+	}
+	if a.Type != TypeLoop {
+		for _, sub := range a.SubAgents {
+			c.modelCalls(sub)
+		}
+		return
+	}
+	if calls := a.modelCalls(); calls > limit {
+		c.warn(a.at("max_iterations"), CodeCalls, "the loop %q can make %.0f model calls, but a run may make only %.0f",
+			a.Name, calls, limit).
+			Hint = "the run then fails; give the root max_model_calls (a number, or none), or the loop a budget " +
+			"of calls"
+	}
+}
+
+// modelCalls is how often models are asked if every agent asks once each time
+// that it runs, and every loop comes to its limit. A loop without one counts
+// for one iteration.
+func (a *Agent) modelCalls() float64 {
+	if a.Type == TypeLLM {
+		return 1
+	}
+	var each, after float64
+	for _, sub := range a.SubAgents {
+		if n := sub.modelCalls(); a.Type == TypeLoop && sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach {
+			after += n
+		} else {
+			each += n
+		}
+	}
+	if a.Type != TypeLoop {
+		return each
+	}
+	n := each*float64(max(a.Loop.MaxIterations, 1)) + after
+	if b := a.Loop.Budget; b != nil && b.Calls > 0 {
+		n = min(n, float64(b.Calls))
+	}
+	return n
 }

@@ -4,12 +4,16 @@ package definition
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -203,4 +207,259 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 	}
 	b.cfg.StandIns.loop(a, &cfg)
 	return loopagent.New(cfg)
+}
+
+// Plan returns the rules that a run of the loop follows; nil for an agent that is no
+// loop. The checks and [Definition.Worst] look at this plan, rehearsals play it, and
+// the loop agent that [Definition.Build] makes follows it. Do not change what its
+// pointers lead to: they are the definition's.
+func (a *Agent) Plan() *loop.Plan {
+	if a.Type != TypeLoop {
+		return nil
+	}
+	return a.planWith(a.Loop)
+}
+
+// planWith is the plan of a loop with l in place of what the file says of it. A
+// limit from outside makes the difference.
+func (a *Agent) planWith(l *Loop) *loop.Plan {
+	onError := a.OnError
+	if l.ContinueOnError {
+		onError = loop.NextIteration
+	}
+	p := &loop.Plan{
+		Name: a.Name, MaxIterations: l.MaxIterations, Order: slices.Clone(l.Order), CanExit: canExit(a),
+		StopWhen: l.StopWhen, StopCheck: l.StopCheck, Score: l.Score,
+		OnError: onError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
+		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
+		Budget: l.Budget, FinalizerReserve: l.FinalizerReserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
+		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit,
+		FinalizeEach: l.FinalizeEach,
+		DelayAfter:   loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
+	}
+	for _, sub := range a.SubAgents {
+		p.Steps = append(p.Steps, sub.planStep())
+	}
+	return p
+}
+
+// planStep is how the loop around the agent treats it.
+func (a *Agent) planStep() loop.Step {
+	s := loop.Step{Name: a.Name, Finalizer: a.OutputKey == LoopOutput, OnError: a.OnError}
+	if own := a.Step; own != nil {
+		s.Timeout, s.AdaptiveTimeout, s.Retry, s.Circuit = loop.Duration(own.Timeout), own.AdaptiveTimeout, own.Retry,
+			own.Circuit
+		s.DelayBefore, s.DelayAfter = loop.Duration(own.DelayBefore), loop.Duration(own.DelayAfter)
+	}
+	return s
+}
+
+// unjoin takes errors.Join apart.
+func unjoin(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// order reports what is wrong with an order, if all of its names are known.
+func (c *checker) order(a *Agent, e *loop.PlanError) {
+	if a.incomplete() || len(a.SubAgents) == 0 {
+		return
+	}
+	for _, sub := range a.SubAgents {
+		if sub.Name == "" {
+			return
+		}
+	}
+	p := c.report(a.at(e.Field), CodeOrder, "%s", e.Msg)
+	p.Hint, p.err = e.Hint, e
+}
+
+func (c *checker) planError(a *Agent, e *loop.PlanError) {
+	if errs, ok := errors.AsType[expr.Errors](e.Err); ok {
+		c.inside(a, e.Field, errs)
+		return
+	}
+	field, msg := planWords(e)
+	p := c.report(a.at(field), CodeStop, "%s", briefWords(msg))
+	p.Hint, p.err = strings.Replace(e.Hint, "lower reserve", "lower finalizer_reserve", 1), e
+	_, given := a.nodes["timeout"]
+	switch {
+	case field == "iteration_timeout" && !given && a.Loop.Timeouts != "":
+		p.Hint = fmt.Sprintf("this limit is from the preset %s; set timeout too, or timeouts: none", a.Loop.Timeouts)
+	case field == "finalizer":
+		p.Message, p.Hint = fmt.Sprintf("the loop %q has no finalizer", a.Name),
+			"give one of its sub-agents output_key: loop_output"
+	}
+}
+
+// planFields are fields of a plan that the file calls otherwise.
+var planFields = map[string]string{
+	"reserve": "finalizer_reserve", "delay_after": "iteration_delay", "finalize_each": "finalizer", "adaptive": "adaptive_timeout",
+}
+
+// planWords is where a problem of a plan is and what it is, in the words of the
+// file.
+func planWords(e *loop.PlanError) (field, msg string) {
+	head, rest := e.Field, ""
+	if i := strings.IndexAny(head, ".["); i >= 0 {
+		head, rest = head[:i], head[i:]
+	}
+	named, ok := planFields[head]
+	if !ok {
+		return e.Field, e.Msg
+	}
+	return named + rest, named + strings.TrimPrefix(e.Msg, head)
+}
+
+// stepError reports what is wrong with how a step is to be treated. What a step
+// is, is looked at in the words of the file.
+func (c *checker) stepError(a *Agent, e *loop.PlanError) {
+	var i int
+	if _, err := fmt.Sscanf(e.Field, "steps[%d]", &i); err != nil || i >= len(a.SubAgents) {
+		return
+	}
+	prefix := index("steps", i) + "."
+	rest, ok := strings.CutPrefix(e.Field, prefix)
+	if !ok || rest == "on_error" {
+		return
+	}
+	field, msg := planWords(&loop.PlanError{Field: rest, Msg: strings.TrimPrefix(e.Msg, prefix)})
+	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", briefWords(msg))
+	p.Hint, p.err = e.Hint, e
+}
+
+func (r *reader) numberPointer(n *source.Node, field string) *float64 {
+	if v, ok := r.number(n, field); ok {
+		return &v
+	}
+	return nil
+}
+
+var scoreParts = parts[loop.Score]{rows: []row[loop.Score]{
+	field("key", "state key of the score: a number, JSON, or text with a number in it", aText, func(s *loop.Score) *string { return &s.Key }),
+	field("label", "word before the number in a text, such as Score", aText, func(s *loop.Score) *string { return &s.Label }),
+	field("field", "field of the score, if the value is JSON", aText, func(s *loop.Score) *string { return &s.Field }),
+	field("expr", "expression that computes the score, in place of key", aWords, func(s *loop.Score) *string { return &s.Expr }),
+	field("judge", "step that gives the score; or {step, samples} to ask it several times", judgeParts.value(), func(s *loop.Score) **loop.Judge { return &s.Judge }),
+	field("dimensions", "parts of the score: fields of the JSON", each(aText, listing{empty: "leave it out to count whatever the answer has"}), func(s *loop.Score) *[]string { return &s.Dimensions }),
+	field("dimension_target", "target that every part must reach too", maybe(aNumber), func(s *loop.Score) **float64 { return &s.DimensionTarget }),
+	field("target", "end the loop when the score reaches this", maybe(aNumber), func(s *loop.Score) **float64 { return &s.Target }),
+	field("min_delta", "end the loop when the score improves by less than this", maybe(aNumber), func(s *loop.Score) **float64 { return &s.MinDelta }),
+	field("min_delta_percent", "min_delta in percent of the previous score", maybe(aNumber), func(s *loop.Score) **float64 { return &s.MinDeltaPercent }),
+	field("patience", "iterations in a row whose improvement must be too small", wholeFrom[uint](0, ""), func(s *loop.Score) *uint { return &s.Patience }).shown(1),
+	field("lower_is_better", "true if lower scores are better", aBool, func(s *loop.Score) *bool { return &s.LowerIsBetter }),
+}, or: "key", form: "a state key, or a map", keep: true}
+
+var judgeParts = parts[loop.Judge]{rows: []row[loop.Judge]{
+	field("step", "step that gives the score", aText, func(j *loop.Judge) *string { return &j.Step }),
+	field("samples", "how often to ask it about the same work, at most 32", wholeFrom[uint](1, ""), func(j *loop.Judge) *uint { return &j.Samples }).shown(1),
+}, or: "step", form: "the name of a step, or a map with step and samples"}
+
+// wordsAsNumbers warns of numbers that are to be found in what a model says in words:
+// a score that nothing pins down, and a comparison that can never hold.
+func (c *checker) wordsAsNumbers(a *Agent) {
+	if s := a.Loop.Score; s != nil {
+		pinned := s.Label != "" || s.Field != "" || len(s.Dimensions) > 0
+		if w := c.wordsIn(s.Key, a); w != nil && !pinned {
+			c.warn(a.at("score.key"), CodeWords, "%s is a text that %q writes, in which the score must be found", s.Key,
+				w.Name).
+				Hint = "give " + quoted(w.Name) + " an output_schema, or the score a label: the word before the number"
+		}
+		c.dimensionTarget(a, s)
+	}
+	if a.Loop.StopWhen != nil {
+		c.wordsCompared(a, "stop_when", a.Loop.StopWhen)
+	}
+}
+
+// wordsIn is the model agent of a loop that writes a key in words; nil if there is
+// none, or if another agent may write it too.
+func (c *checker) wordsIn(key string, a *Agent) *Agent {
+	ws := c.writers[key]
+	if key == "" || len(ws) != 1 || !ws[0].in(a) || !saysWords(ws[0]) {
+		return nil
+	}
+	return ws[0]
+}
+
+func saysWords(a *Agent) bool {
+	return a.Type == TypeLLM && (a.LLM == nil || a.LLM.OutputSchema == nil)
+}
+
+// dimensionTarget looks at a target for the dimensions of a score that names none: it
+// refuses one that can never be met, since whoever writes the score gives a number
+// alone, and warns where only some do.
+func (c *checker) dimensionTarget(a *Agent, s *loop.Score) {
+	if s.DimensionTarget == nil || len(s.Dimensions) > 0 || s.Key == "" {
+		return
+	}
+	ws := c.writers[s.Key]
+	without := 0
+	for _, w := range ws {
+		if numberAlone(w, s.Key) {
+			without++
+		}
+	}
+	const hint = "list them in score.dimensions, or have the judge answer with an object \"dimensions\""
+	at := a.at("score.dimension_target")
+	switch {
+	case len(ws) > 0 && without == len(ws):
+		c.report(at, CodeStop, "dimension_target can never be met: %s is written by %q, which gives no dimensions", s.Key, ws[0].Name).Hint = hint
+	case without > 0 || slices.ContainsFunc(ws, func(w *Agent) bool {
+		return w.Type == TypeExpression || w.Type == TypeTemplate
+	}):
+		c.warn(at, CodeStop, "dimension_target is met only if the score has dimensions, and none are named").Hint = hint
+	}
+}
+
+// numberAlone reports whether what an agent writes to a key has no dimensions for sure.
+func numberAlone(w *Agent, key string) bool {
+	switch {
+	case w.Type == TypeLLM:
+		return w.LLM != nil && w.LLM.OutputSchema != nil && w.LLM.OutputSchema.Properties["dimensions"] == nil
+	case w.Type != TypeExpression || w.Expression == nil:
+		return false
+	}
+	src, ok := w.Expression.Set[key]
+	if !ok {
+		src = w.Expression.Value
+	}
+	p, err := expr.Compile(src, vocabulary.TaskVariables...)
+	return err == nil && (p.Type() == expr.Int || p.Type() == expr.Double)
+}
+
+// selfJudged notes a score that is given by the only agent which produces
+// anything.
+func (c *checker) selfJudged(a *Agent) {
+	s := a.Loop.Score
+	if s == nil {
+		return
+	}
+	var judge *Agent
+	makers := 0
+	rated := []string{s.Key}
+	if p, err := expr.Compile(s.Expr, vocabulary.ConditionVariables...); err == nil {
+		rated, _ = p.Reads("state")
+	}
+	for _, sub := range a.SubAgents {
+		switch {
+		case sub.OutputKey == LoopOutput && !a.Loop.FinalizeEach, sub.Type == TypeExpression, sub.Type == TypeTemplate:
+			continue
+		case s.Judge != nil && s.Judge.Step == sub.Name, s.Judge == nil && sub.OutputKey != "" &&
+			slices.Contains(rated, sub.OutputKey):
+			judge = sub
+		default:
+			makers++
+		}
+	}
+	if judge != nil && judge.Type == TypeLLM && makers == 0 {
+		c.note(judge.at("name"), CodeJudge, "%q judges itself: no other step of the loop %q makes anything", judge.Name,
+			a.Name).
+			Hint = "let one agent write, and another one judge"
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
@@ -220,114 +221,6 @@ func (c *checker) task(a *Agent) {
 		return // what is wrong with the parts would be said again
 	}
 	c.whole(a)
-}
-
-// textsOf are a task's templates by field, and how their braces are read.
-func textsOf(a *Agent) (map[string]string, template.Dialect) {
-	texts := make(map[string]string)
-	switch {
-	case a.Command != nil:
-		for i, arg := range a.Command.Args {
-			texts[index("command", i)] = arg
-		}
-		for name, v := range a.Command.Env {
-			texts["env."+name] = v
-		}
-		texts["stdin"], texts["dir"] = a.Command.Stdin, a.Command.Dir
-	case a.HTTP != nil:
-		for name, v := range a.HTTP.Headers {
-			texts["headers."+name] = v
-		}
-		texts["url"], texts["body"] = a.HTTP.URL, a.HTTP.Body
-		textsIn(texts, "body", a.HTTP.BodyJSON)
-	case a.Type == TypeTemplate:
-		return map[string]string{"text": a.Text}, template.Canonical
-	}
-	return texts, template.Mustache
-}
-
-// textsIn adds the texts in a value.
-func textsIn(texts map[string]string, field string, v any) {
-	switch v := v.(type) {
-	case string:
-		texts[field] = v
-	case []any:
-		for i := range v {
-			textsIn(texts, index(field, i), v[i])
-		}
-	case map[string]any:
-		for key := range v {
-			textsIn(texts, field+"."+key, v[key])
-		}
-	}
-}
-
-// template checks a text and notes what it reads.
-func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
-	if text == "" {
-		return
-	}
-	if c.braces += strings.Count(text, "{"); c.braces > maxBraces {
-		c.report(a.at(field), CodeFile, "the texts of the definition have more than %d braces", maxBraces)
-		return
-	}
-	t, err := template.Parse(text, template.Options{Dialect: d})
-	if errs, ok := errors.AsType[template.Errors](err); ok {
-		for _, e := range errs {
-			c.report(c.inField(a, field, e.Line, e.Column), CodeTemplate, "%s: %s", field, e.Msg).err = e
-		}
-		return
-	}
-	c.spaces(a, field, text)
-	for _, ref := range t.Keys() {
-		if field == "exit_reason" && (ref.Name == "result" || strings.HasPrefix(ref.Name, "result.")) ||
-			field != "exit_reason" && a.parameter(ref.Name) {
-			continue
-		}
-		c.reads = append(c.reads, read{
-			agent: a, field: field, name: ref.Name, line: ref.Line, column: ref.Column,
-			inner: ref.Inner, soft: ref.Optional || ref.Single, section: ref.Section, form: formOf(ref),
-		})
-	}
-}
-
-// inField is the place of a character of a field's value.
-func (c *checker) inField(a *Agent, field string, line, column int) source.Span {
-	if n, ok := a.nodes[field]; ok {
-		return a.src.Within(n, line, column)
-	}
-	return a.at(field)
-}
-
-// expression checks an expression by having a task made of it alone.
-func (c *checker) expression(a *Agent, field, text string) {
-	if text == "" {
-		return
-	}
-	probe, err := taskagent.NewExpression(taskagent.ExpressionConfig{
-		Config: taskagent.Config{Name: "probe"}, Set: map[string]string{"probe": text},
-	})
-	c.probed(a, field, text, probe, err)
-}
-
-// exitWhen is expression for a condition that knows the task's result.
-func (c *checker) exitWhen(a *Agent) {
-	if a.ExitWhen == "" {
-		return
-	}
-	probe, err := taskagent.NewText(taskagent.TextConfig{
-		Config: taskagent.Config{Name: "probe", ExitWhen: a.ExitWhen}, Text: "probe",
-	})
-	c.probed(a, "exit_when", a.ExitWhen, probe, err)
-	if err == nil {
-		c.resultReads(a)
-	}
-}
-
-// resultFields are what there is to know about the result of a task.
-var resultFields = map[Type][]string{
-	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"},
-	TypeTemplate: {"text"},
 }
 
 // resultReads looks whether exit_when reads of the result what is in it.
@@ -536,4 +429,96 @@ func requestTime(a *Agent) time.Duration {
 		return a.HTTP.Timeout
 	}
 	return bound + time.Minute
+}
+
+// A2A is an agent that is elsewhere, and asked over A2A.
+type A2A struct {
+	// Endpoint is where it is, or where its card is: a URL of http or https.
+	// Placeholders can stand after the host.
+	Endpoint string
+	// Payload is what it is sent: a text, or maps and lists, which are sent as
+	// data; nil is the user's message. Each text is a template.
+	Payload any
+	// Headers are sent with every request. The values are templates.
+	Headers map[string]string
+	// SizeLimit is the most bytes of an answer; 0 is
+	// remoteagent.DefaultSizeLimit.
+	SizeLimit int64
+	// NewContext begins a new conversation at each run of the agent.
+	NewContext bool
+}
+
+// content reads a text, or what becomes JSON.
+func (r *reader) content(a *Agent, n *source.Node, field string) (any, bool) {
+	if n.Kind == source.Scalar {
+		return r.words(n, field)
+	}
+	v, _ := r.any(n, field)
+	r.note(a, field, n)
+	return v, true
+}
+
+var remoteRows = []row[A2A]{
+	field("endpoint", "http or https address of the agent or its card; no placeholder in its host", aText, func(x *A2A) *string { return &x.Endpoint }).must(),
+	field("payload", "message: text, or a map or list, sent as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
+	field("headers", "", named(aWords), func(x *A2A) *map[string]string { return &x.Headers }),
+	field("size_limit", "", aSize, func(x *A2A) *int64 { return &x.SizeLimit }),
+	field("new_context", "true starts a new conversation each time; otherwise the remote agent remembers this session", aBool, func(x *A2A) *bool { return &x.NewContext }),
+}
+
+// remote checks the texts of an agent elsewhere one by one, so that each problem
+// has its place, and then asks remoteagent about the whole. It connects to nothing.
+func (c *checker) remote(a *Agent) {
+	before := len(c.problems)
+	texts := map[string]string{"endpoint": a.A2A.Endpoint}
+	for name, v := range a.A2A.Headers {
+		texts["headers."+name] = v
+	}
+	textsIn(texts, "payload", a.A2A.Payload)
+	for _, field := range slices.Sorted(maps.Keys(texts)) {
+		c.template(a, field, texts[field], template.Mustache)
+	}
+	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken ||
+		vocabulary.AgentName(a.Name) != "" {
+		return
+	}
+	if e := a.A2A.Endpoint; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {
+		c.report(a.at("endpoint"), CodeTask, "endpoint: %q does not begin with http:// or https://", e)
+		return
+	}
+	_, err := newRemote(a, BuildConfig{}, around{})
+	for _, e := range taskErrors(err) {
+		if _, ok := errors.AsType[template.Errors](e); ok {
+			continue // said above
+		}
+		field, msg := remoteField(e.Error())
+		c.report(a.at(field), CodeTask, "%s", msg).err = e
+	}
+}
+
+var remoteWords = strings.NewReplacer("AgentCardSource", "endpoint", "Payload", "payload", "Headers", "headers",
+	"SizeLimit", "size_limit")
+
+// remoteField gives an error of remoteagent in the words of a file, with the field
+// that it is about.
+func remoteField(msg string) (field, inWords string) {
+	msg = remoteWords.Replace(msg)
+	field = msg[:strings.IndexAny(msg+" ", ": [")]
+	if quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(msg[len(field):], "[")); err == nil {
+		if key, err := strconv.Unquote(quoted); err == nil {
+			field += "." + key
+		}
+	}
+	return field, msg
+}
+
+// newRemote makes an agent that asks one elsewhere.
+func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
+	x := a.A2A
+	return remoteagent.NewA2A(remoteagent.A2AConfig{
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
+		AgentCardSource: x.Endpoint,
+		Payload:         clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
+		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(), Elsewhere: cfg.queue(a),
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // names are the fields that an agent can have.
@@ -156,3 +157,146 @@ func last(p pair) int {
 	}
 	return 0
 }
+
+// otherNames are what people write first for a field, often as another product calls it. An agent
+// that has not the first of the fields means the second.
+var otherNames = map[string][]string{
+	"until": stopping, "stop_if": stopping, "stop_condition": stopping, "exit_condition": stopping, "exit_if": stopping, "break_when": stopping,
+	"end_when": stopping, "termination_condition": stopping,
+	"iterations": {"max_iterations"}, "max_loops": {"max_iterations"}, "max_rounds": {"max_iterations"}, "max_turns": {"max_iterations"},
+	"loops": {"max_iterations"}, "rounds": {"max_iterations"}, "repeat": {"max_iterations"},
+	"agents": {"sub_agents"}, "steps": {"sub_agents"},
+	"prompt": {"instructions", "question"}, "message": {"instructions", "question"}, "system": {"instructions"},
+	"system_prompt": {"instructions"}, "system_message": {"instructions"},
+	"total_timeout": {"timeout"}, "total_loop_timeout": {"timeout"}, "time_limit": {"timeout"}, "max_time": {"timeout"},
+	"can_use_exit_loop": {"can_exit_loop"}, "agent_card_url": {"endpoint"}, "card_url": {"endpoint"}, "vars": {"state"}, "variables": {"state"},
+	"retries": {"retry"}, "on_failure": {"on_error"}, "kind": {"type"}, "output": {"output_key"},
+}
+
+var stopping = []string{"stop_when", "exit_when"}
+
+// adviceOn says what to write in place of names that stand for no one field.
+var adviceOn = map[string]string{
+	"condition":       noCondition,
+	"depends_on":      inOrderGiven,
+	"if":              noCondition,
+	"min_score":       scoreTarget,
+	"needs":           inOrderGiven,
+	"target_score":    scoreTarget,
+	"task":            taskField,
+	"task_definition": taskField,
+	"threshold":       scoreTarget,
+	"when":            noCondition,
+	"while":           "write the opposite as stop_when: it ends the loop when it is true",
+	"workflow":        "write it as the type: loop, sequential or parallel",
+	"workflow_type":   "write it as the type: loop, sequential or parallel",
+
+	"an input.required":      "an input without a default is required",
+	"score.higher_is_better": "higher is better unless lower_is_better is true",
+}
+
+const (
+	noCondition  = "a step has no condition; end the loop with stop_when, or with exit_when in a step that asks no model"
+	inOrderGiven = "steps run in the order in which they are listed: put the step after those that it needs"
+	scoreTarget  = "write it in score: {key: …, target: …}"
+	taskField    = "write it as instructions if a model does it, and else as command, url, set, value or text"
+)
+
+// otherTypes are what other products and languages call the types.
+var otherTypes = map[string]string{
+	"seq": "sequential", "sequence": "sequential", "chain": "sequential", "pipeline": "sequential", "concurrent": "parallel", "fanout": "parallel",
+	"shell": "command", "bash": "command", "sh": "command", "exec": "command", "run": "command", "cmd": "command", "script": "command",
+	"program": "command", "cli": "command",
+	"agent": "llm", "model": "llm", "prompt": "llm", "chat": "llm", "llm_agent": "llm", "LlmAgent": "llm", "LoopAgent": "loop",
+	"request": "http", "webhook": "http", "api": "http", "cel": "expression", "set": "expression", "text": "template",
+	"approval": "human", "person": "human", "ask": "human", "remote": "a2a", "function": "func", "go": "func",
+}
+
+// typeHint suggests a known type for an unknown one.
+func typeHint(typed string) string {
+	switch typed {
+	case "task":
+		return "leave the type out: instructions asks a model, command runs a program, url sends a request, set or value " +
+			"computes, text writes"
+	case "workflow":
+		return "the types of workflow agents are loop, sequential and parallel"
+	}
+	if meant := otherTypes[typed]; meant != "" {
+		return "did you mean \"" + meant + "\"?"
+	}
+	return didYouMean(typed, types, "%q", "the types are "+strings.Join(types, ", "))
+}
+
+// otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a
+// type in place of a field, or a field that belongs into another one. tells says that the word tells
+// the type of the agent; the hint is empty for any other field.
+func otherWord(a *Agent, p pair) (hint string, tells bool) {
+	if hint := adviceOn[p.key]; hint != "" {
+		return hint, hint == taskField
+	}
+	names := otherNames[p.key]
+	for _, name := range names {
+		if f := fieldNamed(name); a.Type == "" || f.has(a.Type) {
+			return fmt.Sprintf("did you mean %q?", f.Name), f.Types != nil
+		}
+	}
+	if names != nil {
+		return fieldOf(fieldNamed(names[0]), a), false
+	}
+	t := Type(p.key)
+	if !slices.Contains(types, p.key) {
+		t = Type(otherTypes[p.key])
+	}
+	switch {
+	case t == TypeCommand:
+		return "write the step as {name: …, " + commandLine(p.value.Value) + "}", true
+	case t != "" && a.parent == nil:
+		return fmt.Sprintf("write type: %s, and its fields at the top of the file", t), true
+	case t.Workflow():
+		return fmt.Sprintf("write such a step as {name: …, type: %s, sub_agents: […]}", t), true
+	case t != "":
+		return fmt.Sprintf("write such a step as {name: …, type: %s, …}, with its fields beside the type", t), true
+	}
+	return insideOf(a, p.key), false
+}
+
+// fieldOf says which agents have a field that this one has not.
+func fieldOf(f Field, a *Agent) string {
+	return fmt.Sprintf("%q is a field of %s agents; this is %s agent", f.Name, join(f.Types, "and"), article(a.Type))
+}
+
+// insideOf is the hint for a name that stands in one other field of the agent, as target in score.
+func insideOf(a *Agent, name string) string {
+	found := ""
+	for _, f := range fields {
+		if a.Type == "" || !f.has(a.Type) || !slices.ContainsFunc(f.Parts(), func(p Part) bool { return p.Name == name }) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = f.Name
+	}
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf("write it in %s: {%s: …}", found, name)
+}
+
+// plainLine is a command line in which a shell would see words alone, and so would YAML.
+var plainLine = lazyregexp.New(`^[A-Za-z0-9_./]+(?: +-{0,2}[A-Za-z0-9_./][A-Za-z0-9_./=@%+-]*)*$`)
+
+// commandLine writes a line for a shell as the field of a step: as the list of its words, or for a
+// shell if only one can read it.
+func commandLine(line string) string {
+	switch {
+	case plainLine().MatchString(line):
+		return "command: [" + strings.Join(strings.Fields(line), ", ") + "]"
+	case line != "" && len(line) < 60 && !strings.ContainsAny(line, "{}\n"):
+		return "command: [sh, -c, '" + strings.ReplaceAll(line, "'", "''") + "']"
+	}
+	return "command: [program, argument]"
+}
+
+// asList is the hint for a command that is a text.
+func asList(line string) string { return "write " + commandLine(line) }

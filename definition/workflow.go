@@ -3,12 +3,31 @@
 package definition
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/google/jsonschema-go/jsonschema"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/template"
 )
 
 // Parallel is what only parallel agents have.
@@ -121,4 +140,378 @@ func (b *builder) policies(a *Agent) drive.StepPolicies {
 		}
 	}
 	return by
+}
+
+// Step is how a loop treats one of its steps. Zero fields leave it as it is. Sequences and parallel agents know the
+// delays only.
+type Step struct {
+	// Timeout bounds one attempt. A loop in a loop has a Timeout of its own
+	// instead: see [Loop].
+	Timeout time.Duration
+	// AdaptiveTimeout computes the limit from the step's earlier runs.
+	AdaptiveTimeout *loop.AdaptiveTimeout
+	// Retry runs the step again when it fails, Circuit stops running it when it
+	// fails again and again.
+	Retry   *loop.Retry
+	Circuit *loop.Circuit
+	// DelayBefore and DelayAfter are waited around the step.
+	DelayBefore, DelayAfter time.Duration
+	// Cache keeps the step's result, and uses it again while the step reads the same values.
+	Cache *Cache
+}
+
+func stepOf(a *Agent) *Step {
+	if a.Step == nil {
+		a.Step = &Step{}
+	}
+	return a.Step
+}
+
+// isStep reports whether the agent is a step of a loop, and not just inside one.
+func (a *Agent) isStep() bool { return a.parent != nil && a.parent.Type == TypeLoop }
+
+// isPart reports whether the agent is a step of a loop or a sequence, or a branch of a parallel agent.
+func (a *Agent) isPart() bool { return a.parent != nil && a.parent.Type.Workflow() }
+
+// stepTimeRows bound the steps whose own timeout it is not.
+var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.Duration { return &s.Timeout })}
+
+var stepRows = []row[Step]{
+	field("retry", "attempts in all when the step fails, or {attempts, backoff, max_backoff}; for steps of a loop", retryParts.value(), func(s *Step) **loop.Retry { return &s.Retry }),
+	field("circuit", "skip the step after failures in a row until a cooldown ends: {failures, cooldown, endpoint}; for steps of a loop", circuitParts.value(), func(s *Step) **loop.Circuit { return &s.Circuit }),
+	field("adaptive_timeout", "timeout computed from the step's earlier durations: {min, max, factor, after}; for steps of a loop", adaptiveParts.value(), func(s *Step) **loop.AdaptiveTimeout { return &s.AdaptiveTimeout }),
+	field("delay_before", "pause before the agent; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
+	field("delay_after", "pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
+	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
+}
+
+var retryParts = parts[loop.Retry]{rows: []row[loop.Retry]{
+	field("attempts", "attempts in all", wholeFrom[uint](1, ""), func(t *loop.Retry) *uint { return &t.Attempts }).must(),
+	field("backoff", "wait before the second attempt; doubles before each further one", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.Backoff }),
+	field("max_backoff", "longest wait; if a server asks for more by Retry-After, there is no further attempt", aLoopSpan, func(t *loop.Retry) *loop.Duration { return &t.MaxBackoff }).shown("1m"),
+}, or: "attempts"}
+
+var circuitParts = parts[loop.Circuit]{rows: []row[loop.Circuit]{
+	field("failures", "failures in a row that open the circuit", wholeFrom[uint](1, ""), func(c *loop.Circuit) *uint { return &c.Failures }).must(),
+	field("cooldown", "time that the circuit stays open", aLoopSpan, func(c *loop.Circuit) *loop.Duration { return &c.Cooldown }).must(),
+	field("endpoint", "name of what the step depends on; steps of the loop with the same endpoint share a circuit", aText, func(c *loop.Circuit) *string { return &c.Endpoint }),
+}}
+
+var adaptiveParts = parts[loop.AdaptiveTimeout]{rows: []row[loop.AdaptiveTimeout]{
+	field("min", "shortest timeout", aLoopSpan, func(t *loop.AdaptiveTimeout) *loop.Duration { return &t.Min }),
+	field("max", "longest timeout; also the timeout until there are enough durations", aLoopSpan, func(t *loop.AdaptiveTimeout) *loop.Duration { return &t.Max }).must(),
+	field("factor", "factor on the 95th percentile of the durations, at least 1", numberFrom(0), func(t *loop.AdaptiveTimeout) *float64 { return &t.Factor }).shown(3),
+	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.AdaptiveTimeout) *uint { return &t.After }).shown(5),
+}}
+
+// stepPlace reports what only a step can have where there is none.
+func (c *checker) stepPlace(a *Agent) {
+	if a.isStep() || a.Type == "" {
+		return
+	}
+	for _, field := range stepFields(a.Type) {
+		n, given := a.nodes[field]
+		if !given || source.IsNull(n) {
+			continue
+		}
+		if strings.HasPrefix(field, "delay_") {
+			if !a.isPart() && !(a.parent == nil && a.Type == TypeLoop) {
+				c.report(a.at(field), CodeNoLoop, "%s is for the steps of loops, sequences and parallel agents, and for a "+
+					"loop at the root; %q is none of them", field, a.Name)
+			}
+			continue
+		}
+		p := c.report(a.at(field), CodeNoLoop, "%s is for steps of a loop; %q is not one", field, a.Name)
+		if step := a.within(); step != nil {
+			p.Hint = fmt.Sprintf("give it to %q", step.Name)
+		}
+	}
+}
+
+// within is the step of a loop that the agent is in; nil if it is in no loop.
+func (a *Agent) within() *Agent {
+	for a = a.parent; a != nil; a = a.parent {
+		if a.isStep() && !a.tool {
+			return a
+		}
+	}
+	return nil
+}
+
+// waiting makes a loop wait before all else it does, and after it, also if it fails. It is for the root, around
+// which no agent waits.
+func waiting(cfg *loopagent.Config, before, after time.Duration) {
+	around := &cfg.AgentConfig
+	if before > 0 {
+		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, drive.Wait(ctx, before) }
+		around.BeforeAgentCallbacks = append([]agent.BeforeAgentCallback{wait}, around.BeforeAgentCallbacks...)
+	}
+	if after <= 0 {
+		return
+	}
+	wait := func(ctx agent.Context) (*genai.Content, error) { return nil, drive.Wait(ctx, after) }
+	around.AfterAgentCallbacks = append(slices.Clone(around.AfterAgentCallbacks), wait)
+	told := cfg.OnStop
+	cfg.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) {
+		if told != nil {
+			told(ctx, rec)
+		}
+		if rec.Reason == loop.ReasonError && !drive.At(ctx).Replays() { // nobody calls what is around an agent that failed
+			_ = drive.Wait(ctx, after) // the loop ends anyway
+		}
+	}
+}
+
+// Cache keeps the result of a deterministic step for one run of its loop. While the step's input is
+// equal, the step does not run again.
+type Cache struct {
+	// TTL is the time for which a result is valid; 0 means until the loop ends.
+	TTL time.Duration
+	// Key is a template with everything that the result depends on. Empty uses everything that the
+	// step's texts and expressions name.
+	Key string
+
+	reads []string // by the names that texts give them, sorted, if Key is empty
+}
+
+var cacheParts = parts[Cache]{rows: []row[Cache]{
+	field("ttl", "time that a result stays valid; until the loop ends if left out", aSpan, func(c *Cache) *time.Duration { return &c.TTL }),
+	field("key", "text with placeholders for everything that the result depends on", plain(filledText, (*reader).cacheKey), func(c *Cache) *string { return &c.Key }),
+}}
+
+func cacheShape() shape { return either(yesNo(), duration(), cacheParts.shape()) }
+
+// filledText is a text that is not empty.
+func filledText() shape {
+	s := anyText()
+	s.MinLength = new(1)
+	return s
+}
+
+func (r *reader) cacheKey(n *source.Node, what string) (string, bool) {
+	key, ok := r.words(n, what)
+	if ok && key == "" {
+		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out to use everything that the " +
+			"step names"
+	}
+	return key, ok
+}
+
+// cacheOf reads true, a duration, or a map; nil for none.
+func cacheOf(p place, n *source.Node) (*Cache, bool) {
+	_, timed := spanOf(n)
+	switch {
+	case n.Kind != source.Scalar:
+		return cacheParts.read(p, n)
+	case n.ShortTag() == "!!bool":
+		if on, ok := p.boolean(n, p.field); !on {
+			return nil, ok
+		}
+		return &Cache{}, true
+	case timed:
+		ttl, ok := p.duration(n, p.field)
+		return &Cache{TTL: ttl}, ok
+	}
+	p.wrong(n, p.field, "true, a duration such as 10m, or a map with ttl and key")
+	return nil, false
+}
+
+// policy is the cache as loopagent has it.
+func (c *Cache) policy() *loopagent.Cache {
+	out := &loopagent.Cache{TTL: c.TTL}
+	if c.Key == "" {
+		out.Key = c.ofReads
+		return out
+	}
+	key, err := template.Parse(c.Key, template.Options{Dialect: template.Mustache})
+	out.Key = func(lookup func(string) (any, bool)) (string, error) {
+		if err != nil { // it was checked
+			return "", err
+		}
+		return key.Execute(lookup)
+	}
+	return out
+}
+
+// ofReads is a hash over the values of all that the step reads.
+func (c *Cache) ofReads(lookup func(string) (any, bool)) (string, error) {
+	h := sha256.New()
+	for _, name := range c.reads {
+		v, ok := lookup(name)
+		if err, bad := v.(error); bad {
+			return "", err
+		}
+		text, err := json.Marshal(v)
+		if err != nil {
+			return "", fmt.Errorf("the value of %s: %w", name, err)
+		}
+		fmt.Fprintf(h, "%q %t %d\n%s\n", name, ok, len(text), text)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// caches finds out what the steps read that are answered from a cache.
+func (c *checker) caches() {
+	for a := range c.def.Root.All {
+		if c.full() {
+			return
+		}
+		if a.Step == nil || a.Step.Cache == nil || a.Step.Cache.Key != "" {
+			continue
+		}
+		names, why := c.namesOf(a)
+		if why != "" {
+			c.report(a.at("cache"), CodeCache, "the input of %q is not known: %s", a.Name, why).
+				Hint = `name it, as in cache: {key: "{{draft}}"}`
+			continue
+		}
+		a.Step.Cache.reads = slices.Sorted(maps.Keys(names))
+	}
+}
+
+// cacheKey checks the key that a file gives.
+func (c *checker) cacheKey(a *Agent) {
+	if a.Step != nil && a.Step.Cache != nil {
+		c.template(a, "cache.key", a.Step.Cache.Key, template.Mustache)
+	}
+}
+
+// namesOf lists what an agent, and all in it, read of what is outside, by the
+// names that texts use; why is set if that cannot be said.
+func (c *checker) namesOf(a *Agent) (names map[string]bool, why string) {
+	names = make(map[string]bool)
+	for sub := range a.All {
+		if sub.Type == TypeLLM {
+			return nil, fmt.Sprintf("%q asks a model, which sees more than its instructions name", sub.Name)
+		}
+		if sub.Type == TypeA2A && (sub.A2A.Payload == nil || !sub.A2A.NewContext) {
+			return nil, fmt.Sprintf("%q may remember earlier requests; give it a payload and new_context: true",
+				sub.Name)
+		}
+		if sub.loopAround() == a.parent {
+			counters(sub, names)
+		}
+	}
+	for i := range c.reads {
+		rd := &c.reads[i]
+		if !rd.agent.in(a) || rd.inner && !rd.known(c.keys) {
+			continue
+		}
+		if rd.any {
+			return nil, fmt.Sprintf("%s may read any key", rd.field)
+		}
+		kind, key := rd.split()
+		switch {
+		case (kind == "built in" || kind == "loop") && rd.loop() != a.parent && rd.name != "user_input":
+		case kind == "loop":
+			head, _, _ := strings.Cut(rd.name, ".")
+			names[head+"."+key] = true
+		case kind == "built in":
+			names[rd.name] = true
+		case kind == "outside" && !strings.HasPrefix(rd.name, "artifact."):
+			head, _, _ := strings.Cut(rd.name, ".")
+			names[head] = true
+		case kind == "outside":
+			names[rd.name] = true
+		default:
+			names[key] = true
+		}
+	}
+	return names, ""
+}
+
+// in reports whether an agent is another one, or in it.
+func (a *Agent) in(around *Agent) bool {
+	for ; a != nil; a = a.parent {
+		if a == around {
+			return true
+		}
+	}
+	return false
+}
+
+// counters adds what a task's expressions read besides the state.
+func counters(a *Agent, names map[string]bool) {
+	var texts []string
+	if a.ExitWhen != "" {
+		texts = append(texts, a.ExitWhen)
+	}
+	if e := a.Expression; e != nil {
+		texts = slices.AppendSeq(append(texts, e.Value), maps.Values(e.Set))
+	}
+	for _, text := range texts {
+		p, err := expr.Compile(text, vocabulary.TaskVariables...)
+		if err != nil {
+			continue // reported
+		}
+		for _, v := range vocabulary.TaskVariables {
+			keys, all := p.Reads(v.Name)
+			switch {
+			case v.Type == expr.Map || !all && len(keys) == 0: // of a map, single keys are noted
+			case v.Name == "best_score":
+				names["best.score"] = true
+			default:
+				names[v.Name] = true
+			}
+		}
+	}
+}
+
+const queueDoc = "task queue of the workers that do the step, on a Temporal cluster: with the files, environment, keys " +
+	"and network of their machine, see refrain worker --steps; where the run is driven if left out"
+
+var queueRows = []row[Agent]{field("task_queue", queueDoc, plain(queueShape, (*reader).queue),
+	func(a *Agent) *string { return &a.TaskQueue })}
+
+// longestQueue is how many characters the name of a task queue can have.
+const longestQueue = 200
+
+func queueShape() shape {
+	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(longestQueue), Title: "text"}
+}
+
+func (r *reader) queue(n *source.Node, what string) (string, bool) {
+	text, ok := r.text(n, what)
+	switch {
+	case !ok:
+	case text == "":
+		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out for a step that is done where the " +
+			"run is driven"
+	case utf8.RuneCountInString(text) > longestQueue:
+		r.report(r.src.Of(n), CodeValue, "%s is longer than %d characters", what, longestQueue)
+	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
+		r.report(r.src.Of(n), CodeName, "%s contains a line break or another character that cannot be displayed", what)
+	}
+	return text, ok
+}
+
+// queue is where a step is done. Stand-ins are here.
+func (cfg *BuildConfig) queue(a *Agent) elsewhere.Queue {
+	if a.TaskQueue == "" || cfg.StandIns.Agent != nil {
+		return elsewhere.Queue{}
+	}
+	return elsewhere.Queue{Name: a.TaskQueue, Dispatcher: cfg.Elsewhere}
+}
+
+// resolveQueue reports a step that nobody would do.
+func (b *builder) resolveQueue(l *loader, a *Agent) {
+	if b.cfg.queue(a).Name == "" || b.cfg.Elsewhere != nil {
+		return
+	}
+	l.report(a.at("task_queue"), CodeTask, "%q is to be done by the workers of the task queue %q, which this process "+
+		"does not reach", a.Name, a.TaskQueue).Hint = "run it on a Temporal cluster, with --temporal ADDRESS, or " +
+		"leave task_queue out to do the step here"
+}
+
+// askedModel is the model of an agent: one of those that are open, or one that workers open.
+func (b *builder) askedModel(a *Agent, name string) model.LLM {
+	q := b.cfg.queue(a)
+	if q.Name == "" {
+		return b.models[name]
+	}
+	called := name
+	if _, rest, err := provider.Find(name); err == nil {
+		called = rest
+	}
+	return elsewhere.NewModel(q, name, called)
 }
