@@ -112,29 +112,35 @@ func (w *Worker) raised(ctx context.Context, id string, limits json.RawMessage) 
 
 var errRequest = errors.New("the request makes no sense")
 
-// kinds are the errors that no retry changes, and what they are called.
-var kinds = []struct {
-	err  error
-	kind string
-}{
-	{supervisor.ErrNotFound, KindNotFound},
-	{supervisor.ErrOver, KindOver},
-	{supervisor.ErrPaused, KindPaused},
-	{supervisor.ErrUnderWay, KindRunning},
-	{supervisor.ErrNoQuestion, KindNoQuestion},
-	{supervisor.ErrDriver, KindDriver},
-	{errRequest, KindRequest},
+// failure returns an error as Temporal has it. One of a kind is not retried.
+func failure(err error) error {
+	k, known := supervisor.KindOf(err)
+	if errors.Is(err, errRequest) {
+		k.Name = KindRequest
+	} else if !known || k.Name == "" {
+		return err
+	}
+	return temporal.NewApplicationErrorWithOptions(err.Error(), k.Name, temporal.ApplicationErrorOptions{
+		NonRetryable: true, Cause: err,
+		Category: temporal.ApplicationErrorCategoryBenign, // an answer, and no alarm in the worker's log
+	})
 }
 
-// failure is an error as Temporal has it: some are not retried.
-func failure(err error) error {
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			return temporal.NewApplicationErrorWithOptions(err.Error(), k.kind, temporal.ApplicationErrorOptions{
-				NonRetryable: true, Cause: err,
-				Category: temporal.ApplicationErrorCategoryBenign, // an answer, and no alarm in the worker's log
-			})
+// refusal is a [failure] as whoever asked gets it: an error of its kind.
+type refusal struct {
+	said *temporal.ApplicationError
+	kind error
+}
+
+// refused returns the refusal that an error is; the error itself if it is none.
+func refused(err error) error {
+	if said, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		if k, ok := supervisor.KindNamed(said.Type()); ok {
+			return &refusal{said, k.Err}
 		}
 	}
 	return err
 }
+
+func (r *refusal) Error() string   { return r.said.Message() }
+func (r *refusal) Unwrap() []error { return []error{r.kind, r.said} }

@@ -20,8 +20,6 @@ import (
 	"testing"
 	"time"
 
-	sdk "go.temporal.io/sdk/temporal"
-
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -297,7 +295,7 @@ func (k *campaign) paused(r *trial, first func()) bool {
 		err = k.sup.PauseNow(k.Context(), r.id, "lunch")
 	}
 	if err != nil { // it has ended, or waits
-		return !k.unless(err, temporal.KindOver, temporal.KindPaused)
+		return !k.unless(err, supervisor.ErrOver, supervisor.ErrPaused)
 	}
 	st := r.standing()
 	for !st.Run.Status.Over() && st.Run.Status == mark.RunRunning || st.Run.HandOver {
@@ -323,14 +321,10 @@ func (k *campaign) paused(r *trial, first func()) bool {
 }
 
 // unless reports an error of another kind. It returns true for one of these.
-func (k *campaign) unless(err error, known ...string) bool {
+func (k *campaign) unless(err error, known ...error) bool {
 	k.Helper()
 	for _, kind := range known {
-		if app, ok := errors.AsType[*sdk.ApplicationError](err); ok && app.Type() == kind {
-			return true
-		}
-		if kind == temporal.KindOver && errors.Is(err, supervisor.ErrOver) ||
-			kind == temporal.KindPaused && errors.Is(err, supervisor.ErrPaused) {
+		if errors.Is(err, kind) {
 			return true
 		}
 	}

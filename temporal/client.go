@@ -55,8 +55,8 @@ func Wake(ctx context.Context, c client.Client, id string, opts Options) error {
 }
 
 // Ask asks for something to be done to a run, and returns how it stands then. It waits for a worker.
-// A run that has no workflow gets one. Errors to expect are an application error of the SDK, whose type
-// is a kind such as [KindNoQuestion], and those of the client.
+// A run that has no workflow gets one. Errors to expect are those of supervisor, such as
+// supervisor.ErrNoQuestion, an application error of the SDK, whose type is [KindRequest], and those of the client.
 func Ask(ctx context.Context, c client.Client, id string, req Request, opts Options) (Standing, error) {
 	opts.defaults()
 	start := opts.start(id)
@@ -71,9 +71,9 @@ func Ask(ctx context.Context, c client.Client, id string, req Request, opts Opti
 		err = handle.Get(ctx, &st)
 	}
 	if err != nil {
-		return st, fmt.Errorf("%s run %q: %w", req.Do, id, err)
+		err = refused(fmt.Errorf("%s run %q: %w", req.Do, id, err))
 	}
-	return st, nil
+	return st, err
 }
 
 // HasSearchAttributes reports whether a namespace has all search attributes of runs: see

@@ -34,6 +34,7 @@ import (
 	"github.com/refrain-dev/refrain/session/postgres"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/stephost"
+	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/temporal"
 )
 
@@ -66,7 +67,7 @@ func TestRun(t *testing.T) {
 	c.stands(id, mark.RunWaiting)
 	_, err := temporal.Ask(t.Context(), c.Client, id, temporal.Request{Do: temporal.Answer,
 		Answer: &mark.Answer{ID: "another", Value: []byte("true")}}, temporal.Options{})
-	if app, ok := errors.AsType[*sdk.ApplicationError](err); !ok || app.Type() != temporal.KindNoQuestion {
+	if !errors.Is(err, supervisor.ErrNoQuestion) {
 		t.Errorf("an answer to another question: %v", err)
 	}
 	open, err := c.sup.Questions(t.Context(), id)
@@ -277,7 +278,7 @@ func TestLongHistory(t *testing.T) {
 	first := c.execution(id)
 	for range 1000 { // the server that .ci/temporal builds suggests it after 200 events, and others after 4096
 		_, err := temporal.Ask(t.Context(), c.Client, id, temporal.Request{Do: temporal.Pause}, temporal.Options{})
-		if app, ok := errors.AsType[*sdk.ApplicationError](err); !ok || app.Type() != temporal.KindPaused {
+		if !errors.Is(err, supervisor.ErrPaused) {
 			t.Fatalf("a pause of a run that waits: %v", err)
 		}
 		if c.execution(id) != first {

@@ -60,16 +60,10 @@ const (
 	look = "look"
 )
 
-// Kinds of the application errors with which [Ask] fails, as their type says.
+// Types of application errors. Another type with which an update fails is the Name of a supervisor.Kind.
 const (
-	KindNotFound   = "not_found"   // there is no such run
-	KindOver       = "over"        // the run has ended
-	KindPaused     = "paused"      // the run is paused already
-	KindRunning    = "running"     // the run is running already
-	KindNoQuestion = "no_question" // the run asks no such question, or it has its answer
-	KindDriver     = "driver"      // the run belongs to another driver
-	KindRequest    = "request"     // the request makes no sense
-	KindFailed     = "failed"      // of the workflow: the run has failed
+	KindRequest = "request" // of an update: the request makes no sense
+	KindFailed  = "failed"  // of the workflow: the run has failed
 )
 
 // Kinds of the application errors of steps.

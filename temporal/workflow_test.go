@@ -274,14 +274,14 @@ func TestRefusedRequest(t *testing.T) {
 	}
 	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
 		if in.Do == temporal.Answer {
-			return temporal.Standing{}, sdk.NewNonRetryableApplicationError("no such question", temporal.KindNoQuestion, nil)
+			return temporal.Standing{}, sdk.NewNonRetryableApplicationError("no such question", "no_question", nil)
 		}
 		return stands(mark.RunWaiting, 7), nil
 	}
 	told := false
 	c.later(time.Hour, temporal.Request{Do: temporal.Answer}, func(_ temporal.Standing, err error) {
 		app, ok := errors.AsType[*sdk.ApplicationError](err)
-		told = ok && app.Type() == temporal.KindNoQuestion
+		told = ok && app.Type() == "no_question"
 	})
 	c.later(2*time.Hour, temporal.Request{Do: temporal.Resume}, nil)
 	c.result()
@@ -422,7 +422,7 @@ func TestContinueAsNew(t *testing.T) {
 	}
 	c.ask = func(_ context.Context, in asking) (temporal.Standing, error) {
 		if in.Do == temporal.Pause {
-			return temporal.Standing{}, sdk.NewNonRetryableApplicationError("it is paused", temporal.KindPaused, nil)
+			return temporal.Standing{}, sdk.NewNonRetryableApplicationError("it is paused", "paused", nil)
 		}
 		return stands(mark.RunWaiting, 7), nil
 	}

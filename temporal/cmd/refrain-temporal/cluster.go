@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
-	sdk "go.temporal.io/sdk/temporal"
 
 	"github.com/refrain-dev/refrain/command"
 	"github.com/refrain-dev/refrain/program"
@@ -86,27 +85,8 @@ func (c *connection) Wake(ctx context.Context, id, driver string) error {
 func (c *connection) Ask(ctx context.Context, id, driver string, r command.ClusterRequest) error {
 	_, err := temporal.Ask(ctx, c.Client, id, temporal.Request{Do: r.Do, By: r.By, Reason: r.Reason, Answer: r.Answer,
 		Program: r.Program, Continue: r.Continue}, c.options(driver))
-	if says, ok := errors.AsType[*sdk.ApplicationError](err); ok && kinds[says.Type()] != nil {
-		return &refusal{says.Message(), kinds[says.Type()]}
-	}
 	return err
 }
-
-// kinds are the errors of a worker, by what they are called on the way.
-var kinds = map[string]error{
-	temporal.KindNotFound: supervisor.ErrNotFound, temporal.KindOver: supervisor.ErrOver,
-	temporal.KindPaused: supervisor.ErrPaused, temporal.KindRunning: supervisor.ErrUnderWay,
-	temporal.KindNoQuestion: supervisor.ErrNoQuestion, temporal.KindDriver: supervisor.ErrDriver,
-}
-
-// refusal is what a worker has answered.
-type refusal struct {
-	text string
-	err  error
-}
-
-func (r *refusal) Error() string { return r.text }
-func (r *refusal) Unwrap() error { return r.err }
 
 // Workflow says why a run has no workflow that could go on.
 func (c *connection) Workflow(ctx context.Context, id string) (string, error) {
