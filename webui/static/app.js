@@ -2,6 +2,7 @@ import { html, render, signal, useEffect, useLayoutEffect, useRef, useState, use
 import { route, decoded } from './route.js'
 import { t, lang, setLang } from './words.js'
 import { api, setToken } from './api.js'
+import { ask, link, lock, locked, readOnly } from './server.js'
 import { Dialog } from './parts/dialog.js'
 import { Icon } from './parts/icon.js'
 import { Runs } from './pages/runs.js'
@@ -11,19 +12,8 @@ import { Definition } from './pages/definition.js'
 import { Backtest } from './pages/backtest.js'
 import { Compare } from './pages/compare.js'
 
-// link says whether the server is heard: live, off (asking again) or idle.
-export const link = signal('idle')
 const keysOpen = signal(false)
 
-// readOnly says that the server shows runs of a file, and changes nothing.
-export const readOnly = signal(false)
-
-// startsPrograms says that definitions which the page saves may have commands.
-export const startsPrograms = signal(true)
-const ask = () => api.get('/server').then(s => {
-  readOnly.value = s.read_only
-  startsPrograms.value = s.allow_commands
-}, () => {})
 ask()
 
 function Mark() {
@@ -84,8 +74,6 @@ function Keys() {
 }
 
 // Locked asks for the token of a server that wants one.
-const locked = signal(false)
-export const lock = () => (locked.value = true)
 function Locked() {
   const [value, set] = useState('')
   const [problem, setProblem] = useState('')

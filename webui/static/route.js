@@ -40,6 +40,9 @@ export function setHash(hash) {
   go(location.pathname + location.search + (hash ? '#' + encodeURI(hash) : ''), { replace: true })
 }
 
+// compared is the address of the comparison of two runs.
+export const compared = (a, b) => `/compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`
+
 // Links within the page do not load it again.
 document.addEventListener('click', e => {
   const a = e.target.closest && e.target.closest('a[href^="/"]')

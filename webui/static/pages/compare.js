@@ -11,8 +11,6 @@ import { LinesDiff, words } from '../parts/lines-diff.js'
 import { WordsDiff } from '../parts/words-diff.js'
 import { over, resultFrom, useRun, useSince } from './run.js'
 
-export const compared = (a, b) => `/compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`
-
 const sides = ['A', 'B']
 
 // Compare shows two runs side by side, as they are told by the server: also while they go on.

@@ -2,7 +2,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState, useCallback, announ
 import { route, go } from '../route.js'
 import { t, lang } from '../words.js'
 import { api } from '../api.js'
-import { lock } from '../app.js'
+import { lock } from '../server.js'
 import { number, duration, money, clock, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
 import { Dialog } from '../parts/dialog.js'

@@ -1,7 +1,7 @@
 import { html, useEffect, useState } from '../ui.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
-import { lock } from '../app.js'
+import { lock } from '../server.js'
 import { Icon } from '../parts/icon.js'
 import { New, drafts } from '../parts/new.js'
 

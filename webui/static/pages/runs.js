@@ -1,13 +1,12 @@
 import { html, useEffect, useRef, useState, useKeys } from '../ui.js'
-import { route, setQuery } from '../route.js'
+import { route, setQuery, compared } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
-import { link, lock, readOnly } from '../app.js'
+import { link, lock, readOnly } from '../server.js'
 import { number, duration, clock, exactTime, dayName, none } from '../format.js'
 import { Icon } from '../parts/icon.js'
 import { Status } from '../parts/status.js'
 import { Spark } from '../parts/chart.js'
-import { compared } from './compare.js'
 import { New } from '../parts/new.js'
 
 // A loop ends by a criterion of its own, or at a limit.

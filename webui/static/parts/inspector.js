@@ -1,7 +1,8 @@
-import { html, useEffect, useRef, useState, useKeys, copy, announce } from '../ui.js'
+import { html, useEffect, useRef, useState, useKeys } from '../ui.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
 import { number, duration, money, clock, exactTime } from '../format.js'
+import { Copy } from './copy.js'
 import { Icon } from './icon.js'
 import { Prompt } from './prompt.js'
 import { AgentName, shownName } from './agent-name.js'
@@ -82,16 +83,4 @@ function Body({ id, tab, step, live, d, text, setText }) {
       const raw = escaped(JSON.stringify(step.raw, null, 2))
       return html`<${Copy} text=${raw} /><pre class="raw">${raw}</pre>`
   }
-}
-
-export function Copy({ text, label }) {
-  const [done, set] = useState(false)
-  const click = async () => {
-    if (await copy(text)) {
-      set(true)
-      announce(t('copied'))
-      setTimeout(() => set(false), 1500)
-    }
-  }
-  return html`<button class=${label ? 'btn s' : 'btn quiet s icon push'} aria-label=${label ? null : t('copy')} title=${t('copy')} onClick=${click}><${Icon} name=${done ? 'ok' : 'copy'} />${label}</button>`
 }

@@ -2,7 +2,7 @@ import { html, useEffect, useState } from '../ui.js'
 import { go } from '../route.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
-import { startsPrograms } from '../app.js'
+import { startsPrograms } from '../server.js'
 import { Dialog } from './dialog.js'
 import { types, typeName, skeletonOf, TypeOption } from './type.js'
 

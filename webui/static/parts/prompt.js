@@ -1,8 +1,8 @@
 import { html, useEffect, useState } from '../ui.js'
 import { t } from '../words.js'
 import { api } from '../api.js'
+import { Copy } from './copy.js'
 import { Icon } from './icon.js'
-import { Copy } from './inspector.js'
 
 // Prompt is what a step has sent to its model. The server rebuilds it from the log; what the log cannot
 // tell is said.

@@ -1,6 +1,6 @@
 import { html, useState } from '../ui.js'
 import { t } from '../words.js'
-import { startsPrograms } from '../app.js'
+import { startsPrograms } from '../server.js'
 import { Dialog } from './dialog.js'
 
 export const types = ['loop', 'sequential', 'parallel', 'llm', 'command', 'http', 'a2a', 'human', 'expression', 'template']
