@@ -31,10 +31,6 @@ type Saving struct {
 	DigestChars int
 }
 
-// SavedTokens estimates the saved tokens, at four characters each. The count of a provider differs
-// by model and language.
-func (s Saving) SavedTokens() int { return s.SavedChars / 4 }
-
 // SavingOf reads the entry [MetadataContext] of an event, new or from a store. It reports whether
 // there is one; an answer from a cache has none.
 func SavingOf(ev *session.Event) (Saving, bool) {

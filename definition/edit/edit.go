@@ -105,18 +105,6 @@ func (e *Error) Error() string {
 // Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Set sets one value in the text of a definition, as [Editor.Set] does.
-func Set(data []byte, path string, value any) ([]byte, error) {
-	e, err := New(data)
-	if err != nil {
-		return nil, &Error{Op: "set", Path: path, Err: err}
-	}
-	if err := e.Set(path, value); err != nil {
-		return nil, err
-	}
-	return e.Bytes(), nil
-}
-
 // attempt is one way of doing an operation: the pieces that it replaces, and what the
 // text then has to say.
 type attempt struct {

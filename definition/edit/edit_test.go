@@ -17,6 +17,18 @@ import (
 	"github.com/refrain-dev/refrain/definition/edit"
 )
 
+// set sets one value in the text of a definition.
+func set(data []byte, path string, value any) ([]byte, error) {
+	e, err := edit.New(data)
+	if err == nil {
+		err = e.Set(path, value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return e.Bytes(), nil
+}
+
 // Every definition that is there can be edited, and only what was edited is another
 // one.
 func TestEditKeepsEveryDefinition(t *testing.T) {
@@ -29,9 +41,9 @@ func TestEditKeepsEveryDefinition(t *testing.T) {
 			continue
 		}
 		n++
-		got, err := edit.Set(data, "name", "edited")
+		got, err := set(data, "name", "edited")
 		if err == nil {
-			got, err = edit.Set(got, "display_name", "Edited: it")
+			got, err = set(got, "display_name", "Edited: it")
 		}
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
@@ -221,7 +233,7 @@ func TestSetQuotesWhatIsNoTextWithoutThem(t *testing.T) {
 	const file = "name: refine\nsub_agents:\n  - {name: judge, set: {height: \"3.0\"}}\n"
 	for _, text := range []string{"25", "2.5", "1e3", "0x1F", ".inf", "+7", "2001-01-01", "true", "Null", "no", "2 cats", "3.0.1", "v2"} {
 		for path, value := range map[string]any{"description": text, "sub_agents[0].set": edit.YAML(`{height: "` + text + `"}`)} {
-			out, err := edit.Set([]byte(file), path, value)
+			out, err := set([]byte(file), path, value)
 			if err != nil {
 				t.Errorf("%s: %v", text, err)
 			}

@@ -94,8 +94,11 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s: %q has no type", name, a.Path)
 			}
 			if a.Path != "" && a.Name != "" {
-				changed, err := edit.Set(text, a.Path+".name", "renamed_here")
-				if err != nil || !strings.Contains(string(changed), "renamed_here") {
+				e, err := edit.New(text)
+				if err == nil {
+					err = e.Set(a.Path+".name", "renamed_here")
+				}
+				if err != nil || !strings.Contains(string(e.Bytes()), "renamed_here") {
 					t.Errorf("%s: %s: %v", name, a.Path, err)
 				}
 			}

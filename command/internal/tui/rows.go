@@ -43,9 +43,9 @@ func (m *model) rows() []row {
 	if t.Root.Loop != nil {
 		w.loop(t.Root, "")
 	} else if len(t.Root.Steps) > 0 {
-		w.steps(t.Root.Steps, t.Root.Address.Agent(), "", false)
+		w.steps(t.Root.Steps, t.Root.Address.Agent(), "")
 	} else {
-		w.steps([]*progress.Step{t.Root}, "", "", false)
+		w.steps([]*progress.Step{t.Root}, "", "")
 	}
 	return w.out
 }
@@ -81,10 +81,10 @@ func (w *walker) loop(s *progress.Step, guide string) {
 		r.guide, r.wide = guide+branch(last), wide
 		w.out = append(w.out, r)
 		if r.unfolded {
-			w.steps(w.shown(it.Steps), r.key, guide+stem(last), true)
+			w.steps(w.shown(it.Steps), r.key, guide+stem(last))
 		}
 	}
-	w.steps(after, string(s.Address), guide, false)
+	w.steps(after, string(s.Address), guide)
 }
 
 // shown leaves out of the steps what is not to be seen now.
@@ -205,7 +205,7 @@ func bestOf(l *progress.Loop) int {
 
 // steps adds steps, each with what is below it. in is the key of what they are
 // in; last says that nothing comes after them.
-func (w *walker) steps(steps []*progress.Step, in, guide string, aligned bool) {
+func (w *walker) steps(steps []*progress.Step, in, guide string) {
 	wide := 0
 	for _, s := range steps {
 		wide = max(wide, ansi.StringWidthWc(progress.Clean(s.Name)))
@@ -221,7 +221,7 @@ func (w *walker) steps(steps []*progress.Step, in, guide string, aligned bool) {
 		if s.Loop != nil {
 			w.loop(s, guide+stem(last))
 		} else {
-			w.steps(w.shown(s.Steps), r.key, guide+stem(last), aligned)
+			w.steps(w.shown(s.Steps), r.key, guide+stem(last))
 		}
 	}
 }
