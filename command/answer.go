@@ -25,7 +25,7 @@ type answerFlags struct {
 	goOn                             bool
 }
 
-func newAnswer(e *term.Env, c Cluster) *cobra.Command {
+func newAnswer(e *term.Env) *cobra.Command {
 	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "answer RUN [ANSWER]",
@@ -53,7 +53,7 @@ To say whether a call that was cut off took place, use refrain resolve.`,
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.flags(fl, c, temporalFlag)
+	f.flags(fl, temporalFlag)
 	fl.StringVar(&f.question, "question", "", "`ID` of the question, if the run asks several")
 	fl.StringVar(&f.reason, "reason", "", "`text` that goes with the answer")
 	fl.StringVar(&f.payload, "payload", "", "`JSON` that goes back to the tool with the confirmation")

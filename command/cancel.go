@@ -5,11 +5,12 @@ package command
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 )
 
-func newCancel(e *term.Env, c Cluster) *cobra.Command {
+func newCancel(e *term.Env) *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "cancel RUN",
@@ -21,12 +22,12 @@ has done: refrain show displays it, and refrain resume can still continue the ru
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.ask(cmd, e, args[0], AskCancel)
+			return f.ask(cmd, e, args[0], cluster.AskCancel)
 		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.flags(fl, c, temporalFlag)
+	f.flags(fl, temporalFlag)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 	return cmd
 }

@@ -4,99 +4,22 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/stephost"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Cluster is Temporal, for a program that has its SDK linked in.
-type Cluster interface {
-	// Dial connects with a server, and fails within seconds if there is none, or no such namespace.
-	Dial(context.Context, ClusterAddress) (ClusterClient, error)
-}
-
-// ClusterAddress says where a cluster is. What is empty comes from the variables TEMPORAL_* and the
-// configuration file of Temporal's own programs.
-type ClusterAddress struct {
-	HostPort, Namespace string
-	// Heartbeat is how long the worker of a run may be silent that is started here; 0 means 10 s.
-	Heartbeat time.Duration
-	// Log gets what the SDK has to say.
-	Log *slog.Logger
-}
-
-// ClusterClient is a connection with a cluster. Runs are named by their IDs, and by their drivers: see
-// mark.Run.
-type ClusterClient interface {
-	// Where names the server and the namespace.
-	Where() string
-	// Start writes a run into the store and starts its workflow. If there is an ID beside the error, the run
-	// is stored.
-	Start(ctx context.Context, sup *supervisor.Supervisor, req supervisor.Request) (id string, err error)
-	// Ask asks for something to be done to a run, and waits for a worker. Errors to expect are those of
-	// supervisor, such as [supervisor.ErrPaused].
-	Ask(ctx context.Context, id, driver string, r ClusterRequest) error
-	// Wake has a run's workers look how it stands; a run without a workflow gets one.
-	Wake(ctx context.Context, id, driver string) error
-	// Workflow says why a run has no workflow that could go on, such as "terminated"; empty if it has one.
-	Workflow(ctx context.Context, id string) (string, error)
-	// Work drives runs until ctx ends, and then hands them over.
-	Work(ctx context.Context, w ClusterWorker) error
-	// Steps does the steps of a task queue until ctx ends.
-	Steps(ctx context.Context, w ClusterSteps) error
-	Close()
-}
-
-// What a [ClusterRequest] can ask for.
-const (
-	AskPause    = "pause"
-	AskPauseNow = "pause_now"
-	AskCancel   = "cancel"
-	AskAnswer   = "answer"
-	AskResume   = "resume"
-)
-
-// ClusterRequest asks for something to be done to a run. Program and Continue are those of
-// [supervisor.ResumeOptions].
-type ClusterRequest struct {
-	Do, By, Reason string
-	Answer         *mark.Answer
-	Program        json.RawMessage
-	Continue       bool
-}
-
-// ClusterSteps is what a worker does steps with.
-type ClusterSteps struct {
-	Queue    string
-	Host     stephost.Config
-	MaxSteps int
-	Grace    time.Duration
-}
-
-// ClusterWorker is what a worker drives runs with.
-type ClusterWorker struct {
-	Supervisor supervisor.Config // Driver says which runs
-	Env        program.Env       // in which agents are made; steps elsewhere are added
-	MaxRuns    int
-	Grace      time.Duration
-	Log        *slog.Logger
-	Watch      func(*supervisor.Supervisor) // is told of the supervisor that was made
-}
-
 // clusterFlags say which cluster a command is to use.
 type clusterFlags struct {
-	cluster            Cluster // nil: another program has it
-	on                 bool    // --temporal is given
+	on                 bool // --temporal is given
 	address, namespace string
 	queue              string
 	queueGiven         bool
@@ -104,8 +27,7 @@ type clusterFlags struct {
 }
 
 // flags adds the flags.
-func (f *clusterFlags) flags(fl *pflag.FlagSet, c Cluster, usage string) {
-	f.cluster = c
+func (f *clusterFlags) flags(fl *pflag.FlagSet, usage string) {
 	fl.StringVar(&f.address, "temporal", "", usage)
 	fl.StringVar(&f.namespace, "namespace", "", "`name` of the namespace in Temporal (env TEMPORAL_NAMESPACE; without "+
 		"it default)")
@@ -150,7 +72,7 @@ func (f *clusterFlags) here(ctx context.Context, e *term.Env, fl *pflag.FlagSet)
 			return fmt.Errorf("--%s is for Temporal: give the address of its server with --temporal", name)
 		}
 	}
-	if f.on && f.cluster == nil {
+	if f.on && e.Cluster == nil {
 		return handOver(ctx, e)
 	}
 	return nil
@@ -160,8 +82,8 @@ func (f *clusterFlags) here(ctx context.Context, e *term.Env, fl *pflag.FlagSet)
 func (f *clusterFlags) driver() string { return runstore.ClusterDriver(f.queue) }
 
 // dial connects with the cluster.
-func (f *clusterFlags) dial(ctx context.Context, e *term.Env) (ClusterClient, error) {
-	c, err := f.cluster.Dial(ctx, ClusterAddress{HostPort: f.address, Namespace: f.namespace,
+func (f *clusterFlags) dial(ctx context.Context, e *term.Env) (cluster.Client, error) {
+	c, err := e.Cluster.Dial(ctx, cluster.Address{HostPort: f.address, Namespace: f.namespace,
 		Heartbeat: f.heartbeat, Log: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		return nil, term.Failure(err)
@@ -170,7 +92,7 @@ func (f *clusterFlags) dial(ctx context.Context, e *term.Env) (ClusterClient, er
 }
 
 // askFor asks for something, and says so if no worker answers.
-func askFor(ctx context.Context, e *term.Env, c ClusterClient, id, driver string, r ClusterRequest) error {
+func askFor(ctx context.Context, e *term.Env, c cluster.Client, id, driver string, r cluster.Request) error {
 	late := time.AfterFunc(patience, func() {
 		fmt.Fprintf(e.Stderr, "No worker answers yet (%s, at %s). Ctrl-C ends the waiting.\n", runstore.DriverText(driver),
 			c.Where())
@@ -191,7 +113,7 @@ func (f *clusterFlags) where(ctx context.Context, e *term.Env) (string, error) {
 }
 
 // of connects with the cluster of a run, and returns its driver.
-func (f *clusterFlags) of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string) (ClusterClient,
+func (f *clusterFlags) of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string) (cluster.Client,
 	string, error) {
 	st, err := sup.Standing(ctx, id)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 )
 
-func newDoctor(e *term.Env, c Cluster) *cobra.Command {
+func newDoctor(e *term.Env) *cobra.Command {
 	var asJSON, ask bool
 	var f clusterFlags
 	var store string
@@ -63,6 +63,6 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the "+
 		"store; init_timeout, or 30s, for a model)")
 	runstore.Flag(fl, &store)
-	f.flags(fl, c, "`host:port` of a Temporal server to connect with; more by the variables TEMPORAL_*")
+	f.flags(fl, "`host:port` of a Temporal server to connect with; more by the variables TEMPORAL_*")
 	return cmd
 }

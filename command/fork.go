@@ -107,7 +107,7 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 	defer sup.Close(ctx)
 	var fits func([]*session.Event) error
 	if f.definition != "" {
-		if fits, err = f.fits(ctx, s, id); err != nil {
+		if fits, err = f.fits(ctx, e, s, id); err != nil {
 			return err
 		}
 	}
@@ -128,7 +128,7 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 }
 
 // fits returns the check that a fork of a run can continue with the definition that it is given.
-func (f *forkFlags) fits(ctx context.Context, s *runstore.Stock, id string) (func([]*session.Event) error, error) {
+func (f *forkFlags) fits(ctx context.Context, e *term.Env, s *runstore.Stock, id string) (func([]*session.Event) error, error) {
 	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if err != nil {
 		return nil, term.Failure(err)
@@ -137,7 +137,7 @@ func (f *forkFlags) fits(ctx context.Context, s *runstore.Stock, id string) (fun
 	if err != nil {
 		return nil, err
 	}
-	def, err := f.definitionOf(p)
+	def, err := f.definitionOf(e, p)
 	if err != nil {
 		return nil, term.UsageError(err)
 	}

@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is the command refrain, for the programs that are it: cmd/refrain, and
-// temporal/cmd/refrain-temporal, which has the SDK of Temporal linked in.
+// Package command is the command refrain as a library: a program of one's own is the whole command, with its tools, its
+// agents and its definitions.
+//
+//	func main() {
+//		os.Exit(command.Main(
+//			command.Tool(paint, count),          // names that a definition may use
+//			command.Agent(reviewer),             // a step of a definition, or run by its name
+//			command.Model("acme", acme.Open),    // the models acme/...
+//			command.Definition(loopYAML),        // run by its name
+//		))
+//	}
+//
+// Every verb works on them. If the program is called bananas, so does:
+//
+//	bananas run reviewer "Is this right?"
+//	bananas serve
+//	bananas resume last
 package command
 
 import (
@@ -16,20 +31,21 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 )
 
-// Main runs the command with the arguments of the process, and returns its exit code. Without a
-// cluster it starts refrain-temporal, which has one, for what needs Temporal.
-func Main(c Cluster) int {
+// Main runs the command with the arguments of the process, and returns its exit code. It panics if an option is a mistake
+// of the program, such as two agents with one name.
+func Main(opts ...Option) int {
 	ctx, stop := term.Interruptible(context.Background())
 	defer stop()
-	return run(ctx, c, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	return run(ctx, opts, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
 // run is the program, but for its process.
-func run(ctx context.Context, c Cluster, args []string, getenv func(string) string, stdin io.Reader, stdout,
+func run(ctx context.Context, opts []Option, args []string, getenv func(string) string, stdin io.Reader, stdout,
 	stderr io.Writer) int {
+	o := collect(opts)
 	e := &term.Env{Getenv: getenv, Stdin: stdin, Stdout: term.Readable(stdout), Stderr: term.Readable(stderr), Ctx: ctx,
-		Args: args}
-	if c != nil {
+		Args: args, Cluster: o.cluster, Code: o.code}
+	if e.Cluster != nil {
 		if say := otherVersion(e); say != "" {
 			fmt.Fprintln(e.Stderr, "refrain:", say)
 		}
@@ -40,7 +56,7 @@ func run(ctx context.Context, c Cluster, args []string, getenv func(string) stri
 	if getenv("TRACEPARENT") != "" {
 		ctx = e.Telemetry.Within(ctx)
 	}
-	cmd := newRoot(e, c)
+	cmd := newRoot(e)
 	cmd.SetArgs(args)
 	err := cmd.ExecuteContext(ctx)
 	var exit *term.Exit

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in the scri
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"refrain": func() { os.Exit(Main(nil)) },
+		"refrain": func() { os.Exit(Main()) },
 		"shelf":   shelf,
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -22,7 +23,7 @@ type askFlags struct {
 	now           bool
 }
 
-func newPause(e *term.Env, c Cluster) *cobra.Command {
+func newPause(e *term.Env) *cobra.Command {
 	var f askFlags
 	cmd := &cobra.Command{
 		Use:   "pause RUN",
@@ -35,16 +36,16 @@ run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			do := AskPause
+			do := cluster.AskPause
 			if f.now {
-				do = AskPauseNow
+				do = cluster.AskPauseNow
 			}
 			return f.ask(cmd, e, args[0], do)
 		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.flags(fl, c, temporalFlag)
+	f.flags(fl, temporalFlag)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 	fl.BoolVar(&f.now, "now", false, "cut off the steps that are running")
 	return cmd
@@ -66,7 +67,7 @@ func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 		return err
 	}
 	defer sup.Close(ctx)
-	var c ClusterClient
+	var c cluster.Client
 	driver := ""
 	if f.on {
 		if c, driver, err = f.of(ctx, e, sup, id); err != nil {
@@ -80,7 +81,7 @@ func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 			return term.Failure(err)
 		}
 		if c != nil {
-			err = askFor(ctx, e, c, id, driver, ClusterRequest{Do: do, Reason: f.reason})
+			err = askFor(ctx, e, c, id, driver, cluster.Request{Do: do, Reason: f.reason})
 		} else {
 			err = f.tell(ctx, sup, id, do)
 		}
@@ -109,9 +110,9 @@ func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 // tell asks by way of the store.
 func (f *askFlags) tell(ctx context.Context, sup *supervisor.Supervisor, id, do string) error {
 	switch do {
-	case AskPause:
+	case cluster.AskPause:
 		return sup.Pause(ctx, id, f.reason)
-	case AskPauseNow:
+	case cluster.AskPauseNow:
 		return sup.PauseNow(ctx, id, f.reason)
 	}
 	return sup.Cancel(ctx, id, f.reason)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/live"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -120,7 +121,7 @@ func (f *clusterFlags) answer(ctx context.Context, e *term.Env, sup *supervisor.
 		return st.Run, nil, err
 	}
 	defer c.Close()
-	if err := askFor(ctx, e, c, id, driver, ClusterRequest{Do: AskAnswer, Answer: &a}); err != nil {
+	if err := askFor(ctx, e, c, id, driver, cluster.Request{Do: cluster.AskAnswer, Answer: &a}); err != nil {
 		return st.Run, nil, err
 	}
 	open, err := sup.Questions(ctx, id)

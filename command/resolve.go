@@ -22,7 +22,7 @@ type resolveFlags struct {
 	retry, skip, goOn           bool
 }
 
-func newResolve(e *term.Env, c Cluster) *cobra.Command {
+func newResolve(e *term.Env) *cobra.Command {
 	var f resolveFlags
 	cmd := &cobra.Command{
 		Use:   "resolve RUN",
@@ -47,7 +47,7 @@ cut off while it ran, so Refrain cannot know. There are three answers:
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.flags(fl, c, temporalFlag)
+	f.flags(fl, temporalFlag)
 	fl.StringVar(&f.call, "call", "", "`ID` of the call or of its question, if there are several")
 	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
 	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")

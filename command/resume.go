@@ -33,7 +33,7 @@ type resumeFlags struct {
 	retry                            bool
 }
 
-func newResume(e *term.Env, c Cluster) *cobra.Command {
+func newResume(e *term.Env) *cobra.Command {
 	var f resumeFlags
 	cmd := &cobra.Command{
 		Use:   "resume RUN",
@@ -79,7 +79,7 @@ to the workers, too.`,
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.flags(fl, c, temporalFlag)
+	f.flags(fl, temporalFlag)
 	f.queueFlag(fl)
 	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
 	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run "+
@@ -121,7 +121,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	}
 	view := session.ViewOf(got.Session)
 	view.Remember()
-	p, opts, err := f.program(view, id)
+	p, opts, err := f.program(e, view, id)
 	if err != nil {
 		return err
 	}
@@ -149,13 +149,13 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 }
 
 // program is what the run goes on with.
-func (f *resumeFlags) program(view *session.View, id string) (*program.Program, supervisor.ResumeOptions, error) {
+func (f *resumeFlags) program(e *term.Env, view *session.View, id string) (*program.Program, supervisor.ResumeOptions, error) {
 	var opts supervisor.ResumeOptions
 	p, err := f.started(view, id)
 	if err != nil {
 		return nil, opts, err
 	}
-	def, err := f.definitionOf(p)
+	def, err := f.definitionOf(e, p)
 	if err != nil {
 		return nil, opts, term.UsageError(err)
 	}
@@ -206,9 +206,9 @@ func (*resumeFlags) started(view *session.View, id string) (*program.Program, er
 	return p, nil
 }
 
-func (f *resumeFlags) definitionOf(p *program.Program) (*definition.Definition, error) {
+func (f *resumeFlags) definitionOf(e *term.Env, p *program.Program) (*definition.Definition, error) {
 	if f.definition != "" {
-		return p.Read(f.definition)
+		return deffile.Read(e, p, f.definition)
 	}
 	return p.Definition()
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-func newRoot(e *term.Env, c Cluster) *cobra.Command {
+func newRoot(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refrain",
 		Short: "Run loops of agents that know when to stop",
@@ -39,10 +39,10 @@ refrain help definition lists every field of a definition.`,
 		commands []*cobra.Command
 	}{
 		{"Write a definition:", []*cobra.Command{newInit(e), newValidate(e), newCheck(e), newGraph(e), newRehearse(e), newSchema(e)}},
-		{"Run it:", []*cobra.Command{newRun(e, c), newServe(e), newWorker(e, c), newMCP(e),
-			newResume(e, c), newPause(e, c), newCancel(e, c), newFork(e), newAnswer(e, c), newResolve(e, c)}},
-		{"Look at runs:", []*cobra.Command{newRuns(e, c), newShow(e), newEvents(e), newWatch(e), newView(e), newVerify(e), newBacktest(e)}},
-		{"Move, remove, check:", []*cobra.Command{newExportRun(e), newImportRun(e), newRm(e), newDoctor(e, c)}},
+		{"Run it:", []*cobra.Command{newRun(e), newServe(e), newWorker(e), newMCP(e),
+			newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e)}},
+		{"Look at runs:", []*cobra.Command{newRuns(e), newShow(e), newEvents(e), newWatch(e), newView(e), newVerify(e), newBacktest(e)}},
+		{"Move, remove, check:", []*cobra.Command{newExportRun(e), newImportRun(e), newRm(e), newDoctor(e)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

@@ -39,7 +39,7 @@ type runFlags struct {
 	watch, open bool
 }
 
-func newRun(e *term.Env, c Cluster) *cobra.Command {
+func newRun(e *term.Env) *cobra.Command {
 	var f runFlags
 	var sets []string
 	cmd := &cobra.Command{
@@ -105,7 +105,7 @@ providers and the keys that they need.`,
 	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation "+
 		"(default: a new ID)")
 	runstore.Flag(fl, &f.store)
-	f.flags(fl, c, temporalFlag)
+	f.flags(fl, temporalFlag)
 	f.queueFlag(fl)
 	f.heartbeatFlag(fl)
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, and print the run's ID to stdout")

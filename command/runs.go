@@ -33,7 +33,7 @@ type runsFlags struct {
 // statuses are what --status takes.
 var statuses = runlog.AllStatuses()
 
-func newRuns(e *term.Env, c Cluster) *cobra.Command {
+func newRuns(e *term.Env) *cobra.Command {
 	var f runsFlags
 	cmd := &cobra.Command{
 		Use:   "runs",
@@ -62,7 +62,7 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.flags(fl, c, "`host:port` of the Temporal server in which the workflows of runs are looked for; more by the "+
+	f.flags(fl, "`host:port` of the Temporal server in which the workflows of runs are looked for; more by the "+
 		"variables TEMPORAL_*")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.IntVar(&f.limit, "limit", 20, "show at most this many runs; 0 shows all")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/live"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -146,7 +147,7 @@ func (f *resumeFlags) byCluster(ctx context.Context, e *term.Env, sup *superviso
 	if !theirs || run.Status == mark.RunRunning { // it may have lost its workflow
 		err = c.Wake(ctx, id, driver)
 	} else {
-		err = askFor(ctx, e, c, id, driver, ClusterRequest{Do: AskResume, Program: opts.Program, Continue: opts.Continue})
+		err = askFor(ctx, e, c, id, driver, cluster.Request{Do: cluster.AskResume, Program: opts.Program, Continue: opts.Continue})
 	}
 	if err != nil {
 		return term.Failure(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
@@ -41,7 +42,7 @@ const (
 	workerGrace = 30 * time.Second
 )
 
-func newWorker(e *term.Env, c Cluster) *cobra.Command {
+func newWorker(e *term.Env) *cobra.Command {
 	var f workerFlags
 	cmd := &cobra.Command{
 		Use:   "worker",
@@ -79,7 +80,7 @@ were running.`,
 					return err
 				}
 			}
-			if f.cluster == nil {
+			if e.Cluster == nil {
 				return handOver(cmd.Context(), e)
 			}
 			return f.run(cmd.Context(), e)
@@ -87,7 +88,7 @@ were running.`,
 	}
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
-	f.flags(fl, c, "`host:port` of the Temporal server (env TEMPORAL_ADDRESS; default localhost:7233)")
+	f.flags(fl, "`host:port` of the Temporal server (env TEMPORAL_ADDRESS; default localhost:7233)")
 	f.queueFlag(fl)
 	fl.StringVar(&f.store, "store", "", "store of the runs, which all workers share: `postgres:DSN` (env REFRAIN_STORE)")
 	fl.StringVar(&f.dir, "dir", "", "`folder` for runs that were started in one that is not here")
@@ -149,7 +150,7 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	log := slog.New(slog.NewTextHandler(e.Stderr, nil))
 	cfg := s.Supervising(e)
 	e.Telemetry.Live()
-	env := program.Env{Getenv: e.Getenv, Check: f.place,
+	env := program.Env{Code: e.Code, Getenv: e.Getenv, Check: f.place,
 		Report: func(err error) { log.Warn("a run reports", "error", err) }}
 	cfg.Driver, cfg.OnEvent = f.driver(), func(id string, ev *session.Event) { tell(log, id, ev) }
 	counts := metrics.New(metrics.Config{Version: version()})
@@ -165,7 +166,7 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	defer context.AfterFunc(ctx, func() {
 		fmt.Fprintf(e.Stderr, "Handing the runs over after their running steps, within %s.\n", f.grace)
 	})()
-	err = c.Work(ctx, ClusterWorker{Supervisor: cfg, Env: env, MaxRuns: f.maxRuns, Grace: f.grace, Log: log,
+	err = c.Work(ctx, cluster.Worker{Supervisor: cfg, Env: env, MaxRuns: f.maxRuns, Grace: f.grace, Log: log,
 		Watch: counts.Watch})
 	if err != nil {
 		return term.Failure(err)
@@ -175,10 +176,10 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 }
 
 // doSteps does the steps of a task queue until a signal comes.
-func (f *workerFlags) doSteps(ctx context.Context, e *term.Env, c ClusterClient) error {
+func (f *workerFlags) doSteps(ctx context.Context, e *term.Env, c cluster.Client) error {
 	fmt.Fprintf(e.Stderr, "refrain does steps for Temporal at %s, task queue %s\n", c.Where(), f.steps)
 	defer context.AfterFunc(ctx, func() { fmt.Fprintf(e.Stderr, "Ending the running steps, within %s.\n", f.grace) })()
-	err := c.Steps(ctx, ClusterSteps{Queue: f.steps, Host: stephost.Config{Getenv: e.Getenv}, MaxSteps: f.maxRuns,
+	err := c.Steps(ctx, cluster.Steps{Queue: f.steps, Host: stephost.Config{Getenv: e.Getenv}, MaxSteps: f.maxRuns,
 		Grace: f.grace})
 	if err != nil {
 		return term.Failure(err)

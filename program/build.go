@@ -16,6 +16,8 @@ import (
 
 // Env is what the process that makes the agents decides.
 type Env struct {
+	// Code is the Go code that definitions can name.
+	Code Code
 	// Getenv reads an environment variable; nil means os.Getenv.
 	Getenv func(string) string
 	// Report is called with what goes wrong and does not fail a run, such as a callback. Nil ignores
@@ -53,6 +55,8 @@ func (p *Program) config(ctx context.Context, env Env,
 	cfg := p.BuildConfig()
 	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
 	cfg.Elsewhere = env.Elsewhere
+	cfg.Tools, cfg.Toolsets = env.Code.Tools, env.Code.Toolsets
+	cfg.Agents, cfg.Callbacks = env.Code.Agents, env.Code.Callbacks
 	if p.Model != "" && asksModel(def, env.Elsewhere != nil) {
 		llm, err := provider.Open(ctx, p.Model, env.Getenv)
 		if err != nil {

@@ -37,6 +37,8 @@ import (
 
 // Program is how a run was started.
 type Program struct {
+	// Program is the name of the program that started the run; empty means refrain.
+	Program string `json:"program,omitempty"`
 	// File is how its starter called the definition, and Files has it, and what it refers to, by
 	// their paths. Path is the definition's own.
 	File  string            `json:"file"`
@@ -186,7 +188,7 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 	root, err := def.Build(ctx, cfg)
 	if err != nil {
 		closeTools()
-		return nil, err
+		return nil, p.otherwise(&env, err)
 	}
 	runs := def.RunConfig(p.Limits)
 	runs.StateLimit = env.StateLimit

@@ -21,4 +21,4 @@ import (
 	"github.com/refrain-dev/refrain/command"
 )
 
-func main() { os.Exit(command.Main(nil)) }
+func main() { os.Exit(command.Main()) }

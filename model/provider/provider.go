@@ -13,6 +13,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/model"
 )
@@ -38,6 +39,13 @@ type Provider struct {
 
 // All returns the providers, sorted by name.
 func All() []Provider {
+	all := append(builtin(), registered()...)
+	slices.SortFunc(all, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// builtin returns the providers that every program has.
+func builtin() []Provider {
 	return []Provider{
 		{
 			Name: "anthropic", About: "Anthropic's Messages API",

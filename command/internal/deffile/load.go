@@ -26,6 +26,13 @@ func LoadWithOrigin(e *term.Env, file string) (*definition.Definition, Origin, e
 	if err != nil {
 		return nil, Origin{}, &term.Exit{Code: term.ExitInterrupted, Err: err}
 	}
+	if src, own, err := ownDefinition(e, file); own || err != nil {
+		if err != nil {
+			return nil, Origin{}, err
+		}
+		def, err := new(program.Program).ReadOwn(file, src)
+		return def, Origin{}, err
+	}
 	def, err := definition.Load(file)
 	if err == nil {
 		return def, Origin{}, nil

@@ -24,8 +24,8 @@ type Given struct {
 
 // NewProgram reads a definition and what flags say about it.
 func NewProgram(e *term.Env, file string, g Given) (*program.Program, *definition.Definition, error) {
-	p := &program.Program{Model: g.Model, DefaultModel: e.Getenv("REFRAIN_MODEL")}
-	def, err := p.Read(file)
+	p := &program.Program{Program: e.Code.Name, Model: g.Model, DefaultModel: e.Getenv("REFRAIN_MODEL")}
+	def, err := Read(e, p, file)
 	if err != nil {
 		return nil, nil, term.UsageError(err)
 	}
@@ -58,7 +58,7 @@ func Build(ctx context.Context, e *term.Env, p *program.Program,
 
 // EnvOf is what a command decides about the agents of its runs.
 func EnvOf(e *term.Env) program.Env {
-	return program.Env{Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }}
+	return program.Env{Code: e.Code, Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }}
 }
 
 // Rebuild makes the agents of runs that are resumed.

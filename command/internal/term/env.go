@@ -9,7 +9,9 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/otlp"
+	"github.com/refrain-dev/refrain/program"
 )
 
 // Env is what a command has of the outside world.
@@ -20,6 +22,8 @@ type Env struct {
 	Ctx            context.Context // of the process; nil has no signals
 	Args           []string        // of the process, without its name
 	Telemetry      *otlp.Sender    // nil sends none
+	Cluster        cluster.Cluster // nil: refrain-temporal has it
+	Code           program.Code    // of the program
 }
 
 // Version is the module's version, the commit it was built from if it is known,

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -58,6 +59,9 @@ func PrintError(w io.Writer, err error) {
 	var problems definition.Problems
 	if errors.As(err, &problems) {
 		problems.Format(w)
+		if other, ok := errors.AsType[*program.OtherProgramError](err); ok {
+			fmt.Fprintln(w, "refrain:", other.Hint())
+		}
 		return
 	}
 	fmt.Fprintln(w, "refrain:", err.Error())

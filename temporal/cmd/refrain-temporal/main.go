@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/refrain-dev/refrain/command"
+	"github.com/refrain-dev/refrain/temporal/cluster"
 )
 
-func main() { os.Exit(command.Main(cluster{})) }
+func main() { os.Exit(command.Main(command.Cluster(cluster.Temporal{}))) }

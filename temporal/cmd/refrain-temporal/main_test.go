@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"refrain":          func() { os.Exit(command.Main(nil)) },
+		"refrain":          func() { os.Exit(command.Main()) },
 		"refrain-temporal": main,
 	})
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package cluster gives the command to Temporal: a program of one's own whose runs are driven by the workers of a
+// Temporal cluster, as refrain-temporal is one.
+//
+//	os.Exit(command.Main(command.Cluster(cluster.Temporal{}), command.Tool(paint)))
+package cluster
 
 import (
 	"cmp"
@@ -17,20 +21,20 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 
-	"github.com/refrain-dev/refrain/command"
+	seam "github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/temporal"
 )
 
-// cluster is Temporal, as the command wants to have it.
-type cluster struct{}
+// Temporal connects the command with Temporal.
+type Temporal struct{}
 
 // dialTime is how long a server may take to answer.
 const dialTime = 10 * time.Second
 
 // Dial connects with a server.
-func (cluster) Dial(ctx context.Context, at command.ClusterAddress) (command.ClusterClient, error) {
+func (Temporal) Dial(ctx context.Context, at seam.Address) (seam.Client, error) {
 	opts, err := envconfig.LoadDefaultClientOptions()
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration of Temporal: %w", err)
@@ -82,7 +86,7 @@ func (c *connection) Wake(ctx context.Context, id, driver string) error {
 }
 
 // Ask asks for something to be done to a run.
-func (c *connection) Ask(ctx context.Context, id, driver string, r command.ClusterRequest) error {
+func (c *connection) Ask(ctx context.Context, id, driver string, r seam.Request) error {
 	_, err := temporal.Ask(ctx, c.Client, id, temporal.Request{Do: r.Do, By: r.By, Reason: r.Reason, Answer: r.Answer,
 		Program: r.Program, Continue: r.Continue}, c.options(driver))
 	return err
@@ -109,7 +113,7 @@ func (c *connection) Workflow(ctx context.Context, id string) (string, error) {
 }
 
 // Work drives runs until ctx ends.
-func (c *connection) Work(ctx context.Context, w command.ClusterWorker) error {
+func (c *connection) Work(ctx context.Context, w seam.Worker) error {
 	d := temporal.NewDispatcher(c.Client, c.heartbeat)
 	defer d.Close()
 	d.Log = w.Log
@@ -127,7 +131,7 @@ func (c *connection) Work(ctx context.Context, w command.ClusterWorker) error {
 }
 
 // Steps does steps until ctx ends.
-func (c *connection) Steps(ctx context.Context, w command.ClusterSteps) error {
+func (c *connection) Steps(ctx context.Context, w seam.Steps) error {
 	made, err := temporal.NewSteps(c.Client, w.Queue, temporal.StepsConfig{Host: w.Host, MaxSteps: w.MaxSteps,
 		Grace: given(w.Grace)})
 	if err != nil {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deffile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/program"
+)
+
+// Read takes a definition into a program: one of the program's own by its name, or else a file.
+func Read(e *term.Env, p *program.Program, name string) (*definition.Definition, error) {
+	src, own, err := ownDefinition(e, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case own:
+		return p.ReadOwn(name, src)
+	}
+	return p.Read(name)
+}
+
+// ownDefinition returns the definition of the program that has a name. It fails if that is the name of nothing: neither of
+// a definition of the program, nor of a file.
+func ownDefinition(e *term.Env, name string) (src program.Source, own bool, err error) {
+	all, err := e.Code.Own()
+	if err != nil || len(all) == 0 {
+		return src, false, err
+	}
+	if src, own = all[name]; own {
+		return src, true, nil
+	}
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		names := slices.Sorted(maps.Keys(all))
+		hint := "it has " + strings.Join(names, ", ")
+		if near := expr.Nearest(name, names); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return src, false, fmt.Errorf("%s has no definition %q (%s), and there is no file of this name", e.Code.Name, name, hint)
+	}
+	return src, false, nil
+}
+
+// Only returns the name of the one definition that the program has; empty if it has none, or several.
+func Only(e *term.Env) string {
+	all, err := e.Code.Own()
+	if err != nil || len(all) != 1 {
+		return ""
+	}
+	return slices.Collect(maps.Keys(all))[0]
+}

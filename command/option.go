@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/command/cluster"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// Option adds something to the command that [Main] runs.
+type Option func(*options)
+
+// options is what the options say.
+type options struct {
+	code    program.Code
+	cluster cluster.Cluster
+}
+
+// Tool adds tools. A definition names one in tools: [NAME].
+func Tool(tools ...tool.Tool) Option {
+	return func(o *options) { o.code.Tools = append(o.code.Tools, tools...) }
+}
+
+// Toolset adds sets of tools. A definition names one in tools: [NAME].
+func Toolset(sets ...tool.Toolset) Option {
+	return func(o *options) { o.code.Toolsets = append(o.code.Toolsets, sets...) }
+}
+
+// Agent adds agents. A definition has one as a step of the type func, and the command runs it by its name:
+//
+//	type: func
+//	func: reviewer
+//
+// All runs share the agent. The step gets the agent itself if it has the agent's name and adds no callbacks and no
+// output_key; otherwise the agent is the sub-agent of the step, or for an agent that agent.New made, a copy with the
+// step's name and callbacks. For an agent that is made anew for each run, use [NewAgent].
+func Agent(agents ...agent.Agent) Option {
+	return func(o *options) {
+		for _, a := range agents {
+			NewAgent(a.Name(), shared(a))(o)
+		}
+	}
+}
+
+// NewAgent adds an agent that is made anew for each run and for each step that names it.
+func NewAgent(name string, make definition.NewAgent) Option {
+	return func(o *options) { add("agents", &o.code.Agents, name, make) }
+}
+
+// Callback adds a function that callbacks of a definition can name: {func: NAME}.
+func Callback(name string, f hook.Func) Option {
+	return func(o *options) { add("callbacks", &o.code.Callbacks, name, f) }
+}
+
+// Model adds a provider of models: the model "NAME/MODEL" is then what open returns for MODEL.
+func Model(name string, open func(ctx context.Context, model string) (model.LLM, error)) Option {
+	return func(*options) { provider.Register(name, open) }
+}
+
+// Definition adds a definition, as YAML. The command takes its name in place of a file.
+func Definition(text string) Option {
+	return func(o *options) { o.code.Sources = append(o.code.Sources, program.Text(text)) }
+}
+
+// DefinitionFS adds the definition in a file of a file system, such as an embed.FS, which also has the files that the
+// definition refers to.
+func DefinitionFS(fsys fs.FS, path string) Option {
+	return func(o *options) { o.code.Sources = append(o.code.Sources, program.Source{FS: fsys, Path: path}) }
+}
+
+// Name sets the name of the program in help texts and messages. The default is the name of the executable for a program
+// with code or definitions of its own, and otherwise refrain.
+func Name(name string) Option { return func(o *options) { o.code.Name = name } }
+
+// Cluster adds the connection with the cluster that --temporal names. Without one, the command starts refrain-temporal,
+// which has the SDK of Temporal.
+func Cluster(c cluster.Cluster) Option { return func(o *options) { o.cluster = c } }
+
+// add adds a value by its name. It panics if there is one of this name, as provider.Register does.
+func add[T any](what string, to *map[string]T, name string, v T) {
+	if _, twice := (*to)[name]; twice {
+		panic(fmt.Sprintf("command.Main: two %s are called %q", what, name))
+	}
+	if *to == nil {
+		*to = make(map[string]T)
+	}
+	(*to)[name] = v
+}
+
+// collect applies options.
+func collect(opts []Option) options {
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	c := &o.code
+	if own := len(c.Tools) + len(c.Toolsets) + len(c.Agents) + len(c.Callbacks) + len(c.Sources); c.Name == "" && own > 0 {
+		c.Name = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	}
+	return o
+}
+
+// shared returns a constructor that gives all steps one agent.
+func shared(a agent.Agent) definition.NewAgent {
+	return func(cfg agent.Config) (agent.Agent, error) {
+		plain := len(cfg.BeforeAgentCallbacks)+len(cfg.AfterAgentCallbacks) == 0
+		if plain && cfg.Name == a.Name() {
+			return a, nil
+		}
+		if made, ok := a.(*agent.Custom); ok {
+			own := made.Config()
+			own.Name = cfg.Name
+			if cfg.Description != "" {
+				own.Description = cfg.Description
+			}
+			own.BeforeAgentCallbacks = append(cfg.BeforeAgentCallbacks, own.BeforeAgentCallbacks...)
+			own.AfterAgentCallbacks = slices.Concat(own.AfterAgentCallbacks,
+				cfg.AfterAgentCallbacks)
+			return agent.New(own)
+		}
+		if cfg.Name == a.Name() {
+			return nil, fmt.Errorf("the step has the agent's own name and adds callbacks or an output_key; give the step "+
+				"another name than %q", cfg.Name)
+		}
+		cfg.SubAgents, cfg.Run = []agent.Agent{a}, a.Run
+		return agent.New(cfg)
+	}
+}

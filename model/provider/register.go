@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// own are the providers that the program has registered.
+var own struct {
+	mu  sync.Mutex
+	all []Provider
+}
+
+// Register adds a provider to this process: the model "NAME/REST" is then the one that open returns for REST. Definitions
+// are checked by the providers, so register before the first definition is read. Register panics if open is nil, if
+// name is empty or has a slash, or if there is a provider of this name.
+func Register(name string, open func(ctx context.Context, name string) (model.LLM, error)) {
+	if name == "" || strings.Contains(name, "/") || open == nil {
+		panic(fmt.Sprintf("register the provider %q: give a name without a slash, and a function that opens models", name))
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if slices.ContainsFunc(append(builtin(), own.all...), func(p Provider) bool { return p.Name == name }) {
+		panic(fmt.Sprintf("register the provider %q: there is one of this name", name))
+	}
+	own.all = append(own.all, Provider{Name: name, About: "a provider of this program",
+		open: func(ctx context.Context, name string, _ Getenv) (model.LLM, error) { return open(ctx, name) }})
+}
+
+// registered returns the providers that the program has registered.
+func registered() []Provider {
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return slices.Clone(own.all)
+}

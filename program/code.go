@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// Code is what a program of one's own brings with it: Go code that definitions can name, and definitions.
+type Code struct {
+	// Name is the name of the program; empty means refrain.
+	Name string
+	// Tools, Toolsets, Agents and Callbacks are those of definition.BuildConfig.
+	Tools     []tool.Tool
+	Toolsets  []tool.Toolset
+	Agents    map[string]definition.NewAgent
+	Callbacks map[string]hook.Func
+	// Sources are the definitions of the program.
+	Sources []Source
+}
+
+// Source is a definition in a file system, which also has the files that the definition refers to.
+type Source struct {
+	FS   fs.FS
+	Path string
+}
+
+// Text returns a definition that refers to no files.
+func Text(text string) Source {
+	const file = "definition.yaml"
+	return Source{kept{file: text}, file}
+}
+
+// Own returns the definitions of the program by their names: the Sources, and for each Go agent a definition that is this
+// agent. The error is definition.Problems, or says that two definitions have one name.
+func (c *Code) Own() (map[string]Source, error) {
+	own := make(map[string]Source)
+	for name := range c.Agents {
+		own[name] = Text(fmt.Sprintf("name: %[1]q\ntype: func\nfunc: %[1]q\n", name))
+	}
+	for _, src := range c.Sources {
+		def, err := new(Program).ReadOwn(src.Path, src)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := own[def.Name]; twice {
+			return nil, fmt.Errorf("the program has two definitions, or a definition and an agent, with the name %q: rename one", def.Name)
+		}
+		own[def.Name] = src
+	}
+	return own, nil
+}
+
+// ReadOwn is Read for a definition of the program itself. name is what problems call it.
+func (p *Program) ReadOwn(name string, src Source) (*definition.Definition, error) {
+	text, err := fs.ReadFile(src.FS, src.Path)
+	if err != nil {
+		return nil, fmt.Errorf("read the definition of the program: %w", err)
+	}
+	return p.ReadIn(src.FS, name, src.Path, text)
+}
+
+// OtherProgramError says that the agents of a run cannot be made because they are those of another program.
+type OtherProgramError struct {
+	// Program is the name of the program that started the run.
+	Program string
+	Err     error
+}
+
+// Error returns the reason and the program that can resume the run.
+func (e *OtherProgramError) Error() string { return e.Err.Error() + "; " + e.Hint() }
+
+// Hint says which program can resume the run.
+func (e *OtherProgramError) Hint() string {
+	return fmt.Sprintf("the program %s started the run and has its Go code; resume the run with: %[1]s resume", e.Program)
+}
+
+// Unwrap returns the reason.
+func (e *OtherProgramError) Unwrap() error { return e.Err }
+
+// otherwise adds to an error that makes the agents impossible the program that has them, if it is another one.
+func (p *Program) otherwise(env *Env, err error) error {
+	if _, is := errors.AsType[definition.Problems](err); is && p.Program != "" && p.Program != env.Code.Name {
+		return &OtherProgramError{p.Program, err}
+	}
+	return err
+}
