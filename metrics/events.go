@@ -70,8 +70,8 @@ func (c *Collector) spent(ev *session.Event) {
 
 // over counts the end of a run. One that nobody drives can be canceled.
 func (c *Collector) over(ev *session.Event) {
-	var now mark.Run
-	if text, ok := ev.Actions.StateDelta[mark.KeyRun].(string); !ok || json.Unmarshal([]byte(text), &now) != nil {
+	now := mark.RunIn(ev.Actions.StateDelta)
+	if now == nil {
 		return
 	}
 	stop := among(stops, loop.StopReason(now.Stop))

@@ -52,7 +52,7 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64, whol
 		if !ok {
 			continue
 		}
-		delta := whole.of(events[i]).Actions.StateDelta
+		delta := whole.Of(events[i]).Actions.StateDelta
 		for _, key := range cut[seq] {
 			all[key] = delta[key]
 		}
@@ -64,19 +64,19 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64, whol
 // [session.View.Whole] is such a function.
 type Whole func(*session.Event) *session.Event
 
-// of is the event with all its texts. A nil Whole is for events that have them.
-func (w Whole) of(ev *session.Event) *session.Event {
+// Of returns the event with all its texts. A nil Whole is for events that have them.
+func (w Whole) Of(ev *session.Event) *session.Event {
 	if w == nil || ev == nil || ev.Omitted == 0 {
 		return ev
 	}
 	return w(ev)
 }
 
-// all are events with all their texts.
-func (w Whole) all(events []*session.Event) iter.Seq[*session.Event] {
+// All yields the events with all their texts.
+func (w Whole) All(events []*session.Event) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
 		for _, ev := range events {
-			if !yield(w.of(ev)) {
+			if !yield(w.Of(ev)) {
 				return
 			}
 		}

@@ -93,7 +93,7 @@ func (f *Fold) Answer() string {
 	if f.answer == nil {
 		return ""
 	}
-	return wordsFor(f.Whole.of(f.answer))
+	return wordsFor(f.Whole.Of(f.answer))
 }
 
 // Stop returns the stop record of the run's last outermost loop; nil if none has stopped. A loop

@@ -3,7 +3,6 @@
 package progress
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,7 +84,7 @@ func LastRun(events []*session.Event) []*session.Event {
 
 func (s *Summary) add(ev *session.Event) {
 	s.ID, s.Updated = ev.InvocationID, ev.Timestamp
-	if r := runIn(ev); r != nil && r.Parent != nil {
+	if r := mark.RunIn(ev.Actions.StateDelta); r != nil && r.Parent != nil {
 		s.Parent = r.Parent
 	}
 	if s.Began.IsZero() {
@@ -142,7 +141,7 @@ func (s *Summary) add(ev *session.Event) {
 
 // run takes a mark of the run as a whole.
 func (s *Summary) run(ev *session.Event) {
-	if r := runIn(ev); r != nil {
+	if r := mark.RunIn(ev.Actions.StateDelta); r != nil {
 		s.Driver, s.HandOver = r.Driver, r.HandOver
 	}
 	switch m := ev.Mark; m.Kind {
@@ -162,7 +161,7 @@ func (s *Summary) run(ev *session.Event) {
 		if len(d.Waits) > 0 {
 			s.Status = mark.RunWaiting
 		}
-		if r := runIn(ev); r != nil && r.Status != "" {
+		if r := mark.RunIn(ev.Actions.StateDelta); r != nil && r.Status != "" {
 			s.Status = r.Status
 		}
 		if s.Status == mark.RunWaiting {
@@ -179,20 +178,10 @@ func (s *Summary) run(ev *session.Event) {
 			s.Status, s.Error, s.Paused = d.Status, d.Error, ""
 		}
 	default: // somebody has taken it up
-		if r := runIn(ev); r != nil && r.Status == mark.RunRunning {
+		if r := mark.RunIn(ev.Actions.StateDelta); r != nil && r.Status == mark.RunRunning {
 			s.Status, s.Error, s.Paused = mark.RunRunning, "", ""
 		}
 	}
-}
-
-// runIn is what an event makes its session say of the run; nil if nothing.
-func runIn(ev *session.Event) *mark.Run {
-	text, _ := ev.Actions.StateDelta[mark.KeyRun].(string)
-	run := new(mark.Run)
-	if text == "" || json.Unmarshal([]byte(text), run) != nil {
-		return nil
-	}
-	return run
 }
 
 // finished takes the end of a step: nobody is asked in it any more. That of the

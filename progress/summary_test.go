@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -256,7 +257,7 @@ func TestVerifyOfAResumedRun(t *testing.T) {
 	whole := len(logOf(t, marking(t, false), 0, false))
 	for leave := 2; leave < whole-1; leave++ {
 		log := logOf(t, marking(t, false), leave, true)
-		for _, s := range progress.Verify(log, nil) {
+		for _, s := range verify.Loops(log, nil) {
 			if s.Problem != "" {
 				t.Fatalf("left after %d events: %s: %s", leave, s.Loop, s.Problem)
 			}

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
@@ -36,7 +36,7 @@ type Verified struct {
 	Flaw   *Flaw          `json:"flaw,omitempty"`
 	Loops  []verifiedLoop `json:"loops"`
 	// Runs are the ends of runs, and the run that has none.
-	Runs []progress.RunSeal `json:"runs,omitempty"`
+	Runs []verify.RunSeal `json:"runs,omitempty"`
 	// State says what of the state that is kept beside the log is not what its events
 	// come to.
 	State []string `json:"state,omitempty"`
@@ -82,7 +82,7 @@ func (v *Verified) Named(i int) string {
 
 // verifiedLoop is one loop as verify tells of it.
 type verifiedLoop struct {
-	progress.Seal
+	verify.LoopSeal
 	Reason string `json:"stop_reason,omitempty"`
 	Digest string `json:"digest,omitempty"`
 }
@@ -101,16 +101,16 @@ func (r *Run) Verified() (v *Verified, err error) {
 			"are not those of the run; take it out of its store with refrain export", r.File.Masked())}
 	}
 	stops := stopsBySeq(r.Events)
-	for _, s := range progress.Verify(r.Events, r.Wholes.Of) {
-		one := verifiedLoop{Seal: s}
+	for _, s := range verify.Loops(r.Events, r.Wholes.Of) {
+		one := verifiedLoop{LoopSeal: s}
 		if rec := stops[s.Seq]; rec != nil {
 			one.Reason, one.Digest = string(rec.Reason), rec.Digest
 		}
 		v.Loops = append(v.Loops, one)
 	}
-	v.Runs = progress.VerifyRuns(r.Events, r.Wholes.Of)
+	v.Runs = verify.Runs(r.Events, r.Wholes.Of)
 	if r.Store != nil {
-		v.State = progress.VerifyState(r.view, r.Events, r.Wholes.Of)
+		v.State = verify.State(r.view, r.Events, r.Wholes.Of)
 	} else {
 		r.verifyHead(v)
 	}
@@ -119,7 +119,7 @@ func (r *Run) Verified() (v *Verified, err error) {
 
 // verifyHead holds what the first line of a file says of the run against its events.
 func (r *Run) verifyHead(v *Verified) {
-	if !progress.TellsState(r.Events) {
+	if !verify.TellsState(r.Events) {
 		return // a version before this one has written it
 	}
 	if n := len(v.Runs); r.File.Head.over() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {

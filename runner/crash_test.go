@@ -22,7 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -228,7 +228,7 @@ var times = cmp.Options{
 func (p *process) checkFold(initial map[string]any) {
 	p.Helper()
 	view := get(p, p.store).(*session.View)
-	for _, seal := range progress.Verify(slices.Collect(view.Log().All()), nil) {
+	for _, seal := range verify.Loops(slices.Collect(view.Log().All()), nil) {
 		if seal.Problem != "" {
 			p.Errorf("the stop record of %s, event %d: %s", seal.Loop, seal.Seq, seal.Problem)
 		}

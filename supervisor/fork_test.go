@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/store"
@@ -262,12 +262,12 @@ func TestForkIsSealed(t *testing.T) {
 	}
 	copied := slices.Collect(view(t, changed, id).Log().All())
 	bad := 0
-	for _, seal := range progress.Verify(copied, nil) {
+	for _, seal := range verify.Loops(copied, nil) {
 		if seal.Problem != "" {
 			bad++
 		}
 	}
-	if ends := progress.VerifyRuns(copied, nil); bad != 3 || ends[0].Problem == "" { // two inner loops, and the outer one of the first run
+	if ends := verify.Runs(copied, nil); bad != 3 || ends[0].Problem == "" { // two inner loops, and the outer one of the first run
 		t.Errorf("%d loops of the fork do not agree with their records, want 3; ends: %+v", bad, ends)
 	}
 }

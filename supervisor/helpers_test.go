@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/internal/leaktest"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -197,17 +197,17 @@ func sound(t testing.TB, store session.Service) {
 		}
 		v := session.ViewOf(got.Session)
 		log := slices.Collect(v.Log().All())
-		for _, seal := range progress.Verify(log, nil) {
+		for _, seal := range verify.Loops(log, nil) {
 			if seal.Problem != "" {
 				t.Errorf("run %s: loop %s at %d: %s", s.ID(), seal.Loop, seal.Seq, seal.Problem)
 			}
 		}
-		for _, seal := range progress.VerifyRuns(log, nil) {
+		for _, seal := range verify.Runs(log, nil) {
 			if seal.Problem != "" || seal.Unsealed != "" && !seal.Open {
 				t.Errorf("run %s: its end at %d: %s%s", s.ID(), seal.Seq, seal.Problem, seal.Unsealed)
 			}
 		}
-		for _, problem := range progress.VerifyState(v, log, nil) {
+		for _, problem := range verify.State(v, log, nil) {
 			t.Errorf("run %s: its state: %s", s.ID(), problem)
 		}
 	}

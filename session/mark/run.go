@@ -52,6 +52,16 @@ type Run struct {
 	HandOver bool `json:"hand_over,omitempty"`
 }
 
+// RunIn returns what a change of a session's state says of its last run; nil if it says nothing.
+func RunIn(delta map[string]any) *Run {
+	text, _ := delta[KeyRun].(string)
+	run := new(Run)
+	if text == "" || json.Unmarshal([]byte(text), run) != nil {
+		return nil
+	}
+	return run
+}
+
 // ActiveAt returns the time in which the run was active until a time. A run that is not running is not
 // active: it waits, or no process drives it.
 func (r *Run) ActiveAt(at time.Time) time.Duration {

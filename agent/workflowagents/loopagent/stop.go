@@ -160,7 +160,7 @@ func said(c *genai.Content) *genai.Content {
 }
 
 // seal puts a hash over the loop's events, and over what the record says, into
-// the record. progress.Verify makes it again. The events are those of the log: a
+// the record. progress/verify makes it again. The events are those of the log: a
 // resumed run that is canceled may not have come to all of them again.
 func (r *run) seal(rec *loop.StopRecord) error {
 	if known := r.me.Recorded(); known != nil && known.Mark != nil && known.Mark.Kind == mark.KindLoopStopped {

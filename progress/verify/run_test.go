@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package verify_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -73,13 +73,13 @@ func endedLog(t *testing.T) []*session.Event {
 func TestRunSealsNoticeEveryChange(t *testing.T) {
 	log := endedLog(t)
 	problems := func(evs []*session.Event) (bad []bool) {
-		for _, s := range progress.VerifyRuns(evs, nil) {
+		for _, s := range verify.Runs(evs, nil) {
 			bad = append(bad, s.Problem != "")
 		}
 		return bad
 	}
 	if got := problems(log); !slices.Equal(got, []bool{false, false}) {
-		t.Fatalf("as it was written: %v", progress.VerifyRuns(log, nil))
+		t.Fatalf("as it was written: %v", verify.Runs(log, nil))
 	}
 	first := len(log) / 2
 	for _, tt := range []struct {
@@ -108,7 +108,7 @@ func TestRunSealsNoticeEveryChange(t *testing.T) {
 	if got := problems(slices.Delete(slices.Clone(log), first+1, first+2)); !slices.Equal(got, []bool{false, true}) {
 		t.Errorf("without an event: %v", got)
 	}
-	part := progress.VerifyRuns(log[1:], nil) // of the first run, nobody knows
+	part := verify.Runs(log[1:], nil) // of the first run, nobody knows
 	if len(part) != 2 || part[0].Problem != "" || part[0].Unsealed == "" || part[0].Digest != "" || part[1].Problem != "" || part[1].Unsealed != "" {
 		t.Errorf("without its beginning: %+v", part)
 	}
@@ -186,7 +186,7 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seals := progress.VerifyRuns(tt.change(endedLog(t)), nil)
+			seals := verify.Runs(tt.change(endedLog(t)), nil)
 			last := seals[len(seals)-1]
 			if name == "the first run has no end" {
 				if first := seals[0]; !strings.Contains(first.Problem, "it has no end, and event") {
@@ -221,14 +221,14 @@ func TestEndsOfOldRunsAreUnsealed(t *testing.T) {
 			ev.Mark.Data = json.RawMessage(`{"status":"completed"}`)
 		}
 	}
-	seals := progress.VerifyRuns(log, nil)
+	seals := verify.Runs(log, nil)
 	for _, s := range seals {
 		if s.Problem != "" || !strings.Contains(s.Unsealed, "written before ends had one") {
 			t.Errorf("got %+v", s)
 		}
 	}
 	first := log[:len(log)/2] // the second run notes what there was
-	if len(seals) != 2 || progress.TellsState(first) || !progress.TellsState(endedLog(t)[:len(first)]) {
-		t.Errorf("%d ends, and all of the state: %v", len(seals), progress.TellsState(first))
+	if len(seals) != 2 || verify.TellsState(first) || !verify.TellsState(endedLog(t)[:len(first)]) {
+		t.Errorf("%d ends, and all of the state: %v", len(seals), verify.TellsState(first))
 	}
 }

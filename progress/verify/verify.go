@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+// Package verify compares the hashes and the state that a session keeps with those that its events give.
+//
+//	for _, s := range verify.Runs(events, nil) {
+//		fmt.Println(s.Run, s.Problem)
+//	}
+package verify
 
 import (
 	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/seal"
 )
 
-// Seal is the result of comparing one stop record with the events that it summarizes.
-type Seal struct {
+// LoopSeal is the result of comparing one stop record with the events that it summarizes.
+type LoopSeal struct {
 	// Loop is the loop's address, Seq the sequence number of its stop record.
 	Loop session.Address `json:"loop"`
 	Seq  int64           `json:"seq"`
@@ -21,14 +27,14 @@ type Seal struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Verify computes the digest of every stop record in a log again and compares it. events is the
+// Loops computes the digest of every stop record in a log again and compares it. events is the
 // whole log of one session, oldest first; an event that was changed, added or removed since is a
 // problem of every loop around it. Somebody who can write the log can also write matching records:
 // to notice that, keep the digests of the outermost loops elsewhere. If the events are an outline,
 // whole reads one of them in full; otherwise it may be nil.
-func Verify(events []*session.Event, whole Whole) []Seal {
-	var seals []Seal
-	var gone mark.Spans // what a resumed run has put aside by then
+func Loops(events []*session.Event, whole progress.Whole) []LoopSeal {
+	var seals []LoopSeal
+	var gone mark.Spans // superseded by a resume before this event
 	for i, ev := range events {
 		if s := ev.Mark.Supersedes(); s != nil {
 			gone = gone.Union(s)
@@ -40,13 +46,13 @@ func Verify(events []*session.Event, whole Whole) []Seal {
 		if gone != nil {
 			before = slices.DeleteFunc(slices.Clone(before), func(ev *session.Event) bool { return gone.Has(ev.Seq) })
 		}
-		seals = append(seals, Seal{Loop: ev.Address, Seq: ev.Seq, Problem: problem(before, ev, whole)})
+		seals = append(seals, LoopSeal{Loop: ev.Address, Seq: ev.Seq, Problem: problem(before, ev, whole)})
 	}
 	return seals
 }
 
-// problem says what does not agree with a stop record.
-func problem(before []*session.Event, stop *session.Event, whole Whole) string {
+// problem returns the difference between a stop record and its events; empty if there is none.
+func problem(before []*session.Event, stop *session.Event, whole progress.Whole) string {
 	var record struct {
 		Digest string
 		Events *json.Number
@@ -57,7 +63,7 @@ func problem(before []*session.Event, stop *session.Event, whole Whole) string {
 	if record.Digest == "" {
 		return "the record has no digest"
 	}
-	switch made, n, err := seal.OfLoop(before, stop, whole.of); {
+	switch made, n, err := seal.OfLoop(before, stop, whole.Of); {
 	case err != nil:
 		return err.Error()
 	case made == record.Digest:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package verify_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -78,7 +78,7 @@ func TestVerifyOfARunThatIsCanceledWhileItReadsItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slices.Collect(session.ViewOf(got.Session).Log().All())
-	seals := progress.Verify(log, nil)
+	seals := verify.Loops(log, nil)
 	if len(seals) < 3 {
 		t.Fatalf("%d stop records are too few for this test", len(seals))
 	}

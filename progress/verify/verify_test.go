@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package verify_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -75,7 +75,7 @@ func sealedLog(t *testing.T) []*session.Event {
 
 // M18: a log that nobody has touched agrees with its stop records.
 func TestVerifyAgreesWithAnUntouchedLog(t *testing.T) {
-	seals := progress.Verify(sealedLog(t), nil)
+	seals := verify.Loops(sealedLog(t), nil)
 	if len(seals) != 6 {
 		t.Fatalf("%d stop records, want 6", len(seals))
 	}
@@ -136,7 +136,7 @@ func TestVerifyNoticesChanges(t *testing.T) {
 		}, "cannot be read"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			seals := progress.Verify(tt.change(sealedLog(t)), nil)
+			seals := verify.Loops(tt.change(sealedLog(t)), nil)
 			var bad []string
 			for _, s := range seals {
 				if s.Problem != "" {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package verify
 
 import (
 	"fmt"
 
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/seal"
@@ -29,15 +30,15 @@ type RunSeal struct {
 	Unsealed string `json:"unsealed,omitempty"`
 }
 
-// VerifyRuns computes the hash of each run again and compares it with the one at the run's end. It
-// covers what [Verify] does not: what runs were started with, such as their definitions and inputs,
+// Runs computes the hash of each run again and compares it with the one at the run's end. It
+// covers what [Loops] does not: what runs were started with, such as their definitions and inputs,
 // and steps outside loops. It also finds events after an end that neither continue that run nor
 // begin another. events is the whole log of one session, oldest first. If the events are an
 // outline, whole reads one of them in full; otherwise it may be nil.
 //
 // A run of a supervisor ([mark.KindRunStarted]) that has not ended has a RunSeal with Unsealed:
 // its last events could have been removed unnoticed.
-func VerifyRuns(events []*session.Event, whole Whole) []RunSeal {
+func Runs(events []*session.Event, whole progress.Whole) []RunSeal {
 	v := verifier{events: events, whole: whole, forked: -1}
 	for i, ev := range events {
 		if forks(ev) {
@@ -59,7 +60,7 @@ func VerifyRuns(events []*session.Event, whole Whole) []RunSeal {
 // verifier goes through a log.
 type verifier struct {
 	events []*session.Event
-	whole  Whole
+	whole  progress.Whole
 	forked int // index of the last mark with which a fork begins; -1: there is none
 	seals  []RunSeal
 
@@ -124,7 +125,7 @@ func (v *verifier) ended(i int, ev *session.Event) RunSeal {
 
 // differs says what does not agree with the seal of the i-th event, an end.
 func (v *verifier) differs(i int, end mark.RunEnded) string {
-	made, n, err := seal.OfRun(v.whole.all(v.events[:i]), v.events[i])
+	made, n, err := seal.OfRun(v.whole.All(v.events[:i]), v.events[i])
 	switch {
 	case err != nil:
 		return err.Error()
@@ -145,7 +146,7 @@ func (v *verifier) continues(i int, ev *session.Event) bool {
 		return false
 	}
 	mine := ev.InvocationID == v.events[i-1].InvocationID
-	r := runIn(ev)
+	r := mark.RunIn(ev.Actions.StateDelta)
 	switch ev.Mark.Kind {
 	case mark.KindRunStarted: // what the user says, with the state
 		return !mine
@@ -168,7 +169,7 @@ func forks(ev *session.Event) bool {
 	if ev.Mark.Decode(&data) == nil && data.Session != "" {
 		return true
 	}
-	r := runIn(ev)
+	r := mark.RunIn(ev.Actions.StateDelta)
 	return r != nil && r.Status == mark.RunIsPaused && r.Parent != nil && r.Parent.Seq == ev.Seq-1
 }
 

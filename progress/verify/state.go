@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package verify
 
 import (
 	"bytes"
@@ -10,12 +10,13 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
 )
 
-// VerifyState compares the state that a store keeps of a session with the state that its events
+// State compares the state that a store keeps of a session with the state that its events
 // give, and lists the differences: a key that no event wrote, a key that is missing or has another
 // value, a different status of the last run, and events that the store leaves out. It ignores keys
 // that sessions share (app:, user:), and keys without an event if the log does not account for all
@@ -23,11 +24,11 @@ import (
 //
 // events are all events of the session, oldest first. If they are an outline, whole reads one of
 // them in full; otherwise it may be nil.
-func VerifyState(s *session.View, events []*session.Event, whole Whole) (problems []string) {
+func State(s *session.View, events []*session.Event, whole progress.Whole) (problems []string) {
 	if len(events) == 0 {
 		return nil
 	}
-	told := statekey.OwnState(stateOf(StateAfter(nil, events, events[len(events)-1].Seq, whole)))
+	told := statekey.OwnState(stateOf(progress.StateAfter(nil, events, events[len(events)-1].Seq, whole)))
 	kept := statekey.OwnState(s.State())
 	written, all := make(map[string]bool), TellsState(events)
 	log := make(map[string]any) // the log's own keys
