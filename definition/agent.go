@@ -335,7 +335,7 @@ func (r *reader) color(n *source.Node, _ string) (string, bool) {
 	} else if hexColor().MatchString("#" + text) {
 		hint = `write "#` + text + `"`
 	}
-	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, "%q", hint)
+	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, hint)
 	return text, true
 }
 

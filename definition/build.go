@@ -234,7 +234,7 @@ func (b *builder) resolveAgent(l *loader, a *Agent) {
 	if len(names) == 0 {
 		hint = "a program in Go gives agents, in BuildConfig.Agents; refrain run has none"
 	}
-	l.report(a.at("func"), CodeTask, "there is no Go agent %q", a.Func).Hint = didYouMean(a.Func, names, "%q", hint)
+	l.report(a.at("func"), CodeTask, "there is no Go agent %q", a.Func).Hint = didYouMean(a.Func, names, hint)
 }
 
 // goAgent makes an agent of a Go program.

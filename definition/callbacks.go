@@ -119,7 +119,7 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
 			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(),
-				"%q", "the callbacks are "+strings.Join(pointNames(), ", "))
+				"the callbacks are "+strings.Join(pointNames(), ", "))
 			continue
 		}
 		items, _ := r.items(p.value, field)
@@ -345,7 +345,7 @@ func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
 				hint = "a program in Go gives functions, in BuildConfig.Callbacks; refrain run has none"
 			}
 			return nil, trouble{"there is no callback function " + quoted(cb.Func),
-				didYouMean(cb.Func, names, "%q", hint)}
+				didYouMean(cb.Func, names, hint)}
 		}
 		h, err = hook.NewFunc(cb.Func, f, cfg)
 	}

@@ -70,7 +70,7 @@ func (r *reader) conditionOf(a *Agent, n *source.Node, field string) *loop.Condi
 		default:
 			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
-				Hint = didYouMean(p.key, keys, "%q", "a condition has when, any, all or not, and for; or text and of")
+				Hint = didYouMean(p.key, keys, "a condition has when, any, all or not, and for; or text and of")
 			ok = false
 			continue
 		}
@@ -124,7 +124,7 @@ func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.C
 			r.report(r.src.Of(p.at), CodeStop, "%s is not allowed beside text and of", p.key).Hint = "combine them with any or all"
 		default:
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
-				Hint = didYouMean(p.key, []string{"text", "of", "for"}, "%q", "a phrase has text and of, and for")
+				Hint = didYouMean(p.key, []string{"text", "of", "for"}, "a phrase has text and of, and for")
 		}
 	}
 	switch {
@@ -155,14 +155,14 @@ func (r *reader) saidBy(a *Agent, n *source.Node, field string) string {
 			if in.Name != name {
 				continue
 			}
-			return r.saidKey(a, in, n, field)
+			return r.saidKey(in, n, field)
 		}
 	}
-	r.report(r.src.Of(n), CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = didYouMean(name, names, "%q", "")
+	r.report(r.src.Of(n), CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = didYouMean(name, names, "")
 	return ""
 }
 
-func (r *reader) saidKey(a, by *Agent, n *source.Node, field string) string {
+func (r *reader) saidKey(by *Agent, n *source.Node, field string) string {
 	problem := func(format, hint string) string {
 		r.report(r.src.Of(n), CodeStop, format, field, by.Name).Hint = hint
 		return ""

@@ -164,7 +164,7 @@ func (c *checker) shaped() {
 		}
 		root := c.def.Root
 		c.report(root.src.Of(root.nodes["key of shapes."+name]), CodeUnknownKey, "shapes names the key %q, which no agent writes", head).
-			Hint = didYouMean(head, slices.Sorted(maps.Keys(c.keys)), "%q", "")
+			Hint = didYouMean(head, slices.Sorted(maps.Keys(c.keys)), "")
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	if ok && !slices.Contains(of, text) {
 		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what,
 			strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
-		if p.Hint = didYouMean(text, of, "%q", effectsHint); slices.Contains(effects, text) {
+		if p.Hint = didYouMean(text, of, effectsHint); slices.Contains(effects, text) {
 			p.Hint = "this agent has no effect outside of the run"
 		}
 		return ""
@@ -216,7 +216,7 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 			find.Command.Timeout, _ = r.duration(p.value, what+".timeout")
 		case !slices.Contains(known, p.key):
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
-				Hint = didYouMean(p.key, append(slices.Clone(known), "timeout"), "%q", "")
+				Hint = didYouMean(p.key, append(slices.Clone(known), "timeout"), "")
 		case source.IsNull(p.value):
 			r.report(r.src.Of(p.value), CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
 		default:

@@ -146,7 +146,7 @@ func typeNamed(typed string, known []string, otherwise string) string {
 			return fmt.Sprintf("did you mean %q?", name)
 		}
 	}
-	return didYouMean(typed, known, "%q", otherwise)
+	return didYouMean(typed, known, otherwise)
 }
 
 // takesDefault leaves the default to fitDefault, which knows the type too.
@@ -304,7 +304,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 			}
 			errs = append(errs, &InputError{
 				Input: key, Msg: fmt.Sprintf("there is no input %q", key),
-				Hint: didYouMean(key, names, "%q", known),
+				Hint: didYouMean(key, names, known),
 			})
 			continue
 		}

@@ -149,7 +149,7 @@ func contextNamed(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 		return llmagent.ContextConfig{Policy: llmagent.ContextPolicy(text)}, ok
 	}
 	problem := p.report(p.src.Of(n), CodeValue, contextForms+", got %q", text)
-	if problem.Hint = didYouMean(text, contexts, "%q", ""); text == "last" {
+	if problem.Hint = didYouMean(text, contexts, ""); text == "last" {
 		problem.Hint = "say how many iterations, as {last: 3}"
 	}
 	return c, false

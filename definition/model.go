@@ -368,7 +368,7 @@ func (c *checker) unpriced(a *Agent) {
 
 func (c *checker) priceHint(model string) string {
 	names := slices.Sorted(maps.Keys(c.def.Prices))
-	if meant := didYouMean(model, names, "%q", ""); meant != "" {
+	if meant := didYouMean(model, names, ""); meant != "" {
 		return strings.TrimSuffix(meant, "?") + " in prices?"
 	}
 	return "add it to the root: prices: {" + model + ": {input: …, output: …}}, for a million tokens; 0 is free"

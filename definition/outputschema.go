@@ -147,7 +147,7 @@ func (s *schemaReader) unknown(p pair) {
 		problem.Hint = fmt.Sprintf("write properties: {%s: {type: %s}}", p.key, t)
 		return
 	}
-	problem.Hint = didYouMean(p.key, schemaWords, "%q", "describe each value in properties, under its name")
+	problem.Hint = didYouMean(p.key, schemaWords, "describe each value in properties, under its name")
 }
 
 // types reads one type, or one and "null".
@@ -256,7 +256,7 @@ func (s *schemaReader) whole() {
 		if _, ok := out.Properties[name]; !ok {
 			s.report(s.src.Of(source.Deref(s.at["required"].Content[i])), CodeValue,
 				"%s requires %q, which is not among its properties", s.what, name).
-				Hint = didYouMean(name, slices.Sorted(slices.Values(out.PropertyOrder)), "%q", "")
+				Hint = didYouMean(name, slices.Sorted(slices.Values(out.PropertyOrder)), "")
 		}
 	}
 	s.values()

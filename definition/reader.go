@@ -130,7 +130,7 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 	last := len(words) - 1
 	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last],
 		text).
-		Hint = didYouMean(text, words, "%q", "")
+		Hint = didYouMean(text, words, "")
 	return ""
 }
 

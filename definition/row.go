@@ -345,7 +345,7 @@ func (of parts[S]) unknown(p place, e pair) {
 	otherwise := cmp.Or(of.has, "there are "+strings.Join(names, ", "))
 	what := cmp.Or(of.what, p.field)
 	p.report(p.src.Of(e.at), CodeField, "unknown field %q of %s", e.key, what).
-		Hint = cmp.Or(adviceOn[what+"."+e.key], didYouMean(e.key, names, "%q", otherwise))
+		Hint = cmp.Or(adviceOn[what+"."+e.key], didYouMean(e.key, names, otherwise))
 }
 
 func (of parts[S]) names() []string { return rowNames(of.rows) }

@@ -238,7 +238,7 @@ func (c *checker) resultReads(a *Agent) {
 		rd := read{agent: a, field: "exit_when", name: "result." + key, bare: true, line: 1}
 		rd.column = 1 + len([]rune(a.ExitWhen[:max(0, strings.Index(a.ExitWhen, "result."+key))]))
 		c.report(rd.place(), CodeUnknownKey, "the result of %s agent has no %q", article(a.Type), key).
-			Hint = didYouMean(key, known, "%q", "it has "+strings.Join(known, ", "))
+			Hint = didYouMean(key, known, "it has "+strings.Join(known, ", "))
 	}
 }
 

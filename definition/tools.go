@@ -89,7 +89,7 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 	case toolForms[name] != "":
 		r.report(r.src.Of(n), CodeTool, "the tool %s must be a map, not a name", name).Hint = "write " + toolForms[name]
 	default:
-		if near := didYouMean(name, toolNames, "%q", ""); near != "" {
+		if near := didYouMean(name, toolNames, ""); near != "" {
 			r.report(r.src.Of(n), CodeTool, "there is no tool %q", name).Hint = near +
 				" (a Go function is written {func: " + name + "})"
 			return
@@ -149,7 +149,7 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 	case exitlooptool.Name, exitlooptool.Alias:
 		r.report(r.src.Of(p.at), CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
 	default:
-		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = didYouMean(p.key, toolNames, "%q",
+		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = didYouMean(p.key, toolNames,
 			toolsHint)
 	}
 }
@@ -274,7 +274,7 @@ func (b *builder) resolveTools(l *loader, a *Agent) {
 				hint = "a program in Go gives functions, in BuildConfig.Tools; refrain run has none, so write " +
 					"{command: […], name: …} or {mcp: {…}}"
 			}
-			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = didYouMean(t.Func, names, "%q",
+			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = didYouMean(t.Func, names,
 				hint)
 		}
 		if t.MCP == nil {

@@ -109,14 +109,13 @@ func join(ts []Type, word string) string {
 	return strings.Join(names, "")
 }
 
-// didYouMean is the hint for a mistyped name. The form is that of the name, and
-// otherwise the hint if none is near.
-func didYouMean(typed string, names []string, form, otherwise string) string {
+// didYouMean returns the hint for a mistyped name; otherwise if none is near.
+func didYouMean(typed string, names []string, otherwise string) string {
 	if len(names) > maxNames {
 		return otherwise
 	}
 	if near := near(typed, names); near != "" {
-		return "did you mean " + fmt.Sprintf(form, near) + "?"
+		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return otherwise
 }
@@ -224,7 +223,7 @@ func typeHint(typed string) string {
 	if meant := otherTypes[typed]; meant != "" {
 		return "did you mean \"" + meant + "\"?"
 	}
-	return didYouMean(typed, types, "%q", "the types are "+strings.Join(types, ", "))
+	return didYouMean(typed, types, "the types are "+strings.Join(types, ", "))
 }
 
 // otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a

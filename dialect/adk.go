@@ -252,7 +252,7 @@ func (r *adkReader) subAgents(a *agent, v value) {
 func (r *adkReader) ref(a *agent, item value) *agent {
 	for _, p := range item.pairs() {
 		if p.key != "config_path" && p.key != "code" {
-			r.fail(p.at, a.was, "sub_agents", "unknown field %q of a sub-agent", p.key).Advice = refAdvice(item, p.key)
+			r.fail(p.at, a.was, "sub_agents", "unknown field %q of a sub-agent", p.key).Advice = refAdvice(p.key)
 			return nil
 		}
 	}
@@ -270,7 +270,7 @@ func (r *adkReader) ref(a *agent, item value) *agent {
 	return r.file(a, item.get("config_path"), file)
 }
 
-func refAdvice(item value, key string) string {
+func refAdvice(key string) string {
 	if key == "name" || key == "agent_class" || key == "instruction" {
 		return "ADK has no agent in the place of a reference: write it in a file of its own, and {config_path: " +
 			"file.yaml} here"

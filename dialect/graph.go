@@ -241,9 +241,8 @@ func (g *graph) backTo(v *vertex) []*edge {
 	return slices.DeleteFunc(slices.Clone(v.in), func(e *edge) bool { return !from[e.from] })
 }
 
-// reaches reports whether a way leads from one vertex to another without passing
-// some others.
-func reaches(from, to *vertex, without ...*vertex) bool { return reach(from, without)[to] }
+// reaches reports whether a way leads from one vertex to another.
+func reaches(from, to *vertex) bool { return reach(from, nil)[to] }
 
 // reach are the vertices that ways lead to from one, and that itself.
 func reach(from *vertex, without []*vertex) map[*vertex]bool {

@@ -39,7 +39,7 @@ func Complete(text string, line, column int) []Option {
 		return keys(text)
 	}
 	if m := aKey().FindStringSubmatch(before); m != nil {
-		return values(text, m[3])
+		return values(m[3])
 	}
 	if strings.ContainsAny(strings.TrimLeft(before, " -"), ` :"'{[`) {
 		return nil
@@ -137,7 +137,7 @@ func value(line string) string {
 }
 
 // values are what a field can be.
-func values(text, name string) []Option {
+func values(name string) []Option {
 	for _, f := range Fields() {
 		if f.Name != name {
 			continue
