@@ -426,30 +426,20 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 	if err != nil {
 		return text
 	}
-	var b strings.Builder
-	done, scan := 0, newScanner(text)
+	var edits []replaced
 	lost, sections := make(map[string]bool), false
 	for _, ref := range t.Keys() {
-		start := scan.offset(ref.Line, ref.Column)
-		if start < done {
-			continue
-		}
 		if ref.Section {
 			sections = true
 			continue
-		}
-		end := start + strings.IndexByte(text[start:], '}') + 1
-		for end < len(text) && text[end] == '}' && !ref.Single {
-			end++
 		}
 		if slices.Contains(builtIn, ref.Name) || strings.Contains(ref.Name, ".") &&
 			!strings.HasPrefix(ref.Name, "artifact.") {
 			lost["{{"+ref.Name+"}}"] = true
 		}
-		b.WriteString(text[done:start] + "{" + adkKey(ref.Name) + "?}")
-		done = end
+		edits = append(edits, replaced{ref.From, ref.To, "{" + adkKey(ref.Name) + "?}"})
 	}
-	b.WriteString(text[done:])
+	text = replace(text, edits)
 	for _, name := range slices.Sorted(maps.Keys(lost)) {
 		advice := "write it in words, or put the value into the state in code"
 		if name == "{{user_input}}" {
@@ -460,9 +450,9 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 	if sections {
 		e.dropped(at(a, "instructions"), a.Name, "sections {{#key}}…{{/key}}", "say in words when it applies",
 			"ADK has no sections, so their text is always there")
-		return sectionTag().ReplaceAllString(b.String(), "")
+		return sectionTag().ReplaceAllString(text, "")
 	}
-	return b.String()
+	return text
 }
 
 var sectionTag = lazyregexp.New(`\{\{\s*[#^/][^{}]*\}\}`)

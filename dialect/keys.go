@@ -5,7 +5,6 @@ package dialect
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -137,45 +136,43 @@ func (i *importer) fill(a *agent, text string, k *keys, need map[string]*readKey
 	if err != nil {
 		return text
 	}
-	var b strings.Builder
-	at, scan := 0, newScanner(text)
+	var edits []replaced
 	for _, ref := range t.Keys() {
-		start := scan.offset(ref.Line, ref.Column)
-		if start < at {
-			continue
-		}
-		end := start + strings.IndexByte(text[start:], '}') + 1
-		for end < len(text) && text[end] == '}' && !ref.Single {
-			end++
-		}
-		tag, single := text[start:end], ref.Single
+		tag, name := text[ref.From:ref.To], ref.Name
 		head, rest := splitKey(ref.Name)
 		if to := k.renamed[head]; to != "" {
-			tag = strings.Replace(tag, ref.Name, to+rest, 1)
-			head = to
+			head, name = to, to+rest
 		}
 		i.read(a, ref, head, k, need)
-		if r := need[head]; single && (r == nil || !r.text) {
+		tag = strings.Replace(tag, ref.Name, name, 1)
+		if r := need[head]; ref.Single && (r == nil || !r.text) {
 			tag = "{" + strings.Replace(tag, "?}", "}", 1) + "}"
 		}
-		b.WriteString(text[at:start])
-		b.WriteString(tag)
-		at = end
+		edits = append(edits, replaced{ref.From, ref.To, tag})
+		if ref.Section {
+			at := ref.NameIn(text, ref.Close)
+			edits = append(edits, replaced{at, at + len(ref.Name), name})
+		}
 	}
-	b.WriteString(text[at:])
-	return i.closing(b.String(), k)
+	return replace(text, edits)
 }
 
-// closing renames the ends of sections, which are no reads.
-func (i *importer) closing(text string, k *keys) string {
-	for was, to := range k.renamed {
-		if !strings.Contains(text, was) {
-			continue
-		}
-		text = regexp.MustCompile(`\{\{\s*/\s*`+regexp.QuoteMeta(was)+`\s*\}\}`).ReplaceAllLiteralString(text,
-			"{{/"+to+"}}")
+// replaced is a part of a text, as bytes, and what stands in its place.
+type replaced struct {
+	from, to int
+	by       string
+}
+
+// replace makes the changes to a text; they are in parts of their own.
+func replace(text string, edits []replaced) string {
+	slices.SortFunc(edits, func(x, y replaced) int { return x.from - y.from })
+	var b strings.Builder
+	at := 0
+	for _, e := range edits {
+		b.WriteString(text[at:e.from] + e.by)
+		at = e.to
 	}
-	return text
+	return b.String() + text[at:]
 }
 
 // splitKey splits a name into the key of the state and what is taken of it.
@@ -264,29 +261,4 @@ func before(name string, k *keys) string {
 		}
 	}
 	return ""
-}
-
-// scanner finds places in a text, going forward.
-type scanner struct {
-	text      string
-	at        int
-	line, col int
-}
-
-func newScanner(text string) *scanner { return &scanner{text: text, line: 1, col: 1} }
-
-// offset is where the character at a line and column is. Lines end as in
-// package template, at a line feed.
-func (s *scanner) offset(line, col int) int {
-	for n, r := range s.text[s.at:] {
-		if s.line == line && s.col == col {
-			s.at += n
-			return s.at
-		}
-		if s.col++; r == '\n' {
-			s.line, s.col = s.line+1, 1
-		}
-	}
-	s.at = len(s.text)
-	return s.at
 }

@@ -45,6 +45,7 @@ const maxDepth = 64
 type section struct {
 	kind         kind
 	key          key
+	ref          int // its index in refs; -1 if it has none
 	nodes        []node
 	line, column int
 }
@@ -152,7 +153,7 @@ func (p *parser) value(i, skip int, closing string) (end int, ok bool) {
 func (p *parser) add(i, end int, k key, single bool) int {
 	p.flush(i)
 	p.text = end
-	p.ref(i, k, Ref{Optional: k.optional, Single: single})
+	p.ref(i, k, Ref{Optional: k.optional, Single: single, To: end})
 	p.append(node{kind: kindValue, key: k})
 	return end
 }
@@ -177,15 +178,15 @@ func (p *parser) section(i, inside int, sign byte) int {
 	case '/':
 		p.close(i, name)
 	case '#':
-		p.push(i, kindSection, k)
+		p.push(i, at+2, kindSection, k)
 		p.items++
 	default:
-		p.push(i, kindInverted, k)
+		p.push(i, at+2, kindInverted, k)
 	}
 	return to
 }
 
-func (p *parser) push(i int, kind kind, k key) {
+func (p *parser) push(i, end int, kind kind, k key) {
 	if len(p.open) > maxDepth {
 		if !p.tooDeep {
 			p.fail(i, "sections are nested more than %d deep", maxDepth)
@@ -193,8 +194,8 @@ func (p *parser) push(i int, kind kind, k key) {
 		p.tooDeep = true
 		return
 	}
-	p.ref(i, k, Ref{Section: true})
-	p.open = append(p.open, section{kind: kind, key: k, line: p.line, column: p.column})
+	ref := p.ref(i, k, Ref{Section: true, To: end})
+	p.open = append(p.open, section{kind: kind, key: k, ref: ref, line: p.line, column: p.column})
 }
 
 // close ends the innermost section of that name, and reports those inside it
@@ -214,6 +215,9 @@ func (p *parser) close(i int, name string) {
 	}
 	for p.open[len(p.open)-1].key.name != name {
 		p.unclosed(fmt.Sprintf(" before {{/%s}} at %d:%d", name, p.line, p.column))
+	}
+	if ref := p.open[len(p.open)-1].ref; ref >= 0 {
+		p.refs[ref].Close = i
 	}
 	p.pop()
 }
@@ -308,16 +312,17 @@ func (p *parser) append(n node) {
 	s.nodes = append(s.nodes, n)
 }
 
-// ref notes that the tag at i asks for k, and leaves the place at i.
-func (p *parser) ref(i int, k key, r Ref) {
+// ref notes that the tag at i asks for k, leaves the place at i, and returns the index in refs.
+func (p *parser) ref(i int, k key, r Ref) int {
 	p.place(i)
 	inner := p.items > 0
 	if k.item && inner {
-		return
+		return -1
 	}
-	r.Name, r.Line, r.Column = k.name, p.line, p.column
+	r.Name, r.Line, r.Column, r.From = k.name, p.line, p.column, i
 	r.Inner = inner && !k.scoped()
 	p.refs = append(p.refs, r)
+	return len(p.refs) - 1
 }
 
 func (p *parser) fail(i int, format string, args ...any) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/refrain-dev/refrain/template"
 )
@@ -65,7 +66,33 @@ func TestKeys(t *testing.T) {
 		{Name: "z", Inner: true, Line: 2, Column: 51},
 		{Name: "prev.a", Optional: true, Line: 3, Column: 12},
 	}
-	if diff := cmp.Diff(want, tmpl.Keys()); diff != "" {
+	if diff := cmp.Diff(want, tmpl.Keys(), cmpopts.IgnoreFields(template.Ref{}, "From", "To", "Close")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// D17: whoever rewrites a text finds each tag in it, the closing ones too.
+func TestTagsAreInTheText(t *testing.T) {
+	const text = "é {{{ draft }}}{tone?}{{# issues }}{{^x}}{{ x? }}{{/ x}}{{ / issues }}"
+	tmpl, err := template.Parse(text, template.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tags, closing []string
+	for _, ref := range tmpl.Keys() {
+		tags = append(tags, text[ref.From:ref.To])
+		if at := ref.NameIn(text, ref.From); text[at:at+len(ref.Name)] != ref.Name {
+			t.Errorf("%s is at %d", ref.Name, at)
+		}
+		if ref.Section {
+			at := ref.NameIn(text, ref.Close)
+			closing = append(closing, text[ref.Close:at]+text[at:at+len(ref.Name)])
+		}
+	}
+	if diff := cmp.Diff([]string{"{{{ draft }}}", "{tone?}", "{{# issues }}", "{{^x}}", "{{ x? }}"}, tags); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"{{ / issues", "{{/ x"}, closing); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -27,7 +27,10 @@
 // else, as those of JSON do, are text.
 package template
 
-import "sync/atomic"
+import (
+	"strings"
+	"sync/atomic"
+)
 
 // Dialect says which braces are placeholders.
 type Dialect int
@@ -67,7 +70,13 @@ type Ref struct {
 	Single bool
 	// Line and Column are where the tag starts, from 1, Column in characters.
 	Line, Column int
+	// From and To are the bytes of the tag in the text. Close is where the closing tag of a section
+	// begins.
+	From, To, Close int
 }
+
+// NameIn returns where the name stands in the tag that begins at a byte of the text: From or Close.
+func (r *Ref) NameIn(text string, tag int) int { return tag + strings.Index(text[tag:], r.Name) }
 
 // Keys lists the names in the template, in the order of the text. A name that occurs twice is
 // listed twice. {{.}} and {{.field}} inside a section mean the item and are left out.

@@ -5,7 +5,6 @@ package edit
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
@@ -78,28 +77,10 @@ func textKeys(text string, d template.Dialect) ([]mention, error) {
 			found = append(found, mention{name: key, from: at + from, to: at + from + len(key)})
 		}
 	}
-	sections := make(map[string]bool)
-	at, line, column := 0, 1, 1
-	for _, ref := range t.Keys() { // in the order of the text
-		for line < ref.Line || column < ref.Column {
-			r, size := utf8.DecodeRuneInString(text[at:])
-			if at, column = at+size, column+1; r == '\n' {
-				line, column = line+1, 1
-			}
-		}
-		sections[ref.Name] = sections[ref.Name] || ref.Section
-		add(ref.Name, at+strings.Index(text[at:], ref.Name)) // behind braces, a sign and spaces
-	}
-	for at := 0; ; { // the ends of sections
-		i := strings.Index(text[at:], "{{")
-		if i < 0 {
-			break
-		}
-		at += i + 2
-		rest, end := strings.CutPrefix(strings.TrimLeft(text[at:], " \t\r\n"), "/")
-		rest = strings.TrimLeft(rest, " \t\r\n")
-		if name := rest[:max(strings.IndexAny(rest, " \t\r\n}"), 0)]; end && sections[name] {
-			add(name, len(text)-len(rest))
+	for _, ref := range t.Keys() {
+		add(ref.Name, ref.NameIn(text, ref.From))
+		if ref.Section {
+			add(ref.Name, ref.NameIn(text, ref.Close))
 		}
 	}
 	slices.SortFunc(found, func(a, b mention) int { return a.from - b.from })
