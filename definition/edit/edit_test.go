@@ -266,13 +266,3 @@ func TestFieldPath(t *testing.T) {
 		}
 	}
 }
-
-// set sets one value in a text.
-func set(data []byte, path string, value any) ([]byte, error) {
-	e, err := edit.New(data)
-	if err != nil {
-		return nil, err
-	}
-	err = e.Set(path, value)
-	return e.Bytes(), err
-}
