@@ -3,21 +3,18 @@
 package progress
 
 import (
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// tally is what the plan knows of the loop. It is whole if it was counted as the loop itself did;
-// else it is put together from the records of the iterations that have ended.
-func (l *Loop) tally() (t loop.Tally, whole bool) {
+// Tally returns what the plan knows of the loop. It is whole if the log has the outcome of each step; otherwise
+// Tally computes it from the records of the iterations that have ended. Do not change it.
+func (l *Loop) Tally() (t loop.Tally, whole bool) {
 	if l.account.whole() {
 		return *l.account.now(l), true
 	}
@@ -54,68 +51,8 @@ func (l *Loop) tally() (t loop.Tally, whole bool) {
 // Forecast returns the forecast from the iterations that have ended, and from the running one if it
 // has a provisional score.
 func (l *Loop) Forecast() loop.Forecast {
-	t, _ := l.tally()
-	return l.Plan.ForecastAt(&t, l.moment(0))
-}
-
-// Trend returns the loop's trend in words, such as "↗ Improving".
-func (l *Loop) Trend() string {
-	switch f := l.Forecast(); f.Trend {
-	case loop.Improving:
-		return "↗ Improving"
-	case loop.Plateau:
-		return "→ Plateau"
-	case loop.Regressing:
-		return "↘ Regressing"
-	case loop.Oscillating:
-		return "↕ Oscillating"
-	}
-	if l.Plan.Score == nil {
-		return "none: the loop is not scored"
-	}
-	return "too early to say"
-}
-
-// Estimate says in words how much is still to come, such as "2 more iterations (~4m 30s), until
-// converged"; the running iteration is not counted. If nothing can be predicted, it says so and
-// names the limit if there is one.
-func (l *Loop) Estimate(now time.Duration) string {
-	if l.Stop != nil {
-		return "done"
-	}
-	f, cur := l.Forecast(), l.Current()
-	number := 0
-	if cur != nil {
-		number = cur.Number
-	}
-	if !f.Predictable || f.Until == "" {
-		if limit := int(min(l.Plan.MaxIterations, 1<<30)); limit > 0 {
-			if limit <= number {
-				return f.Note + "; this is the last iteration"
-			}
-			return fmt.Sprintf("%s; at most %s", f.Note, more(limit-number))
-		}
-		return f.Note
-	}
-	r := l.ahead(&f, now)
-	s := more(r.Iterations)
-	if r.Low != r.High {
-		s += fmt.Sprintf(" (%d to %d)", r.Low, r.High)
-	}
-	if r.Left >= time.Second {
-		s += ", ~" + Clock(r.Left)
-	}
-	return s + ", until " + strings.ReplaceAll(string(f.Until), "_", " ")
-}
-
-func more(n int) string {
-	switch n {
-	case 0:
-		return "none after this iteration"
-	case 1:
-		return "1 more iteration"
-	}
-	return fmt.Sprintf("%d more iterations", n)
+	t, _ := l.Tally()
+	return l.Plan.ForecastAt(&t, l.Moment(0))
 }
 
 // provisional reads the scores that the iterations around an event have so far.
@@ -160,7 +97,7 @@ func (l *Live) measure(lp *Loop, it *Iteration, at session.Address, ev *session.
 	alone := *score
 	alone.Judge = nil // one sample is what there is
 	p := loop.Plan{Steps: []loop.Step{{Name: "now"}}, Score: &alone}
-	t, _ := lp.tally()
+	t, _ := lp.Tally()
 	p.Add(&t, loop.Outcome{Iteration: it.Number, State: state})
 	switch {
 	case score.Key == "" && began:

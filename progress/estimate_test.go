@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -47,7 +48,7 @@ func TestEstimateIsHonest(t *testing.T) {
 					Record: &loop.IterationRecord{Number: i + 1, Score: &s, Complete: true},
 				})
 			}
-			if got := l.Estimate(0); got != tt.want {
+			if got := prose.Estimate(l, 0); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -26,7 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Fold computes the answer, the iterations and the stop records of a run from its events. The zero
+// Fold computes the answer and the stop records of a run from its events. The zero
 // value is ready to use.
 type Fold struct {
 	// Owned says that a supervisor records the status of the run as a whole: then a loop that was
@@ -40,8 +40,7 @@ type Fold struct {
 	stops  []*loop.StopRecord
 	steps  []runningStep
 	began  map[session.Address]time.Time // the pass that each loop is in
-	scored []loop.IterationRecord
-	warned string // what a step was warned of last
+	warned string                        // what a step was warned of last
 
 	cut []cutOff
 
@@ -54,27 +53,25 @@ type runningStep struct {
 }
 
 // Add takes the next event of the run and returns the lines that report it.
-func (f *Fold) Add(ev *session.Event) []string { return f.add(&heard{Event: ev}) }
-
-func (f *Fold) add(ev *heard) []string {
-	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev.Event) != "" {
-		f.answer = session.Answer(f.answer, ev.Event)
-		f.hear(ev.Event)
+func (f *Fold) Add(ev *session.Event) []string {
+	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev) != "" {
+		f.answer = session.Answer(f.answer, ev)
+		f.hear(ev)
 	}
 	if ev.Mark == nil {
-		return append(f.warning(ev.Event), exitLines(ev.Event)...)
+		return append(f.warning(ev), exitLines(ev)...)
 	}
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
-		f.begin(ev.Event)
+		f.begin(ev)
 	case mark.KindStepFinished:
 		return f.finish(ev)
 	case mark.KindIterationFinished:
 		return f.iteration(ev)
 	case mark.KindRolledBack:
-		return f.rolledBack(ev.Event)
+		return f.rolledBack(ev)
 	case mark.KindLoopStopped:
-		return f.stopped(ev.Event)
+		return f.stopped(ev)
 	case mark.KindRunStarted:
 		f.Owned = true
 	case mark.KindRunPaused:
@@ -108,9 +105,6 @@ func (f *Fold) Stop() *loop.StopRecord {
 // Stops returns the stop records of the outermost loops, in the order in which they stopped.
 func (f *Fold) Stops() []*loop.StopRecord { return f.stops }
 
-// Iterations returns the records of the iterations of the outermost loops.
-func (f *Fold) Iterations() []loop.IterationRecord { return f.scored }
-
 // Running returns the address of the innermost running step and the iteration of its nearest loop,
 // or 0 outside loops; the address is empty if no step is running.
 func (f *Fold) Running() (at session.Address, iteration int) {
@@ -135,7 +129,7 @@ func (f *Fold) begin(ev *session.Event) {
 	}
 }
 
-func (f *Fold) finish(ev *heard) []string {
+func (f *Fold) finish(ev *session.Event) []string {
 	for i := len(f.steps) - 1; i >= 0; i-- {
 		if f.steps[i].address == ev.Address {
 			f.steps = append(f.steps[:i], f.steps[i+1:]...)
@@ -144,35 +138,34 @@ func (f *Fold) finish(ev *heard) []string {
 	}
 	// What has run out of time is no deeper step's failure: At is empty. And what
 	// was cut off has not failed: whatever it is part of says why that ended.
-	fin, err := ev.finished()
-	if err != nil || fin.Error == "" || fin.Canceled {
+	var fin mark.StepFinished
+	if err := ev.Mark.Decode(&fin); err != nil || fin.Error == "" || fin.Canceled {
 		return nil
 	}
 	own := fin.At == "" || session.Address(fin.At) == ev.Address
 	switch {
 	case fin.Again:
-		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev.Event), ev.Address.Agent(),
+		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev), ev.Address.Agent(),
 			max(1, ev.Attempt))
 		if own {
 			line += ": " + oneLine(fin.Error)
 		}
 		return []string{line}
 	case own:
-		return []string{indent(ev.Event) + "Failed: " + oneLine(fin.Error)}
+		return []string{indent(ev) + "Failed: " + oneLine(fin.Error)}
 	}
 	return nil
 }
 
-func (f *Fold) iteration(ev *heard) []string {
-	it, err := ev.iteration()
-	if err != nil {
+func (f *Fold) iteration(ev *session.Event) []string {
+	var it loop.IterationRecord
+	if err := ev.Mark.Decode(&it); err != nil {
 		return []string{err.Error()}
 	}
 	if ev.Iteration == 0 {
-		f.scored = append(f.scored, *it)
-		f.wordsOf(ev.Address).end(*it)
+		f.wordsOf(ev.Address).end(it)
 	}
-	before := indent(ev.Event) + prefix(ev.Event)
+	before := indent(ev) + prefix(ev)
 	line := before + it.String()
 	if !it.Complete {
 		line += " (cut short)"

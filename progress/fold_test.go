@@ -99,8 +99,8 @@ func TestLoopsInParallelDoNotMix(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.Stops()) != 2 || len(f.Iterations()) != 6 {
-		t.Errorf("%d stops, %d iterations; want 2 and 6", len(f.Stops()), len(f.Iterations()))
+	if stops := f.Stops(); len(stops) != 2 || stops[0].Iterations != 3 || stops[1].Iterations != 3 {
+		t.Errorf("stops %v, want 2 after 3 iterations each", stops)
 	}
 	if a := f.Answer(); a != "a3" && a != "b3" {
 		t.Errorf("answer %q is no loop's result", a)

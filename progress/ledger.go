@@ -17,8 +17,8 @@ import (
 // A loop whose log lacks the outcomes of steps, as those of old versions do, has rows with the tense
 // [loop.TenseUnknown].
 func (l *Loop) Ledger(now time.Duration) loop.Ledger {
-	t, whole := l.tally()
-	led := l.Plan.Ledger(&t, l.moment(now))
+	t, whole := l.Tally()
+	led := l.Plan.Ledger(&t, l.Moment(now))
 	if !whole {
 		forget(led.Rows)
 	}
@@ -69,8 +69,8 @@ func recordedRows(rows []loop.Row, rec *loop.StopRecord) []loop.Row {
 	return out
 }
 
-// moment is what is known of the loop besides its tally.
-func (l *Loop) moment(now time.Duration) loop.Moment {
+// Moment returns what is known of the iteration under way, at a time of the run's clock, besides the tally.
+func (l *Loop) Moment(now time.Duration) loop.Moment {
 	if l.Stop != nil {
 		return loop.Moment{Reason: l.Stop.Reason}
 	}

@@ -46,7 +46,7 @@ func TestLedgerOfTheSeedsRun(t *testing.T) {
 	live, i := new(progress.Live), 0
 	for ; ; i++ {
 		live.Add(log[i])
-		if at := live.Tree().Running(); at != nil && at.Address == "refinador_conteudo_iterativo[3]/feedback_collector" {
+		if at := running(live.Tree()); at != nil && at.Address == "refinador_conteudo_iterativo[3]/feedback_collector" {
 			break
 		}
 	}
@@ -213,7 +213,7 @@ func TestLedgerOfAContinuedLoop(t *testing.T) {
 			}
 			live.Add(ev)
 			log = append(log, ev)
-			if at, n := live.Tree().Running(), live.Tree().Main().Loop.Current(); at != nil && n.Number == 4 && n.Record == nil && n.Provisional == nil {
+			if at, n := running(live.Tree()), live.Tree().Main().Loop.Current(); at != nil && n.Number == 4 && n.Record == nil && n.Provisional == nil {
 				middle = tenses(live.Tree().Main().Loop.Ledger(live.Tree().Now))
 			}
 		}

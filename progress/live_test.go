@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -31,7 +32,7 @@ func TestLiveIsTheScreenOfTheSeed(t *testing.T) {
 	live, i := new(progress.Live), 0
 	for ; ; i++ {
 		live.Add(log[i])
-		if at := live.Tree().Running(); at != nil && at.Address == "refinador_conteudo_iterativo[3]/feedback_collector" {
+		if at := running(live.Tree()); at != nil && at.Address == "refinador_conteudo_iterativo[3]/feedback_collector" {
 			break
 		}
 	}
@@ -53,16 +54,16 @@ func TestLiveIsTheScreenOfTheSeed(t *testing.T) {
 	if diff := cmp.Diff(want, sketch(tree)); diff != "" {
 		t.Errorf("tree (-want +got):\n%s", diff)
 	}
-	if got := main.Loop.Trend(); got != "↗ Improving" {
+	if got := prose.Trend(main.Loop); got != "↗ Improving" {
 		t.Errorf("trend %q", got)
 	}
-	if got := main.Loop.Estimate(tree.Now); got != "2 more iterations, ~5m 18s, until max iterations" {
+	if got := prose.Estimate(main.Loop, tree.Now); got != "2 more iterations, ~5m 18s, until max iterations" {
 		t.Errorf("estimate %q", got)
 	}
 	for ; i < len(log); i++ {
 		live.Add(log[i])
 	}
-	if main = live.Tree().Main(); main.Loop.Stop == nil || main.Status != progress.StatusCompleted || main.Loop.Estimate(0) != "done" {
+	if main = live.Tree().Main(); main.Loop.Stop == nil || main.Status != progress.StatusCompleted || prose.Estimate(main.Loop, 0) != "done" {
 		t.Errorf("after the end: %+v", main)
 	}
 	if f := main.Loop.Finalizer; f.Status != progress.StatusCompleted || f.Text != "the text" {
@@ -98,7 +99,7 @@ func TestLiveShowsWhatWentWrong(t *testing.T) {
 	for i, ev := range log {
 		live.Add(ev)
 		if i == 4 {
-			if s := live.Tree().Running(); s.Status != progress.StatusRunning {
+			if s := running(live.Tree()); s.Status != progress.StatusRunning {
 				t.Errorf("%+v", s)
 			}
 		}

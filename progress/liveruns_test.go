@@ -48,6 +48,27 @@ func seedRun(t *testing.T) []*session.Event {
 	return log
 }
 
+// running returns the innermost running step, the one that began last if there are several; nil if
+// there is none.
+func running(t *progress.Tree) *progress.Step {
+	if t.Root == nil || t.Root.Status != progress.StatusRunning {
+		return nil
+	}
+	at := t.Root
+	for {
+		var next *progress.Step
+		for c := range at.Children() {
+			if c.Status == progress.StatusRunning && (next == nil || c.Began >= next.Began) {
+				next = c
+			}
+		}
+		if next == nil {
+			return at
+		}
+		at = next
+	}
+}
+
 // sketch is a tree in a line for each step and iteration.
 func sketch(t *progress.Tree) []string {
 	var lines []string

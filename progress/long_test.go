@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/heaptest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -59,7 +60,7 @@ func TestFoldsHoldNoTexts(t *testing.T) {
 	folds := func(n int) any {
 		var live progress.Live
 		var fold progress.Fold
-		var diagnosis progress.Diagnosis
+		var diagnosis prose.Diagnosis
 		longLog(t, n, 50_000, func(ev *session.Event) {
 			live.Add(ev)
 			fold.Add(ev)

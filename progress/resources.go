@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -48,10 +49,8 @@ type StateSize struct {
 const maxStates = 1000
 
 // Add takes the next event of the run.
-func (r *Resources) Add(ev *session.Event) { r.add(&heard{Event: ev}) }
-
-func (r *Resources) add(ev *heard) {
-	r.Saved.add(ev.Event)
+func (r *Resources) Add(ev *session.Event) {
+	r.Saved.add(ev)
 	if ev.Mark == nil || strings.Contains(string(ev.Address), "[") {
 		return // no mark, or of what is in a loop
 	}
@@ -60,11 +59,13 @@ func (r *Resources) add(ev *heard) {
 		if ev.Address == "" || ev.Address.Parent() != "" {
 			return
 		}
-		if fin, err := ev.finished(); err == nil {
+		var fin mark.StepFinished
+		if ev.Mark.Decode(&fin) == nil {
 			r.Usage.Add(recorded(fin.Usage))
 		}
 	case mark.KindIterationFinished:
-		if it, err := ev.iteration(); err == nil && it.StateSize > 0 {
+		var it loop.IterationRecord
+		if ev.Mark.Decode(&it) == nil && it.StateSize > 0 {
 			if r.loop != ev.Address {
 				r.loop, r.States = ev.Address, nil
 			}

@@ -11,8 +11,24 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
+
+// told is a log of marks.
+type told struct {
+	t   *testing.T
+	evs []*session.Event
+}
+
+func (l *told) mark(at session.Address, iteration int, kind mark.Kind, data any) {
+	l.t.Helper()
+	m, err := mark.New(kind, data)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.evs = append(l.evs, &session.Event{Address: at, Iteration: iteration, Mark: m})
+}
 
 // F11, F12: what a run has used, and how its state grew, in words and for programs.
 func TestResources(t *testing.T) {

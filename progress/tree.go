@@ -210,27 +210,6 @@ func (s *Step) failed() bool {
 	return false
 }
 
-// Running returns the innermost running step, the one that began last if there are several; nil if
-// there is none.
-func (t *Tree) Running() *Step {
-	if t.Root == nil || t.Root.Status != StatusRunning {
-		return nil
-	}
-	at := t.Root
-	for {
-		var next *Step
-		for c := range at.Children() {
-			if c.Status == StatusRunning && (next == nil || c.Began >= next.Began) {
-				next = c
-			}
-		}
-		if next == nil {
-			return at
-		}
-		at = next
-	}
-}
-
 // Main returns the step of the loop to show first: the first outermost loop that is running, or
 // else the last one; nil if there is none.
 func (t *Tree) Main() *Step {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // Fault is a kind of fault.
@@ -155,7 +155,7 @@ func (r *Report) Open() []Finding {
 }
 
 // Fix is a field to add or change, so that a fault is caught.
-type Fix = progress.Fix
+type Fix = prose.Fix
 
 // fix adds one to a finding. Besides, more says what would do as well, or what it
 // does.

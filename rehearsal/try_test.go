@@ -13,7 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/rehearsal"
 )
 
@@ -73,7 +73,7 @@ func TestTry(t *testing.T) {
 			if strings.Join(undone, " ") != tt.undone {
 				t.Errorf("undone were %q", undone)
 			}
-			if say := l.Loop.Sentence(l.Elapsed).In(progress.English); say.Lead == "" || say.Basis != "" {
+			if say := prose.SentenceOf(l.Loop, l.Elapsed).In(prose.English); say.Lead == "" || say.Basis != "" {
 				t.Errorf("it says %+v", say)
 			}
 		})

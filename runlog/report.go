@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -32,10 +33,10 @@ type Report struct {
 	Waits    []mark.Question    `json:"waits,omitempty"`
 	Answer   string             `json:"answer,omitempty"`
 	Stops    []*loop.StopRecord `json:"stops,omitempty"`
-	Findings []progress.Finding `json:"findings,omitempty"`
+	Findings []prose.Finding    `json:"findings,omitempty"`
 	Tree     *progress.Tree     `json:"tree,omitempty"`
-	// Loops says how the outermost loops and those that go on stand: see [progress.Tree.Outlooks].
-	Loops []progress.Outlook `json:"loops,omitempty"`
+	// Loops says how the outermost loops and those that go on stand: see [prose.Outlooks].
+	Loops []prose.Outlook `json:"loops,omitempty"`
 
 	// Log are the events of the run, an outline, and Summary is what they come to.
 	Log     []*session.Event  `json:"-"`
@@ -46,7 +47,7 @@ type Report struct {
 // of a loop, such as refine[3], if pass names one. dead is as in [Run.Standing].
 func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string) bool) (*Report, error) {
 	live := progress.Live{Whole: r.Wholes.Of}
-	sees := progress.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
+	sees := prose.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
 	last := progress.LastRun(r.Events)
 	for ev := range r.Wholes.Recent(last) {
 		if pass != "" && ev.Address.Under(pass) {
@@ -69,14 +70,14 @@ func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string
 }
 
 // Tell puts together what the folds of a run's events say. The status is that of the log.
-func Tell(id string, sum *progress.Summary, live *progress.Live, sees *progress.Watch) *Report {
+func Tell(id string, sum *progress.Summary, live *progress.Live, sees *prose.Watch) *Report {
 	s := &Report{
 		Run: id, Status: string(sum.Status), Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
 		Waits: sum.Waits, Parent: sum.Parent, Driver: sum.Driver,
 		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
 		Summary: sum,
 	}
-	s.Seconds, s.Loops = s.Tree.Active().Seconds(), s.Tree.Outlooks(progress.English)
+	s.Seconds, s.Loops = s.Tree.Active().Seconds(), prose.Outlooks(s.Tree, prose.English)
 	if s.Tree.Root != nil {
 		if u := s.Tree.Root.Usage(); u.Calls > 0 {
 			s.Usage = &u

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // defined is a definition as a client gets it.
@@ -288,7 +288,7 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, one := range all {
 		found := foundProblem{one, form.FixesOf(one)}
-		if languageOf(r) == progress.Portuguese {
+		if languageOf(r) == prose.Portuguese {
 			found.Problem = form.ProblemInPortuguese(one)
 		}
 		out.Problems = append(out.Problems, found)
@@ -406,7 +406,7 @@ func (s *Server) schema(w http.ResponseWriter, _ *http.Request) error {
 // fields are all fields as a form asks for them, the codes of problems, and the colors.
 func (s *Server) fields(w http.ResponseWriter, r *http.Request) error {
 	all := form.Fields
-	if languageOf(r) == progress.Portuguese {
+	if languageOf(r) == prose.Portuguese {
 		all = form.FieldsInPortuguese
 	}
 	w.Header().Set("Vary", "Accept-Language")
@@ -428,7 +428,7 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 		o.Refuse(p.agent, p.field, p.Error())
 	}
 	o.Models(s.cfg.Getenv)
-	if languageOf(r) == progress.Portuguese {
+	if languageOf(r) == prose.Portuguese {
 		o.InPortuguese()
 	}
 	return s.send(w, http.StatusOK, o)
@@ -448,7 +448,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
 	if options == nil {
 		options = []form.Option{}
 	}
-	if languageOf(r) == progress.Portuguese {
+	if languageOf(r) == prose.Portuguese {
 		for i := range options {
 			options[i].Doc = form.DocInPortuguese(options[i].Doc)
 		}

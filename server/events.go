@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -155,8 +155,8 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 
 // languageOf is the language in which somebody wants to read: lang in the query, or what the browser
 // says.
-func languageOf(r *http.Request) progress.Language {
-	return progress.LanguageOf(cmp.Or(r.URL.Query().Get("lang"), r.Header.Get("Accept-Language")))
+func languageOf(r *http.Request) prose.Language {
+	return prose.LanguageOf(cmp.Or(r.URL.Query().Get("lang"), r.Header.Get("Accept-Language")))
 }
 
 func quoted(text string) []byte { return []byte(strconv.Quote(text)) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
 	"github.com/refrain-dev/refrain/session"
@@ -48,7 +49,7 @@ type folds struct {
 	folded     int64 // the number of the last event
 	invocation string
 	live       *progress.Live
-	sees       *progress.Watch
+	sees       *prose.Watch
 	page       runpage.Page
 	whole      *runlog.Wholes   // reads what the folds have in outline
 	last       []*session.Event // a few of the last events, for a summary
@@ -61,7 +62,7 @@ type folds struct {
 // shownKey says what was made of the run: its snapshot or the head of its page, in a language.
 type shownKey struct {
 	what string
-	lang progress.Language
+	lang prose.Language
 }
 
 // shown is what was made of a version of the run, up to an event.
@@ -218,7 +219,7 @@ func (f *feed) fold(ctx context.Context) error {
 		return err
 	}
 	view, whole := session.ViewOf(one), &runlog.Wholes{Fetch: f.view}
-	now := folds{live: &progress.Live{Whole: whole.Of}, sees: &progress.Watch{Fold: progress.Fold{Whole: whole.Of}}, whole: whole}
+	now := folds{live: &progress.Live{Whole: whole.Of}, sees: &prose.Watch{Fold: progress.Fold{Whole: whole.Of}}, whole: whole}
 	now.page = runpage.Page{Live: now.live, Watch: now.sees}
 	if n := view.Log().Len(); n > 0 {
 		now.invocation = view.Log().At(n - 1).InvocationID
@@ -433,7 +434,7 @@ type snapshot struct {
 	*runlog.Report
 	Loops []loopView `json:"loops"`
 	// Outlooks are what is to be said of the loops: the sentence, the ledger, the forecast.
-	Outlooks []progress.Outlook `json:"outlooks"`
+	Outlooks []prose.Outlook `json:"outlooks"`
 	// Now is the time of the server.
 	Now time.Time `json:"now"`
 }
@@ -477,7 +478,7 @@ func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, erro
 }
 
 // snapshot tells all about the run.
-func (f *feed) snapshot(lang progress.Language, old time.Duration) (shown, error) {
+func (f *feed) snapshot(lang prose.Language, old time.Duration) (shown, error) {
 	return f.made(shownKey{"snapshot", lang}, old, func() any {
 		sum := progress.Summarize(f.last)
 		if !f.began.IsZero() {
@@ -492,7 +493,7 @@ func (f *feed) snapshot(lang progress.Language, old time.Duration) (shown, error
 				snap.Loops = append(snap.Loops, loopView{step.Address, len(step.Loop.Iterations)})
 			}
 		})
-		snap.Outlooks = f.live.Tree().Outlooks(lang)
+		snap.Outlooks = prose.Outlooks(f.live.Tree(), lang)
 		tree.Root = clip(tree.Root, outerIterations)
 		rep.Tree = &tree
 		return snap

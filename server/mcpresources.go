@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // Where definitions and runs are.
@@ -45,7 +45,7 @@ func (s *Server) addResources(m *mcp.Server) {
 		if err := s.catchUp(ctx, f); err != nil {
 			return "", err
 		}
-		snap, err := f.snapshot(progress.English, 0)
+		snap, err := f.snapshot(prose.English, 0)
 		return string(snap.text), err
 	}))
 }

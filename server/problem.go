@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -140,7 +141,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
 	p = new(*p) // it may be shared
 	p.Detail = masked(p.Detail)
-	if languageOf(r) == progress.Portuguese {
+	if languageOf(r) == prose.Portuguese {
 		p.Problems = slices.Clone(p.Problems)
 		for i, one := range p.Problems {
 			p.Problems[i] = form.ProblemInPortuguese(one)

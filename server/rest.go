@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -131,14 +131,14 @@ func (f *feed) passed() (p passed) {
 			p.most = int(min(step.Loop.Plan.MaxIterations, 1<<30))
 		}
 		if ended > 0 {
-			p.message = passedIn(step.Loop.Sentence(tree.Now), ended)
+			p.message = passedIn(prose.SentenceOf(step.Loop, tree.Now), ended)
 		}
 	}
 	return p
 }
 
 // passedIn says how far a loop is: "iteration 3 of 10, best 7.2".
-func passedIn(s progress.Sentence, ended int) string {
+func passedIn(s prose.Sentence, ended int) string {
 	text := "iteration " + strconv.Itoa(ended)
 	if s.Limit > 0 {
 		text += " of " + strconv.Itoa(s.Limit)

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -42,7 +43,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 }
 
 // head is the head of the run's page as JSON.
-func (f *feed) head(lang progress.Language, old time.Duration) (shown, error) {
+func (f *feed) head(lang prose.Language, old time.Duration) (shown, error) {
 	return f.made(shownKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,

@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -59,7 +60,7 @@ type follower struct {
 	leaving bool          // the run is to go on in the background
 	seen    int64         // number of the last event
 	wholes  runlog.Wholes // of the log
-	sees    progress.Watch
+	sees    prose.Watch
 	busy    clocks
 	broken  error // standard output cannot be written to
 
@@ -72,7 +73,7 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 	grace time.Duration) (*follower, error) {
 	req.definition, req.lasts, req.leaves = def.Name, s.Durable, s.Durable && !s.Recorded
 	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(),
-		sees: progress.Watch{Fold: progress.Fold{Owned: true}}}
+		sees: prose.Watch{Fold: progress.Fold{Owned: true}}}
 	var err error
 	if f.out, err = newOutput(e, mode, f); err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (f *follower) again(seq int64) {
 
 // refold folds a log from its beginning.
 func (f *follower) refold(log iter.Seq[*session.Event]) {
-	f.sees = progress.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
+	f.sees = prose.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
 	f.busy = clocks{}
 	for ev := range log {
 		f.sees.Add(ev)

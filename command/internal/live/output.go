@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -35,7 +36,7 @@ type result struct {
 	// used is what the run has taken of the machine; nil if that was not measured.
 	used *progress.Resources
 	// findings are what the run has shown about its loops.
-	findings []progress.Finding
+	findings []prose.Finding
 	// status is how the run stands if it is not at its end, and next what there is
 	// to say about that.
 	status string

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -135,7 +136,7 @@ func (s *Shown) ending(w io.Writer) {
 
 // printOutlook writes how a loop that goes on stands, and how it can stop. What is likely has a star,
 // what is nearest a tilde.
-func printOutlook(w io.Writer, o *progress.Outlook) {
+func printOutlook(w io.Writer, o *prose.Outlook) {
 	fmt.Fprintln(w, progress.Clean(string(o.Loop)+": "+o.Words.String()))
 	wide := 0
 	for i := range o.Ledger {

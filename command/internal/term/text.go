@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // Listed joins names with commas; of more than eight it shows the first eight.
@@ -72,7 +73,7 @@ func Clipped(s string, most int) string {
 }
 
 // Note is a finding on a line.
-func Note(f progress.Finding) string {
+func Note(f prose.Finding) string {
 	text := f.String()
 	if strings.Contains(string(f.Loop), "/") {
 		text = string(f.Loop) + ": " + text

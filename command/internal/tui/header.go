@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // header says what runs, and how far it is.
@@ -190,13 +191,13 @@ func (m *model) trend(l *progress.Loop) []string {
 	over := l.Stop != nil || m.finished
 	if m.low() && m.narrow() {
 		if over {
-			return []string{strong.of(l.Trend())}
+			return []string{strong.of(prose.Trend(l))}
 		}
-		return []string{strong.of(l.Trend()) + "  " + l.Estimate(m.now())}
+		return []string{strong.of(prose.Trend(l)) + "  " + prose.Estimate(l, m.now())}
 	}
-	ahead := []string{"Convergence Trend: " + strong.of(l.Trend())}
+	ahead := []string{"Convergence Trend: " + strong.of(prose.Trend(l))}
 	if !over {
-		ahead = append(ahead, "Estimated Completion: "+strong.of(l.Estimate(m.now())))
+		ahead = append(ahead, "Estimated Completion: "+strong.of(prose.Estimate(l, m.now())))
 	}
 	if m.low() {
 		return []string{strings.Join(ahead, "   ")}

@@ -4,7 +4,7 @@
 // scores and the questions, and the iterations, as many as are asked for. The browser draws it
 // and computes nothing.
 //
-//	p := runpage.Page{Live: new(progress.Live), Watch: new(progress.Watch)}
+//	p := runpage.Page{Live: new(progress.Live), Watch: new(prose.Watch)}
 //	for _, ev := range events {
 //		p.Live.Add(ev)
 //		p.Watch.Add(ev)
@@ -22,6 +22,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -30,7 +31,7 @@ import (
 // they do not, and no event. It is not safe for concurrent use.
 type Page struct {
 	Live  *progress.Live
-	Watch *progress.Watch
+	Watch *prose.Watch
 
 	seq     int64
 	began   time.Time
@@ -159,7 +160,7 @@ type Standing struct {
 	Looks  map[string]Look
 	Parent *mark.RunParent
 	// Language is that of sentences.
-	Language progress.Language
+	Language prose.Language
 	// ReadOnly says that nothing can be done to the run where it is shown.
 	ReadOnly bool
 }
@@ -184,15 +185,15 @@ type Head struct {
 	Updated    time.Time       `json:"updated,omitzero"`
 	Error      string          `json:"error,omitzero"`
 	// Active is the time in which the run was active, which goes on if ClockRunning.
-	Active       time.Duration      `json:"active_ns"`
-	ClockRunning bool               `json:"clock_running,omitzero"`
-	Keys         Keys               `json:"keys"`
-	Sentence     *progress.Words    `json:"sentence,omitzero"`
-	Result       *Result            `json:"result,omitzero"`
-	Questions    []Question         `json:"questions,omitzero"`
-	Findings     []progress.Finding `json:"findings,omitzero"`
-	Checkpoints  []Checkpoint       `json:"checkpoints,omitzero"`
-	Where        []Spent            `json:"where,omitzero"`
+	Active       time.Duration   `json:"active_ns"`
+	ClockRunning bool            `json:"clock_running,omitzero"`
+	Keys         Keys            `json:"keys"`
+	Sentence     *prose.Words    `json:"sentence,omitzero"`
+	Result       *Result         `json:"result,omitzero"`
+	Questions    []Question      `json:"questions,omitzero"`
+	Findings     []prose.Finding `json:"findings,omitzero"`
+	Checkpoints  []Checkpoint    `json:"checkpoints,omitzero"`
+	Where        []Spent         `json:"where,omitzero"`
 	// Loop is the loop to show first, Loops all that can be chosen.
 	Loop      *Loop  `json:"loop,omitzero"`
 	Loops     []Loop `json:"loops,omitzero"`
@@ -348,7 +349,7 @@ func costOf(u progress.Usage) (cost *float64, atLeast bool) {
 }
 
 // shown is the part of the head that a loop has.
-func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang progress.Language) {
+func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang prose.Language) {
 	l := LoopOf(main, t, lang)
 	h.Loop = &l
 	h.Keys.Iteration, h.Keys.Of = l.Total, int(l.MaxIterations)

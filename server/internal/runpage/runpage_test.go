@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
 	"github.com/refrain-dev/refrain/session"
@@ -77,7 +78,7 @@ func record(t *testing.T, text string) []*session.Event {
 type page struct{ runpage.Page }
 
 func newPage() *page {
-	return &page{runpage.Page{Live: new(progress.Live), Watch: new(progress.Watch)}}
+	return &page{runpage.Page{Live: new(progress.Live), Watch: new(prose.Watch)}}
 }
 
 func (p *page) take(ev *session.Event) {

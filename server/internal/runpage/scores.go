@@ -8,6 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -23,10 +24,10 @@ type Loop struct {
 	Judged        string        `json:"judged,omitzero"`
 	Now           time.Duration `json:"now_ns"`
 	// Points are the scores, thinned to at most 300; the extremes are kept.
-	Points  []Point          `json:"points"`
-	Plateau *Stretch         `json:"plateau,omitzero"`
-	Outlook progress.Outlook `json:"outlook"`
-	Stop    *Stop            `json:"stop,omitzero"`
+	Points  []Point       `json:"points"`
+	Plateau *Stretch      `json:"plateau,omitzero"`
+	Outlook prose.Outlook `json:"outlook"`
+	Stop    *Stop         `json:"stop,omitzero"`
 }
 
 // Stop is why a loop has stopped.
@@ -63,9 +64,9 @@ type Point struct {
 const mostPoints = 300
 
 // LoopOf is the loop of a step of a run's tree, in a language.
-func LoopOf(s *progress.Step, t *progress.Tree, lang progress.Language) Loop {
+func LoopOf(s *progress.Step, t *progress.Tree, lang prose.Language) Loop {
 	lp := s.Loop
-	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, MaxIterations: int64(lp.Plan.MaxIterations), Outlook: t.Outlook(s, lang), Points: []Point{}}
+	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, MaxIterations: int64(lp.Plan.MaxIterations), Outlook: prose.OutlookOf(t, s, lang), Points: []Point{}}
 	words := &l.Outlook.Words
 	words.Lead, words.Rest = progress.Clean(words.Lead), progress.Clean(words.Rest)
 	if cur := lp.Current(); cur != nil {

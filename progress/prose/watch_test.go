@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package prose_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -24,7 +25,7 @@ func markedAs(t *testing.T, at session.Address, iteration int, kind mark.Kind, d
 	return &session.Event{Author: at.Agent(), Address: at, Iteration: iteration, Mark: m}
 }
 
-// A Watch is a Fold, a Diagnosis and Resources, of which only one decodes an event.
+// A Watch is a Fold, a Diagnosis and Resources.
 func TestWatchIsAllThree(t *testing.T) {
 	score := 7.5
 	ended := markedAs(t, "l[1]/a", 1, mark.KindStepFinished, mark.StepFinished{Error: "boom", Seconds: 2,
@@ -38,9 +39,9 @@ func TestWatchIsAllThree(t *testing.T) {
 		markedAs(t, "l", 0, mark.KindLoopStopped, loop.StopRecord{Reason: loop.ReasonMaxIterations, Iterations: 1}),
 		markedAs(t, "l", 0, mark.KindStepFinished, mark.StepFinished{Usage: []byte(`{"calls":3}`)}),
 	}
-	var w progress.Watch
+	var w prose.Watch
 	var f progress.Fold
-	var d progress.Diagnosis
+	var d prose.Diagnosis
 	var r progress.Resources
 	for _, ev := range events {
 		want := f.Add(ev)
@@ -55,15 +56,5 @@ func TestWatchIsAllThree(t *testing.T) {
 	}
 	if got, want := fmt.Sprint(w.Resources.Lines()), fmt.Sprint(r.Lines()); got != want || r.Usage.Calls != 3 {
 		t.Errorf("resources %s, want %s", got, want)
-	}
-	if diff := cmp.Diff(f.Iterations(), w.Fold.Iterations()); diff != "" || len(f.Iterations()) != 1 {
-		t.Errorf("iterations (-Fold +Watch):\n%s", diff)
-	}
-	again := markedAs(t, "l[1]/a", 1, mark.KindStepFinished, mark.StepFinished{Error: "boom"})
-	for _, ev := range []*session.Event{again, iteration} {
-		alone := testing.AllocsPerRun(50, func() { f.Add(ev) })
-		if both := testing.AllocsPerRun(50, func() { w.Add(ev) }); both > alone+2 {
-			t.Errorf("%s: %v allocations, for lines alone %v: it is decoded again", ev.Mark.Kind, both, alone)
-		}
 	}
 }

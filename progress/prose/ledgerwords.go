@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package prose
 
 import (
 	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // RowWords are a row of a ledger in words.
@@ -20,11 +21,11 @@ type RowWords struct {
 	Tag string `json:"tag,omitzero"`
 }
 
-// RowIn puts a row of the loop's ledger into words of a language. led is the ledger that the row is
+// RowOf returns a row of a loop's ledger in words of a language. led is the ledger that the row is
 // in. Names and expressions are those of the definition.
-func (l *Loop) RowIn(lang Language, led *loop.Ledger, r *loop.Row) RowWords {
-	w := l.titleIn(lang, r)
-	w.Amount = l.amountIn(lang, r)
+func RowOf(l *progress.Loop, lang Language, led *loop.Ledger, r *loop.Row) RowWords {
+	w := title(l, lang, r)
+	w.Amount = amount(l, lang, r)
 	switch {
 	case r.Tense == loop.TenseLikely:
 		w.Tag = lang.say(tagLikely)
@@ -36,8 +37,8 @@ func (l *Loop) RowIn(lang Language, led *loop.Ledger, r *loop.Row) RowWords {
 	return w
 }
 
-// titleIn names a condition, and explains it.
-func (l *Loop) titleIn(lang Language, r *loop.Row) (w RowWords) {
+// title names a condition, and explains it.
+func title(l *progress.Loop, lang Language, r *loop.Row) (w RowWords) {
 	lower := l.Plan.Score != nil && l.Plan.Score.LowerIsBetter
 	choose := func(high, low phrase) phrase {
 		if lower {
@@ -57,7 +58,7 @@ func (l *Loop) titleIn(lang Language, r *loop.Row) (w RowWords) {
 	case "dimension_target":
 		w.Title = lang.say(choose(rowDimensions, rowDimensionsLow), bound)
 	case "converged":
-		w.Title, w.Why = lang.say(rowConverged), l.gainIn(lang)
+		w.Title, w.Why = lang.say(rowConverged), gain(l.Plan.Score, lang)
 	case "no_progress":
 		w.Title, w.Why = lang.say(rowCircles), lang.say(whyCircles)
 	case "max_iterations":
@@ -65,7 +66,7 @@ func (l *Loop) titleIn(lang Language, r *loop.Row) (w RowWords) {
 	case "max_consecutive_failures":
 		w.Title = lang.say(rowFailures)
 	case "not_worth":
-		w.Title, w.Why = lang.say(rowNotWorth), l.notWorthIn(lang)
+		w.Title, w.Why = lang.say(rowNotWorth), notWorth(l.Plan.NotWorth, lang)
 	case "timeout":
 		w.Title = lang.say(rowTime)
 	case "budget.tokens":
@@ -103,9 +104,8 @@ func exitIn(lang Language, r *loop.Row) RowWords {
 	return RowWords{Title: lang.say(rowExit), Why: lang.say(whySome, strings.Join(r.Who, ", "))}
 }
 
-// gainIn says which gain is too small.
-func (l *Loop) gainIn(lang Language) string {
-	s := l.Plan.Score
+// gain says which gain is too small.
+func gain(s *loop.Score, lang Language) string {
 	if s == nil {
 		return ""
 	}
@@ -129,8 +129,7 @@ func (l *Loop) gainIn(lang Language) string {
 	return text
 }
 
-func (l *Loop) notWorthIn(lang Language) string {
-	n := l.Plan.NotWorth
+func notWorth(n *loop.NotWorth, lang Language) string {
 	if n == nil {
 		return ""
 	}
@@ -142,8 +141,8 @@ func (l *Loop) notWorthIn(lang Language) string {
 	return lang.say(whyNotWorth, n.Gain, lang.say(unit))
 }
 
-// amountIn is the value of a row, with its bound.
-func (l *Loop) amountIn(lang Language, r *loop.Row) string {
+// amount returns the value of a row with its bound.
+func amount(l *progress.Loop, lang Language, r *loop.Row) string {
 	switch {
 	case r.Name == "exit_loop" && r.Tense == loop.TenseFired && l.Stop != nil:
 		return lang.say(amountAskedIn, l.Stop.Iteration)
@@ -169,7 +168,7 @@ func (l *Loop) amountIn(lang Language, r *loop.Row) string {
 func quantity(lang Language, unit loop.Unit, n float64) string {
 	if unit == loop.UnitSeconds {
 		d := time.Duration(n * float64(time.Second))
-		return strings.TrimSuffix(strings.TrimSuffix(Clock(d), " 00s"), " 00m")
+		return strings.TrimSuffix(strings.TrimSuffix(progress.Clock(d), " 00s"), " 00m")
 	}
 	return lang.number(n, shortest)
 }

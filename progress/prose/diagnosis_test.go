@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package prose_test
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -94,57 +94,57 @@ func TestDiagnosis(t *testing.T) {
 		name     string
 		plan     loop.Plan
 		outcomes []loop.Outcome
-		want     progress.FindingCode
+		want     prose.FindingCode
 		words    []string // in it
 	}{
-		{"X1 reachable", loop.Plan{MaxIterations: 4, Score: key(8)}, scored(4, 5, 6, 7), progress.FindingNeverDone,
+		{"X1 reachable", loop.Plan{MaxIterations: 4, Score: key(8)}, scored(4, 5, 6, 7), prose.FindingNeverDone,
 			[]string{"best score 7 of 8 (iteration 4)", "set max_iterations to "}},
-		{"X1 reachable, and no saying when", loop.Plan{MaxIterations: 8, Score: key(9)}, scored(4.3, 4.2, 4.5, 5, 5.3, 5.7, 5.6, 6.1), progress.FindingNeverDone,
+		{"X1 reachable, and no saying when", loop.Plan{MaxIterations: 8, Score: key(9)}, scored(4.3, 4.2, 4.5, 5, 5.3, 5.7, 5.6, 6.1), prose.FindingNeverDone,
 			[]string{"best score 6.1 of 9 (iteration 8). Lower the target, raise max_iterations, or give the writer better feedback."}},
-		{"X1 levels off", loop.Plan{MaxIterations: 4, Score: key(9)}, scored(4, 6, 7, 7.5), progress.FindingNeverDone,
+		{"X1 levels off", loop.Plan{MaxIterations: 4, Score: key(9)}, scored(4, 6, 7, 7.5), prose.FindingNeverDone,
 			[]string{"level off near 8", "lower the target"}},
-		{"X1 a slow line", loop.Plan{MaxIterations: 12, Score: key(9)}, scored(6.02, 6.04, 6.06, 6.08, 6.1, 6.12, 6.14, 6.16, 6.18, 6.2, 6.22, 6.24), progress.FindingNeverDone,
+		{"X1 a slow line", loop.Plan{MaxIterations: 12, Score: key(9)}, scored(6.02, 6.04, 6.06, 6.08, 6.1, 6.12, 6.14, 6.16, 6.18, 6.2, 6.22, 6.24), prose.FindingNeverDone,
 			[]string{"best score 6.24 of 9 (iteration 12). Lower the target, raise max_iterations, or give the writer better feedback."}},
-		{"X1 condition", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.score > 9"}}, scored(4, 5), progress.FindingNeverDone,
+		{"X1 condition", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.score > 9"}}, scored(4, 5), prose.FindingNeverDone,
 			[]string{"stop_when never held: state.score > 9 is 5, wanted > 9"}},
-		{"X1 condition on a key that nobody writes", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.none > 9"}}, scored(4, 5), progress.FindingNeverDone,
+		{"X1 condition on a key that nobody writes", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.none > 9"}}, scored(4, 5), prose.FindingNeverDone,
 			[]string{`stop_when never held: state.none > 9: state has no key "none"`}},
-		{"X1 nobody asks", loop.Plan{MaxIterations: 2}, scored(1, 1), progress.FindingNeverDone, []string{"no step asked to leave"}},
-		{"X2", loop.Plan{MaxIterations: 8, Score: key(99)}, scored(1, 3, 4, 4.5, 4.55, 4.56, 4.57, 4.58), progress.FindingSlow,
+		{"X1 nobody asks", loop.Plan{MaxIterations: 2}, scored(1, 1), prose.FindingNeverDone, []string{"no step asked to leave"}},
+		{"X2", loop.Plan{MaxIterations: 8, Score: key(99)}, scored(1, 3, 4, 4.5, 4.55, 4.56, 4.57, 4.58), prose.FindingSlow,
 			[]string{"iterations 6 to 8 brought 0.03 of 3.58 points", "about iteration 5"}},
-		{"X2 straight line", loop.Plan{MaxIterations: 6, Score: key(99)}, scored(5, 5.1, 5.2, 5.3, 5.4, 5.5), progress.FindingSlow,
+		{"X2 straight line", loop.Plan{MaxIterations: 6, Score: key(99)}, scored(5, 5.1, 5.2, 5.3, 5.4, 5.5), prose.FindingSlow,
 			[]string{"5 iterations brought 0.5 points, none more than 2%", "min_delta_percent: 5 (about iteration 2)"}},
 		{"X2 falling line", loop.Plan{MaxIterations: 5, Score: &loop.Score{Key: "score", Target: new(1.0), LowerIsBetter: true}},
-			scored(10, 9.9, 9.8, 9.7, 9.6), progress.FindingSlow, []string{"4 iterations brought 0.4 points, none more than 1.1%"}},
-		{"X2 plateau", loop.Plan{MaxIterations: 6, Score: &loop.Score{Key: "score"}}, scored(6, 6, 6, 6, 6, 6), progress.FindingSlow,
+			scored(10, 9.9, 9.8, 9.7, 9.6), prose.FindingSlow, []string{"4 iterations brought 0.4 points, none more than 1.1%"}},
+		{"X2 plateau", loop.Plan{MaxIterations: 6, Score: &loop.Score{Key: "score"}}, scored(6, 6, 6, 6, 6, 6), prose.FindingSlow,
 			[]string{"the score stayed at 6 for 6 iterations"}},
-		{"X1 plateau", loop.Plan{MaxIterations: 6, CanExit: []string{}, Score: &loop.Score{Key: "score"}}, scored(6, 6, 6, 6, 6, 6), progress.FindingNeverDone,
+		{"X1 plateau", loop.Plan{MaxIterations: 6, CanExit: []string{}, Score: &loop.Score{Key: "score"}}, scored(6, 6, 6, 6, 6, 6), prose.FindingNeverDone,
 			[]string{"max_iterations after 6 iterations: the score stayed at 6", "nothing in the loop looks at the score", "Give score a target"}},
 		{"X1 straight line", loop.Plan{MaxIterations: 6, CanExit: []string{}, Score: &loop.Score{Key: "score"}}, scored(5, 5.1, 5.2, 5.3, 5.4, 5.5),
-			progress.FindingNeverDone, []string{"none more than 2%, and nothing in the loop looks at the score"}},
-		{"X3", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 7, 6, 8, 4), progress.FindingRegression,
+			prose.FindingNeverDone, []string{"none more than 2%, and nothing in the loop looks at the score"}},
+		{"X3", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 7, 6, 8, 4), prose.FindingRegression,
 			[]string{"in iterations 3 (to 6), 5 (to 4)", "the best is 8 in iteration 4", "on_regression: rollback"}},
 		{"X3 rolled back", loop.Plan{MaxIterations: 3, Score: key(99), OnRegression: loop.RollbackOnWorse},
-			[]loop.Outcome{scored(5)[0], scored(7)[0], scored(6)[0], {}}, progress.FindingRegression,
+			[]loop.Outcome{scored(5)[0], scored(7)[0], scored(6)[0], {}}, prose.FindingRegression,
 			[]string{"all were rolled back", "{{rejected.reason}}"}},
-		{"X4", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep}, []loop.Outcome{late, late, {}}, progress.FindingTimeouts,
+		{"X4", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep}, []loop.Outcome{late, late, {}}, prose.FindingTimeouts,
 			[]string{"2 timeouts in 3 iterations, most of them in critic. Make critic faster, raise its timeout to 6s"}},
 
 		{"refused", loop.Plan{MaxIterations: 2, CanExit: []string{}},
-			[]loop.Outcome{{Exit: &loop.Exit{}}, {Exit: &loop.Exit{}}}, progress.FindingRefused,
+			[]loop.Outcome{{Exit: &loop.Exit{}}, {Exit: &loop.Exit{}}}, prose.FindingRefused,
 			[]string{"2 times, asked by critic", "can_exit_loop: true"}},
 		{"circles", loop.Plan{MaxIterations: 9, NoProgress: new(loop.NoProgress)},
-			[]loop.Outcome{{Fingerprint: "a"}, {Fingerprint: "a"}, {Fingerprint: "a"}}, progress.FindingCircles,
+			[]loop.Outcome{{Fingerprint: "a"}, {Fingerprint: "a"}, {Fingerprint: "a"}}, prose.FindingCircles,
 			[]string{"the same result 3 times running"}},
-		{"swings", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 8, 5, 8, 5), progress.FindingCircles,
+		{"swings", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 8, 5, 8, 5), prose.FindingCircles,
 			[]string{"the scores swing: 5, 8, 5, 8, 5"}},
 		{"noise", loop.Plan{MaxIterations: 3, Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "critic", Samples: 2}, Target: new(9.0)}},
-			scored(1, 3, 2, 3, 1, 3.5), progress.FindingNoise, []string{"of 2 were below that"}},
+			scored(1, 3, 2, 3, 1, 3.5), prose.FindingNoise, []string{"of 2 were below that"}},
 		{"failures", loop.Plan{MaxIterations: 2, OnError: loop.SkipStep},
-			[]loop.Outcome{{Failure: &loop.Failure{Message: "x"}}, {Failure: &loop.Failure{Message: "x"}}}, progress.FindingFailures,
+			[]loop.Outcome{{Failure: &loop.Failure{Message: "x"}}, {Failure: &loop.Failure{Message: "x"}}}, prose.FindingFailures,
 			[]string{"2 of 2 steps"}},
 		{"tried again in vain", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep, Steps: again},
-			[]loop.Outcome{broken, broken, broken, {}, broken, broken}, progress.FindingFailures, []string{"2 of 3 steps"}},
+			[]loop.Outcome{broken, broken, broken, {}, broken, broken}, prose.FindingFailures, []string{"2 of 3 steps"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := &told{t: t}
@@ -152,7 +152,7 @@ func TestDiagnosis(t *testing.T) {
 			asked.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: 5}
 			l.evs = append(l.evs, asked)
 			l.run(&tt.plan, tt.outcomes...)
-			var d progress.Diagnosis
+			var d prose.Diagnosis
 			for _, ev := range l.evs {
 				d.Add(ev)
 			}
@@ -166,7 +166,7 @@ func TestDiagnosis(t *testing.T) {
 					}
 				}
 				taken(t, f)
-				inPortuguese(t, d.Findings(), d.FindingsIn(progress.Portuguese))
+				inPortuguese(t, d.Findings(), d.FindingsIn(prose.Portuguese))
 				return
 			}
 			t.Errorf("no finding %s in %v", tt.want, d.Findings())
@@ -180,11 +180,11 @@ func TestTimeLimitThatIsSuggestedIsRound(t *testing.T) {
 	for seconds, want := range map[float64]string{0.301: "600ms", 0.313: "650ms", 1.004: "2s", 14.2: "30s", 301.5: "10m0s", 0.002: "4ms"} {
 		l := &told{t: t, seconds: seconds}
 		l.run(&loop.Plan{MaxIterations: 2, OnError: loop.SkipStep}, late, late)
-		var d progress.Diagnosis
+		var d prose.Diagnosis
 		for _, ev := range l.evs {
 			d.Add(ev)
 		}
-		i := slices.IndexFunc(d.Findings(), func(f progress.Finding) bool { return f.Code == progress.FindingTimeouts })
+		i := slices.IndexFunc(d.Findings(), func(f prose.Finding) bool { return f.Code == prose.FindingTimeouts })
 		if i < 0 {
 			t.Fatalf("%v s: no finding about timeouts in %v", seconds, d.Findings())
 		}
@@ -195,7 +195,7 @@ func TestTimeLimitThatIsSuggestedIsRound(t *testing.T) {
 }
 
 // inPortuguese wants the same findings with the same changes, in other words.
-func inPortuguese(t *testing.T, en, pt []progress.Finding) {
+func inPortuguese(t *testing.T, en, pt []prose.Finding) {
 	t.Helper()
 	if len(en) != len(pt) {
 		t.Fatalf("%d findings in English, %d in Portuguese", len(en), len(pt))
@@ -213,10 +213,10 @@ func inPortuguese(t *testing.T, en, pt []progress.Finding) {
 }
 
 // taken makes the changes that a finding suggests in a definition, which can be read then.
-func taken(t *testing.T, f progress.Finding) {
+func taken(t *testing.T, f prose.Finding) {
 	t.Helper()
 	if f.Add == nil { // what to change is for a person to say
-		if f.Code == progress.FindingCircles || slices.ContainsFunc([]string{"Check that a step writes", "raise max_iterations, or", "when to call exit_loop", "more to go on", "clearer criteria"},
+		if f.Code == prose.FindingCircles || slices.ContainsFunc([]string{"Check that a step writes", "raise max_iterations, or", "when to call exit_loop", "more to go on", "clearer criteria"},
 			func(words string) bool { return strings.Contains(f.Suggestion, words) }) {
 			return
 		}
@@ -260,7 +260,7 @@ func TestDiagnosisIsSilentAboutGoodLoops(t *testing.T) {
 			} else {
 				l.run(p, scored(5, 7, 8, 8.1)...)
 			}
-			var d progress.Diagnosis
+			var d prose.Diagnosis
 			for _, ev := range l.evs {
 				d.Add(ev)
 			}
@@ -277,7 +277,7 @@ func TestDiagnosisCountsWhatFailedAtLast(t *testing.T) {
 	l := &told{t: t}
 	l.run(&loop.Plan{MaxIterations: 3, CanExit: []string{}, Steps: []loop.Step{{Name: "critic", Retry: &loop.Retry{Attempts: 3}}}},
 		broken, broken, loop.Outcome{}, broken, loop.Outcome{}, broken, broken, loop.Outcome{})
-	var d progress.Diagnosis
+	var d prose.Diagnosis
 	for _, ev := range l.evs {
 		d.Add(ev)
 	}
@@ -295,12 +295,12 @@ func TestDiagnosisSeesContextGrow(t *testing.T) {
 		l.evs = append(l.evs, ev)
 	}
 	l.run(&loop.Plan{MaxIterations: 1}, loop.Outcome{})
-	var d progress.Diagnosis
+	var d prose.Diagnosis
 	for _, ev := range l.evs {
 		d.Add(ev)
 	}
 	for _, f := range d.Findings() {
-		if f.Code == progress.FindingContext && strings.Contains(f.Evidence, "500 input tokens in the first, 2000 in the last") {
+		if f.Code == prose.FindingContext && strings.Contains(f.Evidence, "500 input tokens in the first, 2000 in the last") {
 			return
 		}
 	}

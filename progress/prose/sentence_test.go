@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress_test
+package prose_test
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,11 +13,10 @@ import (
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // scoredLoop is a loop with these scores; NaN stands for an iteration under way.
 func scoredLoop(plan loop.Plan, stop *loop.StopRecord, scores ...float64) *progress.Loop {
@@ -56,114 +52,77 @@ func TestSentence(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		l      *progress.Loop
-		kind   progress.SentenceKind
+		kind   prose.SentenceKind
 		en, pt string
 	}{
-		{"improving", scoredLoop(target, nil, 2, 4, 6), progress.SaysImproving,
+		{"improving", scoredLoop(target, nil, 2, 4, 6), prose.SaysImproving,
 			"Improving. It will probably reach 8 in iteration 4. From 3 scores: 1 more iteration (1 to 2), about 1m 00s.",
 			"Melhorando. Deve chegar a 8 na iteração 4. De 3 scores: mais 1 iteração (1 a 2), cerca de 1m 00s."},
-		{"plateau", scoredLoop(flat, nil, 5.2, 7.1, 7.15, 7.16), progress.SaysPlateau,
+		{"plateau", scoredLoop(flat, nil, 5.2, 7.1, 7.15, 7.16), prose.SaysPlateau,
 			"Plateau since iteration 2. It will probably stop after iteration 5, at about 7.17 of 8, because it hardly improves. From 4 scores: 1 more iteration, about 1m 00s.",
 			"Platô desde a iteração 2. Deve parar depois da iteração 5, perto de 7,17 de 8, porque quase não melhora. De 4 scores: mais 1 iteração, cerca de 1m 00s."},
-		{"regressing", scoredLoop(loop.Plan{Score: target.Score, MaxIterations: 5}, nil, 9, 8, 7), progress.SaysRegressing,
+		{"regressing", scoredLoop(loop.Plan{Score: target.Score, MaxIterations: 5}, nil, 9, 8, 7), prose.SaysRegressing,
 			"Getting worse since iteration 1. It will probably stop at the limit of 5 iterations, at about 5 of 8. From 3 scores: 2 more iterations, about 2m 00s.",
 			"Piorando desde a iteração 1. Deve parar no limite de 5 iterações, perto de 5 de 8. De 3 scores: mais 2 iterações, cerca de 2m 00s."},
-		{"oscillating", scoredLoop(target, nil, 5, 7, 5, 7, 5), progress.SaysOscillating,
+		{"oscillating", scoredLoop(target, nil, 5, 7, 5, 7, 5), prose.SaysOscillating,
 			"Going up and down. The scores follow no course, so there is no forecast. At most 3 more iterations.",
 			"Sobe e desce. Os scores não seguem um rumo, então não há previsão. No máximo mais 3 iterações."},
-		{"too early", scoredLoop(target, nil, 5, math.NaN()), progress.SaysTooEarly,
+		{"too early", scoredLoop(target, nil, 5, math.NaN()), prose.SaysTooEarly,
 			"Too early to say. 1 score of the 3 that a forecast needs. At most 6 more iterations.",
 			"Cedo para dizer. 1 score dos 3 que uma previsão pede. No máximo mais 6 iterações."},
-		{"before the first", scoredLoop(target, nil), progress.SaysTooEarly,
+		{"before the first", scoredLoop(target, nil), prose.SaysTooEarly,
 			"Too early to say. 0 scores of the 3 that a forecast needs. At most 8 more iterations.",
 			"Cedo para dizer. 0 scores dos 3 que uma previsão pede. No máximo mais 8 iterações."},
-		{"not scored", scoredLoop(loop.Plan{MaxIterations: 2}, nil, 0, math.NaN()), progress.SaysNotScored,
+		{"not scored", scoredLoop(loop.Plan{MaxIterations: 2}, nil, 0, math.NaN()), prose.SaysNotScored,
 			"Not scored. Without a score no version is the best, and the last one is the result. This is the last iteration.",
 			"Sem score. Sem score nenhuma versão é a melhor, e o resultado é a última. Esta é a última iteração."},
-		{"no end", scoredLoop(loop.Plan{Score: score(loop.Score{})}, nil, 1, 2, 3), progress.SaysImproving,
+		{"no end", scoredLoop(loop.Plan{Score: score(loop.Score{})}, nil, 1, 2, 3), prose.SaysImproving,
 			"Improving. Nothing is expected to end it soon.", "Melhorando. Nada deve encerrar o loop tão cedo."},
-		{"no target", scoredLoop(free, nil, 5, 6, 6.02), progress.SaysImproving,
+		{"no target", scoredLoop(free, nil, 5, 6, 6.02), prose.SaysImproving,
 			"Improving. It will probably stop after iteration 4, at about 6.04, because it hardly improves. From 3 scores: 1 more iteration, about 1m 00s.",
 			"Melhorando. Deve parar depois da iteração 4, perto de 6,04, porque quase não melhora. De 3 scores: mais 1 iteração, cerca de 1m 00s."},
-		{"asked", scoredLoop(target, stop(loop.ReasonExit, 4, "formatted, vetted, and tested", "verifier"), 1, 2, 3, 4), progress.SaysDone,
+		{"asked", scoredLoop(target, stop(loop.ReasonExit, 4, "formatted, vetted, and tested", "verifier"), 1, 2, 3, 4), prose.SaysDone,
 			"verifier asked to stop in iteration 4: “formatted, vetted, and tested”.", "verifier pediu para parar na iteração 4: “formatted, vetted, and tested”."},
-		{"asked without a reason", scoredLoop(target, stop(loop.ReasonEscalated, 4, "no reason given by verifier", "verifier"), 1), progress.SaysDone,
+		{"asked without a reason", scoredLoop(target, stop(loop.ReasonEscalated, 4, "no reason given by verifier", "verifier"), 1), prose.SaysDone,
 			"verifier asked to stop in iteration 4.", "verifier pediu para parar na iteração 4."},
-		{"impossible", scoredLoop(target, stop(loop.ReasonImpossible, 2, "no such file.", "writer"), 1), progress.SaysDone,
+		{"impossible", scoredLoop(target, stop(loop.ReasonImpossible, 2, "no such file.", "writer"), 1), prose.SaysDone,
 			"writer says that it cannot be done, in iteration 2: “no such file”.", "writer diz que não é possível, na iteração 2: “no such file”."},
-		{"blocked", scoredLoop(target, stop(loop.ReasonBlocked, 2, "no key", "writer"), 1), progress.SaysDone,
+		{"blocked", scoredLoop(target, stop(loop.ReasonBlocked, 2, "no key", "writer"), 1), prose.SaysDone,
 			"writer cannot go on without help, in iteration 2: “no key”.", "writer não consegue seguir sem ajuda, na iteração 2: “no key”."},
-		{"condition", scoredLoop(target, stop(loop.ReasonCondition, 3, "state.failed == 0", ""), 1), progress.SaysDone,
+		{"condition", scoredLoop(target, stop(loop.ReasonCondition, 3, "state.failed == 0", ""), 1), prose.SaysDone,
 			"The stop condition held in iteration 3: state.failed == 0", "A condição de parada se cumpriu na iteração 3: state.failed == 0"},
-		{"target", scoredLoop(target, stop(loop.ReasonTarget, 2, "", ""), 1), progress.SaysDone,
+		{"target", scoredLoop(target, stop(loop.ReasonTarget, 2, "", ""), 1), prose.SaysDone,
 			"The score reached 8 in iteration 2. The best is 7.5, in iteration 2.", "O score chegou a 8 na iteração 2. O melhor é 7,5, na iteração 2."},
-		{"converged", scoredLoop(target, stop(loop.ReasonConverged, 5, "", ""), 1), progress.SaysDone,
+		{"converged", scoredLoop(target, stop(loop.ReasonConverged, 5, "", ""), 1), prose.SaysDone,
 			"It hardly improved any more after iteration 5. The best is 7.5, in iteration 2.", "Já quase não melhorava depois da iteração 5. O melhor é 7,5, na iteração 2."},
-		{"circles", scoredLoop(target, stop(loop.ReasonNoProgress, 5, "", ""), 1), progress.SaysDone,
+		{"circles", scoredLoop(target, stop(loop.ReasonNoProgress, 5, "", ""), 1), prose.SaysDone,
 			"It went in circles after iteration 5. The best is 7.5, in iteration 2.", "Andava em círculos depois da iteração 5. O melhor é 7,5, na iteração 2."},
-		{"limit", scoredLoop(target, stop(loop.ReasonMaxIterations, 5, "", ""), 1), progress.SaysLimit,
+		{"limit", scoredLoop(target, stop(loop.ReasonMaxIterations, 5, "", ""), 1), prose.SaysLimit,
 			"Stopped after 5 iterations, without reaching 8. The best is 7.5, in iteration 2.", "Parou depois de 5 iterações, sem chegar a 8. O melhor é 7,5, na iteração 2."},
-		{"limit, no target", scoredLoop(free, stop(loop.ReasonMaxIterations, 1, "", ""), 1), progress.SaysLimit,
+		{"limit, no target", scoredLoop(free, stop(loop.ReasonMaxIterations, 1, "", ""), 1), prose.SaysLimit,
 			"Stopped after 1 iteration. The best is 7.5, in iteration 2.", "Parou depois de 1 iteração. O melhor é 7,5, na iteração 2."},
-		{"time", scoredLoop(target, stop(loop.ReasonTimeout, 5, "", ""), 1), progress.SaysLimit,
+		{"time", scoredLoop(target, stop(loop.ReasonTimeout, 5, "", ""), 1), prose.SaysLimit,
 			"Its time was over after iteration 5 without reaching 8. The best is 7.5, in iteration 2.", "O tempo acabou depois da iteração 5 sem chegar a 8. O melhor é 7,5, na iteração 2."},
-		{"budget", scoredLoop(free, stop(loop.ReasonBudget, 5, "", ""), 1), progress.SaysLimit,
+		{"budget", scoredLoop(free, stop(loop.ReasonBudget, 5, "", ""), 1), prose.SaysLimit,
 			"Its budget was spent after iteration 5. The best is 7.5, in iteration 2.", "O orçamento acabou depois da iteração 5. O melhor é 7,5, na iteração 2."},
-		{"failed", scoredLoop(target, stop(loop.ReasonError, 1, "prepare: exit status 1", "prepare"), 1), progress.SaysFailed,
+		{"failed", scoredLoop(target, stop(loop.ReasonError, 1, "prepare: exit status 1", "prepare"), 1), prose.SaysFailed,
 			"prepare failed in iteration 1: exit status 1", "prepare falhou na iteração 1: exit status 1"},
-		{"canceled", scoredLoop(target, stop(loop.ReasonCanceled, 2, "by ana", ""), 1), progress.SaysCanceled,
+		{"canceled", scoredLoop(target, stop(loop.ReasonCanceled, 2, "by ana", ""), 1), prose.SaysCanceled,
 			"Canceled in iteration 2. What was saved is kept.", "Cancelado na iteração 2. O que foi salvo continua salvo."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := tt.l.Sentence(time.Duration(len(tt.l.Iterations)) * time.Minute)
+			s := prose.SentenceOf(tt.l, time.Duration(len(tt.l.Iterations))*time.Minute)
 			if s.Kind != tt.kind {
 				t.Errorf("kind %q, want %q", s.Kind, tt.kind)
 			}
-			if got := s.In(progress.English).String(); got != tt.en {
+			if got := s.In(prose.English).String(); got != tt.en {
 				t.Errorf("\n got %s\nwant %s", got, tt.en)
 			}
-			if got := s.In(progress.Portuguese).String(); got != tt.pt {
+			if got := s.In(prose.Portuguese).String(); got != tt.pt {
 				t.Errorf("\n got %s\nwant %s", got, tt.pt)
 			}
 		})
 	}
-}
-
-// What an API says of a run keeps its shape.
-func TestOutlookKeepsItsShape(t *testing.T) {
-	live := new(progress.Live)
-	var got []string
-	for _, ev := range seedRun(t) {
-		live.Add(ev)
-		if at := live.Tree().Running(); at != nil && at.Address == "refinador_conteudo_iterativo[3]/feedback_collector" && got == nil {
-			got = append(got, marshal(t, live.Tree().Outlooks(progress.English)))
-		}
-	}
-	got = append(got, marshal(t, live.Tree().Outlooks(progress.Portuguese)))
-	for i, name := range []string{"outlook_running.json", "outlook_done.json"} {
-		name = filepath.Join("testdata", name)
-		if *update {
-			if err := os.WriteFile(name, []byte(got[i]), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got[i]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func marshal(t *testing.T, v any) string {
-	t.Helper()
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data) + "\n"
 }
 
 // Every condition has words in both languages.
@@ -181,9 +140,9 @@ func TestLedgerInWords(t *testing.T) {
 	}
 	led := plan.Ledger(&tally, loop.Moment{Iteration: 1})
 	l := &progress.Loop{Plan: &plan}
-	say := func(lang progress.Language) (lines []string) {
+	say := func(lang prose.Language) (lines []string) {
 		for i := range led.Rows {
-			w := l.RowIn(lang, &led, &led.Rows[i])
+			w := prose.RowOf(l, lang, &led, &led.Rows[i])
 			lines = append(lines, fmt.Sprintf("%s | %s | %s", w.Title, w.Why, w.Amount))
 		}
 		return lines
@@ -196,7 +155,7 @@ func TestLedgerInWords(t *testing.T) {
 		"Score reaches 8 |  | 7.5 of 8", "Every part reaches 7 |  | 6.5 of 7",
 		"Hardly improves | gain below 0.1, or within the judge's noise | 0 of 3 in a row", "Goes in circles | the same result again | 0 of 3 in a row",
 		"Next gain is not worth it | less than 0.05 per minute | unknown", "Iterations |  | 1 of 8",
-	}, say(progress.English)); diff != "" {
+	}, say(prose.English)); diff != "" {
 		t.Errorf("English (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{
@@ -207,26 +166,26 @@ func TestLedgerInWords(t *testing.T) {
 		"Score chega a 8 |  | 7,5 de 8", "Cada parte chega a 7 |  | 6,5 de 7",
 		"Quase não melhora | ganho menor que 0,1, ou dentro do ruído do avaliador | 0 de 3 seguidas", "Anda em círculos | o mesmo resultado de novo | 0 de 3 seguidas",
 		"Próximo ganho não compensa | menos de 0,05 por minuto | desconhecido", "Iterações |  | 1 de 8",
-	}, say(progress.Portuguese)); diff != "" {
+	}, say(prose.Portuguese)); diff != "" {
 		t.Errorf("Portuguese (-want +got):\n%s", diff)
 	}
 }
 
 func TestLanguageOf(t *testing.T) {
-	for tag, want := range map[string]progress.Language{"pt": "pt", "pt-BR": "pt", "PT_br": "pt", "en-GB": "en", "": "en", "de": "en"} {
-		if got := progress.LanguageOf(tag); got != want {
+	for tag, want := range map[string]prose.Language{"pt": "pt", "pt-BR": "pt", "PT_br": "pt", "en-GB": "en", "": "en", "de": "en"} {
+		if got := prose.LanguageOf(tag); got != want {
 			t.Errorf("%q: %q, want %q", tag, got, want)
 		}
 	}
 }
 
 // How does the loop stand, and how can it stop?
-func ExampleTree_Outlooks() {
+func ExampleOutlooks() {
 	var live progress.Live
 	for _, ev := range exampleLog() {
 		live.Add(ev)
 	}
-	for _, o := range live.Tree().Outlooks(progress.English) {
+	for _, o := range prose.Outlooks(live.Tree(), prose.English) {
 		fmt.Println(o.Words)
 		for _, r := range o.Ledger {
 			fmt.Printf("%s: %s, %s\n", r.Words.Title, r.Words.Amount, r.Tense)

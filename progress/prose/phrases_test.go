@@ -1,21 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package prose
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// Each phrase is there in both languages, with room for the same things.
+// Each phrase has room for the same things in both languages.
 func TestPhrasesAreComplete(t *testing.T) {
-	for p, text := range phrases {
-		if text.english == "" || text.portuguese == "" {
-			t.Errorf("phrase %d is %q and %q", p, text.english, text.portuguese)
+	file, err := parser.ParseFile(token.NewFileSet(), "phrases.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phrases := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		lit, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
 		}
-		if strings.Count(text.english, "%s") != strings.Count(text.portuguese, "%s") {
-			t.Errorf("%q and %q have room for different things", text.english, text.portuguese)
+		phrases++
+		var text [2]string
+		for i, e := range lit.Elts {
+			if text[i], err = strconv.Unquote(e.(*ast.BasicLit).Value); err != nil || text[i] == "" {
+				t.Errorf("phrase %d: %q, %v", phrases, text[i], err)
+			}
 		}
+		if strings.Count(text[0], "%s") != strings.Count(text[1], "%s") {
+			t.Errorf("%q and %q have room for different things", text[0], text[1])
+		}
+		return true
+	})
+	if phrases < 100 {
+		t.Errorf("found %d phrases", phrases)
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package prose
 
 import (
 	"bytes"
@@ -77,9 +77,7 @@ type history struct {
 }
 
 // Add takes the next event of the run.
-func (d *Diagnosis) Add(ev *session.Event) { d.add(&heard{Event: ev}) }
-
-func (d *Diagnosis) add(ev *heard) {
+func (d *Diagnosis) Add(ev *session.Event) {
 	if ev.UsageMetadata != nil && !ev.Partial {
 		if h := d.around(ev.Address); h != nil && ev.Iteration > 0 {
 			for len(h.input) <= ev.Iteration {
@@ -100,8 +98,9 @@ func (d *Diagnosis) add(ev *heard) {
 		d.finished(ev)
 	case mark.KindIterationFinished:
 		h := d.loop(ev.Address)
-		if it, err := ev.iteration(); err == nil {
-			h.records = append(h.records, *it)
+		var it loop.IterationRecord
+		if ev.Mark.Decode(&it) == nil {
+			h.records = append(h.records, it)
 		}
 	case mark.KindLoopStopped:
 		h := d.loop(ev.Address)
@@ -111,13 +110,13 @@ func (d *Diagnosis) add(ev *heard) {
 	}
 }
 
-func (d *Diagnosis) finished(ev *heard) {
+func (d *Diagnosis) finished(ev *session.Event) {
 	h := d.around(ev.Address)
 	if h == nil || ev.Address.Parent() != h.at {
 		return
 	}
-	fin, err := ev.finished()
-	if err != nil {
+	var fin mark.StepFinished
+	if ev.Mark.Decode(&fin) != nil {
 		return
 	}
 	name := ev.Address.Agent()

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package prose
 
 import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Outlook is all that is to be said of one loop at one moment: the sentence, how it can stop or why
-// it has, and the forecast. Its words are in one language; everything else is data.
+// Outlook describes one loop at one moment: the sentence, how the loop can stop or why it has, and the
+// forecast. Its words are in one language; everything else is data.
 type Outlook struct {
 	// Loop is the loop's address, Name its name.
 	Loop session.Address `json:"loop"`
@@ -33,28 +34,28 @@ type OutlookRow struct {
 	Words RowWords `json:"words"`
 }
 
-// Outlooks are the outlooks of the run's outermost loops, and of those in them that go on, in a
-// language; outer ones come first.
-func (t *Tree) Outlooks(lang Language) []Outlook {
+// Outlooks returns the outlooks of a run's outermost loops, and of running loops in them, in a language.
+// Outer loops come first.
+func Outlooks(t *progress.Tree, lang Language) []Outlook {
 	all := []Outlook{}
 	for s := range t.Loops() {
 		if s.Loop.Stop == nil || !strings.Contains(string(s.Address), "[") {
-			all = append(all, t.Outlook(s, lang))
+			all = append(all, OutlookOf(t, s, lang))
 		}
 	}
 	return all
 }
 
-// Outlook is the outlook of one loop of the run in a language. s must be the step of a loop.
-func (t *Tree) Outlook(s *Step, lang Language) Outlook {
+// OutlookOf returns the outlook of one loop of a run in a language. s must be the step of a loop.
+func OutlookOf(t *progress.Tree, s *progress.Step, lang Language) Outlook {
 	led := s.Loop.Ledger(t.Now)
 	o := Outlook{
-		Loop: s.Address, Name: s.Name, Sentence: s.Loop.Sentence(t.Now), Reason: led.Reason, Nearest: led.Nearest,
+		Loop: s.Address, Name: s.Name, Sentence: SentenceOf(s.Loop, t.Now), Reason: led.Reason, Nearest: led.Nearest,
 		Ledger: make([]OutlookRow, len(led.Rows)), Forecast: led.Forecast,
 	}
 	o.Words = o.Sentence.In(lang)
 	for i := range led.Rows {
-		o.Ledger[i] = OutlookRow{led.Rows[i], s.Loop.RowIn(lang, &led, &led.Rows[i])}
+		o.Ledger[i] = OutlookRow{led.Rows[i], RowOf(s.Loop, lang, &led, &led.Rows[i])}
 	}
 	return o
 }

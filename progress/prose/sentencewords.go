@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package prose
 
 import (
 	"strings"
@@ -24,7 +24,7 @@ func (w Words) String() string {
 }
 
 // In puts the sentence into words of a language. Names of agents and what they said are quoted as
-// they are, so a terminal needs [Clean].
+// they are, so a terminal needs [progress.Clean].
 func (s Sentence) In(lang Language) Words {
 	switch s.Kind {
 	case SaysDone, SaysLimit, SaysFailed, SaysCanceled:

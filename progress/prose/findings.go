@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package prose
 
 import (
 	"fmt"
@@ -128,9 +128,9 @@ func timeouts(h *history, in Language) (f Finding, ok bool) {
 		name := mostFrequent(h.late)
 		more := roughly(time.Duration(2 * h.longest[name] * float64(time.Second)))
 		f.Evidence += in.say(timeoutsMost, name)
-		f.Suggestion = in.say(timeoutsMostDo, name, short(more))
+		f.Suggestion = in.say(timeoutsMostDo, name, more.String())
 		if more > 0 {
-			f.Add = []Fix{{Agent: name, Field: "timeout", Value: short(more)}}
+			f.Add = []Fix{{Agent: name, Field: "timeout", Value: more.String()}}
 		}
 	}
 	return f, true
@@ -370,7 +370,7 @@ func (lang Language) iterations(n int) string { return lang.counted(n, iteration
 func (lang Language) circling(detail string) string {
 	for _, p := range []phrase{circlesSame, circlesTurns} {
 		var n int
-		if _, err := fmt.Sscanf(detail, strings.Replace(phrases[p].english, "%s", "%d", 1), &n); err == nil {
+		if _, err := fmt.Sscanf(detail, strings.Replace(p.english, "%s", "%d", 1), &n); err == nil {
 			return lang.say(p, n)
 		}
 	}
@@ -385,6 +385,7 @@ func (lang Language) num(f float64) string {
 	return lang.number(f, shortest)
 }
 
+// tidy removes the noise of floating point: nine decimals stay.
 func tidy(f float64) float64 { return math.Round(f*1e9) / 1e9 }
 
 func (lang Language) list(scores []float64) string {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package progress
+package prose
 
 import (
 	"math"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // SentenceKind says what a [Sentence] is about.
@@ -81,11 +82,11 @@ type Range struct {
 // needed is how many scores a forecast takes.
 const needed = 3
 
-// Sentence says how the loop stands at a time of the run's clock.
-func (l *Loop) Sentence(now time.Duration) Sentence {
-	t, whole := l.tally()
-	m := l.moment(now)
-	s := Sentence{Needed: needed, Limit: int(min(l.Plan.MaxIterations, math.MaxInt32)), Decimals: l.decimals()}
+// SentenceOf returns how a loop stands at a time of the run's clock.
+func SentenceOf(l *progress.Loop, now time.Duration) Sentence {
+	t, whole := l.Tally()
+	m := l.Moment(now)
+	s := Sentence{Needed: needed, Limit: int(min(l.Plan.MaxIterations, math.MaxInt32)), Decimals: decimals(l)}
 	if cur := l.Current(); cur != nil {
 		s.Iteration = cur.Number
 	}
@@ -119,12 +120,12 @@ func (l *Loop) Sentence(now time.Duration) Sentence {
 	}
 	switch s.Kind {
 	case SaysPlateau:
-		s.Since = l.flatSince(m.Score)
+		s.Since = flatSince(l, m.Score)
 	case SaysRegressing:
 		s.Since = t.BestIteration
 	}
 	if f.Predictable && f.Until != "" {
-		s.Until, s.Final, s.Range = f.Until, new(f.Final), l.ahead(&f, now)
+		s.Until, s.Final, s.Range = f.Until, new(f.Final), ahead(l, &f, now)
 		s.After = s.Iteration + s.Range.Iterations
 	}
 	return s
@@ -155,24 +156,9 @@ func (s *Sentence) over(rec *loop.StopRecord) {
 	}
 }
 
-// ahead is how much is still to come by a forecast.
-func (l *Loop) ahead(f *loop.Forecast, now time.Duration) *Range {
-	r := &Range{Iterations: f.Iterations, Low: f.Low, High: f.High}
-	cur := l.Current()
-	running := cur != nil && cur.Status == StatusRunning
-	if running && cur.Provisional == nil { // it is one of them
-		r.Low, r.Iterations, r.High = max(0, r.Low-1), max(0, r.Iterations-1), max(0, r.High-1)
-	}
-	r.Left = f.Time * time.Duration(r.Iterations)
-	if running {
-		r.Left += max(0, f.Time-cur.Took(now))
-	}
-	return r
-}
-
 // flatSince is the first of the last iterations whose scores hardly differ; 0 if it is the last one.
 // An iteration that was not accepted is passed over.
-func (l *Loop) flatSince(last *float64) (since int) {
+func flatSince(l *progress.Loop, last *float64) (since int) {
 	for _, it := range slices.Backward(l.Iterations) {
 		rec := it.Record
 		switch {
@@ -191,7 +177,7 @@ func (l *Loop) flatSince(last *float64) (since int) {
 }
 
 // decimals is how many decimals the scores have.
-func (l *Loop) decimals() int {
+func decimals(l *progress.Loop) int {
 	most := 0
 	for i := len(l.Iterations) - 1; i >= 0 && i >= len(l.Iterations)-16; i-- {
 		if rec := l.Iterations[i].Record; rec != nil && rec.Score != nil {
