@@ -49,7 +49,7 @@ func NewModel(ctx context.Context, modelName string, cfg *genai.ClientConfig) (m
 	if client, err = genai.NewClient(ctx, &own); err != nil {
 		return nil, fmt.Errorf("gemini: %w", err)
 	}
-	return &llm{name: modelName, client: client}, nil
+	return &llm{modelName, client.Models.GenerateContent, client.Models.GenerateContentStream}, nil
 }
 
 // missing says what a config lacks. The text of genai's error may be the whole
@@ -71,9 +71,12 @@ func missing(cfg *genai.ClientConfig, err error) error {
 	return errors.New("gemini: there is no API key: set GOOGLE_API_KEY or GEMINI_API_KEY, or APIKey in the config")
 }
 
+// llm has two methods of genai's client and not the client: whoever links the package would otherwise get every
+// method of every service that the client has, because a value behind an interface keeps its methods.
 type llm struct {
 	name   string
-	client *genai.Client
+	ask    func(context.Context, string, []*genai.Content, *genai.GenerateContentConfig) (*genai.GenerateContentResponse, error)
+	chunks func(context.Context, string, []*genai.Content, *genai.GenerateContentConfig) iter.Seq2[*genai.GenerateContentResponse, error]
 }
 
 // Name is the model's name as Google spells it.
@@ -93,10 +96,10 @@ func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 		contents, cfg := contents(req.Contents), config(req.Config)
 		watched, x := wire.Watch(ctx, provider)
 		if stream {
-			m.stream(watched, x, m.client.Models.GenerateContentStream(watched, name, contents, cfg), yield)
+			m.stream(watched, x, m.chunks(watched, name, contents, cfg), yield)
 			return
 		}
-		in, err := m.client.Models.GenerateContent(watched, name, contents, cfg)
+		in, err := m.ask(watched, name, contents, cfg)
 		yield(response(watched, x, in, err))
 	}
 }
