@@ -88,7 +88,8 @@ func TestToolsKeepFiles(t *testing.T) {
 				return strings.Join(append(list.FileNames, last.Part.Text, first.Part.Text), " "), nil
 			})
 			var seen string
-			llm := script(t, scripted.Answer{Calls: []scripted.Call{{Name: "keep"}}}, scripted.Answer{Calls: []scripted.Call{{Name: "read"}}}, scripted.Answer{Text: "Done."})
+			llm := script(t, scripted.Answer{Calls: []scripted.Call{{Name: "keep"}}}, scripted.Answer{Calls: []scripted.Call{{Name: "read"}}},
+				scripted.Answer{Text: "Done."})
 			a, err := llmagent.New(llmagent.Config{
 				Name: "clerk", Model: llm, Tools: []tool.Tool{keep, read},
 				AfterAgentCallbacks: []agent.AfterAgentCallback{func(ctx agent.CallbackContext) (*genai.Content, error) {

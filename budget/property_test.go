@@ -139,7 +139,8 @@ func (w *worker) call(n *node, b *budget.Meter) {
 		}
 		return
 	}
-	if room.InputTokens != req.InputTokens || room.OutputTokens > req.OutputTokens || room.OutputTokens < req.OutputTokens && room.OutputTokens < req.MinOutputTokens {
+	if room.InputTokens != req.InputTokens || room.OutputTokens > req.OutputTokens || room.OutputTokens < req.OutputTokens &&
+		room.OutputTokens < req.MinOutputTokens {
 		w.Errorf("%+v: got room for %d, %d", req, room.InputTokens, room.OutputTokens)
 	}
 	used := budget.Usage{Calls: 1, InputTokens: w.rng.Int64N(room.InputTokens + 1), OutputTokens: w.rng.Int64N(room.OutputTokens + 1)}

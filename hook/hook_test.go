@@ -45,7 +45,8 @@ func TestFuncs(t *testing.T) {
 	}{
 		{nil, "", false}, {broken, "", true}, {why, "", true}, {broken, hook.Continue, false}, {why, hook.Continue, true},
 	} {
-		h, err := hook.NewFunc("f", func(context.Context, hook.Event) error { return tt.returns }, hook.Config{OnError: tt.onError, Failed: func(err error) { passed = err }})
+		h, err := hook.NewFunc("f", func(context.Context, hook.Event) error { return tt.returns },
+			hook.Config{OnError: tt.onError, Failed: func(err error) { passed = err }})
 		if err != nil {
 			t.Fatal(err)
 		}

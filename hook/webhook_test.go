@@ -199,7 +199,8 @@ func (s says) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // FuzzVerdict: nothing passes a gate but what says so and nothing else.
 func FuzzVerdict(f *testing.F) {
-	for _, s := range []string{``, `{"veto":false}`, `{"veto":true,"veto":false}`, `null`, `{"approved":false}`, `{"veto":false,"reason":"x"} `, `{"veto":{"veto":false}`, `{"\u0076eto":false}`} {
+	for _, s := range []string{``, `{"veto":false}`, `{"veto":true,"veto":false}`, `null`, `{"approved":false}`,
+		`{"veto":false,"reason":"x"} `, `{"veto":{"veto":false}`, `{"\u0076eto":false}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
@@ -213,7 +214,8 @@ func FuzzVerdict(f *testing.F) {
 		var v map[string]any
 		err = json.Unmarshal([]byte(answer), &v)
 		delete(v, "reason")
-		if err != nil || len(v) != 1 || v["veto"] != false || strings.Count(answer, ":") > 1 && !strings.Contains(answer, "reason") && !strings.Contains(answer, `\`) {
+		if err != nil || len(v) != 1 || v["veto"] != false || strings.Count(answer, ":") > 1 && !strings.Contains(answer, "reason") &&
+			!strings.Contains(answer, `\`) {
 			t.Errorf("%s lets pass", answer)
 		}
 	})
@@ -350,7 +352,8 @@ func TestAddressIsSecret(t *testing.T) {
 	})
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	for _, url := range []string{gone.URL + path, r.URL + path, r.URL + path + "?key=veto-4711", r.URL + path + "?key=mute-4711", r.URL + path + "?key=lost-4711"} {
+	for _, url := range []string{gone.URL + path, r.URL + path, r.URL + path + "?key=veto-4711", r.URL + path + "?key=mute-4711",
+		r.URL + path + "?key=lost-4711"} {
 		h := r.hook(hook.WebhookConfig{URL: url, Config: hook.Config{Veto: true}})
 		if h.String() != "webhook "+strings.TrimSuffix(url, url[strings.Index(url, "/services"):])+"/…" {
 			t.Errorf("it is called %s", h)

@@ -133,7 +133,8 @@ func TestAnswerIsForWhoMadeTheCall(t *testing.T) {
 			svc := newSession(t)
 			said(t, svc, tt.said...)
 			said(t, svc, sets("k", 1)) // without a word
-			msg := &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{{FunctionResponse: &genai.FunctionResponse{ID: tt.id, Name: tt.call, Response: tt.response}}}}
+			msg := &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{{FunctionResponse: &genai.FunctionResponse{ID: tt.id, Name: tt.call,
+				Response: tt.response}}}}
 			r := newRunner(t, runner.Config{Agent: line, SessionService: svc})
 			got, err := collect(t, r.Run(t.Context(), "ana", "s1", msg, agent.RunConfig{}))
 			if diff := cmp.Diff(tt.want, got); diff != "" {

@@ -155,7 +155,8 @@ func TestWhatCannotBeContinued(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			svc := session.InMemoryService()
 			id := ""
-			for ev, err := range newRunner(t, durable(tt.root(2), svc)).Run(t.Context(), "ana", "s1", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}) {
+			for ev, err := range newRunner(t, durable(tt.root(2), svc)).Run(t.Context(), "ana", "s1", genai.NewContentFromText("go", genai.RoleUser),
+				agent.RunConfig{}) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -231,7 +232,8 @@ func TestContinueLeavesOtherBranchesAlone(t *testing.T) {
 // stays, and the log says by which plan it went on.
 func TestResumeWithOtherLimits(t *testing.T) {
 	loopOf := func(n uint) agent.Agent {
-		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "loop", SubAgents: []agent.Agent{speaker(t, "a", "one"), speaker(t, "b", "two")}}, MaxIterations: n})
+		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "loop",
+			SubAgents: []agent.Agent{speaker(t, "a", "one"), speaker(t, "b", "two")}}, MaxIterations: n})
 		if err != nil {
 			t.Fatal(err)
 		}

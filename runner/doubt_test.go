@@ -90,7 +90,8 @@ func TestFailureNamesThePaymentThatItCutOff(t *testing.T) {
 			if diff := cmp.Diff(want, doubt.Calls); diff != "" {
 				t.Error(diff)
 			}
-			if text := failed.Error(); !strings.Contains(text, string(tt.at)+" (its call ID is "+want[0].ID) || strings.Count(text, want[0].ID) != 1 || !strings.Contains(text, "resume RUN --retry") {
+			if text := failed.Error(); !strings.Contains(text, string(tt.at)+" (its call ID is "+want[0].ID) ||
+				strings.Count(text, want[0].ID) != 1 || !strings.Contains(text, "resume RUN --retry") {
 				t.Errorf("the error says %s", text)
 			}
 			ids <- want[0].ID // the other one can fail again

@@ -24,7 +24,8 @@ func TestPausedBeforeItComesToTheStep(t *testing.T) {
 			}
 			yield(says("done"), nil)
 		})
-		inner, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "inner", SubAgents: []agent.Agent{leaf, speaker(t, "more", "more")}}, MaxIterations: 4})
+		inner, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "inner",
+			SubAgents: []agent.Agent{leaf, speaker(t, "more", "more")}}, MaxIterations: 4})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -144,7 +144,8 @@ func TestWhatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return llmagent.New(llmagent.Config{Name: "step", Model: &chatty{forest: &forest{world: new(world)}, calls: 1, tools: []tool.Tool{f}}, Tools: []tool.Tool{f}})
+			return llmagent.New(llmagent.Config{Name: "step", Model: &chatty{forest: &forest{world: new(world)}, calls: 1, tools: []tool.Tool{f}},
+				Tools: []tool.Tool{f}})
 		}
 	}
 	for name, w := range map[string]way{
@@ -222,7 +223,8 @@ func TestWhatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 				want := p.outcome(p.first())
 				log := p.log()
 				stops := want.Stops["refine"]
-				if want.Err != "" || len(stops) != 1 || stops[0].Reason != loop.ReasonMaxIterations || len(want.Said["refine/end"]) != 1 || len(want.Said["refine[2]/last"]) != 1 {
+				if want.Err != "" || len(stops) != 1 || stops[0].Reason != loop.ReasonMaxIterations || len(want.Said["refine/end"]) != 1 ||
+					len(want.Said["refine[2]/last"]) != 1 {
 					t.Fatalf("error %s; stops %+v\n%s", want.Err, stops, lines(brief(log)))
 				}
 				if _, there := want.State["bad"]; there {
@@ -234,7 +236,8 @@ func TestWhatJSONCannotHoldIsTheErrorOfItsStep(t *testing.T) {
 						continue
 					}
 					fin := decode[mark.StepFinished](t, ev.Mark)
-					if failed = fin.Error != ""; !strings.Contains(fin.Error, `state key "bad": `) || !strings.Contains(fin.Error, session.ErrNotJSON.Error()) || !strings.Contains(fin.Error, w.says) {
+					if failed = fin.Error != ""; !strings.Contains(fin.Error, `state key "bad": `) ||
+						!strings.Contains(fin.Error, session.ErrNotJSON.Error()) || !strings.Contains(fin.Error, w.says) {
 						t.Errorf("the step's error is %q", fin.Error)
 					}
 				}
@@ -270,7 +273,8 @@ func TestIterationCallbackThatSetsNaNStopsItsLoop(t *testing.T) {
 	p := &process{TB: t, world: new(world), store: store, Runner: newRunner(t, durable(root, store))}
 	err = p.first()
 	stops := p.outcome(err).Stops["refine"]
-	if !errors.Is(err, session.ErrNotJSON) || len(stops) != 1 || stops[0].Reason != loop.ReasonError || !strings.Contains(stops[0].Detail, `state key "bad": NaN`) {
+	if !errors.Is(err, session.ErrNotJSON) || len(stops) != 1 || stops[0].Reason != loop.ReasonError ||
+		!strings.Contains(stops[0].Detail, `state key "bad": NaN`) {
 		t.Errorf("got error %v and stops %+v", err, stops)
 	}
 }

@@ -43,7 +43,8 @@ func TestNewRefusesWhatItCannotRun(t *testing.T) {
 // E4, E5
 func TestEventIsStoredBeforeItIsYielded(t *testing.T) {
 	svc := session.InMemoryService()
-	r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc, AutoCreateSession: true})
+	r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc,
+		AutoCreateSession: true})
 	want := []string{"user: Hello"}
 	for ev, err := range ask(t.Context(), r, "Hello") {
 		if err != nil {
@@ -246,7 +247,8 @@ func TestErrorEndsTheRunAndIsLast(t *testing.T) {
 // T19
 func TestConsumerThatLeavesEndsTheRun(t *testing.T) {
 	svc := session.InMemoryService()
-	r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc, AutoCreateSession: true})
+	r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc,
+		AutoCreateSession: true})
 	for range ask(t.Context(), r, "Hello") {
 		break
 	}
@@ -333,7 +335,8 @@ func describe(ev *session.Event) string {
 // E5: one runner serves many sessions at once.
 func TestRunsInDifferentSessionsDoNotDisturbEachOther(t *testing.T) {
 	svc := session.InMemoryService()
-	r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc, AutoCreateSession: true})
+	r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc,
+		AutoCreateSession: true})
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {

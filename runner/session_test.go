@@ -162,7 +162,8 @@ func TestStoreThatFailsEndsTheRun(t *testing.T) {
 			}
 			return nil
 		}}
-		r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc, AutoCreateSession: true})
+		r := newRunner(t, runner.Config{Agent: sequence(t, "s", speaker(t, "a", "one", "two"), speaker(t, "b", "three")), SessionService: svc,
+			AutoCreateSession: true})
 		said, err := collect(t, ask(t.Context(), r, "Hello"))
 		if diff := cmp.Diff(tt.said, said); diff != "" {
 			t.Errorf("%q fails (-want +got):\n%s", tt.text, diff)
@@ -210,7 +211,8 @@ func TestArtifactsAndMemoryAreTheSessions(t *testing.T) {
 		t.Errorf("in the service: %v, %v", got, err)
 	}
 	for user, want := range map[string]int{"ana": 1, "bob": 0} {
-		if found, err := mem.SearchMemory(t.Context(), &remembering.SearchRequest{AppName: "app", UserID: user, Query: "paint"}); err != nil || len(found.Memories) != want {
+		if found, err := mem.SearchMemory(t.Context(), &remembering.SearchRequest{AppName: "app", UserID: user, Query: "paint"}); err != nil ||
+			len(found.Memories) != want {
 			t.Errorf("%s's memory: got %v, %v", user, found, err)
 		}
 	}
@@ -223,7 +225,8 @@ func TestWithoutServicesThereAreNone(t *testing.T) {
 			t.Errorf("got %v, %v", ctx.Artifacts(), ctx.Memory())
 		}
 	})
-	if _, err := collect(t, ask(t.Context(), newRunner(t, runner.Config{Agent: a, SessionService: session.InMemoryService(), AutoCreateSession: true}), "")); err != nil {
+	if _, err := collect(t, ask(t.Context(), newRunner(t, runner.Config{Agent: a, SessionService: session.InMemoryService(),
+		AutoCreateSession: true}), "")); err != nil {
 		t.Error(err)
 	}
 }

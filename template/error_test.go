@@ -44,7 +44,8 @@ func TestErrors(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "{{a}} {b?} {{{c}}}", "{{#a}}\n{{.}}{{^b}}x{{/b}}\n{{/a}}", "{{! c }}{{> p}}{{=x=}}", "{app:k}{artifact.n}", "{{#a}}{{.b.c}}{{/a}}"} {
+	for _, s := range []string{"", "{{a}} {b?} {{{c}}}", "{{#a}}\n{{.}}{{^b}}x{{/b}}\n{{/a}}", "{{! c }}{{> p}}{{=x=}}", "{app:k}{artifact.n}",
+		"{{#a}}{{.b.c}}{{/a}}"} {
 		f.Add(s)
 	}
 	for _, s := range []string{

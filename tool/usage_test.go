@@ -34,7 +34,8 @@ func TestUsageIsCountedPerCall(t *testing.T) {
 	tool.AddUsage(outer.WithContext(outer), &usage{ThoughtsTokenCount: 1, CachedContentTokenCount: 2, ToolUsePromptTokenCount: 3})
 	tool.AddUsage(inner, &usage{TotalTokenCount: 100})
 	tool.AddUsage(t.Context(), &usage{TotalTokenCount: 1000})
-	want := &usage{PromptTokenCount: 30, CandidatesTokenCount: 20, TotalTokenCount: 54, ThoughtsTokenCount: 1, CachedContentTokenCount: 2, ToolUsePromptTokenCount: 3}
+	want := &usage{PromptTokenCount: 30, CandidatesTokenCount: 20, TotalTokenCount: 54, ThoughtsTokenCount: 1, CachedContentTokenCount: 2,
+		ToolUsePromptTokenCount: 3}
 	if diff := cmp.Diff(want, spent()); diff != "" {
 		t.Error(diff)
 	}

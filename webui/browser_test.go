@@ -245,7 +245,9 @@ func (t *tab) press(name string) {
 // fill writes into the field with a label, as a person would, and leaves it.
 func (t *tab) fill(label, value string) {
 	t.Helper()
-	find := `(() => { const l = [...document.querySelectorAll('label')].find(l => l.offsetParent !== null && l.innerText.trim().split('\n')[0].toLowerCase() === ` + quote(strings.ToLower(label)) + `); return l && (l.control || l.querySelector('input, textarea, select')) })()`
+	find := `(() => { const shown = [...document.querySelectorAll('label')].filter(l => l.offsetParent !== null); ` +
+		`const l = shown.find(l => l.innerText.trim().split('\n')[0].toLowerCase() === ` + quote(strings.ToLower(label)) + `); ` +
+		`return l && (l.control || l.querySelector('input, textarea, select')) })()`
 	t.until("a field "+label, `!!`+find)
 	t.js(`(() => { const f = ` + find + `; f.focus(); f.select && f.select(); return true })()`)
 	t.do(chromedp.KeyEvent(value))

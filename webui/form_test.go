@@ -19,7 +19,8 @@ func (t *tab) choose(label, option string) {
 	find := `(() => { const l = [...document.querySelectorAll('label')].find(l => l.offsetParent !== null && l.innerText.trim().split('\n')[0].toLowerCase() === ` + quote(strings.ToLower(label)) +
 		`); const s = l && (l.control || l.querySelector('select')); return s && [...s.options].some(o => o.text === ` + quote(option) + `) ? s : null })()`
 	t.until("a list "+label+" with "+option, `!!`+find)
-	t.js(`(() => { const s = ` + find + `; s.value = [...s.options].find(o => o.text === ` + quote(option) + `).value; s.dispatchEvent(new Event('change', {bubbles: true})); return true })()`)
+	t.js(`(() => { const s = ` + find + `; s.value = [...s.options].find(o => o.text === ` + quote(option) +
+		`).value; s.dispatchEvent(new Event('change', {bubbles: true})); return true })()`)
 }
 
 // reads waits until a file of the folder has some texts.
@@ -55,7 +56,9 @@ func (t *tab) lacks(name, unwanted string) {
 // shows waits until the form has, or has not, a field with a label.
 func (t *tab) shows(label string, is bool) {
 	t.Helper()
-	t.until(label+" to be as it should", `[...document.querySelectorAll('.formset label')].some(l => l.offsetParent !== null && l.innerText.trim().toLowerCase() === `+quote(strings.ToLower(label))+`) === `+map[bool]string{true: "true", false: "false"}[is])
+	t.until(label+" to be as it should",
+		`[...document.querySelectorAll('.formset label')].some(l => l.offsetParent !== null && l.innerText.trim().toLowerCase() === `+
+			quote(strings.ToLower(label))+`) === `+map[bool]string{true: "true", false: "false"}[is])
 }
 
 // U1, U2, U3, U4, U7, U11, U12: an agent is made in a form, with its type, and used as a step of another;

@@ -100,7 +100,8 @@ sub_agents:
 	p.sees("running")
 	p.until("the second iteration", `!!document.querySelector('[data-key="jobs[2]/work"]')`)
 	// What a browser gets of the log, over all its connections.
-	p.js(`(() => { window.got = []; window.source = new EventSource('/api/v1/runs/` + id + `/events'); source.addEventListener('event', e => got.push(Number(e.lastEventId))); return true })()`)
+	p.js(`(() => { window.got = []; window.source = new EventSource('/api/v1/runs/` + id +
+		`/events'); source.addEventListener('event', e => got.push(Number(e.lastEventId))); return true })()`)
 	p.until("its events", `got.length > 3`)
 	for _, gone := range []string{"2", "3"} { // twice
 		if err := one.cmd.Process.Kill(); err != nil {

@@ -56,7 +56,8 @@ func TestALongRunIsDrawnInPart(t *testing.T) {
 			t.Errorf("%d rows are in the document", got.Rows)
 		}
 		last := fmt.Sprintf(`[data-key="climb[%d]"]`, iterations)
-		p.until("the last row", `(() => { scrollTo(0, document.documentElement.scrollHeight); const r = document.querySelector(`+quote(last)+`); return !!r && r.querySelector('.num').innerText !== '' })()`)
+		p.until("the last row", `(() => { scrollTo(0, document.documentElement.scrollHeight); const r = document.querySelector(`+quote(last)+
+			`); return !!r && r.querySelector('.num').innerText !== '' })()`)
 		if *paint {
 			fmt.Printf("%d iterations in Chromium: first paint %.0f ms, rows there by %.0f ms; a frame in which all rows change %.1f ms, the longest %.0f ms; %d rows at most\n",
 				iterations, got.First, got.Drawn, got.Median, got.Longest, got.Rows)

@@ -151,7 +151,8 @@ func (t *tab) addStep(name, kind string) {
 	t.press("Add a step…")
 	t.until("the dialog", `!!document.querySelector('dialog[open] input[name=step]')`)
 	t.do(chromedp.Focus(`dialog[open] input[name=step]`), chromedp.KeyEvent(name))
-	t.js(`(() => { const s = document.querySelector('dialog[open] select[name=kind]'); s.value = [...s.options].find(o => o.innerText === ` + quote(kind) + `).value; s.dispatchEvent(new Event('change', {bubbles: true})); document.querySelector('dialog[open] form').requestSubmit(); return true })()`)
+	t.js(`(() => { const s = document.querySelector('dialog[open] select[name=kind]'); s.value = [...s.options].find(o => o.innerText === ` +
+		quote(kind) + `).value; s.dispatchEvent(new Event('change', {bubbles: true})); document.querySelector('dialog[open] form').requestSubmit(); return true })()`)
 	t.until("the step "+name, `!!document.querySelector('[data-step='+JSON.stringify(`+quote(name)+`)+']')`)
 }
 

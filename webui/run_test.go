@@ -109,7 +109,8 @@ func TestAForkIsChosen(t *testing.T) {
 	p.sees("Step <b>4</b> & so forth")
 	p.press("compare them")
 	p.sees("A: Why it stopped")
-	p.until("the run first", `document.querySelector('.pair thead').innerText.indexOf(`+quote(id)+`) > 0 && document.querySelectorAll('.pair thead a')[0].href.endsWith(`+quote(id)+`)`)
+	p.until("the run first", `document.querySelector('.pair thead').innerText.indexOf(`+quote(id)+
+		`) > 0 && document.querySelectorAll('.pair thead a')[0].href.endsWith(`+quote(id)+`)`)
 	p.visit("/runs/" + id)
 	p.sees("at a limit")
 	from("0")

@@ -51,7 +51,8 @@ func TestViewAFile(t *testing.T) {
 	p.js(`document.querySelector('.chart g[role=button]').dispatchEvent(new MouseEvent('click', {bubbles: true})); true`)
 	p.until("the iteration", `document.querySelector('.insp h2')?.innerText === 'Iteration 1'`)
 	p.sees("Export")
-	for _, name := range []string{"Pause", "Resume", "Fork…", "Fork", "Fork from here", "Cancel…", "Go on with more…", "Try the step again", "Remove", "Definitions"} {
+	for _, name := range []string{"Pause", "Resume", "Fork…", "Fork", "Fork from here", "Cancel…", "Go on with more…", "Try the step again",
+		"Remove", "Definitions"} {
 		p.until("no "+name, `![...document.querySelectorAll('button, a')].some(b => (b.getAttribute('aria-label') || b.innerText.trim()) === `+quote(name)+`)`)
 	}
 	p.accessible("file")

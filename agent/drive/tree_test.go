@@ -36,7 +36,8 @@ func TestTree(t *testing.T) {
 	if none.Root() != nil || none.Find("x") != nil || none.Parent("x") != nil || none.Names() != nil {
 		t.Error("a nil tree is empty")
 	}
-	if _, err := drive.NewTree(custom(t, "twice", nil, leaf, custom(t, "mid", nil, speaker(t, "leaf", "z")))); err == nil || !strings.Contains(err.Error(), "unique") {
+	if _, err := drive.NewTree(custom(t, "twice", nil, leaf, custom(t, "mid", nil, speaker(t, "leaf", "z")))); err == nil ||
+		!strings.Contains(err.Error(), "unique") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -181,7 +181,8 @@ func TestDeadlines(t *testing.T) {
 	for name, value := range map[string]json.RawMessage{"default": json.RawMessage("false"), "none": nil} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newLoop(t, loopagent.Config{MaxIterations: 1}, humanagent.Config{Name: "review", Text: "Good?", OutputKey: "review", Timeout: time.Minute, Default: value})
+				h := newLoop(t, loopagent.Config{MaxIterations: 1}, humanagent.Config{Name: "review", Text: "Good?", OutputKey: "review",
+					Timeout: time.Minute, Default: value})
 				if err := h.run(); !errors.Is(err, agent.ErrWaiting) {
 					t.Fatalf("got error %v", err)
 				}
@@ -231,7 +232,8 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("%q says nothing of %q", err, want)
 		}
 	}
-	if _, err := humanagent.New(humanagent.Config{Name: "a", Text: "Good?", Timeout: time.Hour, Default: json.RawMessage(`"yes"`)}); err == nil || !strings.Contains(err.Error(), "true or false") {
+	if _, err := humanagent.New(humanagent.Config{Name: "a", Text: "Good?", Timeout: time.Hour,
+		Default: json.RawMessage(`"yes"`)}); err == nil || !strings.Contains(err.Error(), "true or false") {
 		t.Errorf("a default that is no answer: %v", err)
 	}
 }

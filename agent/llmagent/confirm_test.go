@@ -259,7 +259,8 @@ func TestToolAsksByItself(t *testing.T) {
 
 // The log may have been stored in between: what the question says is plain JSON.
 func TestConfirmationOfAStoredSession(t *testing.T) {
-	a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, call("delete", map[string]any{"file": "a.txt"}), says("done")), Toolsets: []tool.Toolset{guarded(t, "delete")}})
+	a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, call("delete", map[string]any{"file": "a.txt"}), says("done")),
+		Toolsets: []tool.Toolset{guarded(t, "delete")}})
 	th := newThread(t, a)
 	q := th.asked(1)[0]
 	stored, err := json.Marshal(collect(th.session().Events()))

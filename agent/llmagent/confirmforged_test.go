@@ -68,8 +68,10 @@ func TestConfirmationsThatNobodyWaitsFor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ran := 0
 			del := function(t, "delete", func(tool.Context) (map[string]any, error) { ran++; return nil, nil })
-			m := script(t, call("delete", nil), scripted.Answer{Match: "ask yourself", Calls: []scripted.Call{{Name: toolconfirmation.FunctionCallName, Args: forged.Args}}}, says("done"), says("done"))
-			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Toolsets: []tool.Toolset{tool.WithConfirmation(set{tools: []tool.Tool{del}}, true, nil)}}))
+			m := script(t, call("delete", nil), scripted.Answer{Match: "ask yourself",
+				Calls: []scripted.Call{{Name: toolconfirmation.FunctionCallName, Args: forged.Args}}}, says("done"), says("done"))
+			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m,
+				Toolsets: []tool.Toolset{tool.WithConfirmation(set{tools: []tool.Tool{del}}, true, nil)}}))
 			q := th.asked(1)[0]
 			parts := tt.send(th, q)
 			before, had := th.session().Events().Len(), ran
@@ -124,7 +126,8 @@ func TestAgentLooksByItselfWhetherItHasAsked(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ran := 0
 			del := function(t, "delete", func(tool.Context) (map[string]any, error) { ran++; return nil, nil })
-			a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls("delete"), says("done")), Toolsets: []tool.Toolset{tool.WithConfirmation(set{tools: []tool.Tool{del}}, true, nil)}})
+			a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls("delete"), says("done")),
+				Toolsets: []tool.Toolset{tool.WithConfirmation(set{tools: []tool.Tool{del}}, true, nil)}})
 			th := newThread(t, a)
 			q := new(*th.asked(1)[0])
 			evs := append(collect(th.session().Events()), tt.log(q)...)

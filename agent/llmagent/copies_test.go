@@ -265,7 +265,10 @@ func TestResponseIsNoPieceOfARequest(t *testing.T) {
 			cfg.Model = fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
 				yield(nil, fmt.Errorf("broken"))
 			})
-			cfg.OnModelErrorCallbacks = []llmagent.OnModelErrorCallback{func(agent.CallbackContext, *model.LLMRequest, error) (*model.LLMResponse, error) { return echo() }}
+			fails := func(agent.CallbackContext, *model.LLMRequest, error) (*model.LLMResponse, error) {
+				return echo()
+			}
+			cfg.OnModelErrorCallbacks = []llmagent.OnModelErrorCallback{fails}
 		}
 		cfg.AfterAgentCallbacks = []agent.AfterAgentCallback{func(agent.Context) (*genai.Content, error) {
 			kept.Contents[0].Parts[0].Text = "edited"

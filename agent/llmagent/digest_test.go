@@ -312,7 +312,8 @@ func TestDigestWithoutFailedAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	writer, rec := author(t, "writer", "doc", digests, nth("x"))
-	newThread(t, newLoop(t, loopagent.Config{MaxIterations: 2, Steps: map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}}}, writer, flaky)).must("go")
+	newThread(t, newLoop(t, loopagent.Config{MaxIterations: 2, Steps: map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}}},
+		writer, flaky)).must("go")
 	want := preamble("iteration 1") + "- Iteration 1, complete; doc \"x\", try2 \"2\".\n\nThe last complete one is iteration 1. What it made:\ndoc:\n> x\ntry2:\n> 2"
 	if diff := cmp.Diff("user: "+want, rec.heard(1)[1]); diff != "" {
 		t.Error(diff)

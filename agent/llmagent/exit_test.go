@@ -100,7 +100,8 @@ func TestExitByACallback(t *testing.T) {
 // goes on. The model reads the refusal and goes on with its task.
 func TestExitWithoutPermission(t *testing.T) {
 	var stopped *loop.StopRecord
-	critic := newAgent(t, llmagent.Config{Name: "critic", Model: script(t, calls("exit_loop"), says("too long"), calls("leave"), says("too short")), Tools: []tool.Tool{exitTool(t), escalate(t)}})
+	critic := newAgent(t, llmagent.Config{Name: "critic", Model: script(t, calls("exit_loop"), says("too long"), calls("leave"),
+		says("too short")), Tools: []tool.Tool{exitTool(t), escalate(t)}})
 	editor := newAgent(t, llmagent.Config{Name: "editor", Model: script(t, says("one"), calls("exit_loop")), Tools: []tool.Tool{exitTool(t)}})
 	root := newLoop(t, loopagent.Config{
 		MaxIterations: 5, CanExit: []string{"editor"},
@@ -159,7 +160,8 @@ func TestExitWithoutTheTool(t *testing.T) {
 	if stopped == nil || stopped.Reason != loop.ReasonMaxIterations {
 		t.Fatalf("got %+v", stopped)
 	}
-	if diff := cmp.Diff([]loop.Refusal{{Iteration: 1, By: "critic", Reason: "tired"}, {Iteration: 2, By: "critic", Reason: "tired"}}, stopped.Refused); diff != "" {
+	if diff := cmp.Diff([]loop.Refusal{{Iteration: 1, By: "critic", Reason: "tired"}, {Iteration: 2, By: "critic", Reason: "tired"}},
+		stopped.Refused); diff != "" {
 		t.Error(diff)
 	}
 	for _, c := range stopped.Conditions {
@@ -174,7 +176,8 @@ func TestExitWithoutTheTool(t *testing.T) {
 func TestExitByAnAgentThatIsATool(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		var stopped *loop.StopRecord
-		helper := newAgent(t, llmagent.Config{Name: "helper", Description: "Helps.", Model: script(t, calls("exit_loop"), says("x")), Tools: []tool.Tool{exitTool(t)}})
+		helper := newAgent(t, llmagent.Config{Name: "helper", Description: "Helps.", Model: script(t, calls("exit_loop"), says("x")),
+			Tools: []tool.Tool{exitTool(t)}})
 		caller := newAgent(t, llmagent.Config{
 			Name: "caller", Tools: []tool.Tool{agenttool.New(helper, nil)},
 			Model: script(t, scripted.Answer{Calls: []scripted.Call{{Name: "helper", Args: map[string]any{"request": "help"}}}}, says("y")),

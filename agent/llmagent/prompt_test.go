@@ -72,7 +72,8 @@ func TestInstructionProvider(t *testing.T) {
 	if diff := cmp.Diff("global {n} a 1\n\nown {n} a 1\n\n"+identity, got); diff != "" {
 		t.Error(diff)
 	}
-	fails := newAgent(t, llmagent.Config{Name: "a", Model: script(t), InstructionProvider: func(agent.ReadonlyContext) (string, error) { return "", errors.New("no idea") }})
+	fails := newAgent(t, llmagent.Config{Name: "a", Model: script(t),
+		InstructionProvider: func(agent.ReadonlyContext) (string, error) { return "", errors.New("no idea") }})
 	if _, err := newThread(t, fails).ask(t.Context(), "go"); err == nil || !strings.Contains(err.Error(), "instruction: no idea") {
 		t.Errorf("got %v", err)
 	}

@@ -238,7 +238,8 @@ func TestSavingIsSaidOnce(t *testing.T) {
 	m := fake(func(_ context.Context, _ *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
 		_ = yield(response("one"), nil) && yield(response("two"), nil)
 	})
-	evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, Context: llmagent.ContextConfig{Policy: llmagent.ContextNone}})).ask(t.Context(), "go")
+	evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m,
+		Context: llmagent.ContextConfig{Policy: llmagent.ContextNone}})).ask(t.Context(), "go")
 	if err != nil || len(evs) != 2 {
 		t.Fatalf("got %q, %v", lines(evs), err)
 	}
@@ -251,7 +252,8 @@ func TestSavingIsSaidOnce(t *testing.T) {
 // What is left out is counted once: what an iteration allocates does not
 // depend on how many there were.
 func TestSavingsAreCountedOnce(t *testing.T) {
-	for _, seen := range []llmagent.ContextConfig{{Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 3}, {Policy: llmagent.ContextNone}, {Policy: llmagent.ContextDigest}} {
+	for _, seen := range []llmagent.ContextConfig{{Policy: llmagent.ContextIteration}, {Policy: llmagent.ContextLast, Last: 3},
+		{Policy: llmagent.ContextNone}, {Policy: llmagent.ContextDigest}} {
 		perIteration := func(n uint) float64 {
 			var steps []agent.Agent
 			for _, name := range []string{"critic", "editor"} {

@@ -129,7 +129,8 @@ func final(args map[string]any) scripted.Answer { return call("set_model_respons
 // then, by the agent, and kept.
 func TestOutputSchemaWithTools(t *testing.T) {
 	rec := record(script(t, calls("look"), final(map[string]any{"why": "short", "score": 7})))
-	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, OutputSchema: review, OutputKey: "review", Tools: []tool.Tool{answering(t, "look", "x")}}))
+	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, OutputSchema: review, OutputKey: "review",
+		Tools: []tool.Tool{answering(t, "look", "x")}}))
 	evs, err := th.ask(t.Context(), "go")
 	const answer = `{"score":7,"why":"short"}`
 	want := []string{"a: call look", "a: answer look map[text:x]", "a: call set_model_response", "a: answer set_model_response map[]", "a: " + answer}
@@ -218,7 +219,8 @@ func TestOutputSchemaAndExit(t *testing.T) {
 
 // A piece of a stream is no answer yet.
 func TestOutputSchemaInAStream(t *testing.T) {
-	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", OutputSchema: review, OutputKey: "review", Model: script(t, scripted.Answer{Chunks: []string{`{"sco`, `re":7}`}})}))
+	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", OutputSchema: review, OutputKey: "review",
+		Model: script(t, scripted.Answer{Chunks: []string{`{"sco`, `re":7}`}})}))
 	th.cfg.StreamingMode = agent.StreamingModeSSE
 	if _, err := th.ask(t.Context(), "go"); err != nil || th.state("review") != `{"score":7}` {
 		t.Errorf("%v, kept %v", err, th.state("review"))

@@ -207,7 +207,8 @@ func TestLongRunningTool(t *testing.T) {
 
 // One that has something to say at once is heard at once.
 func TestLongRunningToolThatAnswersAtOnce(t *testing.T) {
-	a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls("build"), says("it runs")), Tools: []tool.Tool{longRunning(t, map[string]any{"ticket": "7"})}})
+	a := newAgent(t, llmagent.Config{Name: "a", Model: script(t, calls("build"), says("it runs")),
+		Tools: []tool.Tool{longRunning(t, map[string]any{"ticket": "7"})}})
 	want := []string{"a: call build", "a: answer build map[ticket:7]", "a: it runs"}
 	if diff := cmp.Diff(want, newThread(t, a).must("go")); diff != "" {
 		t.Error(diff)

@@ -168,7 +168,8 @@ func TestWhoMayTransferToWhom(t *testing.T) {
 			}
 		}
 	}) {
-		ctx := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{}), UserContent: genai.NewContentFromText("go", genai.RoleUser)})
+		ctx := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{}),
+			UserContent: genai.NewContentFromText("go", genai.RoleUser)})
 		drive.NewStep(ctx, drive.StepConfig{Agent: tree.Find(name), Tree: tree}).Run(func(*session.Event) bool { return true })
 		if diff := cmp.Diff(want[name], successors(t, rec.requests[len(rec.requests)-1])); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -259,7 +260,8 @@ func TestTransfersWithoutEnd(t *testing.T) {
 	if !errors.Is(err, agent.ErrTooManyModelCalls) || n != 101 || len(evs) != 202 {
 		t.Fatalf("%d calls, %d events, %v", n, len(evs), err)
 	}
-	if diff := cmp.Diff([]string{"ping", "ping", "ping/pong", "ping/pong", "ping/ping", "ping/ping", "ping/pong#2", "ping/pong#2"}, addresses(evs[:8])); diff != "" {
+	if diff := cmp.Diff([]string{"ping", "ping", "ping/pong", "ping/pong", "ping/ping", "ping/ping", "ping/pong#2", "ping/pong#2"},
+		addresses(evs[:8])); diff != "" {
 		t.Error(diff)
 	}
 	if last := evs[201].Address; last != "ping/ping#50" {

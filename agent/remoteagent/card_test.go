@@ -48,7 +48,8 @@ func TestCardIsFound(t *testing.T) {
 	}
 	// Where there is another agent's card, it is not taken for this one's.
 	got := newTalk(t, made(t, r, source(r.URL+"/other/agent")), nil).say(t.Context(), "Hi")
-	if got.err == nil || !strings.Contains(got.err.Error(), "read agent card "+r.URL+"/other/agent/.well-known/agent-card.json: 404 Not Found, and there is no card of this agent at ") {
+	if got.err == nil || !strings.Contains(got.err.Error(), "read agent card "+
+		r.URL+"/other/agent/.well-known/agent-card.json: 404 Not Found, and there is no card of this agent at ") {
 		t.Errorf("got %v", got.err)
 	}
 }

@@ -115,7 +115,8 @@ func TestStreamsThatDoNotLast(t *testing.T) {
 			if looked++; looked > 4 {
 				state = "TASK_STATE_COMPLETED"
 			}
-			return []string{`"result":{"id":"t","contextId":"c","status":{"state":"` + state + `","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"done"}]}}}`}
+			return []string{`"result":{"id":"t","contextId":"c","status":{"state":"` + state +
+				`","message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"done"}]}}}`}
 		}
 		return []string{`"result":{"task":{"id":"t","contextId":"c","status":{"state":"` + state + `"}}}`}
 	})
@@ -200,7 +201,8 @@ func TestTaskInAnUnknownState(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		got := newTalk(t, a, nil).say(ctx, "Hi")
-		if got.err == nil || !strings.Contains(got.err.Error(), `the server does not keep to A2A: it sent the state "TASK_STATE_BOGUSXX`) || len(got.err.Error()) > 300 {
+		if got.err == nil || !strings.Contains(got.err.Error(), `the server does not keep to A2A: it sent the state "TASK_STATE_BOGUSXX`) ||
+			len(got.err.Error()) > 300 {
 			t.Errorf("got %.300v", got.err)
 		}
 		if looked > 1 || canceled != 1 {

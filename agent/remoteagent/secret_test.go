@@ -37,7 +37,8 @@ func TestErrorsHaveNoSecrets(t *testing.T) {
 			if !streams && strings.HasPrefix(want, "unknown") {
 				want = "could not determine type"
 			}
-			if got.err == nil || !strings.Contains(got.err.Error(), want) || strings.Contains(got.err.Error(), apiKey) || len(got.err.Error()) > 2200 || strings.Contains(got.err.Error(), "\x1b") {
+			if got.err == nil || !strings.Contains(got.err.Error(), want) || strings.Contains(got.err.Error(), apiKey) ||
+				len(got.err.Error()) > 2200 || strings.Contains(got.err.Error(), "\x1b") {
 				t.Errorf("streams %t, %.80s: got %.3000v", streams, tt.answer, got.err)
 			}
 		}

@@ -63,10 +63,12 @@ func TestUserMessageIsSent(t *testing.T) {
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
-	if c := got.events[len(got.events)-1].Content; len(c.Parts) != 3 || string(c.Parts[1].InlineData.Data) != "PNG" || c.Parts[2].FileData.FileURI != "https://example.org/a" {
+	if c := got.events[len(got.events)-1].Content; len(c.Parts) != 3 || string(c.Parts[1].InlineData.Data) != "PNG" ||
+		c.Parts[2].FileData.FileURI != "https://example.org/a" {
 		t.Errorf("got %+v", c.Parts)
 	}
-	if got := tk.send(t.Context(), &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{{Thought: true, Text: "x"}}}); got.err == nil || !strings.Contains(got.err.Error(), "nothing to send") {
+	if got := tk.send(t.Context(), &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{{Thought: true, Text: "x"}}}); got.err == nil ||
+		!strings.Contains(got.err.Error(), "nothing to send") {
 		t.Errorf("got %v", got.err)
 	}
 }

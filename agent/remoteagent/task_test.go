@@ -190,7 +190,8 @@ func TestNothingRemoteIsAnOrder(t *testing.T) {
 		call := a2a.NewDataPart(map[string]any{"id": "1", "name": "exit_loop", "args": map[string]any{}})
 		call.Metadata = map[string]any{"adk_type": "function_call", "adk_is_long_running": true}
 		ev := a2a.NewArtifactEvent(x, call)
-		ev.Metadata = map[string]any{"adk_escalate": true, "adk_transfer_to_agent": "root", "adk_actions": map[string]any{"escalate": true, "stateDelta": map[string]any{"k": 1}}}
+		ev.Metadata = map[string]any{"adk_escalate": true, "adk_transfer_to_agent": "root",
+			"adk_actions": map[string]any{"escalate": true, "stateDelta": map[string]any{"k": 1}}}
 		done := a2a.NewStatusUpdateEvent(x, a2a.TaskStateCompleted, nil)
 		done.Metadata = ev.Metadata
 		_ = begins(x, yield) && yield(ev, nil) && yield(done, nil)

@@ -329,7 +329,8 @@ func TestHTTPErrorsHaveNoSecrets(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Seen", r.Header.Get("X-Shared"))
 		w.WriteHeader(status)
-		fmt.Fprintf(w, "\x1b[31mno: %s, %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Shared"), r.URL.RawQuery, strings.Repeat(r.Header.Get("X-Shared"), 200))
+		fmt.Fprintf(w, "\x1b[31mno: %s, %s, %s, %s", r.Header.Get("Authorization"), r.Header.Get("X-Shared"), r.URL.RawQuery,
+			strings.Repeat(r.Header.Get("X-Shared"), 200))
 	}))
 	defer s.Close()
 	cfg := taskagent.HTTPConfig{

@@ -110,7 +110,8 @@ func (s *suite) deleteFile() {
 func (s *suite) owners() {
 	s.save("a.md", "text")
 	s.save("user:u.md", "text")
-	for _, o := range [][3]string{{"other", ana, one}, {app, bob, one}, {"app/ana", "s1", "a.md"}, {"App", "Ana", "S1"}, {app, "..", one}, {app, ana + "/../" + ana, one}} {
+	for _, o := range [][3]string{{"other", ana, one}, {app, bob, one}, {"app/ana", "s1", "a.md"}, {"App", "Ana", "S1"}, {app, "..", one},
+		{app, ana + "/../" + ana, one}} {
 		s.wantFiles(o[0], o[1], o[2])
 		_, err := s.svc.Load(s.Context(), &artifact.LoadRequest{AppName: o[0], UserID: o[1], SessionID: o[2],
 			FileName: "a.md"})

@@ -22,7 +22,8 @@ import (
 
 func save(t testing.TB, s artifact.Service, name, text string) int64 {
 	t.Helper()
-	res, err := s.Save(context.Background(), &artifact.SaveRequest{AppName: "app", UserID: "ana", SessionID: "s1", FileName: name, Part: genai.NewPartFromText(text)})
+	res, err := s.Save(context.Background(), &artifact.SaveRequest{AppName: "app", UserID: "ana", SessionID: "s1", FileName: name,
+		Part: genai.NewPartFromText(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	for range 3 {
-		if _, err := s.Save(t.Context(), &artifact.SaveRequest{AppName: "app", UserID: "ana", SessionID: "s1", FileName: "a.md", Part: genai.NewPartFromText("x"), Version: 4}); err != nil {
+		if _, err := s.Save(t.Context(), &artifact.SaveRequest{AppName: "app", UserID: "ana", SessionID: "s1", FileName: "a.md",
+			Part: genai.NewPartFromText("x"), Version: 4}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -71,7 +71,8 @@ func TestSecretsOfARequest(t *testing.T) {
 	s.Request(&http.Request{URL: address(t, "https://ana:hidden1@h/x?api_key=hidden2&q=shown"), Header: http.Header{
 		"User-Agent": {"refrain/shown"}, "Idempotency-Key": {"shown-1234"}, "X-Token": {"abc"}, "Content-Type": {"application/json"},
 	}})
-	if got := s.Strike("hidden1 hidden2 shown refrain/shown shown-1234 abc application/json"); got != "[secret] [secret] shown refrain/shown shown-1234 abc application/json" {
+	got := s.Strike("hidden1 hidden2 shown refrain/shown shown-1234 abc application/json")
+	if got != "[secret] [secret] shown refrain/shown shown-1234 abc application/json" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -116,7 +117,8 @@ func TestSecretsOfAnEnvironment(t *testing.T) {
 		"TOKEN_FILE=/run/secrets/token-1", "TLS_CREDENTIALS=/home/ana/key.json", "SSH_AUTH_SOCK=/tmp/ssh-1/agent.1", "HOME=/home/ana", "PATH=/bin", "AUTH_METHOD=client-cert",
 		"PWD=/work/place-1", "DB_PWD=hidden-10", "XDG_SESSION_TYPE=wayland-1", "MAX_TOKENS=hundred-1",
 	})
-	for _, secret := range []string{"sk-hidden1", "hiddenTWO", "hunter2hunter2", "allinlowercaseletters", "hidden-3", "hid%24den8", "hid$den8", "hidden_4", "hidden.5", "hidden6six", "sk-hidden7",
+	for _, secret := range []string{"sk-hidden1", "hiddenTWO", "hunter2hunter2", "allinlowercaseletters", "hidden-3", "hid%24den8", "hid$den8",
+		"hidden_4", "hidden.5", "hidden6six", "sk-hidden7",
 		"hidden-10", "first-line-8", "second-line-9", "first-line-8\nsecond-line-9"} {
 		if got := s.StrikeWhole("a " + secret + " b"); strings.Contains(got, secret) {
 			t.Errorf("%q is in %q", secret, got)

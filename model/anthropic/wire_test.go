@@ -189,7 +189,8 @@ func TestThoughtsGoBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp.Content.Parts = append(resp.Content.Parts, &genai.Part{Text: "Mine.", Thought: true}, &genai.Part{Text: "Gemini's.", Thought: true, ThoughtSignature: []byte{1, 2}})
+	resp.Content.Parts = append(resp.Content.Parts, &genai.Part{Text: "Mine.", Thought: true},
+		&genai.Part{Text: "Gemini's.", Thought: true, ThoughtSignature: []byte{1, 2}})
 	if _, err := ask(t, url, &model.LLMRequest{Contents: []*genai.Content{genai.NewContentFromText("Hello?", genai.RoleUser), resp.Content}}, false); err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +207,8 @@ func TestThoughtsGoBack(t *testing.T) {
 func TestSettings(t *testing.T) {
 	f := []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{{Name: "f"}, {Name: "g"}}}}
 	choose := func(mode genai.FunctionCallingConfigMode, names ...string) *genai.GenerateContentConfig {
-		return &genai.GenerateContentConfig{Tools: f, ToolConfig: &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: mode, AllowedFunctionNames: names}}}
+		calling := &genai.FunctionCallingConfig{Mode: mode, AllowedFunctionNames: names}
+		return &genai.GenerateContentConfig{Tools: f, ToolConfig: &genai.ToolConfig{FunctionCallingConfig: calling}}
 	}
 	think := func(budget, most int32) *genai.GenerateContentConfig {
 		return &genai.GenerateContentConfig{MaxOutputTokens: most, ThinkingConfig: &genai.ThinkingConfig{ThinkingBudget: &budget}}

@@ -99,7 +99,8 @@ func transcript(t *testing.T, llm model.LLM, stream bool) []string {
 				}
 			}
 			if u := resp.UsageMetadata; u != nil {
-				line.WriteString(fmt.Sprintf(" tokens %d, %d cached, %d, %d thought, %d", u.PromptTokenCount, u.CachedContentTokenCount, u.CandidatesTokenCount, u.ThoughtsTokenCount, u.TotalTokenCount))
+				line.WriteString(fmt.Sprintf(" tokens %d, %d cached, %d, %d thought, %d", u.PromptTokenCount, u.CachedContentTokenCount,
+					u.CandidatesTokenCount, u.ThoughtsTokenCount, u.TotalTokenCount))
 			}
 			out = append(out, line.String())
 		}

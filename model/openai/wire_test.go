@@ -238,7 +238,8 @@ func TestErrorInsideAStream(t *testing.T) {
 func TestSettings(t *testing.T) {
 	f := []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{{Name: "f"}, {Name: "g"}}}}
 	choose := func(mode genai.FunctionCallingConfigMode, names ...string) *genai.GenerateContentConfig {
-		return &genai.GenerateContentConfig{Tools: f, ToolConfig: &genai.ToolConfig{FunctionCallingConfig: &genai.FunctionCallingConfig{Mode: mode, AllowedFunctionNames: names}}}
+		calling := &genai.FunctionCallingConfig{Mode: mode, AllowedFunctionNames: names}
+		return &genai.GenerateContentConfig{Tools: f, ToolConfig: &genai.ToolConfig{FunctionCallingConfig: calling}}
 	}
 	think := func(budget int32) *genai.GenerateContentConfig {
 		return &genai.GenerateContentConfig{ThinkingConfig: &genai.ThinkingConfig{ThinkingBudget: &budget}}

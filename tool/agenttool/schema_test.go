@@ -92,7 +92,8 @@ func TestSchemas(t *testing.T) {
 			return genai.NewContentFromText("not JSON", genai.RoleModel), nil
 		},
 	}})
-	if _, err = tool.Call(ctx(), function(t, silent, nil), map[string]any{"request": "go"}); err == nil || !strings.Contains(err.Error(), `the answer of agent "silent" is not JSON`) {
+	if _, err = tool.Call(ctx(), function(t, silent, nil), map[string]any{"request": "go"}); err == nil ||
+		!strings.Contains(err.Error(), `the answer of agent "silent" is not JSON`) {
 		t.Errorf("got %v", err)
 	}
 }

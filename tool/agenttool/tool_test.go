@@ -348,7 +348,8 @@ func TestFailureOfTheAgentIsTheTools(t *testing.T) {
 	if got.err == nil || !strings.Contains(got.err.Error(), `agent "helper" needs a person's consent`) {
 		t.Errorf("got %v", got.err)
 	}
-	if _, err := function(t, custom(t, "helper", nil), nil).Run(drive.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{}), "c", nil, nil), nil); !errors.Is(err, functiontool.ErrInvalidArgument) {
+	if _, err := function(t, custom(t, "helper", nil), nil).Run(drive.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{}), "c",
+		nil, nil), nil); !errors.Is(err, functiontool.ErrInvalidArgument) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -121,7 +121,8 @@ func TestQuestionInsideACall(t *testing.T) {
 	del := custom(t, "delete", nil)
 	guarded := tool.WithConfirmation(tools{agenttool.New(del, nil)}, true, nil)
 	inner := llm(t, llmagent.Config{Name: "inner", Toolsets: []tool.Toolset{guarded}, Model: script(t, asks("delete"))})
-	boss := llm(t, llmagent.Config{Name: "boss", Tools: []tool.Tool{agenttool.New(inner, nil)}, Model: script(t, asks("inner"), scripted.Answer{Text: "then not"})})
+	boss := llm(t, llmagent.Config{Name: "boss", Tools: []tool.Tool{agenttool.New(inner, nil)},
+		Model: script(t, asks("inner"), scripted.Answer{Text: "then not"})})
 	loop, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{boss}}, MaxIterations: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,8 @@ func TestTransfersStayInsideACall(t *testing.T) {
 		return scripted.Answer{Calls: []scripted.Call{{Name: "transfer_to_agent", Args: map[string]any{"agent_name": name}}}}
 	}
 	expert := llm(t, llmagent.Config{Name: "expert", Model: script(t, scripted.Answer{Text: "I know"}), DisallowTransferToParent: true})
-	helper := llm(t, llmagent.Config{Name: "helper", Model: script(t, to("expert")), SubAgents: []agent.Agent{expert}, BeforeModelCallbacks: []llmagent.BeforeModelCallback{note}})
+	helper := llm(t, llmagent.Config{Name: "helper", Model: script(t, to("expert")), SubAgents: []agent.Agent{expert},
+		BeforeModelCallbacks: []llmagent.BeforeModelCallback{note}})
 	boss := llm(t, llmagent.Config{
 		Name: "boss", Model: script(t, asks("helper"), scripted.Answer{Text: "done"}),
 		Tools: []tool.Tool{agenttool.New(helper, nil)}, SubAgents: []agent.Agent{helper},

@@ -362,7 +362,8 @@ func TestHandlerActsThroughItsContext(t *testing.T) {
 
 // Whatever a model sends is an answer or an ArgumentsError.
 func FuzzArguments(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"title":"x","stops":[{"city":"Rome","at":"2026-01-02T15:04:05Z"}]}`, `[]`, `{"title":1e400}`, `{"budget":-0.0,"notes":{"":null}}`} {
+	for _, seed := range []string{`{}`, `{"title":"x","stops":[{"city":"Rome","at":"2026-01-02T15:04:05Z"}]}`, `[]`, `{"title":1e400}`,
+		`{"budget":-0.0,"notes":{"":null}}`} {
 		f.Add(seed)
 	}
 	fn := made(f, functiontool.Config{}, func(tool.Context, trip) (string, error) { return "", nil })

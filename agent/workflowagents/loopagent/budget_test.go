@@ -124,7 +124,8 @@ func TestBudgetIsSharedDownward(t *testing.T) {
 func TestBudgetOfAnInnerLoop(t *testing.T) {
 	var rec, inner *loop.StopRecord
 	var made atomic.Int64
-	got := mustPlay(t, loopOf(t, "outer", 2, into(&rec), loopOf(t, "inner", 0, limited(&inner, loop.Budget{Calls: 3}), spends(t, "a", 2, &made)), says(t, "b", "x")))
+	got := mustPlay(t, loopOf(t, "outer", 2, into(&rec), loopOf(t, "inner", 0, limited(&inner, loop.Budget{Calls: 3}),
+		spends(t, "a", 2, &made)), says(t, "b", "x")))
 	check(t, "events", got, []string{"a: spent", "b: x", "a: spent", "b: x"})
 	check(t, "calls", made.Load(), int64(6)) // each time afresh
 	check(t, "inner reason", inner.Reason, loop.ReasonBudget)
@@ -140,7 +141,8 @@ func TestBudgetOfTheMiddleLoop(t *testing.T) {
 	mustPlay(t, loopOf(t, "outer", 2, into(&outer), loopOf(t, "middle", 0, limited(&middle, loop.Budget{Calls: 3}),
 		parallel(t, "par", loopOf(t, "inner", 0, into(&inner), spends(t, "a", 1, &made))))))
 	check(t, "calls", made.Load(), int64(6))
-	check(t, "reasons", []loop.StopReason{outer.Reason, middle.Reason, inner.Reason}, []loop.StopReason{loop.ReasonMaxIterations, loop.ReasonBudget, loop.ReasonBudget})
+	check(t, "reasons", []loop.StopReason{outer.Reason, middle.Reason, inner.Reason},
+		[]loop.StopReason{loop.ReasonMaxIterations, loop.ReasonBudget, loop.ReasonBudget})
 	check(t, "usage", []int64{outer.Usage.Calls, middle.Usage.Calls, inner.Usage.Calls}, []int64{6, 3, 3})
 }
 
@@ -150,7 +152,8 @@ func TestBudgetOfParallelBranches(t *testing.T) {
 		var rec *loop.StopRecord
 		var made atomic.Int64
 		mustPlay(t, loopOf(t, "l", 0, limited(&rec, loop.Budget{Calls: 25}), parallel(t, "par",
-			spends(t, "a", 2, &made), spends(t, "b", 3, &made), repeat(t, "c", 2, spends(t, "d", 1, &made)), sequence(t, "e", spends(t, "f", 1, &made), spends(t, "g", 1, &made)))))
+			spends(t, "a", 2, &made), spends(t, "b", 3, &made), repeat(t, "c", 2, spends(t, "d", 1, &made)),
+			sequence(t, "e", spends(t, "f", 1, &made), spends(t, "g", 1, &made)))))
 		check(t, "calls", made.Load(), int64(25))
 		check(t, "reason", rec.Reason, loop.ReasonBudget)
 		check(t, "usage", rec.Usage.Calls, int64(25))

@@ -83,7 +83,8 @@ func TestHistoryOfFailures(t *testing.T) {
 	root := loopOf(t, "l", 2, func(c *loopagent.Config) {
 		c.Steps = map[string]loopagent.StepPolicy{"flaky": {Retry: &loop.Retry{Attempts: 2}}}
 		c.OnError = loop.NextIteration
-	}, reads(t, "reader", func(l *drive.Loop) { seen = past(l.History) }), sequence(t, "flaky", says(t, "first", "x"), fails(t, "second", errors.New("no"))), fails(t, "third", errors.New("no")))
+	}, reads(t, "reader", func(l *drive.Loop) { seen = past(l.History) }),
+		sequence(t, "flaky", says(t, "first", "x"), fails(t, "second", errors.New("no"))), fails(t, "third", errors.New("no")))
 	if _, err := play(t, root); err != nil {
 		t.Fatal(err)
 	}

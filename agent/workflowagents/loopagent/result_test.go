@@ -77,7 +77,8 @@ func TestFinalizerRunsOnceAfterTheLoop(t *testing.T) {
 
 // LOOP 17: it runs for every stop but an error.
 func TestFinalizerAfterEveryStopButAnError(t *testing.T) {
-	for _, step := range []agent.Agent{turns(t, "w", exits("x")), turns(t, "w", exitsBy(session.Exit{Status: session.ExitBlocked})), says(t, "w", "x"), fails(t, "w", errBroken)} {
+	for _, step := range []agent.Agent{turns(t, "w", exits("x")), turns(t, "w", exitsBy(session.Exit{Status: session.ExitBlocked})),
+		says(t, "w", "x"), fails(t, "w", errBroken)} {
 		root := loopOf(t, "refine", 2, func(c *loopagent.Config) { c.Finalizer = "final" }, step, says(t, "final", "the end"))
 		evs, err := play(t, root)
 		said := len(evs) > 0 && evs[len(evs)-1].Text() == "the end"

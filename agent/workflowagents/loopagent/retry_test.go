@@ -158,7 +158,8 @@ func TestRetryAfterATimeout(t *testing.T) {
 
 // retryState runs a step whose first attempt changes the state and fails, and
 // whose second one looks at it.
-func retryState(t *testing.T, change func(ctx agent.InvocationContext, say say), more func(*loopagent.Config), wrap func(agent.Agent) agent.Agent) (s *stage, seen map[string]any, evs []*session.Event) {
+func retryState(t *testing.T, change func(ctx agent.InvocationContext, say say), more func(*loopagent.Config),
+	wrap func(agent.Agent) agent.Agent) (s *stage, seen map[string]any, evs []*session.Event) {
 	t.Helper()
 	attempt := 0
 	step := wrap(does(t, "a", func(ctx agent.InvocationContext, say say) error {
@@ -347,7 +348,8 @@ func TestCircuit(t *testing.T) {
 			}
 			say(words("up"))
 			return nil
-		}), takes(t, "log", 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second))
+		}), takes(t, "log", 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second,
+			10*time.Second, 10*time.Second))
 		got := mustPlay(t, root)
 		// Open in iterations 4 and 5, tried in 6, open again in 7 and 8.
 		check(t, "runs", runs, 6)

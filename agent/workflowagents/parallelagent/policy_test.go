@@ -56,7 +56,8 @@ func TestPolicies(t *testing.T) {
 					case <-ctx.Done():
 					}
 				})
-				root, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "p", SubAgents: []agent.Agent{a, b}}, Steps: tt.by, MaxConcurrency: tt.limit})
+				root, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "p", SubAgents: []agent.Agent{a, b}}, Steps: tt.by,
+					MaxConcurrency: tt.limit})
 				if err != nil {
 					t.Fatal(err)
 				}

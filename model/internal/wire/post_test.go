@@ -112,7 +112,8 @@ func TestBaseURLs(t *testing.T) {
 		srv.Close()
 	}
 	for _, base := range []string{"", "localhost:80", "ftp://example.org", "http://", "http://a:SECRET@exa mple.org/%"} {
-		if _, err := wire.NewEndpoint(base, "ask", nil, nil); err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "is not an http URL") {
+		if _, err := wire.NewEndpoint(base, "ask", nil, nil); err == nil || strings.Contains(err.Error(), "SECRET") ||
+			!strings.Contains(err.Error(), "is not an http URL") {
 			t.Errorf("%q: got %v", base, err)
 		}
 	}
@@ -146,7 +147,8 @@ func TestRedirectsToAnotherServer(t *testing.T) {
 			}))
 			to := endpoint(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, status) })
 			_, err := ask(t.Context(), to, stream)
-			if e, ok := errors.AsType[*model.APIError](err); !ok || e.Status != status || e.Retryable || !strings.Contains(err.Error(), "redirects to another server, "+other.URL) {
+			if e, ok := errors.AsType[*model.APIError](err); !ok || e.Status != status || e.Retryable ||
+				!strings.Contains(err.Error(), "redirects to another server, "+other.URL) {
 				t.Errorf("%d: got %v", status, err)
 			}
 			other.Close()
