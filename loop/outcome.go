@@ -79,7 +79,7 @@ const (
 	TotalTimeout     = "total_timeout"     // the loop's: it stops with reason timeout
 	BudgetSpent      = "budget"            // a call was refused: the loop stops with reason budget
 	CircuitOpen      = "circuit_open"      // the step was not run; see Circuit
-	StateTooLarge    = "state_too_large"   // see Plan.StateLimit
+	StateTooLarge    = "state_too_large"   // see Plan.StateLimit; of a step, a limit refused what it wrote
 	Panicked         = "panic"
 )
 

@@ -48,7 +48,7 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 		f.Stop, f.Guard, f.Status = got.Stop, got.By(l), Caught
 		largest, at := s.largestState(t, l)
 		switch {
-		case got.Fatal != nil && got.Fatal.Kind == loop.StateTooLarge:
+		case got.Fatal != nil && got.Fatal.Kind == loop.StateTooLarge && got.Fatal.Step == "":
 			f.Detail = got.Ending()
 		case largest > farTooLarge || f.Guard == "":
 			f.Status, f.Guard = Uncaught, ""

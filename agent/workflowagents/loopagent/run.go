@@ -314,6 +314,7 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 	o.Failure = &loop.Failure{Kind: loop.Failed, Message: err.Error(), Permanent: permanent(err),
 		RetryAfter: retryDelay(err)}
 	spent, _ := errors.AsType[*budget.ExceededError](err)
+	_, tooLarge := errors.AsType[*session.StateLimitError](err)
 	switch {
 	case panicked:
 		o.Failure.Kind = loop.Panicked
@@ -326,6 +327,8 @@ func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) 
 		if spent.Budget != r.Name() && r.loop.Outer != nil {
 			r.beyond = err // for that loop to stop too
 		}
+	case tooLarge:
+		o.Failure.Kind = loop.StateTooLarge
 	}
 	if r.finalizing && drive.Overall(err) {
 		r.beyond = err

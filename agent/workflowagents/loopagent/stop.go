@@ -72,7 +72,7 @@ func (r *run) failure() error {
 	f := r.tally.Fatal
 	switch {
 	case f == nil:
-	case f.Kind == loop.StateTooLarge:
+	case f.Kind == loop.StateTooLarge && f.Step == "":
 		return &stateError{f.Message}
 	case r.err == nil && f.Kind == loop.IterationTimeout:
 		return &TimeoutError{Kind: f.Kind, After: time.Duration(r.plan.IterationTimeout)}

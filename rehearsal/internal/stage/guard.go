@@ -120,7 +120,7 @@ func (w *walked) budget(b *loop.Budget) string {
 
 func (w *walked) failure(l *definition.Agent) string {
 	switch f := w.Fatal; {
-	case f != nil && (f.Kind == loop.StateTooLarge || strings.Contains(f.Message, "state_limit of the loop")): // of a step, see session.StateLimitError
+	case f != nil && f.Kind == loop.StateTooLarge:
 		return fmt.Sprintf("state_limit: %s", Size(l.Loop.StateLimit))
 	case f != nil && f.Running > 0:
 		return fmt.Sprintf("max_consecutive_failures: %d", l.Loop.MaxConsecutiveFailures)
