@@ -142,7 +142,7 @@ func (f *forkFlags) fits(ctx context.Context, e *term.Env, s *runstore.Stock, id
 		return nil, term.UsageError(err)
 	}
 	return func(events []*session.Event) error {
-		err := prompt.Fits(ctx, events, p, def)
+		err := prompt.Fits(ctx, e.Code, events, p, def)
 		if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
 			return term.UsageError(fmt.Errorf("%s does not fit what the run has done: at %s the log has %s; now there is: %s. "+
 				"No fork was made: fork at an earlier place, or with a definition that has the same steps up to there",

@@ -4,9 +4,11 @@ package command
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/expr"
@@ -52,7 +54,27 @@ refrain help definition lists every field of a definition.`,
 	}
 	cmd.AddCommand(newVersion(e), newHelpDefinition())
 	strictTopics(cmd)
+	if e.Code.Name != "" {
+		rename(e, cmd)
+	}
 	return cmd
+}
+
+// rename gives the help texts and the messages the name of the program. Both name a command with its verb, as in refrain
+// resume, or begin a line with "refrain:".
+func rename(e *term.Env, cmd *cobra.Command) {
+	verbs := []string{"help"}
+	for _, c := range cmd.Commands() {
+		verbs = append(verbs, c.Name())
+	}
+	mention := regexp.MustCompile(`\brefrain((?:\s(?:` + strings.Join(verbs, "|") + `)\b))|(?m:^refrain(:))`)
+	called := func(text string) string { return mention.ReplaceAllString(text, e.Code.Name+"$1$2") }
+	for _, c := range append(cmd.Commands(), cmd) {
+		c.Long, c.Short, c.Example = called(c.Long), called(c.Short), called(c.Example)
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = called(f.Usage) })
+	}
+	cmd.Use, e.Stderr = e.Code.Name, term.Renamed(e.Stderr, called)
+	cmd.SetErr(e.Stderr)
 }
 
 // unknownCommand refuses arguments that name no command.

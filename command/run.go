@@ -71,8 +71,9 @@ providers and the keys that they need.`,
   refrain run loop.yaml --budget-tokens 50000 --record run.jsonl
   refrain run examples/document/loop.yaml --model ollama/qwen3 "Write a document about a cat"
   cat brief.txt | refrain run loop.yaml -`,
-		Args: term.Args(1, 2),
+		Args: func(cmd *cobra.Command, args []string) error { return term.Args(1, 2)(cmd, deffile.WithOnly(e, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args = deffile.WithOnly(e, args)
 			if err := f.check(cmd.Flags(), args); err != nil {
 				return err
 			}

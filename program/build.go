@@ -55,8 +55,7 @@ func (p *Program) config(ctx context.Context, env Env,
 	cfg := p.BuildConfig()
 	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
 	cfg.Elsewhere = env.Elsewhere
-	cfg.Tools, cfg.Toolsets = env.Code.Tools, env.Code.Toolsets
-	cfg.Agents, cfg.Callbacks = env.Code.Agents, env.Code.Callbacks
+	env.Code.Into(&cfg)
 	if p.Model != "" && asksModel(def, env.Elsewhere != nil) {
 		llm, err := provider.Open(ctx, p.Model, env.Getenv)
 		if err != nil {

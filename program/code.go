@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/hook"
@@ -35,6 +36,39 @@ type Source struct {
 func Text(text string) Source {
 	const file = "definition.yaml"
 	return Source{kept{file: text}, file}
+}
+
+// Into gives a build the Go code.
+func (c *Code) Into(cfg *definition.BuildConfig) {
+	cfg.Tools, cfg.Toolsets, cfg.Agents, cfg.Callbacks = c.Tools, c.Toolsets, c.Agents, c.Callbacks
+}
+
+// Uses returns the field of an agent that names Go code of the program, and what that is; both are empty if none does.
+func (c *Code) Uses(a *definition.Agent) (field, what string) {
+	if c.Agents[a.Func] != nil {
+		return "func", fmt.Sprintf("the Go agent %q", a.Func)
+	}
+	for _, all := range a.Callbacks {
+		for _, cb := range all {
+			if c.Callbacks[cb.Func] != nil {
+				return "callbacks", fmt.Sprintf("the Go function %q as a callback", cb.Func)
+			}
+		}
+	}
+	if a.LLM != nil {
+		for _, t := range a.LLM.Tools {
+			if c.hasTool(t.Func) {
+				return "tools", fmt.Sprintf("the Go function %q", t.Func)
+			}
+		}
+	}
+	return "", ""
+}
+
+// hasTool reports whether a tool or a set of tools has the name.
+func (c *Code) hasTool(name string) bool {
+	return slices.ContainsFunc(c.Tools, func(t tool.Tool) bool { return t.Name() == name }) ||
+		slices.ContainsFunc(c.Toolsets, func(s tool.Toolset) bool { return s.Name() == name })
 }
 
 // Own returns the definitions of the program by their names: the Sources, and for each Go agent a definition that is this

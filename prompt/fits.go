@@ -16,12 +16,12 @@ import (
 // Fits reports whether a run with these events can continue with a definition: it resumes the run in
 // memory until a step would have to do something. It fails with an [*agent.DivergedError] if the
 // definition's agents do something else than the events say.
-func Fits(ctx context.Context, events []*session.Event, p *program.Program, def *definition.Definition) error {
+func Fits(ctx context.Context, code program.Code, events []*session.Event, p *program.Program, def *definition.Definition) error {
 	svc, made, err := stored(ctx, nil, events)
 	if err != nil {
 		return err
 	}
-	root, err := new(ear).build(ctx, p, def)
+	root, err := (&ear{code: code}).build(ctx, p, def)
 	if err != nil {
 		return err
 	}

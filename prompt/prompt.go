@@ -98,8 +98,8 @@ func (e *NotRebuiltError) Unwrap() error { return e.Err }
 const MostEvents = 20_000
 
 // Of rebuilds a request of the step at an address: the n-th, from 1; 0 is the last one. It
-// need not have an answer yet. Errors to expect are [ErrNotAsked], a [*NotRebuiltError], and context.Cause(ctx).
-func Of(ctx context.Context, run *runlog.Run, at session.Address, n int) (*Request, error) {
+// need not have an answer yet. code has the Go tools that the definition names. Errors to expect are [ErrNotAsked], a [*NotRebuiltError], and context.Cause(ctx).
+func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Address, n int) (*Request, error) {
 	before := asked(run.Events, at)
 	if n == 0 {
 		n = len(before)
@@ -116,7 +116,7 @@ func Of(ctx context.Context, run *runlog.Run, at session.Address, n int) (*Reque
 	if err := run.Wholes.Err; err != nil {
 		return nil, err
 	}
-	req, err := rebuild(ctx, run.Initial, events, at)
+	req, err := rebuild(ctx, code, run.Initial, events, at)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -176,7 +176,8 @@ var errEnough = errors.New("the run is not needed any more")
 var errElsewhere = errors.New("the run does not come to it again")
 
 // rebuild resumes a run from some events and returns the first request of a step.
-func rebuild(ctx context.Context, initial map[string]any, events []*session.Event, at session.Address) (*Request, error) {
+func rebuild(ctx context.Context, code program.Code, initial map[string]any, events []*session.Event,
+	at session.Address) (*Request, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	svc, made, err := stored(ctx, initial, events)
@@ -195,7 +196,7 @@ func rebuild(ctx context.Context, initial map[string]any, events []*session.Even
 	if err != nil {
 		return nil, err
 	}
-	e := &ear{at: at, alone: true, end: func() { cancel(errEnough) }}
+	e := &ear{code: code, at: at, alone: true, end: func() { cancel(errEnough) }}
 	asks := false
 	for a := range def.Root.All {
 		asks = asks || a.Name == at.Agent() && a.Type == definition.TypeLLM
@@ -286,6 +287,7 @@ func missing(def *definition.Definition, name string) (all []Missing) {
 // ear takes down what the step at an address sends. Everybody else who would do something waits until
 // the run ends.
 type ear struct {
+	code  program.Code
 	at    session.Address
 	alone bool // nobody else acts at the same time
 	end   func()
@@ -307,6 +309,7 @@ func (e *ear) build(ctx context.Context, p *program.Program, def *definition.Def
 	}
 	cfg.Getenv = func(string) string { return "none" }
 	cfg.CallbackFailed = func(error) {}
+	e.code.Into(&cfg)
 	cfg.Model = func(_ context.Context, name string) (model.LLM, error) { return &listener{e, name}, nil }
 	cfg.StandIns = definition.StandIns{
 		NoCallbacks: true,

@@ -191,7 +191,7 @@ sub_agents:
 			forked := 0
 			for at, want := range sent {
 				for i, w := range want {
-					got, err := Of(t.Context(), log, at, i+1)
+					got, err := Of(t.Context(), program.Code{}, log, at, i+1)
 					if err != nil {
 						t.Fatalf("%s, request %d: %v", at, i+1, err)
 					}
@@ -202,18 +202,18 @@ sub_agents:
 				}
 				waiting := *log // as it was before the first answer
 				waiting.Events = log.Events[:asked(log.Events, at)[0]]
-				first, err := Of(t.Context(), &waiting, at, 0)
+				first, err := Of(t.Context(), program.Code{}, &waiting, at, 0)
 				if err != nil || first.System != want[0].System || first.Number != 1 {
 					t.Errorf("%s, without an answer: %+v, %v", at, first, err)
 				}
 				if len(asked(fork.Events, at)) > 0 { // a fork has the same events
-					copied, err := Of(t.Context(), fork, at, 1)
+					copied, err := Of(t.Context(), program.Code{}, fork, at, 1)
 					if err != nil || copied.System != want[0].System {
 						t.Errorf("%s, of a fork: %+v, %v", at, copied, err)
 					}
 					forked++
 				}
-				last, err := Of(t.Context(), log, at, 0)
+				last, err := Of(t.Context(), program.Code{}, log, at, 0)
 				if err != nil || last.Number != len(want) {
 					t.Errorf("%s: the last one: %+v, %v", at, last, err)
 				}
@@ -233,7 +233,7 @@ func TestRequestsOfAConversation(t *testing.T) {
 	if len(want) != 2 {
 		t.Fatalf("%d requests were sent", len(want))
 	}
-	got, err := Of(t.Context(), log, "x[1]/chat", 0)
+	got, err := Of(t.Context(), program.Code{}, log, "x[1]/chat", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ sub_agents:
 		}
 		return says("words")
 	})
-	got, err := Of(t.Context(), log, "x[1]/b", 0)
+	got, err := Of(t.Context(), program.Code{}, log, "x[1]/b", 0)
 	if err != nil || got.Count != 1 || !strings.HasPrefix(got.System, "Then words") {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -274,11 +274,11 @@ sub_agents:
 `
 	log, _, _ := play(t, text, func(string, int) *model.LLMResponse { return says("words") })
 	for _, at := range []session.Address{"x[1]/c", "x[1]/sh", "x[2]/w", "x"} {
-		if _, err := Of(t.Context(), log, at, 0); !errors.Is(err, ErrNotAsked) {
+		if _, err := Of(t.Context(), program.Code{}, log, at, 0); !errors.Is(err, ErrNotAsked) {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
-	if _, err := Of(t.Context(), log, "x[1]/w", 2); !errors.Is(err, ErrNotAsked) {
+	if _, err := Of(t.Context(), program.Code{}, log, "x[1]/w", 2); !errors.Is(err, ErrNotAsked) {
 		t.Errorf("a second request: %v", err)
 	}
 	gone := *log

@@ -190,7 +190,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	if err != nil {
 		return err
 	}
-	_, def, err := load(s.folder.root.FS(), file, text)
+	def, err := s.folder.load(file, text)
 	if err != nil {
 		return s.errHere(err)
 	}

@@ -39,7 +39,7 @@ func (a *a2aAgent) runName() string {
 	if a.runs == "" {
 		a.runs = a.name
 		if file, text, err := a.s.folder.read(a.name); err == nil {
-			if _, def, err := load(a.s.folder.root.FS(), file, text); err == nil {
+			if def, err := a.s.folder.load(file, text); err == nil {
 				a.runs = def.Name
 			}
 		}

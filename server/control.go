@@ -250,7 +250,7 @@ func (s *Server) fits(ctx context.Context, id string, req *resumeRequest) (func(
 		return nil, err
 	}
 	return func(events []*session.Event) error {
-		err := prompt.Fits(ctx, events, p, def)
+		err := prompt.Fits(ctx, s.cfg.Code, events, p, def)
 		if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
 			return fault(http.StatusConflict, "does_not_fit", "The definition does not fit what the run has done", "at %s the log has %s; "+
 				"now there is: %s. No fork was made: fork at an earlier place, or with a definition that has the same steps up to there",

@@ -53,7 +53,7 @@ func load(files fs.FS, file string, text []byte) (*program.Program, *definition.
 // describe tells about a definition. A file that holds none, as others in a folder may, has ok false.
 func (s *Server) describe(name, file string, text []byte) (d *defined, ok bool) {
 	d = &defined{Name: name, File: file, ETag: tagOf(text)}
-	_, def, err := load(s.folder.root.FS(), file, text)
+	def, err := s.folder.load(file, text)
 	if err != nil {
 		if all, is := errors.AsType[definition.Problems](err); is {
 			d.Problems = all
@@ -149,6 +149,9 @@ func matches(list, tag string) bool {
 // yamlTypes are what the text of a definition can be called. JSON is YAML.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
 
+// errOwn is the answer to who would change a definition of the program itself.
+var errOwn = fault(http.StatusForbidden, "built_in", "The definition is part of the program", "write yours under another name")
+
 func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if err := checkName(name); err != nil {
@@ -160,6 +163,9 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.folder.mu.Lock()
 	defer s.folder.mu.Unlock()
+	if _, own := s.folder.own[name]; own {
+		return errOwn
+	}
 	file, old, err := s.folder.read(name)
 	status := http.StatusOK
 	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusNotFound {
@@ -214,6 +220,9 @@ func fresh(r *http.Request, now []byte) error {
 func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error {
 	s.folder.mu.Lock()
 	defer s.folder.mu.Unlock()
+	if _, own := s.folder.own[r.PathValue("name")]; own {
+		return errOwn
+	}
 	file, text, err := s.folder.read(r.PathValue("name"))
 	if err != nil {
 		return err

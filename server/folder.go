@@ -17,25 +17,51 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/program"
 )
 
 // folder holds the definitions. Nothing outside it is read or written, whatever names and links say.
 type folder struct {
-	root *os.Root   // nil: there are none
-	mu   sync.Mutex // held while a definition is compared and written
+	root *os.Root                  // nil: there are none
+	own  map[string]program.Source // of the program, by name: they come before files
+	mu   sync.Mutex                // held while a definition is compared and written
 }
 
-func openFolder(dir string) (*folder, error) {
+func openFolder(dir string, code *program.Code) (*folder, error) {
 	if dir == "" {
 		return new(folder), nil
+	}
+	own, err := code.Own()
+	if err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &folder{root: root}, nil
+	return &folder{root: root, own: own}, nil
+}
+
+// ownIn returns the definition of the program that is listed as a file.
+func (f *folder) ownIn(file string) (src program.Source, own bool) {
+	name := nameIn(file)
+	if name == "" || file != places(name)[0] {
+		return src, false
+	}
+	src, own = f.own[name]
+	return src, own
+}
+
+// load reads a definition that is listed as a file and has a text.
+func (f *folder) load(file string, text []byte) (def *definition.Definition, err error) {
+	if src, own := f.ownIn(file); own {
+		return new(program.Program).ReadOwn(file, src)
+	}
+	_, def, err = load(f.root.FS(), file, text)
+	return def, err
 }
 
 func (f *folder) close() error {
@@ -86,6 +112,9 @@ func (f *folder) list() (names []string, files map[string]string, err error) {
 	files = make(map[string]string)
 	if f.root == nil {
 		return nil, files, nil
+	}
+	for name := range f.own {
+		files[name] = places(name)[0]
 	}
 	look := func(dir string) error {
 		entries, err := fs.ReadDir(f.root.FS(), dir)
@@ -157,6 +186,9 @@ func (f *folder) missing(name string) string {
 func (f *folder) readFile(file string) ([]byte, error) {
 	if f.root == nil {
 		return nil, fs.ErrNotExist
+	}
+	if src, own := f.ownIn(file); own {
+		return fs.ReadFile(src.FS, src.Path)
 	}
 	info, err := f.root.Stat(file)
 	if err != nil {

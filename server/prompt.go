@@ -43,7 +43,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	asked, err := prompt.Of(ctx, run, at, int(n))
+	asked, err := prompt.Of(ctx, s.cfg.Code, run, at, int(n))
 	_, not := errors.AsType[*prompt.NotRebuiltError](err)
 	switch {
 	case errors.Is(err, prompt.ErrNotAsked):

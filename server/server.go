@@ -50,6 +50,9 @@ type Config struct {
 	MaxRuns  int
 	// Getenv reads an environment variable, for models; nil means os.Getenv.
 	Getenv func(string) string
+	// Code is the Go code that definitions can name, and the definitions that the program has besides those in Dir. Those of
+	// clients name Go code only with AllowCommands.
+	Code program.Code
 
 	// Token is what clients have to prove themselves with. Empty lets everybody in who reaches the
 	// address: give one unless that is a loopback address. It has at least 16 characters.
@@ -172,7 +175,7 @@ func New(cfg Config) (*Server, error) {
 		closing: make(chan struct{}), feeds: make(map[string]*feed), refusals: refusals{log: cfg.Log, told: cfg.Refused},
 	}
 	s.list, s.outgoing = newBoard(s), transport(&cfg)
-	if s.folder, err = openFolder(cfg.Dir); err != nil {
+	if s.folder, err = openFolder(cfg.Dir, &cfg.Code); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
 	drives := supervisor.Config{

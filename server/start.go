@@ -148,7 +148,7 @@ func (s *Server) start(ctx context.Context, req *startRequest, key string, text 
 
 // program reads the definition of a new run.
 func (s *Server) program(name, text string) (*program.Program, *definition.Definition, error) {
-	p := &program.Program{DefaultModel: s.cfg.Getenv("REFRAIN_MODEL")}
+	p := &program.Program{Program: s.cfg.Code.Name, DefaultModel: s.cfg.Getenv("REFRAIN_MODEL")}
 	var def *definition.Definition
 	switch {
 	case (name == "") == (text == ""):
@@ -165,8 +165,12 @@ func (s *Server) program(name, text string) (*program.Program, *definition.Defin
 		if err != nil {
 			return nil, nil, err
 		}
-		at := path.Join(filepath.ToSlash(s.cfg.Dir), file)
-		if def, err = p.ReadIn(s.folder.root.FS(), at, file, data); err != nil {
+		if src, own := s.folder.ownIn(file); own {
+			def, err = p.ReadOwn(name, src)
+		} else {
+			def, err = p.ReadIn(s.folder.root.FS(), path.Join(filepath.ToSlash(s.cfg.Dir), file), file, data)
+		}
+		if err != nil {
 			return nil, nil, s.errHere(err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // env is what the server decides about the agents of its runs.
 func (s *Server) env() program.Env {
 	return program.Env{
-		Getenv:    s.cfg.Getenv,
+		Code: s.cfg.Code, Getenv: s.cfg.Getenv,
 		Report:    func(err error) { s.cfg.Log.Warn("a run reports", "error", masked(err.Error())) },
 		Transport: s.outgoing, StateLimit: max(0, s.cfg.StateLimit),
 		Check: func(p *program.Program, def *definition.Definition) error {
@@ -36,7 +36,7 @@ func (s *Server) env() program.Env {
 func (s *Server) trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !s.cfg.AllowCommands {
 		for a := range def.Root.All {
-			if field, what := starts(a); field != "" {
+			if field, what := s.starts(a); field != "" {
 				p := fault(http.StatusForbidden, "commands", "This server starts no programs for its clients",
 					"agent %q has %s; put the definition into the server's folder by hand, or start the server with "+
 						"--allow-commands", a.Name, what)
@@ -124,10 +124,13 @@ func (s *Server) scriptIsHere(model, dir string) error {
 	return f.Close()
 }
 
-// starts returns the field of an agent that would start a program, here or elsewhere, and what that is; both are empty
-// if nothing does.
-func starts(a *definition.Agent) (field, what string) {
-	if field, what = a.Starts(); field == "" && a.TaskQueue != "" { // what its workers may reach, this server does not know
+// starts returns the field of an agent that would start a program, here or elsewhere, or run Go code, and what that is;
+// both are empty if nothing does.
+func (s *Server) starts(a *definition.Agent) (field, what string) {
+	if field, what = a.Starts(); field == "" {
+		field, what = s.cfg.Code.Uses(a)
+	}
+	if field == "" && a.TaskQueue != "" { // what its workers may reach, this server does not know
 		return "task_queue", "a task_queue"
 	}
 	return field, what

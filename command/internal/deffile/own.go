@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
@@ -50,11 +51,20 @@ func ownDefinition(e *term.Env, name string) (src program.Source, own bool, err 
 	return src, false, nil
 }
 
-// Only returns the name of the one definition that the program has; empty if it has none, or several.
-func Only(e *term.Env) string {
+// WithOnly adds the name of the one definition that the program has to arguments of refrain run that name none: there are no
+// arguments, or there is one that is a request of several words and not a file.
+func WithOnly(e *term.Env, args []string) []string {
+	if len(args) > 1 || len(args) == 1 && !strings.ContainsFunc(args[0], unicode.IsSpace) {
+		return args
+	}
 	all, err := e.Code.Own()
 	if err != nil || len(all) != 1 {
-		return ""
+		return args
 	}
-	return slices.Collect(maps.Keys(all))[0]
+	if len(args) == 1 {
+		if _, err := os.Stat(args[0]); err == nil {
+			return args
+		}
+	}
+	return append(slices.Collect(maps.Keys(all)), args...)
 }

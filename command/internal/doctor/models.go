@@ -27,7 +27,7 @@ func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 		err  error
 	}
 	var all []opened
-	_, err := def.Build(ctx, definition.BuildConfig{
+	cfg := definition.BuildConfig{
 		DefaultModel: d.Getenv("REFRAIN_MODEL"), Getenv: d.Getenv,
 		Model: func(ctx context.Context, name string) (model.LLM, error) {
 			llm, err := provider.Open(ctx, name, d.Getenv)
@@ -37,7 +37,9 @@ func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 			}
 			return llm, nil
 		},
-	})
+	}
+	d.Code.Into(&cfg)
+	_, err := def.Build(ctx, cfg)
 	for _, o := range all {
 		d.opened(ctx, o.name, o.llm, o.err, initTimeout(def))
 	}

@@ -3,6 +3,7 @@
 package runstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,11 +18,11 @@ import (
 // HowToResume says how a run that nobody drives goes on: the command to type, or why
 // there is none. Whoever tells people to resume a run says this.
 func HowToResume(view *session.View, id string) string {
-	flags, err := resumable(view)
+	by, flags, err := resumable(view)
 	if err != nil {
 		return cannotResume(id, err)
 	}
-	return "Resume with: refrain resume " + id + flags
+	return "Resume with: " + by + " resume " + id + flags
 }
 
 func cannotResume(id string, why error) string {
@@ -53,7 +54,7 @@ func (r *Run) HowToResume() string {
 	for _, ev := range r.Events {
 		view.Apply(ev)
 	}
-	if _, err := resumable(view); err != nil {
+	if _, _, err := resumable(view); err != nil {
 		return cannotResume(r.ID, err)
 	}
 	return "Take it into a store with: refrain import " + r.File.Name
@@ -68,19 +69,19 @@ func writable(store session.Service) error {
 	return nil
 }
 
-// resumable returns what refrain resume needs besides a run's ID, as far as the run
-// alone tells, and why; the error says why it cannot go on with the run at all.
-func resumable(view *session.View) (flags string, err error) {
+// resumable returns the name of the program that resumes a run, and the flags that its verb resume needs, as far as the run
+// alone tells, and why; the error says why the run cannot go on at all.
+func resumable(view *session.View) (by, flags string, err error) {
 	started, err := supervisor.StartedWith(view)
 	if errors.Is(err, supervisor.ErrNotFound) {
-		return "", errors.New("it was not started by refrain run")
+		return "", "", errors.New("it was not started by refrain run")
 	}
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	p, err := program.Decode(started)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	var why []string
 	if _, err := p.Definition(); err != nil {
@@ -102,5 +103,5 @@ func resumable(view *session.View) (flags string, err error) {
 	if why != nil {
 		flags += " (" + strings.Join(why, "; ") + ")"
 	}
-	return flags, nil
+	return cmp.Or(p.Program, "refrain"), flags, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/prompt"
 	"github.com/refrain-dev/refrain/session"
@@ -20,7 +21,8 @@ import (
 
 // promptOf is what the step that word names has sent to its model: an address, or the name of a step of
 // iteration n, or of the last one that has it if n is 0.
-func (s *Shown) promptOf(ctx context.Context, run *runstore.Run, word string, n int) (session.Address, *prompt.Request, error) {
+func (s *Shown) promptOf(ctx context.Context, code program.Code, run *runstore.Run, word string, n int) (session.Address,
+	*prompt.Request, error) {
 	at := session.Address(word)
 	if !strings.ContainsAny(word, "[/") {
 		var err error
@@ -28,7 +30,7 @@ func (s *Shown) promptOf(ctx context.Context, run *runstore.Run, word string, n 
 			return "", nil, term.UsageError(err)
 		}
 	}
-	req, err := prompt.Of(ctx, run.Run, at, 0)
+	req, err := prompt.Of(ctx, code, run.Run, at, 0)
 	if errors.Is(err, prompt.ErrNotAsked) {
 		return "", nil, term.UsageError(fmt.Errorf("%s: %w", at, err))
 	}

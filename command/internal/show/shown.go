@@ -94,7 +94,7 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 		}
 	}
 	if f.Prompt != "" {
-		if s.step, s.Prompt, err = s.promptOf(ctx, run, f.Prompt, f.Iteration); err != nil {
+		if s.step, s.Prompt, err = s.promptOf(ctx, e.Code, run, f.Prompt, f.Iteration); err != nil {
 			return err
 		}
 	}

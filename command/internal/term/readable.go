@@ -17,7 +17,8 @@ import (
 // tabs, and what turns the direction of a text. Both outputs of every command are
 // readable, so that nobody has to think of it where a text is printed.
 type readable struct {
-	to io.Writer
+	to     io.Writer
+	rename func(string) string // nil: leaves the name of the command as it is
 
 	mu   sync.Mutex
 	held []byte // the beginning of a character
@@ -29,6 +30,15 @@ func Readable(w io.Writer) io.Writer {
 		return w
 	}
 	return &readable{to: w}
+}
+
+// Renamed returns Readable(w) with rename applied to each text: messages name the command refrain, and this is the one place
+// where it gets the name of the program.
+func Renamed(w io.Writer, rename func(string) string) io.Writer {
+	if r, is := w.(*readable); is {
+		w = r.to
+	}
+	return &readable{to: w, rename: rename}
 }
 
 // Write reports all of b as written if what is left of it was.
@@ -49,6 +59,9 @@ func (r *readable) Write(b []byte) (int, error) {
 	}, string(text)) // a byte that is no text becomes U+FFFD
 	if clean == "" {
 		return len(b), nil
+	}
+	if r.rename != nil {
+		clean = r.rename(clean)
 	}
 	if _, err := io.WriteString(r.to, clean); err != nil {
 		return 0, err
