@@ -97,7 +97,7 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 		return check.WriteJSON(e.Stdout, check.ReportOf(file, def, worst, problems))
 	}
 	problems.Format(e.Stderr)
-	deffile.NoteFunctions(e.Stderr, def, from)
+	deffile.NoteFunctions(e, def, from)
 	deffile.NoteSchema(e.Stderr, file)
 	return check.Print(e.Stdout, file, def, worst)
 }

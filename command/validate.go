@@ -34,7 +34,7 @@ func validateFile(e *term.Env, file string) error {
 		return term.UsageError(err)
 	}
 	from.Problems(def.Warnings()).Format(e.Stderr)
-	deffile.NoteFunctions(e.Stderr, def, from)
+	deffile.NoteFunctions(e, def, from)
 	fmt.Fprintf(e.Stderr, "%s: %s is valid\n", file, def.Name)
 	return nil
 }

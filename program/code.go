@@ -57,7 +57,7 @@ func (c *Code) Uses(a *definition.Agent) (field, what string) {
 	}
 	if a.LLM != nil {
 		for _, t := range a.LLM.Tools {
-			if c.hasTool(t.Func) {
+			if c.HasTool(t.Func) {
 				return "tools", fmt.Sprintf("the Go function %q", t.Func)
 			}
 		}
@@ -65,8 +65,8 @@ func (c *Code) Uses(a *definition.Agent) (field, what string) {
 	return "", ""
 }
 
-// hasTool reports whether a tool or a set of tools has the name.
-func (c *Code) hasTool(name string) bool {
+// HasTool reports whether a tool or a set of tools has the name.
+func (c *Code) HasTool(name string) bool {
 	return slices.ContainsFunc(c.Tools, func(t tool.Tool) bool { return t.Name() == name }) ||
 		slices.ContainsFunc(c.Toolsets, func(s tool.Toolset) bool { return s.Name() == name })
 }

@@ -286,12 +286,12 @@ sub_agents:
 		return ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted
 	})
 	var not *NotRebuiltError
-	if _, err := Of(t.Context(), &gone, "x[1]/w", 0); !errors.As(err, &not) {
+	if _, err := Of(t.Context(), program.Code{}, &gone, "x[1]/w", 0); !errors.As(err, &not) {
 		t.Errorf("without the definition: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Of(ctx, log, "x[1]/w", 0); !errors.Is(err, context.Canceled) {
+	if _, err := Of(ctx, program.Code{}, log, "x[1]/w", 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 }
