@@ -191,24 +191,21 @@ func (r *adkReader) known(a *agent, p pair) bool {
 }
 
 func (r *adkReader) field(a *agent, p pair) {
-	at, v := p.at, p.value
+	v := p.value
 	switch p.key {
 	case "agent_class", "name", "sub_agents":
 		if p.key == "sub_agents" {
 			r.subAgents(a, v)
 		}
 	case "description":
-		a.description = v.text()
-		a.came("description", v)
-		r.mapped(at, a.was, p.key, "")
+		r.carryDescription(a, p)
 	case "max_iterations":
 		n, ok := v.whole()
-		if !ok || v.ShortTag() == "!!str" {
+		if !ok || v.isText() {
 			r.fail(v.at(), a.was, p.key, "max_iterations must be a whole number, got %s", v.what())
 			return
 		}
-		a.set(p.key, n, v)
-		r.mapped(at, a.was, p.key, "")
+		r.carry(a, p, p.key, n)
 	case "before_agent_callbacks", "after_agent_callbacks", "before_model_callbacks", "after_model_callbacks",
 		"before_tool_callbacks", "after_tool_callbacks":
 		r.callbacks(a, p)

@@ -19,14 +19,11 @@ func (r *adkReader) llmField(a *agent, p pair) {
 	case "model_code":
 		r.modelCode(a, p)
 	case "instruction":
-		a.tell(v.text(), v, false)
-		r.mapped(at, a.was, p.key, "instructions")
+		r.carryText(a, p, v.text(), false)
 	case "static_instruction":
 		r.static(a, p)
 	case "output_key":
-		a.outputKey = v.text()
-		a.came("output_key", v)
-		r.mapped(at, a.was, p.key, "")
+		r.carryKey(a, p)
 	case "include_contents":
 		r.contents(a, p)
 	case "tools":
@@ -154,15 +151,13 @@ func (r *adkReader) generation(a *agent, v value) {
 		case p.value.isNull():
 		case name == "temperature":
 			if f, ok := p.value.number(); ok {
-				a.set("temperature", f, p.value)
-				r.mapped(p.at, a.was, full, "temperature")
+				r.carry(a, pair{full, p.at, p.value}, "temperature", f)
 				continue
 			}
 			r.fail(p.value.at(), a.was, full, "temperature must be a number, got %s", p.value.what())
 		case name == "max_output_tokens":
 			if n, ok := p.value.whole(); ok && n > 0 {
-				a.set("max_tokens", n, p.value)
-				r.mapped(p.at, a.was, full, "max_tokens")
+				r.carry(a, pair{full, p.at, p.value}, "max_tokens", n)
 				continue
 			}
 			r.fail(p.value.at(), a.was, full, "max_output_tokens must be a whole number above 0, got %s",
@@ -194,8 +189,7 @@ func (r *adkReader) thinking(a *agent, v value, full string) {
 		case snake(p.key) != "thinking_level":
 			r.dropped(p.at, a.was, full, "", "a definition sets the thinking level, nothing else about thoughts")
 		case slices.Contains(levels, level):
-			a.set("thinking", level, p.value)
-			r.mapped(p.at, a.was, full, "thinking")
+			r.carry(a, pair{full, p.at, p.value}, "thinking", level)
 		default:
 			r.fail(p.value.at(), a.was, full, "thinking_level must be %s, got %s", strings.Join(levels, ", "),
 				p.value.what()).Advice = meant(level, levels)
@@ -402,11 +396,8 @@ func (r *adkReader) mcp(a *agent, item value) {
 		if env := server.get("env"); !env.empty() {
 			out = append(out, field{key: "env", value: r.secrets(a, full+" env", env, "env")})
 		}
-	} else if url := server.get("url"); !url.empty() {
-		out = append(out, field{key: "url", value: r.address(a, full+" url", url)})
-		if headers := server.get("headers"); !headers.empty() {
-			out = append(out, field{key: "headers", value: r.secrets(a, full+" headers", headers, "headers")})
-		}
+	} else if !server.get("url").empty() {
+		out = r.remoteMCP(a, full, server)
 	} else {
 		r.fail(item.at(), a.was, full, "McpToolset needs stdio_connection_params with a command, or a url")
 		return
@@ -427,8 +418,7 @@ func (r *adkReader) mcp(a *agent, item value) {
 				"and only, prefix and confirm")
 		}
 	}
-	a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}, from: item})
-	r.mapped(item.at(), a.was, full, "tools mcp")
+	r.carryMCP(a, item, full, out)
 }
 
 // mcpArgs are the arguments of ADK's own class.

@@ -67,9 +67,7 @@ func (f *flow) field(p pair) {
 	switch {
 	case p.value.isNull():
 	case p.key == "description":
-		f.a.description = p.value.text()
-		f.a.came("description", p.value)
-		f.mapped(p.at, f.a.was, p.key, "")
+		f.carryDescription(f.a, p)
 	case slices.Contains(adkFlow, p.key):
 	case slices.Contains(adkFlowGone, p.key):
 		p.value.all()

@@ -108,6 +108,12 @@ func evoField(a value, key string) value {
 	return value{file: a.file, reads: a.reads}
 }
 
+// evoPair is a field of an agent with its key in JSON.
+func evoPair(a value, key string) pair {
+	v := evoField(a, key)
+	return pair{key, v.at(), v}
+}
+
 func evoName(a value) string { return evoField(a, "name").text() }
 
 // evoType is the type in lower case, without "agent" at its end.
@@ -179,22 +185,16 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 	if a.was == "" {
 		a.was = a.name
 	}
-	if d := evoField(v, "description").text(); d != "" {
-		a.description = d
-		a.came("description", evoField(v, "description"))
-		r.mapped(evoField(v, "description").at(), a.was, "description", "")
+	if d := evoPair(v, "description"); d.value.text() != "" {
+		r.carryDescription(a, d)
 	}
-	if key := evoField(v, "output_key"); !key.empty() {
-		a.outputKey = key.text()
-		a.came("output_key", key)
-		if a.outputKey != definition.LoopOutput {
-			r.mapped(key.at(), a.was, "output_key", "")
-		}
+	if key := evoPair(v, "output_key"); !key.value.empty() {
+		r.carryKey(a, key)
 	}
 	if t := evoField(v, "timeout"); !t.empty() && a.typ != definition.TypeLoop {
-		r.stepTimeout(a, t)
+		r.timeout(a, t)
 	} else if t := evoField(v, "sub_agent_timeout"); !t.empty() && a.typ != definition.TypeLoop {
-		r.stepTimeout(a, t)
+		r.timeout(a, t)
 	}
 	for _, p := range v.pairs() {
 		if p.key != "config" || !p.value.isMap() {
@@ -302,8 +302,7 @@ func (r *evoReader) first() (value, bool) {
 		names = append(names, evoName(a))
 	}
 	if r.opts.Agent != "" {
-		r.fail(place{file: r.report.File}, "", "", "there is no agent %q", r.opts.Agent).Advice = "there are " +
-			strings.Join(names, ", ")
+		r.noAgent(place{file: r.report.File}, names)
 		return value{}, false
 	}
 	var tops, loops []value
@@ -326,9 +325,7 @@ func (r *evoReader) first() (value, bool) {
 		for _, a := range tops {
 			names = append(names, evoName(a))
 		}
-		r.fail(place{file: r.report.File}, "", "", "several agents are in no other agent: %s",
-			strings.Join(names, ", ")).
-			Advice = "choose the first agent with --agent " + names[0]
+		r.severalTops(place{file: r.report.File}, names)
 		return value{}, false
 	}
 	return tops[0], true
@@ -409,14 +406,7 @@ func (r *evoReader) times(a *agent, v value) {
 		if t.empty() || f.theirs == "timeout" && !evoTime(v, "total_timeout").empty() {
 			continue
 		}
-		text, ok := seconds(t)
-		if !ok {
-			r.fail(t.at(), a.was, f.theirs, "%s must be a number of seconds above 0, got %s", f.theirs, t.what())
-			continue
-		}
-		given = true
-		a.set(f.ours, text, t)
-		r.mapped(t.at(), a.was, f.theirs, f.ours)
+		given = r.carryTime(a, pair{f.theirs, t.at(), t}, f.ours) || given
 	}
 	if t := evoTime(v, "sub_agent_timeout"); !t.empty() {
 		r.subAgentTimes(a, t)
@@ -455,8 +445,7 @@ func (r *evoReader) preset(a *agent, v value) bool {
 		r.fail(t.at(), a.was, "timeouts", "timeouts must be fast, standard, long or none, or a map of seconds, got %s", t.what()).Advice = meant(name, names)
 		return true
 	}
-	a.set("timeouts", name, t)
-	r.mapped(t.at(), a.was, "timeouts", "")
+	r.carry(a, pair{"timeouts", t.at(), t}, "timeouts", name)
 	return true
 }
 
@@ -465,7 +454,7 @@ func (r *evoReader) preset(a *agent, v value) bool {
 func (r *evoReader) subAgentTimes(a *agent, t value) {
 	give := func(sub *agent, t value) {
 		if !slices.ContainsFunc(sub.extra, func(f field) bool { return f.key == "timeout" }) {
-			r.stepTimeout(sub, t)
+			r.timeout(sub, t)
 		}
 	}
 	if t.isMap() {
@@ -485,12 +474,7 @@ func (r *evoReader) subAgentTimes(a *agent, t value) {
 	}
 }
 
-// stepTimeout reads the time limit of an agent as a step.
-func (r *evoReader) stepTimeout(a *agent, t value) {
-	if n, ok := seconds(t); ok {
-		a.set("timeout", n, t)
-		r.mapped(t.at(), a.was, "timeout", "")
-		return
-	}
-	r.fail(t.at(), a.was, "timeout", "timeout must be a number of seconds above 0, got %s", t.what())
+// timeout reads the time limit of an agent as a step.
+func (r *evoReader) timeout(a *agent, t value) {
+	r.carryTime(a, pair{"timeout", t.at(), t}, "timeout")
 }

@@ -102,28 +102,22 @@ func (r *evoReader) bookkeeping(a *agent, v value) {
 func (r *evoReader) llm(a *agent, v value) {
 	a.typ = definition.TypeLLM
 	a.set("context", "full")
-	if in := evoField(v, "instruction"); !in.empty() {
-		a.tell(in.text(), in, false)
-		r.mapped(in.at(), a.was, "instruction", "instructions")
+	if in := evoPair(v, "instruction"); !in.value.empty() {
+		r.carryText(a, in, in.value.text(), false)
 	}
 	for _, key := range []string{"goal", "role"} { // the role comes first
-		if f := evoField(v, key); !f.empty() {
-			a.tell(strings.ToUpper(key[:1])+key[1:]+": "+f.text(), f, true)
-			r.mapped(f.at(), a.was, key, "instructions")
+		if f := evoPair(v, key); !f.value.empty() {
+			r.carryText(a, f, strings.ToUpper(key[:1])+key[1:]+": "+f.value.text(), true)
 		}
 	}
 	if m := evoField(v, "model"); !m.empty() {
 		r.useModel(a, m, m.at(), "model", m.text())
 	}
-	if a.instructions == "" {
-		a.instructions = "{{user_input}}"
-		r.changed(a.at, a.was, "instruction", "instructions", "it has none, so the user's request takes its place")
-	}
+	r.asksUser(a, "instruction")
 	r.schema(a, evoField(v, "output_schema"))
 	for _, key := range []string{"temperature", "max_tokens"} {
-		if f := evoField(v, key); !f.empty() {
-			a.set(key, copied(f), f)
-			r.mapped(f.at(), a.was, key, "")
+		if f := evoPair(v, key); !f.value.empty() {
+			r.carry(a, f, key, copied(f.value))
 		}
 	}
 	r.mcp(a, v)
@@ -145,8 +139,7 @@ func (r *evoReader) schema(a *agent, v value) {
 		return
 	}
 	if !v.get("properties").isNull() || !v.get("type").isMap() && !v.get("type").isNull() {
-		a.set("output_schema", copied(v), v)
-		r.mapped(v.at(), a.was, "output_schema", "")
+		r.carry(a, pair{"output_schema", v.at(), v}, "output_schema", copied(v))
 		return
 	}
 	var required []any
@@ -161,12 +154,7 @@ func (r *evoReader) schema(a *agent, v value) {
 
 func (r *evoReader) mcp(a *agent, v value) {
 	for _, server := range v.get("config").get("custom_mcp_servers").items() {
-		out := object{{key: "url", value: r.address(a, "custom_mcp_servers url", server.get("url"))}}
-		if h := server.get("headers"); !h.empty() {
-			out = append(out, field{key: "headers", value: r.secrets(a, "custom_mcp_servers headers", h, "headers")})
-		}
-		a.tools = append(a.tools, tool{value: object{{key: "mcp", value: out}}, from: server})
-		r.mapped(server.at(), a.was, "custom_mcp_servers", "tools mcp")
+		r.carryMCP(a, server, "custom_mcp_servers", r.remoteMCP(a, "custom_mcp_servers", server))
 	}
 }
 
@@ -198,13 +186,11 @@ func (r *evoReader) entry(sub *agent, ref value, around *agent) {
 	}
 	for _, key := range []string{"timeout", "sub_agent_timeout"} {
 		if t := evoField(ref, key); !t.empty() {
-			r.stepTimeout(sub, t)
+			r.timeout(sub, t)
 		}
 	}
-	if key := evoField(ref, "output_key"); !key.empty() {
-		sub.outputKey = key.text()
-		sub.came("output_key", key)
-		r.mapped(key.at(), sub.was, "output_key", "")
+	if key := evoPair(ref, "output_key"); !key.value.empty() {
+		r.carryKey(sub, key)
 	}
 	r.mayExit(sub, ref, around)
 	for _, p := range ref.pairs() {
@@ -255,25 +241,14 @@ func (r *evoReader) composite(a *agent, v value, t definition.Type) {
 
 // loop reads the fields that only loops have.
 func (r *evoReader) loop(a *agent, v value) {
-	for _, key := range []string{"goal", "instruction"} {
-		f := evoField(v, key)
-		switch {
-		case f.empty():
-		case key == "goal":
-			a.set("goal", f.text(), f)
-			r.mapped(f.at(), a.was, key, "")
-		default:
-			a.tell(f.text(), f, false)
-			r.mapped(f.at(), a.was, key, "instructions")
-		}
+	if goal := evoPair(v, "goal"); !goal.value.empty() {
+		r.carry(a, goal, "goal", goal.value.text())
 	}
-	if n := evoField(v, "max_iterations"); !n.isNull() {
-		if i, ok := n.whole(); ok {
-			a.set("max_iterations", i, n)
-			r.mapped(n.at(), a.was, "max_iterations", "")
-		} else {
-			r.fail(n.at(), a.was, "max_iterations", "max_iterations must be a whole number, got %s", n.what())
-		}
+	if in := evoPair(v, "instruction"); !in.value.empty() {
+		r.carryText(a, in, in.value.text(), false)
+	}
+	if n := evoPair(v, "max_iterations"); !n.value.isNull() {
+		r.carryWhole(a, n, "max_iterations")
 	} else {
 		r.changed(a.at, a.was, "max_iterations", "5", "it is not given: here the loop then ends after 5 iterations; in Evo AI "+
 			"it may never end")

@@ -193,6 +193,9 @@ func label(key string) string {
 // comes with each message.
 func (p prop) fixed() bool { return p.scope == "" || p.scope == "Custom" }
 
+// as is the property under the name that the report gives it.
+func (p prop) as(name string) pair { return pair{name, p.at, p.value} }
+
 // get is a property by its label; ok is false if it is not there or empty.
 func (n *robomotionNode) get(labels ...string) (prop, bool) {
 	for _, l := range labels {
@@ -347,12 +350,11 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 	}
 	switch {
 	case r.opts.Agent != "":
-		r.fail(v.at(), "", "", "there is no agent %q", r.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
+		r.noAgent(v.at(), names)
 	case len(tops) == 1:
 		return tops[0]
 	case len(tops) > 1:
-		r.fail(v.at(), "", "", "several agents are in no other agent: %s", strings.Join(names, ", ")).
-			Advice = "choose the first agent with --agent " + names[0]
+		r.severalTops(v.at(), names)
 	case agents > len(others):
 		r.fail(v.at(), "", "", "the agents lead in a circle")
 	default:

@@ -51,9 +51,7 @@ func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 		r.dropped(p.at, a.was, "Description", "write it in the node", "it comes with the flow's message, in %s",
 			p.value.what())
 	} else if ok {
-		a.description = p.value.text()
-		a.came("description", p.value)
-		r.mapped(p.at, a.was, "Description", "description")
+		r.carryDescription(a, p.as("Description"))
 	}
 	r.connected(a, n)
 	r.known(a, n)
@@ -147,33 +145,21 @@ func (r *robomotionReader) session(a *agent, n *robomotionNode, around *agent) {
 		r.dropped(p.at, a.was, "Session ID", "refrain run FILE --session ID", "it belongs to a run, and is %s here",
 			p.value.what())
 	default:
-		a.set("session", p.value.text(), p.value)
-		r.mapped(p.at, a.was, "Session ID", "session")
+		r.carry(a, p.as("Session ID"), "session", p.value.text())
 	}
 }
 
 // loop reads what only a Loop Agent has.
 func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
 	a.set("timeouts", "none") // an iteration has no bound of its own there
-	iterations, given := robomotionIterations, value{}
 	if p, ok := n.get("max iterations"); ok && r.given(a, p, "Max Iterations") {
-		i, whole := p.value.whole()
-		if !whole {
-			r.fail(p.at, a.was, "Max Iterations", "Max Iterations must be a whole number, got %s", p.value.what())
-		}
-		iterations, given = i, p.value
-		r.mapped(p.at, a.was, "Max Iterations", "max_iterations")
+		r.carryWhole(a, p.as("Max Iterations"), "max_iterations")
 	} else {
+		a.set("max_iterations", robomotionIterations)
 		r.add(Mapped, a.at, a.was, "Max Iterations", "max_iterations", "5, the node's default")
 	}
-	a.set("max_iterations", iterations, given)
 	if p, ok := n.get("timeout"); ok && r.given(a, p, "Timeout") {
-		if text, is := seconds(p.value); is {
-			a.set("timeout", text, p.value)
-			r.mapped(p.at, a.was, "Timeout", "timeout")
-		} else {
-			r.fail(p.at, a.was, "Timeout", "Timeout must be a number of seconds above 0, got %s", p.value.what())
-		}
+		r.carryTime(a, p.as("Timeout"), "timeout")
 	} else {
 		a.set("timeout", robomotionTimeout)
 		r.add(Mapped, a.at, a.was, "Timeout", "timeout", "300 s, the node's default")
@@ -251,8 +237,7 @@ func was(subs []*agent) []string {
 func (r *robomotionReader) query(a *agent, n *robomotionNode) {
 	p, ok := n.get("query")
 	if ok && a.typ != definition.TypeLLM && p.fixed() && !strings.Contains(p.value.text(), "{{") {
-		a.set("query", p.value.text(), p.value)
-		r.mapped(p.at, a.was, "Query", "query")
+		r.carry(a, p.as("Query"), "query", p.value.text())
 	} else {
 		r.add(Mapped, a.at, a.was, "Query", "", "it is the INPUT of refrain run, and {{user_input}}")
 	}
@@ -271,8 +256,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 		r.changed(p.at, a.was, "Instructions", "instructions",
 			"they come with the flow's message, in %s; here a run is given them", p.value.what())
 	} else if ok {
-		a.tell(p.value.text(), p.value, false)
-		r.mapped(p.at, a.was, "Instructions", "instructions")
+		r.carryText(a, p.as("Instructions"), p.value.text(), false)
 		if fileRef().MatchString(a.instructions) {
 			a.instructions = fileRef().ReplaceAllString(a.instructions, "{{artifact.$1}}")
 			r.changed(p.at, a.was, "{{file:…}}", "{{artifact.…}}", "files are artifacts of the session")
@@ -282,16 +266,9 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 		a.tell(p.value.text(), p.value, false)
 		r.changed(p.at, a.was, "Query", "instructions", "what it is asked follows its instructions")
 	}
-	if a.instructions == "" {
-		a.instructions = "{{user_input}}"
-		r.changed(a.at, a.was, "Instructions", "instructions", "it has none, so the user's request takes its place")
-	}
+	r.asksUser(a, "Instructions")
 	if p, ok := n.get("output key"); ok && r.given(a, p, "Output Key") {
-		a.outputKey = p.value.text()
-		a.came("output_key", p.value)
-		if a.outputKey != definition.LoopOutput {
-			r.mapped(p.at, a.was, "Output Key", "output_key")
-		}
+		r.carryKey(a, p.as("Output Key"))
 	}
 	p, ok := n.get("custom model")
 	if !ok {
@@ -302,8 +279,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	}
 	for _, l := range []string{"temperature", "max tokens"} {
 		if p, ok := n.get(l); ok {
-			a.set(strings.ReplaceAll(l, " ", "_"), copied(p.value), p.value)
-			r.mapped(p.at, a.was, p.key, strings.ReplaceAll(l, " ", "_"))
+			r.carry(a, p.pair, strings.ReplaceAll(l, " ", "_"), copied(p.value))
 		}
 	}
 	for _, gone := range []struct{ label, advice, why string }{
@@ -356,8 +332,7 @@ func (r *robomotionReader) color(a *agent, p prop) {
 			"there is no color %s", p.value.what())
 		return
 	}
-	a.set("color", text, p.value)
-	r.mapped(p.at, a.was, "Color", "color")
+	r.carry(a, p.as("Color"), "color", text)
 }
 
 var hexColor = lazyregexp.New(`^#[0-9a-f]{6}$`)
@@ -391,8 +366,7 @@ func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 		case !isTime:
 			r.fail(p.at, a.was, d.name, "%s must be a number of seconds, got %s", d.name, p.value.what())
 		case isPart, around == nil && a.typ == definition.TypeLoop:
-			a.set(d.field, text, p.value)
-			r.mapped(p.at, a.was, d.name, d.field)
+			r.carry(a, p.as(d.name), d.field, text)
 		default:
 			r.dropped(p.at, a.was, d.name, "give it to the loop at the root, or to a step of another agent",
 				"only the loop at the root and the steps of other agents wait here")
@@ -415,7 +389,7 @@ func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 // parallel agent end after 300 seconds if nothing is said.
 func (r *robomotionReader) stepTimeout(a *agent, n *robomotionNode, isStep bool) {
 	p, ok := n.get("timeout")
-	text, isTime := seconds(p.value)
+	_, isTime := seconds(p.value)
 	switch {
 	case !ok && a.typ == definition.TypeLLM:
 	case !ok && isStep:
@@ -425,11 +399,8 @@ func (r *robomotionReader) stepTimeout(a *agent, n *robomotionNode, isStep bool)
 		r.dropped(a.at, a.was, "Timeout", "give the loop around it a timeout",
 			"it is 300 s by default, and only loops and their steps have one here")
 	case !r.given(a, p, "Timeout"):
-	case !isTime:
-		r.fail(p.at, a.was, "Timeout", "Timeout must be a number of seconds above 0, got %s", p.value.what())
-	case isStep:
-		a.set("timeout", text, p.value)
-		r.mapped(p.at, a.was, "Timeout", "timeout")
+	case !isTime, isStep:
+		r.carryTime(a, p.as("Timeout"), "timeout")
 	default:
 		r.dropped(p.at, a.was, "Timeout", "give the loop around it a timeout", "only loops and their steps have one")
 	}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package dialect
+
+import (
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// carry sets a field of the definition to a value, and reports an entry of the file as carried over.
+func (i *importer) carry(a *agent, p pair, ours string, v any) {
+	a.set(ours, v, p.value)
+	i.mapped(p.at, a.was, p.key, ours)
+}
+
+// carryWhole carries over a whole number. It reports another value, and returns false for it.
+func (i *importer) carryWhole(a *agent, p pair, ours string) bool {
+	n, ok := p.value.whole()
+	if !ok {
+		i.fail(p.at, a.was, p.key, "%s must be a whole number, got %s", p.key, p.value.what())
+		return false
+	}
+	i.carry(a, p, ours, n)
+	return true
+}
+
+// carryTime carries over a time. It reports another value, and returns false for it.
+func (i *importer) carryTime(a *agent, p pair, ours string) bool {
+	text, ok := seconds(p.value)
+	if !ok {
+		i.fail(p.at, a.was, p.key, "%s must be a number of seconds above 0, got %s", p.key, p.value.what())
+		return false
+	}
+	i.carry(a, p, ours, text)
+	return true
+}
+
+// carryDescription carries over the description of an agent.
+func (i *importer) carryDescription(a *agent, p pair) {
+	a.description = p.value.text()
+	a.came("description", p.value)
+	i.mapped(p.at, a.was, p.key, "description")
+}
+
+// carryKey carries over the key that an agent's answer is written to. That of a finalizer is reported
+// when the loop around it is known.
+func (i *importer) carryKey(a *agent, p pair) {
+	a.outputKey = p.value.text()
+	a.came("output_key", p.value)
+	if a.outputKey != definition.LoopOutput || i.opts.Dialect == ADK {
+		i.mapped(p.at, a.was, p.key, "output_key")
+	}
+}
+
+// carryText adds a text to the instructions of an agent, before or after what they have.
+func (i *importer) carryText(a *agent, p pair, text string, first bool) {
+	a.tell(text, p.value, first)
+	i.mapped(p.at, a.was, p.key, "instructions")
+}
+
+// asksUser gives an agent without instructions the request of the user.
+func (i *importer) asksUser(a *agent, theirs string) {
+	if a.instructions == "" {
+		a.instructions = "{{user_input}}"
+		i.changed(a.at, a.was, theirs, "instructions", "it has none, so the user's request takes its place")
+	}
+}
+
+// carryMCP adds a tool server, which its map in the file gives.
+func (i *importer) carryMCP(a *agent, item value, theirs string, server object) {
+	a.tools = append(a.tools, tool{value: object{{key: "mcp", value: server}}, from: item})
+	i.mapped(item.at(), a.was, theirs, "tools mcp")
+}
+
+// remoteMCP returns a tool server that has a URL, without its secrets.
+func (i *importer) remoteMCP(a *agent, theirs string, server value) object {
+	out := object{{key: "url", value: i.address(a, theirs+" url", server.get("url"))}}
+	if h := server.get("headers"); !h.empty() {
+		out = append(out, field{key: "headers", value: i.secrets(a, theirs+" headers", h, "headers")})
+	}
+	return out
+}
+
+// noAgent reports that the file does not have the agent of the options.
+func (i *importer) noAgent(at place, names []string) {
+	i.fail(at, "", "", "there is no agent %q", i.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
+}
+
+// severalTops reports that several agents may be the first.
+func (i *importer) severalTops(at place, names []string) {
+	i.fail(at, "", "", "several agents are in no other agent: %s", strings.Join(names, ", ")).Advice =
+		"choose the first agent with --agent " + names[0]
+}
