@@ -35,7 +35,7 @@ func (r *adkReader) workflow(a *agent, v value) *agent {
 	f := &flow{adkReader: r, a: a, known: make(map[string]*vertex)}
 	f.graph = &graph{importer: r.importer, of: a, joins: true}
 	a.came("workflow", v.get("edges"))
-	before := r.report.count(Failed)
+	before := r.report.Count(Failed)
 	for _, p := range v.pairs() {
 		v.ask(p.key)
 		f.field(p)
@@ -51,11 +51,11 @@ func (r *adkReader) workflow(a *agent, v value) *agent {
 		f.edges(item)
 	}
 	f.check()
-	if r.report.count(Failed) > before {
+	if r.report.Count(Failed) > before {
 		return a
 	}
 	f.graph.carry()
-	if r.report.count(Failed) == before {
+	if r.report.Count(Failed) == before {
 		r.add(Mapped, edges.at(), a.was, "agent_class Workflow, edges", "type "+string(a.typ), "")
 		f.concurrency(v.get("max_concurrency"))
 	}

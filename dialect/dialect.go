@@ -120,7 +120,7 @@ func (r *Result) Excerpt(p definition.Position) string {
 // Err is nil if the import is a definition that can be run. Else it is the
 // [definition.Problems] of what was made, or an [*Error].
 func (r *Result) Err() error {
-	switch n := r.Report.count(Failed); {
+	switch n := r.Report.Count(Failed); {
 	case n == 0:
 		return nil
 	case r.YAML != nil:
@@ -139,7 +139,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	r := e.Report
 	fmt.Fprintf(&b, "%s: %s cannot be carried over as it is (%s):", r.File, r.Dialect.Title(),
-		plural(r.count(Failed), "error"))
+		plural(r.Count(Failed), "error"))
 	for n := range r.Items {
 		if r.Items[n].Kind == Failed {
 			b.WriteString("\n" + strings.TrimSuffix(r.Items[n].format(), "\n"))
@@ -263,12 +263,12 @@ func (i *importer) tooMany(at place) bool {
 func (i *importer) finish(name string, root *agent) *Result {
 	res := &Result{Report: i.report, shown: i.shownLine}
 	if root == nil {
-		if i.report.count(Failed) == 0 {
+		if i.report.Count(Failed) == 0 {
 			i.fail(place{file: name}, "", "", "the file has no agent")
 		}
 		return res
 	}
-	before, broken := len(i.report.Items), i.report.count(Failed) > 0
+	before, broken := len(i.report.Items), i.report.Count(Failed) > 0
 	root.walk(func(a *agent) {
 		if broken && a.typ == "" { // it is said why
 			a.typ = definition.TypeSequential
@@ -291,7 +291,7 @@ func (i *importer) finish(name string, root *agent) *Result {
 	res.name, res.spots = imported(name), i.spots
 	def, err := definition.Parse(imported(name), text, definition.Options{})
 	problems, bad := errors.AsType[definition.Problems](err)
-	if i.report.count(Failed) > 0 {
+	if i.report.Count(Failed) > 0 {
 		res.YAML, i.report.Name, i.report.Agents = nil, "", 0
 		i.report.Problems = i.besides(problems)
 		return res

@@ -42,7 +42,7 @@ func Export(name string, def *definition.Definition) ([]File, *Report) {
 	if !e.agent(def.Root, inherited{}, "root_agent.yaml") {
 		e.fail(at(def.Root, "name"), def.Name, "", "nothing of %q is left that ADK could run", def.Name)
 	}
-	if e.report.count(Failed) > 0 {
+	if e.report.Count(Failed) > 0 {
 		return nil, e.report
 	}
 	e.report.Agents = len(e.files)
@@ -231,7 +231,7 @@ func (e *exporter) subs(agents []*definition.Agent, in inherited) []any {
 }
 
 func (e *exporter) write(file string, out object) {
-	text, err := render(node(out), SchemaComment)
+	text, _, err := write(node(out), SchemaComment)
 	if err != nil {
 		e.fail(place{file: e.report.File}, "", "", "%s cannot be written: %v", file, err)
 		return

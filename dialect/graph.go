@@ -105,14 +105,14 @@ func (g *graph) carry() {
 		return
 	}
 	g.seen = make(map[*vertex]bool)
-	before := g.report.count(Failed)
+	before := g.report.Count(Failed)
 	steps := g.chain(g.start, nil, nil)
 	for _, v := range g.all {
-		if !g.seen[v] && g.report.count(Failed) == before {
+		if !g.seen[v] && g.report.Count(Failed) == before {
 			g.dropped(v.at, g.of.was, "node "+v.title, "", "no edge leads to it, so it never runs")
 		}
 	}
-	if g.report.count(Failed) > before {
+	if g.report.Count(Failed) > before {
 		return
 	}
 	if len(steps) == 0 {

@@ -28,12 +28,12 @@ func (g *graph) loop(head *vertex) (*agent, *vertex) {
 	a := g.make("loop", definition.TypeLoop, head)
 	a.at = back[0].at
 	c := &cycle{head: head}
-	before := g.report.count(Failed)
+	before := g.report.Count(Failed)
 	begun := g.begun
 	g.open = append(g.open, head)
 	a.subs = g.chain(head, nil, c)
 	g.open = g.open[:len(g.open)-1]
-	if g.report.count(Failed) > before {
+	if g.report.Count(Failed) > before {
 		return nil, nil
 	}
 	if len(a.subs) == 0 {

@@ -45,16 +45,10 @@ func (i *importer) parse(file string, data []byte) (v value, ok bool) {
 			v, ok = value{}, false
 		}
 	}()
-	if len(data) > maxFile {
-		i.fail(whole, "", "", "the file is larger than 1 MiB")
-		return v, false
-	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if i.size += len(data); i.size > maxFiles {
-		i.fail(whole, "", "", "the files together are larger than 8 MiB")
+	if !i.fits(file, data) {
 		return v, false
 	}
-	i.source(file, string(data))
 	var shorter escaped
 	if json.Valid(data) {
 		data, shorter = fromJSON(data)
@@ -81,15 +75,33 @@ func (i *importer) parse(file string, data []byte) (v value, ok bool) {
 			return v, false
 		}
 	}
-	if !i.measure(docs[0].Content[0], 0) {
-		i.fail(whole, "", "", "the file has more than %d values, or they are nested deeper than %d", maxNodes, maxDepth)
-		return v, false
-	}
-	if shorter != nil {
+	if v, ok = i.taken(file, docs[0].Content[0]); ok && shorter != nil {
 		shorter.widen(docs[0].Content[0])
 	}
-	i.conceal(docs[0].Content[0], "")
-	v = value{docs[0].Content[0], file, i.reads}.deref()
+	return v, ok
+}
+
+// fits keeps the text of a file that is small enough to be read.
+func (i *importer) fits(file string, data []byte) bool {
+	if i.size += len(data); len(data) > maxFile {
+		i.fail(place{file: file}, "", "", "the file is larger than 1 MiB")
+		return false
+	} else if i.size > maxFiles {
+		i.fail(place{file: file}, "", "", "the files together are larger than 8 MiB")
+		return false
+	}
+	i.source(file, string(data))
+	return true
+}
+
+// taken is what stands in a file, if that is not too much. It notes the secrets in it.
+func (i *importer) taken(file string, n *yaml.Node) (value, bool) {
+	if !i.measure(n, 0) {
+		i.fail(place{file: file}, "", "", "the file has more than %d values, or they are nested deeper than %d", maxNodes, maxDepth)
+		return value{}, false
+	}
+	i.conceal(n, "")
+	v := value{n, file, i.reads}.deref()
 	if i.reads != nil {
 		i.reads.files = append(i.reads.files, v)
 	}

@@ -59,9 +59,7 @@ type Report struct {
 
 // Count is how many items are of a kind. Errors of the definition that was made
 // count as Failed.
-func (r *Report) Count(k Kind) int { return r.count(k) }
-
-func (r *Report) count(k Kind) int {
+func (r *Report) Count(k Kind) int {
 	n := 0
 	for i := range r.Items {
 		if r.Items[i].Kind == k {
@@ -130,8 +128,8 @@ func (r *Report) Summary() string {
 	if r.Agents > 0 {
 		s += fmt.Sprintf(" → %s %s (%s)", to, r.Name, plural(r.Agents, "agent"))
 	}
-	s += fmt.Sprintf(": %d carried over, %d changed, %d left out", r.count(Mapped), r.count(Changed), r.count(Dropped))
-	if n := r.count(Failed); n > 0 {
+	s += fmt.Sprintf(": %d carried over, %d changed, %d left out", r.Count(Mapped), r.Count(Changed), r.Count(Dropped))
+	if n := r.Count(Failed); n > 0 {
 		s += ", " + plural(n, "error")
 	}
 	return s

@@ -145,14 +145,8 @@ func odd(s string) bool {
 
 var errUnwritable = errors.New("YAML cannot say it")
 
-// render writes a value as YAML, with a comment above it, and makes sure that
-// what is read again is the same.
-func render(n *yaml.Node, comment string) ([]byte, error) {
-	text, _, err := write(n, comment)
-	return text, err
-}
-
-// write is render, with the value as it is read again.
+// write writes a value as YAML, with a comment above it, and makes sure that
+// what is read again is the same. It returns that as well.
 func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the writer is somebody else's
