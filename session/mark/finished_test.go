@@ -32,29 +32,8 @@ func FuzzStepFinished(f *testing.F) {
 			t.Fatalf("%s: got error %v, want %v", data, err, failed)
 		case err != nil && err.Error() != fmt.Sprintf("decode mark step_finished: %v", failed):
 			t.Fatalf("%s: got error %v, want %v", data, err, failed)
-		case !reflect.DeepEqual(got, want):
+		case err == nil && !reflect.DeepEqual(got, want):
 			t.Fatalf("%s: got %+v, want %+v", data, got, want)
 		}
 	})
-}
-
-// The end of a step is read without an allocation.
-func TestStepFinishedIsReadInPlace(t *testing.T) {
-	m, err := mark.New(mark.KindStepFinished, mark.StepFinished{Seconds: 0.25, Outcome: json.RawMessage(`{"iteration":3}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fin := new(mark.StepFinished)
-	if n := testing.AllocsPerRun(100, func() {
-		*fin = mark.StepFinished{}
-		if err := m.Decode(fin); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations, want none", n)
-	}
-	fin.Outcome = append(fin.Outcome, 'x')
-	if fin.Usage != nil || string(m.Data) != `{"seconds":0.25,"outcome":{"iteration":3}}` {
-		t.Errorf("got usage %s, and the mark is now %s", fin.Usage, m.Data)
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/internal/eventjson"
 )
 
 // The rows of events come without their numbers, which the JSON has too.
@@ -126,12 +125,11 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 func (q *snapshot) scan(text string, first, n int64, args ...any) ([]*session.Event, error) {
 	n = min(n, 1024)
 	evs := make([]*session.Event, 0, n)
-	d := eventjson.Decoder{Expect: int(n)}
 	next := first
 	err := q.each(text, 2, func(row []driver.Value) error {
 		data, _ := row[0].([]byte)
 		texts, _ := row[1].([]byte)
-		ev, err := decodeEvent(&d, next, data, texts)
+		ev, err := decodeEvent(next, data, texts)
 		if err == nil {
 			ev.Omitted, _ = row[1].(int64)
 			evs, next = append(evs, ev), ev.Seq+1
@@ -143,8 +141,9 @@ func (q *snapshot) scan(text string, first, n int64, args ...any) ([]*session.Ev
 
 // decodeEvent makes an event of the row that is to have a number, or a later one: whoever needs the
 // events in between notices that they are missing.
-func decodeEvent(d *eventjson.Decoder, seq int64, data, texts []byte) (*session.Event, error) {
-	ev, err := d.Event(data)
+func decodeEvent(seq int64, data, texts []byte) (*session.Event, error) {
+	ev := new(session.Event)
+	err := ev.Decode(data)
 	switch {
 	case err == nil && ev.Seq < seq:
 		err = fmt.Errorf("it says that it is event %d", ev.Seq)
