@@ -47,7 +47,7 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 	state := map[string]any{}
 	add("refine", mark.KindLoopStarted, plan, nil)
 	for {
-		d := plan.Next(&tally, now)
+		d := plan.Next(&tally)
 		if d.Ended.Number > 0 {
 			add("refine", mark.KindIterationFinished, d.Ended, nil)
 		}

@@ -89,12 +89,12 @@ func (h *Hook) Call(ctx context.Context, ev Event) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case stops && ev.Type.Before():
-		veto.By, veto.Point = h.name, ev.Type
+		veto.By, veto.Point = h.String(), ev.Type
 		return err
 	case within.Err() != nil:
 		err = context.Cause(within)
 	}
-	err = fmt.Errorf("%s of %s: %w", ev.Type, h.name, err)
+	err = fmt.Errorf("%s of %s: %w", ev.Type, h, err)
 	if h.cfg.OnError == Continue {
 		h.cfg.Failed(err)
 		return nil

@@ -13,11 +13,8 @@ import (
 // Add adds an outcome to the tally. It reads o.State and keeps nothing of it. After the
 // loop has its reason to stop, an outcome changes only usage and time, unless it is the
 // finalizer's or a rollback's.
-func (p *Plan) Add(t *Tally, o Outcome) { p.Take(t, &o) }
-
-// Take is [Plan.Add] for an outcome that need not be copied. It does not change the outcome.
-func (p *Plan) Take(t *Tally, o *Outcome) {
-	in := incoming{o, &rooms{}}
+func (p *Plan) Add(t *Tally, o Outcome) {
+	in := incoming{&o, &rooms{}}
 	stopped := p.reason(t) != ""
 	p.add(t, &in, stopped)
 	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 {

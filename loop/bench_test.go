@@ -53,7 +53,7 @@ var (
 )
 
 func (d *driven) step() loop.Decision {
-	next := d.plan.Next(&d.tally, start)
+	next := d.plan.Next(&d.tally)
 	d.state["score"] = d.scores[d.n]
 	d.plan.Add(&d.tally, loop.Outcome{
 		Iteration: next.Iteration, Step: next.Step, Started: start, Finished: end, State: d.state, StateSize: 1000,

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -28,7 +27,7 @@ func Example() {
 
 	var t loop.Tally
 	for {
-		d := plan.Next(&t, time.Time{})
+		d := plan.Next(&t)
 		if d.Ended.Number != 0 {
 			fmt.Println(d.Ended)
 		}
@@ -88,12 +87,12 @@ func ExamplePlan_Reopen() {
 	plan := loop.Plan{Steps: []loop.Step{{Name: "refine"}}, MaxIterations: 1}
 	var t loop.Tally
 	plan.Add(&t, loop.Outcome{Iteration: 1})
-	fmt.Println(plan.Next(&t, time.Time{}).Stop)
+	fmt.Println(plan.Next(&t).Stop)
 	fmt.Println(plan.Reopen(&t))
 
 	plan.MaxIterations = 3
 	fmt.Println(plan.Reopen(&t))
-	d := plan.Next(&t, time.Time{})
+	d := plan.Next(&t)
 	fmt.Println(d.Action, d.Iteration)
 	// Output:
 	// Stopped: max_iterations after 1 iteration: limit of 1 iteration

@@ -155,7 +155,7 @@ func series(r *rand.Rand, noise float64) (p loop.Plan, scores []float64, until l
 	}
 	var u loop.Tally
 	for {
-		d := p.Next(&u, time.Time{})
+		d := p.Next(&u)
 		if d.Action == loop.Stop {
 			return p, scores, d.Stop.Reason
 		}

@@ -79,7 +79,7 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 		most  = 20 * len(p.Steps) * 12 * 3
 	)
 	for n := range most {
-		d := p.Next(&u, w.now)
+		d := p.Next(&u)
 		want, why := m.next()
 		if d.Action != loop.Stop && d.Action != loop.Finalize {
 			why = ""
@@ -93,7 +93,7 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 		m.times(t, d)
 		if always || one(look, 20) {
 			q, v := *p, u
-			if again := over(t, &q, &v).Next(&v, time.Unix(1e9, 0)); !cmp.Equal(d, again) {
+			if again := over(t, &q, &v).Next(&v); !cmp.Equal(d, again) {
 				t.Fatalf("seed %d: decided otherwise after JSON:\n%s", seed, cmp.Diff(d, again))
 			}
 			u = v // and goes on from there

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -44,7 +43,7 @@ func TestLaw02LimitBeforeAnIteration(t *testing.T) {
 	p := loop.Plan{Steps: steps("a", "b"), MaxIterations: 2}
 	tr := run(t, p, nil)
 	p.MaxIterations = 1 // nothing is left of a run that is resumed
-	if d := p.Next(&tr.tally, time.Time{}); d.Action != loop.Stop || d.Stop.Reason != loop.ReasonMaxIterations {
+	if d := p.Next(&tr.tally); d.Action != loop.Stop || d.Stop.Reason != loop.ReasonMaxIterations {
 		t.Errorf("%+v", d)
 	}
 	tr = run(t, p, at(p, "b", 1, loop.Outcome{Canceled: "ctrl-c", Step: -1}, nil))
@@ -305,7 +304,7 @@ func TestLaw31RaisedLimits(t *testing.T) {
 		tr := run(t, c.plan, func(d loop.Decision) loop.Outcome {
 			return loop.Outcome{State: map[string]any{"score": d.Iteration}, Usage: loop.Usage{Calls: 1, Cost: new(0.1)}}
 		})
-		d := c.raised.Next(&tr.tally, time.Time{})
+		d := c.raised.Next(&tr.tally)
 		if d.Action != loop.RunStep || d.Iteration != tr.stop.Iteration+1 {
 			t.Errorf("%s: %+v", name, d)
 		}

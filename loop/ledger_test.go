@@ -60,7 +60,7 @@ func TestLedgerOfALoopUnderWay(t *testing.T) {
 	var u loop.Tally
 	scores := []float64{5.2, 7.1, 6.6}
 	at := time.Unix(1e9, 0)
-	for d := p.Next(&u, at); d.Iteration < 4; d = p.Next(&u, at) {
+	for d := p.Next(&u); d.Iteration < 4; d = p.Next(&u) {
 		o := loop.Outcome{Iteration: d.Iteration, Step: d.Step}
 		if o.RolledBack = d.Action == loop.Rollback; !o.RolledBack {
 			o.Started, o.Finished = at, at.Add(time.Minute)
@@ -133,7 +133,7 @@ func TestLedgerKnowsTheJudgesNoise(t *testing.T) {
 	said := [][]float64{{6, 7, 8}, {6.5, 7.5, 8.5}}
 	var u loop.Tally
 	for range 7 {
-		d := p.Next(&u, time.Time{})
+		d := p.Next(&u)
 		o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Wrote: []string{}, Fingerprint: fmt.Sprint(d.Iteration)}
 		if d.Sample > 0 {
 			o.Wrote, o.State = []string{"score"}, map[string]any{"score": said[d.Iteration-1][d.Sample-1]}
@@ -160,7 +160,7 @@ func TestLedgerFollowsRandomPlans(t *testing.T) {
 		var u, began loop.Tally
 		var last loop.Ledger
 		for range tooLong {
-			d := p.Next(&u, time.Time{})
+			d := p.Next(&u)
 			var m loop.Moment
 			switch {
 			case d.Action == loop.Stop:

@@ -57,7 +57,7 @@ func (p *Plan) Held() Budget {
 
 // limit is one of a budget, and what is used of it.
 type limit struct {
-	name        string // "" stands for none
+	unit        Unit // "" stands for none
 	used, limit float64
 }
 
@@ -75,13 +75,13 @@ func (p *Plan) spending(t *Tally, ls *[3]limit) {
 	}
 	left := 1 - p.reserve()
 	if b.Calls > 0 {
-		ls[0] = limit{"calls", float64(t.Usage.Calls - t.FinalUsage.Calls), math.Floor(float64(b.Calls) * left)}
+		ls[0] = limit{UnitCalls, float64(t.Usage.Calls - t.FinalUsage.Calls), math.Floor(float64(b.Calls) * left)}
 	}
 	if b.Tokens > 0 {
-		ls[1] = limit{"tokens", float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left)}
+		ls[1] = limit{UnitTokens, float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left)}
 	}
 	if b.Cost != nil { // what is known of it, where some is not
-		ls[2] = limit{"cost", tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left)}
+		ls[2] = limit{UnitCost, tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left)}
 	}
 }
 
@@ -93,7 +93,7 @@ func (p *Plan) spent(t *Tally) (full, over bool) {
 		var ls [3]limit // filled in place: it is done twice for each decision
 		p.spending(t, &ls)
 		for i := range ls {
-			if l := &ls[i]; l.name != "" && l.used >= l.limit {
+			if l := &ls[i]; l.unit != "" && l.used >= l.limit {
 				full, over = true, over || l.used > l.limit
 			}
 		}
@@ -108,11 +108,11 @@ func (p *Plan) spentWords(t *Tally) string {
 	}
 	worst := limit{}
 	for _, l := range p.budget(t) {
-		if l.name != "" && (worst.name == "" || l.used/l.limit > worst.used/worst.limit) {
+		if l.unit != "" && (worst.unit == "" || l.used/l.limit > worst.used/worst.limit) {
 			worst = l
 		}
 	}
-	return fmt.Sprintf("%s of %s %s used", num(worst.used), num(worst.limit), worst.name)
+	return fmt.Sprintf("%s of %s %s used", num(worst.used), num(worst.limit), worst.unit)
 }
 
 // late reports whether the loop's time is over.

@@ -164,7 +164,7 @@ func TestAdaptiveTimeout(t *testing.T) {
 		for _, s := range takes {
 			p.Add(&u, lasting(time.Duration(secs(s)), loop.Outcome{}))
 		}
-		return p.Next(&u, time.Time{}).Timeout
+		return p.Next(&u).Timeout
 	}
 	even := func(n int) []float64 { return slices.Repeat([]float64{10}, n) }
 	for name, c := range map[string][2]time.Duration{

@@ -47,9 +47,9 @@ func goOn(t *testing.T, p loop.Plan, from loop.Tally, s script) trace {
 	tr := trace{tally: from}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(from.Active)
 	for range tooLong {
-		d := p.Next(&tr.tally, now)
+		d := p.Next(&tr.tally)
 		q, u := p, tr.tally
-		if stored := over(t, &q, &u).Next(&u, now.Add(time.Hour)); !cmp.Equal(d, stored) {
+		if stored := over(t, &q, &u).Next(&u); !cmp.Equal(d, stored) {
 			t.Fatalf("after storing (-live +stored):\n%s", cmp.Diff(d, stored))
 		}
 		if d.Ended.Number != 0 {
@@ -72,7 +72,7 @@ func goOn(t *testing.T, p loop.Plan, from loop.Tally, s script) trace {
 		tr.outcomes = append(tr.outcomes, o)
 		retries := p.Retries(&tr.tally, o)
 		p.Add(&tr.tally, o)
-		if next := p.Next(&tr.tally, now); retries != (next.Attempt > max(1, d.Attempt) && next.Action == loop.RunStep && d.Action == loop.RunStep) {
+		if next := p.Next(&tr.tally); retries != (next.Attempt > max(1, d.Attempt) && next.Action == loop.RunStep && d.Action == loop.RunStep) {
 			t.Fatalf("%s: retries: %t, and then comes %+v", tr.ran[len(tr.ran)-1], retries, next)
 		}
 	}

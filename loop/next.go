@@ -44,22 +44,15 @@ type Decision struct {
 	Stop *StopRecord `json:"stop,omitzero"`
 }
 
-// Next says what to do after all that t has counted. It does not change t, and
-// the same plan and tally give the same answer. now is not read: all times come
-// from the tally, so that a replay decides as the run did.
+// Next returns what to do after all that t has counted. It does not change t, and
+// the same plan and tally give the same answer. All times come from the tally, so
+// that a replay decides as the run did.
 //
 // The first reason that holds is the stop reason, in the order canceled, error,
 // budget exceeded, time over, exit, stop_when, and at the end of an iteration
 // target, convergence, no progress, not worth it, budget spent, limit.
-func (p *Plan) Next(t *Tally, now time.Time) (d Decision) {
-	_ = now
-	p.Decide(t, &d)
-	return d
-}
-
-// Decide is [Plan.Next] for a decision that need not be copied: it sets all of d.
-func (p *Plan) Decide(t *Tally, d *Decision) {
-	*d = Decision{Iteration: t.Iteration, Step: -1}
+func (p *Plan) Next(t *Tally) (d Decision) {
+	d = Decision{Iteration: t.Iteration, Step: -1}
 	if t.Fresh {
 		d.Ended = t.Ended
 	}
@@ -68,14 +61,15 @@ func (p *Plan) Decide(t *Tally, d *Decision) {
 	case t.RollbackDue && !fails:
 		d.Action, d.To = Rollback, t.BestIteration
 	case reason == "":
-		p.step(t, d)
+		p.step(t, &d)
 	case !fails && !t.Finalized && p.Finalizer() >= 0:
 		d.Action, d.Step, d.Attempt = Finalize, p.Finalizer(), 1
 		d.Stop = p.record(t, reason)
-		p.bound(t, d, false, 0)
+		p.bound(t, &d, false, 0)
 	default:
 		d.Action, d.Stop = Stop, p.record(t, reason)
 	}
+	return d
 }
 
 // step makes a decision the one to go on.

@@ -5,7 +5,6 @@ package loop_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -249,12 +248,12 @@ func TestRaisedLimitGoesOn(t *testing.T) {
 	p := loop.Plan{Steps: steps("a", "final"), MaxIterations: 2}
 	tr := run(t, p, nil)
 	p.MaxIterations = 3
-	d := p.Next(&tr.tally, time.Time{})
+	d := p.Next(&tr.tally)
 	if d.Action != loop.RunStep || d.Iteration != 3 || d.Ended.Number != 0 {
 		t.Fatalf("decision %+v", d)
 	}
 	p.Add(&tr.tally, loop.Outcome{Iteration: 3})
-	if d = p.Next(&tr.tally, time.Time{}); d.Action != loop.Finalize || d.Ended.Number != 3 {
+	if d = p.Next(&tr.tally); d.Action != loop.Finalize || d.Ended.Number != 3 {
 		t.Fatalf("decision %+v", d)
 	}
 }
@@ -265,7 +264,7 @@ func TestUncheckedPlansStop(t *testing.T) {
 		if p.Check() == nil {
 			t.Errorf("%+v is accepted", p)
 		}
-		if d := p.Next(&loop.Tally{}, time.Time{}); d.Action != loop.Stop || d.Stop.Reason != loop.ReasonError {
+		if d := p.Next(&loop.Tally{}); d.Action != loop.Stop || d.Stop.Reason != loop.ReasonError {
 			t.Errorf("%+v: %+v", p, d)
 		}
 	}

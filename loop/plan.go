@@ -8,14 +8,17 @@
 // step left, a [Decision] what comes next. All four encode to JSON.
 //
 //	var t loop.Tally // after plan.Check()
-//	d := plan.Next(&t, time.Now())
-//	for ; d.Action != loop.Stop; d = plan.Next(&t, time.Now()) {
+//	d := plan.Next(&t)
+//	for ; d.Action != loop.Stop; d = plan.Next(&t) {
 //		plan.Add(&t, run(d))
 //	}
 //	return d.Stop
 package loop
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Plan says what a loop is. The zero value of every field but Steps leaves the
 // plain behaviour: the steps in order, again and again, until one of them
@@ -228,4 +231,21 @@ func (p *Plan) nameOf(step int) string {
 		return ""
 	}
 	return p.Steps[step].Name
+}
+
+// Duration is a span of time that JSON writes as people do: "1m30s". 0 means
+// that there is no limit, or no delay.
+type Duration time.Duration
+
+// String is that of [time.Duration].
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText writes the duration as a text.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what [time.ParseDuration] does.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	*d = Duration(v)
+	return err
 }

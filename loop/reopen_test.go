@@ -245,7 +245,7 @@ func TestReopenOfALoopThatGoesOn(t *testing.T) {
 		if err := p.Reopen(&u); err != nil || !cmp.Equal(before, u, allOfIt) {
 			t.Errorf("%v: %s", err, cmp.Diff(before, u, allOfIt))
 		}
-		p.Add(&u, loop.Outcome{Iteration: 1, Step: p.Next(&u, time.Time{}).Step})
+		p.Add(&u, loop.Outcome{Iteration: 1, Step: p.Next(&u).Step})
 	}
 	if err := new(loop.Plan).Reopen(&u); err == nil || err.Error() != "the loop stays stopped: error: the plan has no step to run" {
 		t.Errorf("%v", err)

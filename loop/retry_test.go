@@ -92,7 +92,7 @@ func TestBackoff(t *testing.T) {
 		p := loop.Plan{Steps: []loop.Step{{Name: "a", Retry: &r}}}
 		var u loop.Tally
 		for range 8 {
-			d := p.Next(&u, start)
+			d := p.Next(&u)
 			out = append(out, d.Wait)
 			o := failure("")
 			o.Started, o.Finished = start, start.Add(time.Second)
@@ -153,7 +153,7 @@ func TestRetryAfter(t *testing.T) {
 		o.Started, o.Finished = start, start.Add(time.Second)
 		o.Failure.RetryAfter = time.Duration(c.asked)
 		p.Add(&u, o)
-		d := p.Next(&u, start)
+		d := p.Next(&u)
 		if c.failed != "" {
 			if d.Stop == nil || !strings.HasSuffix(d.Stop.Detail, c.failed) {
 				t.Errorf("%s: %+v", name, d)
@@ -165,8 +165,8 @@ func TestRetryAfter(t *testing.T) {
 		}
 		// The next failure does not ask, and the backoff counts again.
 		o.Failure = failure("").Failure
-		if p.Add(&u, o); p.Next(&u, start).Wait > 2*time.Duration(c.retry.Backoff) {
-			t.Errorf("%s: then it waits %s", name, p.Next(&u, start).Wait)
+		if p.Add(&u, o); p.Next(&u).Wait > 2*time.Duration(c.retry.Backoff) {
+			t.Errorf("%s: then it waits %s", name, p.Next(&u).Wait)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestRetryOfAnotherPlan(t *testing.T) {
 	var u loop.Tally
 	p.Add(&u, failure(""))
 	p.Steps[0].Retry = nil
-	if d := p.Next(&u, time.Time{}); d.Action != loop.RunStep || d.Attempt != 2 || d.Wait != 0 {
+	if d := p.Next(&u); d.Action != loop.RunStep || d.Attempt != 2 || d.Wait != 0 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -150,7 +150,7 @@ func (p *Plan) Retries(t *Tally, o Outcome) bool {
 		return false
 	}
 	u := *t
-	p.Take(&u, &o)
+	p.Add(&u, o)
 	return u.Retries > t.Retries && p.reason(&u) == ""
 }
 

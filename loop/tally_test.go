@@ -28,7 +28,7 @@ func TestTallyStaysSmall(t *testing.T) {
 			Failure: &loop.Failure{Message: text},
 		})
 	}
-	if d := p.Next(&u, time.Time{}); d.Iteration != 10_001 || d.Action != loop.RunStep {
+	if d := p.Next(&u); d.Iteration != 10_001 || d.Action != loop.RunStep {
 		t.Fatalf("decision %+v", d)
 	}
 	b, err := json.Marshal(u)
@@ -46,12 +46,12 @@ func TestAfterTheFinalizer(t *testing.T) {
 	p := loop.Plan{Steps: steps("a", "final"), MaxIterations: 1}
 	var u loop.Tally
 	for range 2 {
-		d := p.Next(&u, time.Time{})
+		d := p.Next(&u)
 		p.Add(&u, loop.Outcome{Iteration: d.Iteration, Step: d.Step})
 	}
-	before := p.Next(&u, time.Time{})
+	before := p.Next(&u)
 	p.Add(&u, loop.Outcome{Step: -1, Canceled: "ctrl-c"})
-	if diff := cmp.Diff(before, p.Next(&u, time.Time{})); diff != "" || before.Stop.Result.Source != loop.FromFinalizer {
+	if diff := cmp.Diff(before, p.Next(&u)); diff != "" || before.Stop.Result.Source != loop.FromFinalizer {
 		t.Errorf("%+v\n%s", before.Stop, diff)
 	}
 }
@@ -65,7 +65,7 @@ func TestTallyIsReadAfresh(t *testing.T) {
 	}
 	add(5)
 	first, _ := json.Marshal(u)
-	rec := p.Next(&u, time.Time{}).Ended
+	rec := p.Next(&u).Ended
 	add(7)
 	copied := u
 	want, _ := json.Marshal(copied)
@@ -93,7 +93,7 @@ func TestPlainLoopAllocatesNothing(t *testing.T) {
 	var u loop.Tally
 	now := time.Now()
 	n := testing.AllocsPerRun(1000, func() {
-		d := p.Next(&u, now)
+		d := p.Next(&u)
 		p.Add(&u, loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: now, Finished: now, State: state, Usage: loop.Usage{Calls: 1}})
 	})
 	if n != 0 {
@@ -107,7 +107,7 @@ func BenchmarkPlain(b *testing.B) {
 	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		d := p.Next(&u, now)
+		d := p.Next(&u)
 		p.Add(&u, loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: now, Finished: now, State: state})
 	}
 }
@@ -121,7 +121,7 @@ func BenchmarkScoredWithCondition(b *testing.B) {
 	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		d := p.Next(&u, now)
+		d := p.Next(&u)
 		p.Add(&u, loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: now, Finished: now, State: state})
 	}
 }

@@ -39,7 +39,7 @@ func live(t *testing.T, p *loop.Plan, seed uint64, strict bool) (outcomes []loop
 	w.saved[0] = maps.Clone(w.state)
 	var u loop.Tally
 	for range 2000 {
-		d := p.Next(&u, w.now)
+		d := p.Next(&u)
 		if d.Ended.Number > 0 {
 			w.saved[d.Ended.Number] = maps.Clone(w.state)
 		}

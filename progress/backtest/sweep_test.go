@@ -22,7 +22,7 @@ func recorded(name string, plan loop.Plan, scores ...float64) *backtest.Recordin
 	var tally loop.Tally
 	at := time.Unix(1e9, 0)
 	for i := 0; ; i++ {
-		d := plan.Next(&tally, at)
+		d := plan.Next(&tally)
 		if d.Action == loop.Stop {
 			r.Stop = d.Stop
 			return r

@@ -28,7 +28,7 @@ func begin(r *Recording, state session.State, before []*session.Event) *writing 
 	w := &writing{Recording: r, left: make(map[string]bool), after: make(map[int]map[string]bool),
 		invocation: r.InvocationID}
 	keys := slices.Collect(maps.Keys(statekey.OwnState(state)))
-	left, _, _ := statekey.Leftovers(newest(before), keys, r.Loop, r.InvocationID, 0)
+	left, _ := statekey.Leftovers(newest(before), keys, r.Loop, r.InvocationID, 0)
 	for _, k := range left {
 		w.left[k] = true
 	}

@@ -48,7 +48,7 @@ func (l *told) run(p *loop.Plan, outcomes ...loop.Outcome) {
 	}
 	var tally loop.Tally
 	for i := 0; ; i++ {
-		d := p.Next(&tally, tally.Started)
+		d := p.Next(&tally)
 		if d.Ended.Number > 0 {
 			l.mark("refine", 0, mark.KindIterationFinished, d.Ended)
 		}

@@ -96,7 +96,7 @@ func SentenceOf(l *progress.Loop, now time.Duration) Sentence {
 	s.Best, s.BestIteration = t.Best, t.BestIteration
 	rec := l.Stop
 	if rec == nil && whole && m.Iteration == 0 && s.Iteration > 0 {
-		rec = l.Plan.Next(&t, time.Time{}).Stop // nil, unless only the finalizer is still to come
+		rec = l.Plan.Next(&t).Stop // nil, unless only the finalizer is still to come
 	}
 	if rec != nil {
 		s.over(rec)

@@ -11,14 +11,13 @@ import (
 
 // Leftovers finds out which of the given state keys have an old value: one that an
 // agent wrote in an earlier run, or that the step at this address wrote in an earlier
-// iteration of a loop around it. left are these keys. given are the keys that a user or
-// the program has set, and rest those that no event has written. app: and user: keys are
-// in none of them: sessions share them on purpose.
+// iteration of a loop around it. left are these keys, and rest the keys that no event has
+// written. app: and user: keys are in neither, because sessions share them on purpose.
 //
 // Leftovers reads the events, newest first, as far as it needs, and stops at the event
 // with the sequence number after.
 func Leftovers(newest iter.Seq[*session.Event], keys []string, at session.Address, invocation string,
-	after int64) (left, given, rest []string) {
+	after int64) (left, rest []string) {
 	pending := make(map[string]bool, len(keys))
 	for _, k := range keys {
 		if !shared(k) {
@@ -45,15 +44,13 @@ func Leftovers(newest iter.Seq[*session.Event], keys []string, at session.Addres
 			byAgent := ev.Address != "" && ev.Author != "user"
 			if byAgent && (!mine || ev.Address.Place().Under(place)) {
 				left = append(left, k)
-			} else {
-				given = append(given, k)
 			}
 		}
 	}
 	for k := range pending {
 		rest = append(rest, k)
 	}
-	return left, given, rest
+	return left, rest
 }
 
 // restores reports whether an event writes what the state was before, and nothing of

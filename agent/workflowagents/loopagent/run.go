@@ -155,15 +155,14 @@ func (r *run) prepare() {
 
 // next does what the plan says comes next and reports whether to go on.
 func (r *run) next() bool {
-	var d loop.Decision
-	r.plan.Decide(&r.tally, &d)
+	d := r.plan.Next(&r.tally)
 	if d.Ended.Number > r.closed {
 		r.closed = d.Ended.Number
 		if !r.endIteration(&d.Ended) {
 			return false
 		}
 		if r.leaves(&d) {
-			r.plan.Decide(&r.tally, &d)
+			d = r.plan.Next(&r.tally)
 		}
 	}
 	if r.stays == nil && r.continues() {
@@ -197,7 +196,7 @@ func (r *run) next() bool {
 // it of the loop's time.
 func (r *run) bounded(d *loop.Decision) *loop.Decision {
 	if r.tally.Between > 0 {
-		r.plan.Decide(&r.tally, d)
+		*d = r.plan.Next(&r.tally)
 	}
 	return d
 }
@@ -273,7 +272,7 @@ func (r *run) done() {
 }
 
 func (r *run) add(d *loop.Decision, o *loop.Outcome, err error) {
-	r.plan.Take(&r.tally, o)
+	r.plan.Add(&r.tally, *o)
 	if o.Failure != nil {
 		r.failed = r.err
 	}

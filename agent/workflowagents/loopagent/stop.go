@@ -26,7 +26,7 @@ func (r *run) fail(err error) {
 	} else {
 		r.tally.Fatal = &loop.StepFailure{Failure: loop.Failure{Kind: loop.Failed, Message: err.Error()}}
 	}
-	r.stop(r.plan.Next(&r.tally, r.now()).Stop)
+	r.stop(r.plan.Next(&r.tally).Stop)
 }
 
 // stop says what the loop came to, and ends with the error if it is one.

@@ -69,7 +69,7 @@ func (r *run) leftovers(keys []string) []string {
 		before[k] = r.lookedUp(k)
 		since = min(since, before[k].seq)
 	}
-	left, _, rest := statekey.Leftovers(newest(evs), keys, r.loop.Address, r.ctx.InvocationID(), since)
+	left, rest := statekey.Leftovers(newest(evs), keys, r.loop.Address, r.ctx.InvocationID(), since)
 	for _, k := range rest {
 		if before[k].left {
 			left = append(left, k)

@@ -134,7 +134,7 @@ func (w *walk) Run() walked {
 		return out
 	}
 	for range maxWalk {
-		d := w.plan.Next(&w.Tally, begun)
+		d := w.plan.Next(&w.Tally)
 		if n := len(out.Records); d.Ended.Number > 0 && (n == 0 || out.Records[n-1].Number != d.Ended.Number) {
 			out.Records, out.Ended = append(out.Records, d.Ended), append(out.Ended, w.elapsed)
 		}
@@ -374,7 +374,7 @@ func (s *Stage) around(a *definition.Agent) bound {
 	for l := s.LoopAround(a); l != nil; l = s.LoopAround(l) {
 		w := &walk{Cast: s.Cast, loop: l, plan: s.Plans[l.Name], stepOf: s.StepTime}
 		for range len(l.SubAgents) {
-			d := w.plan.Next(&w.Tally, begun)
+			d := w.plan.Next(&w.Tally)
 			if d.Action != loop.RunStep {
 				break
 			}

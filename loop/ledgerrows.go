@@ -87,20 +87,20 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 			Fired: reason == ReasonTimeout, Note: t.TimedOut}})
 	}
 	for _, l := range p.budget(t) {
-		if l.name == "" {
+		if l.unit == "" {
 			continue
 		}
 		r := Row{ConditionRecord: ConditionRecord{
-			Name: "budget." + l.name, Value: num(l.used), Threshold: "≥ " + num(l.limit),
+			Name: "budget." + string(l.unit), Value: num(l.used), Threshold: "≥ " + num(l.limit),
 			Holds: l.used >= l.limit, Fired: reason == ReasonBudget && l.used >= l.limit,
-		}, Kept: tidy(p.Budget.whole(l.name) - l.limit)}.of(Unit(l.name), l.used, l.limit)
-		if l.name == "cost" && t.CostUnknown {
+		}, Kept: tidy(p.Budget.whole(l.unit) - l.limit)}.of(l.unit, l.used, l.limit)
+		if l.unit == UnitCost && t.CostUnknown {
 			r.Note = "some prices are unknown and not counted"
 			if l.used == 0 {
 				r.Have, r.Tense = nil, TenseUnknown
 			}
 		}
-		if n := t.Usage.EstimatedTokens - t.FinalUsage.EstimatedTokens; l.name == "tokens" && n > 0 {
+		if n := t.Usage.EstimatedTokens - t.FinalUsage.EstimatedTokens; l.unit == UnitTokens && n > 0 {
 			r.Note = num(float64(n)) + " of them estimated"
 		}
 		add(r.below(l.used / l.limit))
@@ -112,8 +112,8 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 }
 
 // whole is a limit with what is kept of it.
-func (b *Budget) whole(name string) float64 {
-	switch Unit(name) {
+func (b *Budget) whole(unit Unit) float64 {
+	switch unit {
 	case UnitCalls:
 		return float64(b.Calls)
 	case UnitTokens:
