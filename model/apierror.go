@@ -16,22 +16,22 @@ import (
 type APIError struct {
 	// Provider is the adapter's name: "openai", "anthropic", "gemini",
 	// "scripted".
-	Provider string
+	Provider string `json:"provider"`
 	// Status is the HTTP status; 0 if no answer came. An error within a stream has the status that
 	// the provider uses for such errors.
-	Status int
+	Status int `json:"status,omitempty"`
 	// Code is the provider's error code, such as "rate_limit_error"; empty if it gave none.
-	Code string
+	Code string `json:"code,omitempty"`
 	// Message says what went wrong, for people.
-	Message string
+	Message string `json:"message,omitempty"`
 	// RequestID is the provider's ID of the request, for its support; empty if it gave none.
-	RequestID string
+	RequestID string `json:"request_id,omitempty"`
 	// RetryAfter is the wait that the provider asks for; 0 if it does not ask.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	// Retryable reports whether the same request may succeed later.
-	Retryable bool
+	Retryable bool `json:"retryable,omitempty"`
 	// Err is the cause of a failed connection; nil if there is none.
-	Err error
+	Err error `json:"-"`
 }
 
 // Error returns the provider, the status, and the provider's code, message and request ID.

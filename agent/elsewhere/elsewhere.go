@@ -83,18 +83,6 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("task %s has no result, and may have been done: %s", e.Task, e.Reason)
 }
 
-// Failed returns an error that has travelled as its text. It wraps err, which is what the error was; nil if
-// that is not known.
-func Failed(text string, err error) error { return &farError{text, err} }
-
-type farError struct {
-	text string
-	err  error
-}
-
-func (e *farError) Error() string { return e.text }
-func (e *farError) Unwrap() error { return e.err }
-
 // SizeError says that a task, or its result, is too large to be sent.
 type SizeError struct {
 	// What is too large: "task" or "result".

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/model"
@@ -60,7 +59,7 @@ func (m *Model) ask(ctx context.Context, req *model.LLMRequest) (*model.LLMRespo
 	case err != nil:
 		return nil, err
 	case got.Failure != nil:
-		return nil, fmt.Errorf("task queue %q: %w", m.queue.Name, got.Failure.err())
+		return nil, fmt.Errorf("task queue %q: %w", m.queue.Name, modelKinds.Read(got.Failure))
 	case got.Response == nil:
 		return nil, fmt.Errorf("task queue %q: there is no answer in the result", m.queue.Name)
 	}
@@ -84,33 +83,10 @@ type question struct {
 // answer is what came of it.
 type answer struct {
 	Response *model.LLMResponse `json:"response,omitempty"`
-	Failure  *modelFailure      `json:"failure,omitempty"`
+	Failure  Failure            `json:"failure,omitempty"`
 }
 
-// modelFailure is an error of a model as it travels: that of a provider, if it has the name of one.
-type modelFailure struct {
-	Text       string        `json:"text"`
-	Provider   string        `json:"provider,omitempty"`
-	Status     int           `json:"status,omitempty"`
-	Code       string        `json:"code,omitempty"`
-	Message    string        `json:"message,omitempty"`
-	RequestID  string        `json:"request_id,omitempty"`
-	RetryAfter time.Duration `json:"retry_after,omitempty"`
-	Retryable  bool          `json:"retryable,omitempty"`
-	Late       bool          `json:"late,omitempty"`
-}
-
-func (f *modelFailure) err() error {
-	var what error
-	switch {
-	case f.Provider != "":
-		what = &model.APIError{Provider: f.Provider, Status: f.Status, Code: f.Code, Message: f.Message,
-			RequestID: f.RequestID, RetryAfter: f.RetryAfter, Retryable: f.Retryable}
-	case f.Late:
-		what = context.DeadlineExceeded
-	}
-	return Failed(f.Text, what)
-}
+var modelKinds = Kinds{Fields[*model.APIError]("provider"), Late}
 
 // Ask does a task of the kind [KindModel] here. How it fails is part of the result.
 func Ask(ctx context.Context, t *Task,
@@ -128,14 +104,7 @@ func Ask(ctx context.Context, t *Task,
 	if err == nil {
 		got.Response, err = said(ctx, llm, q.Request)
 	}
-	if err != nil {
-		got = answer{Failure: &modelFailure{Text: err.Error(), Late: errors.Is(err, context.DeadlineExceeded)}}
-		if api, ok := errors.AsType[*model.APIError](err); ok {
-			f := got.Failure
-			f.Provider, f.Status, f.Code, f.Message = api.Provider, api.Status, api.Code, api.Message
-			f.RequestID, f.RetryAfter, f.Retryable = api.RequestID, api.RetryAfter, api.Retryable
-		}
-	}
+	got.Failure = modelKinds.Write(err)
 	return json.Marshal(got)
 }
 

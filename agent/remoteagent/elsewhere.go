@@ -47,42 +47,19 @@ type exchange struct {
 
 // exchanged is what came of it.
 type exchanged struct {
-	Artifacts []*a2a.Artifact  `json:"artifacts,omitempty"`
-	Message   *a2a.Message     `json:"message,omitempty"`
-	State     a2a.TaskState    `json:"state,omitempty"`
-	Settled   bool             `json:"settled,omitempty"`
-	Task      string           `json:"task,omitempty"`
-	Context   string           `json:"context,omitempty"`
-	Open      bool             `json:"open,omitempty"`
-	Failure   *exchangeFailure `json:"failure,omitempty"`
+	Artifacts []*a2a.Artifact   `json:"artifacts,omitempty"`
+	Message   *a2a.Message      `json:"message,omitempty"`
+	State     a2a.TaskState     `json:"state,omitempty"`
+	Settled   bool              `json:"settled,omitempty"`
+	Task      string            `json:"task,omitempty"`
+	Context   string            `json:"context,omitempty"`
+	Open      bool              `json:"open,omitempty"`
+	Failure   elsewhere.Failure `json:"failure,omitempty"`
 }
 
-// exchangeFailure is an error as it travels.
-type exchangeFailure struct {
-	Text  string      `json:"text"`
-	Limit *LimitError `json:"limit,omitempty"`
-	Gone  bool        `json:"gone,omitempty"` // the server does not know the task
-	Late  bool        `json:"late,omitempty"`
-	Final bool        `json:"final,omitempty"` // it is no use to try again
-}
-
-func (f *exchangeFailure) err() error {
-	if f == nil {
-		return nil
-	}
-	var what error
-	switch {
-	case f.Limit != nil:
-		what = f.Limit
-	case f.Gone:
-		what = a2a.ErrTaskNotFound
-	case f.Late:
-		what = context.DeadlineExceeded
-	case f.Final:
-		return refused{elsewhere.Failed(f.Text, nil)}
-	}
-	return elsewhere.Failed(f.Text, what)
-}
+// kinds are the kinds of errors of an exchange. After the last one it is no use to try again.
+var kinds = elsewhere.Kinds{elsewhere.As[*LimitError]("limit"), elsewhere.Is("gone", a2a.ErrTaskNotFound), elsewhere.Late,
+	elsewhere.When("final", definite, refused{errors.New("the server has refused")})}
 
 func (r *run) isFar() bool { return r.cfg.Elsewhere.Name != "" }
 
@@ -130,7 +107,7 @@ func (r *run) exchange(op string, req *a2a.SendMessageRequest) error {
 	r.heard++
 	r.task, r.open = a2a.TaskInfo{TaskID: a2a.TaskID(got.Task), ContextID: got.Context}, got.Open
 	r.got = received{artifacts: got.Artifacts, message: got.Message, state: got.State, settled: got.Settled}
-	return got.Failure.err()
+	return kinds.Read(got.Failure)
 }
 
 // Here asks remote agents for runs that are driven on other machines. It is an elsewhere.Doer.
@@ -155,13 +132,7 @@ func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error
 		err = r.conn.wire.shown(r.do(&x))
 	}
 	got := exchanged{Artifacts: r.got.artifacts, Message: r.got.message, State: r.got.state, Settled: r.got.settled,
-		Task: string(r.task.TaskID), Context: r.task.ContextID, Open: r.open}
-	if err != nil {
-		f := &exchangeFailure{Text: err.Error(), Gone: errors.Is(err, a2a.ErrTaskNotFound), Final: definite(err),
-			Late: errors.Is(err, context.DeadlineExceeded)}
-		f.Limit, _ = errors.AsType[*LimitError](err)
-		got.Failure, got.Open = f, r.open && !f.Final
-	}
+		Task: string(r.task.TaskID), Context: r.task.ContextID, Open: r.open && !definite(err), Failure: kinds.Write(err)}
 	return json.Marshal(got)
 }
 

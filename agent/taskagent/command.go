@@ -169,7 +169,7 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, erro
 	if err := a.elsewhere(ctx, KindCommand, p, round, &got); err != nil {
 		return outcome{}, err
 	}
-	return a.outcome(p)(got.Ended, got.Failure.err(a.cfg.Elsewhere.Name))
+	return a.outcome(p)(got.Ended, a.failedElsewhere(got.Failure))
 }
 
 // doAs runs the command here for a call of an ID.

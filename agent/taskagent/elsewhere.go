@@ -47,7 +47,7 @@ func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error
 			return nil, fmt.Errorf("read task %s as a command: %w", t.ID, err)
 		}
 		got, err := p.run(ctx, h.Root, t.CallID)
-		return json.Marshal(processDone{got, failureOf(err)})
+		return json.Marshal(processDone{got, kinds.Write(err)})
 	case KindHTTP:
 		var s sending
 		err := json.Unmarshal(t.Spec, &s)
@@ -58,7 +58,7 @@ func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error
 			return nil, fmt.Errorf("read task %s as a request: %w", t.ID, err)
 		}
 		got, err := h.send(ctx, &s)
-		return json.Marshal(sent{got, failureOf(err)})
+		return json.Marshal(sent{got, kinds.Write(err)})
 	}
 	return nil, fmt.Errorf("task %s is of the kind %q, which is neither a command nor a request", t.ID, t.Kind)
 }
@@ -87,8 +87,8 @@ func (h Here) send(ctx context.Context, s *sending) (answer, error) {
 
 // processDone is the result of a command.
 type processDone struct {
-	Ended   ended    `json:"ended,omitzero"`
-	Failure *failure `json:"failure,omitempty"`
+	Ended   ended             `json:"ended,omitzero"`
+	Failure elsewhere.Failure `json:"failure,omitempty"`
 }
 
 // sending is a request as it travels.
@@ -105,43 +105,19 @@ type sending struct {
 
 // sent is the result of a request.
 type sent struct {
-	Answer  answer   `json:"answer,omitzero"`
-	Failure *failure `json:"failure,omitempty"`
+	Answer  answer            `json:"answer,omitzero"`
+	Failure elsewhere.Failure `json:"failure,omitempty"`
 }
 
-// failure is why there is no result, as it travels.
-type failure struct {
-	Text     string      `json:"text"`
-	Limit    *LimitError `json:"limit,omitempty"`
-	Late     bool        `json:"late,omitempty"`      // it had no more time
-	NotFound bool        `json:"not_found,omitempty"` // there is no such program
-}
+// kinds are the kinds of errors with which a command or a request fails elsewhere.
+var kinds = elsewhere.Kinds{elsewhere.As[*LimitError]("limit"), elsewhere.Late, elsewhere.Is("not_found", exec.ErrNotFound)}
 
-func failureOf(err error) *failure {
-	if err == nil {
-		return nil
-	}
-	f := &failure{Text: err.Error(), Late: errors.Is(err, context.DeadlineExceeded),
-		NotFound: errors.Is(err, exec.ErrNotFound)}
-	f.Limit, _ = errors.AsType[*LimitError](err)
-	return f
-}
-
-// err is the failure as an error, which says on whose machine to look; nil if it is nil.
-func (f *failure) err(queue string) error {
+// failedElsewhere returns the error of a failure there, which says on whose machine to look; nil if there is none.
+func (t *task) failedElsewhere(f elsewhere.Failure) error {
 	if f == nil {
 		return nil
 	}
-	var what error
-	switch {
-	case f.Limit != nil:
-		what = f.Limit
-	case f.Late:
-		what = context.DeadlineExceeded
-	case f.NotFound:
-		what = exec.ErrNotFound
-	}
-	return elsewhere.Failed(fmt.Sprintf("task queue %q: %s", queue, f.Text), what)
+	return fmt.Errorf("task queue %q: %w", t.cfg.Elsewhere.Name, kinds.Read(f))
 }
 
 // sendsElsewhere has a request sent by another machine.
@@ -159,7 +135,7 @@ func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Reques
 	if err := a.elsewhere(ctx, KindHTTP, s, round, &got); err != nil {
 		return answer{}, err
 	}
-	return got.Answer, got.Failure.err(a.cfg.Elsewhere.Name)
+	return got.Answer, a.failedElsewhere(got.Failure)
 }
 
 // elsewhere has the task done there. round is how often it was decided that it is to be done again.
