@@ -36,32 +36,46 @@ func note(fin *mark.StepFinished, err error) {
 	if asks, ok := errors.AsType[RetryError](err); ok {
 		fin.RetryAfter = max(0, asks.RetryDelay())
 	}
-	fin.Kind = kindOf(err, fin)
+	for _, k := range kinds {
+		if k.fits(err) {
+			fin.Kind = k.kind
+			break
+		}
+	}
+	if spent, ok := errors.AsType[*budget.ExceededError](err); ok && fin.Kind == mark.FailureBudget {
+		fin.Budget = spent.Budget
+	}
 }
 
-func kindOf(err error, fin *mark.StepFinished) mark.FailureKind {
-	if _, ok := errors.AsType[*agent.PanicError](err); ok {
-		return mark.FailurePanic
-	}
-	if spent, ok := errors.AsType[*budget.ExceededError](err); ok {
-		fin.Budget = spent.Budget
-		return mark.FailureBudget
-	}
-	if _, ok := errors.AsType[*budget.UnknownPriceError](err); ok {
-		return mark.FailurePrice
-	}
-	switch {
-	case errors.Is(err, agent.ErrTooManyModelCalls):
-		return mark.FailureModelCalls
-	case errors.Is(err, session.ErrStateLimit):
-		return mark.FailureState
-	case errors.Is(err, context.DeadlineExceeded):
-		return mark.FailureDeadline
-	case errors.Is(err, context.Canceled):
-		return mark.FailureCanceled
-	}
-	return ""
+// kinds lists the kinds of errors that the log distinguishes. The first that fits an error is its kind.
+var kinds = []struct {
+	kind  mark.FailureKind
+	fits  func(error) bool
+	again func(*RecordedError) error
+}{
+	{mark.FailurePanic, isA[*agent.PanicError], func(e *RecordedError) error {
+		return &agent.PanicError{Value: strings.TrimPrefix(e.text, "panic: ")}
+	}},
+	{mark.FailureBudget, isA[*budget.ExceededError], func(e *RecordedError) error {
+		return &budget.ExceededError{Budget: e.fin.Budget}
+	}},
+	{mark.FailurePrice, isA[*budget.UnknownPriceError], like(new(budget.UnknownPriceError))},
+	{mark.FailureModelCalls, wraps(agent.ErrTooManyModelCalls), like(agent.ErrTooManyModelCalls)},
+	{mark.FailureState, wraps(session.ErrStateLimit), like(session.ErrStateLimit)},
+	{mark.FailureDeadline, wraps(context.DeadlineExceeded), like(context.DeadlineExceeded)},
+	{mark.FailureCanceled, wraps(context.Canceled), like(context.Canceled)},
 }
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func wraps(known error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, known) }
+}
+
+func like(known error) func(*RecordedError) error { return func(*RecordedError) error { return known } }
 
 // errorOf is the error that a step ended with; nil if it ended well.
 func errorOf(fin *mark.StepFinished) error {
@@ -96,48 +110,15 @@ func (e *RecordedError) Permanent() bool {
 // RetryDelay returns how long to wait before a retry.
 func (e *RecordedError) RetryDelay() time.Duration { return e.fin.RetryAfter }
 
-// Is reports whether the log has an error that equals target.
-func (e *RecordedError) Is(target error) bool {
-	switch e.fin.Kind {
-	case mark.FailureModelCalls:
-		return target == agent.ErrTooManyModelCalls
-	case mark.FailureBudget:
-		return target == budget.ErrExceeded
-	case mark.FailureState:
-		return target == session.ErrStateLimit
-	case mark.FailureDeadline:
-		return target == context.DeadlineExceeded
-	case mark.FailureCanceled:
-		return target == context.Canceled
+// Unwrap returns the errors that the log has: the [*agent.StepError], and the error of its kind.
+func (e *RecordedError) Unwrap() (all []error) {
+	if e.fin.At != "" {
+		all = append(all, &agent.StepError{Address: session.Address(e.fin.At), Err: errors.New(e.text)})
 	}
-	return false
-}
-
-// As sets target to an error of its type, if the log has one.
-func (e *RecordedError) As(target any) bool {
-	switch t := target.(type) {
-	case **agent.StepError:
-		if e.fin.At == "" {
-			return false
+	for _, k := range kinds {
+		if k.kind == e.fin.Kind {
+			all = append(all, k.again(e))
 		}
-		*t = &agent.StepError{Address: session.Address(e.fin.At), Err: errors.New(e.text)}
-	case **agent.PanicError:
-		if e.fin.Kind != mark.FailurePanic {
-			return false
-		}
-		*t = &agent.PanicError{Value: strings.TrimPrefix(e.text, "panic: ")}
-	case **budget.ExceededError:
-		if e.fin.Kind != mark.FailureBudget {
-			return false
-		}
-		*t = &budget.ExceededError{Budget: e.fin.Budget}
-	case **budget.UnknownPriceError:
-		if e.fin.Kind != mark.FailurePrice {
-			return false
-		}
-		*t = &budget.UnknownPriceError{}
-	default:
-		return false
 	}
-	return true
+	return all
 }
