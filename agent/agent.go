@@ -77,7 +77,7 @@ const (
 	TypeHuman      Type = "human"
 )
 
-// typed is an agent that says of what kind it is.
+// typed is an agent that reports its kind.
 type typed interface{ Type() Type }
 
 // TypeOf returns the kind of an agent: the result of its method Type() agent.Type, or

@@ -15,8 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// InvocationContext is what an agent gets when it runs. It is valid until the agent's Run
-// returns.
+// InvocationContext is the argument of an agent's Run. It is valid until the agent's Run returns.
 type InvocationContext interface {
 	context.Context
 
@@ -60,7 +59,7 @@ type ReadonlyContext interface {
 	Branch() string
 }
 
-// Context is what callbacks and tools get. Both generations of ADK find their names in it.
+// Context is the argument of callbacks and tools. Both generations of ADK find their names in it.
 type Context interface {
 	ReadonlyContext
 	InvocationContext
@@ -137,6 +136,6 @@ type RunConfig struct {
 	// Pause can end the run between two steps; nil cannot. A durable run with a Pause can wait
 	// for a person's answer.
 	Pause *Pause
-	// Observer is told what the run does, while it does it; nil is nobody.
+	// Observer is notified of each step of the run as it happens; nil means no observer.
 	Observer observe.Observer
 }

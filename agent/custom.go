@@ -27,10 +27,11 @@ func (c *Custom) Description() string { return c.cfg.Description }
 // SubAgents lists the agent's own sub-agents, in order.
 func (c *Custom) SubAgents() []Agent { return slices.Clone(c.cfg.SubAgents) }
 
-// FindAgent is [Find].
+// FindAgent returns the agent of that name in the tree below and including the agent, as [Find]
+// does.
 func (c *Custom) FindAgent(name string) Agent { return Find(c, name) }
 
-// FindSubAgent is [FindSub].
+// FindSubAgent returns the agent of that name below the agent, as [FindSub] does.
 func (c *Custom) FindSubAgent(name string) Agent { return FindSub(c, name) }
 
 // Run runs the agent as a step under ctx, between its callbacks. It fails in a program that

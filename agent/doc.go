@@ -2,10 +2,9 @@
 
 // Package agent says what an agent is.
 //
-// An [Agent] answers an invocation with a stream of events. [New] makes one
-// from a function; the packages below this one make agents that ask a model,
-// run a program, or run other agents. Names and signatures are those of ADK for
-// Go, but for one thing: Agent can be implemented by anybody.
+// An [Agent] answers an invocation with a stream of events. [New] makes one from a function; the
+// packages below this one make agents that ask a model, run a program, or run other agents. Names
+// and signatures are those of ADK for Go, with one difference: any package can implement Agent.
 //
 //	hello, err := agent.New(agent.Config{
 //		Name: "hello",
@@ -18,6 +17,6 @@
 //		},
 //	})
 //
-// Package runner runs an agent in a session. An agent runs another by its Run
-// method. Package drive is for those who write a kind of agent or a runner.
+// Package runner runs an agent in a session. An agent runs another by its Run method. Package drive
+// is for authors of a kind of agent or of a runner.
 package agent

@@ -11,19 +11,19 @@ import (
 // effect.
 type Effect string
 
-// The effects. A call that came to its end is never made again, whatever it does.
+// The effects. A call that has finished is never repeated.
 const (
-	// Pure: it changes nothing. A resumed run repeats the call.
+	// A Pure call changes nothing. A resumed run repeats the call.
 	Pure Effect = "pure"
-	// Idempotent: it happens once for each call ID, or may happen twice. A resumed run repeats
-	// the call with the same ID. This is the default.
+	// An Idempotent call takes place once for each call ID, or does no harm if it takes place twice. A
+	// resumed run repeats the call with the same ID. This is the default.
 	Idempotent Effect = "idempotent"
-	// AtMostOnce: it must not happen twice. The log records the intent before the call. If the
-	// call was cut off, the resumed run waits for a person to say whether it took place, or
-	// fails if it cannot wait.
+	// An AtMostOnce call must not take place twice. The log records the intent before the call. If the
+	// call was cut off, the resumed run waits for a person to say whether it took place, or fails if
+	// it cannot wait.
 	AtMostOnce Effect = "at_most_once"
-	// Transactional: it only writes into the log, which counts if the step finishes. A resumed
-	// run repeats the call.
+	// A Transactional call only writes into the log, and the log counts it only if the step finishes.
+	// A resumed run repeats the call.
 	Transactional Effect = "transactional"
 )
 

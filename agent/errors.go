@@ -73,8 +73,8 @@ func Recover(err *error) {
 // ErrDiverged matches every [*DivergedError] in errors.Is.
 var ErrDiverged = errors.New("the run diverged from its log")
 
-// DivergedError says that a resumed run did something else than its log says. Its agents have
-// changed, or they depend on something that is not in the log, such as the time or chance.
+// DivergedError reports that a resumed run did something other than its log records. Its agents
+// have changed, or they depend on something that is not in the log, such as the time or chance.
 type DivergedError struct {
 	// Address is the step that differs.
 	Address session.Address
@@ -91,8 +91,8 @@ func (e *DivergedError) Error() string {
 // Is reports whether target is [ErrDiverged].
 func (e *DivergedError) Is(target error) bool { return target == ErrDiverged }
 
-// InDoubtError says that a step has failed, and that this cut off calls beside it that must not
-// be made twice. They may have taken place. It is the error of the agent that ran the calls
+// InDoubtError reports that a step has failed, and that its failure cut off parallel calls that
+// must not be repeated. They may have taken place. It is the error of the agent that ran the calls
 // side by side.
 type InDoubtError struct {
 	// Err is the failure of the step.
@@ -129,15 +129,14 @@ func (e *InDoubtError) Unwrap() error { return e.Err }
 
 // Errors of an agent that asks a person; compare with errors.Is.
 var (
-	// ErrWaiting: the run has ended because it waits for a person's answer. The error is a
-	// [*WaitingError].
+	// ErrWaiting ends a run that waits for a person's answer. The error is a [*WaitingError].
 	ErrWaiting = errors.New("the run waits for a person")
-	// ErrCannotAsk: the run cannot wait for a person's answer.
+	// ErrCannotAsk fails a step that asks a person in a run that cannot wait for the answer.
 	ErrCannotAsk = errors.New("cannot ask a person, as this run cannot wait for an answer: run it with a supervisor, " +
 		"as refrain run does, or with a durable runner and RunConfig.Pause")
 )
 
-// WaitingError says what a run waits for.
+// WaitingError describes the question that a run waits for.
 type WaitingError struct {
 	// Address is the step that asks.
 	Address  session.Address

@@ -36,7 +36,7 @@ func (p *Pause) Ask(cause error) {
 	p.end()
 }
 
-// Asked returns the cause of a pause that was asked for, or nil.
+// Asked returns the cause of the requested pause, or nil.
 func (p *Pause) Asked() error {
 	if p == nil {
 		return nil
@@ -62,16 +62,16 @@ func (p *Pause) end() {
 	}
 }
 
-// Work is a working step that a [Pause] waits for. nil is no step.
+// Work is a working step that a [Pause] waits for. A nil Work stands for no step.
 type Work struct {
 	pause *Pause
 	owner any
 }
 
-// Begin is for package drive. It counts a step as working until [Work.Done] is called. If a
-// pause was asked for, Begin waits for the end of the run and returns nil. A stranger is a step
-// whose context does not tell which step it runs in. It may be part of a working step that the
-// pause waits for, so it does not wait itself.
+// Begin is for package drive. It counts a step as working until [Work.Done] is called. If a pause
+// was requested, Begin waits for the end of the run and returns nil. A stranger is a step whose
+// context does not tell which step it runs in. A stranger does not wait, because the pause may wait
+// for the step that it belongs to.
 func (p *Pause) Begin(ctx context.Context, owner any, stranger bool) *Work {
 	p.mu.Lock()
 	if p.cause != nil && p.run != nil && ctx.Err() == nil && !(stranger && len(p.busy) > 0) {

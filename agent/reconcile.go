@@ -9,30 +9,30 @@ import "github.com/refrain-dev/refrain/session/mark"
 // was called. It must not change anything: it is called again if the process dies before its
 // answer is in the log.
 //
-// ctx is the context of the step that makes the call. For the call of a tool it is a
-// tool.Context. An error or a panic means that it could not find out: a person is asked, as
-// without a Reconcile.
+// ctx is the context of the step that makes the call. For the call of a tool it is a tool.Context.
+// After an error or a panic the run asks a person, as it does without a Reconcile.
 type Reconcile func(ctx InvocationContext, call Doubt) (Reconciliation, error)
 
-// Reconciliation is what a [Reconcile] has found out. Its zero value means unknown.
+// Reconciliation is the finding of a [Reconcile]. Its zero value means unknown.
 type Reconciliation struct {
 	kind   string // of mark.Reconciled; "" is unknown
 	result any
 	why    string
 }
 
-// Happened says that the call took place, with its result. The result of a step is its output:
-// a text, or a value that has JSON. The result of a tool is its answer: a map, or the value of
-// the key "result".
+// Happened returns the finding that the call took place, with its result. The result of a step is
+// its output: a text, or a value that has JSON. The result of a tool is its answer: a map, or the
+// value of the key "result".
 func Happened(result any) Reconciliation {
 	return Reconciliation{kind: mark.ReconciledHappened, result: result}
 }
 
-// DidNotHappen says that the call did not take place and will not. The run makes the call
-// again, with the same ID.
+// DidNotHappen returns the finding that the call did not take place and will not. The run makes the
+// call again, with the same ID.
 func DidNotHappen() Reconciliation { return Reconciliation{kind: mark.ReconciledNot} }
 
-// Unknown says why it could not find out. A person is asked, and sees the reason.
+// Unknown returns the finding that the Reconcile could not find out, and why. The run asks a
+// person, who sees the reason.
 func Unknown(why string) Reconciliation { return Reconciliation{why: why} }
 
 // Happened reports whether the call took place, and returns its result as JSON decodes it.
@@ -46,8 +46,8 @@ func (r *Reconciliation) DidNotHappen() bool { return r.kind == mark.ReconciledN
 // Why returns why the Reconcile could not find out. It is empty if there was no Reconcile.
 func (r *Reconciliation) Why() string { return r.why }
 
-// Question returns the question to a person about a call that may have taken place. what says
-// what happened, such as "pay was cut off".
+// Question returns the question to a person about a call that may have taken place. The argument
+// describes the failure, such as "pay was cut off".
 func (r *Reconciliation) Question(what string) mark.Question {
 	if r.why != "" {
 		what += " It could not be found out: " + r.why

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// BusyError says that another run is under way in the session, in this process. The other run
+// BusyError reports that another run is under way in the session, in this process. The other run
 // continues. errors.Is reports it as a [session.ErrConflict].
 type BusyError struct {
 	// SessionID is the session, and RunID the invocation ID of the run in it.
@@ -27,22 +27,22 @@ func (e *BusyError) Error() string {
 // Is reports whether target is [session.ErrConflict].
 func (e *BusyError) Is(target error) bool { return target == session.ErrConflict }
 
-// underWay are the runs of this process, by session: other processes meet at the
-// session's log, and those of a supervisor at its lease.
+// underWay has the runs of this process, by session. Other processes are excluded by the session's
+// log, and those of a supervisor by its lease.
 var underWay = struct {
 	mu   sync.Mutex
 	runs map[seat]string
 }{runs: make(map[seat]string)}
 
-// seat is where a session's one run sits.
+// seat identifies the session that a run occupies.
 type seat struct {
 	service       session.Service
 	app, user, id string
 }
 
-// claim takes the session for a run until free is called. It fails with a [*BusyError].
-// Where ctx has a lease on the session, the lease decides who may drive it: whoever
-// takes it over need not wait until the former holder has noticed.
+// claim takes the session for a run until free is called. It fails with a [*BusyError]. If ctx has
+// a lease on the session, the lease alone decides, so that a process that takes the lease over need
+// not wait until the former holder has noticed.
 func (r *Runner) claim(ctx context.Context, s session.Session, run string) (free func(), err error) {
 	if l := lease.From(ctx); l != nil && l.Key == lease.KeyOf(s) {
 		return func() {}, nil

@@ -15,12 +15,12 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// ErrNotOpen is the error for an answer to a confirmation that was not asked for, or that has
-// an answer already. The message is not stored.
+// ErrNotOpen refuses an answer to a confirmation that no agent asked for, or that has been
+// answered. The message is not stored.
 var ErrNotOpen = errors.New("confirmation is not open")
 
-// who returns the agent that a message is for: the one that made the function
-// call which it answers, or the one that the user was talking to, or the root.
+// who returns the agent that a message is for: the agent whose function call the message answers,
+// or the agent that the user was talking to, or the root.
 func (r *Runner) who(evs session.Events, msg *genai.Content) (agent.Agent, error) {
 	called, err := r.caller(evs, responses(msg))
 	if called != nil || err != nil {
@@ -42,8 +42,8 @@ func responses(c *genai.Content) []*genai.FunctionResponse {
 	return all
 }
 
-// caller is the agent whose calls the answers are for; nil if there is none. It
-// looks at the newest events first.
+// caller returns the agent whose calls the answers are for, or nil. It reads the newest events
+// first.
 func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (agent.Agent, error) {
 	var confirmations, others open
 	for _, a := range answers {

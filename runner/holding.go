@@ -21,17 +21,17 @@ import (
 //   - a mark that joins (see [mark.Mark.Joins]): the end of a step and of an iteration, where
 //     the start of the next step follows. The end of a step that does more than compute waits
 //     for that start and no longer, as a process that dies would make the step again;
-//   - what an agent says that only computes (see drive.Brief), such as a step that sets keys
+//   - an event of an agent that only computes (see drive.Brief), such as a step that sets keys
 //     of the state.
 //
-// In a branch of a parallel agent nothing is held: the steps beside it may wait for a pause, or
-// act on what was written.
+// In a branch of a parallel agent the runner holds nothing, because the other branches may wait for
+// a pause, or act on what the branch has written.
 //
 // The run's view of the session has held events at once. Nobody outside the run sees them before
-// they are stored, and no step that has an effect starts before. A process that dies loses at
-// most what its next process computes again.
+// they are stored, and no step that has an effect starts before. If the process dies, the log lacks
+// only events that the next process computes again.
 
-// What a run holds at most.
+// The most that a run holds.
 const (
 	maxHeld      = 64                   // events
 	maxHeldTime  = 5 * time.Millisecond // since the first of them
@@ -56,8 +56,8 @@ func (r *Runner) holding() holding {
 	return holding{}
 }
 
-// joins reports whether an event can wait for the next one. It is asked once for each event, in
-// order, as it notes which step is under way.
+// joins reports whether an event can wait for the next one. Call it once for each event, in order,
+// because it notes which step is under way.
 func (r *run) joins(ev *session.Event) bool {
 	joins := ev.Mark == nil && ev.Address == r.at && r.at != ""
 	if ev.Mark != nil {
@@ -98,7 +98,8 @@ func (r *run) hold(ev *session.Event) {
 	r.held = append(r.held, ev)
 }
 
-// store appends an event to the log, behind those that are held. It keeps those if it fails.
+// store appends an event to the log, behind those that are held. If the append fails, the held
+// events stay held.
 func (r *run) store(ev *session.Event) error {
 	if len(r.held) == 0 {
 		return r.service.AppendEvent(r.ctx, r.view, ev)
@@ -110,7 +111,7 @@ func (r *run) store(ev *session.Event) error {
 	return nil
 }
 
-// flush stores what is held.
+// flush stores the held events.
 func (r *run) flush() error {
 	if len(r.held) == 0 {
 		return nil

@@ -23,14 +23,14 @@ import (
 
 // Errors of [Runner.Resume] that callers branch on; compare with errors.Is.
 var (
-	// ErrFinished: the run has ended.
+	// ErrFinished refuses to resume a run that has ended.
 	ErrFinished = errors.New("the run has ended: there is nothing to resume")
-	// ErrRunNotFound: the session has no such run.
+	// ErrRunNotFound means that the session has no such run.
 	ErrRunNotFound = errors.New("run not found")
-	// ErrNotDurable: the run or the runner writes no marks.
+	// ErrNotDurable means that the run or the runner writes no marks.
 	ErrNotDurable = errors.New("the run is not durable: only one that a runner with Config.Durable has started can " +
 		"be resumed, by such a runner")
-	// ErrDiverged: the run did something else than its log says. The error is an
+	// ErrDiverged ends a resumed run that did something other than its log records. The error is an
 	// [*agent.DivergedError].
 	ErrDiverged = agent.ErrDiverged
 )
@@ -87,8 +87,8 @@ type resumeOptions struct {
 }
 
 // WithView gives [Runner.Resume] the session as the caller has just read it, with all of its log, so
-// that it is not read again. Resume fails with [session.ErrConflict] if somebody has appended since.
-// The view shows the mark that the run was resumed; what the run appends later it does not show.
+// that it is not read again. Resume fails with [session.ErrConflict] if another writer has appended
+// since. The view shows the mark that the run was resumed, but no later events of the run.
 func WithView(v *session.View) ResumeOption { return func(o *resumeOptions) { o.view = v } }
 
 // Continue lets [Runner.Resume] continue a run that has ended.
@@ -108,8 +108,8 @@ func WithView(v *session.View) ResumeOption { return func(o *resumeOptions) { o.
 // that cannot continue, which says what to do instead.
 func Continue() ResumeOption { return func(o *resumeOptions) { o.cont = true } }
 
-// restart reads the log of a run, writes down that it goes on, and goes back to
-// its beginning.
+// restart reads the log of a run, appends the mark that the run was resumed, and rewinds the state
+// to the run's beginning.
 func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg agent.RunConfig,
 	o resumeOptions) (_ *run, _ *session.Event, err error) {
 	if !r.cfg.Durable {
@@ -191,7 +191,7 @@ func (r *run) again(ev *session.Event) bool {
 	return true
 }
 
-// behind are the events of a log from the run's first one on that nobody was told of again yet.
+// behind has the logged events of the run that the observer has not been notified of again yet.
 type behind struct {
 	next, last int64
 	read       func(seq int64) *session.Event
@@ -234,7 +234,7 @@ func (r *run) note(ev *session.Event) {
 	r.notes = false
 }
 
-// past is what a session's log says of one run.
+// past has the facts about one run in a session's log.
 type past struct {
 	id         string
 	view       *session.View
@@ -250,8 +250,8 @@ type past struct {
 	state      map[string]any   // as it was before its first step
 }
 
-// read reads the log once, and keeps its outline if nobody else does. superseded are the events that
-// do not count, as far as that is known.
+// read reads the log once, and keeps its outline if the view does not. superseded has the events
+// known not to count.
 func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, superseded mark.Spans, keep bool) (*past, error) {
 	p := &past{id: id, view: view, superseded: superseded, before: view.LastSeq(),
 		replay: drive.NewReplay(superseded, r.tree, cfg.Prices)}
@@ -339,7 +339,7 @@ func (p *past) reader() func(seq int64) *session.Event {
 	}
 }
 
-// newest returns the ID of the run that has written last of those that have not ended.
+// newest returns the ID of the unfinished run with the newest event.
 func newest(view *session.View) (string, error) {
 	var open []string
 	none, gone := ErrRunNotFound, view.Superseded()
@@ -382,8 +382,8 @@ func isEnd(ev *session.Event) bool {
 		ev.Address != "" && ev.Address.Parent() == ""
 }
 
-// resume is the mark that says that the run goes on. It undoes what the events
-// have done that count no more now.
+// resume returns the event with the mark that the run was resumed. The event undoes the state
+// changes of newly superseded events.
 func (p *past) resume(view *session.View, id, author string, gone mark.Spans) (*session.Event, error) {
 	m, err := mark.New(mark.KindRunResumed, mark.RunResumed{Superseded: gone})
 	if err != nil {

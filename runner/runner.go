@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner runs a tree of agents in a session: it keeps every event that
-// the agents yield before it hands it on.
+// Package runner runs a tree of agents in a session: it stores every event of the agents before it
+// yields the event.
 //
 //	r, err := runner.New(runner.Config{
 //		AppName:           "app",
@@ -125,7 +125,7 @@ func WithStart(r mark.Run, data mark.RunStarted) RunOption {
 	return func(o *runOptions) { o.start, o.started = &r, data }
 }
 
-// WithOpening says that the session was just created with the first event of the run, which
+// WithOpening runs in a session that was just created with the first event of the run, which
 // [Runner.Opening] has returned. The message, [WithStateDelta] and [WithStart] are part of that
 // event.
 func WithOpening(s session.Session, ev *session.Event) RunOption {
@@ -154,10 +154,10 @@ func (r *Runner) Opening(msg *genai.Content, opts ...RunOption) (*session.Event,
 // nothing is what was said before a session's first event.
 var nothing = session.NewView(session.ViewConfig{}).Events()
 
-// Run gives the user's message to the agents and yields their events. The message goes to the
-// root, with two exceptions. The answer to a function call goes to the agent that made the
-// call, and only that agent runs: a loop around it does not continue. Where agents that ask
-// models transfer the conversation to each other, the message goes to the one that spoke last.
+// Run gives the user's message to the agents and yields their events. The message goes to the root,
+// with two exceptions. The answer to a function call goes to the agent that made the call, and only
+// that agent runs: a loop around it does not continue. If model agents have transferred the
+// conversation, the message goes to the agent that spoke last.
 //
 // An event is in the session before Run yields it, unless the event is partial. The first error
 // ends the run and is yielded last. If ctx was canceled it is context.Cause(ctx). Other errors
@@ -191,7 +191,7 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 	}
 }
 
-// drive runs the agent, stores what it says and yields it.
+// drive runs the agent, and stores and yields its events.
 func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield func(*session.Event, error) bool) {
 	ctx, over := drive.Pausable(ctx, &cfg)
 	defer over()
@@ -279,7 +279,7 @@ func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.
 	return in, end, nil
 }
 
-// observed is what an observer is told of the run.
+// observed returns the description of the run for an observer.
 func (r *run) observed(root string) *observe.Run {
 	return &observe.Run{Agent: root, InvocationID: r.id, AppName: r.view.AppName(), UserID: r.view.UserID(),
 		SessionID: r.view.ID(), Resumed: r.replay != nil}
@@ -365,8 +365,8 @@ func (r *Runner) opened(run *run, ev *session.Event) (err error) {
 	return nil
 }
 
-// notes reports whether the session has state that its log does not tell. said is its one
-// event; nil if there is none.
+// notes reports whether the session has state that is not in its log. said is the session's only
+// event, or nil.
 func (r *Runner) notes(view *session.View, said *session.Event) bool {
 	if !r.cfg.Durable || view.Noted() {
 		return false
@@ -379,7 +379,7 @@ func (r *Runner) notes(view *session.View, said *session.Event) bool {
 	return false
 }
 
-// event is the one with which the run of that ID begins.
+// event returns the first event of the run with that ID.
 func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, err error) {
 	ev = &session.Event{InvocationID: id, Author: "user"}
 	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // the event is given away, the caller's map is not
@@ -425,7 +425,7 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 	return got.Session, nil
 }
 
-// complete adds to an event what the log is to tell besides.
+// complete adds the session's initial state to a mark, and notes the event's temp: keys.
 func (r *run) complete(ev *session.Event) {
 	if r.notes && ev.Mark != nil {
 		r.note(ev)
@@ -433,9 +433,9 @@ func (r *run) complete(ev *session.Event) {
 	r.memo.keep(ev)
 }
 
-// append stores an event, behind those that are held. The store applies it to the run's view; for
-// a store of somebody else, which does not know views, append does. Besides hold this is the only
-// place of a run where an event reaches the view.
+// append stores an event, behind those that are held. The store applies the event to the run's
+// view; append does so for a foreign store, which does not support views. An event of a run reaches
+// the view only here and in hold.
 func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return r.flush()

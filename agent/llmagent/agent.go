@@ -48,13 +48,14 @@ import (
 // InstructionProvider returns an instruction when the agent runs. Its result is not a template.
 type InstructionProvider func(ctx agent.ReadonlyContext) (string, error)
 
-// Callbacks around a call of the model. The response of a before callback replaces the call of the
-// model; that of an after callback replaces the model's response. The first callback that returns a
-// response ends the list. A callback may change the request until it returns: what it shares with
-// the log is copied. Later it may only read it.
+// These callbacks run around a call of the model. The response of a before callback replaces the
+// call of the model; that of an after callback replaces the model's response. The first callback
+// that returns a response ends the list. A callback may change the request until it returns,
+// because the parts that the request shares with the log are copied. Afterwards it may only read
+// the request.
 //
-// A response without an answer, such as a refusal, goes to the after callbacks like any other;
-// callbacks on errors are called only if no response came.
+// The after callbacks also get a response without an answer, such as a refusal. The callbacks on
+// errors run only if the model returned no response.
 type (
 	BeforeModelCallback  func(ctx agent.CallbackContext, llmRequest *model.LLMRequest) (*model.LLMResponse, error)
 	AfterModelCallback   func(ctx agent.CallbackContext, llmResponse *model.LLMResponse, llmResponseError error) (*model.LLMResponse, error)
@@ -68,7 +69,7 @@ type (
 	OnToolErrorCallback func(ctx agent.ToolContext, tool tool.Tool, args map[string]any, err error) (map[string]any, error)
 )
 
-// IncludeContents says whether the model sees what was said before.
+// IncludeContents says whether the model sees the earlier conversation.
 type IncludeContents string
 
 // The choices of ADK.
@@ -77,7 +78,7 @@ const (
 	IncludeContentsNone    IncludeContents = "none"
 )
 
-// ErrNoModel says that an agent without a model was run.
+// ErrNoModel fails the run of an agent that has no model.
 var ErrNoModel = errors.New("the agent has no Model")
 
 // Config describes an agent that asks a model.
@@ -115,17 +116,18 @@ type Config struct {
 	DisallowTransferToParent bool
 	DisallowTransferToPeers  bool
 
-	// IncludeContents is ADK's choice of what the model sees; Context gives more choices.
+	// IncludeContents is ADK's choice of the conversation that the model sees; Context gives more
+	// choices.
 	IncludeContents IncludeContents
-	// Context says how much of what was said before the model sees; the zero
-	// value is [ContextFull], or with IncludeContentsNone [ContextNone].
+	// Context says how much of the earlier conversation the model sees; the zero value is
+	// [ContextFull], or with IncludeContentsNone [ContextNone].
 	Context ContextConfig
-	// RequestRetry says how a request is repeated when it fails for a passing reason; the zero value sends
-	// it up to three times.
+	// RequestRetry says how the agent repeats a request that fails for a passing reason; the zero value
+	// sends it up to three times.
 	RequestRetry RequestRetry
 
-	// InputSchema describes the agent's arguments when another agent uses it as a tool; nil means a
-	// request in words. It has no other effect.
+	// InputSchema describes the agent's arguments when another agent uses it as a tool; nil means that
+	// the only argument is a text. It has no other effect.
 	InputSchema *genai.Schema
 	// OutputSchema asks the model for a final answer in JSON of that shape, which is stored as
 	// text. If the agent has tools, the model answers by an additional tool, set_model_response. If
@@ -202,7 +204,7 @@ func New(cfg Config) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *Agent) Config() Config { return a.cfg }
 
-// modelName is the model's name; empty if there is none.
+// modelName returns the model's name, or an empty string without a model.
 func (a *Agent) modelName() string {
 	if a.cfg.Model == nil {
 		return ""
@@ -210,12 +212,12 @@ func (a *Agent) modelName() string {
 	return a.cfg.Model.Name()
 }
 
-// Type is [agent.TypeLLM].
+// Type returns [agent.TypeLLM].
 func (a *Agent) Type() agent.Type { return agent.TypeLLM }
 
-// InputSchema describes the agent's arguments when it is used as a tool; nil means a request in
-// words.
+// InputSchema returns the schema of the agent's arguments when it is used as a tool; nil means that
+// the only argument is a text.
 func (a *Agent) InputSchema() *genai.Schema { return a.cfg.InputSchema }
 
-// OutputSchema describes the agent's final answer; nil means text.
+// OutputSchema returns the schema of the agent's final answer; nil means text.
 func (a *Agent) OutputSchema() *genai.Schema { return a.cfg.OutputSchema }

@@ -12,12 +12,12 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// answer runs the calls of a turn and yields what comes of them: the tools'
-// answers, then the agent's own one if a tool took it down, then a question to a
-// person. It reports whether there is to be another turn.
+// answer runs the calls of a turn and yields the results: the tools' answers, then the agent's
+// final answer if a tool recorded one, then a question to a person. It reports whether another turn
+// follows.
 //
-// A wish to leave the loop, and a question, come before a transfer: what is to
-// happen next is then for others to say.
+// A request to leave the loop and a question take precedence over a transfer, because they leave
+// the next step to the loop or to the person.
 //
 // Begun are those of the calls that were made, in an earlier part of the run, without
 // an answer, and that must not be made twice.
@@ -91,8 +91,8 @@ func (r *run) act(ev *session.Event) bool {
 	return r.yield(ev, nil)
 }
 
-// ends reports whether actions end the agent's turn. A request to leave the loop
-// does, whether or not it says that nothing more is to be said (LOOP 4).
+// ends reports whether actions end the agent's turn. A request to leave the loop always does, even
+// if it does not skip the summary (LOOP 4).
 func ends(a *session.EventActions) bool {
 	return a.AsksToLeave() || a.SkipSummarization
 }

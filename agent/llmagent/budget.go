@@ -42,10 +42,9 @@ type modelCall struct {
 	err   error
 }
 
-// reserve makes room for one request in the run's budget, before each attempt. It
-// waits for calls under way if these are in its way, and bounds the request's output
-// by what remains. Who has reserved notes in r.call what comes of the request, and
-// commits.
+// reserve makes room for one request in the run's budget, before each attempt. It waits while the
+// reservations of calls under way leave too little, and limits the request's output to the rest of
+// the budget. After a reservation the caller notes the response in r.call, and commits.
 func (r *run) reserve(req *model.LLMRequest) error {
 	b, c := drive.At(r.ctx).Budget(), &modelCall{req: req}
 	r.call, c.counts = c, b.Metered()
@@ -76,8 +75,8 @@ func (r *run) reserve(req *model.LLMRequest) error {
 	return nil
 }
 
-// hear takes in what came of the request. The room of a whole answer is given back
-// before anybody else sees the answer.
+// hear records a response or the failure of the request. It frees the reservation of a whole answer
+// before any other agent sees the answer.
 func (c *modelCall) hear(r *run, resp *model.LLMResponse, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,14 +103,14 @@ func (c *modelCall) hear(r *run, resp *model.LLMResponse, err error) {
 	}
 }
 
-// park says whether somebody else is at work before the rest of the answer is heard.
+// park sets whether other code runs before the rest of the answer is read.
 func (c *modelCall) park(is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.room.Park(is)
 }
 
-// settle books what is known of a call whose context has ended: the model may never
+// settle books the known usage of a call whose context has ended, because the model may never
 // return.
 func (r *run) settle(c *modelCall) {
 	c.mu.Lock()
@@ -119,7 +118,7 @@ func (r *run) settle(c *modelCall) {
 	c.room.Settle(r.usedBy(c))
 }
 
-// commit books what the request has used.
+// commit books the request's usage.
 func (r *run) commit() {
 	c := r.call
 	c.mu.Lock()
@@ -136,10 +135,10 @@ func (r *run) commit() {
 	c.room.Commit(used)
 }
 
-// usedBy is what a request has used, as the provider reports it. If it does not, the
-// input counts as estimated, and the answer by its length. Of an answer that was cut
-// off before a word of it was heard nothing is known but what earlier ones had. A
-// request that the provider has refused costs nothing. c.mu is held.
+// usedBy returns the usage of a request, as the provider reports it. Without a report it estimates
+// the input, and counts the answer by its length. An answer that was cut off before its first piece
+// counts like earlier answers. A request that the provider has refused costs nothing. The caller
+// holds c.mu.
 func (r *run) usedBy(c *modelCall) budget.Usage {
 	used := c.room.Estimate()
 	used.OutputTokens = perThree(c.heard)

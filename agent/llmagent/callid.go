@@ -68,8 +68,8 @@ func (h *history) withoutIDs(b *bareList, list []*genai.Content) []*genai.Conten
 	return b.list
 }
 
-// bareOf is the pair of a content with calls and the one with their answers, which is
-// nil if there is none.
+// bareOf returns the pair of a content with calls and the content with their answers, which may be
+// nil.
 func (h *history) bareOf(c, answers *genai.Content) bare {
 	b, known := h.bare[c]
 	if known && b.answers == answers {

@@ -98,13 +98,13 @@ func answersIn(c *genai.Content) (found confirmations, alone bool, err error) {
 	return found, alone, nil
 }
 
-// waiting finds the calls that answers are about, in the order in which they
-// were made, with the answers. It takes a call from where the model made it: the
-// question's copy is for people to look at. Open says that there are others in
-// the same questions without an answer.
+// waiting returns the calls that the answers are about, in the order in which the model made them,
+// with the answers. It reads a call from the model's own response, because the copy in the question
+// is only for display. Open reports whether the same questions have further calls without an
+// answer.
 //
-// An answer counts once. One to a question that has an answer, that another
-// agent has asked, or that nobody has, is about nothing.
+// An answer counts once. waiting ignores an answer to a question that has been answered, that
+// another agent has asked, or that does not exist.
 func (r *run) waiting(answers confirmations) (calls []*genai.FunctionCall, about confirmations, open bool) {
 	var (
 		evs      = r.ctx.Session().Events()

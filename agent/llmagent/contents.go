@@ -49,7 +49,7 @@ func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 	return a.emptyHistory(ctx)
 }
 
-// emptyHistory has looked at no event.
+// emptyHistory returns a history that has read no event.
 func (a *Agent) emptyHistory(ctx agent.InvocationContext) *history {
 	h := &history{agent: a, branch: ctx.Branch(), calls: make(map[string]int), late: late{at: -1}}
 	if a.policy().Policy == ContextFull {
@@ -85,8 +85,8 @@ func (a *Agent) keptIn(ctx agent.InvocationContext) *keptHistory {
 	return drive.At(ctx).Keep(keptKey{a}, func() any { return new(keptHistory) }).(*keptHistory)
 }
 
-// take returns the history kept for a view and a branch, which is the caller's
-// until he puts it back; nil if there is none.
+// take returns the history kept for a view and a branch, or nil. The caller owns the history until
+// it puts it back.
 func (k *keptHistory) take(view *session.View, branch string) *history {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,9 +109,8 @@ func (h *history) keep(ctx agent.InvocationContext) {
 	k.last = h
 }
 
-// update takes in what was said since, and returns the conversation. Other requests
-// share the slice and what is in it, so neither must be changed; it has no room to
-// append to.
+// update adds the new events, and returns the conversation. Other requests share the slice and what
+// is in it, so neither must be changed; it has no room to append to.
 //
 // If the log is no continuation of what the history has seen, the history is built
 // again.
@@ -143,7 +142,7 @@ func (h *history) share(list []*genai.Content) []*genai.Content {
 	return slices.Clip(h.shared)
 }
 
-// anew makes the next update go through all contents: one in the middle has changed.
+// anew makes the next update go through all contents, because one in the middle has changed.
 func (h *history) anew() {
 	h.sent = bareList{}
 	h.tally.anew()
@@ -157,7 +156,7 @@ func visible(ev *session.Event, branch string) bool {
 	return hears(branch, ev.Branch)
 }
 
-// hears reports whether an agent in a branch hears of what is said in another.
+// hears reports whether an agent in one branch sees the events of another branch.
 func hears(branch, said string) bool {
 	return said == "" || branch == "" || said == branch || strings.HasPrefix(branch, said) && branch[len(said)] == '.'
 }
@@ -261,7 +260,7 @@ func mergeAnswer(parts []*genai.Part, p *genai.Part) []*genai.Part {
 
 const forContext = "For context:"
 
-// retell words what another agent said as context, as ADK does.
+// retell returns another agent's content rewritten as context, as ADK does.
 func retell(author string, c *genai.Content) *genai.Content {
 	if len(c.Parts) == 1 && c.Parts[0] != nil && !c.Parts[0].Thought && isText(c.Parts[0]) && c.Parts[0].Text != "" {
 		return newTexts(genai.RoleUser, forContext, "["+author+"] said: "+c.Parts[0].Text)

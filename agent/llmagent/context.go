@@ -30,7 +30,7 @@ type ContextConfig struct {
 // ContextPolicy is a choice of what a model sees.
 type ContextPolicy string
 
-// The policies. Outside loops, those about iterations show everything.
+// The policies. Outside loops, the policies about iterations show everything.
 const (
 	// ContextFull shows the whole session, as ADK does.
 	ContextFull ContextPolicy = "full"
@@ -46,8 +46,8 @@ const (
 	// 7000 characters plus BestChars, for any number of iterations. Outputs are the state keys that
 	// the iteration wrote, and the last texts of agents that write none.
 	ContextDigest ContextPolicy = "digest"
-	// ContextNone shows the last message of the user or of another agent, and what the agent itself
-	// said since.
+	// ContextNone shows the last message of the user or of another agent, and the agent's own later
+	// contents.
 	ContextNone ContextPolicy = "none"
 )
 
@@ -70,7 +70,7 @@ func (c ContextConfig) check() error {
 	return fmt.Errorf("unknown context policy %q; use full, iteration, last, digest or none", c.Policy)
 }
 
-// shown is how many iterations are shown as they went, the running one included.
+// shown returns the number of iterations that the model sees in full, the running one included.
 func (c ContextConfig) shown() int {
 	if c.Policy == ContextIteration {
 		return 1
@@ -105,7 +105,7 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 	from = evs.Len()
 	for from > 0 {
 		ev := evs.At(from - 1)
-		// Marks, and what other branches say, come in between.
+		// Marks and events of other branches may be in between.
 		if ev.InvocationID != ctx.InvocationID() || visible(ev, ctx.Branch()) && !iterationOf(ev, l, oldest) {
 			break
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// What the agent tells whoever runs it.
+// Package drive asks for these interfaces.
 var (
 	_ drive.Continuer     = (*Agent)(nil)
 	_ drive.Recaller      = (*Agent)(nil)
@@ -28,8 +28,7 @@ var (
 // log are called again.
 func (a *Agent) Continues() bool { return true }
 
-// Recall tells the model what it said in an earlier part of the run, if the model wants to know: a
-// scripted model does.
+// Recall passes an earlier answer to a model that counts its answers, such as a scripted model.
 func (a *Agent) Recall(ev *session.Event) {
 	m, ok := a.cfg.Model.(interface {
 		Recall(agent string, said *genai.Content)
@@ -40,8 +39,8 @@ func (a *Agent) Recall(ev *session.Event) {
 	}
 }
 
-// turnAgain is turn for a model's answer that is in the log. The model is not
-// asked, nor are callbacks around it: what they did is in the answer.
+// turnAgain replays a turn whose answer is in the log. It calls neither the model nor the callbacks
+// around it, because the logged answer includes their changes.
 func (r *run) turnAgain(last *session.Event) bool {
 	if last.Content == nil && last.ErrorCode == "" && !last.Interrupted { // it said nothing; see turn
 		r.yield(last, nil)
@@ -81,8 +80,8 @@ func (r *run) turnAgain(last *session.Event) bool {
 	return r.follow(req, last)
 }
 
-// hasAnswer reports whether what the log has next is no mark, such as that calls
-// are about to be made.
+// hasAnswer reports whether the next event in the log is an answer and no mark, such as the mark
+// before calls.
 func (r *run) hasAnswer() bool {
 	next := drive.At(r.ctx).Recorded()
 	return next != nil && next.Mark == nil
@@ -104,7 +103,7 @@ func takesAnswer(calls []*genai.FunctionCall) bool {
 	return slices.ContainsFunc(calls, func(c *genai.FunctionCall) bool { return c.Name == answerName })
 }
 
-// countAgain counts what an answer took when it was made.
+// countAgain counts the usage that a logged answer had when it was made.
 func (r *run) countAgain(ev *session.Event) error {
 	used := r.used(ev, r.ctx.RunConfig().Prices)
 	r.tried = r.vain + max(1, int(used.Calls))
@@ -117,7 +116,7 @@ func (r *run) countAgain(ev *session.Event) error {
 	return nil
 }
 
-// Used returns what an answer in the log used when it was made; zero for any other event.
+// Used returns the usage of a logged answer; zero for any other event.
 func (a *Agent) Used(ev *session.Event, prices budget.Prices) budget.Usage {
 	if ev.Author != a.Name() || ev.Content == nil || ev.Content.Role != genai.RoleModel || ev.Mark != nil ||
 		ev.LongRunningToolIDs != nil {

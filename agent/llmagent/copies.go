@@ -8,8 +8,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// copies are what callbacks get in place of a conversation, which the log and other
-// requests share. A callback may change its request as it likes: append to it, put
+// copies holds the copies of contents that callbacks get, because the log and other requests share
+// the contents themselves. A callback may change its request as it likes: append to it, put
 // contents in another order, replace them, and edit them in place.
 //
 // Only what is new is copied. A copy is handed out again with the next request if it is
@@ -38,8 +38,8 @@ type copies struct {
 	at      map[*genai.Content]int // index in made, by the copy; nil before anybody asks
 }
 
-// of is a copy of a conversation, with no room to append to. What the conversation has
-// in common with the last one is not copied again.
+// of returns a copy of a conversation, without spare capacity. It does not copy again the contents
+// that the last conversation had too.
 func (c *copies) of(list []*genai.Content) []*genai.Content {
 	cloned, from := false, len(c.made)
 	if c.suspect || from == 0 || from > len(list) || from != len(c.last) || &c.last[0] != &list[0] {
@@ -76,8 +76,7 @@ func (c *copies) of(list []*genai.Content) []*genai.Content {
 	return slices.Clip(c.list[:len(list)])
 }
 
-// settle is what the model gets for what callbacks have made of a copy of a
-// conversation.
+// settle returns the conversation for the model, given the copy that callbacks may have changed.
 func (c *copies) settle(theirs, list []*genai.Content) []*genai.Content {
 	same := unchanged(c.made, theirs, list)
 	c.suspect = same < len(c.made)
@@ -96,8 +95,7 @@ func (c *copies) settle(theirs, list []*genai.Content) []*genai.Content {
 	return own
 }
 
-// index is where a content is among the copies, most likely at a place, and never
-// behind the last one.
+// index returns the place of a content among the copies. It tries the likely place first.
 func (c *copies) index(content *genai.Content, likely int) (int, bool) {
 	if likely >= len(c.made) {
 		return 0, false

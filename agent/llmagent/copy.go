@@ -10,9 +10,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// copyConfig is a copy of a config that a callback or a tool may edit: what the
-// config holds is shared by all requests of the agent. Schemas, which nobody
-// edits in place, are not copied.
+// copyConfig returns a copy of a config that a callback or a tool may edit, because all requests of
+// the agent share the original. The copy shares schemas, which are never edited in place.
 func copyConfig(c *genai.GenerateContentConfig) *genai.GenerateContentConfig {
 	own := *c
 	own.Labels = maps.Clone(c.Labels)
@@ -34,8 +33,8 @@ func copyConfig(c *genai.GenerateContentConfig) *genai.GenerateContentConfig {
 	return &own
 }
 
-// copyContent is a copy of a content that callbacks may edit. Bytes of images and the
-// like, which nobody edits in place, are not copied.
+// copyContent returns a copy of a content that callbacks may edit. The copy shares the bytes of
+// images and the like, which are never edited in place.
 func copyContent(c *genai.Content) *genai.Content {
 	if c = copied(c); c != nil {
 		c.Parts = copyEach(c.Parts, copyPart)

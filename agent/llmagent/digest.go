@@ -15,7 +15,7 @@ import (
 
 // Bounds of a digest, in characters, besides [ContextConfig.BestChars].
 const (
-	// DefaultBestChars is [Context.BestChars] if that is 0.
+	// DefaultBestChars is the default of [ContextConfig.BestChars].
 	DefaultBestChars = 4000
 
 	digestLines = 4000 // of the lines of iterations
@@ -29,7 +29,7 @@ const (
 // enclosing loops then keep.
 func (a *Agent) ReadsHistory() bool { return a.policy().Policy == ContextDigest }
 
-// told is a digest as the model gets it.
+// told is a written digest.
 type told struct {
 	content *genai.Content
 	size    size
@@ -50,15 +50,15 @@ func (a *Agent) digest(ctx agent.InvocationContext) *told {
 	return d.at(l)
 }
 
-// digestKey is what digests of one loop differ by.
+// digestKey identifies a digest of one loop.
 type digestKey struct {
 	branch string
 	shown  int // iterations that are shown
 	best   int // characters of the best one
 }
 
-// digest is what the iterations of a loop come to, for the models of a branch. It
-// follows the loop: each iteration is looked at once.
+// digest summarizes the iterations of a loop for the models of a branch. It reads each iteration
+// once, as the loop proceeds.
 type digest struct {
 	key    digestKey
 	loop   string
@@ -107,8 +107,8 @@ func (d *digest) at(l *drive.Loop) *told {
 	return d.text
 }
 
-// take adds the iterations that are new. Those that are too many for a line of
-// their own are folded into one.
+// take adds the new iterations. It folds the oldest into one line if there are too many for a line
+// each.
 func (d *digest) take(older []drive.PastIteration) {
 	for ; d.n < len(older); d.n++ {
 		it := older[d.n]
@@ -129,8 +129,8 @@ func (d *digest) take(older []drive.PastIteration) {
 	}
 }
 
-// write puts the digest into words. All are the iterations that have ended,
-// among them those that are shown.
+// write returns the digest as text. The argument has all finished iterations, including those that
+// the model sees in full.
 func (d *digest) write(all []drive.PastIteration) *told {
 	if d.n == 0 && d.around == nil {
 		return nil
@@ -159,8 +159,8 @@ func (d *digest) write(all []drive.PastIteration) *told {
 	return t
 }
 
-// writeBest tells what the best iteration has made, or without scores the last
-// complete one, unless the model sees it anyway.
+// writeBest writes the output of the best iteration, or without scores of the last complete one,
+// unless the model sees it anyway.
 func (d *digest) writeBest(b *strings.Builder, all []drive.PastIteration) {
 	best, what := d.best, "The best so far is "
 	shown := latest(all[d.n:], func(it drive.PastIteration) bool { return it.Best })

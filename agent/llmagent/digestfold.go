@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 )
 
-// fold is what many iterations come to, in one line.
+// fold summarizes many iterations in one line.
 type fold struct {
 	first, last           int // 0: there is none
 	scored                int
@@ -48,7 +48,7 @@ func (f *fold) add(it drive.PastIteration) {
 	}
 }
 
-// String is such as "iterations 1–480: scores from 4.1 to 6.9, best 6.9 in 312".
+// String returns text such as "iterations 1–480: scores from 4.1 to 6.9, best 6.9 in 312".
 func (f *fold) String() string {
 	var parts []string
 	switch {
@@ -121,7 +121,7 @@ func heading(it drive.PastIteration) string {
 	return s
 }
 
-// outcome says what became of an iteration.
+// outcome describes how an iteration ended.
 func outcome(it drive.PastIteration) string {
 	s := upper(heading(it))
 	if it.Score != nil {

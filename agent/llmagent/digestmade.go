@@ -13,8 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// made is what an iteration has made: the state keys that it wrote, and the last
-// words of those who write none.
+// made is the output of an iteration: the state keys that it wrote, and the last texts of agents
+// that write none.
 type made struct {
 	it      drive.PastIteration
 	outputs []written
@@ -27,9 +27,9 @@ type written struct {
 	text string
 }
 
-// madeIn reads what was made off an iteration's events, as far as a branch hears
-// of them. Of several that wrote a key the last one in the log counts: a run that
-// is resumed may come to them in another order.
+// madeIn reads the output from the events of an iteration that a branch can see. If several agents
+// wrote a key, the last one in the log counts, because a resumed run may reach them in another
+// order.
 func madeIn(it drive.PastIteration, branch string) made {
 	type place struct {
 		name string
@@ -67,7 +67,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 		}
 		outputs = append(outputs, o)
 	}
-	// By name: what branches say at the same time has no order that lasts.
+	// Sort by name, because parallel branches have no stable order.
 	slices.SortFunc(outputs, func(a, b written) int {
 		switch order := strings.Compare(a.name, b.name); {
 		case order != 0:
@@ -80,7 +80,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 	it.Events = nil // let go of those that are not needed
 	m := made{it: it}
 	for _, o := range outputs {
-		// The value of a key is said too, and a loop says its result again.
+		// An agent's text repeats the value of its key, and a loop repeats its result.
 		again := func(other written) bool { return other.text == o.text && (!other.said || other.seq < o.seq) }
 		if !o.said || !slices.ContainsFunc(outputs, again) {
 			m.outputs = append(m.outputs, o)
@@ -94,7 +94,7 @@ func isOutput(key string) bool {
 	return !strings.HasPrefix(key, session.KeyPrefixTemp) && !strings.HasPrefix(key, session.KeyPrefixIteration)
 }
 
-// wordsOf is what an event says; of pictures and the like, what they are.
+// wordsOf returns the text of an event, with a description of pictures and the like.
 func wordsOf(ev *session.Event) string {
 	var text strings.Builder
 	text.WriteString(ev.Text())
@@ -127,7 +127,7 @@ func textOf(v any) string {
 	return asJSON(read)
 }
 
-// line is the iteration on one line. Prev is what the one before has made.
+// line returns the iteration on one line. Prev is the output of the iteration before.
 func (m *made) line(prev made) string {
 	var b strings.Builder
 	b.WriteString(outcome(m.it))

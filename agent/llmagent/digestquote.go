@@ -54,7 +54,7 @@ func quoted(text string, limit int) string {
 
 const blockMark = "> "
 
-// endsLine reports whether a rune ends a line for one who reads it.
+// endsLine reports whether a rune ends a line on screen.
 func endsLine(r rune) bool {
 	switch r {
 	case '\n', '\r', '\v', '\f', '\u0085', '\u2028', '\u2029':
@@ -63,7 +63,7 @@ func endsLine(r rune) bool {
 	return false
 }
 
-// blockChars is how many characters block makes of a whole text.
+// blockChars returns the number of characters that block needs for a whole text.
 func blockChars(text string) int {
 	n := len(blockMark) + 1
 	for _, r := range text {

@@ -19,11 +19,10 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// dispatch writes down that calls which must not be made twice are about to be
-// made. If that is in the log already, and no answer is, nobody knows whether they
-// were made: a person has to say so, and known has the answers that are known so.
-// Begun are the calls of which that is known before; nil leaves it to the log. It
-// returns the calls that must not be made twice, and whether to go on.
+// dispatch logs a mark before it makes calls that must not be repeated. If the log already has the
+// mark but no answer, the calls may have taken place; a person has to say, and known gets the
+// answers. Begun has the calls already known to have a mark; with nil, dispatch reads the log. It
+// returns the calls that must not be repeated, and whether the turn continues.
 func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall,
 	begun []string) (once []string, known map[string]map[string]any, more bool) {
 	if !drive.At(r.ctx).Marks() {
@@ -62,10 +61,9 @@ func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall,
 	return once, known, true
 }
 
-// cutOff ends a turn of which some calls were cut off. In a run that is resumed, in
-// which the event is in the log, those calls are made now: again under their IDs, or,
-// where that must not be, when it is known whether they were made. It reports whether
-// there is to be another turn.
+// cutOff ends a turn in which calls were cut off. In a resumed run, whose log has the event, it
+// makes these calls again under their IDs; calls that must not be repeated wait until it is known
+// whether they took place. It reports whether another turn follows.
 func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.FunctionCall, about confirmations,
 	once []string) bool {
 	if r.ctx.Err() != nil {
@@ -84,8 +82,8 @@ func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.Fu
 	return r.answer(req, calls, about, begun)
 }
 
-// once are the IDs of the calls that must not be made twice: those that the log
-// says were about to be made, or else by what their tools say.
+// once returns the IDs of the calls that must not be repeated: those with a mark in the log, or
+// else those whose tools declare it.
 func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string {
 	if known := drive.At(r.ctx).Recorded(); known != nil {
 		var d mark.Dispatched
@@ -122,8 +120,8 @@ func (r *run) dispatched(ids []string) (doubt, more bool) {
 	return again && (next == nil || next.Mark != nil), true
 }
 
-// resolution is the answer of a call that was cut off: what its tool has found out, or
-// a person says. It is nil if the call is to be made.
+// resolution returns the answer for a call that was cut off, as found out by its tool or given by a
+// person. It returns nil if the call has to be made.
 func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer map[string]any, more bool) {
 	call := agent.Doubt{Address: drive.At(r.ctx).Address(), ID: drive.At(r.ctx).ToolCallID(c.ID), Call: c.ID,
 		Tool: c.Name, Args: c.Args}
@@ -181,9 +179,8 @@ func (r *run) askPerson(q mark.Question, ev *session.Event) *mark.Answer {
 	return answer
 }
 
-// confirm asks a person about the calls of a turn that want it, one after the
-// other, and makes those calls again with the answers. It reports whether there is
-// to be another turn.
+// confirm asks a person about each call of a turn that requests it, in order, and makes these calls
+// again with the answers. It reports whether another turn follows.
 func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirmation.ToolConfirmation) bool {
 	about := make(confirmations)
 	var confirmed []*genai.FunctionCall

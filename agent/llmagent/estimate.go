@@ -12,9 +12,9 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Bytes that stand for what is no text, at three to a token. Providers count
-// pictures by their size, up to about 1600 tokens, and sound, films and pages by
-// time and number; a file that is only named may be any of it.
+// The bytes that a part without text counts as, at three to a token. Providers count pictures by
+// their size, up to about 1600 tokens, and sound, films and pages by time and number; a file that
+// is only named may be any of it.
 const (
 	contentBytes = 12 // around each content
 	imageBytes   = 3 * 1600
@@ -22,15 +22,15 @@ const (
 	blobShare    = 5 // one byte in five, of a blob that is no picture
 )
 
-// counted is how many bytes the contents of the last request had, so that those
-// of the next, which nearly always begins with the same, are not counted again.
+// counted remembers the sizes in bytes of the last request's contents, because the next request
+// nearly always begins with the same contents.
 type counted struct {
 	contents []*genai.Content
 	upTo     []int64 // bytes of the contents up to and with this one
 }
 
-// request is how many bytes a request has, with pictures and the like as the
-// text that would have as many tokens.
+// request returns the size of a request in bytes. A picture or the like counts as a text with as
+// many tokens.
 func (c *counted) request(req *model.LLMRequest, sizes *sizes) int64 {
 	n := c.conversation(req.Contents)
 	cfg := req.Config
@@ -108,7 +108,7 @@ func partsBytes(parts []*genai.Part) int64 {
 // three or four bytes.
 func perThree(bytes int64) int64 { return (bytes + 2) / 3 }
 
-// meter estimates tokens, and learns from what the provider counts.
+// meter estimates tokens, and learns from the provider's counts.
 type meter struct {
 	mu      sync.Mutex
 	known   bool
@@ -121,9 +121,8 @@ type meter struct {
 	answered bool // there was an answer
 }
 
-// input is about the most tokens that so many bytes have: a tenth more than
-// what the line says that leads through the last request, at between a third of
-// a token and an eighth for each byte.
+// input returns an upper estimate of the tokens in so many bytes: 10% above a line through the last
+// request, with a slope between an eighth and a third of a token for each byte.
 func (m *meter) input(bytes int64) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,9 +132,8 @@ func (m *meter) input(bytes int64) int64 {
 	return int64(math.Ceil(1.1 * max(0, m.tokens+m.perByte*(float64(bytes)-m.bytes))))
 }
 
-// output is what an answer is expected to have, what it may have, and what it needs
-// at least. What is expected follows from the answers so far: half as much again as
-// the longest of the last ones.
+// output returns the expected, the largest and the least output tokens of an answer. The expected
+// number is one and a half times the longest of the last answers.
 func (m *meter) output(cfg *genai.GenerateContentConfig) (expected, most, least int64) {
 	var bound, thoughts int64
 	if cfg != nil {
@@ -162,15 +160,15 @@ func (m *meter) output(cfg *genai.GenerateContentConfig) (expected, most, least 
 	return expected, most, least
 }
 
-// unheard is what an answer has had of which nothing was heard, as far as that is
-// known: what earlier answers had.
+// unheard estimates the output tokens of an answer that was cut off before its first piece, from
+// earlier answers.
 func (m *meter) unheard() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.recent
 }
 
-// learn takes note of what the provider counted for a request.
+// learn records the provider's counts for a request.
 func (m *meter) learn(bytes, input, output int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

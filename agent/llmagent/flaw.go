@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// AnswerError says that a model gave no usable answer: it refused; its provider blocked the answer;
+// AnswerError reports that a model gave no usable answer: it refused; its provider blocked the answer;
 // the answer reached the limit of tokens; it held only thoughts; or the model kept calling unknown
 // tools, or calling tools in a form that cannot be read, in all attempts that [RequestRetry] allows. The
 // response is in the log, but is not written to the output key. To use it anyway, return another
@@ -28,7 +28,7 @@ type AnswerError struct {
 	Err error
 }
 
-// Error says why there is no answer.
+// Error returns the reason.
 func (e *AnswerError) Error() string {
 	if e.Code == cutOff {
 		return "the answer was cut off at MAX_TOKENS; " + e.Message
@@ -63,8 +63,8 @@ func isFlawed(resp *model.LLMResponse) bool { return resp.ErrorCode != "" || isC
 // thoughtOnly is the code of a model that never says anything but thoughts.
 const thoughtOnly = "THOUGHTS_ONLY"
 
-// isThought reports whether a whole answer is nothing but thoughts: its model has
-// not come to an end, and is asked again.
+// isThought reports whether an answer has only thoughts. The model has not finished, so the agent
+// asks it again.
 func isThought(ev *session.Event) bool {
 	if ev.Content == nil || isFlawed(&ev.LLMResponse) || ev.Interrupted {
 		return false
@@ -82,8 +82,8 @@ func isThought(ev *session.Event) bool {
 	return thinks
 }
 
-// flaw is why the model's last response is no answer; nil if it is one, or if the
-// model is to be told and asked again.
+// flaw returns why the model's last response is no answer. It returns nil if the response is an
+// answer, or if the agent can point out the problem and ask again.
 func (r *run) flaw(last *session.Event) error {
 	resp := &last.LLMResponse
 	switch {
@@ -99,8 +99,8 @@ func (r *run) flaw(last *session.Event) error {
 	return &AnswerError{Code: resp.ErrorCode, Message: resp.ErrorMessage}
 }
 
-// cut is the error for an answer that broke off. If it was the budget that
-// bounded it, what has no room in the budget is a whole answer.
+// cut returns the error for an answer that was cut off at its limit of tokens. If the budget set
+// that limit, the error is the budget's.
 func (r *run) cut() error {
 	e := &AnswerError{Code: cutOff, Message: "raise max_output_tokens"}
 	if c := r.call; c != nil && c.whole && c.wanted.OutputTokens > 0 {
@@ -112,8 +112,8 @@ func (r *run) cut() error {
 	return e
 }
 
-// more is what a request has behind a conversation, and no other request: a prompt if
-// nothing else asks the model to speak, and what it has to know of its last answer.
+// more returns the contents that only this request has, after the conversation: a prompt if no
+// content asks the model to speak, and the problem of its last answer.
 func (r *run) more(list []*genai.Content) (more []*genai.Content) {
 	if n := len(list); n == 0 || list[n-1].Role != genai.RoleUser {
 		prompt := r.prompt
@@ -129,8 +129,7 @@ func (r *run) more(list []*genai.Content) (more []*genai.Content) {
 	return more
 }
 
-// again reports whether the model may be asked once more after a turn that came to
-// nothing.
+// again reports whether the agent may repeat a turn that had no result.
 func (r *run) again() bool {
 	if r.tried >= r.cfg.RequestRetry.first().Attempts {
 		return false
@@ -142,8 +141,8 @@ func (r *run) again() bool {
 // metadataVain says of the answers to a turn's calls that no tool has run.
 const metadataVain = "refrain:vain"
 
-// inVain is the error of a model that only calls what it cannot call, when it has
-// been told often enough; nil as long as it has not.
+// inVain returns the error for a model that has called only unknown or unreadable tools in all its
+// attempts, and nil before that.
 func (r *run) inVain(answers *session.Event) error {
 	if answers.CustomMetadata[metadataVain] != true || r.again() {
 		return nil

@@ -28,10 +28,9 @@ func (l *late) hear(ev *session.Event, c *genai.Content) {
 	}
 }
 
-// lateLast is the conversation as the model gets it while the newest event is a late
-// answer. That stands last, as it does in ADK: what was said while it was pending is
-// left out of this request, but for the message that began the invocation. Later
-// requests have all of it, behind the answer.
+// lateLast returns the conversation for a request whose newest event is a late answer. The answer
+// is last, as in ADK, so the request omits the contents that came while it was pending, except the
+// message that began the invocation. Later requests have all of them, after the answer.
 func (h *history) lateLast() []*genai.Content {
 	end := h.late.at + 2
 	list := slices.Clip(h.contents[:end])

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// madeCopy is a copy of a content, and what it takes to see that it is unchanged.
+// madeCopy is a copy of a content, with the data to detect a change.
 type madeCopy struct {
 	of, copy *genai.Content
 	role     string
@@ -47,9 +47,9 @@ func (f *free) makeCopy(of *genai.Content) madeCopy {
 	return m
 }
 
-// unchanged is how many of the first contents are the copies in made, of those in list, and
-// unchanged. It looks at all that a callback can reach, with every request: of a text the fields
-// of two structs, which takes less than ten nanoseconds.
+// unchanged returns how many contents at the beginning are unchanged copies, in made, of the
+// contents in list. With every request it compares everything that a callback can reach: for a text
+// the fields of two structs, in less than 10 ns.
 func unchanged(made []madeCopy, theirs, list []*genai.Content) (n int) {
 	most := min(len(made), len(theirs), len(list))
 	made, theirs, list = made[:most], theirs[:most], list[:most]
@@ -78,8 +78,8 @@ func (m *madeCopy) unchanged() bool {
 	return unchanged([]madeCopy{*m}, []*genai.Content{m.copy}, []*genai.Content{m.of}) == 1
 }
 
-// sameText reports whether two strings are one: what nobody has written to is so. To compare
-// what they say takes longer.
+// sameText reports whether two strings share their bytes, as an unchanged text does. To compare the
+// contents takes longer.
 func sameText(a, b string) bool {
 	return len(a) == len(b) && unsafe.StringData(a) == unsafe.StringData(b)
 }
@@ -91,7 +91,7 @@ type madePart struct {
 	more *madeMore // nil if the part is a text and nothing else
 }
 
-// madeMore is what a part was that is not just a text.
+// madeMore remembers a part that is not only a text.
 type madeMore struct {
 	of     *genai.Part
 	kind   partKind
@@ -129,7 +129,7 @@ func (m *madePart) make(of *genai.Part) *genai.Part {
 	return &m.part
 }
 
-// copy is what is handed out.
+// copy returns the copy to hand out.
 func (m *madePart) copy() *genai.Part {
 	if m.more != nil && m.more.kind == noPart {
 		return nil
@@ -156,8 +156,8 @@ func isText(p *genai.Part) bool {
 	return p.FunctionCall == nil && p.FunctionResponse == nil && p.ThoughtSignature == nil && !hasMore(p)
 }
 
-// valuesOf returns the arguments of a part with a call, or the result of one with an
-// answer. It returns false for other parts, and for what is rare.
+// valuesOf returns the arguments of a part with a call, or the result of a part with an answer. It
+// returns false for other and for rare parts.
 func valuesOf(p *genai.Part) (map[string]any, bool) {
 	switch call, answer := p.FunctionCall, p.FunctionResponse; {
 	case hasMore(p):
@@ -212,7 +212,7 @@ const (
 	aSlice
 )
 
-// newMadeValue returns false for what JSON does not have.
+// newMadeValue returns false for a value that JSON does not have.
 func newMadeValue(v any) (m madeValue, ok bool) {
 	add := func(v any) bool {
 		item, ok := newMadeValue(v)

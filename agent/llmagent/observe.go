@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// sendObserved is send for a run that somebody observes.
+// sendObserved does what send does, in a run with an observer.
 func (x *exchange) sendObserved(o observe.Observer, in agent.InvocationContext) error {
 	r := x.run
 	call := &observe.ModelCall{Model: x.req.Model, Provider: observe.ProviderOf(r.cfg.Model), Agent: r.Name(),

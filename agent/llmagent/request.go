@@ -15,12 +15,12 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// goOn is what a model is told when nothing else asks it to speak.
+// goOn is the prompt for a model if no content asks it to speak.
 const goOn = "Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are " +
 	"needed."
 
-// request puts together what the model is asked. Its contents are those of the history,
-// which other requests share.
+// request builds the request to the model. Its contents are those of the history, which other
+// requests share.
 func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error) {
 	req := &model.LLMRequest{Model: a.cfg.Model.Name(), Config: &genai.GenerateContentConfig{}}
 	if a.cfg.GenerateContentConfig != nil {
@@ -54,7 +54,7 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	return req, nil
 }
 
-// with is a conversation with what only this request has behind it.
+// with returns a conversation followed by the contents that only this request has.
 func with(list, more []*genai.Content) []*genai.Content {
 	if len(more) == 0 {
 		return list
@@ -82,7 +82,8 @@ func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 	return nil
 }
 
-// systemInstruction adds to texts the global instruction, the agent's own, and who it is.
+// systemInstruction adds to texts the global instruction, the agent's own, and the agent's
+// identity.
 func (a *Agent) systemInstruction(ctx agent.Context, texts []string) ([]string, error) {
 	add := func(what string, p InstructionProvider, t *template.Template) error {
 		text, err := fill(ctx, p, t)
@@ -107,7 +108,7 @@ func (a *Agent) systemInstruction(ctx agent.Context, texts []string) ([]string, 
 	return append(append(texts, loopTexts(drive.At(ctx).Loop())...), a.identity), nil
 }
 
-// whoIs is who a model is told to be.
+// whoIs returns the text that tells a model its identity.
 func whoIs(a agent.Agent) string {
 	text := fmt.Sprintf("You are an agent. Your internal name is %q.", a.Name())
 	if d := a.Description(); d != "" {
@@ -116,7 +117,7 @@ func whoIs(a agent.Agent) string {
 	return text
 }
 
-// loopTexts is what the loops around the agent are for, the outermost first.
+// loopTexts returns the purposes of the loops around the agent, the outermost first.
 func loopTexts(l *drive.Loop) []string {
 	if l == nil {
 		return nil

@@ -15,18 +15,18 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// RequestRetry says how a request is repeated if [model.Retryable] says that its error may pass. The
-// models of this project send a request once, so that only this and a loop that retries its steps
-// repeat it.
+// RequestRetry says how the agent repeats a request if [model.Retryable] reports that its error may
+// pass. The models of this project send a request once, so only RequestRetry and a loop that retries
+// its steps repeat it.
 //
 // Each request counts as a model call ([drive.Place.CountModelCall]). Pieces of a stream that broke off
-// were shown but are not stored, so a listener may see the same pieces again. Callbacks before the
-// call are called once a turn, those on errors once, after the last attempt.
+// were shown but are not stored, so a listener may see the same pieces again. Callbacks before the call
+// run once a turn; callbacks on errors run once, after the last attempt.
 type RequestRetry struct {
-	// Attempts is the largest number of requests in one turn, the first one included; 0 means 3,
-	// and 1 never repeats a request. An answer that calls only unknown tools counts as an attempt:
-	// the model is told so and asked again while attempts are left. The same holds for an answer
-	// that has only thoughts.
+	// Attempts is the largest number of requests in one turn, the first one included; 0 means 3, and 1
+	// never repeats a request. An answer that calls only unknown tools counts as an attempt: the agent
+	// points this out to the model and asks again while attempts are left. It does the same after an
+	// answer that has only thoughts.
 	Attempts int
 	// Backoff is the time before the second attempt; each further delay is twice the one before, up
 	// to MaxBackoff. The default of Backoff is 500 ms, that of MaxBackoff 8 s, or Backoff if that is more.
@@ -55,9 +55,9 @@ const MetadataRetry = "refrain:retry"
 
 // attempts counts the requests of one turn.
 //
-// It is a loop of our own: a retry policy of failsafe-go varies a provider's
-// delay downward too, cannot be stopped by what a delay comes to, and drops an
-// answer that arrives as the context ends.
+// The loop is our own, because a retry policy of failsafe-go also varies a provider's delay
+// downward, cannot stop because of a delay's length, and drops an answer that arrives as the
+// context ends.
 type attempts struct {
 	RequestRetry
 	before int           // requests of the turns before that came to nothing
@@ -118,15 +118,15 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	return nil
 }
 
-// all is how many requests have been sent since something came of one.
+// all returns the number of requests since the last one that succeeded.
 func (a *attempts) all() int { return a.before + a.made }
 
-// metadata says what it took.
+// metadata returns the number of attempts and the time waited, for the answer's metadata.
 func (a *attempts) metadata() map[string]any {
 	return map[string]any{"attempts": float64(a.made), "waitedMs": float64(a.waited.Milliseconds())}
 }
 
-// question is what a model was asked, as it was before the model had it.
+// question is a copy of a request from before the model got it.
 type question struct {
 	req model.LLMRequest
 	cfg genai.GenerateContentConfig
@@ -139,7 +139,7 @@ func (q *question) keep(req *model.LLMRequest) {
 	}
 }
 
-// restore undoes what a model has set in a request, as ADK's do.
+// restore undoes changes that a model made to its request, as ADK's models do.
 func (q *question) restore(req *model.LLMRequest) {
 	*req = q.req
 	if req.Config != nil {

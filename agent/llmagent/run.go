@@ -82,8 +82,7 @@ func (r *run) turn() bool {
 	return r.follow(x.req, x.last)
 }
 
-// follow does what the model's answer asks for. It reports whether there is to be
-// another turn.
+// follow carries out the model's answer. It reports whether another turn follows.
 func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 	if isThought(last) && !ends(&last.Actions) {
 		if r.again() {
@@ -117,7 +116,7 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 	return true
 }
 
-// exchange is one turn: a request, and what the model says to it.
+// exchange is one turn: a request, and the model's response.
 type exchange struct {
 	*run
 	ctx     agent.Context // of callbacks
@@ -129,8 +128,8 @@ type exchange struct {
 	unheard bool           // nobody listens any more
 }
 
-// ask gets the model's answer and yields it, piece by piece if it comes so. It reports
-// whether to go on.
+// ask gets the model's answer and yields it, in pieces if it arrives in pieces. It reports whether
+// the run continues.
 func (x *exchange) ask() bool {
 	r, req := x.run, x.req
 	r.tried = r.vain + 1
@@ -187,7 +186,7 @@ func (x *exchange) ask() bool {
 	return true
 }
 
-// give yields what the model says. It reports whether somebody listens.
+// give yields a response. It reports whether the consumer still listens.
 func (x *exchange) give(resp *model.LLMResponse) bool {
 	further := x.last != nil && !x.last.Partial
 	x.last = x.event(x.req, resp, &x.actions)
@@ -198,8 +197,7 @@ func (x *exchange) give(resp *model.LLMResponse) bool {
 	return x.yield(x.last, nil)
 }
 
-// attempt asks the model once and gives on what it says. It returns how the model
-// failed.
+// attempt sends the request once and passes the responses on. It returns the model's error.
 func (x *exchange) attempt() error {
 	r := x.run
 	if err := r.reserve(x.req); err != nil {
@@ -256,8 +254,8 @@ func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
 	return true
 }
 
-// beforeModel completes a request with what only it has, and lets callbacks change it.
-// Theirs is the request that they have, which stays theirs; nil if there are none. The
+// beforeModel completes a request with the contents that only this request has, and lets callbacks
+// change it. Theirs is the request that callbacks got and may keep, or nil without callbacks. The
 // response is that of a callback that answers in the model's place.
 func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *model.LLMRequest,
 	resp *model.LLMResponse, err error) {
@@ -285,8 +283,8 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	return theirs, r.apart(resp), err
 }
 
-// hasOtherCallbacks reports whether there are callbacks besides those before the model,
-// which may change a request that these have kept.
+// hasOtherCallbacks reports whether the agent has callbacks other than those before the model. They
+// may change a request that the callbacks before the model have kept.
 func (a *Agent) hasOtherCallbacks() bool {
 	c := &a.cfg
 	return len(c.AfterModelCallbacks)+len(c.OnModelErrorCallbacks)+len(c.BeforeToolCallbacks)+len(c.AfterToolCallbacks)+
@@ -371,8 +369,8 @@ func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *ses
 	return ev
 }
 
-// judge notes what is wrong with a final answer, and reports whether the event is
-// one that is right.
+// judge records the problems of a final answer, and reports whether the event is a final answer
+// that fits.
 func (r *run) judge(ev *session.Event) bool {
 	r.wrong = nil
 	if len(callsOf(ev.Content)) > 0 || isFlawed(&ev.LLMResponse) || ev.Interrupted {
@@ -394,8 +392,8 @@ func (r *run) keep(ev *session.Event) {
 	ev.Actions.StateDelta[r.cfg.OutputKey] = text
 }
 
-// withRole returns c with a role if it has none; a content without is seen by
-// nobody. A response may be somebody else's, from a cache: it is not changed.
+// withRole returns c with a role if it has none, because agents skip a content without a role. It
+// does not change c, which may belong to a cache.
 func withRole(c *genai.Content, role genai.Role) *genai.Content {
 	if c == nil || c.Role != "" {
 		return c

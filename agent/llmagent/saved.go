@@ -18,14 +18,14 @@ import (
 const MetadataContext = "refrain:context"
 
 // Saving is what a context policy did for one request. It counts the characters of texts, and of
-// calls and their answers as JSON, but not the system instruction and what callbacks change.
+// calls and their answers as JSON, but neither the system instruction nor the changes of callbacks.
 type Saving struct {
 	Policy ContextPolicy
 	// SentChars are the characters of the conversation as it was sent, in
 	// SentContents contents.
 	SentChars, SentContents int
-	// SavedChars are the characters that [ContextFull] would have sent in addition, in
-	// SavedContents contents. They are negative if a digest is longer than what it replaces.
+	// SavedChars are the characters that [ContextFull] would have sent in addition, in SavedContents
+	// contents. They are negative if a digest is longer than the contents it replaces.
 	SavedChars, SavedContents int
 	// DigestChars are the characters of the digest; SentChars include them.
 	DigestChars int
@@ -63,8 +63,8 @@ func (s Saving) metadata() map[string]any {
 	return m
 }
 
-// note writes into a whole answer's metadata, once a turn, what it took to get
-// it and what the policy saved.
+// note writes the attempts and the savings of the policy into a whole answer's metadata, once a
+// turn.
 func (r *run) note(ev *session.Event, tries *attempts) {
 	policy := r.policy().Policy
 	if ev.Partial || tries.noted || tries.made == 1 && policy == ContextFull {
@@ -90,7 +90,7 @@ func (r *run) note(ev *session.Event, tries *attempts) {
 	}
 }
 
-// size is how much there is to read.
+// size is the size of a conversation.
 type size struct{ contents, chars int }
 
 func (s *size) add(c *genai.Content) {
@@ -109,8 +109,7 @@ func (s *size) add(c *genai.Content) {
 	}
 }
 
-// tally is how big a history is, and what it leaves out. Nothing is counted
-// before somebody asks.
+// tally counts the size of a history and of the contents it leaves out. It counts only on request.
 type tally struct {
 	sum     size
 	counted int // contents that are in sum
@@ -122,17 +121,17 @@ type tally struct {
 	known  bool // left is
 }
 
-// tell counts a digest, of which it knows the size: the last content so far.
+// tell counts a digest of known size, which is the last content so far.
 func (t *tally) tell(digest size) {
 	t.digest = digest
 	t.sum = size{t.sum.contents + digest.contents, t.sum.chars + digest.chars}
 	t.counted++
 }
 
-// anew makes the next call of size count all: a content in the middle changed.
+// anew makes the next call of size count all contents, because one in the middle has changed.
 func (t *tally) anew() { t.sum, t.counted = size{}, 0 }
 
-// size is how big the history is. Each content is counted once.
+// size returns the size of the history. It counts each content once.
 func (h *history) size() size {
 	t := &h.tally
 	for ; t.counted < len(h.contents); t.counted++ {
@@ -141,8 +140,7 @@ func (h *history) size() size {
 	return t.sum
 }
 
-// leftOut is how much bigger a history of all events would be, and without the
-// digest.
+// leftOut returns how much larger a history of all events, without the digest, would be.
 func (h *history) leftOut(evs session.Events) size {
 	t := &h.tally
 	if t.known {
@@ -167,9 +165,9 @@ func (h *history) leftOut(evs session.Events) size {
 	return t.left
 }
 
-// allBefore is how big a history of all events before one is, as the agent's
-// last answer tells: so each event is counted once, however often the agent
-// runs. Without an answer it is nothing, before the first.
+// allBefore returns the size of a history of all events up to the agent's last answer, as that
+// answer's metadata records it. Each event is therefore counted once, however often the agent runs.
+// Without an answer the size is zero.
 func (h *history) allBefore(evs session.Events) (all size, before int) {
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)

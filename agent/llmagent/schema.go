@@ -18,7 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
-// OutputError says that two answers of the model did not fit the agent's OutputSchema.
+// OutputError reports that two answers of the model did not fit the agent's OutputSchema.
 type OutputError struct {
 	// Answer is the model's second answer.
 	Answer string
@@ -31,7 +31,7 @@ func (e *OutputError) Error() string {
 	return "the model's answer does not fit the output schema: " + strings.Join(e.Problems, "; ")
 }
 
-// output is how an agent's final answer is to look; nil for words.
+// output is the required shape of an agent's final answer; nil for free text.
 type output struct {
 	schema *genai.Schema
 	shape  *functiontool.Shape
@@ -54,7 +54,7 @@ func isObject(s *genai.Schema) bool {
 	return strings.EqualFold(string(s.Type), string(genai.TypeObject))
 }
 
-// problems lists what is wrong with an answer in words; nil if it fits.
+// problems returns what is wrong with an answer, one text each; nil if it fits.
 func (o *output) problems(text string) []string {
 	if o == nil {
 		return nil
@@ -75,13 +75,12 @@ func (o *output) problems(text string) []string {
 	return []string{fmt.Sprintf("it is not JSON alone, without fences or words around it (%v)", err)}
 }
 
-// demand makes a request ask for the answer's shape. It returns what the model is
-// told of it.
+// demand makes a request ask for the answer's shape. It returns the instruction for the model.
 //
-// An agent without tools asks for JSON by the schema, which every provider has.
-// With tools it gets one more, as in ADK, whose arguments are the answer: many
-// models and servers refuse to be asked for JSON and for calls at a time, and
-// some answer in JSON and never call.
+// An agent without tools asks for JSON by the schema, which every provider has. An agent with tools
+// gets an additional tool, as in ADK, whose arguments are the answer, because many models and
+// servers refuse a request for JSON and calls at the same time, and some answer in JSON and never
+// call.
 func (o *output) demand(req *model.LLMRequest) (string, error) {
 	if o == nil {
 		return "", nil
@@ -154,9 +153,9 @@ func (t *answerTool) Run(_ tool.Context, args any) (map[string]any, error) {
 	return map[string]any{}, nil
 }
 
-// structured is the event with the final answer if the calls of a turn gave it;
-// nil if they did not. A second answer that does not fit is an [*OutputError],
-// but where the turn leaves the loop: then nobody asks for it any more.
+// structured returns the event with the final answer if a call of the turn gave it, or nil. A
+// second answer that does not fit is an [*OutputError], unless the turn leaves the loop and so
+// needs no answer.
 func (r *run) structured(req *model.LLMRequest, leaves bool) (*session.Event, error) {
 	t, _ := req.Tools[answerName].(*answerTool)
 	if t == nil {
@@ -178,7 +177,7 @@ func (r *run) structured(req *model.LLMRequest, leaves bool) (*session.Event, er
 	return ev, nil
 }
 
-// misfit counts an answer that does not fit. The first is asked for again.
+// misfit counts an answer that does not fit. After the first one the agent asks again.
 func (r *run) misfit(answer string, problems []string) error {
 	if r.misfits++; r.misfits > 1 {
 		return &OutputError{Answer: answer, Problems: problems}

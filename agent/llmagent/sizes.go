@@ -9,7 +9,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// maxSizes is how many sizes are remembered.
+// maxSizes limits the number of remembered sizes.
 const maxSizes = 256
 
 // sizes remembers how long schemas and declarations of tools are as JSON, which are the
@@ -52,7 +52,7 @@ func (s *sizes) declaration(d *genai.FunctionDeclaration) int64 {
 	return s.of(key, d)
 }
 
-// of is the length of v as JSON, by a key that says what it is.
+// of returns the length of v as JSON. The key identifies v.
 func (s *sizes) of(key, v any) int64 {
 	if !reflect.ValueOf(key).Comparable() {
 		return int64(len(asJSON(v)))
@@ -77,7 +77,8 @@ func (s *sizes) of(key, v any) int64 {
 // mapID is a map by its address.
 type mapID uintptr
 
-// identity is what a schema of any type can be told by: itself, or the map that it is.
+// identity returns a comparable key for a schema of any type: the schema itself, or the address of
+// its map.
 func identity(schema any) any {
 	if v := reflect.ValueOf(schema); v.Kind() == reflect.Map {
 		return mapID(v.Pointer())

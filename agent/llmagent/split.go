@@ -4,10 +4,10 @@ package llmagent
 
 import "google.golang.org/genai"
 
-// split returns a content in pieces if it has answers to calls of several
-// contents, as when a person has confirmed calls of more than one turn: each
-// piece belongs behind its calls. What is no answer stays with the last piece.
-// Nil is the usual case: there is nothing to split.
+// split returns a content in pieces if it has answers to calls of several contents, as when a
+// person has confirmed calls of more than one turn: each piece belongs behind its calls. Parts that
+// are no answer stay with the last piece. split returns nil in the usual case, in which the content
+// stays whole.
 func (h *history) split(c *genai.Content) []*genai.Content {
 	first, several := -1, false
 	for _, p := range c.Parts {

@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// answered is what one tool call came to.
+// answered is the result of one tool call.
 type answered struct {
 	result  map[string]any // nil if it comes later
 	actions session.EventActions
@@ -31,11 +31,10 @@ type answered struct {
 	crash   error                                       // a panic of an observer
 }
 
-// callTools runs the calls of one turn at the same time and returns one event
-// with their answers, in the order of the calls. About is what a person has said
-// to some of them, and known what others came to when they were made before.
-// Pending says that there are answers that come later. Calls that were cut off have
-// no answer; the event names them, see [drive.MetadataCut].
+// callTools runs the calls of one turn at the same time and returns one event with their answers,
+// in the order of the calls. About has a person's confirmations of some calls, and known the
+// results of calls that were made before. Pending reports that some answers come later. Calls that
+// were cut off have no answer; the event names them, see [drive.MetadataCut].
 func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations,
 	known map[string]map[string]any) (ev *session.Event, pending bool) {
 	done := make([]answered, len(calls))
@@ -88,9 +87,9 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	return ev, pending
 }
 
-// callIn runs one call under a context. Whatever goes wrong is the answer: a model can act on
-// it. An error under a context that is over is no answer: it ends the run or the step,
-// and the call is in doubt. The error that is returned is what has gone wrong.
+// callIn runs one call under a context. An error becomes the call's answer, because the model can
+// act on it. An error after the context has ended is no answer: it ends the run or the step, and
+// the call is in doubt. callIn returns that error too.
 func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *genai.FunctionCall,
 	answer *toolconfirmation.ToolConfirmation, done *answered) (failed error) {
 	ctx, spent := tool.WithUsage(drive.NewToolContext(in, call.ID, &done.actions, answer))
@@ -174,8 +173,8 @@ func (a *answered) refuse(why string) {
 
 func isExit(name string) bool { return name == exitlooptool.Name || name == exitlooptool.Alias }
 
-// toolOf is the tool that a model calls by a name; nil if there is none. Models
-// mix up the two names of the exit tool.
+// toolOf returns the tool that a model calls by a name, or nil. It accepts both names of the exit
+// tool, which models mix up.
 func toolOf(req *model.LLMRequest, name string) any {
 	if t, ok := req.Tools[name]; ok {
 		return t
@@ -224,7 +223,7 @@ func (r *run) onToolError(ctx agent.Context, f tool.Function, args map[string]an
 	return nil, err
 }
 
-// merge adds what one call does to what the others do.
+// merge adds the actions of one call to those of the others.
 func merge(to, from *session.EventActions) {
 	to.StateDelta = merged(to.StateDelta, from.StateDelta)
 	to.ArtifactDelta = merged(to.ArtifactDelta, from.ArtifactDelta)

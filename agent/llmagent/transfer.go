@@ -23,9 +23,9 @@ import (
 // runner uses it to choose the agent for the user's next message.
 func (a *Agent) CanTransferToParent() bool { return !a.cfg.DisallowTransferToParent }
 
-// addTransfer gives the model the tool to hand the conversation over, if there
-// is somebody that it may be handed to, and returns what it is told of them. A
-// tool of that name that the agent has already is left in its place.
+// addTransfer gives the model the tool to hand the conversation over, if the agent has successors,
+// and returns the instruction about them. If the agent has its own tool of that name, addTransfer
+// keeps it.
 func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, error) {
 	tree := drive.At(ctx).Tree()
 	t := a.transfer.Load()
@@ -39,7 +39,7 @@ func (a *Agent) addTransfer(ctx agent.Context, req *model.LLMRequest) (string, e
 	return t.told, tool.Pack(req, t.tool)
 }
 
-// transfer is what an agent can do in a tree to hand the conversation over.
+// transfer has the tool that hands the conversation to another agent, and the instruction about it.
 type transfer struct {
 	tree *drive.Tree
 	tool *transferTool // nil if there is nobody to hand it to
@@ -68,9 +68,9 @@ func (a *Agent) newTransfer(tree *drive.Tree) *transfer {
 	return &transfer{tree: tree, tool: newTransferTool(to), told: b.String()}
 }
 
-// successors are the agents that this one may hand the conversation to: those
-// below it, and, if it is below an agent that asks a model, that one and the
-// others below it. Parent is nil if it is not among them.
+// successors returns the agents that this agent may hand the conversation to: its sub-agents and,
+// if its parent is a model agent, the parent and its other sub-agents. Parent is nil if it is not
+// among them.
 func (a *Agent) successors(tree *drive.Tree) (to []agent.Agent, parent agent.Agent) {
 	to = a.SubAgents()
 	above := tree.Parent(a.Name())
@@ -91,8 +91,8 @@ func (a *Agent) successors(tree *drive.Tree) (to []agent.Agent, parent agent.Age
 	return to, parent
 }
 
-// successor is the agent that a tool wants to go on in this one's place. A tool
-// of the program's may name anybody in the tree.
+// successor returns the agent that a tool transfers the conversation to. A tool of the program may
+// name any agent in the tree.
 func (r *run) successor(name string) (agent.Agent, error) {
 	if name == r.Name() {
 		return nil, fmt.Errorf("%q is you: answer yourself, or transfer to another agent", name)
@@ -155,7 +155,7 @@ func (*transferTool) Description() string {
 	return "Hands the conversation to another agent, which answers in your place."
 }
 
-// Declaration is a copy. The schema in it is shared.
+// Declaration returns a copy, which shares its schema.
 func (t *transferTool) Declaration() *genai.FunctionDeclaration {
 	d := t.decl
 	return &d
@@ -174,9 +174,8 @@ func (t *transferTool) Run(ctx tool.Context, args any) (map[string]any, error) {
 	return map[string]any{}, nil
 }
 
-// relay is what an agent shares with those that it hands the conversation to: it
-// runs them one after another, so that addresses and stacks do not grow with the
-// number of transfers.
+// relay is shared by an agent and its successors. The agent runs its successors one after another,
+// so that addresses and stacks do not grow with the number of transfers.
 type relay struct {
 	by   session.Address
 	next agent.Agent
@@ -184,9 +183,8 @@ type relay struct {
 
 type relayKey struct{}
 
-// handOver lets another agent go on in this one's place, as a step of it, and
-// then whom that one hands over to. An agent that runs in such a relay leaves it
-// to the one that began.
+// handOver runs another agent in this agent's place, as a step of it, and then that agent's
+// successors. An agent that itself runs in a relay leaves this to the agent that started the relay.
 func (r *run) handOver(to agent.Agent) {
 	here := drive.At(r.ctx).Address()
 	if l, ok := r.ctx.Value(relayKey{}).(*relay); ok && l.by == here.Parent() {
