@@ -13,7 +13,7 @@
 //		Default:       json.RawMessage("false"),
 //	})
 //
-// The run waits without a process until somebody answers, and continues when it is resumed with the
+// The run waits without a process until a person answers, and continues when it is resumed with the
 // answer; [drive.Place.Ask] says what this requires. Without that the agent fails with
 // [agent.ErrCannotAsk].
 package humanagent
@@ -40,7 +40,7 @@ import (
 type Config struct {
 	// Name is required, unique in the agent's tree, and not "user".
 	Name string
-	// Description tells other agents what this one is for.
+	// Description tells other agents the purpose of this agent.
 	Description string
 	// BeforeAgentCallbacks and AfterAgentCallbacks run around the agent each
 	// time it asks, and again when its run is resumed; see [agent.Config].
@@ -62,17 +62,16 @@ type Config struct {
 	OutputKey string
 	// ExitIfApproved ends the nearest loop when the person approves.
 	ExitIfApproved bool
-	// Timeout is how long to wait for the answer; 0 means without limit. After it, Default is the
-	// answer, in JSON: true or false, a text, or an object. Without a Default the agent fails with
-	// [ErrNoAnswer].
+	// Timeout limits the wait for the answer; 0 means no limit. After it, Default is the answer, in
+	// JSON: true or false, a text, or an object. Without a Default the agent fails with [ErrNoAnswer].
 	Timeout time.Duration
 	Default json.RawMessage
 }
 
-// ErrNoAnswer: nobody answered in time.
+// ErrNoAnswer fails an agent that got no answer in time and has no Default.
 var ErrNoAnswer = errors.New("nobody answered in time, and there is no default")
 
-// Agent is what [New] returns.
+// Agent is the concrete type of [New]'s agents.
 type Agent struct {
 	*drive.Base
 	cfg  Config
@@ -135,12 +134,12 @@ func New(cfg Config) (agent.Agent, error) {
 // Config returns the config that the agent was made from, with the defaults filled in.
 func (a *Agent) Config() Config { return a.cfg }
 
-// Type is [agent.TypeHuman].
+// Type returns [agent.TypeHuman].
 func (a *Agent) Type() agent.Type { return agent.TypeHuman }
 
 var _ drive.Continuer = (*Agent)(nil)
 
-// Continues reports true: a question is asked once.
+// Continues reports true, because a resumed run must not ask a question again.
 func (a *Agent) Continues() bool { return true }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
@@ -177,7 +176,7 @@ func (a *Agent) ask(ctx agent.InvocationContext, yield func(*session.Event, erro
 	return a.read(answer)
 }
 
-// question is what is asked, but for its text.
+// question returns the question without its text.
 func (a *Agent) question(id string, state session.ReadonlyState) mark.Question {
 	q := mark.Question{ID: id, Kind: a.cfg.Kind, Options: a.cfg.Options, Default: a.cfg.Default}
 	if a.cfg.Timeout > 0 {

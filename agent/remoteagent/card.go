@@ -148,7 +148,7 @@ func names(card *a2a.AgentCard, u *url.URL) bool {
 	})
 }
 
-// get reads a card; missing says that what is at the address is no card.
+// get reads a card. missing reports that the address has no card.
 func (c *connection) get(ctx context.Context, u *url.URL) (card *a2a.AgentCard, missing bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -188,8 +188,8 @@ func (c *connection) get(ctx context.Context, u *url.URL) (card *a2a.AgentCard, 
 	return card, false, nil
 }
 
-// identity is what an agent is known by in the log: the address of its card, with
-// a sum in the place of the query, which may be secret.
+// identity returns the name of an agent in the log: the address of its card, with a checksum in
+// place of the query, which may be secret.
 func identity(u *url.URL) string {
 	if u.RawQuery == "" {
 		return requesttemplate.Short(u)

@@ -30,27 +30,26 @@ const DefaultSizeLimit = 10 << 20
 type A2AConfig struct {
 	// Name is unique in the agent's tree, and not "user".
 	Name string
-	// Description tells other agents what this one is for.
+	// Description tells other agents the purpose of this agent.
 	Description string
 
 	// AgentCard says how to reach the remote agent. It is trusted: requests go to the servers that
 	// it names, but do not follow redirects to others.
 	AgentCard *a2a.AgentCard
-	// AgentCardSource is where the card is: the URL of the agent, below which
-	// /.well-known/agent-card.json is looked for; the URL of the card, ending in
-	// .json; or, if it is neither http nor https, the path of a file. The card is
-	// read once a run. A URL is a template whose placeholders stand after the
-	// host only, and are escaped. A card from a URL can only name the URL's own
-	// server (its scheme, host and port) and those in Hosts. One in a file is
-	// trusted as AgentCard is.
+	// AgentCardSource is the address of the card: the URL of the agent, whose card is at
+	// /.well-known/agent-card.json below it; the URL of the card, ending in .json; or, if it is
+	// neither http nor https, the path of a file. The card is read once a run. A URL is a template
+	// whose placeholders stand after the host only, and are escaped. A card from a URL can only name
+	// the URL's own server (its scheme, host and port) and those in Hosts. A card in a file is trusted
+	// as AgentCard is.
 	AgentCardSource string
 	// Hosts are further servers that a card from a URL may name, as example.org,
 	// example.org:8443 or https://example.org. Without a scheme it is the URL's,
 	// without a port the scheme's; http is refused where the URL is https.
 	Hosts []string
 
-	// Payload is what is sent: a text, which is a template, or maps and lists, which are sent as
-	// one part of data. Each text in those, except for the keys of maps, is a template; a text that
+	// Payload is the message: a text, which is a template, or maps and lists, which are sent as one
+	// part of data. Each text in those, except for the keys of maps, is a template; a text that
 	// consists of one placeholder is replaced by the value with its type, such as number or list.
 	// Templates read {{key}} only; see package template. nil sends the user's message.
 	Payload any
@@ -72,9 +71,9 @@ type A2AConfig struct {
 	// Client sends the requests. The default makes a new connection for each run. The time is
 	// limited by the context only.
 	Client *http.Client
-	// Elsewhere has the remote agent asked by another machine, with the network of that one; the zero
-	// value asks it from here. Templates are filled here, and callbacks are called here. A card in a
-	// file is one of that machine. Pieces of an answer are not shown as they arrive.
+	// Elsewhere lets another machine, with its network, call the remote agent; with the zero value
+	// this machine calls it. This machine fills templates and runs callbacks. A card in a file is a
+	// file of the other machine. Pieces of an answer are not shown as they arrive.
 	Elsewhere elsewhere.Queue
 	// MessageSendConfig is sent with messages; ReturnImmediately is set as
 	// needed.
@@ -92,7 +91,7 @@ type A2AConfig struct {
 // BeforeA2ARequestCallback is called before a message is sent.
 type BeforeA2ARequestCallback func(ctx agent.CallbackContext, req *a2a.SendMessageRequest) (*session.Event, error)
 
-// A2AAgent is what [NewA2A] returns.
+// A2AAgent is the concrete type of [NewA2A]'s agents.
 type A2AAgent struct {
 	*drive.Base
 	cfg     A2AConfig
@@ -221,7 +220,7 @@ func (p *parser) template(field, text string) *template.Template {
 	return t
 }
 
-// Type is [agent.TypeRemote].
+// Type returns [agent.TypeRemote].
 func (a *A2AAgent) Type() agent.Type { return agent.TypeRemote }
 
 // Config returns the config that the agent was made from, with the defaults filled in.

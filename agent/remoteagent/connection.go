@@ -25,7 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 )
 
-// connection is how one run reaches the remote agent.
+// connection is the connection of one run to the remote agent.
 type connection struct {
 	*a2aclient.Client
 	streams bool
@@ -134,7 +134,7 @@ func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 	return w, nil
 }
 
-// allows says what is wrong with an address; nil if requests may go there.
+// allows returns an error unless requests may go to an address.
 func (w *wire) allows(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
@@ -148,8 +148,8 @@ func (w *wire) allows(u *url.URL) error {
 	return nil
 }
 
-// shown is an error without the secrets of the requests, and in words that can be
-// shown: what a server sends may be in it, in any length.
+// shown returns an error that can be displayed: without the secrets of the requests, and shortened,
+// because it may contain text from a server, of any length.
 func (w *wire) shown(err error) error {
 	if err == nil {
 		return nil
@@ -161,7 +161,8 @@ func (w *wire) shown(err error) error {
 	return err
 }
 
-// words are what the remote agent says, for an error or a question.
+// words returns a text of the remote agent for an error or a question, shortened and without
+// secrets.
 func (w *wire) words(text string) string { return shortText(w.secrets.Strike(text)) }
 
 // RoundTrip implements http.RoundTripper.

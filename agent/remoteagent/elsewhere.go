@@ -23,7 +23,7 @@ import (
 // KindA2A is the kind of tasks that [Here] does.
 const KindA2A = "a2a"
 
-// What an exchange does.
+// The operations of an exchange.
 const (
 	opSend   = "send"   // sends a message, and follows what comes of it
 	opAwait  = "await"  // follows the task
@@ -31,7 +31,7 @@ const (
 	opCancel = "cancel" // cancels it
 )
 
-// exchange is what a run has another machine say to the remote agent.
+// exchange is a request to the remote agent that another machine sends for a run.
 type exchange struct {
 	Op        string                  `json:"op"`
 	Source    string                  `json:"source,omitempty"` // of the card
@@ -45,7 +45,7 @@ type exchange struct {
 	Patience  time.Duration           `json:"patience,omitempty"`
 }
 
-// exchanged is what came of it.
+// exchanged is the result of an exchange.
 type exchanged struct {
 	Artifacts []*a2a.Artifact   `json:"artifacts,omitempty"`
 	Message   *a2a.Message      `json:"message,omitempty"`
@@ -80,8 +80,8 @@ func (a *A2AAgent) connectFar(ctx agent.InvocationContext) (c *connection, where
 	return c, where, nil
 }
 
-// exchange has another machine say something to the remote agent, and takes what came of it. A message
-// is sent once, whoever drives the run meanwhile; to look how a task is does no harm.
+// exchange has another machine send a request to the remote agent, and takes the result. A message is
+// sent once, even if another process takes over the run; reading a task's state may be repeated.
 func (r *run) exchange(op string, req *a2a.SendMessageRequest) error {
 	x := exchange{Op: op, Source: r.cfg.AgentCardSource, Card: r.cfg.AgentCard, Hosts: r.cfg.Hosts,
 		Headers: r.conn.wire.headers, SizeLimit: r.cfg.SizeLimit, Request: req,
@@ -110,14 +110,14 @@ func (r *run) exchange(op string, req *a2a.SendMessageRequest) error {
 	return kinds.Read(got.Failure)
 }
 
-// Here asks remote agents for runs that are driven on other machines. It is an elsewhere.Doer.
+// Here calls remote agents for runs that other machines drive. It is an elsewhere.Doer.
 type Here struct {
 	// Client sends the requests, as in [A2AConfig].
 	Client *http.Client
 }
 
-// Do does a task of the kind [KindA2A]. How it fails is part of the result. If ctx ends the remote task
-// is canceled.
+// Do does a task of the kind [KindA2A]. The result includes the remote agent's failure. If ctx ends the
+// remote task is canceled.
 func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error) {
 	var x exchange
 	if err := json.Unmarshal(t.Spec, &x); err != nil {

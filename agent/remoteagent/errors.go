@@ -9,9 +9,9 @@ import (
 	"unicode"
 )
 
-// TaskError says that a remote agent ended its task without an answer.
+// TaskError reports that a remote agent ended its task without an answer.
 type TaskError struct {
-	// Task is the task's ID, which the server has made.
+	// Task is the task's ID, assigned by the server.
 	Task string
 	// State is "failed", "rejected" or "canceled".
 	State string
@@ -33,7 +33,7 @@ func (e *TaskError) Error() string {
 // Permanent reports whether a retry is useless because the task was rejected.
 func (e *TaskError) Permanent() bool { return e.State == "rejected" }
 
-// LimitError says that a server sent more than the limit.
+// LimitError reports that a server sent more than the limit.
 type LimitError struct {
 	// Limit is the limit in bytes.
 	Limit int64

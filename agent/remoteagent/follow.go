@@ -21,8 +21,8 @@ const (
 	retryFirst = 200 * time.Millisecond // before the first of them; then twice as long
 )
 
-// send sends a message and follows what comes of it. A task that has just asked
-// something may not be ready to hear the answer yet.
+// send sends a message and follows the resulting task. It retries, because a task that has just
+// asked a question may not be ready for the answer yet.
 func (r *run) send(msg *a2a.Message) error {
 	req, err := r.prepare(msg)
 	if req == nil || err != nil {
@@ -93,7 +93,7 @@ func (r *run) await(events iter.Seq2[a2a.Event, error], pause time.Duration) err
 		if r.heard > heard {
 			tries = 0
 		}
-		// A task that has come to its end just now may have no stream any more.
+		// The stream of a task that has just finished may be gone.
 		streamGone := cut && events != nil && errors.Is(err, a2a.ErrTaskNotFound)
 		switch {
 		case r.left || r.ctx.Err() != nil:
@@ -155,11 +155,10 @@ func (r *run) look() error {
 	return r.take(task)
 }
 
-// complete has all of the answer, if some of it may have been said while nobody
-// listened.
+// complete fetches the whole answer if the agent may have missed a part.
 func (r *run) complete(again bool) error {
 	if again && r.task.TaskID != "" {
-		// What was heard is the answer if that fails.
+		// If the request fails, the parts received so far are the answer.
 		if got := r.got; r.look() != nil {
 			r.got = got
 		}
@@ -182,7 +181,7 @@ func (r *run) sleep(d time.Duration) bool {
 	}
 }
 
-// failed says what could not be done.
+// failed returns the error of a request, with a description of the request.
 func (r *run) failed(what string, err error) error {
 	if r.ctx.Err() != nil {
 		return context.Cause(r.ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// stepKey names a step, whatever the attempt.
+// stepKey identifies a step in all its attempts.
 type stepKey struct {
 	session    lease.Key
 	invocation string
@@ -22,7 +22,7 @@ func keyOf(ctx agent.InvocationContext) stepKey {
 	return stepKey{lease.KeyOf(ctx.Session()), ctx.InvocationID(), drive.At(ctx).Address()}
 }
 
-// attempt is what earlier attempts of a step leave to the next.
+// attempt has the state that earlier attempts of a step leave to the next.
 type attempt struct {
 	sent    int    // messages that have come to an end
 	task    string // under way; empty if there is none
@@ -32,8 +32,8 @@ type attempt struct {
 
 const maxAttempts = 1000
 
-// memory has the attempts of steps that did not succeed. What it has forgotten
-// costs no more than that the work is done again.
+// memory keeps the attempts of steps that did not succeed. If it forgets one, the work is only done
+// again.
 type memory struct {
 	mu   sync.Mutex
 	left map[stepKey]attempt

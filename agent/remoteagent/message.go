@@ -30,8 +30,7 @@ func (r *run) fresh() (*a2a.Message, error) {
 	return msg, nil
 }
 
-// messageID is the same whenever the step sends a message in the place of the same
-// one, in whatever attempt and process.
+// messageID returns the same ID for the same message of a step in every attempt and process.
 func (r *run) messageID() string {
 	id := drive.At(r.ctx).CallID()
 	if r.before.sent > 0 {

@@ -14,7 +14,7 @@ import (
 // it.
 const MetadataA2A = "refrain:a2a"
 
-// note is what an event says about the remote task.
+// note is an event's record of the remote task.
 type note struct{ task, context, state, message, card string }
 
 // working is the state of a task in a note as long as it is under way.
@@ -28,7 +28,7 @@ func (n note) event() *session.Event {
 	return ev
 }
 
-// noteOf reads what an event of the agent says about its task.
+// noteOf reads the note of an event of the agent.
 func noteOf(ev *session.Event) (note, bool) {
 	m, ok := ev.CustomMetadata[MetadataA2A].(map[string]any)
 	if !ok {
@@ -50,12 +50,11 @@ func isState(s a2a.TaskState) bool {
 	return s == a2a.TaskStateSubmitted || s == a2a.TaskStateWorking || s != a2a.TaskStateUnspecified && states[s] != ""
 }
 
-// lookBack is how many events of the session are looked through for the last thing
-// that the agent said in it.
+// lookBack limits the number of events searched for the agent's last one.
 const lookBack = 2000
 
-// conversation is the context of the session's conversation with the remote agent;
-// empty if there is none.
+// conversation returns the context ID of the session's conversation with the remote agent, or an
+// empty string.
 func (r *run) conversation() string {
 	if r.cfg.NewContext {
 		return ""

@@ -42,8 +42,8 @@ func outgoingValue(v any) *a2a.Part {
 	return a2a.NewDataPart(v)
 }
 
-// incoming is what the remote agent's part is here; nil for nothing. Data is a
-// text of JSON, whatever it looks like: never a call.
+// incoming converts a part of the remote agent; nil for an empty one. Data becomes a text in JSON,
+// and never a call, even if it looks like one.
 func incoming(p *a2a.Part) *genai.Part {
 	if p == nil {
 		return nil

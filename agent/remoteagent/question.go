@@ -17,7 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// signInTime is how long a task may take to notice that somebody has signed in.
+// signInTime limits how long a task may take to notice a person's sign-in.
 const signInTime = 15 * time.Second
 
 // waits reports whether the task waits for a person.
@@ -25,7 +25,7 @@ func (r *run) waits() bool {
 	return r.got.state == a2a.TaskStateInputRequired || r.got.state == a2a.TaskStateAuthRequired
 }
 
-// hint tells a person what the remote agent wants.
+// hint returns what a person has to do for the remote agent.
 func (r *run) hint() string {
 	hint := fmt.Sprintf("The remote agent of %q needs an answer", r.Name())
 	if r.got.state == a2a.TaskStateAuthRequired {
@@ -37,9 +37,9 @@ func (r *run) hint() string {
 	return hint
 }
 
-// question is the event that asks a person what the remote agent wants to know,
-// where the run cannot wait for the answer. In a loop it asks to leave as well, blocked, every loop around: without the answer
-// there is nothing to repeat.
+// question returns the event that passes the remote agent's question to a person, in a run that cannot wait
+// for the answer. The event also asks to leave every enclosing loop, with the status blocked, because no
+// iteration helps without the answer.
 func (r *run) question() *session.Event {
 	state := states[r.got.state]
 	call := &genai.FunctionCall{ID: "a2a-" + uuid.NewString(), Name: r.Name(),
@@ -60,8 +60,8 @@ func (r *run) question() *session.Event {
 	return ev
 }
 
-// reply is the message that goes on with a task whose question the user has
-// answered; nil if there is none to send.
+// reply returns the message that continues a task whose question the user has answered; nil if no
+// message is due.
 func (r *run) reply() (*a2a.Message, error) {
 	n, answer, err := r.answered()
 	if n == nil || err != nil {
@@ -90,15 +90,15 @@ func (r *run) reply() (*a2a.Message, error) {
 	return msg, nil
 }
 
-// nobodySignsIn is how a task ends for which a person does not sign in.
+// nobodySignsIn returns the error of a task for which no person signs in.
 func (r *run) nobodySignsIn() error {
 	r.open = true // and leave cancels it
 	return refused{&TaskError{Task: shortText(string(r.task.TaskID)), State: "canceled",
 		Message: "a person refused to sign in"}}
 }
 
-// signedIn looks whether a task goes on by itself now that somebody has signed in,
-// and follows it then. It reports false if it waits to be told.
+// signedIn checks whether a task continues by itself after a person's sign-in, and then follows it.
+// It reports false if the task waits for a message.
 func (r *run) signedIn() (goesOn bool, err error) {
 	r.patience = time.Now().Add(signInTime)
 	if err := r.look(); err != nil {
@@ -113,9 +113,8 @@ func (r *run) signedIn() (goesOn bool, err error) {
 	return false, nil
 }
 
-// answered finds the question that the user's message is the answer to. The
-// confirmation is nil if the answer is in plain words: those are one where the
-// agent is talked to directly.
+// answered finds the question that the user's message answers. The confirmation is nil if the
+// answer is plain text, which counts only where the user talks to the agent directly.
 func (r *run) answered() (*note, *toolconfirmation.ToolConfirmation, error) {
 	answers := make(map[string]*genai.FunctionResponse)
 	if c := r.ctx.UserContent(); c != nil {
@@ -153,8 +152,7 @@ func (r *run) answered() (*note, *toolconfirmation.ToolConfirmation, error) {
 	return nil, nil, nil
 }
 
-// answerPart is what the remote agent is told: what the person said, or else yes
-// or no.
+// answerPart returns the answer for the remote agent: the person's text, or else yes or no.
 func answerPart(c *toolconfirmation.ToolConfirmation) *a2a.Part {
 	switch v := c.Payload.(type) {
 	case string, map[string]any, []any:

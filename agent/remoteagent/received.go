@@ -10,7 +10,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// received is what has come of a message so far.
+// received collects the answer to a message.
 type received struct {
 	artifacts []*a2a.Artifact
 	message   *a2a.Message // in the place of a task, or with its state
@@ -67,7 +67,7 @@ func partsSize(parts []*a2a.Part) int64 {
 	return n
 }
 
-// parts are what the answer says: the artifacts, or else the message.
+// parts returns the parts of the answer: the artifacts, or else the message.
 func (a *received) parts() []*a2a.Part {
 	var all []*a2a.Part
 	for _, artifact := range a.artifacts {
@@ -81,8 +81,7 @@ func (a *received) parts() []*a2a.Part {
 	return all
 }
 
-// content is the answer as content; nil if there is none. Artifacts begin on a new
-// line.
+// content returns the answer as content, or nil. Each artifact begins on a new line.
 func (a *received) content() *genai.Content {
 	var all []*genai.Part
 	for _, artifact := range a.artifacts {
@@ -105,8 +104,7 @@ func (a *received) content() *genai.Content {
 	return &genai.Content{Role: genai.RoleModel, Parts: all}
 }
 
-// output is what the output key gets; false if the answer has neither words nor
-// data.
+// output returns the value for the output key; false if the answer has neither text nor data.
 func (a *received) output(c *genai.Content) (any, bool) {
 	if parts := a.parts(); len(parts) == 1 && parts[0] != nil {
 		if d, ok := parts[0].Content.(a2a.Data); ok && d.Value != nil {

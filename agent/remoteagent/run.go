@@ -18,7 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// cancelTime is how long canceling the remote task may take.
+// cancelTime limits the request that cancels the remote task.
 const cancelTime = 5 * time.Second
 
 // run is one run of the agent.
@@ -41,8 +41,8 @@ type run struct {
 	asked   *note // the question that a resumed run has asked; nil if there is none
 	asks    int   // questions to a person
 	got     received
-	// patience is until when a task that waits for somebody to sign in may still
-	// go on by itself; zero if it is not told to.
+	// patience is the time until which a task that waits for a sign-in may continue by itself; zero if
+	// no person has signed in.
 	patience time.Time
 }
 
@@ -65,8 +65,8 @@ func (a *A2AAgent) run(ctx agent.InvocationContext, yield func(*session.Event, e
 	}
 }
 
-// recorded says again what the step has said before its run was cut off. It
-// reports whether that was all.
+// recorded replays the events of the step from before its run was cut off. It reports whether the
+// step is complete with them.
 func (r *run) recorded() bool {
 	for tasks := 0; ; {
 		ev := drive.At(r.ctx).Recorded()
@@ -90,7 +90,7 @@ func (r *run) recorded() bool {
 	}
 }
 
-// ask has the remote agent do its work, and says what came of it.
+// ask sends the work to the remote agent, and yields the result.
 func (r *run) ask() (err error) {
 	connect := r.connect
 	if r.isFar() {
@@ -137,8 +137,8 @@ func (r *run) converse() error {
 	return r.send(msg)
 }
 
-// leave ends the run. A task that nobody waits for is canceled; one that could not
-// be reached any more is left to the next attempt.
+// leave ends the run. It cancels a task whose result no one needs, and leaves an unreachable task
+// to the next attempt.
 func (r *run) leave(err error) {
 	switch {
 	case r.open && (r.ctx.Err() != nil || r.left || err == nil || definite(err)):
@@ -168,7 +168,7 @@ func (r *run) cancelTask() {
 	_, _ = r.conn.CancelTask(ctx, &a2a.CancelTaskRequest{ID: r.task.TaskID})
 }
 
-// settle says what came of the task.
+// settle yields the result of the task.
 func (r *run) settle() error {
 	for r.waits() {
 		if !drive.At(r.ctx).CanAsk() {
@@ -197,7 +197,7 @@ func (r *run) note(state string) note {
 	return note{task: string(r.task.TaskID), context: r.task.ContextID, state: state, message: r.message, card: r.where}
 }
 
-// say yields an event of the agent, with what callbacks have changed.
+// say yields an event of the agent, with the changes of callbacks.
 func (r *run) say(ev *session.Event) {
 	if !ev.Partial {
 		if r.actions.StateDelta != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 )
 
-// take takes what the remote agent says.
+// take processes an event of the remote agent.
 func (r *run) take(ev a2a.Event) error {
 	r.heard++
 	if err := r.check(ev); err != nil {
@@ -42,7 +42,7 @@ func (r *run) take(ev a2a.Event) error {
 	return r.bounded()
 }
 
-// check refuses what a server should not send.
+// check refuses an event that a server should not send.
 func (r *run) check(ev a2a.Event) error {
 	switch ev := ev.(type) {
 	case *a2a.Message:
@@ -80,9 +80,9 @@ func (r *run) check(ev a2a.Event) error {
 	return nil
 }
 
-// status takes a task's state. While somebody who has signed in waits for it to be
-// noticed, that is no question. A state that nobody knows would be waited for
-// without an end.
+// status takes a task's state. A request to sign in is no question while the server may not have
+// noticed the sign-in yet. An unknown state is an error, because a wait for its end could last
+// forever.
 func (r *run) status(s a2a.TaskStatus) error {
 	if !isState(s.State) {
 		return errInvalid(fmt.Sprintf("the state %.60q of a task", s.State.String()))
@@ -119,7 +119,7 @@ func isID(s string) bool {
 		strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
-// show shows what is no answer yet.
+// show yields a piece that is not the answer yet.
 func (r *run) show(ev a2a.Event) {
 	switch ev := ev.(type) {
 	case *a2a.TaskArtifactUpdateEvent:

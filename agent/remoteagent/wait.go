@@ -29,8 +29,8 @@ func (r *run) askedBefore() error {
 	return nil
 }
 
-// askPerson waits for a person to say what the remote agent wants to know, which
-// ends the run until it is resumed, and goes on with the task.
+// askPerson asks a person the remote agent's question, which ends the run until it is resumed, and
+// then continues the task.
 func (r *run) askPerson() error {
 	r.asks++
 	q := mark.Question{ID: drive.At(r.ctx).QuestionID(r.asks), Kind: mark.AskText, Text: r.hint()}
@@ -75,7 +75,7 @@ func (r *run) askPerson() error {
 	return r.tell(text)
 }
 
-// approved goes on with a task for which somebody was to sign in.
+// approved continues a task that waited for a person's sign-in.
 func (r *run) approved(answer *mark.Answer) error {
 	var yes bool
 	if err := json.Unmarshal(answer.Value, &yes); err != nil {

@@ -120,11 +120,11 @@ func (f *filling) fill(field string, t *template.Template, free bool) (string, e
 	return res.Text, nil
 }
 
-// span is where a value stands in a text.
+// span is the place of a value in a text.
 type span struct{ from, to int }
 
-// paths are what a program may take for the path that a value is part of: "src/a.go" for the value a.go in
-// "--file=src/a.go", and both "-fa.go" and "a.go" in "-fa.go".
+// paths returns the strings that a program may take for the path with the value: "src/a.go" for the value
+// a.go in "--file=src/a.go", and both "-fa.go" and "a.go" in "-fa.go".
 func (s span) paths(text string) []string {
 	const apart = "=:,;@ "
 	from := 1 + strings.LastIndexAny(text[:s.from], apart)

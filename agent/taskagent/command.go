@@ -30,16 +30,17 @@ type CommandConfig struct {
 	//
 	// A placeholder may stand in an argument if Shapes declares the shape of its value, or if it is a
 	// number or a truth value that is built in, such as {{iteration}}. The value is checked when it is
-	// put in: one of another shape is a [*ValueError]. One that begins an argument begins with "-" only
-	// if it is a number or one of the choices. The program's name takes choices only. Text of any content
-	// goes to the command as Stdin, or in a variable whose name begins with [FreePrefix].
+	// put in; a value of another shape is a [*ValueError]. A value at the beginning of an argument may
+	// begin with "-" only if it is a number or one of the choices. The program's name takes choices
+	// only. Text of any content goes to the command as Stdin, or in a variable whose name begins with
+	// [FreePrefix].
 	Args []string
 	// Stdin is a template of the command's standard input. The command reads it from a file, which is
-	// whole before the command starts. If it is empty, the standard input is the null device. It has no
-	// placeholders if Args has an interpreter that is known to run it as code.
+	// complete before the command starts. If it is empty, the standard input is the null device. It has
+	// no placeholders if Args has an interpreter that is known to run it as code.
 	Stdin string
-	// Env holds environment variables, as templates. One whose name begins with [FreePrefix] takes any
-	// text; for the others the same holds as for arguments, because programs take variables for settings.
+	// Env holds environment variables, as templates. A variable whose name begins with [FreePrefix] takes
+	// any text; the others are limited like arguments, because programs take variables for settings.
 	//
 	// The variables override those that the command inherits from this process: all but those that Refrain
 	// itself uses (REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry, PGPASSWORD), or with
@@ -51,10 +52,10 @@ type CommandConfig struct {
 	// does not inherit.
 	Inherit, Withhold []string
 	// Shapes are the shapes of values, by the names of their placeholders: "level", "report.lines".
-	// That of {{prev.level}}, {{best.level}} and {{rejected.level}} is that of level.
+	// {{prev.level}}, {{best.level}} and {{rejected.level}} have the shape of level.
 	Shapes map[string]Shape
-	// Parameters are names that stand for the fields of the request, a JSON object, and not for keys of
-	// the state: those of a tool.
+	// Parameters are the names of a tool's parameters. A placeholder with such a name stands for a
+	// field of the request, a JSON object, and not for a key of the state.
 	Parameters []string
 	// Root is the directory that Dir cannot leave; the default is the current directory.
 	Root string
@@ -62,10 +63,10 @@ type CommandConfig struct {
 	// that leads out of Root, by "..", by a symbolic link or because it is absolute, is an error.
 	// Dir limits where the command starts, not what it can do.
 	Dir string
-	// OutputLimit is the largest number of bytes that the command may write to its standard output,
-	// and to its standard error; more is a [*LimitError]. The default is 1 MiB.
+	// OutputLimit limits the bytes of the command's standard output, and of its standard error; more
+	// is a [*LimitError]. The default is 1 MiB.
 	OutputLimit int64
-	// Timeout is how long the command may take; 0 means no limit.
+	// Timeout limits the command's running time; 0 means no limit.
 	Timeout time.Duration
 	// JSON says that the standard output must be one JSON value, which is then written to
 	// OutputKey.
@@ -81,7 +82,7 @@ type CommandConfig struct {
 // call ([drive.Place.CallID]): the same in each attempt, and when the run is resumed.
 const EnvCallID = "REFRAIN_CALL_ID"
 
-// CommandAgent is what [NewCommand] returns.
+// CommandAgent is the concrete type of [NewCommand]'s agents.
 type CommandAgent struct {
 	*drive.Base
 	task
@@ -97,13 +98,13 @@ type variable struct {
 	value *template.Template
 }
 
-// NewCommand returns an agent that runs a command. It says the command's
-// standard output, and OutputKey gets the same, without the line ends at its
-// end. The result has the fields exit_code, stdout, stderr and, with JSON, json. In place of
-// values of environment variables that are named like secrets, such as X_API_KEY, they say [secret].
+// NewCommand returns an agent that runs a command. The agent outputs the command's standard output
+// without trailing line ends, and writes the same text to OutputKey. The result has the fields
+// exit_code, stdout, stderr and, with JSON, json. In all of them [secret] replaces the values of
+// environment variables that are named like secrets, such as X_API_KEY.
 //
-// It reports every mistake in the config, including templates and expressions that cannot be
-// parsed, and a [*ShapeError] for each placeholder whose value needs a declared shape. The agent
+// NewCommand reports every mistake in the config, including templates and expressions that cannot
+// be parsed, and a [*ShapeError] for each placeholder whose value needs a declared shape. The agent
 // fails with a [*ValueError], an [*ExitError], a [*LimitError], context.DeadlineExceeded after its
 // Timeout, or if the command cannot be started; exec.ErrNotFound means that there is no program of
 // that name.
@@ -181,7 +182,7 @@ func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(
 	return a.outcome(p)(p.run(ctx, a.cfg.Root, id))
 }
 
-// outcome is what a command comes to that has left this.
+// outcome returns a function that turns the results of a process into the task's outcome.
 func (a *CommandAgent) outcome(p *process) func(ended, error) (outcome, error) {
 	return func(got ended, err error) (outcome, error) {
 		if err != nil {
@@ -234,7 +235,7 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 	return p, nil
 }
 
-// tail is the end of a text: what fits into 10 lines and 2 kB.
+// tail returns the end of a text, at most 10 lines and 2 kB.
 func tail(text string) string {
 	text = strings.TrimSpace(text)
 	if n := len(text) - 2000; n > 0 {

@@ -7,11 +7,11 @@ import (
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 )
 
-// Config is what all kinds of task have in common. Only Name is required.
+// Config has the fields of all kinds of task. Only Name is required.
 type Config struct {
 	// Name is required, unique in the agent's tree, and not "user".
 	Name string
-	// Description tells other agents what this one is for.
+	// Description tells other agents the purpose of this agent.
 	Description string
 	// BeforeAgentCallbacks and AfterAgentCallbacks run around the task; see
 	// [agent.Config].
@@ -29,7 +29,7 @@ type Config struct {
 	// variables of [ExpressionConfig] and result, the map of ResultKey; state includes what the
 	// task has set. It is not evaluated if the task failed.
 	ExitWhen string
-	// ExitReason says why, as a template that may name result.FIELD too. The
+	// ExitReason is the reason to leave the loop, as a template that may name result.FIELD too. The
 	// default is the text of ExitWhen.
 	ExitReason string
 	// Effect is the task's effect on the outside world; the default is [agent.Idempotent], or

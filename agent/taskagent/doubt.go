@@ -29,10 +29,10 @@ func (t *task) Effect() agent.Effect { return t.cfg.Effect }
 // Reconcile returns the config's Reconcile; nil if there is none.
 func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
 
-// settle finds out whether a task that must not be done twice is to be done. What
-// the log says of it comes first; then what has become of it elsewhere; where that leaves a doubt, what
-// its Reconcile finds out; and then a person. round is how often it was decided that it is to be done
-// again; lost says that this is known in doubt.
+// settle finds out whether to do a task that must not be done twice. It asks in this order, until the
+// answer is certain: the log, the machine that did the task elsewhere, the task's Reconcile, and a
+// person. round is the number of earlier decisions to do the task again; lost reports that the task is
+// already known to be in doubt.
 func (t *task) settle(ctx agent.InvocationContext, round int, lost bool,
 	yield func(*session.Event, error) bool) (_ int, todo bool) {
 	begun := lost || drive.At(ctx).Began()
@@ -66,8 +66,8 @@ func (t *task) settle(ctx agent.InvocationContext, round int, lost bool,
 	}
 }
 
-// again reports whether a task of which nobody knows whether it was done is to be done
-// now. If it was done it says what it came to.
+// again reports whether to do a task now that may have been done. If the task was done, again
+// yields its result.
 func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Event, error) bool) bool {
 	call := agent.Doubt{Address: drive.At(ctx).Address(), ID: drive.At(ctx).CallID()}
 	found, more := drive.At(ctx).FindOut(call, t.cfg.Reconcile, yield)
@@ -116,7 +116,7 @@ func textOf(result any) string {
 	return string(data)
 }
 
-// resolved says what a person, or its Reconcile, knows that the task came to.
+// resolved yields the task's result as known from a person or its Reconcile.
 func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*session.Event, error) bool) {
 	out := outcome{words: result, output: result, result: map[string]any{"resolved": true, "stdout": result,
 		"body": result}}

@@ -112,7 +112,8 @@ type sent struct {
 // kinds are the kinds of errors with which a command or a request fails elsewhere.
 var kinds = elsewhere.Kinds{elsewhere.As[*LimitError]("limit"), elsewhere.Late, elsewhere.Is("not_found", exec.ErrNotFound)}
 
-// failedElsewhere returns the error of a failure there, which says on whose machine to look; nil if there is none.
+// failedElsewhere returns the error of a failure on another machine, and names the machine; nil without a
+// failure.
 func (t *task) failedElsewhere(f elsewhere.Failure) error {
 	if f == nil {
 		return nil
@@ -138,7 +139,8 @@ func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Reques
 	return got.Answer, a.failedElsewhere(got.Failure)
 }
 
-// elsewhere has the task done there. round is how often it was decided that it is to be done again.
+// elsewhere has another machine do the task. round is the number of earlier decisions to do the
+// task again.
 func (t *task) elsewhere(ctx agent.InvocationContext, kind string, spec any, round int, result any) error {
 	return t.cfg.Elsewhere.Do(ctx, t.call(kind, spec, round), result)
 }
@@ -161,7 +163,7 @@ func (t *task) attaches(ctx agent.InvocationContext, round int) bool {
 	return known && err == nil
 }
 
-// isLost reports whether nobody can tell what has become of a task elsewhere that must not be done twice.
+// isLost reports whether the result of a task elsewhere that must not be done twice cannot be known.
 func (t *task) isLost(err error) bool {
 	_, lost := errors.AsType[*elsewhere.LostError](err)
 	return lost && t.Continues()

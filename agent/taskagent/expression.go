@@ -35,7 +35,7 @@ type ExpressionConfig struct {
 	Value string
 }
 
-// ExpressionAgent is what [NewExpression] returns.
+// ExpressionAgent is the concrete type of [NewExpression]'s agents.
 type ExpressionAgent struct {
 	*drive.Base
 	task
@@ -50,9 +50,9 @@ type assignment struct {
 	expr *expr.Program
 }
 
-// NewExpression returns an agent that evaluates expressions. It says nothing; its
-// event has the changes of the state. It reports everything that is wrong with
-// the config, including expressions that do not compile.
+// NewExpression returns an agent that evaluates expressions. The agent's event has no text, only
+// the changes of the state. NewExpression reports every mistake in the config, including
+// expressions that do not compile.
 func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 	cfg.Set = maps.Clone(cfg.Set)
 	a := &ExpressionAgent{cfg: cfg}
@@ -96,8 +96,9 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 
-// Brief reports whether the agent only computes: expressions have a limit of their own. The
-// reason for an exit may read an artifact, and what must not be done twice is looked up.
+// Brief reports whether the agent only computes. Expressions have their own limit, so they are
+// brief. An ExitReason is not, because it may read an artifact, and neither is a task that must not
+// be done twice, because it is looked up.
 func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
 
 func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int) (outcome, error) {
@@ -129,8 +130,8 @@ func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int) (outcome, error
 	return out, nil
 }
 
-// evaluation says which expression failed, and what to do about a key that is
-// not in the state yet.
+// evaluation adds to an error which expression failed, and what to do about a key that is not in
+// the state yet.
 func evaluation(what string, err error) error {
 	err = fmt.Errorf("evaluate %s: %w", what, err)
 	if missing, ok := errors.AsType[*expr.KeyError](err); ok && missing.Path == "state" {

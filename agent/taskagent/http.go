@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// DefaultHTTPTimeout is how long a request may take if [HTTPConfig] does not give a Timeout.
+// DefaultHTTPTimeout limits the time of a request if [HTTPConfig] does not set a Timeout.
 const DefaultHTTPTimeout = 30 * time.Second
 
 // HTTPConfig describes an agent that sends an HTTP request.
@@ -45,7 +45,7 @@ type HTTPConfig struct {
 	BodyJSON any
 	// JSON says that the answer must be one JSON value, which is then written to OutputKey.
 	JSON bool
-	// Timeout is how long the whole request may take; the default is [DefaultHTTPTimeout].
+	// Timeout limits the time of the whole request; the default is [DefaultHTTPTimeout].
 	Timeout time.Duration
 	// SizeLimit is the largest size of the answer's body in bytes, and of its headers if SizeLimit
 	// is more than 64 KiB; more is a [*LimitError]. The default is 1 MiB.
@@ -76,7 +76,7 @@ func changes(method string) bool {
 	return true
 }
 
-// HTTPAgent is what [NewHTTP] returns.
+// HTTPAgent is the concrete type of [NewHTTP]'s agents.
 type HTTPAgent struct {
 	*drive.Base
 	task
@@ -88,12 +88,11 @@ type HTTPAgent struct {
 	bodyJSON requesttemplate.JSON
 }
 
-// NewHTTP returns an agent that sends an HTTP request. It says the body of the
-// answer, and OutputKey gets the same, without the line ends at its end. The
-// result has the fields status, headers (the first value of each, by its name in
-// lower case), body and, with JSON, json.
+// NewHTTP returns an agent that sends an HTTP request. The agent outputs the body of the answer
+// without trailing line ends, and writes the same text to OutputKey. The result has the fields
+// status, headers (the first value of each, by its name in lower case), body and, with JSON, json.
 //
-// It reports every mistake in the config, including templates and expressions that cannot be
+// NewHTTP reports every mistake in the config, including templates and expressions that cannot be
 // parsed. The agent fails with a [*StatusError], a [*LimitError], context.DeadlineExceeded after
 // its Timeout, or if there is no answer.
 func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
@@ -123,7 +122,7 @@ func NewHTTP(cfg HTTPConfig) (agent.Agent, error) {
 	return a, nil
 }
 
-// careful is a client with the redirect policy of those that have none.
+// careful returns the client, with the default redirect policy if it has none.
 func careful(client *http.Client, hosts []string) *http.Client {
 	c := new(*client)
 	if c.CheckRedirect == nil {

@@ -62,7 +62,7 @@ func plain(v any) (any, error) {
 	return v, nil
 }
 
-// cleanText makes a text that JSON can hold out of what a program wrote.
+// cleanText makes a program's output a text that JSON can hold.
 func cleanText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // trimNewline removes the line ends at the end of a text, as $(command) does.

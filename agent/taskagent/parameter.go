@@ -16,8 +16,8 @@ func (c *CommandConfig) parameter(name string) bool {
 	return slices.Contains(c.Parameters, head)
 }
 
-// withArguments is lookup for a command that is a tool: its parameters are the arguments of the call, and
-// hide what else has their names. A parameter that the call leaves out has no value.
+// withArguments returns lookup for a command that is a tool. The arguments of the call hide other values
+// with the names of the tool's parameters. A parameter that the call leaves out has no value.
 func (c *CommandConfig) withArguments(ctx agent.InvocationContext, lookup func(string) (any, bool)) func(string) (any, bool) {
 	if len(c.Parameters) == 0 {
 		return lookup
@@ -32,7 +32,7 @@ func (c *CommandConfig) withArguments(ctx agent.InvocationContext, lookup func(s
 	}
 }
 
-// arguments are those of the call in which the agent runs, whose request is JSON.
+// arguments returns the arguments of the agent's call, from its request in JSON.
 func arguments(ctx agent.InvocationContext) map[string]any {
 	asked := ctx.UserContent()
 	if asked == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/propagate"
 )
 
-// pipeDelay is how long a command's output is still read after the command has
-// ended or been killed, if something that it started keeps the pipe open.
+// pipeDelay limits how long the agent reads a command's output after the command has ended or been
+// killed, because a process that it started may keep the pipe open.
 const pipeDelay = time.Second
 
 // process is one run of a command, ready to be started, and as it travels to another machine.
@@ -34,7 +34,7 @@ type process struct {
 	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
 }
 
-// ended is what a command left.
+// ended has the exit code and the output of a command.
 type ended struct {
 	Code   int    `json:"code"` // -1 for a signal
 	State  string `json:"state"`

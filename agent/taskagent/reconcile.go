@@ -13,16 +13,15 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 )
 
-// KeyCallID is the name that stands for the call's ID in the templates of
-// [NewCommandReconcile] and [NewHTTPReconcile].
+// KeyCallID is the placeholder of the call's ID in the templates of [NewCommandReconcile] and
+// [NewHTTPReconcile].
 const KeyCallID = "call_id"
 
-// NewCommandReconcile returns a Reconcile that runs a command to find out what became
-// of a task: exit code 0 (or one of OKExitCodes) says that it was done, and the
-// standard output is its result; exit code 1 says that it was not done; of anything
-// else nothing can be told, and its standard error says why. The command finds the
-// call's ID in its environment ([EnvCallID]), and its templates as {{call_id}}. Of the
-// Config's own fields only the Name counts.
+// NewCommandReconcile returns a Reconcile that runs a command to find out whether a task took
+// place. Exit code 0 (or one of OKExitCodes) says that it did, and the standard output is its
+// result; exit code 1 says that it did not; any other end leaves it unknown, and the standard error
+// gives the reason. The command finds the call's ID in its environment ([EnvCallID]), and its
+// templates as {{call_id}}. Of the fields of Config only Name is used.
 //
 // It refuses what [NewCommand] refuses, and an OK exit code of 1.
 func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
@@ -89,7 +88,7 @@ func happened(out *outcome, err error) (agent.Reconciliation, error) {
 	return agent.Happened(out.output), nil
 }
 
-// withCallID looks a name up where the step would, and knows the call's ID.
+// withCallID returns the step's lookup with the call's ID added.
 func withCallID(ctx agent.InvocationContext, id string) func(string) (any, bool) {
 	lookup := drive.At(ctx).Lookup
 	return func(name string) (any, bool) {

@@ -51,7 +51,7 @@ func (hosts redirects) list(u *url.URL) bool {
 	})
 }
 
-// checkHosts refuses what is no host.
+// checkHosts reports each text that is not a host.
 func checkHosts(hosts []string, s *source) {
 	for i, host := range hosts {
 		u, err := url.Parse("https://" + host)

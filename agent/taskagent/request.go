@@ -17,7 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// request fills the templates, and learns from them what is secret.
+// request fills the templates, and collects the secret values.
 func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool),
 	secrets *credential.Secrets) (*http.Request, error) {
 	where, err := a.url.Fill(lookup)
@@ -102,11 +102,10 @@ func send(client *http.Client, req *http.Request, sizeLimit int64) (answer, erro
 	return got, nil
 }
 
-// leastHeaders is what an answer's headers may take in any case, in bytes, however
-// short its body has to be.
+// leastHeaders is the limit of an answer's headers in bytes if the limit of its body is lower.
 const leastHeaders = 64 << 10
 
-// withoutSecrets is the answer as it may be told of in an error.
+// withoutSecrets returns the answer without secrets, for an error.
 func (a answer) withoutSecrets(secrets *credential.Secrets) answer {
 	a.Body = secrets.Strike(a.Body)
 	for name, value := range a.Headers {
@@ -117,7 +116,7 @@ func (a answer) withoutSecrets(secrets *credential.Secrets) answer {
 	return a
 }
 
-// printable is a text for an error, without what could do harm to a terminal.
+// printable returns a text for an error, without characters that control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

@@ -16,9 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// Shape says what a value must be to stand in an argument or in a variable of the environment of a
-// command. All that it declares must hold. The zero value is text of any content, which can stand in
-// neither.
+// Shape limits the values that may stand in an argument or an environment variable of a command. A
+// value must satisfy every field. The zero value is text of any content, which can stand in neither.
 type Shape struct {
 	// Type is the type of the value; empty is text.
 	Type ShapeType
@@ -47,7 +46,7 @@ const (
 // Free reports whether the shape allows every text.
 func (s Shape) Free() bool { return s.Type == "" && len(s.Choices) == 0 && s.Pattern == "" }
 
-// String says what the shape allows, such as "a whole number" or "one of low, high".
+// String describes the allowed values, such as "a whole number" or "one of low, high".
 func (s Shape) String() string {
 	var all []string
 	if of, known := typeWords[s.Type]; known {
@@ -128,8 +127,8 @@ func (s Shape) refuse(v any, why string) error {
 var (
 	numeral = lazyregexp.New(`\A-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?\z`)
 	whole   = lazyregexp.New(`\A-?[0-9]+\z`)
-	// plainPath matches what no program takes for an option, a setting, a host or a command, as vim
-	// takes +command, make NAME=value, tar host:path and perl "command|".
+	// plainPath matches a path that no program takes for an option, a setting, a host or a command, as
+	// vim takes +command, make NAME=value, tar host:path and perl "command|".
 	plainPath = lazyregexp.New(`\A[^-+@~<>& :=/|\p{Cc}][^:=/|\p{Cc}]*(/[^|\p{Cc}]*)?\z`)
 )
 
@@ -138,7 +137,8 @@ func isInside(name string) bool {
 	return filepath.IsLocal(name) && !slices.Contains(strings.Split(filepath.ToSlash(name), "/"), "..")
 }
 
-// scalar is a value as it is put in; false for lists, maps and what decides itself how it is written.
+// scalar returns a value as text for an argument; false for lists, maps and types with their own
+// encoding.
 func scalar(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -184,13 +184,13 @@ func (c *CommandConfig) shape(name string) Shape {
 	return builtIn[name]
 }
 
-// ShapeError says that a placeholder stands where only a value of a declared shape may.
+// ShapeError reports a placeholder without a declared shape in a place that needs one.
 type ShapeError struct {
-	// Field is where it stands: "Args[2]", `Env["LEVEL"]` or "Dir".
+	// Field is the field with the placeholder: "Args[2]", `Env["LEVEL"]` or "Dir".
 	Field string
 	// Name is the placeholder's name.
 	Name string
-	// Shape is what is declared of it.
+	// Shape is the declared shape.
 	Shape Shape
 }
 
@@ -210,10 +210,10 @@ func (e *ShapeError) Error() string {
 		"as standard input or in a variable that begins with %s, or declare its shape", e.Field, e.Name, FreePrefix)
 }
 
-// ValueError says that a value does not have the shape that is declared of it.
+// ValueError reports a value that does not have its declared shape.
 type ValueError struct {
 	Field, Name string // as in a [ShapeError]
-	// Err says what is declared and what the value is.
+	// Err names the declared shape and the value.
 	Err error
 }
 
@@ -222,7 +222,7 @@ func (e *ValueError) Error() string { return fmt.Sprintf("%s: {{%s}} %v", e.Fiel
 // Unwrap returns Err.
 func (e *ValueError) Unwrap() error { return e.Err }
 
-// Permanent reports true: a retry would put the same value in.
+// Permanent reports true, because a retry would put the same value in.
 func (e *ValueError) Permanent() bool { return true }
 
 // shown is a value in a message.

@@ -24,8 +24,8 @@ type Read struct {
 	Any bool
 }
 
-// source parses the templates and expressions of one config. It notes what they
-// read and everything that is wrong.
+// source parses the templates and expressions of one config. It collects the keys that they read,
+// and every mistake.
 type source struct {
 	reads []Read
 	errs  []error
@@ -54,7 +54,7 @@ func (s *source) template(field, text string, d template.Dialect) *template.Temp
 	return t
 }
 
-// expression compiles an expression, nil if there is none or it is wrong.
+// expression compiles an expression, and returns nil if the text is empty or wrong.
 func (s *source) expression(field, text string, vars []expr.Var) *expr.Program {
 	if text == "" {
 		return nil

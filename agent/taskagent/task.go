@@ -32,8 +32,8 @@ type task struct {
 	allKeys bool     // they may read any
 }
 
-// outcome is what doing a task came to. One with a result can come with an
-// error: the task was done, and failed.
+// outcome is the outcome of a task. A result together with an error means that the task was done,
+// and failed.
 type outcome struct {
 	words  string         // what the agent says
 	output any            // what OutputKey gets
@@ -41,8 +41,8 @@ type outcome struct {
 	result map[string]any // what ResultKey gets
 }
 
-// prepare parses what all tasks have in common and makes the base of self. It
-// reports all that the source has found wrong.
+// prepare parses the common fields of tasks and makes the base of self. It reports every mistake
+// that the source has found.
 func (t *task) prepare(self agent.Agent, kind string, s *source) (*drive.Base, error) {
 	cfg := &t.cfg
 	base, err := drive.NewBase(cfg.base(), self, t.run)
@@ -138,7 +138,7 @@ func says(ev *session.Event) bool {
 	return ev.Content != nil || len(ev.Actions.StateDelta) > 0 || ev.Actions.Escalate
 }
 
-// event is what a task that succeeded yields.
+// event returns the event of a task that succeeded.
 func (t *task) event(ctx agent.InvocationContext, out *outcome) (*session.Event, error) {
 	delta := out.sets
 	if delta == nil {

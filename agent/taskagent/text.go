@@ -9,15 +9,15 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// TextConfig describes an agent that says a text.
+// TextConfig describes an agent that outputs a text.
 type TextConfig struct {
 	Config
-	// Text is a template of the text that the agent says and writes to OutputKey. Required. The
+	// Text is a template of the text that the agent outputs and writes to OutputKey. Required. The
 	// result has the field text.
 	Text string
 }
 
-// TextAgent is what [NewText] returns.
+// TextAgent is the concrete type of [NewText]'s agents.
 type TextAgent struct {
 	*drive.Base
 	task
@@ -25,8 +25,8 @@ type TextAgent struct {
 	text *template.Template
 }
 
-// NewText returns an agent that says a filled-in template. It reports every mistake in the config,
-// including templates and expressions that cannot be parsed.
+// NewText returns an agent that outputs a filled-in template. NewText reports every mistake in the
+// config, including templates and expressions that cannot be parsed.
 func NewText(cfg TextConfig) (agent.Agent, error) {
 	a := &TextAgent{cfg: cfg}
 	a.task = task{cfg: cfg.Config, do: a.do}

@@ -10,13 +10,13 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// Variables returns what ExitWhen can read. The other expressions of a task can read the same, but
-// for result.
+// Variables returns the variables of ExitWhen. The other expressions of a task have the same
+// variables, except result.
 func Variables() []expr.Var {
 	return append([]expr.Var{{Name: "result", Type: expr.Map}}, variables...)
 }
 
-// variables are what every expression of a task can read.
+// variables are the variables of every expression of a task.
 var variables = []expr.Var{
 	{Name: "state", Type: expr.Map},
 	{Name: "prev", Type: expr.Map},

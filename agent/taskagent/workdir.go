@@ -26,7 +26,7 @@ func workDir(root, dir string) (string, error) {
 	if !filepath.IsLocal(dir) {
 		return "", fmt.Errorf("working directory %q is outside the root %q: it has to be a path below it", dir, root)
 	}
-	// Cleaned before it is checked, so that what is checked is what is used.
+	// The path is cleaned first, so that the checked path is the used one.
 	dir = filepath.Clean(dir)
 	r, err := os.OpenRoot(root)
 	if err != nil {
@@ -43,8 +43,8 @@ func workDir(root, dir string) (string, error) {
 	return filepath.Join(root, dir), nil
 }
 
-// checkFiles reports a path, relative to the working directory, on which a link leads out of root. What
-// does not exist yet leads nowhere.
+// checkFiles returns an error if a link on one of the paths, relative to the working directory, leads
+// out of root. A path that does not exist yet is fine.
 func checkFiles(root, dir string, paths []string) error {
 	if len(paths) == 0 {
 		return nil

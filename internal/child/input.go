@@ -9,12 +9,13 @@ import (
 	"os/exec"
 )
 
-// Input makes the standard input of a command, before it starts. The command reads a file that has
-// the whole text, and not a pipe: if this process is killed while it writes into a pipe, the command
-// takes what has arrived for all of it, and acts on half of its input.
+// Input makes the standard input of a command, before it starts. The command reads a file with the
+// whole text, because a pipe may break: if this process is killed while it writes into a pipe, the
+// command takes the first part for the whole input and acts on it.
 //
-// The file has no name, so that nothing is left of it: it is in memory on Linux, and elsewhere in
-// [os.TempDir]. The error says that there is no space for it. Call done when the command has ended.
+// The file has no name, so no file is left behind. It is in memory on Linux, and elsewhere in
+// [os.TempDir]. Input returns an error if the text cannot be written, such as when there is no
+// space. Call done when the command has ended.
 func Input(cmd *exec.Cmd, text io.Reader) (done func(), err error) {
 	f, remove, err := nameless()
 	if err != nil {
