@@ -3,6 +3,7 @@
 package form
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -172,30 +173,13 @@ func keys(text string) []Option {
 	for _, m := range written().FindAllStringSubmatch(text, -1) {
 		add(m[1], "written by a step")
 	}
-	o := Read("text", []byte(text), definition.Options{})
-	if len(o.Agents) > 0 {
-		var visit func(a *Agent)
-		visit = func(a *Agent) {
-			for _, name := range []string{"inputs", "state", "set"} {
-				m, _ := a.Fields[name].(map[string]any)
-				for _, key := range sorted(m) {
-					add(key, name)
-				}
-			}
-			for _, s := range a.Steps {
-				visit(s)
+	for a := range Read("text", []byte(text), definition.Options{}).all {
+		for _, name := range []string{"inputs", "state", "set"} {
+			m, _ := a.Fields[name].(map[string]any)
+			for _, key := range slices.Sorted(maps.Keys(m)) {
+				add(key, name)
 			}
 		}
-		visit(o.Agents[0])
 	}
-	return out
-}
-
-func sorted(m map[string]any) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
 	return out
 }

@@ -4,6 +4,7 @@ package form
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -48,44 +49,41 @@ func (o *Outline) lacks(path, message, hint string) {
 
 // naming is the path of the field that gives an agent its model; that of the root if no field of the text does.
 func (o *Outline) naming(agent string) string {
-	found := "model"
-	var visit func(a *Agent, by string) bool
-	visit = func(a *Agent, by string) bool {
-		if a.Fields["model"] != nil {
-			by = strings.TrimPrefix(a.Path+".model", ".")
-		}
+	found, at := "model", ""
+	for a := range o.all {
 		if a.Name == agent {
-			found = by
-			return true
+			at = a.Path
 		}
-		for _, s := range a.Steps {
-			if visit(s, by) {
-				return true
-			}
-		}
-		return false
 	}
-	for _, a := range o.Agents {
-		visit(a, found)
+	for a := range o.all { // the nearest comes last
+		if a.Fields["model"] != nil && strings.HasPrefix(at, a.Path) {
+			found = strings.TrimPrefix(a.Path+".model", ".")
+		}
 	}
 	return found
+}
+
+// all visits the agents of the text, each before its steps.
+func (o *Outline) all(yield func(*Agent) bool) {
+	for _, a := range o.Agents {
+		if !a.all(yield) {
+			return
+		}
+	}
+}
+
+func (a *Agent) all(yield func(*Agent) bool) bool {
+	return yield(a) && !slices.ContainsFunc(a.Steps, func(s *Agent) bool { return !s.all(yield) })
 }
 
 // Refuse adds an error for what a server does not take of its clients: at an agent's field, or at the first line
 // if the text has no such agent.
 func (o *Outline) Refuse(agent, field, message string) {
 	path := ""
-	var visit func(a *Agent)
-	visit = func(a *Agent) {
+	for a := range o.all {
 		if a.Name == agent && agent != "" {
 			path = strings.TrimPrefix(a.Path+"."+field, ".")
 		}
-		for _, s := range a.Steps {
-			visit(s)
-		}
-	}
-	for _, a := range o.Agents {
-		visit(a)
 	}
 	o.Valid, o.Runs = false, false
 	o.add(path, &definition.Problem{Severity: definition.SeverityError, Code: definition.CodeCannot, Message: message})
