@@ -20,7 +20,7 @@ func FuzzCanonical(f *testing.F) {
 		`{}`, `[]`, `""`, `0`, `null`, `{"b":1,"a":{"d":[1,2,{"z":0,"y":-0.5e+9}],"c":""}}`, `{"a":1,"a":2}`, `{"a":1,"\u0061":2}`, `{"\n":"\n\t\"\\\/\u0041\u003c<"}`,
 		`"\ud800"`, `"\u2028 \u00e9 é \ufffd ` + "\u2028 \x7f \xff" + `"`, strings.Repeat("[", 99) + strings.Repeat("]", 99), strings.Repeat("[", 600) + strings.Repeat("]", 600), `{"a":` + strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 41),
 		`{"b":[{"d":1,"c":{"f":1,"e":2}}],"a":{"h":"<","g":"\b\f\u001f\u001F\u000a"}}`, ` { "b" : 1 , "a" : [ ] } `, `{"a":01}`, `-`, `{"a":1}}`, `"\u12"`, `nul`, `{"a":-0.0E-07}`,
-		`[{"x":true},{"x":false},{"":""}]`, `{"b\"":1,"b":2,"a\\":[{}],"B":{}}`, `12345678901234567890`, `"a,]}:{["`,
+		`[{"x":true},{"x":false},{"":""}]`, `{"b\"":1,"b":2,"a\\":[{}],"B":{}}`, `12345678901234567890`, `"a,]}:{["`, `{"😀":1,"\ufb01":2}`, "{\"😀\":1,\"ﬁ\":2}", `{"\ud83d\ude00":1,"\ufb01":2}`,
 	} {
 		f.Add([]byte(text))
 	}
@@ -91,8 +91,7 @@ func TestCanonicalIsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := reader{src: first}
-		got, err := r.value(nil)
+		got, err := Append(nil, first)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Fatalf("got %s (%v)\nwant %s", got, err, want)
 		}

@@ -93,6 +93,9 @@ func appendFloat(dst []byte, f float64) []byte {
 	return dst
 }
 
+// maxNested is how deep the writer goes before it leaves the rest to encoding/json.
+const maxNested = 500
+
 // exact is where float64 begins to leave out integers.
 const exact = 1 << 53
 
