@@ -151,13 +151,6 @@ func (v *View) Replay(ev *Event) {
 	}
 }
 
-// Replaying reports whether the view was rewound and nothing was appended since.
-func (v *View) Replaying() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.past != nil && v.past.to != 0
-}
-
 // last is the value that a key has after an event wrote it, be it the event's or
 // that of a later one which was here before.
 func (p *past) last(key string, val any, ev *Event) any {
