@@ -16,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
@@ -51,8 +52,9 @@ func view(ctx context.Context, e *term.Env, name string, open bool) error {
 		return err
 	}
 	srv, err := server.New(server.Config{
-		Service: runs, AppName: runstore.AppName, UserID: runstore.UserName, ReadOnly: true, Getenv: e.Getenv,
-		Page: webui.Handler(webui.Files()), Version: term.Version(), Log: slog.New(slog.NewTextHandler(e.Stderr, nil)),
+		Config: operations.Config{Service: runs, AppName: runstore.AppName, UserID: runstore.UserName, ReadOnly: true,
+			Getenv: e.Getenv, Log: slog.New(slog.NewTextHandler(e.Stderr, nil))},
+		Page: webui.Handler(webui.Files()), Version: term.Version(),
 	})
 	if err != nil {
 		return term.Failure(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/leaktest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/metrics"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -79,11 +80,11 @@ func newWorld(t testing.TB, definitions map[string]string) *world {
 func (w *world) process(change ...func(*server.Config)) {
 	w.Helper()
 	w.counts = metrics.New(metrics.Config{Version: "1.2.3", MaxValues: 5, Every: time.Nanosecond})
-	cfg := server.Config{
+	cfg := server.Config{Metrics: w.counts.Handler(), Config: operations.Config{
 		Service: w.store, AppName: "app", UserID: "ana", Dir: w.dir, Owner: "the test", Dead: func(string) bool { return true },
-		Observe: w.counts.Observe, Metrics: w.counts.Handler(),
-		Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
-	}
+		Observe: w.counts.Observe,
+		Getenv:  func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+	}}
 	for _, f := range change {
 		f(&cfg)
 	}

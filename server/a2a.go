@@ -22,6 +22,9 @@ import (
 	"github.com/a2aproject/a2a-go/v2/log"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -83,9 +86,9 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		if instead == "" {
 			return s.noRoute(w, r)
 		}
-		path, none = instead, noRun(id, supervisor.ErrNotFound)
+		path, none = instead, problem.NoRun(id, supervisor.ErrNotFound)
 	}
-	if _, _, err := s.folder.read(name); err != nil {
+	if _, _, err := s.runs.Folder.Read(name); err != nil {
 		return err
 	}
 	if path = "/" + path; path == cardPath {
@@ -132,7 +135,7 @@ func oddTask(path string) (id, instead string) {
 	if i := strings.LastIndexByte(id, ':'); i >= 0 {
 		id, verb = id[:i], id[i:]
 	}
-	if id != "" && checkID(id) == nil {
+	if id != "" && operations.CheckID(id) == nil {
 		return "", ""
 	}
 	return id, before + "tasks/_" + verb
@@ -172,12 +175,12 @@ func (s *Server) panicked(v any) error {
 
 // onlyCard is the card of a server with one definition.
 func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
-	all, err := s.definitions()
+	all, err := s.runs.Definitions()
 	if err != nil {
 		return err
 	}
 	if len(all) != 1 {
-		return fault(http.StatusNotFound, "no_card", "The server is not one agent", "it has %d definitions, and each is an "+
+		return problem.New(http.StatusNotFound, "no_card", "The server is not one agent", "it has %d definitions, and each is an "+
 			"agent: the card of one is at %sNAME%s", len(all), a2aNow, cardPath)
 	}
 	return s.sendCard(w, r, all[0].Name, false)
@@ -186,16 +189,16 @@ func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
 // sendCard sends the card of an agent, for clients of version 0.3 or of 1.0. What is for both is not read
 // by all of the latter.
 func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, old bool) error {
-	file, text, err := s.folder.read(name)
+	file, text, err := s.runs.Folder.Read(name)
 	if err != nil {
 		return err
 	}
-	def, err := s.folder.load(file, text)
+	_, def, err := operations.Load(s.runs.Folder.FS(), file, text)
 	if err != nil {
-		return s.errHere(err)
+		return s.runs.Here(err)
 	}
 	here := schemeOf(r) + "://" + r.Host
-	card := cardOf(name, tagOf(text), def)
+	card := cardOf(name, operations.TagOf(text), def)
 	add := func(at string, version a2a.ProtocolVersion) {
 		for _, binding := range []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON} {
 			card.SupportedInterfaces = append(card.SupportedInterfaces,
@@ -220,7 +223,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, masked(string(body))+"\n")
+	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
 	return nil
 }
 
@@ -232,8 +235,8 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 		InputModes: []string{"text/plain"}, OutputModes: []string{"text/plain"},
 	}
 	if len(def.Inputs) > 0 {
-		var d defined
-		d.fill(def)
+		var d operations.Described
+		d.Fill(def)
 		text, _ := json.Marshal(d.Inputs) // what a definition can hold is JSON
 		skill.Description += "\n\nBesides the text, a message can have one part of data, an object with values for " +
 			"these inputs: " + string(text)
@@ -260,9 +263,9 @@ func (a *a2aAgent) fails(err error) error {
 	if said, ok := errors.AsType[*a2a.Error](err); ok {
 		return said
 	}
-	p := problemOf(err)
-	text := masked(p.whole())
-	if p.Status >= 500 && p.err != nil {
+	p := problem.Of(err)
+	text := credential.Masked(p.Whole())
+	if p.Status >= 500 && p.Err != nil {
 		a.s.cfg.Log.Error("a request failed", "path", a2aPath+a.name, "error", text)
 	}
 	kind := a2a.ErrInternalError
@@ -287,5 +290,5 @@ func about(t *toldRun) map[string]any {
 	if err != nil {
 		return nil
 	}
-	return map[string]any{"refrain": json.RawMessage(masked(string(progress.EscapeJSON(text))))}
+	return map[string]any{"refrain": json.RawMessage(credential.Masked(string(progress.EscapeJSON(text))))}
 }

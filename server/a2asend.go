@@ -18,6 +18,8 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -39,15 +41,15 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 	case a.err != nil:
 		return nil, a.err
 	case m == nil:
-		return nil, bad("there is no message")
+		return nil, problem.Bad("there is no message")
 	case m.ID == "" || len(m.ID) > keyMost:
-		return nil, bad("the message needs a messageId of up to %d characters", keyMost)
+		return nil, problem.Bad("the message needs a messageId of up to %d characters", keyMost)
 	case m.Role != a2a.MessageRoleUser:
-		return nil, bad("the role of the message is %q, and not %s", m.Role, a2a.MessageRoleUser)
+		return nil, problem.Bad("the role of the message is %q, and not %s", m.Role, a2a.MessageRoleUser)
 	case len(m.Parts) == 0:
-		return nil, bad("the message has no parts")
+		return nil, problem.Bad("the message has no parts")
 	case len(m.ContextID) > keyMost || strings.ContainsFunc(m.ContextID, unicode.IsControl):
-		return nil, bad("the contextId cannot be one: use up to %d characters", keyMost)
+		return nil, problem.Bad("the contextId cannot be one: use up to %d characters", keyMost)
 	}
 	if c := req.Config; c != nil {
 		if c.PushConfig != nil {
@@ -61,14 +63,14 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 	var words []string
 	for i, part := range m.Parts {
 		if part == nil {
-			return nil, bad("part %d of the message is empty", i+1)
+			return nil, problem.Bad("part %d of the message is empty", i+1)
 		}
 		switch v := part.Content.(type) {
 		case a2a.Text:
 			words = append(words, string(v))
 		case a2a.Data:
 			if out.hasData {
-				return nil, bad("the message has more than one part of data")
+				return nil, problem.Bad("the message has more than one part of data")
 			}
 			out.data, out.hasData = v.Value, true
 		default:
@@ -98,8 +100,8 @@ func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, w
 	} else {
 		id, err = a.start(ctx, req.Message, what)
 	}
-	if errors.Is(err, errKeyUsed) {
-		err = fault(http.StatusUnprocessableEntity, "key_used", "The messageId was used already",
+	if errors.Is(err, operations.ErrKeyUsed) {
+		err = problem.New(http.StatusUnprocessableEntity, "key_used", "The messageId was used already",
 			"the other message had another text")
 	}
 	return id, wrong, err
@@ -107,18 +109,18 @@ func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, w
 
 // start starts a run with a message.
 func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id string, err error) {
-	req := &startRequest{
-		Definition: a.name, Input: what.text, message: &program.Message{ID: m.ID, Context: m.ContextID},
+	req := &operations.StartRequest{
+		Definition: a.name, Input: what.text, Message: &program.Message{ID: m.ID, Context: m.ContextID},
 	}
 	if what.hasData {
 		state, ok := what.data.(map[string]any)
 		if !ok {
-			return "", bad("the part of data is no object: it has values for the definition's inputs, by their names")
+			return "", problem.Bad("the part of data is no object: it has values for the definition's inputs, by their names")
 		}
 		req.State = state
 	}
 	key := strings.Join([]string{"a2a", a.name, m.ContextID, m.ID}, "\n")
-	if req.ID = keyedID(key); m.ContextID != "" {
+	if req.ID = operations.KeyedID(key); m.ContextID != "" {
 		req.ID = taskIn(m.ContextID) + strings.TrimPrefix(req.ID, "r_")
 	}
 	text, err := json.Marshal(req)
@@ -126,7 +128,7 @@ func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id st
 		return "", err
 	}
 	err = a.s.replies.doOnce(key, sha256.Sum256(text), func() error {
-		_, err := a.s.start(ctx, req, key, text)
+		_, err := a.s.runs.Start(ctx, req, key, text)
 		return err
 	})
 	return req.ID, err
@@ -143,7 +145,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 		return "", err
 	}
 	if m.ContextID != "" && m.ContextID != within {
-		return "", bad("the task belongs to another context")
+		return "", problem.Bad("the task belongs to another context")
 	}
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -155,7 +157,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 		if known || err != nil {
 			return err
 		}
-		open, err := a.s.sup.Questions(ctx, id)
+		open, err := a.s.runs.Supervisor.Questions(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -165,17 +167,17 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 		}
 		switch {
 		case status.Over():
-			return fault(http.StatusConflict, "run_over", "The task has ended",
+			return problem.New(http.StatusConflict, "run_over", "The task has ended",
 				"it is %s; a message without a task begins another", status)
 		case i < 0 || len(open) == 0:
-			return fault(http.StatusConflict, "no_question", "The task asks no such question",
+			return problem.New(http.StatusConflict, "no_question", "The task asks no such question",
 				"it is %s; a message to a task answers its question", status)
 		}
 		q := &open[i]
-		err = a.s.answerTo(ctx, id, &answerRequest{
-			Question: q.ID, Value: valueFor(q, what), Reason: what.reason, By: "a client over A2A", key: m.ID,
+		err = a.s.runs.Answer(ctx, id, &operations.AnswerRequest{
+			Question: q.ID, Value: valueFor(q, what), Reason: what.reason, By: "a client over A2A", Key: m.ID,
 		})
-		if p, ok := errors.AsType[*problem](err); ok && p.Type == "urn:refrain:bad_answer" {
+		if p, ok := errors.AsType[*problem.Problem](err); ok && p.Type == "urn:refrain:bad_answer" {
 			wrong = "That does not answer the question: answer with " + accepted(q) + ".\n" + q.Text
 		}
 		return err
@@ -188,7 +190,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 
 // answered reports whether a message has answered a question of a run before, and how the run stands.
 func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark.RunStatus, error) {
-	one, err := a.s.brief(ctx, id, 0)
+	one, err := a.s.runs.Brief(ctx, id, 0)
 	if err != nil {
 		return false, "", err
 	}

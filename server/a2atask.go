@@ -17,6 +17,9 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -38,8 +41,8 @@ type a2aAgent struct {
 func (a *a2aAgent) runName() string {
 	if a.runs == "" {
 		a.runs = a.name
-		if file, text, err := a.s.folder.read(a.name); err == nil {
-			if def, err := a.s.folder.load(file, text); err == nil {
+		if file, text, err := a.s.runs.Folder.Read(a.name); err == nil {
+			if _, def, err := operations.Load(a.s.runs.Folder.FS(), file, text); err == nil {
 				a.runs = def.Name
 			}
 		}
@@ -52,8 +55,8 @@ func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
 	if a.err != nil {
 		return a.err
 	}
-	if checkID(string(id)) == nil {
-		one, err := a.s.brief(ctx, string(id), 1)
+	if operations.CheckID(string(id)) == nil {
+		one, err := a.s.runs.Brief(ctx, string(id), 1)
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return err
 		}
@@ -63,7 +66,7 @@ func (a *a2aAgent) mine(ctx context.Context, id a2a.TaskID) error {
 			}
 		}
 	}
-	return noRun(string(id), supervisor.ErrNotFound)
+	return problem.NoRun(string(id), supervisor.ErrNotFound)
 }
 
 // The ID of a task that a client has put into a context says so, so that the tasks of a context are found
@@ -94,7 +97,7 @@ func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
 	if !strings.HasPrefix(id, ofContext) {
 		return id, nil
 	}
-	one, err := a.s.brief(ctx, id, 0)
+	one, err := a.s.runs.Brief(ctx, id, 0)
 	if err != nil {
 		return "", err
 	}
@@ -158,7 +161,7 @@ func asks(q *mark.Question) string {
 
 // says is a message of the agent.
 func says(text string, info a2a.TaskInfo) *a2a.Message {
-	return a2a.NewMessageForTask(a2a.MessageRoleAgent, info, a2a.NewTextPart(masked(text)))
+	return a2a.NewMessageForTask(a2a.MessageRoleAgent, info, a2a.NewTextPart(credential.Masked(text)))
 }
 
 // task is a run as a task. messages is how many of its last messages it has; nil means all.
@@ -191,13 +194,13 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 
 // artifactOf is the answer of a run.
 func artifactOf(t *toldResult) *a2a.Artifact {
-	return &a2a.Artifact{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(masked(t.Result))}}
+	return &a2a.Artifact{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(credential.Masked(t.Result))}}
 }
 
 // history is what was said between people and the run: the message that it began with, and its questions
 // with their answers.
 func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.Message, err error) {
-	one, err := a.s.brief(ctx, string(info.TaskID), 0)
+	one, err := a.s.runs.Brief(ctx, string(info.TaskID), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +210,7 @@ func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.M
 		return nil, nil
 	}
 	add := func(role a2a.MessageRole, id, text string) {
-		m := a2a.NewMessageForTask(role, info, a2a.NewTextPart(masked(text)))
+		m := a2a.NewMessageForTask(role, info, a2a.NewTextPart(credential.Masked(text)))
 		m.ID = id
 		all = append(all, m)
 	}
@@ -261,7 +264,7 @@ func (a *a2aAgent) GetTask(ctx context.Context, req *a2a.GetTaskRequest) (*a2a.T
 // wellLong refuses a number of messages that is none.
 func wellLong(messages *int) error {
 	if messages != nil && *messages < 0 {
-		return bad("historyLength %d: give a number of at least 0", *messages)
+		return problem.Bad("historyLength %d: give a number of at least 0", *messages)
 	}
 	return nil
 }
@@ -287,7 +290,7 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	case err != nil:
 		return nil, err
 	case size < 0 || size > tasksMost:
-		return nil, bad("pageSize %d: give a number from 1 to %d", size, tasksMost)
+		return nil, problem.Bad("pageSize %d: give a number from 1 to %d", size, tasksMost)
 	case wellLong(req.HistoryLength) != nil:
 		return nil, wellLong(req.HistoryLength)
 	}
@@ -327,9 +330,9 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 // read. A state that a run has before its end cannot be told from its stored status alone; such a page is made
 // of the runs that are not over, which are few.
 func (a *a2aAgent) page(ctx context.Context, req *a2a.ListTasksRequest, after store.RunPlace, limit int) (*store.RunsResponse, error) {
-	want := &store.RunsRequest{AppName: a.s.cfg.AppName, UserID: a.s.cfg.UserID, Name: a.runName(), After: after, Limit: limit}
+	want := &store.RunsRequest{AppName: a.s.runs.AppName, UserID: a.s.runs.UserID, Name: a.runName(), After: after, Limit: limit}
 	if req.Status != "" && !req.Status.Terminal() {
-		open, err := store.ListOpen(ctx, a.s.cfg.Service, &session.ListRequest{AppName: want.AppName, UserID: want.UserID})
+		open, err := store.ListOpen(ctx, a.s.runs.Service, &session.ListRequest{AppName: want.AppName, UserID: want.UserID})
 		if err != nil {
 			return nil, err
 		}
@@ -355,14 +358,14 @@ func (a *a2aAgent) page(ctx context.Context, req *a2a.ListTasksRequest, after st
 	}
 	if req.ContextID != "" {
 		want.Prefix = taskIn(req.ContextID)
-		if checkID(req.ContextID) == nil {
+		if operations.CheckID(req.ContextID) == nil {
 			want.SessionID = req.ContextID
 		}
 	}
 	if req.StatusTimestampAfter != nil {
 		want.Since = *req.StatusTimestampAfter
 	}
-	return store.ListRuns(ctx, a.s.cfg.Service, want)
+	return store.ListRuns(ctx, a.s.runs.Service, want)
 }
 
 // listed reports whether a run is asked for. Most of that is told without its log.
@@ -435,7 +438,7 @@ func placeOf(token string) (store.RunPlace, error) {
 	at, id, found := strings.Cut(string(text), " ")
 	n, no := strconv.ParseInt(at, 10, 64)
 	if err != nil || no != nil || !found {
-		return store.RunPlace{}, bad("the pageToken is none of this server")
+		return store.RunPlace{}, problem.Bad("the pageToken is none of this server")
 	}
 	return store.RunPlace{Updated: time.Unix(0, n), SessionID: id}, nil
 }
@@ -446,16 +449,16 @@ func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (
 		return nil, a.fails(err)
 	}
 	id := string(req.ID)
-	err := a.s.sup.Cancel(context.WithoutCancel(ctx), id, "canceled over A2A")
+	err := a.s.runs.Cancel(context.WithoutCancel(ctx), id, "canceled over A2A")
 	if errors.Is(err, supervisor.ErrOver) {
-		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, masked(err.Error()))
+		return nil, a2a.NewError(a2a.ErrTaskNotCancelable, credential.Masked(err.Error()))
 	}
 	if err != nil {
 		return nil, a.fails(err)
 	}
-	soon, stop := context.WithTimeout(ctx, letsGo)
+	soon, stop := context.WithTimeout(ctx, operations.LetsGo)
 	defer stop()
-	_, _ = a.s.sup.Wait(soon, id) // the task says how it stands
+	_, _ = a.s.runs.Supervisor.Wait(soon, id) // the task says how it stands
 	task, _, err := a.task(ctx, id, nil)
 	return task, a.fails(err)
 }

@@ -3,7 +3,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,10 +17,12 @@ import (
 
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // An application of ADK is a definition. A session of it is a session here whose ID is
@@ -33,12 +34,12 @@ type adkKey struct{ app, user, session string }
 func (k adkKey) id() string { return k.app + "/" + k.user + "/" + k.session }
 
 func (k adkKey) check() error {
-	if err := checkName(k.app); err != nil {
+	if err := operations.CheckName(k.app); err != nil {
 		return err
 	}
 	for _, part := range []string{k.user, k.session} {
 		if part == "" || len(part) > 128 || strings.ContainsFunc(part, func(r rune) bool { return r == '/' || r < ' ' || r == 0x7f }) {
-			return bad("%q cannot be the ID of a user or a session", part)
+			return problem.Bad("%q cannot be the ID of a user or a session", part)
 		}
 	}
 	return nil
@@ -50,14 +51,14 @@ func adkKeyIn(r *http.Request) (adkKey, error) {
 }
 
 func (s *Server) adkApps(w http.ResponseWriter, _ *http.Request) error {
-	names, files, err := s.folder.list()
+	names, files, err := s.runs.Folder.List()
 	if err != nil {
 		return err
 	}
 	apps := []string{}
 	for _, name := range names {
-		if text, err := s.folder.readFile(files[name]); err == nil {
-			if d, ok := s.describe(name, files[name], text); ok && d.Valid {
+		if text, err := s.runs.Folder.ReadFile(files[name]); err == nil {
+			if d, ok := s.runs.Describe(name, files[name], text); ok && d.Valid {
 				apps = append(apps, name)
 			}
 		}
@@ -152,7 +153,7 @@ func (s *Server) adkCreate(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &body); err != nil {
-			return bad("read the body: %v", err)
+			return problem.Bad("read the body: %v", err)
 		}
 	}
 	state := body
@@ -163,7 +164,7 @@ func (s *Server) adkCreate(w http.ResponseWriter, r *http.Request) error {
 	if wrapped {
 		state, _ = body["state"].(map[string]any)
 		if events, _ := body["events"].([]any); len(events) > 0 {
-			return fault(http.StatusNotImplemented, "no_events", "A session cannot begin with events here", "")
+			return problem.New(http.StatusNotImplemented, "no_events", "A session cannot begin with events here", "")
 		}
 		for _, key := range []string{"sessionId", "session_id"} {
 			if id, ok := body[key].(string); ok && k.session == "" {
@@ -172,15 +173,15 @@ func (s *Server) adkCreate(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if k.session == "" {
-		k.session = newID()
+		k.session = operations.NewID()
 	}
 	if err := k.check(); err != nil {
 		return err
 	}
-	if _, _, err := s.folder.read(k.app); err != nil {
+	if _, _, err := s.runs.Folder.Read(k.app); err != nil {
 		return err
 	}
-	got, err := s.cfg.Service.Create(r.Context(), &session.CreateRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
+	got, err := s.runs.Service.Create(r.Context(), &session.CreateRequest{AppName: s.runs.AppName, UserID: s.runs.UserID,
 		SessionID: k.id(), State: state})
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (s *Server) adkSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.session(r.Context(), k.id())
+	one, err := s.runs.Session(r.Context(), k.id())
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (s *Server) adkSessions(w http.ResponseWriter, r *http.Request) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	got, err := s.cfg.Service.List(r.Context(), &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, Brief: true})
+	got, err := s.runs.Service.List(r.Context(), &session.ListRequest{AppName: s.runs.AppName, UserID: s.runs.UserID, Brief: true})
 	if err != nil {
 		return err
 	}
@@ -235,21 +236,21 @@ func (s *Server) adkPatch(w http.ResponseWriter, r *http.Request) error {
 	if err := s.read(w, r, &req); err != nil {
 		return err
 	}
-	one, err := s.brief(r.Context(), k.id(), 0)
+	one, err := s.runs.Brief(r.Context(), k.id(), 0)
 	if err != nil {
 		return err
 	}
 	if run := session.RunOf(one); run != nil && !run.Status.Over() {
-		return fault(http.StatusConflict, "run_under_way", "The run has not ended", "its state changes by its events alone")
+		return problem.New(http.StatusConflict, "run_under_way", "The run has not ended", "its state changes by its events alone")
 	}
 	for key := range req.StateDelta {
 		if strings.HasPrefix(key, mark.KeyPrefix) {
-			return bad("the key %q is the log's own", key)
+			return problem.Bad("the key %q is the log's own", key)
 		}
 	}
-	ev := session.NewEvent(r.Context(), "p-"+newID())
+	ev := session.NewEvent(r.Context(), "p-"+operations.NewID())
 	ev.Author, ev.Actions.StateDelta = "user", req.StateDelta
-	if err := s.cfg.Service.AppendEvent(r.Context(), one, ev); err != nil {
+	if err := s.runs.Service.AppendEvent(r.Context(), one, ev); err != nil {
 		return err
 	}
 	return s.adkSession(w, r)
@@ -260,22 +261,12 @@ func (s *Server) adkDelete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	r.SetPathValue("id", k.id())
-	err = s.deleteRun(discard{w}, r)
-	if errors.Is(err, session.ErrNotFound) {
-		err = nil // as ADK does
-	}
-	if err != nil {
+	if err := s.runs.Remove(r.Context(), k.id()); err != nil && !errors.Is(err, session.ErrNotFound) { // as ADK does
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
-
-// discard leaves the status to others.
-type discard struct{ http.ResponseWriter }
-
-func (discard) WriteHeader(int) {}
 
 // adkRequest asks for a run, as ADK's clients do.
 type adkRequest struct {
@@ -300,7 +291,7 @@ func (s *Server) adkStart(w http.ResponseWriter, r *http.Request) (id string, se
 		return "", 0, err
 	}
 	id = k.id()
-	one, err := s.session(r.Context(), id)
+	one, err := s.runs.Session(r.Context(), id)
 	if err != nil {
 		return "", 0, err
 	}
@@ -308,59 +299,29 @@ func (s *Server) adkStart(w http.ResponseWriter, r *http.Request) (id string, se
 	if run := session.RunOf(one); run != nil && run.Status == mark.RunWaiting {
 		return id, seen, s.adkAnswer(r.Context(), id, req.NewMessage)
 	}
-	if s.draining.Load() {
-		return "", 0, supervisor.ErrClosed
-	}
-	p, def, err := s.program(k.app, "")
-	if err != nil {
-		return "", 0, err
-	}
-	state, err := adkState(def, maps.Collect(one.State().All()), req.StateDelta)
-	if err != nil {
-		return "", 0, err
-	}
-	made, err := p.Build(r.Context(), s.env(), def)
-	if err != nil {
-		return "", 0, cannotBuild(s.errHere(err))
-	}
-	started, err := p.Started(def)
-	if err != nil {
-		made.Close()
-		return "", 0, err
-	}
-	message := req.NewMessage
-	if message == nil {
-		message = genai.NewContentFromText(def.Query, genai.RoleUser)
-	}
-	message.Role = cmp.Or(message.Role, genai.RoleUser)
-	_, err = s.sup.Start(r.Context(), supervisor.Request{SessionID: id, Message: message, State: state, Started: started, Program: made})
-	return id, seen, err
+	return id, seen, s.runs.StartIn(r.Context(), id, k.app, req.NewMessage, func(def *definition.Definition) (map[string]any, error) {
+		return adkState(def, maps.Collect(one.State().All()), req.StateDelta)
+	})
 }
 
 // adkState is what a run adds to the state of its session: what the definition gives and the session
 // does not have, and what the request says.
 func adkState(def *definition.Definition, has, delta map[string]any) (map[string]any, error) {
-	values := make(map[string]string)
 	known := slices.Collect(maps.Keys(def.State))
 	for _, in := range def.Inputs {
 		known = append(known, in.Name)
 	}
+	given := make(map[string]any)
 	for _, from := range []map[string]any{has, delta} {
 		for _, key := range known {
-			v, ok := from[key]
-			if !ok || v == nil {
-				continue
+			if v := from[key]; v != nil {
+				given[key] = v
 			}
-			text, plain := v.(string)
-			if !plain {
-				data, err := json.Marshal(v)
-				if err != nil {
-					return nil, bad("%s: %v", key, err)
-				}
-				text = string(data)
-			}
-			values[key] = text
 		}
+	}
+	values, err := operations.AsTexts(given)
+	if err != nil {
+		return nil, err
 	}
 	state, err := def.InitialState(values)
 	if err != nil {
@@ -376,12 +337,12 @@ func adkState(def *definition.Definition, has, delta map[string]any) (map[string
 // adkAnswer answers the question that a run waits for: with what a function has returned, or else with
 // the text.
 func (s *Server) adkAnswer(ctx context.Context, id string, message *genai.Content) error {
-	open, err := s.sup.Questions(ctx, id)
+	open, err := s.runs.Supervisor.Questions(ctx, id)
 	if err != nil {
 		return err
 	}
 	if len(open) == 0 || message == nil || len(message.Parts) == 0 {
-		return fault(http.StatusConflict, "no_question", "The run waits for an answer", "send it as newMessage")
+		return problem.New(http.StatusConflict, "no_question", "The run waits for an answer", "send it as newMessage")
 	}
 	q := open[0]
 	var value any
@@ -405,15 +366,7 @@ func (s *Server) adkAnswer(ctx context.Context, id string, message *genai.Conten
 	if err != nil {
 		return err
 	}
-	a := mark.Answer{ID: q.ID, Value: data}
-	if err := q.Check(&a); err != nil {
-		return fault(http.StatusUnprocessableEntity, "bad_answer", "The answer does not fit", "%v", err)
-	}
-	left, err := s.sup.Answer(ctx, id, a)
-	if err != nil || len(left) > 0 {
-		return err
-	}
-	return s.wake(context.WithoutCancel(ctx), id)
+	return s.runs.Answer(context.WithoutCancel(ctx), id, &operations.AnswerRequest{Question: q.ID, Value: data})
 }
 
 // adkFollow gives each the events behind one until the run ends, is paused or waits. That the client
@@ -428,7 +381,7 @@ func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map
 		case <-ctx.Done():
 		}
 	}()
-	for ev, err := range s.sup.Watch(ctx, id, seen) {
+	for ev, err := range s.runs.Supervisor.Watch(ctx, id, seen) {
 		if err != nil {
 			return err
 		}
@@ -446,10 +399,10 @@ func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map
 		}
 		switch ev.Mark.Kind {
 		case mark.KindRunPaused, mark.KindRunEnded:
-			if _, err := s.sup.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
+			if _, err := s.runs.Supervisor.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
 				return err
 			}
-			one, err := s.brief(ctx, id, 1)
+			one, err := s.runs.Brief(ctx, id, 1)
 			if err != nil {
 				return err
 			}
@@ -458,7 +411,7 @@ func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map
 			}
 			var end mark.RunEnded
 			if ev.Mark.Kind == mark.KindRunEnded && ev.Mark.Decode(&end) == nil && end.Status == mark.RunFailed {
-				return fault(http.StatusInternalServerError, "run_failed", "The run has failed", "%s", end.Error)
+				return problem.New(http.StatusInternalServerError, "run_failed", "The run has failed", "%s", end.Error)
 			}
 			return nil
 		}
@@ -502,14 +455,14 @@ func (s *Server) adkRunSSE(w http.ResponseWriter, r *http.Request) error {
 		return c.write([]byte("data: "), text, []byte("\n\n"))
 	})
 	if err != nil && r.Context().Err() == nil {
-		text, _ := progress.MarshalJSON(map[string]string{"error": masked(problemOf(err).Detail)})
+		text, _ := progress.MarshalJSON(map[string]string{"error": credential.Masked(problem.Of(err).Detail)})
 		_ = c.write([]byte("event: error\ndata: "), text, []byte("\n\n"))
 	}
 	return nil
 }
 
 func (s *Server) adkNotHere(http.ResponseWriter, *http.Request) error {
-	return fault(http.StatusNotImplemented, "not_here", "This server has no such thing", "")
+	return problem.New(http.StatusNotImplemented, "not_here", "This server has no such thing", "")
 }
 
 // adkSessionTrace has no spans: the events tell all there is.
@@ -522,7 +475,7 @@ func (s *Server) adkArtifacts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	got, err := s.cfg.ArtifactService.List(r.Context(), &artifact.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: k.id()})
+	got, err := s.runs.ArtifactService.List(r.Context(), &artifact.ListRequest{AppName: s.runs.AppName, UserID: s.runs.UserID, SessionID: k.id()})
 	if err != nil {
 		return err
 	}
@@ -544,10 +497,10 @@ func (s *Server) adkArtifact(w http.ResponseWriter, r *http.Request) error {
 			continue
 		}
 		if version, err = strconv.ParseInt(text, 10, 64); err != nil || version < 1 {
-			return bad("%q is not the number of a version", text)
+			return problem.Bad("%q is not the number of a version", text)
 		}
 	}
-	got, err := s.cfg.ArtifactService.Load(r.Context(), &artifact.LoadRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
+	got, err := s.runs.ArtifactService.Load(r.Context(), &artifact.LoadRequest{AppName: s.runs.AppName, UserID: s.runs.UserID,
 		SessionID: k.id(), FileName: r.PathValue("artifact"), Version: version})
 	if err != nil {
 		return err
@@ -560,7 +513,7 @@ func (s *Server) adkDeleteArtifact(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	err = s.cfg.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID,
+	err = s.runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: s.runs.AppName, UserID: s.runs.UserID,
 		SessionID: k.id(), FileName: r.PathValue("artifact")})
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runlog"
 )
@@ -36,9 +37,9 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case len(req.Runs) == 0 || len(req.Runs) > backtestMost:
-		return bad("give 1 to %d runs", backtestMost)
+		return problem.Bad("give 1 to %d runs", backtestMost)
 	case (len(req.Set) == 0) == (req.Sweep == ""):
-		return bad("give either set or sweep; sweep is one of %s", strings.Join(backtest.SweepFields(), ", "))
+		return problem.Bad("give either set or sweep; sweep is one of %s", strings.Join(backtest.SweepFields(), ", "))
 	}
 	var recs []*backtest.Recording
 	for _, id := range req.Runs {
@@ -47,14 +48,14 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if rec == nil {
-			return fault(http.StatusNotFound, "loop_not_found", "The run has no such loop", "run %s, loop %q", id, req.Loop)
+			return problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "run %s, loop %q", id, req.Loop)
 		}
 		recs = append(recs, rec)
 	}
 	if req.Sweep != "" {
 		sweep, err := backtest.NewSweep(recs, req.Sweep)
 		if err != nil {
-			return bad("sweep: %v", err)
+			return problem.Bad("sweep: %v", err)
 		}
 		return s.send(w, http.StatusOK, map[string]any{"runs": req.Runs, "sweep": sweep})
 	}
@@ -73,15 +74,15 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		return p, nil
 	}
 	if _, err := change(recs[0].Plan); err != nil {
-		return bad("set: %v", err)
+		return problem.Bad("set: %v", err)
 	}
-	balance, trials := backtest.Run(recs, change)
+	balance, trials := backtest.Backtest(recs, change)
 	return s.send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials})
 }
 
 // recording reads the log of a run, and the loop at an address in it; nil if there is none.
 func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *backtest.Recording, error) {
-	run, err := runlog.Read(ctx, s.cfg.Service, s.key(id))
+	run, err := runlog.Read(ctx, s.runs.Service, s.runs.Key(id))
 	if err != nil {
 		return nil, nil, fmt.Errorf("run %s: %w", id, err)
 	}

@@ -21,6 +21,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -198,8 +199,9 @@ func TestGuessesAreSlow(t *testing.T) {
 		const token = "correct-horse-battery"
 		logs, refused := new(logs), new(atomic.Int64)
 		srv, err := server.New(server.Config{
-			Service: session.InMemoryService(), AppName: "app", UserID: "ana", Dir: t.TempDir(), Token: token,
-			Log: slog.New(slog.NewTextHandler(logs, nil)), Refused: func(string) { refused.Add(1) },
+			Config: operations.Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Dir: t.TempDir(),
+				Log: slog.New(slog.NewTextHandler(logs, nil))},
+			Token: token, Refused: func(string) { refused.Add(1) },
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -332,7 +334,8 @@ func heapInUse() int64 {
 
 // A token that can be guessed is refused at the start, with how to make a good one.
 func TestShortTokens(t *testing.T) {
-	cfg := server.Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Dir: t.TempDir(), Token: "0123456789abcde"}
+	cfg := server.Config{Token: "0123456789abcde",
+		Config: operations.Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Dir: t.TempDir()}}
 	if _, err := server.New(cfg); err == nil || !strings.Contains(err.Error(), "15 characters") || !strings.Contains(err.Error(), "openssl rand") {
 		t.Errorf("got %v", err)
 	}

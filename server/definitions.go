@@ -5,124 +5,34 @@ package server
 import (
 	"bytes"
 	"errors"
-	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/definition/form"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress/prose"
 )
 
-// defined is a definition as a client gets it.
-type defined struct {
-	Name string `json:"name"`
-	File string `json:"file"`
-	ETag string `json:"etag"`
-	// Title, Description and Type are the root agent's; they are empty if the definition has errors.
-	Title       string              `json:"title,omitempty"`
-	Description string              `json:"description,omitempty"`
-	Type        definition.Type     `json:"type,omitempty"`
-	Valid       bool                `json:"valid"`
-	Inputs      []input             `json:"inputs,omitempty"`
-	Problems    definition.Problems `json:"problems,omitempty"`
-	Text        string              `json:"text,omitempty"`
-}
-
-// input is one of a run of the definition.
-type input struct {
-	Name        string               `json:"name"`
-	Type        definition.InputType `json:"type"`
-	Description string               `json:"description,omitempty"`
-	Required    bool                 `json:"required,omitempty"`
-	Default     any                  `json:"default,omitempty"`
-	Choices     []string             `json:"choices,omitempty"`
-	Pattern     string               `json:"pattern,omitempty"`
-}
-
-// load reads a text as the definition in a file of the folder. files is what it may refer to.
-func load(files fs.FS, file string, text []byte) (*program.Program, *definition.Definition, error) {
-	p := new(program.Program)
-	def, err := p.ReadIn(files, file, file, text)
-	return p, def, err
-}
-
-// describe tells about a definition. A file that holds none, as others in a folder may, has ok false.
-func (s *Server) describe(name, file string, text []byte) (d *defined, ok bool) {
-	d = &defined{Name: name, File: file, ETag: tagOf(text)}
-	def, err := s.folder.load(file, text)
-	if err != nil {
-		if all, is := errors.AsType[definition.Problems](err); is {
-			d.Problems = all
-		} else {
-			d.Problems = definition.Problems{{File: file, Severity: definition.SeverityError, Code: definition.CodeFile, Message: err.Error()}}
-		}
-		return d, looksLikeOne(text)
-	}
-	d.fill(def)
-	return d, true
-}
-
-// fill tells what a definition says.
-func (d *defined) fill(def *definition.Definition) {
-	d.Title, d.Description, d.Type, d.Valid = def.Root.Shown(), def.Description, def.Root.Type, true
-	d.Problems = slices.Concat(def.Warnings(), def.Notes())
-	for _, in := range def.Inputs {
-		d.Inputs = append(d.Inputs, input{in.Name, in.Type, in.Description, in.Required, in.Default, in.Choices, in.Pattern})
-	}
-}
-
-// looksLikeOne reports whether a text with mistakes is meant to be a definition.
-func looksLikeOne(text []byte) bool {
-	for line := range strings.Lines(string(text)) {
-		for _, field := range []string{"sub_agents:", "instructions:", "max_iterations:", "agent_class:", "command:", "question:"} {
-			if strings.HasPrefix(line, field) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 func (s *Server) listDefinitions(w http.ResponseWriter, _ *http.Request) error {
-	all, err := s.definitions()
+	all, err := s.runs.Definitions()
 	if err != nil {
 		return err
 	}
 	return s.send(w, http.StatusOK, map[string]any{"definitions": all})
 }
 
-// definitions describes all definitions of the folder.
-func (s *Server) definitions() ([]*defined, error) {
-	names, files, err := s.folder.list()
-	if err != nil {
-		return nil, err
-	}
-	all := []*defined{}
-	for _, name := range names {
-		text, err := s.folder.readFile(files[name])
-		if err != nil {
-			continue
-		}
-		if d, ok := s.describe(name, files[name], text); ok {
-			all = append(all, d)
-		}
-	}
-	return all, nil
-}
-
 func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	file, text, err := s.folder.read(name)
+	file, text, err := s.runs.Folder.Read(name)
 	if err != nil {
 		return err
 	}
-	w.Header().Set("ETag", tagOf(text))
+	w.Header().Set("ETag", operations.TagOf(text))
 	w.Header().Set("Vary", "Accept")
-	if matches(r.Header.Get("If-None-Match"), tagOf(text)) {
+	if matches(r.Header.Get("If-None-Match"), operations.TagOf(text)) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -131,7 +41,7 @@ func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {
 		_, _ = w.Write(text)
 		return nil
 	}
-	d, _ := s.describe(name, file, text)
+	d, _ := s.runs.Describe(name, file, text)
 	d.Text = string(text)
 	return s.send(w, http.StatusOK, d)
 }
@@ -149,29 +59,23 @@ func matches(list, tag string) bool {
 // yamlTypes are what the text of a definition can be called. JSON is YAML.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
 
-// errOwn is the answer to who would change a definition of the program itself.
-var errOwn = fault(http.StatusForbidden, "built_in", "The definition is part of the program", "write yours under another name")
-
 func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
-	if err := checkName(name); err != nil {
+	if err := operations.CheckName(name); err != nil {
 		return err
 	}
 	text, err := s.body(w, r, yamlTypes...)
 	if err != nil {
 		return err
 	}
-	s.folder.mu.Lock()
-	defer s.folder.mu.Unlock()
-	if _, own := s.folder.own[name]; own {
-		return errOwn
-	}
-	file, old, err := s.folder.read(name)
+	s.runs.Folder.Changing.Lock()
+	defer s.runs.Folder.Changing.Unlock()
+	file, old, err := s.runs.Folder.Read(name)
 	status := http.StatusOK
-	if p, ok := errors.AsType[*problem](err); ok && p.Status == http.StatusNotFound {
-		file, status = places(name)[0], http.StatusCreated
+	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Status == http.StatusNotFound {
+		file, status = operations.Places(name)[0], http.StatusCreated
 		if r.Header.Get("If-Match") != "" {
-			return fault(http.StatusPreconditionFailed, "changed", "The definition has changed", "it was removed")
+			return problem.New(http.StatusPreconditionFailed, "changed", "The definition has changed", "it was removed")
 		}
 	} else if err != nil {
 		return err
@@ -179,23 +83,23 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if bytes.Equal(old, text) && status == http.StatusOK {
-		w.Header().Set("ETag", tagOf(text))
-		d, _ := s.describe(name, file, text)
+		w.Header().Set("ETag", operations.TagOf(text))
+		d, _ := s.runs.Describe(name, file, text)
 		return s.send(w, status, d)
 	}
-	p, def, err := load(parts{s.folder.root.FS()}, file, text)
+	p, def, err := operations.Load(s.runs.Folder.Parts(), file, text)
 	if err != nil {
 		return err
 	}
-	if err := s.trusts(p, def, text); err != nil {
+	if err := s.runs.Trusts(p, def, text); err != nil {
 		return err
 	}
-	if err := s.folder.write(file, text); err != nil {
+	if err := s.runs.Folder.Write(file, text); err != nil {
 		return err
 	}
-	w.Header().Set("ETag", tagOf(text))
-	d := &defined{Name: name, File: file, ETag: tagOf(text)}
-	d.fill(def)
+	w.Header().Set("ETag", operations.TagOf(text))
+	d := &operations.Described{Name: name, File: file, ETag: operations.TagOf(text)}
+	d.Fill(def)
 	return s.send(w, status, d)
 }
 
@@ -203,34 +107,31 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 func fresh(r *http.Request, now []byte) error {
 	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
 	switch {
-	case none != "" && matches(none, tagOf(now)):
-		return fault(http.StatusPreconditionFailed, "exists", "There is such a definition already", "")
+	case none != "" && matches(none, operations.TagOf(now)):
+		return problem.New(http.StatusPreconditionFailed, "exists", "There is such a definition already", "")
 	case match == "" && none == "":
-		return fault(http.StatusPreconditionRequired, "no_etag", "Say which version you have seen",
+		return problem.New(http.StatusPreconditionRequired, "no_etag", "Say which version you have seen",
 			"send its ETag as If-Match, so that nobody's change is lost")
-	case match != "" && !matches(match, tagOf(now)):
-		p := fault(http.StatusPreconditionFailed, "changed", "The definition has changed",
+	case match != "" && !matches(match, operations.TagOf(now)):
+		p := problem.New(http.StatusPreconditionFailed, "changed", "The definition has changed",
 			"somebody else has written it since you read it; read it again")
-		p.header = map[string]string{"ETag": tagOf(now)}
+		p.Header = map[string]string{"ETag": operations.TagOf(now)}
 		return p
 	}
 	return nil
 }
 
 func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error {
-	s.folder.mu.Lock()
-	defer s.folder.mu.Unlock()
-	if _, own := s.folder.own[r.PathValue("name")]; own {
-		return errOwn
-	}
-	file, text, err := s.folder.read(r.PathValue("name"))
+	s.runs.Folder.Changing.Lock()
+	defer s.runs.Folder.Changing.Unlock()
+	file, text, err := s.runs.Folder.Read(r.PathValue("name"))
 	if err != nil {
 		return err
 	}
 	if err := fresh(r, text); err != nil {
 		return err
 	}
-	if err := s.folder.root.Remove(file); err != nil {
+	if err := s.runs.Folder.Delete(file); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -244,7 +145,7 @@ type checked struct {
 	Agents   []agentLine          `json:"agents,omitempty"`
 	Worst    *definition.AtMost   `json:"worst,omitempty"`
 	Stops    []definition.StopWay `json:"stops,omitempty"`
-	Inputs   []input              `json:"inputs,omitempty"`
+	Inputs   []operations.Input   `json:"inputs,omitempty"`
 }
 
 // foundProblem is a problem with the changes of the text that would solve it.
@@ -280,19 +181,19 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	out := &checked{Problems: []foundProblem{}}
-	p, def, err := load(parts{s.folder.root.FS()}, file, text)
+	p, def, err := operations.Load(s.runs.Folder.Parts(), file, text)
 	all, is := errors.AsType[definition.Problems](err)
 	switch {
 	case is:
 	case err != nil:
-		return fault(http.StatusUnprocessableEntity, "bad_definition", "The definition has mistakes", "%v", err)
+		return problem.New(http.StatusUnprocessableEntity, "bad_definition", "The definition has mistakes", "%v", err)
 	default:
 		out.describe(def)
 		all = def.Worst(definition.Assumed{}).Problems()
-		if err := s.trusts(p, def, text); err != nil {
+		if err := s.runs.Trusts(p, def, text); err != nil {
 			out.Valid = false
 			all = append(all, &definition.Problem{File: file, Line: 1, Column: 1, Severity: definition.SeverityError,
-				Code: definition.CodeCannot, Message: problemOf(err).Detail})
+				Code: definition.CodeCannot, Message: problem.Of(err).Detail})
 		}
 	}
 	for _, one := range all {
@@ -312,18 +213,18 @@ func (s *Server) meant(r *http.Request) (string, error) {
 	if name == "" {
 		return "definition.yaml", nil
 	}
-	if err := checkName(name); err != nil {
+	if err := operations.CheckName(name); err != nil {
 		return "", err
 	}
-	if file, _, err := s.folder.read(name); err == nil {
+	if file, _, err := s.runs.Folder.Read(name); err == nil {
 		return file, nil
 	}
-	return places(name)[0], nil
+	return operations.Places(name)[0], nil
 }
 
 func (c *checked) describe(def *definition.Definition) {
-	var d defined
-	d.fill(def)
+	var d operations.Described
+	d.Fill(def)
 	worst := def.Worst(definition.Assumed{})
 	c.Valid, c.Inputs, c.Worst, c.Stops = true, d.Inputs, &worst.Total, def.Root.Stops()
 	for _, a := range worst.Agents {
@@ -394,10 +295,10 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 			ren, err = e.RenameKey(c.Path, c.Name)
 			named = true
 		default:
-			return bad("there is no op %q: use set, remove, clear, insert, move, duplicate, fix, append, rename_agent or rename_key", c.Op)
+			return problem.Bad("there is no op %q: use set, remove, clear, insert, move, duplicate, fix, append, rename_agent or rename_key", c.Op)
 		}
 		if err != nil {
-			return fault(http.StatusUnprocessableEntity, "cannot_edit", "The text cannot be changed so", "%v", err)
+			return problem.New(http.StatusUnprocessableEntity, "cannot_edit", "The text cannot be changed so", "%v", err)
 		}
 		if named {
 			renamed = append(renamed, ren)
@@ -432,9 +333,9 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := form.Read(file, text, definition.Options{FS: parts{s.folder.root.FS()}})
-	if p := s.refuses(file, text); p != nil {
-		o.Refuse(p.agent, p.field, p.Error())
+	o := form.Read(file, text, definition.Options{FS: s.runs.Folder.Parts()})
+	if p := s.runs.Refuses(file, text); p != nil {
+		o.Refuse(p.Agent, p.Field, p.Error())
 	}
 	o.Models(s.cfg.Getenv)
 	if languageOf(r) == prose.Portuguese {

@@ -4,9 +4,9 @@
 // openapi.json describes, that of Google's ADK under /api, the Model Context Protocol at /mcp, and the
 // Agent2Agent protocol under /a2a.
 //
-//	srv, err := server.New(server.Config{
+//	srv, err := server.New(server.Config{Config: operations.Config{
 //		Service: store, AppName: "refrain", UserID: "user", Dir: "loops",
-//	})
+//	}})
 //	if err != nil {
 //		return err
 //	}
@@ -20,8 +20,7 @@
 // A run never depends on a connection: whoever leaves misses nothing, and comes back with the number
 // of the last event. A client that reads too slowly is dropped, and the run goes on.
 //
-// A definition that comes from a client is not trusted. It starts no programs and reaches no address
-// of the machine or of a private network, unless the config says so.
+// What the protocols ask for, package operations does.
 package server
 
 import ()

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -46,7 +48,7 @@ func after(r *http.Request) (int64, error) {
 	if text := r.Header.Get("Last-Event-ID"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 {
-			return 0, bad("Last-Event-ID: %q is not the number of an event", text)
+			return 0, problem.Bad("Last-Event-ID: %q is not the number of an event", text)
 		}
 		return n, nil
 	}
@@ -60,8 +62,8 @@ func (s *Server) place() (func(), error) {
 		return func() { <-s.streams }, nil
 	default:
 	}
-	p := fault(http.StatusServiceUnavailable, "busy", "There are too many streams", "the limit is %d", cap(s.streams))
-	p.header = map[string]string{"Retry-After": "5"}
+	p := problem.New(http.StatusServiceUnavailable, "busy", "There are too many streams", "the limit is %d", cap(s.streams))
+	p.Header = map[string]string{"Retry-After": "5"}
 	return nil, p
 }
 
@@ -184,7 +186,7 @@ func (c *client) begin() error {
 // fail says why a stream ends.
 func (c *client) fail(err error) {
 	if !errors.Is(err, context.Canceled) {
-		_ = c.write([]byte("event: error\ndata: " + string(quoted(masked(err.Error()))) + "\n\n"))
+		_ = c.write([]byte("event: error\ndata: " + string(quoted(credential.Masked(err.Error()))) + "\n\n"))
 	}
 }
 
@@ -260,7 +262,7 @@ func (c *client) catchUp(ctx context.Context, f *feed) (version int64, changed <
 func (c *client) read(ctx context.Context, f *feed) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for ev, err := range c.s.sup.Watch(ctx, f.id, c.seen) {
+	for ev, err := range c.s.runs.Supervisor.Watch(ctx, f.id, c.seen) {
 		if err != nil {
 			return err
 		}
@@ -309,7 +311,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 		f.mu.Unlock()
 		last := int64(-1)
 		if ends {
-			one, err := s.brief(r.Context(), f.id, 1)
+			one, err := s.runs.Brief(r.Context(), f.id, 1)
 			if err != nil {
 				return nil
 			}
@@ -349,7 +351,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.brief(r.Context(), r.PathValue("id"), 0)
+	one, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}

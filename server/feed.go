@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
@@ -94,7 +95,7 @@ func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
 	f := s.feeds[id]
 	if f == nil {
 		s.mu.Unlock()
-		if _, err := s.brief(ctx, id, 1); err != nil { // before there is anything of it
+		if _, err := s.runs.Brief(ctx, id, 1); err != nil { // before there is anything of it
 			return nil, err
 		}
 		s.mu.Lock()
@@ -183,7 +184,7 @@ func (f *feed) run(ctx context.Context) {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	beside.Go(func() { f.watchOver(inner) })
-	for ev, err := range f.s.sup.Watch(ctx, f.id, f.seq) {
+	for ev, err := range f.s.runs.Supervisor.Watch(ctx, f.id, f.seq) {
 		if err == nil {
 			err = f.add(ctx, ev)
 		}
@@ -214,7 +215,7 @@ func (f *feed) tell() {
 
 // fold reads the whole log, once. Of long texts the folds get the newest.
 func (f *feed) fold(ctx context.Context) error {
-	one, err := f.s.brief(ctx, f.id, 0)
+	one, err := f.s.runs.Brief(ctx, f.id, 0)
 	if err != nil {
 		return err
 	}
@@ -252,7 +253,7 @@ func (f *feed) fold(ctx context.Context) error {
 
 // view fetches the session of the run.
 func (f *feed) view(ctx context.Context) (*session.View, error) {
-	one, err := f.s.brief(ctx, f.id, 0)
+	one, err := f.s.runs.Brief(ctx, f.id, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -344,7 +345,7 @@ func encoded(ev *session.Event) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(masked(string(text))), nil
+	return []byte(credential.Masked(string(text))), nil
 }
 
 // hear takes an event from the supervisor. Only pieces of answers that are streamed are news to who
@@ -389,7 +390,7 @@ func (f *feed) watchOver(ctx context.Context) {
 
 // stands finds out how the run stands.
 func (f *feed) stands(ctx context.Context) {
-	one, err := f.s.brief(ctx, f.id, 1)
+	one, err := f.s.runs.Brief(ctx, f.id, 1)
 	if err != nil {
 		return // the watch says it
 	}
@@ -398,7 +399,7 @@ func (f *feed) stands(ctx context.Context) {
 	if run != nil {
 		by = run.Status
 	}
-	status, held, err := runlog.Standing(ctx, f.s.cfg.Service, f.s.key(f.id), by, f.s.cfg.Dead)
+	status, held, err := runlog.Standing(ctx, f.s.runs.Service, f.s.runs.Key(f.id), by, f.s.runs.Dead)
 	if err != nil {
 		return
 	}
@@ -473,7 +474,7 @@ func (f *feed) made(key shownKey, old time.Duration, of func() any) (shown, erro
 	if f.shown == nil {
 		f.shown = make(map[shownKey]shown)
 	}
-	f.shown[key] = shown{[]byte(masked(string(text))), f.version, f.folded, at}
+	f.shown[key] = shown{[]byte(credential.Masked(string(text))), f.version, f.folded, at}
 	return f.shown[key], nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -86,7 +87,7 @@ func TestTheListReadsWhatHasChanged(t *testing.T) {
 		}
 		say(i)
 	}
-	b := newBoard(&Server{cfg: Config{Service: svc, AppName: "app", UserID: "ana"}})
+	b := newBoard(&Server{runs: &operations.Runs{Config: operations.Config{Service: svc, AppName: "app", UserID: "ana"}}})
 	read := func() int64 {
 		t.Helper()
 		all, err := runlog.List(t.Context(), svc, "app", "ana")

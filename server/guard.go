@@ -3,7 +3,6 @@
 package server
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -15,8 +14,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
 )
 
 // policy is what a browser may load for the page: what comes from here, and nothing else.
@@ -43,13 +44,13 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		if closed(r) {
 			h.Set("Cache-Control", "no-store")
 		}
-		var p *problem
+		var p *problem.Problem
 		switch {
 		case !s.named(r.Host):
-			p = fault(http.StatusMisdirectedRequest, "wrong_host", "This server has another name",
+			p = problem.New(http.StatusMisdirectedRequest, "wrong_host", "This server has another name",
 				"it does not answer for this Host; start it with --host to give it one more name")
 		case origin.Check(r) != nil || !sameScheme(r):
-			p = fault(http.StatusForbidden, "cross_origin", "Another page may not do that",
+			p = problem.New(http.StatusForbidden, "cross_origin", "Another page may not do that",
 				"the request comes from a page of another origin")
 		case !s.open(r) && !s.proven(r):
 			p = s.unproven(r)
@@ -173,14 +174,14 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, types ...string) (
 			unread(w)
 			return nil, err
 		}
-		return nil, bad("read the body: %v", err)
+		return nil, problem.Bad("read the body: %v", err)
 	}
 	if len(body) == 0 {
 		return nil, nil
 	}
 	given, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || !slices.Contains(types, given) {
-		return nil, fault(http.StatusUnsupportedMediaType, "wrong_type", "The body has the wrong type",
+		return nil, problem.New(http.StatusUnsupportedMediaType, "wrong_type", "The body has the wrong type",
 			"send one of %s", strings.Join(types, ", "))
 	}
 	return body, nil
@@ -234,52 +235,7 @@ func (t *timely) tells(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && !t.dropped {
 		t.dropped = true
 		t.s.refusals.add(t.r.Context(), "slow_reader", "a client was dropped", "it has read nothing for "+t.s.cfg.WriteTimeout.String(),
-			t.r.RemoteAddr, "path", masked(t.r.URL.Path))
+			t.r.RemoteAddr, "path", credential.Masked(t.r.URL.Path))
 	}
 	return err
-}
-
-// transport sends what agents send. Unless the config says otherwise, the addresses are checked
-// when the connection is made, after the name was looked up: no name can be pointed elsewhere in
-// between, and redirects are checked too. A proxy would connect in its own way, so there is none.
-func transport(cfg *Config) http.RoundTripper {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if cfg.AllowPrivate || !ok {
-		return nil
-	}
-	t = t.Clone()
-	t.Proxy = nil
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, ControlContext: publicOnly}
-	t.DialContext = dialer.DialContext
-	return t
-}
-
-// errPrivate refuses a connection.
-var errPrivate = errors.New("the address is one of this machine or of a private network, which agents reach only " +
-	"if the server is started with --allow-private")
-
-// publicOnly refuses connections to addresses that the internet does not have.
-func publicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil || !public(at.Addr()) {
-		return errPrivate
-	}
-	return nil
-}
-
-// reserved are ranges that are not the internet's, besides those that package netip knows: of
-// carriers, for documentation and tests, and those in which an address of IPv4 is hidden.
-var reserved = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
-	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"),
-	netip.MustParsePrefix("100::/64"), netip.MustParsePrefix("2001::/32"), netip.MustParsePrefix("2001:db8::/32"),
-	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("fec0::/10"),
-}
-
-func public(addr netip.Addr) bool {
-	addr = addr.WithZone("").Unmap()
-	return addr.IsGlobalUnicast() && !addr.IsPrivate() &&
-		!slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

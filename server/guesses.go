@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/refrain-dev/refrain/operations/problem"
 )
 
 // guesses counts requests with a wrong token or none, by client. A client may make a few at once, and then
@@ -69,14 +71,14 @@ func (g *guesses) forget(now time.Time) {
 }
 
 // unproven is the problem of a request without the token.
-func (s *Server) unproven(r *http.Request) *problem {
+func (s *Server) unproven(r *http.Request) *problem.Problem {
 	if wait := s.guesses.take(clientOf(r.RemoteAddr), time.Now()); wait > 0 {
 		seconds := strconv.Itoa(int(math.Ceil(wait.Seconds())))
-		p := fault(http.StatusTooManyRequests, "slow_down", "Too many requests without the token", "try again in %s s", seconds)
-		p.header = map[string]string{"Retry-After": seconds}
+		p := problem.New(http.StatusTooManyRequests, "slow_down", "Too many requests without the token", "try again in %s s", seconds)
+		p.Header = map[string]string{"Retry-After": seconds}
 		return p
 	}
-	p := fault(http.StatusUnauthorized, "no_token", "The token is missing or wrong", "send it as Authorization: Bearer TOKEN")
-	p.header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
+	p := problem.New(http.StatusUnauthorized, "no_token", "The token is missing or wrong", "send it as Authorization: Bearer TOKEN")
+	p.Header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
 	return p
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -24,16 +25,16 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 
 // ready says whether runs can be started: the store can be written, and the server is not about to stop.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
-	if s.draining.Load() {
-		return fault(http.StatusServiceUnavailable, "closing", "The server is stopping", "")
+	if s.runs.Closing() {
+		return problem.New(http.StatusServiceUnavailable, "closing", "The server is stopping", "")
 	}
 	if err := s.store.look(r.Context(), &s.cfg); err != nil {
 		title := "The store cannot be written"
 		if s.cfg.ReadOnly {
 			title = "The store does not answer"
 		}
-		p := fault(http.StatusServiceUnavailable, "no_store", title, "%v", err)
-		p.err = err
+		p := problem.New(http.StatusServiceUnavailable, "no_store", title, "%v", err)
+		p.Err = err
 		return p
 	}
 	return s.healthy(w, r)
@@ -95,7 +96,7 @@ func (s *Server) left(id string, end supervisor.Ending) {
 // metrics answers Prometheus.
 func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	if s.cfg.Metrics == nil {
-		return fault(http.StatusNotFound, "no_metrics", "This server has no metrics", "refrain serve has them")
+		return problem.New(http.StatusNotFound, "no_metrics", "This server has no metrics", "refrain serve has them")
 	}
 	s.cfg.Metrics.ServeHTTP(w, r)
 	return nil
@@ -117,7 +118,7 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) error {
 // about describes the server.
 func (s *Server) about(w http.ResponseWriter, _ *http.Request) error {
 	return s.send(w, http.StatusOK, map[string]any{
-		"version": s.cfg.Version, "started": s.began, "now": time.Now(), "stopping": s.draining.Load(),
+		"version": s.cfg.Version, "started": s.began, "now": time.Now(), "stopping": s.runs.Closing(),
 		"allow_commands": s.cfg.AllowCommands, "allow_private": s.cfg.AllowPrivate, "token": s.cfg.Token != "",
 		"read_only": s.cfg.ReadOnly,
 	})

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sessiontest"
@@ -36,7 +37,7 @@ func (u *unwritable) Create(ctx context.Context, req *session.CreateRequest) (*s
 func TestReadyTriesTheStoreOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := &unwritable{Counted: sessiontest.Count(session.InMemoryService())}
-		srv, err := server.New(server.Config{Service: svc, AppName: "app", UserID: "ana", Dir: t.TempDir(), Owner: "the test"})
+		srv, err := server.New(server.Config{Config: operations.Config{Service: svc, AppName: "app", UserID: "ana", Dir: t.TempDir(), Owner: "the test"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -85,11 +86,11 @@ func open(t testing.TB, definitions map[string]string, change ...func(*server.Co
 // start starts the server, again if it was stopped.
 func (s *site) start(change ...func(*server.Config)) {
 	s.Helper()
-	cfg := server.Config{
+	cfg := server.Config{Config: operations.Config{
 		Service: s.store, AppName: "app", UserID: "ana", Dir: s.dir, Owner: "the test",
 		Getenv: func(string) string { return "" }, Log: slog.New(slog.NewTextHandler(s.logs, nil)),
 		Dead: func(string) bool { return false },
-	}
+	}}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -17,7 +17,9 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -54,7 +56,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return s.streamRuns(w, r, q, want)
 	}
-	body, err := s.runs(r.Context(), want)
+	body, err := s.listed(r.Context(), want)
 	if err != nil {
 		return err
 	}
@@ -84,15 +86,15 @@ func statusesOf(asked []string) (statuses []string, err error) {
 			if near := expr.Nearest(one, all); near != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", near)
 			}
-			return nil, bad("there is no status %q%s; use some of %s", one, hint, strings.Join(all, ", "))
+			return nil, problem.Bad("there is no status %q%s; use some of %s", one, hint, strings.Join(all, ", "))
 		}
 	}
 	return statuses, nil
 }
 
-// runs is a page of the list as it is now.
-func (s *Server) runs(ctx context.Context, want *filter) ([]byte, error) {
-	all, err := runlog.List(ctx, s.cfg.Service, s.cfg.AppName, s.cfg.UserID)
+// listed is a page of the list as it is now.
+func (s *Server) listed(ctx context.Context, want *filter) ([]byte, error) {
+	all, err := s.runs.Sessions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +223,7 @@ func (b *board) join() (leave func()) {
 // watch looks at the store from time to time, and soon after a run of this process has begun or ended.
 func (b *board) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		all, err := runlog.List(ctx, b.s.cfg.Service, b.s.cfg.AppName, b.s.cfg.UserID)
+		all, err := runlog.List(ctx, b.s.runs.Service, b.s.runs.AppName, b.s.runs.UserID)
 		if ctx.Err() == nil {
 			b.mu.Lock()
 			b.all, b.err, b.looked = all, err, true
@@ -290,7 +292,7 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 	if want.after != "" {
 		i := slices.IndexFunc(all, func(one session.Session) bool { return one.ID() == want.after })
 		if i < 0 {
-			return nil, bad("after=%s: there is no such run any more; read the list from its beginning", want.after)
+			return nil, problem.Bad("after=%s: there is no such run any more; read the list from its beginning", want.after)
 		}
 		all = all[i+1:]
 	}
@@ -326,7 +328,7 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 		}
 	}
 	text, err := progress.MarshalJSON(out)
-	return []byte(masked(string(text))), err
+	return []byte(credential.Masked(string(text))), err
 }
 
 // kept is the row of a run. It is right until the run has another last event than seq.
@@ -361,7 +363,7 @@ func (b *board) row(ctx context.Context, one session.Session, scores bool, old t
 	id, seq, updated := one.ID(), session.LastSeen(one), one.LastUpdateTime()
 	k := b.rows[id]
 	if k == nil || k.seq != seq || !k.updated.Equal(updated) || goesOn(k.row.Status) && time.Since(k.at) >= old {
-		row, err := runlog.RowOf(ctx, b.s.cfg.Service, one, b.s.cfg.Dead)
+		row, err := runlog.RowOf(ctx, b.s.runs.Service, one, b.s.runs.Dead)
 		if err != nil {
 			return nil, err
 		}
@@ -375,7 +377,7 @@ func (b *board) row(ctx context.Context, one session.Session, scores bool, old t
 		k.row, k.seq, k.updated, k.at = row, seq, updated, time.Now()
 	}
 	if scores && k.row.Iteration > 0 && k.drawn.seq < seq {
-		whole, err := b.s.brief(ctx, id, 0)
+		whole, err := b.s.runs.Brief(ctx, id, 0)
 		if err != nil {
 			return nil, err
 		}

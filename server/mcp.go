@@ -11,10 +11,11 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -111,7 +112,7 @@ func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 		}()
 		if call, ok := req.(*mcp.CallToolRequest); ok && int64(len(call.Params.Arguments)) > s.cfg.MaxBody {
 			large := new(mcp.CallToolResult)
-			large.SetError(toolError(fault(http.StatusRequestEntityTooLarge, "too_large", "The request is too large",
+			large.SetError(toolError(problem.New(http.StatusRequestEntityTooLarge, "too_large", "The request is too large",
 				"the limit is %d bytes; put the text into a file of the server's folder", s.cfg.MaxBody)))
 			return large, nil
 		}
@@ -128,44 +129,27 @@ func masks(res mcp.Result) {
 	case *mcp.CallToolResult:
 		for _, c := range r.Content {
 			if text, ok := c.(*mcp.TextContent); ok {
-				text.Text = masked(text.Text)
+				text.Text = credential.Masked(text.Text)
 			}
 		}
 		if text, ok := r.StructuredContent.(json.RawMessage); ok {
-			r.StructuredContent = json.RawMessage(masked(string(progress.EscapeJSON(text))))
+			r.StructuredContent = json.RawMessage(credential.Masked(string(progress.EscapeJSON(text))))
 		}
 	case *mcp.ReadResourceResult:
 		for _, c := range r.Contents {
-			c.Text = masked(c.Text)
+			c.Text = credential.Masked(c.Text)
 		}
 	}
 }
 
 // toolError is an error as a tool tells it: what is wrong, and what to do next.
-func toolError(p *problem) error {
-	text := p.whole()
+func toolError(p *problem.Problem) error {
+	text := p.Whole()
 	if next := nextSteps[p.Type]; next != "" {
 		text += "\nNext: " + next + "."
 	}
 	return errors.New(text)
 }
-
-// whole is the problem with what is wrong with a definition, a line each.
-func (p *problem) whole() string {
-	var text strings.Builder
-	text.WriteString(p.Error())
-	for i, one := range p.Problems {
-		if i == problemsMost {
-			text.WriteString(fmt.Sprintf("\n… and %d more", len(p.Problems)-i))
-			break
-		}
-		text.WriteString("\n" + one.Error())
-	}
-	return text.String()
-}
-
-// problemsMost is how many problems of a definition such an error lists.
-const problemsMost = 20
 
 // nextSteps say what to do about a problem, by its type.
 var nextSteps = map[string]string{

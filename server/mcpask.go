@@ -12,6 +12,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -39,7 +42,7 @@ func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
 	for i := range t.Waits {
 		q := &t.Waits[i]
 		if fields := formOf(q); fields != nil {
-			forms[q.ID] = &mcp.ElicitParams{Mode: "form", Message: masked(q.Text), RequestedSchema: fields}
+			forms[q.ID] = &mcp.ElicitParams{Mode: "form", Message: credential.Masked(q.Text), RequestedSchema: fields}
 		}
 	}
 	if len(forms) == 0 {
@@ -65,9 +68,9 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 	if times == 0 {
 		return nil, false, nil
 	}
-	open, err := s.sup.Questions(ctx, id)
+	open, err := s.runs.Supervisor.Questions(ctx, id)
 	if err != nil {
-		return nil, true, noRun(id, err)
+		return nil, true, problem.NoRun(id, err)
 	}
 	declined := false
 	for i := range open {
@@ -81,7 +84,7 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 			return nil, true, err
 		}
 		a.By = callerOf(req)
-		err = s.answerTo(context.WithoutCancel(ctx), id, a)
+		err = s.runs.Answer(context.WithoutCancel(ctx), id, a)
 		if err != nil && !errors.Is(err, supervisor.ErrNoQuestion) { // somebody else was quicker
 			return nil, true, err
 		}
@@ -105,7 +108,7 @@ func callerOf(req *mcp.CallToolRequest) string {
 // formOf is the schema of the form in which a user answers a question; nil if there is no such form, or if
 // it would show a secret.
 func formOf(q *mark.Question) map[string]any {
-	if text, err := json.Marshal([]any{q.Options, q.Keys}); err != nil || masked(string(text)) != string(text) {
+	if text, err := json.Marshal([]any{q.Options, q.Keys}); err != nil || credential.Masked(string(text)) != string(text) {
 		return nil
 	}
 	fields, required := map[string]any{}, []string{}
@@ -146,8 +149,8 @@ func formOf(q *mark.Question) map[string]any {
 }
 
 // filledIn is the answer to a question that a form gives.
-func filledIn(q *mark.Question, form map[string]any) (*answerRequest, error) {
-	a := &answerRequest{Question: q.ID}
+func filledIn(q *mark.Question, form map[string]any) (*operations.AnswerRequest, error) {
+	a := &operations.AnswerRequest{Question: q.ID}
 	var value any = form
 	switch q.Kind {
 	case mark.AskApproval:

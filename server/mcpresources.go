@@ -11,6 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress/prose"
 )
 
@@ -30,7 +32,7 @@ func (s *Server) addResources(m *mcp.Server) {
 		Name: "definition", Title: "Definition", URITemplate: definitionsURI + "{name}", MIMEType: "application/yaml",
 		Description: "The text of a definition; list_definitions lists the names.",
 	}, s.resource(definitionsURI, func(_ context.Context, name string) (string, error) {
-		_, text, err := s.folder.read(name)
+		_, text, err := s.runs.Folder.Read(name)
 		return string(text), err
 	}))
 	m.AddResourceTemplate(&mcp.ResourceTemplate{
@@ -70,14 +72,14 @@ func (s *Server) resource(below string, read func(ctx context.Context, name stri
 
 // resourceError is an error of the API as the protocol has it.
 func resourceError(uri string, err error) error {
-	p := problemOf(err)
+	p := problem.Of(err)
 	switch {
 	case p.Status == http.StatusNotFound:
 		return mcp.ResourceNotFoundError(uri)
 	case p.Status < 500:
-		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: masked(p.Error())}
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: credential.Masked(p.Error())}
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: masked(p.Error())}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: credential.Masked(p.Error())}
 }
 
 // listResources lists the definitions, and then the runs, page by page. The cursor is the ID of the last
@@ -89,13 +91,13 @@ func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesReques
 		want.after = req.Params.Cursor
 	}
 	if want.after == "" {
-		all, err := s.definitions()
+		all, err := s.runs.Definitions()
 		if err != nil {
 			return nil, resourceError(definitionsURI, err)
 		}
 		for _, d := range all {
 			out.Resources = append(out.Resources, &mcp.Resource{
-				URI: uriOf(definitionsURI, d.Name), Name: d.Name, Title: masked(d.Title), Description: masked(d.Description),
+				URI: uriOf(definitionsURI, d.Name), Name: d.Name, Title: credential.Masked(d.Title), Description: credential.Masked(d.Description),
 				MIMEType: "application/yaml",
 			})
 		}

@@ -12,7 +12,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -33,13 +36,13 @@ type (
 		After      string `json:"after,omitempty" jsonschema:"what next was in the answer before"`
 	}
 	runArgs struct {
-		Definition string         `json:"definition,omitempty" jsonschema:"the name of a definition; list_definitions lists them"`
-		Text       string         `json:"text,omitempty" jsonschema:"a definition as YAML, in place of a name"`
-		Input      string         `json:"input,omitempty" jsonschema:"the user's message; the default is the definition's query"`
-		State      map[string]any `json:"state,omitempty" jsonschema:"values for the definition's inputs, and for keys of its state"`
-		Model      string         `json:"model,omitempty" jsonschema:"a model such as openai/gpt-4o for the agents that name none"`
-		Limits     limits         `json:"limits,omitzero" jsonschema:"limits in place of those of the definition"`
-		Key        string         `json:"key,omitempty" jsonschema:"any text that you have not used before; a call with the same key and arguments is the same run, so that you can repeat a call that got no answer"`
+		Definition string            `json:"definition,omitempty" jsonschema:"the name of a definition; list_definitions lists them"`
+		Text       string            `json:"text,omitempty" jsonschema:"a definition as YAML, in place of a name"`
+		Input      string            `json:"input,omitempty" jsonschema:"the user's message; the default is the definition's query"`
+		State      map[string]any    `json:"state,omitempty" jsonschema:"values for the definition's inputs, and for keys of its state"`
+		Model      string            `json:"model,omitempty" jsonschema:"a model such as openai/gpt-4o for the agents that name none"`
+		Limits     operations.Limits `json:"limits,omitzero" jsonschema:"limits in place of those of the definition"`
+		Key        string            `json:"key,omitempty" jsonschema:"any text that you have not used before; a call with the same key and arguments is the same run, so that you can repeat a call that got no answer"`
 		waits
 	}
 	watchArgs struct {
@@ -56,12 +59,12 @@ type (
 		Reason string `json:"reason,omitempty" jsonschema:"why, for people"`
 	}
 	resumeArgs struct {
-		Run           string `json:"run" jsonschema:"the ID of the run"`
-		AddIterations uint   `json:"add_iterations,omitempty" jsonschema:"how many iterations to add to the limit"`
-		Limits        limits `json:"limits,omitzero" jsonschema:"limits in place of those that the run has"`
-		Retry         bool   `json:"retry,omitempty" jsonschema:"try the failed step of a failed run again"`
-		Definition    string `json:"definition,omitempty" jsonschema:"the name of a definition for the rest of the run"`
-		Text          string `json:"text,omitempty" jsonschema:"a definition as YAML for the rest of the run"`
+		Run           string            `json:"run" jsonschema:"the ID of the run"`
+		AddIterations uint              `json:"add_iterations,omitempty" jsonschema:"how many iterations to add to the limit"`
+		Limits        operations.Limits `json:"limits,omitzero" jsonschema:"limits in place of those that the run has"`
+		Retry         bool              `json:"retry,omitempty" jsonschema:"try the failed step of a failed run again"`
+		Definition    string            `json:"definition,omitempty" jsonschema:"the name of a definition for the rest of the run"`
+		Text          string            `json:"text,omitempty" jsonschema:"a definition as YAML for the rest of the run"`
 		waits
 	}
 	answerArgs struct {
@@ -79,13 +82,13 @@ type (
 		Definitions []toldDefinition `json:"definitions"`
 	}
 	toldDefinition struct {
-		Name        string  `json:"name"`
-		Title       string  `json:"title,omitempty"`
-		Description string  `json:"description,omitempty"`
-		Type        string  `json:"type,omitempty"`
-		Valid       bool    `json:"valid"`
-		Inputs      []input `json:"inputs,omitempty" jsonschema:"what state can have"`
-		Problem     string  `json:"problem,omitempty" jsonschema:"why it is not valid"`
+		Name        string             `json:"name"`
+		Title       string             `json:"title,omitempty"`
+		Description string             `json:"description,omitempty"`
+		Type        string             `json:"type,omitempty"`
+		Valid       bool               `json:"valid"`
+		Inputs      []operations.Input `json:"inputs,omitempty" jsonschema:"what state can have"`
+		Problem     string             `json:"problem,omitempty" jsonschema:"why it is not valid"`
 	}
 	toldRuns struct {
 		Runs []toldRun `json:"runs"`
@@ -152,9 +155,9 @@ func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, doe
 			defer cancel()
 			out, err := do(ctx, req, &in)
 			if err != nil {
-				p := problemOf(err)
-				if p.Status >= 500 && p.err != nil {
-					s.cfg.Log.Error("a request failed", "tool", name, "error", masked(p.Detail))
+				p := problem.Of(err)
+				if p.Status >= 500 && p.Err != nil {
+					s.cfg.Log.Error("a request failed", "tool", name, "error", credential.Masked(p.Detail))
 				}
 				return nil, out, toolError(p)
 			}
@@ -168,7 +171,7 @@ func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, doe
 }
 
 func (s *Server) toolDefinitions(context.Context, *mcp.CallToolRequest, *struct{}) (*toldDefinitions, error) {
-	all, err := s.definitions()
+	all, err := s.runs.Definitions()
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +225,7 @@ func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listR
 		statuses: statuses, name: in.Definition, text: strings.ToLower(in.Text), after: in.After, limit: pageSize,
 	}
 	if in.Limit < 0 {
-		return nil, bad("limit %d: give a number of at least 1", in.Limit)
+		return nil, problem.Bad("limit %d: give a number of at least 1", in.Limit)
 	}
 	if in.Limit > 0 {
 		want.limit = min(in.Limit, pageMost)
@@ -231,7 +234,7 @@ func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listR
 }
 
 func (s *Server) toldRuns(ctx context.Context, want *filter) (*toldRuns, error) {
-	text, err := s.runs(ctx, want)
+	text, err := s.listed(ctx, want)
 	if err != nil {
 		return nil, err
 	}
@@ -257,16 +260,16 @@ func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runA
 	if out, again, err := s.again(ctx, req, &in.waits); again {
 		return out, err
 	}
-	start := &startRequest{Definition: in.Definition, Text: in.Text, Input: in.Input, State: in.State, Model: in.Model, Limits: in.Limits}
+	start := &operations.StartRequest{Definition: in.Definition, Text: in.Text, Input: in.Input, State: in.State, Model: in.Model, Limits: in.Limits}
 	text, err := json.Marshal(start)
 	if err != nil {
 		return nil, err
 	}
 	if len(in.Key) > keyMost {
-		return nil, bad("the key has more than %d characters", keyMost)
+		return nil, problem.Bad("the key has more than %d characters", keyMost)
 	}
 	// A call that was taken is carried out even if its client has gone.
-	if _, err := s.start(context.WithoutCancel(ctx), start, in.Key, text); err != nil {
+	if _, err := s.runs.Start(context.WithoutCancel(ctx), start, in.Key, text); err != nil {
 		return nil, err
 	}
 	return s.after(ctx, req, start.ID, &in.waits)
@@ -280,19 +283,15 @@ func (s *Server) toolWatch(ctx context.Context, req *mcp.CallToolRequest, in *wa
 }
 
 func (s *Server) toolPause(ctx context.Context, _ *mcp.CallToolRequest, in *pauseArgs) (*toldResult, error) {
-	pause := s.sup.Pause
-	if in.Now {
-		pause = s.sup.PauseNow
-	}
-	if err := pause(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
-		return nil, noRun(in.Run, err)
+	if err := s.runs.Pause(context.WithoutCancel(ctx), in.Run, in.Reason, in.Now); err != nil {
+		return nil, err
 	}
 	return s.standing(ctx, in.Run)
 }
 
 func (s *Server) toolCancel(ctx context.Context, _ *mcp.CallToolRequest, in *cancelArgs) (*toldResult, error) {
-	if err := s.sup.Cancel(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
-		return nil, noRun(in.Run, err)
+	if err := s.runs.Cancel(context.WithoutCancel(ctx), in.Run, in.Reason); err != nil {
+		return nil, err
 	}
 	return s.standing(ctx, in.Run)
 }
@@ -301,7 +300,7 @@ func (s *Server) toolResume(ctx context.Context, req *mcp.CallToolRequest, in *r
 	if out, again, err := s.again(ctx, req, &in.waits); again {
 		return out, err
 	}
-	err := s.goOn(context.WithoutCancel(ctx), in.Run, &resumeRequest{
+	err := s.runs.Resume(context.WithoutCancel(ctx), in.Run, &operations.ResumeRequest{
 		Definition: in.Definition, Text: in.Text, AddIterations: in.AddIterations, Limits: in.Limits, Retry: in.Retry,
 	})
 	if err != nil {
@@ -318,8 +317,8 @@ func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *a
 	if err != nil {
 		return nil, err
 	}
-	a := &answerRequest{Question: in.Question, Value: value, Reason: in.Reason, By: callerOf(req)}
-	if err := s.answerTo(context.WithoutCancel(ctx), in.Run, a); err != nil {
+	a := &operations.AnswerRequest{Question: in.Question, Value: value, Reason: in.Reason, By: callerOf(req)}
+	if err := s.runs.Answer(context.WithoutCancel(ctx), in.Run, a); err != nil {
 		return nil, err
 	}
 	return s.after(ctx, req, in.Run, &in.waits)
@@ -361,7 +360,7 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 		return nil, err
 	}
 	defer f.leave()
-	row, err := s.row(ctx, id)
+	row, err := s.runs.Row(ctx, id)
 	if err != nil {
 		return nil, err
 	}

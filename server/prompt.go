@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/prompt"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -25,7 +26,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	at := session.Address(q.Get("address"))
 	if at == "" {
-		return bad("give the address of a step")
+		return problem.Bad("give the address of a step")
 	}
 	n, err := number(q, "request", 0, 0, 1<<30)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	_, not := errors.AsType[*prompt.NotRebuiltError](err)
 	switch {
 	case errors.Is(err, prompt.ErrNotAsked):
-		return fault(http.StatusNotFound, "not_asked", "The step has asked no model", "%s", at)
+		return problem.New(http.StatusNotFound, "not_asked", "The step has asked no model", "%s", at)
 	case not, errors.Is(err, errPromptTime):
 		return notRebuilt(err)
 	case err != nil:
@@ -57,5 +58,5 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 }
 
 func notRebuilt(err error) error {
-	return fault(http.StatusUnprocessableEntity, "not_rebuilt", "The request cannot be rebuilt from the log", "%v", err)
+	return problem.New(http.StatusUnprocessableEntity, "not_rebuilt", "The request cannot be rebuilt from the log", "%v", err)
 }

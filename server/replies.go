@@ -8,6 +8,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 )
 
 // replies remembers the answers to requests with an Idempotency-Key, so that a client which got none
@@ -46,7 +49,7 @@ func (s *Server) doOnce(w http.ResponseWriter, r *http.Request, body []byte, do 
 		return s.sendMasked(w, code, data)
 	}
 	if len(key) > keyMost {
-		return bad("the Idempotency-Key has more than %d characters", keyMost)
+		return problem.Bad("the Idempotency-Key has more than %d characters", keyMost)
 	}
 	rep, err := s.replies.begin(r.Method+" "+r.URL.Path+" "+key, sha256.Sum256(body))
 	if err != nil {
@@ -80,9 +83,6 @@ func (all *replies) fill(rep *reply, do func()) {
 	do()
 }
 
-var errKeyUsed = fault(http.StatusUnprocessableEntity, "key_used", "The Idempotency-Key was used already",
-	"the other request had another body")
-
 // begin finds the answer to a request, or makes a place for it.
 func (all *replies) begin(key string, body [32]byte) (*reply, error) {
 	all.mu.Lock()
@@ -90,9 +90,9 @@ func (all *replies) begin(key string, body [32]byte) (*reply, error) {
 	if rep := all.all[key]; rep != nil {
 		switch {
 		case rep.body != body:
-			return nil, errKeyUsed
+			return nil, operations.ErrKeyUsed
 		case !rep.done:
-			return nil, fault(http.StatusConflict, "key_in_use", "The same request is under way", "ask again")
+			return nil, problem.New(http.StatusConflict, "key_in_use", "The same request is under way", "ask again")
 		}
 		return rep, nil
 	}

@@ -37,7 +37,7 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passe
 	ctx, cancel := context.WithCancel(ctx)
 	rests := make(chan error, 1)
 	go func() {
-		_, err := s.sup.Wait(ctx, f.id)
+		_, err := s.runs.Supervisor.Wait(ctx, f.id)
 		rests <- err
 	}()
 	defer func() { cancel(); <-rests }()
@@ -81,7 +81,7 @@ func (s *Server) rests(ctx context.Context, f *feed, known int, tell func(*passe
 
 // catchUp waits until the feed has the last event that is in the store now.
 func (s *Server) catchUp(ctx context.Context, f *feed) error {
-	one, err := s.brief(ctx, f.id, 1)
+	one, err := s.runs.Brief(ctx, f.id, 1)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/refrain-dev/refrain/operations/problem"
 )
 
 // route is one operation. A path that ends in {id}:verb stands for an action on a run.
@@ -144,7 +146,7 @@ func looking() []route {
 }
 
 func (s *Server) onlyRead(http.ResponseWriter, *http.Request) error {
-	return fault(http.StatusForbidden, "read_only", "This server changes nothing", "it shows runs as they were written down")
+	return problem.New(http.StatusForbidden, "read_only", "This server changes nothing", "it shows runs as they were written down")
 }
 
 // register adds routes below a path. The mux has no patterns such as {id}:verb: those of one method
@@ -191,12 +193,12 @@ func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if len(methods) == 0 {
-		return fault(http.StatusNotFound, "no_route", "There is no such path", "GET /api/v1/openapi.json lists the paths")
+		return problem.New(http.StatusNotFound, "no_route", "There is no such path", "GET /api/v1/openapi.json lists the paths")
 	}
 	slices.Sort(methods)
 	allow := strings.Join(slices.Compact(methods), ", ")
-	p := fault(http.StatusMethodNotAllowed, "wrong_method", "The path has no such method", "the methods of this path are %s", allow)
-	p.header = map[string]string{"Allow": allow}
+	p := problem.New(http.StatusMethodNotAllowed, "wrong_method", "The path has no such method", "the methods of this path are %s", allow)
+	p.Header = map[string]string{"Allow": allow}
 	return p
 }
 

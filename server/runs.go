@@ -4,20 +4,19 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"io"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // Pages of lists.
@@ -34,37 +33,9 @@ func number(q url.Values, name string, otherwise, least, most int64) (int64, err
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least {
-		return 0, bad("%s=%s: give a number of at least %d", name, text, least)
+		return 0, problem.Bad("%s=%s: give a number of at least %d", name, text, least)
 	}
 	return min(n, most), nil
-}
-
-// row is a run as a list has it.
-func (s *Server) row(ctx context.Context, id string) (*runlog.Row, error) {
-	one, err := s.brief(ctx, id, 1)
-	if err != nil {
-		return nil, err
-	}
-	return runlog.RowOf(ctx, s.cfg.Service, one, s.cfg.Dead)
-}
-
-// session fetches the session of a run.
-func (s *Server) session(ctx context.Context, id string) (session.Session, error) {
-	return s.fetch(ctx, id, &session.GetRequest{})
-}
-
-// brief fetches the session of a run without its state, with its most recent events; 0 means all.
-func (s *Server) brief(ctx context.Context, id string, recent int) (session.Session, error) {
-	return s.fetch(ctx, id, &session.GetRequest{NumRecentEvents: recent, Brief: true})
-}
-
-func (s *Server) fetch(ctx context.Context, id string, req *session.GetRequest) (session.Session, error) {
-	req.AppName, req.UserID, req.SessionID = s.cfg.AppName, s.cfg.UserID, id
-	got, err := s.cfg.Service.Get(ctx, req)
-	if err != nil {
-		return nil, noRun(id, err)
-	}
-	return got.Session, nil
 }
 
 // getRun tells all about a run, but for iterations beyond the last ones of each loop.
@@ -86,31 +57,10 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 
 // deleteRun removes a run that nobody drives, with its mailbox. Its files stay.
 func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("id")
-	if _, err := s.brief(r.Context(), id, 1); err != nil {
-		return err
-	}
-	held, err := s.sup.Driver(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	if held != nil {
-		return held
-	}
-	if err := s.remove(r.Context(), id); err != nil {
+	if err := s.runs.Remove(r.Context(), r.PathValue("id")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// remove deletes a run with its mailbox.
-func (s *Server) remove(ctx context.Context, id string) error {
-	for _, app := range []string{s.cfg.AppName, s.cfg.AppName + ".mail"} {
-		if err := s.cfg.Service.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: s.cfg.UserID, SessionID: id}); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -186,7 +136,7 @@ func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progr
 			})
 		}
 		if step == nil {
-			return fault(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
+			return problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
 		}
 		v, err := tell(step, r.URL.Query())
 		if err != nil {
@@ -199,7 +149,7 @@ func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progr
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, masked(string(body))+"\n")
+	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
 	return nil
 }
 
@@ -216,20 +166,16 @@ func each(step *progress.Step, visit func(*progress.Step)) {
 
 // runDefinition is the text of the definition that a run keeps.
 func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
-	one, err := s.brief(r.Context(), r.PathValue("id"), 0)
-	if err != nil {
-		return err
-	}
-	started, err := supervisor.StartedWith(one)
+	started, err := s.runs.Started(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	p, err := program.Decode(started)
 	if err != nil {
-		return fault(http.StatusNotFound, "no_definition", "The run has no definition", "%v", err)
+		return problem.New(http.StatusNotFound, "no_definition", "The run has no definition", "%v", err)
 	}
 	return s.send(w, http.StatusOK, map[string]any{
-		"name": started.Name, "path": p.Path, "text": masked(p.Files[p.Path]), "model": p.Model,
+		"name": started.Name, "path": p.Path, "text": credential.Masked(p.Files[p.Path]), "model": p.Model,
 	})
 }
 

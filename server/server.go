@@ -10,49 +10,22 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // Config describes a server.
 type Config struct {
-	// Service keeps the runs; see supervisor.Config. Required.
-	Service session.Service
-	// AppName and UserID own the runs. Required.
-	AppName, UserID string
-	// Dir is the folder of the definitions, and that in which their commands run. Required, unless the
-	// server is ReadOnly: then it is not used.
-	Dir string
-	// ReadOnly serves the runs of the store to who wants to look at them, without definitions and
-	// without ADK's layout. What would change something is refused.
-	ReadOnly bool
-	// ArtifactService keeps the files of runs. The default keeps them in memory.
-	ArtifactService artifact.Service
-	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
-	Owner    string
-	Dead     func(owner string) bool
-	LeaseTTL time.Duration
-	MaxRuns  int
-	// Getenv reads an environment variable, for models; nil means os.Getenv.
-	Getenv func(string) string
-	// Code is the Go code that definitions can name, and the definitions that the program has besides those in Dir. Those of
-	// clients name Go code only with AllowCommands.
-	Code program.Code
+	// Config says which runs are served, and what the definitions of clients may do.
+	// Its Log is also told of requests that were refused, of the same kind once a minute, of runs that
+	// were dropped, and of internal errors.
+	operations.Config
 
 	// Token is what clients have to prove themselves with. Empty lets everybody in who reaches the
 	// address: give one unless that is a loopback address. It has at least 16 characters.
@@ -62,19 +35,7 @@ type Config struct {
 	// that listens on all of the machine's.
 	Hosts      []string
 	AnyAddress bool
-	// AllowCommands lets definitions that come from clients start programs.
-	AllowCommands bool
-	// AllowSecretEnv are the variables of the environment whose values may sign the webhooks of
-	// definitions that come from clients, and those of Refrain's own, such as keys of models, that their
-	// programs may inherit; none if it is empty.
-	AllowSecretEnv []string
-	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
-	// addresses, and lets them use the proxy of the environment.
-	AllowPrivate bool
 
-	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 means 64 MiB, and a
-	// negative number no limit.
-	StateLimit int64
 	// MaxBody is the largest body of a request in bytes; 0 means 4 MiB.
 	MaxBody int64
 	// MaxStreams is the largest number of streams of events; 0 means 2000.
@@ -89,8 +50,6 @@ type Config struct {
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
 	WriteTimeout time.Duration
 
-	// Observe, if it is set, changes the config of the server's supervisor, such as to hear of its runs.
-	Observe func(*supervisor.Config)
 	// Around, if it is set, is around the handler of all requests, such as to read their trace.
 	Around func(http.Handler) http.Handler
 	// Metrics answers /metrics, which needs the token as the API does. Optional.
@@ -98,9 +57,6 @@ type Config struct {
 
 	// Page answers what is not below /api; the default is a short text.
 	Page http.Handler
-	// Log is told of requests that were refused, of the same kind once a minute, of runs that were
-	// dropped, and of internal errors; nil means slog.Default().
-	Log *slog.Logger
 	// Refused, if it is set, is told of each request that was refused, with the kind of problem.
 	Refused func(kind string)
 	// Version is that of the program.
@@ -109,22 +65,19 @@ type Config struct {
 
 // Server serves runs. It is safe for concurrent use.
 type Server struct {
-	cfg      Config
-	sup      *supervisor.Supervisor
-	folder   *folder
-	handler  http.Handler
-	a2a      http.Handler // of all below a2aPath
-	known    []route      // that the handler has, with their whole paths
-	http     *http.Server
-	streams  chan struct{} // a place for each
-	tries    chan struct{} // a place for each
-	prompts  chan struct{} // a place for each that is rebuilt
-	began    time.Time
-	outgoing http.RoundTripper // of agents; nil is the default one
+	cfg     Config
+	runs    *operations.Runs
+	handler http.Handler
+	a2a     http.Handler // of all below a2aPath
+	known   []route      // that the handler has, with their whole paths
+	http    *http.Server
+	streams chan struct{} // a place for each
+	tries   chan struct{} // a place for each
+	prompts chan struct{} // a place for each that is rebuilt
+	began   time.Time
 
 	closing  chan struct{} // closed when streams have to end
 	once     sync.Once
-	draining atomic.Bool
 	replies  replies
 	refusals refusals
 	guesses  guesses
@@ -142,58 +95,34 @@ const tokenLeast = 16 // characters
 // New returns a server that drives no run yet. It fails if the config lacks something, and if the
 // folder cannot be opened.
 func New(cfg Config) (*Server, error) {
-	if cfg.Dir == "" && !cfg.ReadOnly {
-		return nil, errors.New("server: Config.Dir is empty")
-	}
 	if n := utf8.RuneCountInString(cfg.Token); n > 0 && n < tokenLeast {
 		return nil, fmt.Errorf("the token has %d characters, which can be guessed: give one of at least %d, such as the output of: "+
 			"openssl rand -hex 20", n, tokenLeast)
 	}
-	cfg.StateLimit = cmp.Or(cfg.StateLimit, definition.DefaultStateLimit)
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, 4<<20)
 	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, 2000)
 	cfg.MaxConns = cmp.Or(cfg.MaxConns, 4096)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 30*time.Second)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, 10*time.Second)
-	if cfg.Getenv == nil {
-		cfg.Getenv = os.Getenv
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	if cfg.ArtifactService == nil {
-		cfg.ArtifactService = artifact.InMemoryService()
-	}
-	var err error
-	if cfg.ReadOnly {
-		cfg.Dir = ""
-	} else if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
 	s := &Server{
-		cfg: cfg, streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost), began: time.Now(),
+		streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost), began: time.Now(),
 		closing: make(chan struct{}), feeds: make(map[string]*feed), refusals: refusals{log: cfg.Log, told: cfg.Refused},
 	}
-	s.list, s.outgoing = newBoard(s), transport(&cfg)
-	if s.folder, err = openFolder(cfg.Dir, &cfg.Code); err != nil {
+	observe := cfg.Observe
+	cfg.Observe = func(sup *supervisor.Config) {
+		sup.OnEvent, sup.OnEnding = s.hear, s.left
+		if observe != nil {
+			observe(sup)
+		}
+	}
+	var err error
+	if s.runs, err = operations.New(cfg.Config); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
-	drives := supervisor.Config{
-		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(s.env()),
-		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
-		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns, OnEvent: s.hear, OnEnding: s.left,
-		Recovers: func(started mark.RunStarted) bool {
-			p, err := program.Decode(started)
-			return err == nil && p.Served
-		},
-	}
-	if cfg.Observe != nil {
-		cfg.Observe(&drives)
-	}
-	s.sup, err = supervisor.New(drives)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("server: %w", err), s.folder.close())
-	}
+	s.cfg, s.list = cfg, newBoard(s)
 	s.mcp = sync.OnceValue(s.newMCP)
 	s.handler = s.guarded(s.routes())
 	if cfg.Around != nil {
@@ -210,12 +139,12 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Supervisor drives the runs.
-func (s *Server) Supervisor() *supervisor.Supervisor { return s.sup }
+func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
 
 // Recover continues the runs that a server of this store has left unfinished. The error lists those
 // that could not be continued.
 func (s *Server) Recover(ctx context.Context) error {
-	_, err := s.sup.Recover(ctx)
+	_, err := s.runs.Supervisor.Recover(ctx)
 	return err
 }
 
@@ -235,8 +164,7 @@ func (s *Server) Serve(l net.Listener) error {
 // boundary, ends the streams and closes the connections. When ctx ends, it cuts off the steps that
 // are still running. [Server.Recover] continues the runs.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.draining.Store(true)
-	err := s.sup.Close(ctx)
+	err := s.runs.Close(ctx)
 	s.once.Do(func() { close(s.closing) })
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -251,10 +179,5 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		f.end()
 	}
 	s.refusals.flush()
-	return errors.Join(err, s.folder.close())
-}
-
-// key is the session of a run.
-func (s *Server) key(id string) lease.Key {
-	return lease.Key{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
+	return errors.Join(err, s.runs.Folder.Close())
 }

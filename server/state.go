@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -24,7 +26,7 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
+		return 0, problem.Bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
 	}
 	switch kind {
 	case "seq":
@@ -42,9 +44,9 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 		if seq := progress.IterationSeq(run.Events, session.Address(at), int(n)); seq > 0 {
 			return seq, nil
 		}
-		return 0, fault(http.StatusNotFound, "iteration_not_found", "The loop has no such iteration", "%d", n)
+		return 0, problem.New(http.StatusNotFound, "iteration_not_found", "The loop has no such iteration", "%d", n)
 	}
-	return 0, bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
+	return 0, problem.Bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
 }
 
 // state is the state at a place.
@@ -77,7 +79,7 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := r.URL.Query()
 	if q.Get("from") == "" {
-		return bad("give from, such as iteration/4, and to")
+		return problem.Bad("give from, such as iteration/4, and to")
 	}
 	from, err := seqAt(run, q.Get("from"), q.Get("loop"))
 	if err != nil {
@@ -105,7 +107,7 @@ func (s *Server) sendMasked(w http.ResponseWriter, status int, v any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, masked(string(body))+"\n")
+	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
 	return nil
 }
 
@@ -120,12 +122,12 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(run.ID)+`.jsonl"`)
 	out := bufio.NewWriterSize(w, chunk)
 	_, err = run.Export(out, runlog.ExportOptions{Audit: isSet(r.URL.Query(), "audit"), Version: s.cfg.Version,
-		Mask: masked})
+		Mask: credential.Masked})
 	if err == nil {
 		err = out.Flush()
 	}
 	if err != nil {
-		s.cfg.Log.Warn("an export was cut off", "run", run.ID, "error", masked(err.Error()))
+		s.cfg.Log.Warn("an export was cut off", "run", run.ID, "error", credential.Masked(err.Error()))
 		panic(http.ErrAbortHandler) // the client sees that the end is missing
 	}
 	return nil

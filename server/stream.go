@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) streamed(w http.ResponseWriter, r *http.Request, fill func(*str
 		t.err = t.out.Flush()
 	}
 	if t.err != nil {
-		s.cfg.Log.Warn("an answer was cut off", "path", masked(r.URL.Path), "error", masked(t.err.Error()))
+		s.cfg.Log.Warn("an answer was cut off", "path", credential.Masked(r.URL.Path), "error", credential.Masked(t.err.Error()))
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -90,7 +91,7 @@ func (t *stream) value(value any) { t.fail(t.json.Encode(value)) }
 
 // Write takes a value from the encoder, which writes it at once and with the line's end.
 func (t *stream) Write(value []byte) (int, error) {
-	t.text(masked(string(bytes.TrimSuffix(value, []byte("\n")))))
+	t.text(credential.Masked(string(bytes.TrimSuffix(value, []byte("\n")))))
 	return len(value), t.err
 }
 

@@ -7,7 +7,8 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/refrain-dev/refrain/progress/backtest"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -80,7 +81,7 @@ func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	out := &study{Definitions: []studied{}, Definition: q.Get("definition"), Field: q.Get("field"), Safe: -1}
 	if out.Field != "" && !slices.Contains(backtest.SweepFields(), out.Field) {
-		return bad("field=%s: it cannot be moved", out.Field)
+		return problem.Bad("field=%s: it cannot be moved", out.Field)
 	}
 	ids, err := s.scored(r, out)
 	if err != nil {
@@ -114,7 +115,7 @@ func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 // scored counts the runs that have ended with a score, by name, and returns the last ones of the
 // study's definition.
 func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
-	all, err := runlog.List(r.Context(), s.cfg.Service, s.cfg.AppName, s.cfg.UserID)
+	all, err := s.runs.Sessions(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +165,7 @@ func (s *Server) startedFrom(run *runlog.Run) string {
 func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
 	if i := slices.IndexFunc(run.Events, func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
-		one.Message = masked(firstRunes(run.Wholes.Of(run.Events[i]).Text(), 160))
+		one.Message = credential.Masked(firstRunes(run.Wholes.Of(run.Events[i]).Text(), 160))
 	}
 	undone := make(map[int]bool)
 	for i := range rec.Outcomes {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/rehearsal"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
@@ -47,24 +49,24 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case req.Course != "" && !slices.Contains(rehearsal.Courses(), req.Course):
-		return bad("course %q: use one of %q", req.Course, rehearsal.Courses())
+		return problem.Bad("course %q: use one of %q", req.Course, rehearsal.Courses())
 	case len(req.Text) > tryText:
-		return fault(http.StatusRequestEntityTooLarge, "too_large", "The definition is too large to be tried",
+		return problem.New(http.StatusRequestEntityTooLarge, "too_large", "The definition is too large to be tried",
 			"it has %d bytes, and the limit is %d", len(req.Text), tryText)
 	}
 	select {
 	case s.tries <- struct{}{}:
 		defer func() { <-s.tries }()
 	default:
-		p := fault(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon")
-		p.header = map[string]string{"Retry-After": "2"}
+		p := problem.New(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon")
+		p.Header = map[string]string{"Retry-After": "2"}
 		return p
 	}
-	_, def, err := load(parts{s.folder.root.FS()}, "definition.yaml", []byte(req.Text))
+	_, def, err := operations.Load(s.runs.Folder.Parts(), "definition.yaml", []byte(req.Text))
 	if err != nil {
 		return err
 	}
-	values, err := asTexts(req.State)
+	values, err := operations.AsTexts(req.State)
 	if err != nil {
 		return err
 	}
@@ -76,10 +78,10 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	tried, err := rehearsal.Try(ctx, def, rehearsal.TryConfig{Course: req.Course, Input: req.Input, Values: values})
 	switch {
 	case errors.Is(err, errTryTime):
-		return fault(http.StatusUnprocessableEntity, "try_too_long", "The try takes too long",
+		return problem.New(http.StatusUnprocessableEntity, "try_too_long", "The try takes too long",
 			"it was ended after %s", tryTime)
 	case err != nil:
-		return cannotBuild(err)
+		return operations.CannotBuild(err)
 	}
 	out := struct {
 		*rehearsal.Tried

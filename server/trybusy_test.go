@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // Only so many things are tried at once.
 func TestTriesAreFew(t *testing.T) {
-	s, err := New(Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Dir: t.TempDir()})
+	s, err := New(Config{Config: operations.Config{Service: session.InMemoryService(), AppName: "app", UserID: "ana", Dir: t.TempDir()}})
 	if err != nil {
 		t.Fatal(err)
 	}

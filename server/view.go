@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -87,18 +90,17 @@ func looksOf(started mark.RunStarted) map[string]runpage.Look {
 
 // definitionOf is the file of the folder that a run was started from; empty if there is none.
 func (s *Server) definitionOf(started *mark.RunStarted) string {
-	var p struct{ Program, File, Path string }
+	var p struct {
+		Path string `json:"path"`
+	}
 	if json.Unmarshal(started.Program, &p) != nil {
 		return ""
 	}
-	if _, own := s.folder.own[p.File]; own && p.Program == s.cfg.Code.Name {
-		return p.File
-	}
-	name := nameIn(p.Path)
+	name := operations.NameIn(p.Path)
 	if name == "" {
 		return ""
 	}
-	if _, _, err := s.folder.read(name); err != nil {
+	if _, _, err := s.runs.Folder.Read(name); err != nil {
 		return ""
 	}
 	return name
@@ -123,7 +125,7 @@ func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 // viewStep is what the page shows of a step, or of an iteration.
 func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	at := session.Address(r.URL.Query().Get("address"))
-	one, err := s.brief(r.Context(), r.PathValue("id"), 0)
+	one, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}
@@ -146,12 +148,12 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 	f.mu.Unlock()
 	if err != nil {
 		if _, missing := errors.AsType[*runpage.MissingError](err); missing {
-			return fault(http.StatusNotFound, "not_in_run", "The run has no such thing", "%v", err)
+			return problem.New(http.StatusNotFound, "not_in_run", "The run has no such thing", "%v", err)
 		}
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append([]byte(masked(string(body))), '\n'))
+	_, _ = w.Write(append([]byte(credential.Masked(string(body))), '\n'))
 	return nil
 }
 

@@ -24,6 +24,7 @@ import (
 	cdpruntime "github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/webui"
@@ -62,8 +63,9 @@ func serve(t *testing.T, files map[string]string, change ...func(*server.Config)
 		}
 	}
 	cfg := server.Config{
-		Service: session.InMemoryService(), AppName: "refrain", UserID: "user", Dir: dir,
-		Page: webui.Handler(webui.Files()), Log: slog.New(slog.DiscardHandler),
+		Config: operations.Config{Service: session.InMemoryService(), AppName: "refrain", UserID: "user", Dir: dir,
+			Log: slog.New(slog.DiscardHandler)},
+		Page: webui.Handler(webui.Files()),
 	}
 	for _, f := range change {
 		f(&cfg)

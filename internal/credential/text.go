@@ -49,6 +49,12 @@ func Token(text string) bool { return tokens().MatchString(text) }
 // WithoutTokens puts other words in place of known kinds of keys and tokens.
 func WithoutTokens(text, with string) string { return tokens().ReplaceAllString(text, with) }
 
+// Masked returns a text in which "[secret]" stands for keys, tokens and passwords.
+func Masked(text string) string {
+	text, _ = Cleaned(text, "[secret]")
+	return WithoutTokens(text, "[secret]")
+}
+
 // Cleaned is a text without the secrets in the addresses in it: names and
 // passwords are taken out, and with stands in place of keys in a query.
 func Cleaned(text, with string) (_ string, found bool) {

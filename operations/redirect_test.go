@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package operations
 
 import (
 	"errors"
@@ -57,7 +57,7 @@ func TestRedirectsStayOnTheInternet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := s.Shutdown(t.Context()); err != nil {
+		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -85,7 +85,7 @@ func TestRedirectsStayOnTheInternet(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			run, err := s.sup.Start(t.Context(), supervisor.Request{Started: started, Program: made})
+			run, err := s.Supervisor.Start(t.Context(), supervisor.Request{Started: started, Program: made})
 			if err != nil {
 				t.Fatal(err)
 			}

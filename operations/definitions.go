@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package operations
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+)
+
+// Described is a definition as a client gets it.
+type Described struct {
+	Name string `json:"name"`
+	File string `json:"file"`
+	ETag string `json:"etag"`
+	// Title, Description and Type are the root agent's; they are empty if the definition has errors.
+	Title       string              `json:"title,omitempty"`
+	Description string              `json:"description,omitempty"`
+	Type        definition.Type     `json:"type,omitempty"`
+	Valid       bool                `json:"valid"`
+	Inputs      []Input             `json:"inputs,omitempty"`
+	Problems    definition.Problems `json:"problems,omitempty"`
+	Text        string              `json:"text,omitempty"`
+}
+
+// Input is one of a run of the definition.
+type Input struct {
+	Name        string               `json:"name"`
+	Type        definition.InputType `json:"type"`
+	Description string               `json:"description,omitempty"`
+	Required    bool                 `json:"required,omitempty"`
+	Default     any                  `json:"default,omitempty"`
+	Choices     []string             `json:"choices,omitempty"`
+	Pattern     string               `json:"pattern,omitempty"`
+}
+
+// Load reads a text as the definition in a file of the folder. files is what it may refer to.
+func Load(files fs.FS, file string, text []byte) (*program.Program, *definition.Definition, error) {
+	p := new(program.Program)
+	def, err := p.ReadIn(files, file, file, text)
+	return p, def, err
+}
+
+// Describe tells about a definition. A file that holds none, as others in a folder may, has ok false.
+func (r *Runs) Describe(name, file string, text []byte) (d *Described, ok bool) {
+	d = &Described{Name: name, File: file, ETag: TagOf(text)}
+	_, def, err := Load(r.Folder.FS(), file, text)
+	if err != nil {
+		if all, is := errors.AsType[definition.Problems](err); is {
+			d.Problems = all
+		} else {
+			d.Problems = definition.Problems{{File: file, Severity: definition.SeverityError, Code: definition.CodeFile, Message: err.Error()}}
+		}
+		return d, looksLikeOne(text)
+	}
+	d.Fill(def)
+	return d, true
+}
+
+// Fill tells what a definition says.
+func (d *Described) Fill(def *definition.Definition) {
+	d.Title, d.Description, d.Type, d.Valid = def.Root.Shown(), def.Description, def.Root.Type, true
+	d.Problems = slices.Concat(def.Warnings(), def.Notes())
+	for _, in := range def.Inputs {
+		d.Inputs = append(d.Inputs, Input{in.Name, in.Type, in.Description, in.Required, in.Default, in.Choices, in.Pattern})
+	}
+}
+
+// looksLikeOne reports whether a text with mistakes is meant to be a definition.
+func looksLikeOne(text []byte) bool {
+	for line := range strings.Lines(string(text)) {
+		for _, field := range []string{"sub_agents:", "instructions:", "max_iterations:", "agent_class:", "command:", "question:"} {
+			if strings.HasPrefix(line, field) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Definitions describes all definitions of the folder.
+func (r *Runs) Definitions() ([]*Described, error) {
+	names, files, err := r.Folder.List()
+	if err != nil {
+		return nil, err
+	}
+	all := []*Described{}
+	for _, name := range names {
+		text, err := r.Folder.ReadFile(files[name])
+		if err != nil {
+			continue
+		}
+		if d, ok := r.Describe(name, files[name], text); ok {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}

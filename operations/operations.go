@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package operations does what people and programs ask of runs and definitions, one method a verb:
+// start, resume, fork, answer, pause, cancel, list and remove. The protocols of package server are
+// built on it.
+//
+//	runs, err := operations.New(operations.Config{Service: store, AppName: "refrain", UserID: "user", Dir: "loops"})
+//	if err != nil {
+//		return err
+//	}
+//	req := &operations.StartRequest{Definition: "story", Input: "about a cat"}
+//	if _, err := runs.Start(ctx, req, "", nil); err != nil {
+//		return err
+//	}
+//	row, err := runs.Row(ctx, req.ID)
+//
+// Its errors are those of package problem, or become ones with [problem.Of].
+//
+// A definition that comes from a client is not trusted. It starts no programs and reaches no address
+// of the machine or of a private network, unless the config says so.
+package operations
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Config says which runs there are, and what their definitions may do.
+type Config struct {
+	// Service keeps the runs; see supervisor.Config. Required.
+	Service session.Service
+	// AppName and UserID own the runs. Required.
+	AppName, UserID string
+	// Dir is the folder of the definitions, and that in which their commands run. Required, unless the
+	// runs are ReadOnly: then it is not used.
+	Dir string
+	// ReadOnly serves the runs of the store to who wants to look at them, without definitions. What
+	// would change something is refused.
+	ReadOnly bool
+	// ArtifactService keeps the files of runs. The default keeps them in memory.
+	ArtifactService artifact.Service
+	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
+	Owner    string
+	Dead     func(owner string) bool
+	LeaseTTL time.Duration
+	MaxRuns  int
+	// Getenv reads an environment variable, for models; nil means os.Getenv.
+	Getenv func(string) string
+
+	// AllowCommands lets definitions that come from clients start programs.
+	AllowCommands bool
+	// AllowSecretEnv are the variables of the environment whose values may sign the webhooks of
+	// definitions that come from clients, and those of Refrain's own, such as keys of models, that their
+	// programs may inherit; none if it is empty.
+	AllowSecretEnv []string
+	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
+	// addresses, and lets them use the proxy of the environment.
+	AllowPrivate bool
+	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 means 64 MiB, and a
+	// negative number no limit.
+	StateLimit int64
+
+	// Observe, if it is set, changes the config of the supervisor, such as to hear of its runs.
+	Observe func(*supervisor.Config)
+	// Log is told what runs report; nil means slog.Default().
+	Log *slog.Logger
+}
+
+// Runs are the runs of one owner in a store, with the definitions of a folder. They are safe for
+// concurrent use.
+type Runs struct {
+	Config
+	// Supervisor drives the runs.
+	Supervisor *supervisor.Supervisor
+	// Folder holds the definitions.
+	Folder *Folder
+
+	outgoing http.RoundTripper // of agents; nil is the default one
+	closing  atomic.Bool
+}
+
+// New returns runs of which none is driven yet. It fails if the config lacks something, and if the
+// folder cannot be opened.
+func New(cfg Config) (*Runs, error) {
+	if cfg.Dir == "" && !cfg.ReadOnly {
+		return nil, errors.New("Config.Dir is empty")
+	}
+	cfg.StateLimit = cmp.Or(cfg.StateLimit, definition.DefaultStateLimit)
+	if cfg.Getenv == nil {
+		cfg.Getenv = os.Getenv
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.ArtifactService == nil {
+		cfg.ArtifactService = artifact.InMemoryService()
+	}
+	var err error
+	if cfg.ReadOnly {
+		cfg.Dir = ""
+	} else if cfg.Dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return nil, err
+	}
+	r := &Runs{Config: cfg, outgoing: transport(&cfg)}
+	if r.Folder, err = openFolder(cfg.Dir); err != nil {
+		return nil, err
+	}
+	drives := supervisor.Config{
+		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(r.env()),
+		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
+		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns,
+		Recovers: func(started mark.RunStarted) bool {
+			p, err := program.Decode(started)
+			return err == nil && p.Served
+		},
+	}
+	if cfg.Observe != nil {
+		cfg.Observe(&drives)
+	}
+	if r.Supervisor, err = supervisor.New(drives); err != nil {
+		return nil, errors.Join(err, r.Folder.Close())
+	}
+	return r, nil
+}
+
+// Closing reports whether [Runs.Close] was called: no run can be started any more.
+func (r *Runs) Closing() bool { return r.closing.Load() }
+
+// Close pauses the runs that are driven here: see [supervisor.Supervisor.Close]. Definitions can be read
+// until [Folder.Close].
+func (r *Runs) Close(ctx context.Context) error {
+	r.closing.Store(true)
+	return r.Supervisor.Close(ctx)
+}
+
+// Key is the session of a run.
+func (r *Runs) Key(id string) lease.Key {
+	return lease.Key{AppName: r.AppName, UserID: r.UserID, SessionID: id}
+}
+
+// Session fetches the session of a run.
+func (r *Runs) Session(ctx context.Context, id string) (session.Session, error) {
+	return r.fetch(ctx, id, &session.GetRequest{})
+}
+
+// Brief fetches the session of a run without its state, with its most recent events; 0 means all.
+func (r *Runs) Brief(ctx context.Context, id string, recent int) (session.Session, error) {
+	return r.fetch(ctx, id, &session.GetRequest{NumRecentEvents: recent, Brief: true})
+}
+
+func (r *Runs) fetch(ctx context.Context, id string, req *session.GetRequest) (session.Session, error) {
+	req.AppName, req.UserID, req.SessionID = r.AppName, r.UserID, id
+	got, err := r.Service.Get(ctx, req)
+	if err != nil {
+		return nil, problem.NoRun(id, err)
+	}
+	return got.Session, nil
+}
+
+// Started returns what a run was started with.
+func (r *Runs) Started(ctx context.Context, id string) (mark.RunStarted, error) {
+	one, err := r.Brief(ctx, id, 0)
+	if err != nil {
+		return mark.RunStarted{}, err
+	}
+	return supervisor.StartedWith(one)
+}
+
+// ReadLog reads the log of a run.
+func (r *Runs) ReadLog(ctx context.Context, id string) (*runlog.Run, error) {
+	run, err := runlog.Read(ctx, r.Service, r.Key(id))
+	return run, problem.NoRun(id, err)
+}
+
+// Sessions returns the sessions of all runs, the newest run first, without their logs.
+func (r *Runs) Sessions(ctx context.Context) ([]session.Session, error) {
+	return runlog.List(ctx, r.Service, r.AppName, r.UserID)
+}
+
+// Row returns a run as a list has it.
+func (r *Runs) Row(ctx context.Context, id string) (*runlog.Row, error) {
+	one, err := r.Brief(ctx, id, 1)
+	if err != nil {
+		return nil, err
+	}
+	return r.RowOf(ctx, one)
+}
+
+// RowOf returns the row of a run of [Runs.Sessions].
+func (r *Runs) RowOf(ctx context.Context, one session.Session) (*runlog.Row, error) {
+	return runlog.RowOf(ctx, r.Service, one, r.Dead)
+}
+
+// Remove removes a run that nobody drives, with its mailbox. Its files stay.
+func (r *Runs) Remove(ctx context.Context, id string) error {
+	if _, err := r.Brief(ctx, id, 1); err != nil {
+		return err
+	}
+	held, err := r.Supervisor.Driver(ctx, id)
+	if err != nil {
+		return err
+	}
+	if held != nil {
+		return held
+	}
+	return r.remove(ctx, id)
+}
+
+func (r *Runs) remove(ctx context.Context, id string) error {
+	for _, app := range []string{r.AppName, r.AppName + ".mail"} {
+		if err := r.Service.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: r.UserID, SessionID: id}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// env is what the config decides about the agents of runs.
+func (r *Runs) env() program.Env {
+	return program.Env{
+		Getenv:    r.Getenv,
+		Report:    func(err error) { r.Log.Warn("a run reports", "error", credential.Masked(err.Error())) },
+		Transport: r.outgoing, StateLimit: max(0, r.StateLimit),
+		Check: func(p *program.Program, def *definition.Definition) error {
+			if !p.Untrusted {
+				return nil
+			}
+			return r.Trusts(p, def, nil)
+		},
+	}
+}

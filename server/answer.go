@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/definition/form"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
+)
+
+// answering makes a handler of an operation: its error becomes a problem.
+func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			s.cfg.Log.ErrorContext(r.Context(), "a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+			s.refuse(w, r, problem.New(http.StatusInternalServerError, "internal", "The server could not do that", "a panic"))
+		}()
+		if err := do(s, w, r); err != nil {
+			s.refuse(w, r, err)
+		}
+	})
+}
+
+// refuse answers with a problem. Nobody waits for the answer to a request that was canceled.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+		return
+	}
+	p := problem.Of(err)
+	p = new(*p) // it may be shared
+	p.Detail = credential.Masked(p.Detail)
+	if languageOf(r) == prose.Portuguese {
+		p.Problems = slices.Clone(p.Problems)
+		for i, one := range p.Problems {
+			p.Problems[i] = form.ProblemInPortuguese(one)
+		}
+	}
+	switch p.Status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnauthorized,
+		http.StatusMisdirectedRequest, http.StatusTooManyRequests:
+		s.refusals.add(r.Context(), strings.TrimPrefix(p.Type, "urn:refrain:"), "a request was refused", p.Title, r.RemoteAddr,
+			"method", r.Method, "path", credential.Masked(r.URL.Path))
+	}
+	if p.Status >= 500 && p.Err != nil {
+		s.cfg.Log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", credential.Masked(r.URL.Path), "error", p.Detail)
+	}
+	for name, value := range p.Header {
+		w.Header().Set(name, value)
+	}
+	body, err := progress.MarshalJSON(p)
+	if err != nil {
+		body = []byte(`{"type":"urn:refrain:internal","title":"The server could not do that","status":500}`)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// send answers with JSON.
+func (s *Server) send(w http.ResponseWriter, status int, v any) error {
+	body, err := progress.MarshalJSON(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+	return nil
+}
+
+// read reads the body of a request, which is JSON, into v. An unknown field is a mistake. An empty
+// body leaves v as it is.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := s.body(w, r, "application/json")
+	if err != nil || len(body) == 0 {
+		return err
+	}
+	return decode(body, v)
+}
+
+func decode(body []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return badBody(body, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return problem.Bad("the body has more than one JSON value: something follows the first")
+	}
+	return nil
+}
+
+// badBody says what is wrong with a body that cannot be read.
+func badBody(body []byte, err error) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return problem.Bad("the body is empty: send JSON")
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return problem.Bad("the body is no whole JSON: it ends too early")
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return problem.Bad("the body is no JSON: byte %d: %v", syntax.Offset, syntax)
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return problem.Bad("%s must be %s and not %s", cmp.Or(wrong.Field, "the body"), kindOf(wrong.Type), wrong.Value)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return problem.Bad("there is no field %s", name)
+	}
+	return problem.Bad("read the body: %v", err)
+}
+
+// kindOf is what a type of Go is in JSON.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Uint:
+		return "a whole number of at least 0"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	}
+	return "an object"
+}
