@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/prompt"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -105,13 +107,26 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 		return err
 	}
 	defer sup.Close(ctx)
-	var fits func([]*session.Event) error
+	var p *program.Program
+	var def *definition.Definition
 	if f.definition != "" {
-		if fits, err = f.fits(ctx, e, s, id); err != nil {
-			return err
+		run, _, err := s.View(ctx, id)
+		if err != nil {
+			return term.Failure(err)
+		}
+		if p, err = program.Of(run); err != nil {
+			return term.UsageError(fmt.Errorf("run %s: %w", id, err))
+		}
+		if def, err = deffile.Read(e, p, f.definition); err != nil {
+			return term.UsageError(err)
 		}
 	}
-	fork, err := sup.ForkIf(ctx, id, supervisor.Checkpoint{Iteration: f.iteration, First: f.first, Seq: f.event}, fits)
+	at := supervisor.Checkpoint{Iteration: f.iteration, First: f.first, Seq: f.event}
+	fork, err := operations.ForkFitting(ctx, sup, id, at, p, def)
+	if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
+		return term.UsageError(fmt.Errorf("fork run %q: %s does not fit what the run has done: %s", id, f.definition,
+			operations.Misfit(diverged)))
+	}
 	if err != nil {
 		return term.Failure(err)
 	}
@@ -125,29 +140,4 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 		return term.Failure(err)
 	}
 	return nil
-}
-
-// fits returns the check that a fork of a run can continue with the definition that it is given.
-func (f *forkFlags) fits(ctx context.Context, e *term.Env, s *runstore.Stock, id string) (func([]*session.Event) error, error) {
-	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
-	if err != nil {
-		return nil, term.Failure(err)
-	}
-	p, err := f.started(session.ViewOf(got.Session), id)
-	if err != nil {
-		return nil, err
-	}
-	def, err := f.definitionOf(e, p)
-	if err != nil {
-		return nil, term.UsageError(err)
-	}
-	return func(events []*session.Event) error {
-		err := prompt.Fits(ctx, e.Code, events, p, def)
-		if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
-			return term.UsageError(fmt.Errorf("%s does not fit what the run has done: at %s the log has %s; now there is: %s. "+
-				"No fork was made: fork at an earlier place, or with a definition that has the same steps up to there",
-				f.definition, diverged.Address, diverged.Recorded, diverged.Said))
-		}
-		return err
-	}, nil
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -121,20 +120,15 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	}
 	view := session.ViewOf(got.Session)
 	view.Remember()
-	p, opts, err := f.program(e, view, id)
+	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
-		return err
+		return term.UsageError(err)
 	}
 	if run := session.RunOf(view); run != nil && (f.on || inCluster(run)) {
 		return f.inCluster(ctx, e, s, id, run, opts)
 	}
 	if err := p.Here(id); err != nil { // what its agents name is relative to that
 		return term.Failure(err)
-	}
-	opts.View = view
-	def, err := p.Definition()
-	if err != nil {
-		return term.UsageError(err)
 	}
 	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true,
 		Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view),
@@ -148,69 +142,41 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	})
 }
 
-// program is what the run goes on with.
-func (f *resumeFlags) program(e *term.Env, view *session.View, id string) (*program.Program, supervisor.ResumeOptions, error) {
+// change makes the change of the flags to a run.
+func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*program.Program, *definition.Definition,
+	supervisor.ResumeOptions, error) {
 	var opts supervisor.ResumeOptions
-	p, err := f.started(view, id)
+	p, err := program.Of(view)
 	if err != nil {
-		return nil, opts, err
+		return nil, nil, opts, fmt.Errorf("run %s: %w", id, err)
 	}
-	def, err := f.definitionOf(e, p)
-	if err != nil {
-		return nil, opts, term.UsageError(err)
-	}
-	if opts.Continue, err = f.raise(p, def); err != nil {
-		return nil, opts, term.UsageError(err)
-	}
-	raised := opts.Continue
-	if run := session.RunOf(view); f.retry && run != nil && run.Status == mark.RunCompleted {
-		return nil, opts, term.UsageError(fmt.Errorf("--retry: run %s has not failed, it has completed", id))
-	} else if raised && !f.retry && run != nil && run.Status == mark.RunFailed {
-		return nil, opts, term.UsageError(fmt.Errorf("run %s failed, and a higher limit does not change that; add "+
-			"--retry to try the failed step again, with the new limits", id))
-	}
-	if raised || f.definition != "" {
-		if err := def.Allows(p.Limits); err != nil {
-			return nil, opts, term.UsageError(err)
-		}
-		if err := p.Follows(view, def); err != nil {
-			return nil, opts, term.UsageError(fmt.Errorf("run %s: %w", id, err))
-		}
-	}
-	opts.Continue = raised || f.retry
-	if f.dir != "" {
-		if err := p.MoveTo(f.dir); err != nil {
-			return nil, opts, term.UsageError(err)
-		}
-	}
-	if f.definition != "" || f.dir != "" || raised {
-		changed, err := p.Started(def)
-		if err != nil {
-			return nil, opts, err
-		}
-		opts.Program = changed.Program
-	}
-	return p, opts, nil
-}
-
-// started is what the run was started with.
-func (*resumeFlags) started(view *session.View, id string) (*program.Program, error) {
-	started, err := supervisor.StartedWith(view)
-	if err != nil {
-		return nil, term.UsageError(fmt.Errorf("run %s: %w", id, err))
-	}
-	p, err := program.Decode(started)
-	if err != nil {
-		return nil, term.UsageError(fmt.Errorf("run %s: %w", id, err))
-	}
-	return p, nil
-}
-
-func (f *resumeFlags) definitionOf(e *term.Env, p *program.Program) (*definition.Definition, error) {
+	change := &program.Change{AddIterations: f.add, Retry: f.retry, Dir: f.dir}
 	if f.definition != "" {
-		return deffile.Read(e, p, f.definition)
+		change.Definition = func(p *program.Program) (*definition.Definition, error) { return deffile.Read(e, p, f.definition) }
 	}
-	return p.Definition()
+	if f.limits.Flags != nil {
+		if change.Limits, err = f.limits.Given(); err != nil {
+			return nil, nil, opts, err
+		}
+	}
+	if f.add > 0 && change.Limits.MaxIterations != nil {
+		return nil, nil, opts, errors.New("--add-iterations: give either this or --max-iterations")
+	}
+	def, opts, err := p.Apply(change, view)
+	if refused, ok := errors.AsType[*program.ChangeError](err); ok {
+		switch refused.Refusal {
+		case program.CannotAdd:
+			err = fmt.Errorf("--add-iterations: %w", err)
+		case program.NotFailed:
+			err = fmt.Errorf("--retry: run %s has not failed, it has completed", id)
+		case program.HasFailed:
+			err = fmt.Errorf("run %s failed, and a higher limit does not change that; add --retry to try the failed step "+
+				"again, with the new limits", id)
+		case program.Passed:
+			err = fmt.Errorf("run %s: %w", id, err)
+		}
+	}
+	return p, def, opts, err
 }
 
 // addLimits adds the flags with which a run gets other limits.
@@ -218,27 +184,4 @@ func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
 	f.limits.Add(fl)
 	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
 	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
-}
-
-// raise gives the program the limits of the flags. It returns whether there are any:
-// then a run goes on that had reached one.
-func (f *resumeFlags) raise(p *program.Program, def *definition.Definition) (bool, error) {
-	if f.limits.Flags == nil {
-		return false, nil
-	}
-	given, err := f.limits.Given()
-	if err != nil {
-		return false, err
-	}
-	p.Limits = p.Limits.With(given)
-	if f.add == 0 {
-		return given != definition.Limits{}, nil
-	}
-	if given.MaxIterations != nil {
-		return false, errors.New("--add-iterations: give either this or --max-iterations")
-	}
-	if err := p.AddIterations(def, f.add); err != nil {
-		return false, fmt.Errorf("--add-iterations: %w", err)
-	}
-	return true, nil
 }

@@ -5,9 +5,11 @@ package operations
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/prompt"
@@ -40,11 +42,24 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 	if !req.Resume && req.ResumeRequest != (ResumeRequest{}) || req.Retry {
 		return "", problem.Bad("a fork that goes on may have another definition and limits: give them with resume: true")
 	}
-	fits, err := r.fits(ctx, id, &req.ResumeRequest)
-	if err != nil {
-		return "", err
+	var p *program.Program
+	var def *definition.Definition
+	if read := r.other(&req.ResumeRequest); read != nil {
+		run, err := r.Brief(ctx, id, 0)
+		if err != nil {
+			return "", err
+		}
+		if p, err = program.Of(run); err != nil {
+			return "", noProgram("The run cannot be continued here", err)
+		}
+		if def, err = read(p); err != nil {
+			return "", err
+		}
 	}
-	forked, err := r.Supervisor.ForkIf(ctx, id, at, fits)
+	forked, err := ForkFitting(ctx, r.Supervisor, id, at, p, def)
+	if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
+		return "", problem.New(http.StatusConflict, "does_not_fit", "The definition does not fit what the run has done", "%s", Misfit(diverged))
+	}
 	if err != nil || !req.Resume {
 		return forked, err
 	}
@@ -54,35 +69,19 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 	return forked, nil
 }
 
-// fits returns the check that a fork of a run can continue with the definition that a request has; nil
-// if it has none.
-func (r *Runs) fits(ctx context.Context, id string, req *ResumeRequest) (func([]*session.Event) error, error) {
-	if req.Definition == "" && req.Text == "" {
-		return nil, nil
+// ForkFitting forks a run if the fork can continue with a definition, which the program has; nil is that of
+// the run, which fits. It fails with an [*agent.DivergedError] if the definition does something else than
+// the run has done up to the checkpoint; see [Misfit].
+func ForkFitting(ctx context.Context, sup *supervisor.Supervisor, id string, at supervisor.Checkpoint, p *program.Program,
+	def *definition.Definition) (string, error) {
+	if def == nil {
+		return sup.Fork(ctx, id, at)
 	}
-	one, err := r.Brief(ctx, id, 0)
-	if err != nil {
-		return nil, err
-	}
-	started, err := supervisor.StartedWith(one)
-	if err != nil {
-		return nil, err
-	}
-	p, err := program.Decode(started)
-	if err != nil {
-		return nil, problem.New(http.StatusUnprocessableEntity, "no_definition", "The run cannot be continued here", "%v", err)
-	}
-	def, _, err := r.changed(p, req)
-	if err != nil {
-		return nil, err
-	}
-	return func(events []*session.Event) error {
-		err := prompt.Fits(ctx, events, p, def)
-		if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
-			return problem.New(http.StatusConflict, "does_not_fit", "The definition does not fit what the run has done", "at %s the log has %s; "+
-				"now there is: %s. No fork was made: fork at an earlier place, or with a definition that has the same steps up to there",
-				diverged.Address, diverged.Recorded, diverged.Said)
-		}
-		return err
-	}, nil
+	return sup.ForkIf(ctx, id, at, func(events []*session.Event) error { return prompt.Fits(ctx, events, p, def) })
+}
+
+// Misfit says why a run was not forked with a definition.
+func Misfit(e *agent.DivergedError) string {
+	return fmt.Sprintf("at %s the log has %s; now there is: %s. No fork was made: fork at an earlier place, or with a definition "+
+		"that has the same steps up to there", e.Address, e.Recorded, e.Said)
 }

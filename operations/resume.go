@@ -47,60 +47,24 @@ func (r *Runs) Resume(ctx context.Context, id string, req *ResumeRequest) error 
 		return r.Supervisor.HandTo(ctx, id, run.Driver)
 	}
 	view.Remember()
-	started, err := supervisor.StartedWith(view)
+	p, err := program.Of(view)
 	if err != nil {
-		return err
-	}
-	p, err := program.Decode(started)
-	if err != nil {
-		return problem.New(http.StatusUnprocessableEntity, "no_definition", "The run cannot be resumed here", "%v", err)
+		return noProgram("The run cannot be resumed here", err)
 	}
 	if p.Dir != r.Dir {
 		return problem.New(http.StatusConflict, "another_folder", "The run was started in another folder",
 			"it was started in %s; resume it there with: refrain resume %s", p.Dir, id)
 	}
-	opts := supervisor.ResumeOptions{View: view}
-	def, changed, err := r.changed(p, req)
-	if err != nil {
+	change := &program.Change{Definition: r.other(req), AddIterations: req.AddIterations, Retry: req.Retry}
+	if change.Limits, err = req.Limits.given(); err != nil {
 		return err
 	}
-	raised, err := req.Limits.put(p)
+	if req.AddIterations > 0 && req.Limits.MaxIterations != nil {
+		return problem.Bad("give either add_iterations or limits.max_iterations")
+	}
+	def, opts, err := p.Apply(change, view)
 	if err != nil {
-		return err
-	}
-	if req.AddIterations > 0 {
-		if req.Limits.MaxIterations != nil {
-			return problem.Bad("give either add_iterations or limits.max_iterations")
-		}
-		if err := p.AddIterations(def, req.AddIterations); err != nil {
-			return problem.Bad("add_iterations: %v", err)
-		}
-		raised = true
-	}
-	if run := session.RunOf(view); run != nil {
-		switch {
-		case req.Retry && run.Status == mark.RunCompleted:
-			return problem.New(http.StatusConflict, "not_failed", "The run has not failed", "it has completed")
-		case raised && !req.Retry && run.Status == mark.RunFailed:
-			return problem.New(http.StatusConflict, "failed", "The run has failed", "a higher limit does not change that; "+
-				"with retry the failed step is tried again")
-		}
-	}
-	if raised || changed {
-		if err := def.Allows(definition.Assumed{MaxIterations: p.MaxIterations, Timeout: p.Timeout}); err != nil {
-			return problem.New(http.StatusUnprocessableEntity, "bad_limits", "The run cannot have these limits", "%v", err)
-		}
-		if err := p.Follows(view, def); err != nil {
-			return problem.New(http.StatusConflict, "bad_limits", "The run cannot have these limits", "%v", err)
-		}
-	}
-	opts.Continue = raised || req.Retry
-	if changed || raised {
-		now, err := p.Started(def)
-		if err != nil {
-			return err
-		}
-		opts.Program = now.Program
+		return refused(err)
 	}
 	made, err := p.Build(ctx, r.env(), def) // before anything is written
 	if err != nil {
@@ -111,18 +75,49 @@ func (r *Runs) Resume(ctx context.Context, id string, req *ResumeRequest) error 
 	return err
 }
 
-// changed gives the program the definition that a request has, if it has one.
-func (r *Runs) changed(p *program.Program, req *ResumeRequest) (*definition.Definition, bool, error) {
+// noProgram is the error of a run whose log does not have what it was started with.
+func noProgram(title string, err error) error {
+	if errors.Is(err, supervisor.ErrNotFound) {
+		return err
+	}
+	return problem.New(http.StatusUnprocessableEntity, "no_definition", title, "%v", err)
+}
+
+// refused is the problem of a change that a run cannot have. Other errors it returns as they are.
+func refused(err error) error {
+	change, ok := errors.AsType[*program.ChangeError](err)
+	if !ok {
+		return err
+	}
+	switch change.Refusal {
+	case program.CannotAdd:
+		return problem.Bad("add_iterations: %v", err)
+	case program.NotFailed:
+		return problem.New(http.StatusConflict, "not_failed", "The run has not failed", "it has completed")
+	case program.HasFailed:
+		return problem.New(http.StatusConflict, "failed", "The run has failed", "a higher limit does not change that; "+
+			"with retry the failed step is tried again")
+	}
+	status := http.StatusConflict
+	if change.Refusal == program.BadLimits {
+		status = http.StatusUnprocessableEntity
+	}
+	return problem.New(status, "bad_limits", "The run cannot have these limits", "%v", err)
+}
+
+// other returns what reads the definition that a request has; nil if it has none.
+func (r *Runs) other(req *ResumeRequest) func(*program.Program) (*definition.Definition, error) {
 	if req.Definition == "" && req.Text == "" {
-		def, err := p.Definition()
-		return def, false, err
+		return nil
 	}
-	next, def, err := r.program(req.Definition, req.Text)
-	if err != nil {
-		return nil, false, err
+	return func(p *program.Program) (*definition.Definition, error) {
+		next, def, err := r.program(req.Definition, req.Text)
+		if err != nil {
+			return nil, err
+		}
+		p.File, p.Path, p.Files, p.Untrusted = next.File, next.Path, next.Files, p.Untrusted || next.Untrusted
+		return def, nil
 	}
-	p.File, p.Path, p.Files, p.Untrusted = next.File, next.Path, next.Files, p.Untrusted || next.Untrusted
-	return def, true, nil
 }
 
 // Wake continues a run that has its answers, unless somebody drives it or it cannot go on here. The

@@ -273,13 +273,9 @@ func (r *Runs) startedBy(ctx context.Context, id string) (request string, known 
 	if err != nil {
 		return "", false
 	}
-	started, err := supervisor.StartedWith(one)
+	p, err := program.Of(one)
 	if err != nil {
-		return "", false
-	}
-	p, err := program.Decode(started)
-	if err != nil {
-		return "", true
+		return "", !errors.Is(err, supervisor.ErrNotFound)
 	}
 	return p.Request, true
 }

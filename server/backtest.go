@@ -76,7 +76,7 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	if _, err := change(recs[0].Plan); err != nil {
 		return problem.Bad("set: %v", err)
 	}
-	balance, trials := backtest.Backtest(recs, change)
+	balance, trials := backtest.Run(recs, change)
 	return s.send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials})
 }
 

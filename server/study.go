@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"

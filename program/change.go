@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"errors"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Change is what a run continues with in place of what it was started with. The zero value changes nothing.
+type Change struct {
+	// Definition reads another definition into the program; nil keeps that of the run.
+	Definition func(*Program) (*definition.Definition, error)
+	// Limits replace those of the run, and AddIterations raises its limit of iterations. With either a
+	// run continues that a limit has stopped.
+	Limits        definition.Limits
+	AddIterations uint
+	// Retry tries the failed step of a failed run again.
+	Retry bool
+	// Dir is the folder in which the run continues; see [Program.MoveTo]. Empty keeps its folder.
+	Dir string
+}
+
+// Refusal is why a run cannot have a change.
+type Refusal int
+
+// The refusals.
+const (
+	CannotAdd Refusal = iota // there is no limit of iterations to raise
+	NotFailed                // there is no failed step to try again
+	HasFailed                // a higher limit does not help a run that has failed
+	BadLimits                // the definition cannot have the limits
+	Passed                   // the run has passed the limits
+)
+
+// ChangeError refuses a change of a run.
+type ChangeError struct {
+	Refusal Refusal
+	Err     error
+}
+
+func (e *ChangeError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ChangeError) Unwrap() error { return e.Err }
+
+// Of returns the program of the last run of a session. It fails with [supervisor.ErrNotFound] if the
+// session does not record what the run was started with.
+func Of(s session.Session) (*Program, error) {
+	started, err := supervisor.StartedWith(s)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(started)
+}
+
+// Apply makes a change to the program of a run. It returns the definition, and how the supervisor is to
+// resume the run; nothing is written. Errors to expect are a [*ChangeError] and those of reading the
+// definition.
+func (p *Program) Apply(c *Change, view *session.View) (*definition.Definition, supervisor.ResumeOptions, error) {
+	opts := supervisor.ResumeOptions{View: view}
+	read := (*Program).Definition
+	if c.Definition != nil {
+		read = c.Definition
+	}
+	def, err := read(p)
+	if err != nil {
+		return nil, opts, err
+	}
+	p.Limits = p.Limits.With(c.Limits)
+	raised := c.Limits != definition.Limits{} || c.AddIterations > 0
+	if c.AddIterations > 0 {
+		if err := p.AddIterations(def, c.AddIterations); err != nil {
+			return nil, opts, &ChangeError{CannotAdd, err}
+		}
+	}
+	if run := session.RunOf(view); run != nil {
+		switch {
+		case c.Retry && run.Status == mark.RunCompleted:
+			return nil, opts, &ChangeError{NotFailed, errors.New("the run has not failed, it has completed")}
+		case raised && !c.Retry && run.Status == mark.RunFailed:
+			return nil, opts, &ChangeError{HasFailed, errors.New("the run failed, and a higher limit does not change that")}
+		}
+	}
+	if raised || c.Definition != nil {
+		if err := def.Allows(p.Limits); err != nil {
+			return nil, opts, &ChangeError{BadLimits, err}
+		}
+		if err := p.Follows(view, def); err != nil {
+			return nil, opts, &ChangeError{Passed, err}
+		}
+	}
+	opts.Continue = raised || c.Retry
+	if c.Dir != "" {
+		if err := p.MoveTo(c.Dir); err != nil {
+			return nil, opts, err
+		}
+	}
+	if raised || c.Definition != nil || c.Dir != "" {
+		started, err := p.Started(def)
+		if err != nil {
+			return nil, opts, err
+		}
+		opts.Program = started.Program
+	}
+	return def, opts, nil
+}
