@@ -122,6 +122,7 @@ func New(cfg Config) (*Server, error) {
 	if s.runs, err = operations.New(cfg.Config); err != nil {
 		return nil, fmt.Errorf("server: %w", err)
 	}
+	cfg.Config = s.runs.Config // with its defaults
 	s.cfg, s.list = cfg, newBoard(s)
 	s.mcp = sync.OnceValue(s.newMCP)
 	s.handler = s.guarded(s.routes())
