@@ -122,7 +122,7 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 		}
 	}
 	at := supervisor.Checkpoint{Iteration: f.iteration, First: f.first, Seq: f.event}
-	fork, err := operations.ForkFitting(ctx, sup, id, at, p, def)
+	fork, err := operations.ForkFitting(ctx, sup, id, at, e.Code, p, def)
 	if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
 		return term.UsageError(fmt.Errorf("fork run %q: %s does not fit what the run has done: %s", id, f.definition,
 			operations.Misfit(diverged)))

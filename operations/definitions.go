@@ -48,7 +48,7 @@ func Load(files fs.FS, file string, text []byte) (*program.Program, *definition.
 // Describe tells about a definition. A file that holds none, as others in a folder may, has ok false.
 func (r *Runs) Describe(name, file string, text []byte) (d *Described, ok bool) {
 	d = &Described{Name: name, File: file, ETag: TagOf(text)}
-	_, def, err := Load(r.Folder.FS(), file, text)
+	def, err := r.Folder.Load(file, text)
 	if err != nil {
 		if all, is := errors.AsType[definition.Problems](err); is {
 			d.Problems = all

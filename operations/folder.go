@@ -17,9 +17,11 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/program"
 )
 
 // Folder holds the definitions. Nothing outside it is read or written, whatever names and links say.
@@ -27,18 +29,47 @@ type Folder struct {
 	// Changing is held while a definition is compared and written.
 	Changing sync.Mutex
 
-	root *os.Root // nil: there are none
+	root *os.Root                  // nil: there are none
+	own  map[string]program.Source // of the program, by name: they come before files
 }
 
-func openFolder(dir string) (*Folder, error) {
+func openFolder(dir string, code *program.Code) (*Folder, error) {
 	if dir == "" {
 		return new(Folder), nil
+	}
+	own, err := code.Own()
+	if err != nil {
+		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{root: root}, nil
+	return &Folder{root: root, own: own}, nil
+}
+
+// Own returns the definition of the program that has a name.
+func (f *Folder) Own(name string) (src program.Source, own bool) {
+	src, own = f.own[name]
+	return src, own
+}
+
+// ownIn returns the definition of the program that is listed as a file.
+func (f *Folder) ownIn(file string) (src program.Source, own bool) {
+	name := NameIn(file)
+	if name == "" || file != Places(name)[0] {
+		return src, false
+	}
+	return f.Own(name)
+}
+
+// Load reads a definition that is listed as a file and has a text.
+func (f *Folder) Load(file string, text []byte) (def *definition.Definition, err error) {
+	if src, own := f.ownIn(file); own {
+		return new(program.Program).ReadOwn(file, src)
+	}
+	_, def, err = Load(f.root.FS(), file, text)
+	return def, err
 }
 
 // Close lets go of the folder.
@@ -97,6 +128,9 @@ func (f *Folder) List() (names []string, files map[string]string, err error) {
 	files = make(map[string]string)
 	if f.root == nil {
 		return nil, files, nil
+	}
+	for name := range f.own {
+		files[name] = Places(name)[0]
 	}
 	look := func(dir string) error {
 		entries, err := fs.ReadDir(f.root.FS(), dir)
@@ -168,6 +202,9 @@ func (f *Folder) missing(name string) string {
 func (f *Folder) ReadFile(file string) ([]byte, error) {
 	if f.root == nil {
 		return nil, fs.ErrNotExist
+	}
+	if src, own := f.ownIn(file); own {
+		return fs.ReadFile(src.FS, src.Path)
 	}
 	info, err := f.root.Stat(file)
 	if err != nil {

@@ -56,7 +56,7 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 			return "", err
 		}
 	}
-	forked, err := ForkFitting(ctx, r.Supervisor, id, at, p, def)
+	forked, err := ForkFitting(ctx, r.Supervisor, id, at, r.Code, p, def)
 	if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
 		return "", problem.New(http.StatusConflict, "does_not_fit", "The definition does not fit what the run has done", "%s", Misfit(diverged))
 	}
@@ -72,12 +72,12 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 // ForkFitting forks a run if the fork can continue with a definition, which the program has; nil is that of
 // the run, which fits. It fails with an [*agent.DivergedError] if the definition does something else than
 // the run has done up to the checkpoint; see [Misfit].
-func ForkFitting(ctx context.Context, sup *supervisor.Supervisor, id string, at supervisor.Checkpoint, p *program.Program,
-	def *definition.Definition) (string, error) {
+func ForkFitting(ctx context.Context, sup *supervisor.Supervisor, id string, at supervisor.Checkpoint, code program.Code,
+	p *program.Program, def *definition.Definition) (string, error) {
 	if def == nil {
 		return sup.Fork(ctx, id, at)
 	}
-	return sup.ForkIf(ctx, id, at, func(events []*session.Event) error { return prompt.Fits(ctx, events, p, def) })
+	return sup.ForkIf(ctx, id, at, func(events []*session.Event) error { return prompt.Fits(ctx, code, events, p, def) })
 }
 
 // Misfit says why a run was not forked with a definition.

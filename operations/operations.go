@@ -65,6 +65,9 @@ type Config struct {
 	MaxRuns  int
 	// Getenv reads an environment variable, for models; nil means os.Getenv.
 	Getenv func(string) string
+	// Code is the Go code that definitions can name, and the definitions that the program has besides those in Dir. Those of
+	// clients name Go code only with AllowCommands.
+	Code program.Code
 
 	// AllowCommands lets definitions that come from clients start programs.
 	AllowCommands bool
@@ -121,7 +124,7 @@ func New(cfg Config) (*Runs, error) {
 		return nil, err
 	}
 	r := &Runs{Config: cfg, outgoing: transport(&cfg)}
-	if r.Folder, err = openFolder(cfg.Dir); err != nil {
+	if r.Folder, err = openFolder(cfg.Dir, &cfg.Code); err != nil {
 		return nil, err
 	}
 	drives := supervisor.Config{
@@ -237,7 +240,7 @@ func (r *Runs) remove(ctx context.Context, id string) error {
 // env is what the config decides about the agents of runs.
 func (r *Runs) env() program.Env {
 	return program.Env{
-		Getenv:    r.Getenv,
+		Code: r.Code, Getenv: r.Getenv,
 		Report:    func(err error) { r.Log.Warn("a run reports", "error", credential.Masked(err.Error())) },
 		Transport: r.outgoing, StateLimit: max(0, r.StateLimit),
 		Check: func(p *program.Program, def *definition.Definition) error {

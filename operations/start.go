@@ -128,7 +128,7 @@ var ErrKeyUsed = problem.New(http.StatusUnprocessableEntity, "key_used", "The Id
 
 // program reads the definition of a new run.
 func (r *Runs) program(name, text string) (*program.Program, *definition.Definition, error) {
-	p := &program.Program{DefaultModel: r.Getenv("REFRAIN_MODEL")}
+	p := &program.Program{Program: r.Code.Name, DefaultModel: r.Getenv("REFRAIN_MODEL")}
 	var def *definition.Definition
 	switch {
 	case (name == "") == (text == ""):
@@ -145,8 +145,12 @@ func (r *Runs) program(name, text string) (*program.Program, *definition.Definit
 		if err != nil {
 			return nil, nil, err
 		}
-		at := path.Join(filepath.ToSlash(r.Dir), file)
-		if def, err = p.ReadIn(r.Folder.FS(), at, file, data); err != nil {
+		if src, own := r.Folder.ownIn(file); own {
+			def, err = p.ReadOwn(name, src)
+		} else {
+			def, err = p.ReadIn(r.Folder.FS(), path.Join(filepath.ToSlash(r.Dir), file), file, data)
+		}
+		if err != nil {
 			return nil, nil, r.Here(err)
 		}
 	}

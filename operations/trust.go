@@ -22,7 +22,7 @@ import (
 func (r *Runs) Trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !r.AllowCommands {
 		for a := range def.Root.All {
-			if field, what := starts(a); field != "" {
+			if field, what := r.starts(a); field != "" {
 				p := problem.New(http.StatusForbidden, "commands", "This server starts no programs for its clients",
 					"agent %q has %s; put the definition into the server's folder by hand, or start the server with "+
 						"--allow-commands", a.Name, what)
@@ -110,10 +110,13 @@ func (r *Runs) scriptIsHere(model, dir string) error {
 	return f.Close()
 }
 
-// starts returns the field of an agent that would start a program, here or elsewhere, and what that is; both are empty
-// if nothing does.
-func starts(a *definition.Agent) (field, what string) {
-	if field, what = a.Starts(); field == "" && a.TaskQueue != "" { // what its workers may reach, this server does not know
+// starts returns the field of an agent that would start a program, here or elsewhere, or run Go code, and what that is;
+// both are empty if nothing does.
+func (r *Runs) starts(a *definition.Agent) (field, what string) {
+	if field, what = a.Starts(); field == "" {
+		field, what = r.Code.Uses(a)
+	}
+	if field == "" && a.TaskQueue != "" { // what its workers may reach, this server does not know
 		return "task_queue", "a task_queue"
 	}
 	return field, what

@@ -193,7 +193,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	if err != nil {
 		return err
 	}
-	_, def, err := operations.Load(s.runs.Folder.FS(), file, text)
+	def, err := s.runs.Folder.Load(file, text)
 	if err != nil {
 		return s.runs.Here(err)
 	}

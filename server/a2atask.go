@@ -42,7 +42,7 @@ func (a *a2aAgent) runName() string {
 	if a.runs == "" {
 		a.runs = a.name
 		if file, text, err := a.s.runs.Folder.Read(a.name); err == nil {
-			if _, def, err := operations.Load(a.s.runs.Folder.FS(), file, text); err == nil {
+			if def, err := a.s.runs.Folder.Load(file, text); err == nil {
 				a.runs = def.Name
 			}
 		}

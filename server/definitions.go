@@ -59,6 +59,9 @@ func matches(list, tag string) bool {
 // yamlTypes are what the text of a definition can be called. JSON is YAML.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
 
+// errOwn is the answer to who would change a definition of the program itself.
+var errOwn = problem.New(http.StatusForbidden, "built_in", "The definition is part of the program", "write yours under another name")
+
 func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if err := operations.CheckName(name); err != nil {
@@ -70,6 +73,9 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.runs.Folder.Changing.Lock()
 	defer s.runs.Folder.Changing.Unlock()
+	if _, own := s.runs.Folder.Own(name); own {
+		return errOwn
+	}
 	file, old, err := s.runs.Folder.Read(name)
 	status := http.StatusOK
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Status == http.StatusNotFound {
@@ -124,6 +130,9 @@ func fresh(r *http.Request, now []byte) error {
 func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error {
 	s.runs.Folder.Changing.Lock()
 	defer s.runs.Folder.Changing.Unlock()
+	if _, own := s.runs.Folder.Own(r.PathValue("name")); own {
+		return errOwn
+	}
 	file, text, err := s.runs.Folder.Read(r.PathValue("name"))
 	if err != nil {
 		return err

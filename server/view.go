@@ -90,11 +90,12 @@ func looksOf(started mark.RunStarted) map[string]runpage.Look {
 
 // definitionOf is the file of the folder that a run was started from; empty if there is none.
 func (s *Server) definitionOf(started *mark.RunStarted) string {
-	var p struct {
-		Path string `json:"path"`
-	}
+	var p struct{ Program, File, Path string }
 	if json.Unmarshal(started.Program, &p) != nil {
 		return ""
+	}
+	if _, own := s.runs.Folder.Own(p.File); own && p.Program == s.cfg.Code.Name {
+		return p.File
 	}
 	name := operations.NameIn(p.Path)
 	if name == "" {

@@ -20,7 +20,7 @@ import (
 func (s *Stock) Serving(e *term.Env) server.Config {
 	return server.Config{Config: operations.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, ArtifactService: s.files,
-		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL, Getenv: e.Getenv,
+		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL, Getenv: e.Getenv, Code: e.Code,
 	}}
 }
 
