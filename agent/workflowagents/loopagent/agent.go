@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loopagent repeats sub-agents until something says that it is enough.
+// Package loopagent repeats sub-agents until a rule, an agent or a person ends the loop.
 //
 //	refine, err := loopagent.New(loopagent.Config{
 //		AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{critic, editor}},
@@ -25,7 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Agent is a loop. [New] returns it.
+// Agent is the concrete type of [New]'s agents.
 type Agent struct {
 	*drive.Base
 	cfg    Config
@@ -41,7 +41,7 @@ type Agent struct {
 	readsAll bool
 }
 
-// What the loop tells whoever runs it.
+// Package drive asks for these interfaces.
 var (
 	_ drive.Waiter      = (*Agent)(nil)
 	_ drive.Reopener    = (*Agent)(nil)
@@ -77,8 +77,8 @@ func New(cfg Config) (agent.Agent, error) {
 	return a, nil
 }
 
-// goesOnAtOnce reports whether the loop goes on after a step or an iteration without waiting
-// for anything, and without calling anybody's code: see [mark.Mark.Joins].
+// goesOnAtOnce reports whether the loop continues after a step or an iteration without a wait and
+// without a call of the user's code: see [mark.Mark.Joins].
 func (a *Agent) goesOnAtOnce() bool {
 	p := a.plan
 	waits := func(s loop.Step) bool { return s.DelayBefore > 0 || s.DelayAfter > 0 || s.Circuit != nil }
@@ -98,14 +98,14 @@ func hasType(agents []agent.Agent, is agent.Type) bool {
 	})
 }
 
-// Config is what the agent was made from.
+// Config returns the config that the agent was made from.
 func (a *Agent) Config() Config { return a.cfg }
 
-// Plan is the rules that the loop follows. Do not change it.
+// Plan returns the rules of the loop. Do not change them.
 func (a *Agent) Plan() *loop.Plan { return a.plan }
 
-// Reads returns the keys of state that decide what the loop does, as far as they are
-// known before it runs; all says that any may be read.
+// Reads returns the state keys that the loop's decisions depend on, as far as they are known before
+// it runs; all reports that a decision may read any key.
 func (a *Agent) Reads() (keys []string, all bool) {
 	keys, all = a.plan.Reads()
 	if n := a.plan.NoProgress; n != nil {
@@ -114,5 +114,5 @@ func (a *Agent) Reads() (keys []string, all bool) {
 	return keys, all
 }
 
-// Type is [agent.TypeLoop].
+// Type returns [agent.TypeLoop].
 func (a *Agent) Type() agent.Type { return agent.TypeLoop }

@@ -13,8 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// spend gives the loop a budget of its own within the one it runs under. What it
-// returns is to be called when the loop is over.
+// spend gives the loop its own budget within the run's. Call the returned function when the loop
+// has ended.
 func (r *run) spend() func() {
 	var limits budget.Limits
 	if b := r.plan.Budget; b != nil {
@@ -30,7 +30,7 @@ func (r *run) spend() func() {
 	return r.held.Release
 }
 
-// since is what the loop has used since.
+// since returns the loop's usage after the given one.
 func (r *run) since(before budget.Usage) loop.Usage {
 	u := r.budget.Used().Sub(before)
 	used := loop.Usage{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
@@ -49,7 +49,7 @@ func permanent(err error) bool {
 	return unpriced || drive.Overall(err)
 }
 
-// retryDelay is how long an error asks to wait; 0 if it does not ask.
+// retryDelay returns the delay that an error asks for, or 0.
 func retryDelay(err error) time.Duration {
 	asks, ok := errors.AsType[drive.RetryError](err)
 	if !ok {
@@ -64,8 +64,8 @@ func isLost(err error) bool {
 	return ok
 }
 
-// canceled is why the run is over, by somebody's will; nil if it is not. A log that
-// cannot be written is nobody's will, but a failure.
+// canceled returns the cause if the run was canceled on purpose, or nil. A log that cannot be
+// written is a failure and no cancellation.
 func (r *run) canceled() error {
 	if r.ctx.Err() == nil { // its cause takes longer
 		return nil

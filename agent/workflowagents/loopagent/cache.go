@@ -19,10 +19,10 @@ import (
 // true in their metadata. A failure and a request to leave are not reused. Changes that the
 // step made without an event are not repeated.
 type Cache struct {
-	// Key makes the key from what the step reads: lookup finds a name as
-	// [drive.Place.Lookup] does. Required. An error, or an empty key, runs the step.
+	// Key computes the key from the step's inputs; lookup finds a name as [drive.Place.Lookup] does.
+	// Required. An error, or an empty key, runs the step.
 	Key func(lookup func(name string) (any, bool)) (string, error)
-	// TTL is how long a result is reused; 0 means until the loop ends.
+	// TTL limits the time for which a result is reused; 0 means until the loop ends.
 	TTL time.Duration
 }
 
@@ -35,7 +35,7 @@ type cache struct {
 	pending []*session.Event     // what it has said
 }
 
-// outcome is what a step has said at an address.
+// outcome has the events of a step at an address.
 type outcome struct {
 	events []*session.Event
 	at     session.Address
@@ -74,8 +74,8 @@ func (r *run) keyOf(d *loop.Decision) *Cache {
 	return policy
 }
 
-// replay says what was said before. In a durable run there are marks around it,
-// as if the step had run.
+// replay yields the earlier events again. In a durable run it puts marks around them, as if the
+// step had run.
 func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
 	at := r.address(d)
 	if !r.marks {
@@ -114,7 +114,7 @@ func (r *run) lookup(d *loop.Decision) func(string) (any, bool) {
 	return r.me.LookupAt(r.loop, r.address(d))
 }
 
-// again is an event to be said once more, at another place.
+// again returns a copy of an event for another address.
 func (r *run) again(ev *session.Event, from, at session.Address) *session.Event {
 	again := *ev
 	again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
@@ -155,7 +155,7 @@ func (r *run) markOf(at session.Address, kind mark.Kind, data any) *session.Even
 	return ev
 }
 
-// keep remembers what a step has said, if it may be said again.
+// keep remembers the events of a step if they may be reused.
 func (r *run) keep(d *loop.Decision, res *drive.StepResult, when time.Time) {
 	c := r.cache
 	if c.key == "" || res.Err != nil || res.Left || r.exit != nil || r.refused != nil {

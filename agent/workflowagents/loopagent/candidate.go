@@ -13,10 +13,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// candidates are what the iterations have made, as far as it may be handed back. The
-// candidate of an iteration is what was said last in it by a step that makes
-// something, and not in a parallel agent; where none does, it is what a parallel agent
-// made, or else what was said last.
+// candidates has the results of iterations that the loop may hand back. The candidate of an
+// iteration is the last output of a step that makes something, outside parallel agents. Without
+// such a step it is the output of a parallel agent, or else the last output.
 type candidates struct {
 	steps                []spoken // by index in the plan
 	makers               int      // how many of them have made something
@@ -25,7 +24,7 @@ type candidates struct {
 	beside, verdict      *session.Event // in this iteration: what was made in a parallel agent, and said of what was made
 }
 
-// candidate is that of an iteration: what was said, or the value of Config.Result.
+// candidate is the candidate of an iteration: an output, or the value of Config.Result.
 type candidate struct {
 	number int
 	words  *session.Event
@@ -35,7 +34,7 @@ type candidate struct {
 // made reports whether the iteration made anything.
 func (c *candidate) made() bool { return c.words != nil || c.value != nil }
 
-// spoken is what is known of a step.
+// spoken has the facts about a step's outputs.
 type spoken struct {
 	words  *session.Event // the last; nil if there are none
 	writes bool           // it has changed the state
@@ -75,9 +74,9 @@ func (c *candidates) end(it *loop.IterationRecord, value any) {
 	}
 }
 
-// heard takes down what a step has said, if anything. What a step says as it
-// leaves is no candidate if it has changed the state before, and does not now: then
-// its earlier words stand, as they do if it leaves in silence.
+// heard records the output of a step, if any. The output of a step that leaves the loop is no
+// candidate if the step changed the state in earlier iterations and not in this one. Its earlier
+// output then stays the candidate, as it does if the step leaves without output.
 func (r *run) heard(step int, res *drive.StepResult) {
 	words := res.Answer
 	if words != nil {
@@ -114,10 +113,10 @@ func (r *run) heard(step int, res *drive.StepResult) {
 	}
 }
 
-// judges reports whether what a step says values what the others make: it is the
-// judge, or has written nothing but what decides whether the loop stops, or it leaves,
-// or alone may leave, and comes in after another has made something. These may be its
-// first words.
+// judges reports whether a step only judges the output of other steps. It does if it is the judge;
+// if it has written only keys that decide whether the loop stops; or if it leaves the loop, or
+// alone may leave it, and runs after another step has made something. first says that this is the
+// step's first output.
 func (r *run) judges(step int, first bool) bool {
 	name := r.plan.Steps[step].Name
 	if s := r.plan.Score; s != nil && s.Judge != nil && s.Judge.Step == name {
@@ -143,7 +142,7 @@ func (r *run) alone(step int) bool {
 	return slices.ContainsFunc(r.plan.Steps, func(s loop.Step) bool { return !s.Finalizer && !r.plan.MayExit(s.Name) })
 }
 
-// value is that of Config.Result now; nil if there is none.
+// value returns the current value of Config.Result, or nil.
 func (r *run) value() any {
 	if r.cfg.Result == "" {
 		return nil
@@ -151,9 +150,8 @@ func (r *run) value() any {
 	return r.state(r.loop.Pass)[r.cfg.Result]
 }
 
-// result returns what the loop hands back, as an event that says it, and where that
-// comes from: an iteration that made nothing hands back what an earlier one made. The
-// event is nil if there is nothing.
+// result returns the loop's result as an event, and its origin. If the iteration made nothing, the
+// result is that of an earlier iteration. The event is nil without a result.
 func (r *run) result(from loop.Result) (*session.Event, loop.Result) {
 	if from.Source == loop.FromFinalizer && r.final != nil {
 		return r.final, from

@@ -30,8 +30,8 @@ type Config struct {
 	// MaxIterations stops the loop after this many iterations. 0 sets no limit.
 	MaxIterations uint
 
-	// Goal and Instructions say what the loop is for and how to go about it. They become part
-	// of the prompts of the agents in the loop.
+	// Goal is the purpose of the loop, and Instructions are how to reach it. They become part of the
+	// prompts of the agents in the loop.
 	Goal, Instructions string
 	// Order is the order of the steps in an iteration, by name. It names every step once,
 	// except the finalizer. Empty means the order of the sub-agents.
@@ -58,13 +58,12 @@ type Config struct {
 	NoProgress *loop.NoProgress
 	NotWorth   *loop.NotWorth
 
-	// Timeout limits the loop and IterationTimeout an iteration, delays included; 0 sets no
-	// limit. When the time is over, the running step's context is canceled. A step that has not
-	// ended after AbandonAfter (0 means 2 seconds) is abandoned: its later words and changes
-	// have no effect.
+	// Timeout limits the loop and IterationTimeout an iteration, delays included; 0 sets no limit.
+	// When the time is over, the running step's context is canceled. A step that has not ended after
+	// AbandonAfter (0 means 2 seconds) is abandoned: its later events have no effect.
 	Timeout, IterationTimeout, AbandonAfter time.Duration
-	// Budget limits what the model calls of the loop use, within the budget of the run. If the
-	// budget of the run is exceeded, the loop around this one stops too.
+	// Budget limits the usage of the loop's model calls, within the budget of the run. If the budget
+	// of the run is exceeded, the loop around this one stops too.
 	Budget *loop.Budget
 	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer. 0 means 0.1.
 	FinalizerReserve float64
@@ -83,16 +82,16 @@ type Config struct {
 	// MaxConsecutiveFailures ends the loop after this many failed steps in a row; 0 sets no
 	// limit.
 	MaxConsecutiveFailures uint
-	// Finalizer names the sub-agent that runs once, after the loop. Its words are the loop's
-	// result. It may not exit.
+	// Finalizer names the sub-agent that runs once, after the loop. Its output is the loop's result.
+	// It may not exit.
 	Finalizer string
 	// FinalizeEach makes the finalizer the last step of every iteration instead.
 	FinalizeEach bool
 	// OutputKey is the state key that gets the loop's result.
 	OutputKey string
-	// Result is the state key that holds what an iteration has made. Without it the result of
-	// an iteration is what was said last in it, not counting steps that judge, and steps that
-	// may exit where others may not.
+	// Result is the state key that holds the result of an iteration. Without it the result of an
+	// iteration is its last output, not counting steps that judge, and steps that may exit where
+	// others may not.
 	Result string
 	// BestOnExit hands back the best iteration after an exit too. The default is the iteration
 	// in which the exit happened.
@@ -100,10 +99,10 @@ type Config struct {
 	// KeepStates keeps the state of the previous and of the best iteration, for steps that read
 	// them. It costs one copy of the state per iteration.
 	KeepStates bool
-	// BeforeIteration and AfterIteration are called before and after each iteration, in order.
-	// Their changes of the state become an event of the loop. An error ends the loop. Their
-	// time counts as the loop's: when it is over their context ends, and the loop stops as for
-	// a step that takes too long.
+	// BeforeIteration and AfterIteration are called before and after each iteration, in order. Their
+	// changes of the state become an event of the loop. An error ends the loop. Their time counts as
+	// the loop's. When the loop's time is over, their context ends, and the loop stops as for a step
+	// that takes too long.
 	BeforeIteration []BeforeIterationCallback
 	AfterIteration  []AfterIterationCallback
 	// OnStop gets the stop record, before the last event of the loop.
@@ -137,8 +136,8 @@ type (
 	AfterIterationCallback  func(ctx agent.Context, it loop.IterationRecord) error
 )
 
-// owned is a value that shares nothing with v that its owner may change: not what is
-// behind its pointers, nor its lists and maps. Agents and functions stay the same.
+// owned returns a deep copy of v: its pointers, lists and maps are copied. Agents and functions are
+// shared.
 func owned(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -187,7 +186,7 @@ func (c *Config) plain(p *loop.Plan) bool {
 		!slices.ContainsFunc(p.Steps, func(s loop.Step) bool { return s != loop.Step{Name: s.Name} })
 }
 
-// plan is the rules that the loop follows: Plan, or what the other fields say.
+// plan returns the rules of the loop: Plan, or the plan of the other fields.
 func (c *Config) plan() *loop.Plan {
 	p := c.Plan
 	if p == nil {
@@ -222,7 +221,7 @@ func (c *Config) rules() *loop.Plan {
 	return p
 }
 
-// follows finds what is wrong with a Plan that is given.
+// follows returns the mistakes of a given Plan.
 func (c *Config) follows() error {
 	if c.Plan == nil {
 		return nil
@@ -240,7 +239,7 @@ func (c *Config) follows() error {
 	return errors.Join(errs...)
 }
 
-// mayExit is the names of those that may exit, with the agents inside a named step.
+// mayExit returns the names of the agents that may exit, with the agents inside a named step.
 func (c *Config) mayExit(given []string) []string {
 	if given == nil {
 		return nil
@@ -265,7 +264,7 @@ func appendTree(names []string, a agent.Agent) []string {
 	return names
 }
 
-// check finds names that nobody has.
+// check returns an error for each name that no agent has.
 func (c *Config) check() error {
 	var errs []error
 	is := func(name string) bool {

@@ -8,10 +8,9 @@ import (
 	"github.com/refrain-dev/refrain/session/statekey"
 )
 
-// beyond are the keys of state that the loop decides by and that a run's log cannot
-// tell later: app: and user: keys, which others change, and temp: keys, which are
-// not kept. What they held is recorded with each outcome, so that a resumed run
-// decides by what decided.
+// beyond has the state keys that the loop's decisions depend on and that a run's log cannot
+// restore: app: and user: keys, which other sessions change, and temp: keys, which are not stored.
+// Their values are recorded with each outcome, so that a resumed run makes the same decisions.
 type beyond struct {
 	keys []string
 	all  bool // any key may be read

@@ -75,9 +75,9 @@ func (r *run) settle(ev *session.Event) {
 	}
 }
 
-// asker is the step that an address is in, nil for that of the loop itself, and the
-// innermost agent there that the loop knows. One that runs as a tool of another, or
-// that another runs without listing it, asks in the name of that one.
+// asker returns the step that an address is in, or nil for the loop's own address, and the
+// innermost agent there that the loop knows. An agent that another agent runs as a tool, or without
+// listing it, asks in that other agent's name.
 func (a *Agent) asker(loop, at session.Address) (step agent.Agent, by string) {
 	top := at
 	for p := at.Parent(); p != loop && p != ""; p = p.Parent() {
@@ -117,10 +117,9 @@ func (a *Agent) finalizes(step agent.Agent) bool {
 	return f >= 0 && a.plan.Steps[f].Name == step.Name()
 }
 
-// outranks reports whether a request counts instead of one that came before it in the
-// same step. Giving up counts before being done, then who comes first in the tree: in
-// a parallel agent it does not matter who was faster. Of two by one agent the earlier
-// one counts.
+// outranks reports whether a request replaces an earlier one of the same step. A request with
+// status impossible or blocked wins over done; then the first agent in the tree wins, so that the
+// speed of parallel agents does not matter. Of two requests by one agent the earlier one wins.
 func outranks(steps []agent.Agent, x, other *session.Exit) bool {
 	if a, b := weight(x), weight(other); a != b {
 		return a > b
@@ -164,17 +163,16 @@ func (r *run) nearest(at session.Address) bool {
 	return step != nil
 }
 
-// waits reports whether an event leaves the loop because a person has to answer
-// first; see package tool. That takes no permission: the loop cannot go on.
+// waits reports whether an event leaves the loop because a person has to answer first; see package
+// tool. Such an exit needs no permission, because the loop cannot continue.
 func waits(ev *session.Event) bool {
 	x := ev.Actions.Exit
 	return x != nil && x.Status == session.ExitBlocked && len(ev.LongRunningToolIDs) > 0
 }
 
-// concerns reports whether a request is about this loop: no loop inside this
-// one took it, or it reaches this far. A handler that the event does not come from, or
-// that is no loop, has taken nothing: the step has made it up, or has said the same at
-// an earlier time.
+// concerns reports whether a request is about this loop, because no inner loop handled it, or
+// because it propagates this far. It ignores a handler that is no loop or that the event does not
+// come from, because the step has invented the handler, or repeats an earlier request.
 func (r *run) concerns(ev *session.Event, x *session.Exit) bool {
 	by := x.HandledBy
 	nearer := len(by) > len(r.loop.Pass) && by.Under(r.loop.Pass) && ev.Address.Under(by)
@@ -195,8 +193,8 @@ func exitOf(x *session.Exit) *loop.Exit {
 // exitCalls are calls of the tool, written in words.
 var exitCalls = []string{"exit_loop(", "exit_loop (", "exitLoop("}
 
-// writesExit reports whether a model of this loop has written a call of exit_loop, in
-// place of making it. What programs and people say is not meant for the tool.
+// writesExit reports whether a model of this loop has written a call of exit_loop as text, in place
+// of making it. Texts of programs and people do not count.
 func (r *run) writesExit(said *session.Event) bool {
 	if said == nil || !r.models || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.here)),
 		"[") { // in a loop within

@@ -14,9 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// fingerprint stands for what one step produces: its words, white space apart,
-// and what it changes of the state, temp: keys apart. The order in which branches
-// produce something makes no difference.
+// fingerprint identifies the output of a step: its text without white space, and its changes of the
+// state without temp: keys. The order in which branches produce something makes no difference.
 type fingerprint struct {
 	h        hash.Hash64 // of what is in the loop's own branch
 	branches map[string]*fingerprint
@@ -60,11 +59,11 @@ func (f *fingerprint) add(ev *session.Event) {
 			f.h.Write(b)
 		}
 	}
-	// What is in a file is not known here.
+	// The contents of a file are not known here.
 	f.unknown = f.unknown || len(ev.Actions.ArtifactDelta) > 0
 }
 
-// beside returns the fingerprint of a branch.
+// beside returns the fingerprint of a parallel branch.
 func (f *fingerprint) beside(branch string) *fingerprint {
 	of := f.branches[branch]
 	if of == nil {

@@ -41,7 +41,7 @@ func (r *run) callAfter(it loop.IterationRecord) bool {
 	})
 }
 
-// endIteration takes down what an iteration came to.
+// endIteration records the outcome of an iteration.
 func (r *run) endIteration(it *loop.IterationRecord) bool {
 	if r.sums {
 		r.made.end(it, r.value())
@@ -91,9 +91,8 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 	return ok
 }
 
-// fit makes the best that the finalizer sees the iteration that fits the reason for
-// which the loop has stopped (LOOP 16): one that had a better score may have missed what
-// the loop was to reach.
+// fit chooses the best iteration for the finalizer by the reason for which the loop has stopped
+// (LOOP 16), because an iteration with a better score may have missed the loop's target.
 func (r *run) fit(reason loop.StopReason) {
 	t, l := &r.tally, r.loop
 	switch {
@@ -211,8 +210,7 @@ func (r *run) ask(a *session.EventActions) {
 	a.Escalate, a.Exit, r.called = true, x, x
 }
 
-// leaves makes a callback's request to leave what the loop does next. A reason to stop
-// that the loop had before stays.
+// leaves makes the loop leave next, as a callback has requested. An earlier reason to stop stays.
 func (r *run) leaves(d *loop.Decision) bool {
 	x := r.called
 	if r.called = nil; x == nil || r.tally.Exit != nil || d.Action != loop.RunStep && d.Action != loop.Rollback {
@@ -222,9 +220,8 @@ func (r *run) leaves(d *loop.Decision) bool {
 	return true
 }
 
-// inTime is the loop's context for as long as the loop may take. What passes
-// until done is called is the loop's time, unless it is an earlier part of the run
-// that is told again.
+// inTime returns the loop's context with the loop's time limit. The time until done is called
+// counts as the loop's, unless an earlier part of the run is being replayed.
 func (r *run) inTime() (ctx agent.InvocationContext, done func()) {
 	if !r.timed || r.me.Replays() {
 		return r.ctx, func() {}

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/observe"
 )
 
-// observed is what an observer of the run was told of the iteration under way.
+// observed has the observer's data of the iteration under way.
 type observed struct {
 	ctx context.Context // of its steps; nil if nobody was told that it began
 	it  *observe.Iteration
@@ -49,8 +49,8 @@ func (r *run) observedEnd(it *loop.IterationRecord, err error) {
 	w.end(err)
 }
 
-// observedStop tells the observer why the loop stops. One that is cut off has not stopped: it may
-// go on.
+// observedStop reports to the observer why the loop stops. A loop that was cut off has not stopped,
+// because it can be resumed.
 func (r *run) observedStop(rec *loop.StopRecord) {
 	o := r.ctx.RunConfig().Observer
 	if o == nil {

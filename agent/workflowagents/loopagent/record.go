@@ -11,9 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// record writes the mark that a step has finished, with what the loop makes of
-// it: a recorded run can be held against another plan. A step that was not run
-// gets its marks here.
+// record writes the mark that a step has finished, with the step's outcome for the loop, so that a
+// recorded run can be tested with another plan. A step that was not run gets its marks here.
 func (r *run) record(d *loop.Decision, o *loop.Outcome) bool {
 	fin, ev := r.fin, r.over
 	switch {

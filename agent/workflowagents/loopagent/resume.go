@@ -16,9 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// recall answers a step from the log of a run that is resumed, if the step has
-// come to its end there: then it is known. Nothing is waited for, and no limit of
-// time counts. More says whether to go on.
+// recall answers a step from the log of a resumed run. known reports that the step has finished
+// there. There are no delays and no time limits. more reports whether the loop continues.
 func (r *run) recall(d *loop.Decision) (known, more bool) {
 	if r.cache != nil {
 		r.keyOf(d)
@@ -56,7 +55,7 @@ func readOutcome(data json.RawMessage, o *loop.Outcome) error {
 	return err
 }
 
-// recalled adds what a step has left in an earlier part of the run.
+// recalled adds the outcome of a step from an earlier part of the run.
 func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult) bool {
 	if over := r.over; over != nil {
 		if r.over = nil; !r.pass(over) {
@@ -88,9 +87,9 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult)
 	return true
 }
 
-// GoesOn says whether the loop, as it is now, can go on where one has stopped by
-// the plan that it had then; it is for runners, which ask before they do anything.
-// The error is a [*loop.StoppedError], or says that a mark cannot be read.
+// GoesOn returns nil if the loop, with its present plan, can continue where a loop with an earlier
+// plan has stopped. Runners call it before they resume. The error is a [*loop.StoppedError], or
+// reports a mark that cannot be read.
 func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 	if a.plan == nil {
 		return errors.New("the loop was not made by New")
@@ -106,9 +105,9 @@ func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 	return a.plan.Lifts(&rec, &old)
 }
 
-// continues reports whether from here on the loop follows another plan than before:
-// one that had stopped and goes on (LOOP 31), or one that was cut off and has other
-// limits now. If those end it here, it stops by them.
+// continues reports whether from here on the loop follows another plan than before: a stopped loop
+// continues (LOOP 31), or a loop that was cut off has new limits. If the new limits end the loop
+// here, it stops by them.
 func (r *run) continues() bool {
 	if !r.resumed {
 		return false
@@ -128,9 +127,8 @@ func (r *run) continues() bool {
 	return true
 }
 
-// goOn lets a loop go on that had stopped, or that goes on by another plan than it
-// began with. If what has stopped it still does, it reports false, and the loop stops
-// as it did.
+// goOn continues a stopped loop, or a loop whose plan has changed. If the old reason to stop still
+// holds, it reports false, and the loop stops as before.
 func (r *run) goOn() bool {
 	t := r.tally
 	t.Bounds = nil // they are those of now: the outcomes were added again
@@ -144,9 +142,8 @@ func (r *run) goOn() bool {
 	return true
 }
 
-// otherPlan notes whether the mark that the loop is about to say again has another
-// plan than the loop has now: then a mark with that one follows, when the loop goes
-// on.
+// otherPlan notes whether the mark to be replayed has another plan than the loop has now. If so,
+// the loop writes a mark with its own plan when it continues.
 func (r *run) otherPlan() {
 	r.changed = false
 	known := r.me.Recorded()
@@ -161,12 +158,12 @@ func (r *run) otherPlan() {
 	}
 }
 
-// looksAtState reports whether what the loop decides depends on the state.
+// looksAtState reports whether the loop's decisions depend on the state.
 func (r *run) looksAtState() bool {
 	return r.plan.StopWhen != nil || r.plan.Score != nil || r.plan.NoProgress != nil || r.plan.StateLimit > 0
 }
 
-// seen are the keys of the state that decide what the loop does; nil if none do.
+// seen returns the values of the state that the loop's decisions depend on, or nil.
 func (r *run) seen() map[string]any {
 	if len(r.reads) == 0 && !r.readsAll && !r.decides() {
 		return nil

@@ -46,8 +46,8 @@ func (r *run) retries(step int) bool {
 	return s != nil && s.Attempts > 1
 }
 
-// undo takes back, before another attempt of a step, what the failed one has
-// done: its changes of state, and the request to leave that it made.
+// undo reverts a failed attempt of a step before the next one: its changes of the state, and its
+// request to leave.
 func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 	at := r.address(d)
 	r.forget(at) // the loops in it
@@ -67,8 +67,8 @@ func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
 	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(r.me.Again(ev), nil)
 }
 
-// state is what a step at an address sees. The map is the caller's, what is in
-// it is not.
+// state returns the state that a step at an address sees. The caller owns the map, but not its
+// values.
 func (r *run) state(at session.Address) map[string]any {
 	return maps.Collect(r.me.StateAt(at).All())
 }
@@ -79,8 +79,7 @@ type snapshot struct {
 	left  map[string]bool
 }
 
-// snap takes a snapshot: lists and objects in it are copies, since there are steps
-// that change those that they find.
+// snap takes a snapshot. It copies lists and objects, because some steps change them in place.
 func (r *run) snap(at session.Address) snapshot {
 	return snapshot{clone(r.state(at)).(map[string]any), r.written.left}
 }
@@ -108,8 +107,8 @@ func (r *run) forget(at session.Address) {
 	r.me.EndIteration(at)
 }
 
-// touch notes which keys the loop has changed, if there are others who change
-// some at the same time.
+// touch notes the keys that the loop has changed, if other branches may change keys at the same
+// time.
 func (r *run) touch(ev *session.Event) {
 	if r.touched == nil {
 		return
@@ -123,9 +122,8 @@ func (r *run) touch(ev *session.Event) {
 	}
 }
 
-// back is the state delta that makes the state at an address what it was. Keys
-// that other sessions share are left as they are, and beside other branches of
-// the run all that no event of the loop has changed.
+// back returns the state delta that restores the state at an address. It leaves out keys that
+// sessions share and, in a parallel branch, keys that no event of the loop has changed.
 func (r *run) back(at session.Address, was map[string]any) map[string]any {
 	var delta map[string]any
 	set := func(key string, v any) {

@@ -20,8 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/session/seal"
 )
 
-// run is one run of a loop: what package loop has decided, and what is needed
-// to carry it out.
+// run is one run of a loop: the decisions of package loop, and the data to carry them out.
 type run struct {
 	*Agent
 	ctx     agent.InvocationContext
@@ -123,7 +122,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	}
 }
 
-// prepare makes what only some loops need.
+// prepare makes the data that only some loops need.
 func (r *run) prepare() {
 	if p := r.plan; p.NoProgress != nil || p.Score != nil && p.Score.Judge != nil {
 		r.prints = newFingerprint(r.ctx.Branch())
@@ -153,7 +152,7 @@ func (r *run) prepare() {
 	}
 }
 
-// next does what the plan says comes next and reports whether to go on.
+// next carries out the plan's next decision and reports whether the loop continues.
 func (r *run) next() bool {
 	d := r.plan.Next(&r.tally)
 	if d.Ended.Number > r.closed {
@@ -192,8 +191,7 @@ func (r *run) next() bool {
 	}
 }
 
-// bounded is a decision to run something, with what the callbacks since have left
-// it of the loop's time.
+// bounded returns a decision with its time limit reduced by the callbacks that ran since.
 func (r *run) bounded(d *loop.Decision) *loop.Decision {
 	if r.tally.Between > 0 {
 		*d = r.plan.Next(&r.tally)
@@ -208,7 +206,7 @@ func (r *run) now() time.Time {
 	return time.Now()
 }
 
-// step runs one sub-agent and adds what it left to the tally.
+// step runs one sub-agent and adds its outcome to the tally.
 func (r *run) step(d *loop.Decision) bool {
 	asked := r.exit
 	r.exit, r.refused, r.err = nil, nil, nil
@@ -243,7 +241,7 @@ func (r *run) step(d *loop.Decision) bool {
 	if r.sums {
 		r.heard(d.Step, res)
 	}
-	// A log keeps no monotonic clock: what it gives back must be the same span.
+	// A log keeps no monotonic clock, and a replayed time must give the same span.
 	if r.timed {
 		end := res.Ended
 		if end.IsZero() {
@@ -265,7 +263,7 @@ func (r *run) step(d *loop.Decision) bool {
 	return true
 }
 
-// done lets a pause take effect: what became of the step is in the log.
+// done lets a pause take effect, because the outcome of the step is in the log.
 func (r *run) done() {
 	r.work.Done()
 	r.work = nil
@@ -281,7 +279,7 @@ func (r *run) add(d *loop.Decision, o *loop.Outcome, err error) {
 	}
 }
 
-// outcome fills in what became of a step.
+// outcome fills in the outcome of a step.
 func (r *run) outcome(o *loop.Outcome, d *loop.Decision, err error, how ending) {
 	if r.exit != nil {
 		o.Exit = exitOf(r.exit)
@@ -339,8 +337,8 @@ func isPanic(err error) bool {
 	return ok
 }
 
-// place makes the addresses of an iteration: that of the pass, and those of its
-// steps. They are cut from one text, which has those of some iterations.
+// place makes the addresses of an iteration and of its steps. They are slices of one text, which
+// has the addresses of several iterations.
 func (r *run) place(n int) {
 	if n < r.places.from || n >= r.places.from+len(r.places.ends) {
 		r.placeFrom(n)
@@ -359,7 +357,7 @@ func (r *run) place(n int) {
 	r.loop.Pass = r.at[0][:pass-1]
 }
 
-// mostPlaces is how long the text of some iterations is at most, unless that of one is longer.
+// mostPlaces limits the length of this text in bytes, unless one iteration needs more.
 const mostPlaces = 8 << 10
 
 // places are the addresses of some iterations, one behind the other.
@@ -397,8 +395,8 @@ func (r *run) placeFrom(n int) {
 	r.buf, *p = buf, places{n, session.Address(buf), ends}
 }
 
-// address is where a step runs. The finalizer is in no iteration; a judge's
-// second sample is its second run there.
+// address returns the address of a step. The finalizer is in no iteration; a judge's second sample
+// is its second run at its address.
 func (r *run) address(d *loop.Decision) session.Address {
 	switch {
 	case r.finalizing:

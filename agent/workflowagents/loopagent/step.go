@@ -21,12 +21,11 @@ const (
 	refused                // it was not run
 )
 
-// noTime is what a plan gives a step for which a delay or callbacks have left no
-// time.
+// noTime is the time limit of a step for which delays or callbacks have left no time.
 const noTime = time.Nanosecond
 
-// carryOut does what a decision to run a step says: it waits, and runs the step
-// for as long as it may take.
+// carryOut carries out a decision to run a step: it waits for the delay, and runs the step within
+// its time limit.
 func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult, how ending) {
 	if d.Refuse != nil {
 		return &drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused

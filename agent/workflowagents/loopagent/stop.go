@@ -29,7 +29,7 @@ func (r *run) fail(err error) {
 	r.stop(r.plan.Next(&r.tally).Stop)
 }
 
-// stop says what the loop came to, and ends with the error if it is one.
+// stop ends the loop: it yields the result, or the error if the loop has failed.
 func (r *run) stop(rec *loop.StopRecord) {
 	r.stopped = true
 	if r.sums {
@@ -103,9 +103,8 @@ func (r *run) noneSucceeded() error {
 	return fmt.Errorf("%s; the last failure: %w", loop.NoneSucceeded, err)
 }
 
-// conclude yields the loop's last events: its mark, its result under its output
-// key, and the words of the result if they were not the last that were said. A
-// canceled loop leaves its mark and says no more.
+// conclude yields the loop's last events: its mark, its result under its output key, and the text
+// of the result unless it was the last output anyway. A canceled loop yields only its mark.
 func (r *run) conclude(rec *loop.StopRecord) bool {
 	result, _ := r.result(rec.Result)
 	if r.canceled() != nil {
@@ -134,7 +133,8 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 	return r.yield(ev, nil)
 }
 
-// saidLast reports whether a result was said last. In a parallel agent that is a matter of chance.
+// saidLast reports whether a result was the last output. In a parallel agent the order is random,
+// so it reports false.
 func (r *run) saidLast(result *session.Event) bool {
 	if r.said == nil || r.said.Branch != r.ctx.Branch() {
 		return false
@@ -142,7 +142,7 @@ func (r *run) saidLast(result *session.Event) bool {
 	return result == r.said || r.cfg.Result != "" && result.Text() == r.said.Text()
 }
 
-// said is the words and data of a content: what can be said again.
+// said returns the text and data of a content, which can be yielded again.
 func said(c *genai.Content) *genai.Content {
 	again := &genai.Content{Role: genai.RoleModel}
 	for _, p := range c.Parts {
@@ -159,9 +159,9 @@ func said(c *genai.Content) *genai.Content {
 	return again
 }
 
-// seal puts a hash over the loop's events, and over what the record says, into
-// the record. progress/verify makes it again. The events are those of the log: a
-// resumed run that is canceled may not have come to all of them again.
+// seal puts a hash over the loop's events and over the record into the record. progress/verify
+// computes it again. The events are those of the log: a resumed run that is canceled may not have
+// come to all of them again.
 func (r *run) seal(rec *loop.StopRecord) error {
 	if known := r.me.Recorded(); known != nil && known.Mark != nil && known.Mark.Kind == mark.KindLoopStopped {
 		var sealed loop.StopRecord
@@ -213,7 +213,7 @@ func (r *run) begins(ev *session.Event) bool {
 		ev.Address == r.loop.Address && ev.InvocationID == r.ctx.InvocationID()
 }
 
-// mark yields a mark on ev, or on an event of its own.
+// mark yields a mark on ev, or on a new event if ev is nil.
 func (r *run) mark(kind mark.Kind, data any, ev *session.Event) bool {
 	m, err := mark.New(kind, data)
 	if err != nil {

@@ -11,20 +11,19 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// TimeoutError says that the time of a step, an iteration or the loop was over while a step
-// ran.
+// TimeoutError reports that the time of a step, an iteration or the loop ended while a step ran.
 type TimeoutError struct {
 	// Kind is loop.Timeout, loop.IterationTimeout or loop.TotalTimeout.
 	Kind string
-	// Step is the name of the step that was running; empty if no step was.
-	// After is the time that it had; 0 if it had not begun.
+	// Step is the name of the step that was running; empty if no step was. After is the step's time
+	// limit; 0 if it had not begun.
 	Step  string
 	After time.Duration
 	// Abandoned says that the step did not end when its context was canceled.
 	Abandoned bool
 }
 
-// Error says whose time was over.
+// Error names the limit and the step.
 func (e *TimeoutError) Error() string {
 	what := "the iteration"
 	if e.Kind == loop.TotalTimeout {
@@ -81,9 +80,9 @@ func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, en
 	return res, ended
 }
 
-// Grace is how long the loop waits for a step that does not heed its context; 0 is
-// without end. A loop that has no more to say than ADK's does not wait for its steps:
-// it is left behind with them.
+// Grace returns how long the loop waits for a step that ignores its canceled context; 0 means
+// without limit. A loop with only ADK's fields does not abandon its steps, so it is abandoned
+// together with them.
 func (a *Agent) Grace(durable bool) time.Duration {
 	if a.plain && a.cfg.OnStop == nil && !a.cfg.KeepStates && !durable {
 		return 0

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session/statekey"
 )
 
-// writing is what a loop knows of who has written the state.
+// writing records which agents have written which state keys.
 type writing struct {
 	on       bool
 	keys     []string        // that the step under way has written, sorted
@@ -52,8 +52,8 @@ func (r *run) inherit() {
 // decides reports whether a key of the state can end the loop.
 func (r *run) decides() bool { return r.plan.Score != nil || r.plan.StopWhen != nil }
 
-// leftovers are those of some keys that are left over. What was found out in an
-// earlier pass is not looked up again.
+// leftovers returns those of the given keys whose values are left over. It does not repeat the
+// search of an earlier pass.
 func (r *run) leftovers(keys []string) []string {
 	if len(keys) == 0 {
 		return nil
@@ -91,7 +91,7 @@ func newest(evs session.Events) iter.Seq[*session.Event] {
 	}
 }
 
-// lookedUp is what was found out about a key, by the events up to one of them.
+// lookedUp has the finding about a key from the events up to a sequence number.
 type lookedUp struct {
 	seq  int64
 	left bool
@@ -141,8 +141,8 @@ func (r *run) write(ev *session.Event) {
 	}
 }
 
-// tells reports whether the log of a run tells later that a key was written: of temp:
-// keys it has those that the loop reads.
+// tells reports whether the log of a run records the writing of a key. Of temp: keys it records
+// those that the loop reads.
 func (w *writing) tells(key string) bool {
 	return !strings.HasPrefix(key, session.KeyPrefixTemp) || w.readsAll || slices.Contains(w.reads, key)
 }
@@ -169,7 +169,8 @@ func (w *writing) overwritten(keys []string, k string) []string {
 	return keys
 }
 
-// learner is the step under way, if the loop finds out what it works on; else -1.
+// learner returns the number of the step under way if the loop observes which keys it works on;
+// else -1.
 func (r *run) learner() int {
 	if r.finalizing || len(r.at) == 1 {
 		return -1
@@ -177,8 +178,8 @@ func (r *run) learner() int {
 	return slices.Index(r.at, r.here)
 }
 
-// learn finds out from a key that a step writes whether it works on what was there before it: such
-// a one makes something, and does not only judge.
+// learn finds out from a key that a step writes whether the step changes an existing value. Such a
+// step makes something, and does not only judge.
 func (r *run) learn(step int, k string) {
 	s, w := &r.made.steps[step], &r.written
 	by, written := w.by[k]
@@ -194,8 +195,8 @@ func (r *run) learn(step int, k string) {
 	s.works = s.works || written || r.plan.MayExit(r.plan.Steps[step].Name) && r.given(k)
 }
 
-// given reports whether a key is in the state, and not left over from an earlier pass or
-// run. It is false for keys that sessions share: the log does not tell what they were.
+// given reports whether a key is in the state, and not left over from an earlier pass or run. It is
+// false for keys that sessions share, because the log does not record their values.
 func (r *run) given(key string) bool {
 	if strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser) {
 		return false
@@ -204,7 +205,8 @@ func (r *run) given(key string) bool {
 	return ok && len(r.leftovers([]string{key})) == 0
 }
 
-// wrote are the keys that the step has written, never nil; nil if nobody asks.
+// wrote returns the keys that the step has written, never nil; or nil if the loop does not need
+// them.
 func (r *run) wrote() []string {
 	if !r.decides() {
 		return nil

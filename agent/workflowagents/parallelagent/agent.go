@@ -24,12 +24,12 @@ import (
 
 // Config describes a parallel agent.
 type Config struct {
-	// AgentConfig is its name, sub-agents and callbacks; Run must be nil.
+	// AgentConfig has the agent's name, sub-agents and callbacks; its Run must be nil.
 	AgentConfig agent.Config
-	// MaxConcurrency is how many sub-agents run at once at the most; 0 is all.
+	// MaxConcurrency limits the number of sub-agents that run at once; 0 means no limit.
 	MaxConcurrency uint
-	// Steps has the policies of single sub-agents, by name. A sub-agent without one cancels the
-	// others by its error, as in ADK, and is run without a delay.
+	// Steps has the policies of single sub-agents, by name. The error of a sub-agent without a policy
+	// cancels the others, as in ADK; such a sub-agent runs without a delay.
 	Steps map[string]StepPolicy
 }
 
@@ -37,7 +37,7 @@ type Config struct {
 // turn among MaxConcurrency.
 type StepPolicy = drive.StepPolicy
 
-// Agent is what [New] returns.
+// Agent is the concrete type of [New]'s agents.
 type Agent struct {
 	*drive.Base
 	cfg   Config
@@ -69,10 +69,10 @@ func New(cfg Config) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from.
+// Config returns the config that the agent was made from.
 func (a *Agent) Config() Config { return a.cfg }
 
-// Type is [agent.TypeParallel].
+// Type returns [agent.TypeParallel].
 func (a *Agent) Type() agent.Type { return agent.TypeParallel }
 
 // Skips reports whether the agent continues after a sub-agent has failed with an error.
@@ -83,7 +83,7 @@ var (
 	_ drive.Skipper = (*Agent)(nil)
 )
 
-// Grace is how long the agent waits for a branch that does not heed its context.
+// Grace returns how long the agent waits for a branch that ignores its canceled context.
 func (a *Agent) Grace(bool) time.Duration { return a.grace }
 
 // said is an event on its way from a sub-agent, which waits for the answer.
@@ -186,9 +186,9 @@ func part(name string) string {
 	return strings.NewReplacer("%", "%25", ".", "%2E").Replace(name)
 }
 
-// hand returns what a sub-agent's step yields to: it passes an event to the
-// agent's own goroutine and waits until it is taken, or until that is gone.
-// Canceling does not cut it short: whatever was handed over gets its answer.
+// hand returns the yield function of a sub-agent's step. The function passes an event to the
+// agent's own goroutine and waits until that goroutine has taken the event, or has ended. A
+// cancellation does not interrupt the wait, because each event that was handed over gets an answer.
 func hand(events chan<- said, gone <-chan struct{}) func(*session.Event) bool {
 	taken := make(chan bool, 1)
 	return func(ev *session.Event) bool {

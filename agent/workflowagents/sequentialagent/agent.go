@@ -19,17 +19,17 @@ import (
 
 // Config describes a sequential agent.
 type Config struct {
-	// AgentConfig is its name, sub-agents and callbacks; Run must be nil.
+	// AgentConfig has the agent's name, sub-agents and callbacks; its Run must be nil.
 	AgentConfig agent.Config
-	// Steps has the policies of single sub-agents, by name. A sub-agent without one ends the agent by
-	// its error, as in ADK, and is run without a delay.
+	// Steps has the policies of single sub-agents, by name. The error of a sub-agent without a policy
+	// ends the agent, as in ADK; such a sub-agent runs without a delay.
 	Steps map[string]StepPolicy
 }
 
 // StepPolicy says how the agent treats one of its sub-agents.
 type StepPolicy = drive.StepPolicy
 
-// Agent is what [New] returns.
+// Agent is the concrete type of [New]'s agents.
 type Agent struct {
 	*drive.Base
 	cfg   Config
@@ -60,10 +60,10 @@ func New(cfg Config) (agent.Agent, error) {
 	return a, nil
 }
 
-// Config is what the agent was made from.
+// Config returns the config that the agent was made from.
 func (a *Agent) Config() Config { return a.cfg }
 
-// Type is [agent.TypeSequential].
+// Type returns [agent.TypeSequential].
 func (a *Agent) Type() agent.Type { return agent.TypeSequential }
 
 // Skips reports whether the agent continues after a sub-agent has failed with an error.
