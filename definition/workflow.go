@@ -24,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -243,13 +244,13 @@ func (a *Agent) within() *Agent {
 func waiting(cfg *loopagent.Config, before, after time.Duration) {
 	around := &cfg.AgentConfig
 	if before > 0 {
-		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, drive.Wait(ctx, before) }
+		wait := func(ctx agent.Context) (*genai.Content, error) { return nil, sleep.For(ctx, before) }
 		around.BeforeAgentCallbacks = append([]agent.BeforeAgentCallback{wait}, around.BeforeAgentCallbacks...)
 	}
 	if after <= 0 {
 		return
 	}
-	wait := func(ctx agent.Context) (*genai.Content, error) { return nil, drive.Wait(ctx, after) }
+	wait := func(ctx agent.Context) (*genai.Content, error) { return nil, sleep.For(ctx, after) }
 	around.AfterAgentCallbacks = append(slices.Clone(around.AfterAgentCallbacks), wait)
 	told := cfg.OnStop
 	cfg.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) {
@@ -257,7 +258,7 @@ func waiting(cfg *loopagent.Config, before, after time.Duration) {
 			told(ctx, rec)
 		}
 		if rec.Reason == loop.ReasonError && !drive.At(ctx).Replays() { // nobody calls what is around an agent that failed
-			_ = drive.Wait(ctx, after) // the loop ends anyway
+			_ = sleep.For(ctx, after) // the loop ends anyway
 		}
 	}
 }

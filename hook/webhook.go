@@ -19,6 +19,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/sleep"
 )
 
 // WebhookConfig describes a webhook.
@@ -143,10 +144,8 @@ func (w *webhook) call(ctx context.Context, ev *Event) error {
 	if s, ok := errors.AsType[*statusError](err); !ok || s.code < 500 || ev.Type.Before() {
 		return err
 	}
-	select {
-	case <-ctx.Done():
+	if sleep.For(ctx, retryDelay) != nil {
 		return err
-	case <-time.After(retryDelay):
 	}
 	return w.send(ctx, ev, body)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/internal/sleep"
 )
 
 // Dispatcher has the steps with a task queue done by workers such as [Steps]. Each task is an
@@ -240,12 +241,8 @@ func (d *Dispatcher) patient(ctx context.Context, do func() error) error {
 		if err == nil || ctx.Err() != nil || !isAway(err) {
 			return err
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return context.Cause(ctx)
+		if err := sleep.For(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

@@ -3,7 +3,6 @@
 package drive
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -75,7 +75,7 @@ func (c *Course) Run(s *Step, yield func(*session.Event) bool) StepResult {
 	name := s.cfg.Agent.Name()
 	p := c.policies[name]
 	if d := c.due + p.DelayBefore; d > 0 && !s.isRecorded() {
-		if err := Wait(c.ctx, d); err != nil {
+		if err := sleep.For(c.ctx, d); err != nil {
 			return StepResult{Err: err}
 		}
 	}
@@ -87,7 +87,7 @@ func (c *Course) Run(s *Step, yield func(*session.Event) bool) StepResult {
 }
 
 // End waits for the delay after the last step.
-func (c *Course) End() error { return Wait(c.ctx, c.due) }
+func (c *Course) End() error { return sleep.For(c.ctx, c.due) }
 
 // stored returns a yield that has no mark wait for the event after it, if there can be a delay in between.
 func (c *Course) stored(yield func(*session.Event) bool) func(*session.Event) bool {
@@ -116,19 +116,4 @@ func (p StepPolicies) wait() bool {
 func (s *Step) isRecorded() bool {
 	p := s.parent
 	return p.record != nil && p.run.Replay.ended(p.record, p.address+"/"+session.Address(s.cfg.Agent.Name()))
-}
-
-// Wait waits until d has passed or the context has ended. Then it returns the cause.
-func Wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

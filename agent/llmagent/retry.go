@@ -3,7 +3,6 @@
 package llmagent
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -109,7 +109,7 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	if none := drive.At(ctx).CountModelCall(); none != nil {
 		return fmt.Errorf("%w; the last call: %w", none, err)
 	}
-	if cause := sleep(ctx, wait); cause != nil {
+	if cause := sleep.For(ctx, wait); cause != nil {
 		return fmt.Errorf("before attempt %d, after %v: %w", a.all()+1, err, cause)
 	}
 	a.made++
@@ -154,16 +154,4 @@ func chance(d time.Duration) time.Duration {
 		return 0
 	}
 	return rand.N(d)
-}
-
-// sleep returns the cause if the context ends before d is over.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

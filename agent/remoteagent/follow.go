@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/refrain-dev/refrain/internal/sleep"
 )
 
 const (
@@ -168,17 +170,7 @@ func (r *run) complete(again bool) error {
 
 // sleep waits; false if the run is over before.
 func (r *run) sleep(d time.Duration) bool {
-	if d == 0 {
-		return r.ctx.Err() == nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-r.ctx.Done():
-		return false
-	}
+	return sleep.For(r.ctx, d) == nil && r.ctx.Err() == nil
 }
 
 // failed returns the error of a request, with a description of the request.

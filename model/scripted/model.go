@@ -9,10 +9,10 @@ import (
 	"iter"
 	"regexp"
 	"sync"
-	"time"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/internal/turns"
 )
@@ -76,8 +76,8 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
 			return
 		}
 		a, err := m.Take(req)
-		if err == nil {
-			err = wait(ctx, a.Delay)
+		if err == nil && sleep.For(ctx, a.Delay) != nil {
+			err = ended(ctx)
 		}
 		if err == nil {
 			err = a.failure()
@@ -104,20 +104,6 @@ func (m *Model) GenerateContent(ctx context.Context, req *model.LLMRequest,
 
 func ended(ctx context.Context) error {
 	return fmt.Errorf("ask %s: %w", provider, context.Cause(ctx))
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ended(ctx)
-	case <-t.C:
-		return nil
-	}
 }
 
 // failure is the error in place of an answer; nil if there is to be one.
@@ -166,8 +152,8 @@ func (a Answer) speak(ctx context.Context, yield func(*model.LLMResponse, error)
 	}
 	for i, p := range pieces {
 		if i > 0 {
-			if err := wait(ctx, a.Pace); err != nil {
-				yield(nil, err)
+			if sleep.For(ctx, a.Pace) != nil {
+				yield(nil, ended(ctx))
 				return false
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/session/internal/sqlstore"
 )
 
@@ -134,12 +135,7 @@ func (d *dialect) listen(ctx context.Context, changed func(int64)) {
 		if d.hear(ctx, changed) {
 			delay = soon
 		}
-		t := time.NewTimer(delay)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		t.Stop()
+		_ = sleep.For(ctx, delay)
 	}
 }
 

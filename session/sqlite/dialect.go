@@ -14,6 +14,7 @@ import (
 	driver "modernc.org/sqlite"
 	lib "modernc.org/sqlite/lib"
 
+	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/session/internal/sqlstore"
 )
 
@@ -112,12 +113,7 @@ func (d *dialect) listen(ctx context.Context, changed func(int64)) {
 			before, delay = version, soon
 			changed(0)
 		}
-		t := time.NewTimer(delay)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		t.Stop()
+		_ = sleep.For(ctx, delay)
 		delay = min(2*delay, late)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -31,7 +32,7 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult
 		return &drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
 	}
 	if d.Wait > 0 {
-		if err := drive.Wait(r.ctx, d.Wait); err != nil {
+		if err := sleep.For(r.ctx, d.Wait); err != nil {
 			return &drive.StepResult{Err: err}, ended
 		}
 		o.Waited = d.Wait
