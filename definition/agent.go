@@ -54,8 +54,7 @@ type Agent struct {
 	// They are empty if the file does not set them.
 	DisplayName, Color string
 	Type               Type
-	// OutputKey is where the result goes. [LoopOutput] makes a step of a loop
-	// its finalizer.
+	// OutputKey is the state key of the result. [LoopOutput] makes a step of a loop its finalizer.
 	OutputKey string
 	// OnError says what the workflow agent around the agent does after the agent fails. On a loop it
 	// is also the default for the loop's own steps, unless Loop.ContinueOnError is set. A sequence and a
@@ -68,7 +67,7 @@ type Agent struct {
 	// the agents inside. Empty uses the model of the agents around, or else
 	// BuildConfig.DefaultModel.
 	Model string
-	// SubAgents are those of a workflow agent, in the order of the file.
+	// SubAgents are the sub-agents of a workflow agent, in the order of the file.
 	SubAgents []*Agent
 	// ResultKey, ExitWhen and ExitReason are those of a task.
 	ResultKey  string
@@ -79,10 +78,10 @@ type Agent struct {
 	// Effect is the effect of a task on the outside world; empty is the default of its type.
 	Effect agent.Effect
 	// Reconcile is a command or a request that finds out whether a task that must not run twice
-	// took place. It has its own fields alone. Nil asks a person.
+	// took place. Only its own fields are set. With nil, a person is asked.
 	Reconcile *Agent
-	// TaskQueue is what the workers listen to that do the step on their machine; empty means where the
-	// run is driven. See BuildConfig.Elsewhere.
+	// TaskQueue is the queue of the workers that run the step on their machine. If it is empty, the
+	// process that drives the run does it. See BuildConfig.Elsewhere.
 	TaskQueue string
 	// Callbacks are called at points of the agent's work; nil if there are none. On a workflow
 	// agent, those of models and tools are for all agents inside.
@@ -197,11 +196,11 @@ var tailRows = []row[Agent]{
 		func(a *Agent) *string { return &a.OutputKey }),
 }
 
-// Position is where the agent begins in its file.
+// Position returns the place in the file where the agent begins.
 func (a *Agent) Position() Position { return positionOf(a.src.Of(a.node)) }
 
-// FieldPosition is where a field's value begins, such as "max_iterations",
-// "command[1]" or "env.PATH"; ok is false if the file does not give it.
+// FieldPosition returns the place where the value of a field begins, such as "max_iterations",
+// "command[1]" or "env.PATH"; ok is false if the file does not set the field.
 func (a *Agent) FieldPosition(field string) (p Position, ok bool) {
 	n, ok := a.nodes[field]
 	if !ok {
@@ -286,10 +285,10 @@ var colors = []string{
 	"black", "red", "green", "yellow", "blue", "magenta", "cyan", "white", "gray", "orange", "pink", "purple", "brown",
 }
 
-// Colors are the colors that have a name; any other is #rrggbb.
+// Colors returns the names of colors. Any other color is written #rrggbb.
 func Colors() []string { return slices.Clone(colors) }
 
-// Shown is what people are shown: the display name, or else the name.
+// Shown returns the name that people see: the display name, or else the name.
 func (a *Agent) Shown() string {
 	if a.DisplayName != "" {
 		return a.DisplayName

@@ -57,13 +57,13 @@ type BuildConfig struct {
 	// Transport sends what agents of the types http and a2a, webhooks and the clients of tool servers
 	// send; nil means http.DefaultTransport. Models have connections of their own.
 	Transport http.RoundTripper
-	// Elsewhere has the steps with a task queue done; package temporal has one. Nil makes Build report
-	// each of these steps: nobody would do it.
+	// Elsewhere sends the steps with a task queue to their workers; package temporal has one. With nil,
+	// Build reports each of these steps, because no worker would run it.
 	Elsewhere elsewhere.Dispatcher
 	// Cleanup receives functions that stop the tool servers; call them when the agents are no
 	// longer used. With nil the servers run until the process ends.
 	Cleanup func(func() error)
-	// StandIns replace what leaves the process, for rehearsals.
+	// StandIns replace everything that leaves the process, for rehearsals.
 	StandIns StandIns
 
 	withhold []string // variables that no command inherits: the secrets of webhooks
@@ -164,16 +164,16 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	return b.loop(a, base)
 }
 
-// StandIns take the place of what agents do outside of the process, so that a
-// definition can be rehearsed. Each of the functions may be nil.
+// StandIns replace what agents do outside the process, so that a definition can be rehearsed. Each
+// function may be nil.
 type StandIns struct {
-	// Agent makes the agent in place of a. One that is nil, with no error, is
-	// made as the file says.
+	// Agent makes the agent in place of a. If it returns nil and no error, Build makes the agent of
+	// the file.
 	Agent func(a *Agent) (agent.Agent, error)
-	// Toolset stands for a server of tools, which is not started then.
+	// Toolset replaces a tool server; Build then does not start the server.
 	Toolset func(a *Agent, m *MCP) tool.Toolset
-	// Loop and LLM may change what a loop, or an agent that asks a model, is
-	// made from. The rules of the loop are in cfg.Plan.
+	// Loop and LLM may change the configuration of a loop, or of an agent that asks a model. The
+	// rules of the loop are in cfg.Plan.
 	Loop func(a *Agent, cfg *loopagent.Config)
 	LLM  func(a *Agent, cfg *llmagent.Config)
 	// NoCallbacks builds the agents without their callbacks, and without the delays that are in no loop's
@@ -203,9 +203,9 @@ func (s *StandIns) llm(a *Agent, cfg *llmagent.Config) {
 var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers",
 	plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
 
-// NewAgent makes an agent of a Go program. The config has the name, the
-// description and the callbacks that the definition gives it, and no sub-agents;
-// agent.New with a Run of one's own will do.
+// NewAgent makes an agent of a Go program. The config has the name, the description and the
+// callbacks of the definition, and no sub-agents. For example, the function sets Run and calls
+// agent.New.
 type NewAgent func(cfg agent.Config) (agent.Agent, error)
 
 // goAgentName reads the name of a Go agent.

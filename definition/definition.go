@@ -75,30 +75,30 @@ import (
 
 // Definition is the content of a file after its checks. Do not change it.
 type Definition struct {
-	// Name and Description are the root agent's.
+	// Name and Description are those of the root agent.
 	Name        string
 	Description string
-	// Goal and Instructions are the root loop's; empty if the root is no loop.
+	// Goal and Instructions are those of the root loop; they are empty if the root is not a loop.
 	Goal         string
 	Instructions string
 	// Inputs are the inputs of a run, in the order of the file.
 	Inputs []Input
-	// Query is the user's request if a run gives none, and Session the session ID if a run gives
-	// none; they are empty if the file does not set them.
+	// Query is the default of the user's request, and Session that of the session ID. They are empty
+	// if the file does not set them.
 	Query, Session string
 	// Prices are the prices of models for a million tokens, by the models' names; nil if the file
-	// does not set them. They are for agent.RunConfig.
+	// does not set them. [Definition.RunConfig] passes them to the runner.
 	Prices budget.Prices
-	// MaxModelCalls is the largest number of model calls of a run, for agent.RunConfig.MaxLLMCalls:
-	// 0 is agent.DefaultMaxLLMCalls, and a negative number means no limit. If the file does not set
-	// it, a larger budget of calls at the root does.
+	// MaxModelCalls is the largest number of model calls of a run: 0 means agent.DefaultMaxLLMCalls,
+	// and a negative number means no limit. If the file does not set it, a larger budget of calls at
+	// the root does. [Definition.RunConfig] passes it to the runner.
 	MaxModelCalls int
 	// InitTimeout limits the time to open a model or a tool server; 0 is [DefaultInitTimeout].
 	InitTimeout time.Duration
 	// State is the initial state that the file gives; [Definition.InitialState] adds the inputs.
 	State map[string]any
-	// Shapes are what values of the state must be to stand in a command, by the names of their
-	// placeholders, as far as the file declares them apart from inputs and schemas.
+	// Shapes say which values of the state a command accepts, by the names of their placeholders.
+	// The map has what the file declares in shapes, without inputs and schemas.
 	Shapes map[string]taskagent.Shape
 	// Root is the root agent, with the agents below it.
 	Root *Agent
@@ -111,12 +111,11 @@ type Definition struct {
 	shapes   map[string]taskagent.Shape  // all that are declared
 }
 
-// Warnings are the problems that do not keep the definition from running; nil if
-// there are none.
+// Warnings returns the problems that do not keep the definition from running; nil if it has none.
 func (d *Definition) Warnings() Problems { return d.warnings }
 
-// Notes are warnings that are not mistakes; nil if there is nothing. [WorstCase.Notes] has what
-// bounds nothing.
+// Notes returns remarks that are not mistakes; nil if there are none. [WorstCase.Notes] adds those
+// about missing limits.
 func (d *Definition) Notes() Problems { return d.notes }
 
 // title copies what is said about the root.
@@ -139,22 +138,20 @@ var rootRows = []row[Definition]{
 	field("init_timeout", "time limit to open a model or a tool server; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
 }
 
-// Options are the choices of [Parse].
+// Options are the options of [Parse].
 type Options struct {
-	// FS is where refs lead; they never leave it. Nil refuses refs. For a
-	// folder, use os.Root.FS: os.DirFS follows links that lead out.
+	// FS has the files that refs name; a ref never leaves it. Nil refuses refs. For a folder, use
+	// os.Root.FS, because os.DirFS follows links out of the folder.
 	FS fs.FS
-	// Path is where the definition itself is in FS. The default is the last
-	// element of its name.
+	// Path is the path of the definition itself in FS. The default is the last element of its name.
 	Path string
 }
 
-// Load reads and checks a definition. Files that it refers to are looked for in
-// the folder of the file and below, and nowhere else.
+// Load reads and checks a definition. It looks for the files that the definition refers to in the
+// folder of the file and below.
 //
-// The error is [Problems]: everything that is wrong, with errors.Is finding
-// fs.ErrNotExist and the like. Warnings alone are no error; see
-// [Definition.Warnings].
+// The error is [Problems], with all mistakes; errors.Is finds causes such as fs.ErrNotExist.
+// Warnings alone are not an error; see [Definition.Warnings].
 func Load(name string) (*Definition, error) {
 	l := newLoader()
 	f, err := pipe.Open(name)
@@ -173,7 +170,7 @@ func Load(name string) (*Definition, error) {
 	return l.definition(src, n)
 }
 
-// Parse is [Load] of data. The name is what problems call the file.
+// Parse reads and checks a definition as [Load] does, from data. Problems call the file by name.
 func Parse(name string, data []byte, opts Options) (*Definition, error) {
 	l := newLoader()
 	l.fsys = opts.FS

@@ -243,15 +243,15 @@ func outlives(a, around *Agent) bool {
 	return fin != nil && a.in(fin) && !around.Loop.FinalizeEach
 }
 
-// StopWay is one way in which a loop can come to its end.
+// StopWay is one way in which a loop can end.
 type StopWay struct {
 	Reason loop.StopReason `json:"reason"`
-	// Text says it in words, as in "after 5 iterations".
+	// Text describes it, as in "after 5 iterations".
 	Text string `json:"text"`
 }
 
-// Stops are the ways in which a loop can end, besides an error and being
-// canceled; nil for an agent that is no loop.
+// Stops returns the ways in which a loop can end, besides an error and a cancellation; nil for an
+// agent that is not a loop.
 func (a *Agent) Stops() []StopWay {
 	if a.Type != TypeLoop {
 		return nil

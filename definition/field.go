@@ -18,7 +18,7 @@ type Field struct {
 	Types []Type
 	// Root says that only the root agent has it.
 	Root bool
-	// Doc says what it is, on one line.
+	// Doc explains the field, on one line.
 	Doc string
 }
 
@@ -52,7 +52,7 @@ type Part struct {
 	Name string
 	// Value says what it can be, in words; Doc what it is.
 	Value, Doc string
-	// Needed says that the map has to have it.
+	// Needed reports whether the map must have it.
 	Needed bool
 }
 

@@ -132,15 +132,15 @@ func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 	return loops[0], l, nil
 }
 
-// Timeouts is a preset of the time that a loop and its iterations may take.
+// Timeouts names a preset for the time limits of a loop and of its iterations.
 type Timeouts string
 
-// The presets, with the time of an iteration and of the loop.
+// The presets, with the time limits of an iteration and of the loop.
 const (
 	TimeoutsFast     Timeouts = "fast"     // 2 minutes and 15
 	TimeoutsStandard Timeouts = "standard" // 5 minutes and 30
 	TimeoutsLong     Timeouts = "long"     // 10 minutes and an hour
-	TimeoutsNone     Timeouts = "none"     // as long as it takes
+	TimeoutsNone     Timeouts = "none"     // no limits
 )
 
 var timeouts = []string{string(TimeoutsFast), string(TimeoutsStandard), string(TimeoutsLong), string(TimeoutsNone)}

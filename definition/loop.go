@@ -21,7 +21,7 @@ import (
 type Loop struct {
 	Goal         string
 	Instructions string
-	// MaxIterations is 0 for a loop without a limit of iterations.
+	// MaxIterations limits the number of iterations; 0 means no limit.
 	MaxIterations          uint
 	Order                  []string
 	StopWhen               *loop.Condition
@@ -209,10 +209,9 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 	return loopagent.New(cfg)
 }
 
-// Plan returns the rules that a run of the loop follows; nil for an agent that is no
-// loop. The checks and [Definition.Worst] look at this plan, rehearsals play it, and
-// the loop agent that [Definition.Build] makes follows it. Do not change what its
-// pointers lead to: they are the definition's.
+// Plan returns the rules that a run of the loop follows; nil for an agent that is not a loop. The
+// checks, [Definition.Worst], rehearsals and the loop agent that [Definition.Build] makes use this
+// plan. Do not change the values that its pointers lead to, because they belong to the definition.
 func (a *Agent) Plan() *loop.Plan {
 	if a.Type != TypeLoop {
 		return nil

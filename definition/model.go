@@ -250,13 +250,13 @@ const DefaultInitTimeout = 30 * time.Second
 type InitError struct {
 	// Agent is the agent's name; empty for all agents.
 	Agent string
-	// What did not answer, such as model "openai/gpt-5-mini".
+	// What is the model or the server that did not answer, such as model "openai/gpt-5-mini".
 	What string
-	// After is how long Build waited.
+	// After is the time that Build waited.
 	After time.Duration
 }
 
-// Error begins with the words that programs look for.
+// Error returns a message whose beginning programs search for.
 func (e *InitError) Error() string {
 	s := fmt.Sprintf("Agent initialization timed out, cannot process message: %s was not ready after %s", e.What,
 		briefly(e.After))

@@ -48,7 +48,7 @@ type Problem struct {
 	left map[Severity]int // of the first problem: how many there are besides all that are shown
 }
 
-// Error is file:line:column: severity: message [code], on one line and without
+// Error returns file:line:column: severity: message [code], on one line and without
 // what a terminal would obey.
 func (p *Problem) Error() string {
 	var b strings.Builder
@@ -115,7 +115,7 @@ type Position struct {
 	Line, Column int
 }
 
-// String is file:line:column.
+// String returns file:line:column.
 func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
 // positionOf is where a span begins.
@@ -227,7 +227,7 @@ func (ps Problems) sort() Problems {
 
 func quoted(s string) string { return `"` + s + `"` }
 
-// SortedCodes are the codes of [Codes] in their order.
+// SortedCodes returns the codes of [Codes] in alphabetical order.
 func SortedCodes() []string { return slices.Sorted(maps.Keys(Codes)) }
 
 // The codes of problems, which [Codes] explains. They are stable: a code keeps its meaning for ever.

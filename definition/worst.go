@@ -17,14 +17,14 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// Bound is an upper limit. It is infinite if no limit applies or if it is unknown; in JSON that is
-// null.
+// Bound is an upper limit. It is infinite if no limit applies or if the limit is unknown. JSON has
+// null for infinite.
 type Bound float64
 
-// Unbounded reports whether there is no bound.
+// Unbounded reports whether the limit is infinite.
 func (b Bound) Unbounded() bool { return math.IsInf(float64(b), 1) }
 
-// MarshalJSON gives the number, or null.
+// MarshalJSON writes the number, or null if it is infinite.
 func (b Bound) MarshalJSON() ([]byte, error) {
 	if b.Unbounded() {
 		return []byte("null"), nil
@@ -42,27 +42,27 @@ func (b Bound) times(n Bound) Bound {
 	return b * n
 }
 
-// AtMost is the most that something can use.
+// AtMost is the most that a run, or an agent in it, can use.
 type AtMost struct {
-	// Runs is how often it runs.
+	// Runs is the number of times that the agent runs.
 	Runs Bound `json:"runs"`
-	// Turns is how often agents ask models, and Calls the number of requests if each is sent as
-	// often as its retries allow. Budgets count requests.
+	// Turns is the number of questions to models. Calls is the number of requests if each question
+	// is sent as often as its retries allow. Budgets count requests.
 	Turns Bound `json:"turns"`
 	Calls Bound `json:"calls"`
 	// Tokens are input and output tokens together, and Cost is their cost.
 	Tokens Bound `json:"tokens"`
 	Cost   Bound `json:"cost"`
 	// Seconds is the time of steps and delays, without overhead. A step that does not stop at its
-	// timeout is left behind two seconds later. The time that people may take to answer is
-	// included; no timeout limits it.
+	// timeout is abandoned two seconds later. The time that people may take to answer is included,
+	// although no timeout limits it.
 	Seconds Bound `json:"seconds"`
 
 	tokensEach, costEach Bound // of the largest request
 	waits                Bound // seconds for people to answer, which no timeout bounds
 }
 
-// Time is Seconds as a duration; ok is false if nothing bounds it.
+// Time returns Seconds as a duration; ok is false if the time is unbounded.
 func (u AtMost) Time() (d time.Duration, ok bool) {
 	if u.Seconds.Unbounded() || float64(u.Seconds) > math.MaxInt64/float64(time.Second) {
 		return 0, false
@@ -112,12 +112,12 @@ func (u AtMost) atMostCalls(n Bound) AtMost {
 	return u
 }
 
-// WorstCase is what a run of a definition can come to.
+// WorstCase is the most that a run of a definition can use.
 type WorstCase struct {
-	// Total is what the whole run comes to.
+	// Total is the most that the whole run can use.
 	Total AtMost
-	// Agents are the agents in the order of [Agent.All], each with what it and
-	// all in it come to in the whole run.
+	// Agents are the agents in the order of [Agent.All], each with the most that it and the agents
+	// in it can use in the whole run.
 	Agents []AgentWorst
 
 	of *worst
@@ -139,10 +139,9 @@ type AgentWorst struct {
 // is assumed: iterations times steps, with their attempts, samples and delays, multiplied for loops
 // in loops, and limited by timeouts, budgets and max_model_calls.
 //
-// It assumes that models keep to the form: an agent without tools takes one turn, or two if its
-// answer must fit an output_schema; an agent with tools may take any number of turns. A budget of
-// tokens or cost is kept as far as the tokens of an answer can be known in advance: the last answer
-// may exceed it.
+// An agent without tools takes one turn, or two if its answer must fit an output_schema. An agent
+// with tools may take any number of turns. The last answer may exceed a budget of tokens or cost,
+// because its tokens are not known in advance.
 func (d *Definition) Worst(given Assumed) *WorstCase {
 	w := &worst{def: d, given: given}
 	w.limited, w.limits, _ = d.limited(given.Limits)
@@ -498,14 +497,14 @@ func (w *worst) modelOf(a *Agent) string {
 	return w.given.Model
 }
 
-// Assumed is what a file does not say and [Definition.Worst] is to take for
-// granted. Zero values leave it unknown, or as the file says.
+// Assumed has assumptions for [Definition.Worst] about values that the file does not have. Zero
+// values leave them unknown, or as in the file.
 type Assumed struct {
-	// Model is asked by agents that name none, EveryModel by all, whatever the
-	// file says.
+	// Model is the model of agents that name none. EveryModel is the model of all agents, in place
+	// of those in the file.
 	Model, EveryModel string
-	// InputTokens is how many tokens each request has at most, OutputTokens
-	// each answer of an agent without max_tokens.
+	// InputTokens is the largest number of tokens of a request, and OutputTokens that of an answer of
+	// an agent without max_tokens.
 	InputTokens, OutputTokens int64
 	// Limits are those given to the run. Those that no run can have (see [Definition.Allows]) have no
 	// effect.

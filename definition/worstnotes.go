@@ -15,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Stops are the ways in which a loop of the run can end, as [Agent.Stops], under
-// what was assumed.
+// Stops returns the ways in which a loop of the run can end, as [Agent.Stops] does, under the
+// assumptions.
 func (w *WorstCase) Stops(a *Agent) []StopWay {
 	if a.Type != TypeLoop {
 		return nil
@@ -28,8 +28,8 @@ func (w *WorstCase) Stops(a *Agent) []StopWay {
 	return ways
 }
 
-// Problems are the warnings and notes of the definition, as far as they hold
-// under what was assumed, and those of [WorstCase.Notes].
+// Problems returns the warnings and notes of the definition that hold under the assumptions, and
+// those of [WorstCase.Notes].
 func (w *WorstCase) Problems() Problems {
 	of := w.of
 	all := slices.Concat(of.def.warnings, of.def.notes)
@@ -61,8 +61,8 @@ func timeProblems(a *Agent) Problems {
 	return append(c.problems, c.notes...)
 }
 
-// Notes say why something has no bound: who may ask without end, whose time
-// nothing bounds, which price is not known. Each has its place in the file.
+// Notes returns a note for each missing limit: an agent that may ask a model without end, an agent
+// without a time limit, a model whose price is unknown. Each has its position in the file.
 func (w *WorstCase) Notes() Problems {
 	l := newLoader()
 	for i := range w.Agents {

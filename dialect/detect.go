@@ -11,9 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// Detect says which dialect a text is in; empty if it is in none, or in a
-// definition's own format. The name is that of the file: root_agent.yaml is what
-// ADK calls its own.
+// Detect returns the dialect of a text; it is empty for another text, and for a definition. The name
+// is that of the file, because ADK calls its own root_agent.yaml.
 func Detect(name string, data []byte) Dialect {
 	if isSDK(data) {
 		return Robomotion

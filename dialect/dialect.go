@@ -56,7 +56,7 @@ const (
 // All lists the dialects.
 func All() []Dialect { return []Dialect{ADK, Evo, Robomotion} }
 
-// Title is the name of the product.
+// Title returns the name of the product.
 func (d Dialect) Title() string {
 	switch d {
 	case ADK:
@@ -71,10 +71,10 @@ func (d Dialect) Title() string {
 
 // Options are the options of Load and Import.
 type Options struct {
-	// Dialect is what the file is in; empty for [Detect]'s opinion.
+	// Dialect is the dialect of the file; if it is empty, [Detect] finds it.
 	Dialect Dialect
-	// Agent names the root agent in a file with several; the default is the only agent that is in
-	// no other.
+	// Agent names the root agent in a file with several agents. The default is the only agent that no
+	// other agent contains.
 	Agent string
 	// FS is the file system for a config_path; paths do not leave it. Nil refuses them. Load sets
 	// it. For a folder, use os.Root.FS, as os.DirFS follows links out of it.
@@ -84,13 +84,13 @@ type Options struct {
 	Path string
 }
 
-// Result is what an import made.
+// Result is the result of an import.
 type Result struct {
 	// YAML is the definition; nil if the report has errors.
 	YAML []byte
 	// Definition is the same, loaded; nil if it has problems.
 	Definition *definition.Definition
-	// Report says what became of each field.
+	// Report lists each field: carried over, changed or left out.
 	Report *Report
 
 	name  string
@@ -98,9 +98,9 @@ type Result struct {
 	shown func(place) string
 }
 
-// Origin is where a place of the definition stands in the file that it was made
-// of; people edit that one. Problems have such places already, and agents of the
-// Definition, whose Position is in the YAML, have not.
+// Origin returns the position in the imported file for a position in the definition, because people
+// edit the imported file. Problems already have such positions. The Position of an agent of the
+// Definition is in the YAML.
 func (r *Result) Origin(p definition.Position) definition.Position {
 	if p.File != r.name || len(r.spots) == 0 {
 		return p
@@ -109,7 +109,7 @@ func (r *Result) Origin(p definition.Position) definition.Position {
 	return definition.Position{File: at.file, Line: at.line, Column: at.column}
 }
 
-// Excerpt is the line of a place in the file, without the secrets in it.
+// Excerpt returns the line at a position in the file, without the secrets in it.
 func (r *Result) Excerpt(p definition.Position) string {
 	if r.shown == nil {
 		return ""
@@ -117,8 +117,8 @@ func (r *Result) Excerpt(p definition.Position) string {
 	return r.shown(place{p.File, p.Line, p.Column})
 }
 
-// Err is nil if the import is a definition that can be run. Else it is the
-// [definition.Problems] of what was made, or an [*Error].
+// Err returns nil if the import is a definition that can run. Otherwise it returns the
+// [definition.Problems] of the definition, or an [*Error].
 func (r *Result) Err() error {
 	switch n := r.Report.Count(Failed); {
 	case n == 0:
@@ -134,7 +134,7 @@ type Error struct {
 	Report *Report
 }
 
-// Error is a line that counts, and then the report's errors as they stand in it.
+// Error returns a line with the number of errors, and then the errors of the report.
 func (e *Error) Error() string {
 	var b strings.Builder
 	r := e.Report
@@ -151,7 +151,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Problems are the report's errors, with their positions, as a definition's own.
+// Problems returns the errors of the report, with their positions, as problems of a definition.
 func (e *Error) Problems() definition.Problems {
 	var all definition.Problems
 	for i := range e.Report.Items {
@@ -175,8 +175,8 @@ func (e *Error) Problems() definition.Problems {
 // ErrUnknown says that a file has none of these formats.
 var ErrUnknown = errors.New("this is neither ADK Agent Config nor Evo AI's JSON nor Robomotion's nodes")
 
-// Load is [Import] of a file and of those in its folder that it refers to. The
-// error is that of reading it.
+// Load imports a file, and the files in its folder that it refers to; see [Import]. It returns an error
+// if the file cannot be read.
 func Load(name string, opts Options) (*Result, error) {
 	root, err := os.OpenRoot(filepath.Dir(name))
 	if err != nil {
@@ -191,9 +191,8 @@ func Load(name string, opts Options) (*Result, error) {
 	return Import(name, data, opts)
 }
 
-// Import makes a definition of a text in a dialect. The name is what the report
-// calls the file. The error is [ErrUnknown], or about the options: whatever is
-// wrong with the text is in the report, see [Result.Err].
+// Import converts a text in a dialect to a definition. The report calls the file by name. The error
+// is [ErrUnknown], or about the options. Mistakes in the text are in the report; see [Result.Err].
 func Import(name string, data []byte, opts Options) (*Result, error) {
 	if opts.Dialect == "" {
 		opts.Dialect = Detect(name, data)

@@ -37,28 +37,26 @@ type Item struct {
 	To    string `json:"to,omitzero"`
 	// Message gives the reason; empty for a field that is carried over unchanged.
 	Message string `json:"message,omitzero"`
-	// Advice is what to do in its place.
+	// Advice says what to do instead.
 	Advice string `json:"advice,omitzero"`
 }
 
-// Report is all that there is to say about an import or an export.
+// Report lists the results of an import or an export.
 type Report struct {
 	Dialect Dialect `json:"dialect"`
-	// Export says that the definition was written in the dialect and not read.
+	// Export reports whether the definition was written in the dialect, and not read from it.
 	Export bool   `json:"export,omitzero"`
 	File   string `json:"file"`
 	// Name is that of the definition, Agents how many agents it has.
 	Name   string `json:"name,omitzero"`
 	Agents int    `json:"agents,omitzero"`
 	Items  []Item `json:"items"`
-	// Problems are what is wrong with the definition that was made, with places
-	// and lines of the file that it was made of, and hints for that. Warnings
-	// among them do not keep it from running.
+	// Problems are the problems of the converted definition, with positions, lines and hints for the
+	// imported file. The definition can run with those that are warnings.
 	Problems definition.Problems `json:"problems,omitzero"`
 }
 
-// Count is how many items are of a kind. Errors of the definition that was made
-// count as Failed.
+// Count returns the number of items of a kind. Errors of the converted definition count as Failed.
 func (r *Report) Count(k Kind) int {
 	n := 0
 	for i := range r.Items {
@@ -118,7 +116,7 @@ func (r *Report) told() []*Item {
 	return list
 }
 
-// Summary is one line: what was made of what, and how much of it.
+// Summary returns one line: the source, the result, and the number of fields of each kind.
 func (r *Report) Summary() string {
 	from, to := r.Dialect.Title(), "definition"
 	if r.Export {

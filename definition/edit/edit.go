@@ -74,7 +74,7 @@ func New(data []byte) (*Editor, error) {
 	return &Editor{mark: bytes.HasPrefix(data, []byte(byteOrderMark)), sheet: s}, nil
 }
 
-// Bytes is the text as it is now. It is the caller's.
+// Bytes returns the text as it is now. It belongs to the caller.
 func (e *Editor) Bytes() []byte {
 	if e.mark {
 		return []byte(byteOrderMark + e.sheet.text)
@@ -93,7 +93,7 @@ type Error struct {
 	Err error
 }
 
-// Error is like "set score.target: 3:8: the reason".
+// Error returns a text such as "set score.target: 3:8: the reason".
 func (e *Error) Error() string {
 	at := ""
 	if e.Line > 0 {

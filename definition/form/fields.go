@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/edit"
 )
 
-// Field is how a form asks for a field.
+// Field describes a field and its input in a form.
 type Field struct {
 	Name  string            `json:"name"`
 	Types []definition.Type `json:"types,omitzero"` // nil: every agent
@@ -63,7 +63,7 @@ var keyed = []string{"inputs", "shapes", "prices"}
 // long are the texts that people write in lines.
 var long = []string{"instructions", "text", "question", "goal", "query", "stdin"}
 
-// Fields are all fields, in the order in which people write them.
+// Fields returns all fields, in the order in which people write them.
 func Fields() []Field {
 	var out []Field
 	for _, f := range definition.Fields() {

@@ -24,7 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// Outline is what a form shows of a text.
+// Outline is the content of a text as a form shows it.
 type Outline struct {
 	// Valid says that the text can be run: it has no error.
 	Valid bool `json:"valid"`
