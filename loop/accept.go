@@ -5,6 +5,7 @@ package loop
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Regression says what follows an iteration that is worse than the best.
@@ -23,34 +24,32 @@ func (p *Plan) value(t *Tally, o *incoming) {
 		t.Ended.Unscored = t.ScoreNote
 		return
 	}
-	p.take(t, o, got)
+	p.take(t, got)
 }
 
 // take makes a reading the score of the iteration that has just ended.
-func (p *Plan) take(t *Tally, o *incoming, got reading) {
-	s, rec, m := p.Score, &t.Ended, o.numbers()
-	m.score, m.recorded = got.score, got.score
-	t.Score, rec.Score = &m.score, &m.recorded
+func (p *Plan) take(t *Tally, got reading) {
+	s, rec := p.Score, &t.Ended
+	t.Score, rec.Score = new(got.score), new(got.score)
 	rec.Dimensions, t.Dimensions = got.dims, got.dims
 	if t.Accepted != nil {
 		prev := *t.Accepted
-		m.delta = s.gain(prev, got.score)
-		rec.Delta = &m.delta
-		if m.percent = tidy(m.delta / math.Abs(prev) * 100); isFinite(m.percent) {
-			rec.Percent = &m.percent
+		rec.Delta = new(s.gain(prev, got.score))
+		if percent := tidy(*rec.Delta / math.Abs(prev) * 100); isFinite(percent) {
+			rec.Percent = new(percent)
 		}
 		if t.IterationFailures == 0 {
 			s.flat(t, rec)
 		}
 	}
-	t.Scores = o.scores(t.Scores, got.score)
+	t.Scores = slices.Concat(t.Scores[max(0, len(t.Scores)-maxScores+1):], []float64{got.score})
 	t.Scored++
 }
 
 // accept decides whether the iteration that has just ended is accepted, and whether
 // it is the best. One with which the loop ends, and which is its result, is not
 // rejected for being worse than another, nor are its changes of state undone.
-func (p *Plan) accept(t *Tally, o *incoming, scored bool) {
+func (p *Plan) accept(t *Tally, scored bool) {
 	s, rec := p.Score, &t.Ended
 	rolls := p.OnRegression == RollbackOnWorse
 	switch {
@@ -72,13 +71,10 @@ func (p *Plan) accept(t *Tally, o *incoming, scored bool) {
 	if rec.Rejected != "" || t.Score == nil {
 		return
 	}
-	m := o.numbers()
-	m.accepted = *t.Score
-	t.Accepted = &m.accepted
+	t.Accepted = new(*t.Score)
 	if t.Best == nil || s.better(*t.Score, *t.Best) && s.gain(*t.Best, *t.Score) > rec.Noise {
 		rec.Best = true
-		m.best = *t.Score
-		t.Best, t.BestIteration = &m.best, t.Iteration
+		t.Best, t.BestIteration = new(*t.Score), t.Iteration
 	}
 }
 
@@ -98,7 +94,7 @@ func (p *Plan) handsBack(t *Tally) bool {
 
 // meet notes which is the best of the iterations, one after another, at whose end
 // StopWhen held.
-func (p *Plan) meet(t *Tally, o *incoming) {
+func (p *Plan) meet(t *Tally) {
 	if len(t.Truths) == 0 || t.Truths[0].Run == 0 {
 		t.Met, t.MetScore = 0, nil
 		return
@@ -111,9 +107,7 @@ func (p *Plan) meet(t *Tally, o *incoming) {
 	}
 	t.Met, t.MetScore, t.Ended.Met = t.Iteration, nil, true
 	if scored {
-		m := o.numbers()
-		m.met = *t.Score
-		t.MetScore = &m.met
+		t.MetScore = new(*t.Score)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // loop has its reason to stop, an outcome changes only usage and time, unless it is the
 // finalizer's or a rollback's.
 func (p *Plan) Add(t *Tally, o Outcome) {
-	in := incoming{&o, &rooms{}}
+	in := incoming{&o}
 	stopped := p.reason(t) != ""
 	p.add(t, &in, stopped)
 	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 {
@@ -214,13 +214,10 @@ func (t *Tally) count(o *incoming, after bool) (took time.Duration) {
 	case cost == nil || !(*cost >= 0) || math.IsInf(*cost, 1):
 		t.CostUnknown = t.CostUnknown || u.Calls != 0 || u.InputTokens != 0 || u.OutputTokens != 0
 	case *cost > 0 || t.Usage.Cost == nil && !t.CostUnknown:
-		m := o.numbers()
 		t.KnownCost += *cost
-		m.cost = t.KnownCost
-		t.Usage.Cost = &m.cost
+		t.Usage.Cost = new(t.KnownCost)
 		if after {
-			m.late = t.FinalUsage.cost() + *cost
-			t.FinalUsage.Cost = &m.late
+			t.FinalUsage.Cost = new(t.FinalUsage.cost() + *cost)
 		}
 	}
 	if t.CostUnknown {
@@ -319,9 +316,6 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	if t.Judge.Runs == 0 {
 		t.ScoreNote, t.Dimensions = "", nil
 	}
-	if n := p.conditioned(); p.Score != nil && n > 1 && n <= pageTruths {
-		o.page = new(page)
-	}
 	waits := t.Exit != nil && t.Exit.Waits
 	switch {
 	case p.Score == nil:
@@ -334,14 +328,14 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 		t.Ended.Unscored = t.ScoreNote
 	}
 	p.circle(t, o)
-	p.weigh(t, o)
+	p.weigh(t)
 	if p.StopWhen != nil {
 		p.look(t, o, true)
 	}
 	if p.Score != nil && !waits {
-		p.accept(t, o, scored)
+		p.accept(t, scored)
 	}
-	p.meet(t, o)
+	p.meet(t)
 }
 
 // succeed notes whether the iteration that has ended has succeeded. Without a limit

@@ -121,7 +121,7 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	}
 	as, but := b.as(*o, &d, then)
 	if d.Action == RunStep {
-		b.used.count(&incoming{&as, &rooms{}}, false)
+		b.used.count(&incoming{&as}, false)
 	}
 	if but.note != "" && !but.exact {
 		b.unknown(but.note)
@@ -194,7 +194,7 @@ func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
 		if o.Step < 0 || o.Step == final {
 			continue
 		}
-		e.used.count(&incoming{&o, &rooms{}}, false)
+		e.used.count(&incoming{&o}, false)
 		if o.Canceled != "" {
 			continue
 		}

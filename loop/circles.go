@@ -68,7 +68,7 @@ func (p *Plan) circle(t *Tally, o *incoming) {
 	if print <= unknownPrint {
 		return
 	}
-	prints := o.numbers().prints[:0]
+	var prints []uint64
 	switch l := len(t.Prints); {
 	case l == 0:
 		t.Repeats, t.Turns = 1, 1

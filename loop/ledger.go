@@ -211,7 +211,7 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	}
 	u.Iteration = m.Iteration
 	u.Ended = IterationRecord{Number: m.Iteration, Complete: true, Failures: u.IterationFailures, Noise: noise}
-	p.take(&u, &incoming{&Outcome{}, &rooms{}}, got)
+	p.take(&u, got)
 	return u, true
 }
 

@@ -40,9 +40,8 @@ func (t *truth) words() (value, threshold string) {
 
 // look evaluates the plan's conditions.
 func (p *Plan) look(t *Tally, o *incoming, ended bool) {
-	l := looker{view: o.sight(t), prev: t.Truths, next: o.truths(p.conditioned()), ended: ended}
+	l := looker{view: o.sight(t), prev: t.Truths, next: make([]truth, 0, p.conditioned()), ended: ended}
 	l.look(p.StopWhen)
-	o.blind()
 	t.Looked = true
 	if !slices.Equal(l.next, t.Truths) {
 		t.Truths = l.next

@@ -145,7 +145,6 @@ func (s *Score) read(t *Tally, o *incoming) (reading, error) {
 			return reading{}, err
 		}
 		v, err = q.EvalIn(context.Background(), o.sight(t))
-		o.blind()
 		if err != nil {
 			return reading{}, err
 		}

@@ -64,15 +64,13 @@ func (w *NotWorth) per() Per {
 }
 
 // weigh takes down what the next iteration is worth.
-func (p *Plan) weigh(t *Tally, o *incoming) {
+func (p *Plan) weigh(t *Tally) {
 	t.Worth = nil
 	if p.NotWorth == nil || t.Score == nil {
 		return
 	}
 	if gain, known := p.worth(t); known {
-		m := o.numbers()
-		m.worth = gain
-		t.Worth = &m.worth
+		t.Worth = new(gain)
 	}
 }
 
