@@ -260,6 +260,16 @@ func (l *Loop) Current() *Iteration {
 	return l.Iterations[len(l.Iterations)-1]
 }
 
+// Best returns the iteration with the best score so far; nil if none has a score.
+func (l *Loop) Best() *Iteration {
+	for _, it := range slices.Backward(l.Iterations) {
+		if it.Record != nil && it.Record.Best {
+			return it
+		}
+	}
+	return nil
+}
+
 // Usage is what model calls used.
 type Usage struct {
 	Calls        int64 `json:"calls,omitempty"`

@@ -3,11 +3,8 @@
 package verify
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/refrain-dev/refrain/progress"
@@ -52,16 +49,16 @@ func State(s *session.View, events []*session.Event, whole progress.Whole) (prob
 				key))
 		case !is:
 			problems = append(problems, fmt.Sprintf("key %q is missing, and an event has written it", key))
-		case !sameJSON(got, want):
+		case !same(got, want):
 			problems = append(problems, fmt.Sprintf("key %q has another value than the last event that wrote it says",
 				key))
 		}
 	}
 	of := session.NewView(session.ViewConfig{State: log, StateOnly: true})
-	if !sameJSON(session.RunOf(s), session.RunOf(of)) {
+	if !same(session.RunOf(s), session.RunOf(of)) {
 		problems = append(problems, "the status of the last run differs from its events")
 	}
-	if !sameJSON(s.Superseded(), of.Superseded()) || s.Noted() != of.Noted() {
+	if !same(s.Superseded(), of.Superseded()) || s.Noted() != of.Noted() {
 		problems = append(problems, "which events count is not what the events say")
 	}
 	return problems
@@ -85,27 +82,8 @@ func stateOf(state map[string]any) session.ReadonlyState {
 	return session.NewView(session.ViewConfig{State: state, StateOnly: true}).State()
 }
 
-// sameJSON reports whether two values have the same JSON: a store may give back a number
+// same reports whether two values have the same JSON: a store may give back a number
 // of another type than the event does.
-func sameJSON(a, b any) bool {
-	s, ok := a.(string)
-	if t, both := b.(string); ok && both {
-		return s == t
-	}
-	return reflect.DeepEqual(throughJSON(a), throughJSON(b))
-}
-
-// throughJSON is a value as it comes back from JSON; itself if it has none.
-func throughJSON(v any) any {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return v
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber() // each digit counts
-	var back any
-	if dec.Decode(&back) != nil {
-		return v
-	}
-	return back
+func same(a, b any) bool {
+	return len(progress.Diff(map[string]any{"": a}, map[string]any{"": b})) == 0
 }

@@ -140,7 +140,7 @@ func iterationNotes(l *progress.Loop, it *progress.Iteration) string {
 		notes = append(notes, "undone: "+rec.Rejected)
 	case rec.Rejected != "":
 		notes = append(notes, "not accepted: "+rec.Rejected)
-	case rec.Best && bestOf(l) == it:
+	case rec.Best && l.Best() == it:
 		notes = append(notes, "best")
 	}
 	if n := it.Record.Failures; n > 0 {
@@ -156,16 +156,6 @@ func iterationNotes(l *progress.Loop, it *progress.Iteration) string {
 		notes = append(notes, it.Record.Warning)
 	}
 	return strings.Join(notes, ", ")
-}
-
-// bestOf is the best iteration of a loop so far; nil if none has a score.
-func bestOf(l *progress.Loop) (best *progress.Iteration) {
-	for _, it := range l.Iterations {
-		if it.Record != nil && it.Record.Best {
-			best = it
-		}
-	}
-	return best
 }
 
 func stepNotes(s *progress.Step) string {

@@ -163,7 +163,7 @@ func iterationNote(l *progress.Loop, it *progress.Iteration) (note string, warni
 		if it.RolledBack {
 			note = "undone: " + progress.Clean(rec.Rejected)
 		}
-	case rec.Best && bestOf(l) == it.Number:
+	case rec.Best && l.Best() == it:
 		note = "best"
 	case rec.Delta != nil && *rec.Delta < -rec.Noise:
 		note, warning = "regression", true
@@ -191,16 +191,6 @@ func titled(words, text string) string {
 		return ""
 	}
 	return words + text
-}
-
-// bestOf is the iteration with the best score so far.
-func bestOf(l *progress.Loop) int {
-	for _, it := range slices.Backward(l.Iterations) {
-		if it.Record != nil && it.Record.Best {
-			return it.Number
-		}
-	}
-	return 0
 }
 
 // steps adds steps, each with what is below it. in is the key of what they are

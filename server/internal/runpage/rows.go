@@ -82,7 +82,7 @@ func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
 		return Part{}, &MissingError{"loop", at}
 	}
 	part := Part{Loop: at, Iterations: []Iteration{}}
-	best := bestOf(s.Loop)
+	best := s.Loop.Best()
 	for _, it := range s.Loop.Iterations {
 		part.Total = it.Number
 		if it.Number >= from && it.Number < from+limit {
@@ -97,7 +97,7 @@ func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
 func latest(s *progress.Step, now time.Duration) Part {
 	its := s.Loop.Iterations
 	part := Part{Loop: s.Address, Iterations: []Iteration{}}
-	best := bestOf(s.Loop)
+	best := s.Loop.Best()
 	for _, it := range its[max(0, len(its)-2):] {
 		part.Total = it.Number
 		part.Iterations = append(part.Iterations, iterationOf(s.Loop, it, best, now))
@@ -120,9 +120,9 @@ func find(t *progress.Tree, at session.Address) *progress.Step {
 	return s
 }
 
-func iterationOf(l *progress.Loop, it *progress.Iteration, best int, now time.Duration) Iteration {
+func iterationOf(l *progress.Loop, it, best *progress.Iteration, now time.Duration) Iteration {
 	out := Iteration{
-		Number: it.Number, Status: it.Status, From: it.From, Undone: it.RolledBack, Best: it.Number == best,
+		Number: it.Number, Status: it.Status, From: it.From, Undone: it.RolledBack, Best: it == best,
 		Failed: it.Failed(), Running: it.Status == progress.StatusRunning, Took: it.Took(now), Tokens: it.Usage().Tokens(),
 		Steps: make([]Step, 0, len(it.Steps)),
 	}

@@ -409,15 +409,15 @@ func nested(main *progress.Step) func(func(*progress.Step) bool) {
 func (p *Page) checkpoints(main *progress.Step) []Checkpoint {
 	var out []Checkpoint
 	l := main.Loop
-	best := bestOf(l)
+	best := l.Best()
 	for _, it := range slices.Backward(l.Iterations) {
 		if it.Record == nil {
 			continue
 		}
-		if len(out) == 20 && it.Number != best {
+		if len(out) == 20 && it != best {
 			continue
 		}
-		out = append(out, Checkpoint{Iteration: it.Number, Score: it.Record.Score, Best: it.Number == best,
+		out = append(out, Checkpoint{Iteration: it.Number, Score: it.Record.Score, Best: it == best,
 			Undone: it.RolledBack, Bytes: it.Record.StateSize})
 	}
 	if _, begun := p.spans[main.Address+"[1]"]; begun {

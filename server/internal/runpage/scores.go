@@ -96,11 +96,11 @@ func kindOf(r loop.StopReason) string {
 }
 
 func points(l *progress.Loop) []Point {
-	out, best := make([]Point, 0, len(l.Iterations)), bestOf(l)
+	out, best := make([]Point, 0, len(l.Iterations)), l.Best()
 	for _, it := range l.Iterations {
 		pt := Point{
 			Number: it.Number, From: it.From, Undone: it.RolledBack, Began: it.Began, Ended: it.Ended,
-			Running: it.Status == progress.StatusRunning, Best: it.Number == best,
+			Running: it.Status == progress.StatusRunning, Best: it == best,
 		}
 		if rec := it.Record; rec != nil {
 			pt.Score, pt.Delta, pt.Noise, pt.Rejected = rec.Score, rec.Delta, rec.Noise, rec.Rejected != ""
@@ -151,14 +151,4 @@ func thin(points []Point) []Point {
 		}
 	}
 	return out
-}
-
-// bestOf is the number of the best iteration; 0 if none was scored.
-func bestOf(l *progress.Loop) (n int) {
-	for _, it := range l.Iterations {
-		if it.Record != nil && it.Record.Best {
-			n = it.Number
-		}
-	}
-	return n
 }
