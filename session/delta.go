@@ -2,6 +2,11 @@
 
 package session
 
+import (
+	"maps"
+	"strings"
+)
+
 // delta is the state delta of an event. To find the first key of a map takes longer than what is
 // done with it, and most deltas have one key: it is looked up once for all who ask.
 type delta struct {
@@ -40,3 +45,20 @@ func (d *delta) weight() int {
 	}
 	return weightOfValue(d.all)
 }
+
+// Kept returns the event as stores keep it: without temp: keys, which end with the
+// invocation. If the event has no temp: keys, Kept returns e itself, else a copy.
+func (e *Event) Kept() *Event {
+	for key := range e.Actions.StateDelta {
+		if !temporary(key, nil) {
+			continue
+		}
+		kept := *e
+		kept.Actions.StateDelta = maps.Clone(e.Actions.StateDelta)
+		maps.DeleteFunc(kept.Actions.StateDelta, temporary)
+		return &kept
+	}
+	return e
+}
+
+func temporary(key string, _ any) bool { return strings.HasPrefix(key, KeyPrefixTemp) }

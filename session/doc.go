@@ -11,4 +11,10 @@
 //	ev.Author = "writer"
 //	ev.Actions.StateDelta["draft"] = "Once upon a time"
 //	err := service.AppendEvent(ctx, s, ev)
+//
+// Read four files first: service.go (what a store does), session.go, event.go and state.go. A
+// [View], in view.go, is the session that the stores of this project return: it shows a window of
+// the log (log.go, gaps.go), reads older events from its store (older.go, remember.go), and is taken
+// back to an earlier point when a run is resumed (rewind.go). The in-memory service is memory.go,
+// with its records (record.go) and the memory that they share (memoryroom.go, pack.go).
 package session

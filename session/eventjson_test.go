@@ -265,7 +265,7 @@ func (f *filler) fill(v reflect.Value, depth int) {
 }
 
 // The encoder names the fields of these types one by one: one that is added to them must be
-// added to session/canonical.go too, in its place in the order.
+// added to session/eventjson.go too, in its place in the order.
 func TestCanonicalKnowsEveryField(t *testing.T) {
 	for _, tt := range []struct {
 		v    any
@@ -295,7 +295,7 @@ func TestCanonicalKnowsEveryField(t *testing.T) {
 		}
 		slices.Sort(names)
 		if diff := cmp.Diff(strings.Fields(tt.want), names); diff != "" {
-			t.Errorf("%T has other fields than session/canonical.go writes (-known +has):\n%s", tt.v, diff)
+			t.Errorf("%T has other fields than session/eventjson.go writes (-known +has):\n%s", tt.v, diff)
 		}
 	}
 }
