@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/metrics"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/telemetry"
@@ -176,8 +177,11 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	if err := os.Chdir(f.dir); err != nil {
 		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
 	}
-	cfg := s.Serving(e)
-	cfg.StateLimit = -1
+	cfg := server.Config{Config: operations.Config{
+		Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName, ArtifactService: s.Files,
+		Owner: runstore.OwnerName(), Dead: runstore.OwnerIsDead, LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
+		StateLimit: -1,
+	}}
 	if f.stateLimit != "none" {
 		limit, ok := definition.ParseSize(f.stateLimit)
 		if !ok {

@@ -12,17 +12,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/server"
 )
-
-// Serving is the config of a server of the runs in the store.
-func (s *Stock) Serving(e *term.Env) server.Config {
-	return server.Config{Config: operations.Config{
-		Service: s.Service, AppName: AppName, UserID: UserName, ArtifactService: s.files,
-		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL, Getenv: e.Getenv, Code: e.Code,
-	}}
-}
 
 // served is what a server says of itself to other processes that use the same store.
 type served struct {

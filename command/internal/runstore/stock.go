@@ -32,7 +32,7 @@ type Stock struct {
 	Durable  bool   // it outlives the process
 	Recorded bool   // events go into a file, too
 	Service  session.Service
-	files    artifact.Service
+	Files    artifact.Service
 	Close    func()
 }
 
@@ -108,7 +108,7 @@ func begun(ctx context.Context, service session.Service, id string) error {
 }
 
 func newStock(e *term.Env, spec string, service session.Service, closeService func() error) (*Stock, error) {
-	s := &Stock{spec: spec, Service: service, files: artifact.InMemoryService()}
+	s := &Stock{spec: spec, Service: service, Files: artifact.InMemoryService()}
 	var err error
 	if s.Dir, err = os.Getwd(); err != nil {
 		_ = closeService()
@@ -128,7 +128,7 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 			s.Close()
 			return nil, term.Failure(err)
 		}
-		s.Durable, s.files = true, files
+		s.Durable, s.Files = true, files
 		closers = append(closers, files.Close)
 	}
 	return s, nil
@@ -197,9 +197,9 @@ func (r *recorded) AppendEvent(ctx context.Context, s session.Session, ev *sessi
 	return r.recorder.AppendEvent(ctx, s, ev)
 }
 
-// leaseTTL is how long a run stays that of a process on another machine which has
+// LeaseTTL is how long a run stays that of a process on another machine which has
 // died, and how long one goes on that cannot reach its store.
-const leaseTTL = 30 * time.Second
+const LeaseTTL = 30 * time.Second
 
 // Supervise returns a supervisor of the runs in the store. each is given the events
 // of those that it drives; nil is nobody.
@@ -217,8 +217,8 @@ func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) 
 func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: deffile.Rebuild(e),
-		ArtifactService: s.files, MemoryService: memory.InMemoryService(),
-		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: leaseTTL,
+		ArtifactService: s.Files, MemoryService: memory.InMemoryService(),
+		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: LeaseTTL,
 	}
 	e.Telemetry.Observe(&cfg)
 	return cfg
