@@ -56,7 +56,11 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		return s.streamRuns(w, r, q, want)
 	}
-	body, err := s.listed(r.Context(), want)
+	page, err := s.listed(r.Context(), want)
+	if err != nil {
+		return err
+	}
+	body, err := page.text(want.scores)
 	if err != nil {
 		return err
 	}
@@ -93,7 +97,7 @@ func statusesOf(asked []string) (statuses []string, err error) {
 }
 
 // listed is a page of the list as it is now.
-func (s *Server) listed(ctx context.Context, want *filter) ([]byte, error) {
+func (s *Server) listed(ctx context.Context, want *filter) (*runsPage, error) {
 	all, err := s.runs.Sessions(ctx)
 	if err != nil {
 		return nil, err
@@ -269,7 +273,11 @@ func (b *board) now(ctx context.Context, query string, want *filter) (text []byt
 	if p, ok := b.pages[query]; ok && p.version >= version {
 		return p.text, changed, nil
 	}
-	if text, err = b.make(ctx, all, want, 2*listEvery); err != nil {
+	page, err := b.make(ctx, all, want, 2*listEvery)
+	if err == nil {
+		text, err = page.text(want.scores)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	for other, p := range b.pages {
@@ -281,14 +289,37 @@ func (b *board) now(ctx context.Context, query string, want *filter) (text []byt
 	return text, changed, nil
 }
 
-func (b *board) page(ctx context.Context, all []session.Session, want *filter, old time.Duration) ([]byte, error) {
+func (b *board) page(ctx context.Context, all []session.Session, want *filter, old time.Duration) (*runsPage, error) {
 	b.making.Lock()
 	defer b.making.Unlock()
 	return b.make(ctx, all, want, old)
 }
 
+// runsPage is a page of the list.
+type runsPage struct {
+	runs []kept
+	next string // what to give as after for the next page; empty at the end
+}
+
+// text is the page as clients get it, with the scores of each run if they are wanted.
+func (p *runsPage) text(scores bool) ([]byte, error) {
+	out := struct {
+		Runs []any  `json:"runs"`
+		Next string `json:"next,omitempty"`
+	}{[]any{}, p.next}
+	for _, k := range p.runs {
+		if scores {
+			out.Runs = append(out.Runs, drawnRow{k.row, k.drawn.points, k.drawn.target})
+		} else {
+			out.Runs = append(out.Runs, k.row)
+		}
+	}
+	text, err := progress.MarshalJSON(out)
+	return []byte(credential.Masked(string(text))), err
+}
+
 // make makes a page. Rows of runs that go on may be so old; b.making is held.
-func (b *board) make(ctx context.Context, all []session.Session, want *filter, old time.Duration) ([]byte, error) {
+func (b *board) make(ctx context.Context, all []session.Session, want *filter, old time.Duration) (*runsPage, error) {
 	if want.after != "" {
 		i := slices.IndexFunc(all, func(one session.Session) bool { return one.ID() == want.after })
 		if i < 0 {
@@ -296,12 +327,7 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 		}
 		all = all[i+1:]
 	}
-	out := struct {
-		Runs []any `json:"runs"`
-		// Next is what to give as after for the next page; empty at the end.
-		Next string `json:"next,omitempty"`
-	}{Runs: []any{}}
-	last := ""
+	page := new(runsPage)
 	for _, one := range all {
 		if !want.mayHave(one) {
 			continue
@@ -316,19 +342,13 @@ func (b *board) make(ctx context.Context, all []session.Session, want *filter, o
 		if !want.has(k.row) {
 			continue
 		}
-		if len(out.Runs) == want.limit {
-			out.Next = last
+		if len(page.runs) == want.limit {
+			page.next = page.runs[want.limit-1].row.ID
 			break
 		}
-		last = k.row.ID
-		if want.scores {
-			out.Runs = append(out.Runs, drawnRow{k.row, k.drawn.points, k.drawn.target})
-		} else {
-			out.Runs = append(out.Runs, k.row)
-		}
+		page.runs = append(page.runs, *k)
 	}
-	text, err := progress.MarshalJSON(out)
-	return []byte(credential.Masked(string(text))), err
+	return page, nil
 }
 
 // kept is the row of a run. It is right until the run has another last event than seq.

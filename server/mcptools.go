@@ -234,12 +234,15 @@ func (s *Server) toolRuns(ctx context.Context, _ *mcp.CallToolRequest, in *listR
 }
 
 func (s *Server) toldRuns(ctx context.Context, want *filter) (*toldRuns, error) {
-	text, err := s.listed(ctx, want)
+	page, err := s.listed(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	out := new(toldRuns)
-	return out, json.Unmarshal(text, out)
+	out := &toldRuns{Runs: []toldRun{}, Next: page.next}
+	for _, k := range page.runs {
+		out.Runs = append(out.Runs, toldOf(k.row))
+	}
+	return out, nil
 }
 
 func (t *toldRuns) text() string {
