@@ -95,7 +95,7 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		return s.sendCard(w, r, name, old)
 	}
 	if r.Method == http.MethodPost {
-		body, err := s.body(w, r, "application/json", "application/a2a+json")
+		body, err := s.Body(w, r, "application/json", "application/a2a+json")
 		if err != nil {
 			return err
 		}

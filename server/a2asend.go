@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -42,14 +43,14 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 		return nil, a.err
 	case m == nil:
 		return nil, problem.Bad("there is no message")
-	case m.ID == "" || len(m.ID) > keyMost:
-		return nil, problem.Bad("the message needs a messageId of up to %d characters", keyMost)
+	case m.ID == "" || len(m.ID) > wire.KeyMost:
+		return nil, problem.Bad("the message needs a messageId of up to %d characters", wire.KeyMost)
 	case m.Role != a2a.MessageRoleUser:
 		return nil, problem.Bad("the role of the message is %q, and not %s", m.Role, a2a.MessageRoleUser)
 	case len(m.Parts) == 0:
 		return nil, problem.Bad("the message has no parts")
-	case len(m.ContextID) > keyMost || strings.ContainsFunc(m.ContextID, unicode.IsControl):
-		return nil, problem.Bad("the contextId cannot be one: use up to %d characters", keyMost)
+	case len(m.ContextID) > wire.KeyMost || strings.ContainsFunc(m.ContextID, unicode.IsControl):
+		return nil, problem.Bad("the contextId cannot be one: use up to %d characters", wire.KeyMost)
 	}
 	if c := req.Config; c != nil {
 		if c.PushConfig != nil {
@@ -127,7 +128,7 @@ func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id st
 	if err != nil {
 		return "", err
 	}
-	err = a.s.replies.doOnce(key, sha256.Sum256(text), func() error {
+	err = a.s.Replies.DoOnce(key, sha256.Sum256(text), func() error {
 		_, err := a.s.runs.Start(ctx, req, key, text)
 		return err
 	})
@@ -152,7 +153,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 		return "", err
 	}
 	key := strings.Join([]string{"a2a answer", id, m.ID}, "\n")
-	err = a.s.replies.doOnce(key, sha256.Sum256(text), func() error {
+	err = a.s.Replies.DoOnce(key, sha256.Sum256(text), func() error {
 		known, status, err := a.answered(ctx, id, m.ID)
 		if known || err != nil {
 			return err

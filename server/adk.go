@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -63,29 +64,29 @@ func (s *Server) adkApps(w http.ResponseWriter, _ *http.Request) error {
 			}
 		}
 	}
-	return s.send(w, http.StatusOK, apps)
+	return s.Send(w, http.StatusOK, apps)
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // adkSend answers with a session as ADK's clients get it.
 func (s *Server) adkSend(w http.ResponseWriter, r *http.Request, k adkKey, one session.Session) {
-	s.streamed(w, r, func(t *stream) {
-		t.member("id", k.session)
-		t.member("appName", k.app)
-		t.member("userId", k.user)
-		t.state(maps.Collect(one.State().All()))
-		t.members("events", "[", func(t *stream) {
+	s.Streamed(w, r, func(t *wire.Stream) {
+		t.Member("id", k.session)
+		t.Member("appName", k.app)
+		t.Member("userId", k.user)
+		t.State(maps.Collect(one.State().All()))
+		t.Members("events", "[", func(t *wire.Stream) {
 			for ev := range one.Events().All() {
 				m, err := adkEvent(ev)
-				t.fail(err)
+				t.Fail(err)
 				if m != nil {
-					t.item(m)
+					t.Item(m)
 				}
 			}
-			t.fail(session.ViewOf(one).Err())
+			t.Fail(session.ViewOf(one).Err())
 		}, "]")
-		t.member("lastUpdateTime", seconds(one.LastUpdateTime()))
+		t.Member("lastUpdateTime", seconds(one.LastUpdateTime()))
 	})
 }
 
@@ -147,7 +148,7 @@ func adkEvent(ev *session.Event) (map[string]any, error) {
 func (s *Server) adkCreate(w http.ResponseWriter, r *http.Request) error {
 	k := adkKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
 	var body map[string]any
-	text, err := s.body(w, r, "application/json")
+	text, err := s.Body(w, r, "application/json")
 	if err != nil {
 		return err
 	}
@@ -221,7 +222,7 @@ func (s *Server) adkSessions(w http.ResponseWriter, r *http.Request) error {
 		all = append(all, adkListed{ID: id, AppName: k.app, UserID: k.user, State: map[string]any{},
 			Events: []map[string]any{}, LastUpdateTime: seconds(one.LastUpdateTime())})
 	}
-	return s.send(w, http.StatusOK, all)
+	return s.Send(w, http.StatusOK, all)
 }
 
 // adkPatch changes the state of a session whose run nobody drives.
@@ -233,7 +234,7 @@ func (s *Server) adkPatch(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		StateDelta map[string]any `json:"stateDelta"`
 	}
-	if err := s.read(w, r, &req); err != nil {
+	if err := s.Read(w, r, &req); err != nil {
 		return err
 	}
 	one, err := s.runs.Brief(r.Context(), k.id(), 0)
@@ -283,7 +284,7 @@ type adkRequest struct {
 // adkStart starts a run, or answers the question of one that waits. It returns the last event before.
 func (s *Server) adkStart(w http.ResponseWriter, r *http.Request) (id string, seen int64, err error) {
 	var req adkRequest
-	if err := s.read(w, r, &req); err != nil {
+	if err := s.Read(w, r, &req); err != nil {
 		return "", 0, err
 	}
 	k := adkKey{req.AppName, req.UserID, req.SessionID}
@@ -428,7 +429,7 @@ func (s *Server) adkRun(w http.ResponseWriter, r *http.Request) error {
 	if err := s.adkFollow(r, id, seen, func(m map[string]any) error { all = append(all, m); return nil }); err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, all)
+	return s.Send(w, http.StatusOK, all)
 }
 
 func (s *Server) adkRunSSE(w http.ResponseWriter, r *http.Request) error {
@@ -467,7 +468,7 @@ func (s *Server) adkNotHere(http.ResponseWriter, *http.Request) error {
 
 // adkSessionTrace has no spans: the events tell all there is.
 func (s *Server) adkSessionTrace(w http.ResponseWriter, _ *http.Request) error {
-	return s.send(w, http.StatusOK, []any{})
+	return s.Send(w, http.StatusOK, []any{})
 }
 
 func (s *Server) adkArtifacts(w http.ResponseWriter, r *http.Request) error {
@@ -483,7 +484,7 @@ func (s *Server) adkArtifacts(w http.ResponseWriter, r *http.Request) error {
 	if names == nil {
 		names = []string{}
 	}
-	return s.send(w, http.StatusOK, names)
+	return s.Send(w, http.StatusOK, names)
 }
 
 func (s *Server) adkArtifact(w http.ResponseWriter, r *http.Request) error {
@@ -505,7 +506,7 @@ func (s *Server) adkArtifact(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, got.Part)
+	return s.Send(w, http.StatusOK, got.Part)
 }
 
 func (s *Server) adkDeleteArtifact(w http.ResponseWriter, r *http.Request) error {

@@ -32,7 +32,7 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		// Sweep is a field of the plan to move: see backtest.SweepFields.
 		Sweep string `json:"sweep"`
 	}
-	if err := s.read(w, r, &req); err != nil {
+	if err := s.Read(w, r, &req); err != nil {
 		return err
 	}
 	switch {
@@ -57,7 +57,7 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return problem.Bad("sweep: %v", err)
 		}
-		return s.send(w, http.StatusOK, map[string]any{"runs": req.Runs, "sweep": sweep})
+		return s.Send(w, http.StatusOK, map[string]any{"runs": req.Runs, "sweep": sweep})
 	}
 	change := func(p *loop.Plan) (*loop.Plan, error) {
 		for _, path := range slices.Sorted(maps.Keys(req.Set)) {
@@ -77,7 +77,7 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		return problem.Bad("set: %v", err)
 	}
 	balance, trials := backtest.Run(recs, change)
-	return s.send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials})
+	return s.Send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials})
 }
 
 // recording reads the log of a run, and the loop at an address in it; nil if there is none.

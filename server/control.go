@@ -10,18 +10,19 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 )
 
 func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
-	body, err := s.body(w, r, "application/json")
+	body, err := s.Body(w, r, "application/json")
 	if err != nil {
 		return err
 	}
 	var req operations.StartRequest
-	if err := decode(body, &req); err != nil {
+	if err := wire.Decode(body, &req); err != nil {
 		return err
 	}
-	return s.doOnce(w, r, body, func() (int, any, error) {
+	return s.DoOnce(w, r, body, func() (int, any, error) {
 		again, err := s.runs.Start(r.Context(), &req, r.Header.Get("Idempotency-Key"), body)
 		if err != nil {
 			return 0, nil, err
@@ -41,17 +42,17 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
 // JSON; an empty one leaves req as it is. A request that was taken is carried out even if its client
 // has gone.
 func (s *Server) acts(w http.ResponseWriter, r *http.Request, status int, req any, do func(ctx context.Context, id string) error) error {
-	body, err := s.body(w, r, "application/json")
+	body, err := s.Body(w, r, "application/json")
 	if err != nil {
 		return err
 	}
 	if len(body) > 0 {
-		if err := decode(body, req); err != nil {
+		if err := wire.Decode(body, req); err != nil {
 			return err
 		}
 	}
 	ctx := context.WithoutCancel(r.Context())
-	return s.doOnce(w, r, body, func() (int, any, error) {
+	return s.DoOnce(w, r, body, func() (int, any, error) {
 		id := r.PathValue("id")
 		if err := do(ctx, id); err != nil {
 			return 0, nil, problem.NoRun(id, err)

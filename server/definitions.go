@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress/prose"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 )
 
 func (s *Server) listDefinitions(w http.ResponseWriter, _ *http.Request) error {
@@ -21,7 +22,7 @@ func (s *Server) listDefinitions(w http.ResponseWriter, _ *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(w, http.StatusOK, map[string]any{"definitions": all})
+	return s.Send(w, http.StatusOK, map[string]any{"definitions": all})
 }
 
 func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {
@@ -43,7 +44,7 @@ func (s *Server) getDefinition(w http.ResponseWriter, r *http.Request) error {
 	}
 	d, _ := s.runs.Describe(name, file, text)
 	d.Text = string(text)
-	return s.send(w, http.StatusOK, d)
+	return s.Send(w, http.StatusOK, d)
 }
 
 // matches reports whether a list of ETags has one.
@@ -67,7 +68,7 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	if err := operations.CheckName(name); err != nil {
 		return err
 	}
-	text, err := s.body(w, r, yamlTypes...)
+	text, err := s.Body(w, r, yamlTypes...)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	if bytes.Equal(old, text) && status == http.StatusOK {
 		w.Header().Set("ETag", operations.TagOf(text))
 		d, _ := s.runs.Describe(name, file, text)
-		return s.send(w, status, d)
+		return s.Send(w, status, d)
 	}
 	p, def, err := operations.Load(s.runs.Folder.Parts(), file, text)
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("ETag", operations.TagOf(text))
 	d := &operations.Described{Name: name, File: file, ETag: operations.TagOf(text)}
 	d.Fill(def)
-	return s.send(w, status, d)
+	return s.Send(w, status, d)
 }
 
 // fresh refuses a change of a text that the client has not seen.
@@ -181,7 +182,7 @@ type agentLine struct {
 
 // validate checks a text: the problems are the answer, and not an error.
 func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
-	text, err := s.body(w, r, yamlTypes...)
+	text, err := s.Body(w, r, yamlTypes...)
 	if err != nil {
 		return err
 	}
@@ -207,12 +208,12 @@ func (s *Server) validate(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, one := range all {
 		found := foundProblem{one, form.FixesOf(one)}
-		if languageOf(r) == prose.Portuguese {
+		if wire.LanguageOf(r) == prose.Portuguese {
 			found.Problem = form.ProblemInPortuguese(one)
 		}
 		out.Problems = append(out.Problems, found)
 	}
-	return s.send(w, http.StatusOK, out)
+	return s.Send(w, http.StatusOK, out)
 }
 
 // meant is the file that a text is meant for, by the name in the query: what it refers to is relative
@@ -264,7 +265,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 		Text    string   `json:"text"`
 		Changes []change `json:"changes"`
 	}
-	if err := s.read(w, r, &req); err != nil {
+	if err := s.Read(w, r, &req); err != nil {
 		return err
 	}
 	e, err := edit.New([]byte(req.Text))
@@ -313,7 +314,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 			renamed = append(renamed, ren)
 		}
 	}
-	return s.send(w, http.StatusOK, map[string]any{"text": string(e.Bytes()), "renamed": renamed})
+	return s.Send(w, http.StatusOK, map[string]any{"text": string(e.Bytes()), "renamed": renamed})
 }
 
 func (s *Server) schema(w http.ResponseWriter, _ *http.Request) error {
@@ -325,16 +326,16 @@ func (s *Server) schema(w http.ResponseWriter, _ *http.Request) error {
 // fields are all fields as a form asks for them, the codes of problems, and the colors.
 func (s *Server) fields(w http.ResponseWriter, r *http.Request) error {
 	all := form.Fields
-	if languageOf(r) == prose.Portuguese {
+	if wire.LanguageOf(r) == prose.Portuguese {
 		all = form.FieldsInPortuguese
 	}
 	w.Header().Set("Vary", "Accept-Language")
-	return s.send(w, http.StatusOK, map[string]any{"fields": all(), "codes": definition.Codes, "colors": definition.Colors()})
+	return s.Send(w, http.StatusOK, map[string]any{"fields": all(), "codes": definition.Codes, "colors": definition.Colors()})
 }
 
 // outline says what a form shows of a text: problems are the answer, and not an error.
 func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
-	text, err := s.body(w, r, yamlTypes...)
+	text, err := s.Body(w, r, yamlTypes...)
 	if err != nil {
 		return err
 	}
@@ -347,10 +348,10 @@ func (s *Server) outline(w http.ResponseWriter, r *http.Request) error {
 		o.Refuse(p.Agent, p.Field, p.Error())
 	}
 	o.Models(s.cfg.Getenv)
-	if languageOf(r) == prose.Portuguese {
+	if wire.LanguageOf(r) == prose.Portuguese {
 		o.InPortuguese()
 	}
-	return s.send(w, http.StatusOK, o)
+	return s.Send(w, http.StatusOK, o)
 }
 
 // complete says what can be written at a place of a text.
@@ -360,17 +361,17 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) error {
 		Line   int    `json:"line"`
 		Column int    `json:"column"`
 	}
-	if err := s.read(w, r, &req); err != nil {
+	if err := s.Read(w, r, &req); err != nil {
 		return err
 	}
 	options := form.Complete(req.Text, req.Line, req.Column)
 	if options == nil {
 		options = []form.Option{}
 	}
-	if languageOf(r) == prose.Portuguese {
+	if wire.LanguageOf(r) == prose.Portuguese {
 		for i := range options {
 			options[i].Doc = form.DocInPortuguese(options[i].Doc)
 		}
 	}
-	return s.send(w, http.StatusOK, map[string]any{"options": options})
+	return s.Send(w, http.StatusOK, map[string]any{"options": options})
 }

@@ -4,7 +4,6 @@ package server
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +16,8 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -26,7 +25,7 @@ import (
 const (
 	beat          = 15 * time.Second       // between signs of life
 	snapshotEvery = 100 * time.Millisecond // at least, between two snapshots
-	chunk         = 32 << 10               // bytes that are written at once, and kept for a client
+	chunk         = wire.Chunk             // bytes that are kept for a client
 )
 
 // events tells the events of a run: as a stream for browsers, as lines for scripts, or page by page,
@@ -89,7 +88,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 	if !snapshots {
 		return s.tell(r, c, f, "", nil)
 	}
-	lang := languageOf(r)
+	lang := wire.LanguageOf(r)
 	return s.tell(r, c, f, "snapshot", func(old time.Duration) (shown, error) { return f.snapshot(lang, old) })
 }
 
@@ -153,12 +152,6 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 			return nil
 		}
 	}
-}
-
-// languageOf is the language in which somebody wants to read: lang in the query, or what the browser
-// says.
-func languageOf(r *http.Request) prose.Language {
-	return prose.LanguageOf(cmp.Or(r.URL.Query().Get("lang"), r.Header.Get("Accept-Language")))
 }
 
 func quoted(text string) []byte { return []byte(strconv.Quote(text)) }

@@ -7,7 +7,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 )
 
 // policy is what a browser may load for the page: what comes from here, and nothing else.
@@ -60,26 +60,17 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.cfg.ReadTimeout))
 			r.Body = &timedBody{r.Body, w, r}
 		case r.ContentLength != 0:
-			unread(w)
+			wire.Unread(w)
 		case read:
 			letIn(r.Context())
 		}
 		if p != nil {
 			h.Set("Connection", "close")
-			s.refuse(w, r, p)
+			s.Refuse(w, r, p)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// unreadTime is how long a body may take that no handler reads. The answer does not wait for it.
-const unreadTime = time.Second
-
-// unread says that nobody reads the rest of a body: the connection is closed behind the answer.
-func unread(w http.ResponseWriter) {
-	w.Header().Set("Connection", "close")
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
 }
 
 // timedBody is a body with a deadline, which ends with the body. Until then the request does not count as
@@ -166,27 +157,6 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// body reads a body of one of some types. A request that says no type may only be empty.
-func (s *Server) body(w http.ResponseWriter, r *http.Request, types ...string) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
-	if err != nil {
-		if _, large := errors.AsType[*http.MaxBytesError](err); large {
-			unread(w)
-			return nil, err
-		}
-		return nil, problem.Bad("read the body: %v", err)
-	}
-	if len(body) == 0 {
-		return nil, nil
-	}
-	given, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || !slices.Contains(types, given) {
-		return nil, problem.New(http.StatusUnsupportedMediaType, "wrong_type", "The body has the wrong type",
-			"send one of %s", strings.Join(types, ", "))
-	}
-	return body, nil
-}
-
 // timely gives a client the same time for each piece of an answer, and drops one that does not read.
 type timely struct {
 	http.ResponseWriter
@@ -234,7 +204,7 @@ func (t *timely) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 func (t *timely) tells(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && !t.dropped {
 		t.dropped = true
-		t.s.refusals.add(t.r.Context(), "slow_reader", "a client was dropped", "it has read nothing for "+t.s.cfg.WriteTimeout.String(),
+		t.s.Refusals.Add(t.r.Context(), "slow_reader", "a client was dropped", "it has read nothing for "+t.s.cfg.WriteTimeout.String(),
 			t.r.RemoteAddr, "path", credential.Masked(t.r.URL.Path))
 	}
 	return err

@@ -71,7 +71,7 @@ func (s *Server) overMCP() func(*Server, http.ResponseWriter, *http.Request) err
 	})
 	return func(_ *Server, w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodPost {
-			body, err := s.body(w, r, "application/json")
+			body, err := s.Body(w, r, "application/json")
 			if err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -268,8 +269,8 @@ func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runA
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Key) > keyMost {
-		return nil, problem.Bad("the key has more than %d characters", keyMost)
+	if len(in.Key) > wire.KeyMost {
+		return nil, problem.Bad("the key has more than %d characters", wire.KeyMost)
 	}
 	// A call that was taken is carried out even if its client has gone.
 	if _, err := s.runs.Start(context.WithoutCancel(ctx), start, in.Key, text); err != nil {

@@ -54,7 +54,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	return s.sendMasked(w, http.StatusOK, asked)
+	return s.SendMasked(w, http.StatusOK, asked)
 }
 
 func notRebuilt(err error) error {

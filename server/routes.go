@@ -217,3 +217,8 @@ func (r *route) has(path string) bool {
 		return got != "" && !(name == "{id}" && strings.Contains(got, ":")) // what acts on a run has its own routes
 	})
 }
+
+// answering makes a handler of an operation.
+func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) error) http.Handler {
+	return s.Answering(func(w http.ResponseWriter, r *http.Request) error { return do(s, w, r) })
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -45,7 +46,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.leave()
-	snap, err := f.snapshot(languageOf(r), 0)
+	snap, err := f.snapshot(wire.LanguageOf(r), 0)
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problem.New(http.StatusNotFound, "no_definition", "The run has no definition", "%v", err)
 	}
-	return s.send(w, http.StatusOK, map[string]any{
+	return s.Send(w, http.StatusOK, map[string]any{
 		"name": started.Name, "path": p.Path, "text": credential.Masked(p.Files[p.Path]), "model": p.Model,
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -65,6 +66,8 @@ type Config struct {
 
 // Server serves runs. It is safe for concurrent use.
 type Server struct {
+	*wire.Exchange
+
 	cfg     Config
 	runs    *operations.Runs
 	handler http.Handler
@@ -76,13 +79,11 @@ type Server struct {
 	prompts chan struct{} // a place for each that is rebuilt
 	began   time.Time
 
-	closing  chan struct{} // closed when streams have to end
-	once     sync.Once
-	replies  replies
-	refusals refusals
-	guesses  guesses
-	store    storeProbe
-	mcp      func() *mcp.Server // made when it is first needed
+	closing chan struct{} // closed when streams have to end
+	once    sync.Once
+	guesses guesses
+	store   storeProbe
+	mcp     func() *mcp.Server // made when it is first needed
 
 	list *board
 
@@ -109,7 +110,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost), began: time.Now(),
-		closing: make(chan struct{}), feeds: make(map[string]*feed), refusals: refusals{log: cfg.Log, told: cfg.Refused},
+		closing: make(chan struct{}), feeds: make(map[string]*feed),
+		Exchange: &wire.Exchange{Log: cfg.Log, MaxBody: cfg.MaxBody, Refusals: &wire.Refusals{Log: cfg.Log, Told: cfg.Refused}, Replies: new(wire.Replies)},
 	}
 	observe := cfg.Observe
 	cfg.Observe = func(sup *supervisor.Config) {
@@ -152,7 +154,7 @@ func (s *Server) Recover(ctx context.Context) error {
 // Serve accepts connections until Shutdown. It returns nil then.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.Serve(&conns{Listener: l, most: s.cfg.MaxConns, closed: func(from string) {
-		s.refusals.add(context.Background(), "too_many_connections", "a connection was closed", "there are too many", from,
+		s.Refusals.Add(context.Background(), "too_many_connections", "a connection was closed", "there are too many", from,
 			"limit", s.cfg.MaxConns)
 	}})
 	if errors.Is(err, http.ErrServerClosed) {
@@ -179,6 +181,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, f := range feeds {
 		f.end()
 	}
-	s.refusals.flush()
+	s.Refusals.Flush()
 	return errors.Join(err, s.runs.Folder.Close())
 }

@@ -4,7 +4,6 @@ package server
 
 import (
 	"bufio"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -64,9 +64,9 @@ func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
 	if run.Wholes.Err != nil {
 		return run.Wholes.Err
 	}
-	s.streamed(w, r, func(t *stream) {
-		t.member("seq", seq)
-		t.state(state)
+	s.Streamed(w, r, func(t *wire.Stream) {
+		t.Member("seq", seq)
+		t.State(state)
 	})
 	return nil
 }
@@ -96,19 +96,7 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
 	if run.Wholes.Err != nil {
 		return run.Wholes.Err
 	}
-	return s.sendMasked(w, http.StatusOK, map[string]any{"from": from, "to": to, "changes": changes})
-}
-
-// sendMasked answers with JSON without keys and passwords.
-func (s *Server) sendMasked(w http.ResponseWriter, status int, v any) error {
-	body, err := progress.MarshalJSON(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
-	return nil
+	return s.SendMasked(w, http.StatusOK, map[string]any{"from": from, "to": to, "changes": changes})
 }
 
 // export is the whole log with its hashes, as refrain export writes it, but without keys and passwords.

@@ -110,7 +110,7 @@ func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return s.send(w, http.StatusOK, out)
+	return s.Send(w, http.StatusOK, out)
 }
 
 // scored counts the runs that have ended with a score, by name, and returns the last ones of the

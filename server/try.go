@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/rehearsal"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -44,7 +45,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		Input  string           `json:"input"`
 		State  map[string]any   `json:"state"`
 	}
-	if err := s.read(w, r, &req); err != nil {
+	if err := s.Read(w, r, &req); err != nil {
 		return err
 	}
 	switch {
@@ -88,7 +89,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		Loops []triedLoop `json:"loops"`
 	}{tried, []triedLoop{}}
 	tried.Answer, tried.Error = firstRunes(tried.Answer, tryAnswer), firstRunes(tried.Error, tryAnswer)
-	lang := languageOf(r)
+	lang := wire.LanguageOf(r)
 	for _, l := range tried.Loops {
 		step := &progress.Step{Name: l.Name, Address: session.Address(l.Name), Status: progress.StatusCompleted, Loop: l.Loop}
 		one := triedLoop{TriedLoop: l, Ended: l.Loop.Stop != nil, Iterations: len(l.Loop.Iterations)}
@@ -98,7 +99,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		}
 		out.Loops = append(out.Loops, one)
 	}
-	return s.sendMasked(w, http.StatusOK, out)
+	return s.SendMasked(w, http.StatusOK, out)
 }
 
 var errTryTime = errors.New("the time of the try is over")

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -31,7 +32,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer f.leave()
-	lang := languageOf(r)
+	lang := wire.LanguageOf(r)
 	if !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
 		head, err := f.head(lang, 0)
 		if err != nil {

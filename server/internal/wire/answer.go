@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package wire
 
 import (
 	"bytes"
@@ -9,11 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"reflect"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/internal/credential"
@@ -22,8 +24,8 @@ import (
 	"github.com/refrain-dev/refrain/progress/prose"
 )
 
-// answering makes a handler of an operation: its error becomes a problem.
-func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) error) http.Handler {
+// Answering makes a handler of an operation: its error becomes a problem.
+func (x *Exchange) Answering(do func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			v := recover()
@@ -33,24 +35,24 @@ func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) 
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			s.cfg.Log.ErrorContext(r.Context(), "a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
-			s.refuse(w, r, problem.New(http.StatusInternalServerError, "internal", "The server could not do that", "a panic"))
+			x.Log.ErrorContext(r.Context(), "a request panicked", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
+			x.Refuse(w, r, problem.New(http.StatusInternalServerError, "internal", "The server could not do that", "a panic"))
 		}()
-		if err := do(s, w, r); err != nil {
-			s.refuse(w, r, err)
+		if err := do(w, r); err != nil {
+			x.Refuse(w, r, err)
 		}
 	})
 }
 
-// refuse answers with a problem. Nobody waits for the answer to a request that was canceled.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// Refuse answers with a problem. Nobody waits for the answer to a request that was canceled.
+func (x *Exchange) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil && errors.Is(err, context.Canceled) {
 		return
 	}
 	p := problem.Of(err)
 	p = new(*p) // it may be shared
 	p.Detail = credential.Masked(p.Detail)
-	if languageOf(r) == prose.Portuguese {
+	if LanguageOf(r) == prose.Portuguese {
 		p.Problems = slices.Clone(p.Problems)
 		for i, one := range p.Problems {
 			p.Problems[i] = form.ProblemInPortuguese(one)
@@ -59,11 +61,11 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch p.Status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnauthorized,
 		http.StatusMisdirectedRequest, http.StatusTooManyRequests:
-		s.refusals.add(r.Context(), strings.TrimPrefix(p.Type, "urn:refrain:"), "a request was refused", p.Title, r.RemoteAddr,
+		x.Refusals.Add(r.Context(), strings.TrimPrefix(p.Type, "urn:refrain:"), "a request was refused", p.Title, r.RemoteAddr,
 			"method", r.Method, "path", credential.Masked(r.URL.Path))
 	}
 	if p.Status >= 500 && p.Err != nil {
-		s.cfg.Log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", credential.Masked(r.URL.Path), "error", p.Detail)
+		x.Log.ErrorContext(r.Context(), "a request failed", "method", r.Method, "path", credential.Masked(r.URL.Path), "error", p.Detail)
 	}
 	for name, value := range p.Header {
 		w.Header().Set(name, value)
@@ -77,8 +79,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// send answers with JSON.
-func (s *Server) send(w http.ResponseWriter, status int, v any) error {
+// Send answers with JSON.
+func (x *Exchange) Send(w http.ResponseWriter, status int, v any) error {
 	body, err := progress.MarshalJSON(v)
 	if err != nil {
 		return err
@@ -89,17 +91,17 @@ func (s *Server) send(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// read reads the body of a request, which is JSON, into v. An unknown field is a mistake. An empty
-// body leaves v as it is.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) error {
-	body, err := s.body(w, r, "application/json")
+// Read reads the body of a request, which is JSON, into v. An unknown field is a mistake. An empty
+// Body leaves v as it is.
+func (x *Exchange) Read(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := x.Body(w, r, "application/json")
 	if err != nil || len(body) == 0 {
 		return err
 	}
-	return decode(body, v)
+	return Decode(body, v)
 }
 
-func decode(body []byte, v any) error {
+func Decode(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
@@ -148,4 +150,52 @@ func kindOf(t reflect.Type) string {
 		return "a list"
 	}
 	return "an object"
+}
+
+// SendMasked answers with JSON without keys and passwords.
+func (x *Exchange) SendMasked(w http.ResponseWriter, status int, v any) error {
+	body, err := progress.MarshalJSON(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
+	return nil
+}
+
+// Body reads a body of one of some types. A request that says no type may only be empty.
+func (x *Exchange) Body(w http.ResponseWriter, r *http.Request, types ...string) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, x.MaxBody))
+	if err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			Unread(w)
+			return nil, err
+		}
+		return nil, problem.Bad("read the body: %v", err)
+	}
+	if len(body) == 0 {
+		return nil, nil
+	}
+	given, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || !slices.Contains(types, given) {
+		return nil, problem.New(http.StatusUnsupportedMediaType, "wrong_type", "The body has the wrong type",
+			"send one of %s", strings.Join(types, ", "))
+	}
+	return body, nil
+}
+
+// unreadTime is how long a body may take that no handler reads. The answer does not wait for it.
+const unreadTime = time.Second
+
+// Unread says that nobody reads the rest of a body: the connection is closed behind the answer.
+func Unread(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+}
+
+// LanguageOf is the language in which somebody wants to read: lang in the query, or what the browser
+// says.
+func LanguageOf(r *http.Request) prose.Language {
+	return prose.LanguageOf(cmp.Or(r.URL.Query().Get("lang"), r.Header.Get("Accept-Language")))
 }

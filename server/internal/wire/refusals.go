@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package wire
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// refusals says which requests were refused, and counts them: the first of a kind is logged at once, and
+// Refusals says which requests were refused, and counts them: the first of a kind is logged at once, and
 // of those that follow within a minute only how many they were.
-type refusals struct {
-	log  *slog.Logger
-	told func(kind string) // of each; may be nil
+type Refusals struct {
+	Log  *slog.Logger
+	Told func(kind string) // of each; may be nil
 
 	mu    sync.Mutex
 	kinds map[string]*refused // of this minute
@@ -31,10 +31,10 @@ type refused struct {
 
 const refusedEvery = time.Minute
 
-// add takes one of a kind. why says it for people, and attrs what else is known of it.
-func (r *refusals) add(ctx context.Context, kind, message, why, from string, attrs ...any) {
-	if r.told != nil {
-		r.told(kind)
+// Add takes one of a kind. why says it for people, and attrs what else is known of it.
+func (r *Refusals) Add(ctx context.Context, kind, message, why, from string, attrs ...any) {
+	if r.Told != nil {
+		r.Told(kind)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,15 +44,15 @@ func (r *refusals) add(ctx context.Context, kind, message, why, from string, att
 		return
 	}
 	if r.end == nil {
-		r.end = time.AfterFunc(refusedEvery, r.flush)
+		r.end = time.AfterFunc(refusedEvery, r.Flush)
 		r.kinds = make(map[string]*refused)
 	}
 	r.kinds[kind] = &refused{why: why}
-	r.log.WarnContext(ctx, message, append([]any{"why", why, "from", from}, attrs...)...)
+	r.Log.WarnContext(ctx, message, append([]any{"why", why, "from", from}, attrs...)...)
 }
 
-// flush ends the minute: it logs how many more there were.
-func (r *refusals) flush() {
+// Flush ends the minute: it logs how many more there were.
+func (r *Refusals) Flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.end != nil {
@@ -61,7 +61,7 @@ func (r *refusals) flush() {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.kinds)) {
 		if one := r.kinds[kind]; one.further > 0 {
-			r.log.Warn("more requests were refused", "why", one.why, "count", one.further, "within", refusedEvery, "last_from", one.from)
+			r.Log.Warn("more requests were refused", "why", one.why, "count", one.further, "within", refusedEvery, "last_from", one.from)
 		}
 	}
 	r.kinds = nil

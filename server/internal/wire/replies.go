@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+package wire
 
 import (
 	"crypto/sha256"
@@ -13,10 +13,10 @@ import (
 	"github.com/refrain-dev/refrain/operations/problem"
 )
 
-// replies remembers the answers to requests with an Idempotency-Key, so that a client which got none
+// Replies remembers the answers to requests with an Idempotency-Key, so that a client which got none
 // can ask again: what was done is not done twice. They are kept for a day, in memory. The start of a
 // run is known for as long as the run: see startRun.
-type replies struct {
+type Replies struct {
 	mu  sync.Mutex
 	all map[string]*reply
 }
@@ -35,39 +35,39 @@ type reply struct {
 const (
 	repliesTime = 24 * time.Hour
 	repliesMost = 10_000
-	keyMost     = 255
+	KeyMost     = 255
 )
 
-// once does what a request asks for, or gives the answer that the same request got.
-func (s *Server) doOnce(w http.ResponseWriter, r *http.Request, body []byte, do func() (int, any, error)) error {
+// DoOnce does what a request asks for, or gives the answer that the same request got.
+func (x *Exchange) DoOnce(w http.ResponseWriter, r *http.Request, body []byte, do func() (int, any, error)) error {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" {
 		code, data, err := do()
 		if err != nil {
 			return err
 		}
-		return s.sendMasked(w, code, data)
+		return x.SendMasked(w, code, data)
 	}
-	if len(key) > keyMost {
-		return problem.Bad("the Idempotency-Key has more than %d characters", keyMost)
+	if len(key) > KeyMost {
+		return problem.Bad("the Idempotency-Key has more than %d characters", KeyMost)
 	}
-	rep, err := s.replies.begin(r.Method+" "+r.URL.Path+" "+key, sha256.Sum256(body))
+	rep, err := x.Replies.begin(r.Method+" "+r.URL.Path+" "+key, sha256.Sum256(body))
 	if err != nil {
 		return err
 	}
 	if !rep.done {
-		s.replies.fill(rep, func() { rep.code, rep.data, rep.err = do() })
+		x.Replies.fill(rep, func() { rep.code, rep.data, rep.err = do() })
 	} else {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
 	if rep.err != nil {
 		return rep.err
 	}
-	return s.sendMasked(w, rep.code, rep.data)
+	return x.SendMasked(w, rep.code, rep.data)
 }
 
-// doOnce does what a request asks for, unless the same one has done it.
-func (all *replies) doOnce(key string, body [32]byte, do func() error) error {
+// DoOnce does what a request asks for, unless the same one has done it.
+func (all *Replies) DoOnce(key string, body [32]byte, do func() error) error {
 	rep, err := all.begin(key, body)
 	if err != nil || rep.done {
 		return err
@@ -77,14 +77,14 @@ func (all *replies) doOnce(key string, body [32]byte, do func() error) error {
 }
 
 // fill has an answer made and known. One that ends in a panic has failed.
-func (all *replies) fill(rep *reply, do func()) {
+func (all *Replies) fill(rep *reply, do func()) {
 	rep.err = errors.New("the request panicked")
 	defer all.end(rep)
 	do()
 }
 
 // begin finds the answer to a request, or makes a place for it.
-func (all *replies) begin(key string, body [32]byte) (*reply, error) {
+func (all *Replies) begin(key string, body [32]byte) (*reply, error) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if rep := all.all[key]; rep != nil {
@@ -108,7 +108,7 @@ func (all *replies) begin(key string, body [32]byte) (*reply, error) {
 }
 
 // end makes an answer known. What has failed may be tried again.
-func (all *replies) end(rep *reply) {
+func (all *Replies) end(rep *reply) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	rep.done = true
@@ -123,7 +123,7 @@ func (all *replies) end(rep *reply) {
 }
 
 // forget removes the answers that are old, and if there are none, all that are done.
-func (all *replies) forget() {
+func (all *Replies) forget() {
 	before := len(all.all)
 	for key, rep := range all.all {
 		if rep.done && time.Since(rep.at) > repliesTime {
