@@ -108,30 +108,11 @@ type llm struct {
 func (m *llm) Name() string { return m.name }
 
 // Provider is OpenTelemetry's name of the provider; see observe.ProviderOf.
-func (*llm) Provider() string { return "openai" }
+func (*llm) Provider() string { return provider }
 
 // GenerateContent asks the model once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
-	return func(yield func(*model.LLMResponse, error) bool) {
-		own, err := m.request(req)
-		if err != nil {
-			yield(nil, fmt.Errorf("ask openai: %w", err))
-			return
-		}
-		watched, x := wire.Watch(ctx, provider)
-		if stream {
-			m.stream(watched, x, own, yield)
-			return
-		}
-		yield(m.ask(watched, x, own))
-	}
-}
-
-func (m *llm) ask(ctx context.Context, x *wire.Exchange, req *chatRequest) (*model.LLMResponse, error) {
-	body, err := x.Post(ctx, m.endpoint, req)
-	if err != nil {
-		return nil, err
-	}
-	return decode(ctx, x, body)
+	return wire.Format[*chatRequest]{Provider: provider, Request: m.request, Decode: decode, Stream: m.stream}.
+		Ask(ctx, m.endpoint, req, stream)
 }
