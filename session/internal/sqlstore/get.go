@@ -135,19 +135,32 @@ func (s *Store) load(key lease.Key, id int64, read reader) func(first, last int6
 
 // List describes sessions. See session.Service.
 func (s *Store) List(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
+	return s.lists(ctx, "list sessions", req, func(q *snapshot) (list []session.Session, damaged, err error) {
+		list, err = q.list(req)
+		return list, nil, err
+	})
+}
+
+// lists returns a list of sessions, also with the error damaged, which says what is left out of the list.
+func (s *Store) lists(ctx context.Context, what string, req *session.ListRequest,
+	read func(*snapshot) (list []session.Session, damaged, err error)) (*session.ListResponse, error) {
 	if req == nil || req.AppName == "" {
-		return nil, fmt.Errorf("list sessions: %w: app name is required", session.ErrInvalid)
+		return nil, fmt.Errorf("%s: %w: app name is required", what, session.ErrInvalid)
 	}
 	if err := valid(req.AppName, req.UserID); err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	resp := &session.ListResponse{}
+	var damaged error
 	err := s.read(ctx, func(q *snapshot) (err error) {
-		resp.Sessions, err = q.list(req)
+		resp.Sessions, damaged, err = read(q)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", what, err)
+	case damaged != nil:
+		return resp, fmt.Errorf("%s: %w", what, damaged)
 	}
 	return resp, nil
 }

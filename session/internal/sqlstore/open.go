@@ -46,25 +46,7 @@ func (t *tx) setOpen(id int64, run []byte) error {
 
 // ListOpen describes the sessions whose last run is not over. See store.OpenLister.
 func (s *Store) ListOpen(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
-	if req == nil || req.AppName == "" {
-		return nil, fmt.Errorf("list open runs: %w: app name is required", session.ErrInvalid)
-	}
-	if err := valid(req.AppName, req.UserID); err != nil {
-		return nil, fmt.Errorf("list open runs: %w", err)
-	}
-	resp := &session.ListResponse{}
-	var damaged error
-	err := s.read(ctx, func(q *snapshot) (err error) {
-		resp.Sessions, damaged, err = q.listOpen(req)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list open runs: %w", err)
-	}
-	if damaged != nil {
-		damaged = fmt.Errorf("list open runs: %w", damaged)
-	}
-	return resp, damaged
+	return s.lists(ctx, "list open runs", req, func(q *snapshot) ([]session.Session, error, error) { return q.listOpen(req) })
 }
 
 // listOpen leaves out the sessions whose run cannot be read; damaged says which, and why.
