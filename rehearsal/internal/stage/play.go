@@ -82,7 +82,7 @@ func (p *play) wants(a, l *definition.Agent, at study.Place, f *study.Form) (lea
 	g, n := p.Goals[l.Name], at.Loops[l.Name]
 	w, end := p.wayOf(p.Cast, l)
 	if s := l.Loop.Score; s != nil && slices.Contains(g.Scorers, a) && !g.Study.Scores() {
-		p.Grade(a, s, p.mark(l, at, n), f)
+		f.Grade(s, p.mark(l, at, n))
 	}
 	now := end > 0 && n >= end
 	if g.Study != nil {

@@ -182,8 +182,8 @@ func (c *Cast) Form(a *definition.Agent, at Place) *Form {
 	return f
 }
 
-// Grade puts a score into an answer, where the loop reads it.
-func (c *Cast) Grade(a *definition.Agent, s *loop.Score, v float64, f *Form) {
+// Grade puts a score into the answer, where the loop reads it.
+func (f *Form) Grade(s *loop.Score, v float64) {
 	if s.Expr != "" { // the study chooses the values that it is computed from
 		return
 	}

@@ -81,7 +81,7 @@ func (s *study) standsIn(a *definition.Agent, n int, to Aim, some picks) Line {
 	f.Picks = some
 	g := s.Goals[s.loop.Name]
 	if sc := s.loop.Loop.Score; to.Rated && !s.computed && slices.Contains(g.Scorers, a) {
-		s.Grade(a, sc, to.Score, f)
+		f.Grade(sc, to.Score)
 	}
 	return f.Line(a)
 }
