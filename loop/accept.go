@@ -183,6 +183,5 @@ func (s *Score) flat(t *Tally, rec *IterationRecord) {
 
 func (t *Tally) flatBy(threshold float64, unit string) {
 	t.Flat++
-	var buf [48]byte
-	t.FlatBy = worded(append(appendNum(buf[:0], threshold), unit...), t.FlatBy)
+	t.FlatBy = num(threshold) + unit
 }

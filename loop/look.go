@@ -169,17 +169,12 @@ func (l *looker) leaf(t *truth, src string) (holds, known bool) {
 		}
 		return false, false
 	}
-	var before truth
-	if i := len(l.next) - 1; i < len(l.prev) {
-		before = l.prev[i]
-	}
-	t.compare(&v, &before)
+	t.compare(&v)
 	return v.Holds, true
 }
 
-// compare takes down what a condition has compared. Words that have not changed
-// are those of before.
-func (t *truth) compare(v *expr.Verdict, before *truth) {
+// compare notes what a condition has compared.
+func (t *truth) compare(v *expr.Verdict) {
 	if v.Op == "" {
 		t.Value, t.Threshold = "false", "true"
 		if v.Holds {
@@ -196,21 +191,12 @@ func (t *truth) compare(v *expr.Verdict, before *truth) {
 			return
 		}
 	}
-	var buf [64]byte
-	t.Value = worded(appendSide(buf[:0], v.Left), before.Value)
-	t.Threshold = worded(appendSide(append(append(buf[:0], v.Op...), ' '), v.Right), before.Threshold)
+	t.Value, t.Threshold = side(v.Left), v.Op+" "+side(v.Right)
 }
 
-func appendSide(b []byte, s expr.Side) []byte {
+func side(s expr.Side) string {
 	if text, ok := s.Text(); ok {
-		return appendBrief(b, text)
+		return briefText(text)
 	}
-	return append(b, brief(s.Plain())...)
-}
-
-func worded(b []byte, before string) string {
-	if string(b) == before {
-		return before
-	}
-	return string(b)
+	return brief(s.Plain())
 }

@@ -58,13 +58,11 @@ func tidy(f float64) float64 {
 }
 
 // num writes a number with at most six significant digits, an int with all.
-func num(f float64) string { return string(appendNum(nil, f)) }
-
-func appendNum(b []byte, f float64) []byte {
+func num(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return strconv.AppendFloat(b, f, 'f', -1, 64)
+		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
-	return strconv.AppendFloat(b, f, 'g', 6, 64)
+	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
 func signed(f float64) string {
@@ -100,21 +98,16 @@ func brief(v any) string {
 	case float64:
 		return num(x)
 	case string:
-		return string(appendBrief(nil, x))
+		return briefText(x)
 	}
 	return kind(v)
 }
 
-func appendBrief(b []byte, text string) []byte {
+func briefText(text string) string {
 	if len(text) <= 24 && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
-		return strconv.AppendQuote(b, text)
+		return strconv.Quote(text)
 	}
-	n := utf8.RuneCountInString(text)
-	b = strconv.AppendInt(append(b, "text of "...), int64(n), 10)
-	if n == 1 {
-		return append(b, " character"...)
-	}
-	return append(b, " characters"...)
+	return "text of " + plural(utf8.RuneCountInString(text), "character")
 }
 
 func kind(v any) string {
