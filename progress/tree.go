@@ -210,6 +210,21 @@ func (s *Step) failed() bool {
 	return false
 }
 
+// Find returns the step at an address; nil if there is none.
+func (t *Tree) Find(at session.Address) *Step {
+	s := t.Root
+	for s != nil && s.Address != at {
+		var next *Step
+		for c := range s.Children() {
+			if c.Address != "" && at.Under(c.Address) {
+				next = c
+			}
+		}
+		s = next
+	}
+	return s
+}
+
 // Main returns the step of the loop to show first: the first outermost loop that is running, or
 // else the last one; nil if there is none.
 func (t *Tree) Main() *Step {

@@ -9,28 +9,12 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
 )
-
-// find is the step that is open; nil if it is gone.
-func (m *model) find() *progress.Step {
-	var visit func(*progress.Step) *progress.Step
-	visit = func(s *progress.Step) *progress.Step {
-		if s == nil || string(s.Address) == m.opened {
-			return s
-		}
-		for c := range s.Children() {
-			if found := visit(c); found != nil {
-				return found
-			}
-		}
-		return nil
-	}
-	return visit(m.live.Tree().Root)
-}
 
 // output is what the step that is open has said, so much as there is room for.
 func (m *model) output(room int) (title string, lines []string) {
-	s := m.find()
+	s := m.live.Tree().Find(session.Address(m.opened))
 	if s == nil {
 		return progress.Clean(m.opened) + ":", []string{faint.of(" it has not begun yet")}
 	}
@@ -94,7 +78,7 @@ func (m *model) first(lines, room int) int {
 
 // scrollBy moves the output that is open.
 func (m *model) scrollBy(key string) {
-	s := m.find()
+	s := m.live.Tree().Find(session.Address(m.opened))
 	if s == nil {
 		return
 	}

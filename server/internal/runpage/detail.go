@@ -79,7 +79,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 		}
 	}
 	t := p.Live.Tree()
-	if s := find(t, at); s != nil {
+	if s := t.Find(at); s != nil {
 		d.Output, d.Error = p.said(s, log), progress.CleanText(s.Error)
 		if u := s.Usage(); u.Calls > 0 {
 			d.InputTokens, d.OutputTokens = &u.InputTokens, &u.OutputTokens
@@ -144,7 +144,7 @@ func (p *Page) changes(sp span, log Log) []progress.Change {
 
 // against finds what the step said in the iteration from which this one was written.
 func (p *Page) against(t *progress.Tree, at session.Address, d *Detail, log Log) {
-	l := find(t, at.Parent())
+	l := t.Find(at.Parent())
 	if l == nil || l.Loop == nil {
 		return
 	}

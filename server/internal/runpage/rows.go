@@ -77,7 +77,7 @@ func (e *MissingError) Error() string {
 // Iterations returns at most limit iterations of a loop, from a number on.
 func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
 	t := p.Live.Tree()
-	s := find(t, at)
+	s := t.Find(at)
 	if s == nil || s.Loop == nil {
 		return Part{}, &MissingError{"loop", at}
 	}
@@ -103,21 +103,6 @@ func latest(s *progress.Step, now time.Duration) Part {
 		part.Iterations = append(part.Iterations, iterationOf(s.Loop, it, best, now))
 	}
 	return part
-}
-
-// find returns the step at an address; nil if there is none.
-func find(t *progress.Tree, at session.Address) *progress.Step {
-	s := t.Root
-	for s != nil && s.Address != at {
-		var next *progress.Step
-		for c := range s.Children() {
-			if c.Address != "" && at.Under(c.Address) {
-				next = c
-			}
-		}
-		s = next
-	}
-	return s
 }
 
 func iterationOf(l *progress.Loop, it, best *progress.Iteration, now time.Duration) Iteration {
