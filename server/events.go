@@ -104,51 +104,60 @@ func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole fu
 	if !c.quiet {
 		defer f.read()()
 	}
-	if err := c.begin(); err != nil {
+	var told int64 = -1
+	return c.keep(r, func() (<-chan struct{}, <-chan time.Time, error) {
+		version, changed, err := c.catchUp(r.Context(), f)
+		if err != nil {
+			c.fail(err)
+			return nil, nil, err
+		}
+		if whole == nil || version <= told {
+			return changed, nil, nil
+		}
+		now, err := whole(snapshotEvery)
+		if err != nil {
+			return nil, nil, err
+		}
+		if now.version > told {
+			head := "event: " + name + "\n"
+			if c.quiet {
+				head += "id: " + strconv.FormatInt(now.seq, 10) + "\n"
+			}
+			if err := c.write([]byte(head), []byte("data: "), now.text, []byte("\n\n")); err != nil {
+				return nil, nil, err
+			}
+			told = now.version
+		}
+		if told < version { // all that comes until then is in one snapshot
+			return nil, time.After(snapshotEvery - time.Since(now.at)), nil
+		}
+		return changed, nil, nil
+	})
+}
+
+// keep begins a stream, and keeps it open for as long as the client listens. say sends what is new, at the
+// beginning and whenever one of the channels that it has returned says so. Its error ends the stream.
+func (c *client) keep(r *http.Request, say func() (changed <-chan struct{}, later <-chan time.Time, err error)) error {
+	if c.begin() != nil {
 		return nil
 	}
 	alive := time.NewTicker(beat)
 	defer alive.Stop()
-	var told int64 = -1
 	for {
-		version, changed, err := c.catchUp(r.Context(), f)
+		changed, later, err := say()
 		if err != nil {
-			c.fail(err)
 			return nil
-		}
-		var later <-chan time.Time
-		if whole != nil && version > told {
-			now, err := whole(snapshotEvery)
-			if err != nil {
-				return nil
-			}
-			if now.version > told {
-				head := "event: " + name + "\n"
-				if c.quiet {
-					head += "id: " + strconv.FormatInt(now.seq, 10) + "\n"
-				}
-				if err := c.write([]byte(head), []byte("data: "), now.text, []byte("\n\n")); err != nil {
-					return nil
-				}
-				told = now.version
-			}
-			if told < version {
-				later = time.After(snapshotEvery - time.Since(now.at))
-			}
-		}
-		if later != nil {
-			changed = nil // all that comes until then is in one snapshot
 		}
 		select {
 		case <-changed:
 		case <-later:
 		case <-alive.C:
-			if err := c.write([]byte(": alive\n\n")); err != nil {
+			if c.write([]byte(": alive\n\n")) != nil {
 				return nil
 			}
 		case <-r.Context().Done():
 			return nil
-		case <-s.closing:
+		case <-c.s.closing:
 			return nil
 		}
 	}

@@ -115,36 +115,18 @@ func (s *Server) streamRuns(w http.ResponseWriter, r *http.Request, q url.Values
 	defer leave()
 	defer s.list.join()()
 	c := &client{s: s, w: w}
-	if err := c.begin(); err != nil {
-		return nil
-	}
-	alive := time.NewTicker(beat)
-	defer alive.Stop()
 	var told []byte
-	for {
+	return c.keep(r, func() (<-chan struct{}, <-chan time.Time, error) {
 		text, changed, err := s.list.now(r.Context(), q.Encode(), want)
 		if err != nil {
 			c.fail(err)
-			return nil
 		}
-		if text != nil && !bytes.Equal(text, told) {
-			if c.write([]byte("event: runs\ndata: "), text, []byte("\n\n")) != nil {
-				return nil
-			}
+		if err == nil && text != nil && !bytes.Equal(text, told) {
 			told = text
+			err = c.write([]byte("event: runs\ndata: "), text, []byte("\n\n"))
 		}
-		select {
-		case <-changed:
-		case <-alive.C:
-			if c.write([]byte(": alive\n\n")) != nil {
-				return nil
-			}
-		case <-r.Context().Done():
-			return nil
-		case <-s.closing:
-			return nil
-		}
-	}
+		return changed, nil, err
+	})
 }
 
 // filter says which runs somebody wants to see, and what of them.
