@@ -7,34 +7,17 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress/verify"
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
 )
 
-// stopsBySeq are the stop records in a log, by the place of their events.
-func stopsBySeq(events []*session.Event) map[int64]*loop.StopRecord {
-	stops := make(map[int64]*loop.StopRecord)
-	for _, ev := range events {
-		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStopped {
-			continue
-		}
-		if rec := new(loop.StopRecord); ev.Mark.Decode(rec) == nil {
-			stops[ev.Seq] = rec
-		}
-	}
-	return stops
-}
-
 // Verified is what verify tells of a log.
 type Verified struct {
-	Run    string         `json:"run,omitempty"`
-	Events int            `json:"events"`
-	Chain  string         `json:"chain"`
-	Flaw   *Flaw          `json:"flaw,omitempty"`
-	Loops  []verifiedLoop `json:"loops"`
+	Run    string            `json:"run,omitempty"`
+	Events int               `json:"events"`
+	Chain  string            `json:"chain"`
+	Flaw   *Flaw             `json:"flaw,omitempty"`
+	Loops  []verify.LoopSeal `json:"loops"`
 	// Runs are the ends of runs, and the run that has none.
 	Runs []verify.RunSeal `json:"runs,omitempty"`
 	// State says what of the state that is kept beside the log is not what its events
@@ -80,16 +63,9 @@ func (v *Verified) Named(i int) string {
 	return fmt.Sprintf("run %s, %d of %d", v.Run, slices.Index(ids, v.Runs[i].Run)+1, len(ids))
 }
 
-// verifiedLoop is one loop as verify tells of it.
-type verifiedLoop struct {
-	verify.LoopSeal
-	Reason string `json:"stop_reason,omitempty"`
-	Digest string `json:"digest,omitempty"`
-}
-
 // Verified makes all hashes again, and the state.
 func (r *Run) Verified() (v *Verified, err error) {
-	v = &Verified{Run: r.ID, Events: len(r.Events), Loops: []verifiedLoop{}}
+	v = &Verified{Run: r.ID, Events: len(r.Events), Loops: []verify.LoopSeal{}}
 	if r.File != nil && r.File.Head == nil {
 		v.Run = ""
 	}
@@ -100,13 +76,8 @@ func (r *Run) Verified() (v *Verified, err error) {
 		v.Flaw = &Flaw{Problem: fmt.Sprintf("secrets were struck out of %d of its lines when it was written, so its hashes "+
 			"are not those of the run; take it out of its store with refrain export", r.File.Masked())}
 	}
-	stops := stopsBySeq(r.Events)
-	for _, s := range verify.Loops(r.Events, r.Wholes.Of) {
-		one := verifiedLoop{LoopSeal: s}
-		if rec := stops[s.Seq]; rec != nil {
-			one.Reason, one.Digest = string(rec.Reason), rec.Digest
-		}
-		v.Loops = append(v.Loops, one)
+	if loops := verify.Loops(r.Events, r.Wholes.Of); loops != nil {
+		v.Loops = loops
 	}
 	v.Runs = verify.Runs(r.Events, r.Wholes.Of)
 	if r.Store != nil {

@@ -25,6 +25,9 @@ type LoopSeal struct {
 	Seq  int64           `json:"seq"`
 	// Problem says what differs; empty if nothing does.
 	Problem string `json:"problem,omitempty"`
+	// Reason and Digest are those of the record.
+	Reason string `json:"stop_reason,omitempty"`
+	Digest string `json:"digest,omitempty"`
 }
 
 // Loops computes the digest of every stop record in a log again and compares it. events is the
@@ -46,30 +49,36 @@ func Loops(events []*session.Event, whole progress.Whole) []LoopSeal {
 		if gone != nil {
 			before = slices.DeleteFunc(slices.Clone(before), func(ev *session.Event) bool { return gone.Has(ev.Seq) })
 		}
-		seals = append(seals, LoopSeal{Loop: ev.Address, Seq: ev.Seq, Problem: problem(before, ev, whole)})
+		one := LoopSeal{Loop: ev.Address, Seq: ev.Seq}
+		var record stopRecord
+		if err := ev.Mark.Decode(&record); err != nil {
+			one.Problem = fmt.Sprintf("the record cannot be read: %v", err)
+		} else {
+			one.Problem, one.Reason, one.Digest = record.problem(before, ev, whole), record.Reason, record.Digest
+		}
+		seals = append(seals, one)
 	}
 	return seals
 }
 
+// stopRecord is the part of a loop's stop record that a seal needs.
+type stopRecord struct {
+	Reason, Digest string
+	Events         *json.Number
+}
+
 // problem returns the difference between a stop record and its events; empty if there is none.
-func problem(before []*session.Event, stop *session.Event, whole progress.Whole) string {
-	var record struct {
-		Digest string
-		Events *json.Number
-	}
-	if err := stop.Mark.Decode(&record); err != nil {
-		return fmt.Sprintf("the record cannot be read: %v", err)
-	}
-	if record.Digest == "" {
+func (r *stopRecord) problem(before []*session.Event, stop *session.Event, whole progress.Whole) string {
+	if r.Digest == "" {
 		return "the record has no digest"
 	}
 	switch made, n, err := seal.OfLoop(before, stop, whole.Of); {
 	case err != nil:
 		return err.Error()
-	case made == record.Digest:
+	case made == r.Digest:
 		return ""
-	case record.Events != nil && record.Events.String() != fmt.Sprint(n):
-		return fmt.Sprintf("the log has %d events of the loop, the record was made from %s", n, record.Events)
+	case r.Events != nil && r.Events.String() != fmt.Sprint(n):
+		return fmt.Sprintf("the log has %d events of the loop, the record was made from %s", n, r.Events)
 	}
 	return "an event of the loop, or its stop record, was changed"
 }
