@@ -14,15 +14,13 @@ func (i *importer) carry(a *agent, p pair, ours string, v any) {
 	i.mapped(p.at, a.was, p.key, ours)
 }
 
-// carryWhole carries over a whole number. It reports another value, and returns false for it.
-func (i *importer) carryWhole(a *agent, p pair, ours string) bool {
-	n, ok := p.value.whole()
-	if !ok {
-		i.fail(p.at, a.was, p.key, "%s must be a whole number, got %s", p.key, p.value.what())
-		return false
+// carryWhole carries over a whole number, and reports another value.
+func (i *importer) carryWhole(a *agent, p pair, ours string) {
+	if n, ok := p.value.whole(); ok {
+		i.carry(a, p, ours, n)
+		return
 	}
-	i.carry(a, p, ours, n)
-	return true
+	i.fail(p.at, a.was, p.key, "%s must be a whole number, got %s", p.key, p.value.what())
 }
 
 // carryTime carries over a time. It reports another value, and returns false for it.
