@@ -20,10 +20,10 @@ func InMemoryService() Service {
 	return &inMemory{folders: make(map[folder]map[string]*file)}
 }
 
-// folder is where a file is: in a session or, with no session, with a user.
+// folder identifies the owner of a file: a session or, without a session, a user.
 type folder struct{ app, user, session string }
 
-// file is what was saved under one name.
+// file has the versions saved under one name.
 type file struct {
 	versions map[int64]saved
 	newest   int64 // ever given: a deleted number is not given again, as long as there is a file

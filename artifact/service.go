@@ -23,7 +23,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// ErrNotFound: there is no such artifact, or no such version of it. It wraps fs.ErrNotExist.
+// ErrNotFound reports that the artifact, or the version of it, does not exist. It wraps
+// fs.ErrNotExist.
 var ErrNotFound = fmt.Errorf("artifact not found: %w", fs.ErrNotExist)
 
 // KeyPrefixUser is the prefix of files that all sessions of a user share.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalid: the request lacks a field, or its file name is not allowed.
+// ErrInvalid reports that a request lacks a field, or that its file name is not allowed.
 var ErrInvalid = errors.New("invalid artifact request")
 
 // Validate checks that the request is complete. Errors: [ErrInvalid].

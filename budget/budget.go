@@ -25,8 +25,8 @@ import (
 	"sync"
 )
 
-// Meter counts what model calls use, and enforces its limits. The zero value has no limits and no
-// prices. A budget is safe for concurrent use and must not be copied.
+// Meter counts the usage of model calls, and enforces its limits. The zero value has no limits and
+// no prices. A budget is safe for concurrent use and must not be copied.
 type Meter struct {
 	parent  *Meter
 	root    *Meter // nil for the root itself
@@ -58,9 +58,9 @@ func New(l Limits, p Prices) *Meter {
 	return b
 }
 
-// Child returns a budget below b. Its limits may be higher than those of b: a call has to fit in
-// both. A budget does not know its children: one that is no longer used is garbage collected, and
-// its usage stays counted above.
+// Child returns a budget below b. Its limits may be higher than those of b, because a call has to
+// fit in both. A budget has no references to its children, so an unused child is garbage collected;
+// its usage stays counted in b.
 func (b *Meter) Child(l Limits) *Meter {
 	c := New(l, nil)
 	c.parent, c.root, c.depth, c.claims = b, b.top(), b.depth+1, b.claims
@@ -96,8 +96,8 @@ func (b *Meter) Book(u Usage) {
 	b.book(u.internal(Price{}, false), false)
 }
 
-// BookAhead is Book for usage that will be booked again, part by part, in the budgets below. A
-// resumed run uses it, so that all of its log is counted before the first new call.
+// BookAhead books usage that will be booked again, part by part, in the budgets below. A resumed
+// run uses it, so that all of its log is counted before the first new call.
 func (b *Meter) BookAhead(u Usage) {
 	mu := b.lock()
 	defer mu.Unlock()
@@ -118,15 +118,15 @@ func (b *Meter) book(add usage, ahead bool) {
 	}
 }
 
-// Remaining is what one more call could use in b and in every budget above it, without what is
-// reserved or held. nil means no limit.
+// Remaining is the usage that one more call may have in b and in every budget above it, after
+// reservations and holds. nil means no limit.
 type Remaining struct {
 	Calls  *int64   `json:"calls,omitzero"`
 	Tokens *int64   `json:"tokens,omitzero"`
 	Cost   *float64 `json:"cost,omitzero"`
 }
 
-// Remaining returns what is left.
+// Remaining returns the usage that is left.
 func (b *Meter) Remaining() Remaining {
 	left := unlimited
 	mu := b.lock()
@@ -182,8 +182,8 @@ func (b *Meter) lock() *sync.Mutex {
 	return mu
 }
 
-// free is what neither is used, nor reserved, nor held for others than the
-// claims, when calls have ended. Where there is no limit it is [unlimited]'s.
+// free returns the amount that is neither used, nor reserved, nor held for others than the claims,
+// when calls have ended. Without a limit it is [unlimited]'s.
 func (b *Meter) free(claims *Hold, e ending) amount {
 	f := unlimited
 	if b.limit == (limit{}) {
@@ -203,7 +203,7 @@ func (b *Meter) free(claims *Hold, e ending) amount {
 	return f
 }
 
-// amount is what is counted against limits.
+// amount is an amount that limits apply to.
 type amount struct{ calls, tokens, nanos int64 }
 
 var unlimited = amount{math.MaxInt64, math.MaxInt64, math.MaxInt64}

@@ -12,20 +12,20 @@ import (
 // ErrExceeded matches every [*ExceededError] in errors.Is.
 var ErrExceeded = errors.New("budget exceeded")
 
-// ExceededError says that a call was not made because it does not fit in a budget.
+// ExceededError reports that a call was not made because it does not fit in a budget.
 type ExceededError struct {
-	// What is limited: "calls", "tokens" or "cost".
+	// What names the limit: "calls", "tokens" or "cost".
 	What string
 	// Limit is the budget's limit; Used the usage booked so far; Estimated the part of Used that no
-	// provider reported (tokens only); Reserved what running calls are expected to use; Held what
-	// is kept back from this call; Asked what the call needs at least. Costs are in the price
-	// list's currency.
+	// provider reported (tokens only); Reserved the expected usage of running calls; Held the amount
+	// kept back from this call; Asked the least that the call needs. Costs are in the price list's
+	// currency.
 	Limit, Used, Estimated, Reserved, Held, Asked float64
 	// Budget is the budget's name; empty for the budget of the whole run.
 	Budget string
 }
 
-// Error says what is used up and where to allow more.
+// Error names the exhausted limit and where to raise it.
 func (e *ExceededError) Error() string {
 	var b strings.Builder
 	what, field := " "+e.What, e.What
@@ -63,7 +63,7 @@ func (e *ExceededError) Is(target error) bool { return target == ErrExceeded }
 
 func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// exceeded is the error for what does not fit in what is free.
+// exceeded returns the error for a request that does not fit in the free amount.
 func (b *Meter) exceeded(ask, free amount, claims *Hold) *ExceededError {
 	e, held := &ExceededError{Budget: b.name}, b.held
 	held.sub(claims.at(b))
@@ -83,15 +83,15 @@ func (b *Meter) exceeded(ask, free amount, claims *Hold) *ExceededError {
 	return e
 }
 
-// UnknownPriceError says that a call was not made because a budget limits cost and the cost of the
-// call is unknown.
+// UnknownPriceError reports that a call was not made because a budget limits cost and the cost of
+// the call is unknown.
 type UnknownPriceError struct {
 	// Model is the model without a price. It is empty if an earlier part of the run has an unknown
 	// cost.
 	Model string
 }
 
-// Error says what to add.
+// Error names the missing price.
 func (e *UnknownPriceError) Error() string {
 	if e.Model == "" {
 		return "the cost so far is unknown, and a budget limits it: start a run of its own, or leave out budget.cost"

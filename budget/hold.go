@@ -13,9 +13,9 @@ type Hold struct {
 	last  *Meter
 }
 
-// Hold keeps back a share, from 0 to 1, of every limit of b and of each budget above it, for what
-// runs under [Hold.Budget]. It keeps at least one call, and at most half of what is left, or the
-// share if that is more. A budget with one call left keeps none.
+// Hold keeps back a share, from 0 to 1, of every limit of b and of each budget above it, for the
+// calls under [Hold.Budget]. It keeps at least one call, and at most half of the remaining amount,
+// or the share if that is more. A budget with one call left keeps none.
 func (b *Meter) Hold(share float64) *Hold {
 	h := &Hold{base: b, outer: b.claims, kept: make([]amount, b.depth+1)}
 	h.last = b.Child(Limits{})
@@ -56,10 +56,10 @@ func portion(limit, free int64, share float64) int64 {
 }
 
 // Budget returns the budget for the work that the hold is for. It is a child of the budget that
-// holds; its calls may use what is kept back, and no other calls may.
+// holds; only its calls may use the held amount.
 func (h *Hold) Budget() *Meter { return h.last }
 
-// Release gives back what is kept. A second call does nothing.
+// Release gives back the held amount. A second call does nothing.
 func (h *Hold) Release() {
 	mu := h.base.lock()
 	defer mu.Unlock()
@@ -71,7 +71,7 @@ func (h *Hold) Release() {
 	h.base.top().wake()
 }
 
-// at is what h and those around it keep at a budget.
+// at returns the amount that h and the holds around it keep at a budget.
 func (h *Hold) at(b *Meter) amount {
 	var sum amount
 	for ; h != nil; h = h.outer {

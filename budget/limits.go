@@ -4,7 +4,7 @@ package budget
 
 import "math"
 
-// Limits limit what model calls use. 0 and nil mean no limit; a negative number allows no call.
+// Limits limit the usage of model calls. 0 and nil mean no limit; a negative number allows no call.
 type Limits struct {
 	// Calls is the largest number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`

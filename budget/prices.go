@@ -61,7 +61,7 @@ func (p Price) check() error {
 	return nil
 }
 
-// billionths is what tokens cost: a millionth of the price each.
+// billionths returns the cost of tokens in billionths; a token costs a millionth of the price.
 func (p Price) billionths(input, cached, output int64) float64 {
 	c := p.CachedInput
 	if c == 0 {
@@ -75,8 +75,8 @@ func (p Price) atMost(input, output int64) int64 {
 	return nanos(math.Ceil(1e3 * (float64(input)*max(p.Input, p.CachedInput) + float64(output)*p.Output)))
 }
 
-// affords is how many tokens of output, at most so many, fit in what is left
-// next to the input. It may be one too few.
+// affords returns how many of the output tokens fit in the remaining cost after the input. The
+// result may be one too low.
 func (p Price) affords(input, output, left int64) int64 {
 	if p.atMost(input, output) <= left {
 		return output
@@ -89,13 +89,13 @@ func (p Price) affords(input, output, left int64) int64 {
 	return output
 }
 
-// UnmarshalJSON requires the prices of input and of output, as a missing price is unknown and not
-// zero.
+// UnmarshalJSON requires the prices of input and of output, because a missing price is unknown and
+// not zero.
 func (p *Price) UnmarshalJSON(data []byte) error {
 	return p.decode(func(v any) error { return json.Unmarshal(data, v) })
 }
 
-// UnmarshalYAML is UnmarshalJSON for YAML.
+// UnmarshalYAML does for YAML what UnmarshalJSON does for JSON.
 func (p *Price) UnmarshalYAML(decode func(any) error) error { return p.decode(decode) }
 
 func (p *Price) decode(decode func(any) error) error {

@@ -6,8 +6,8 @@ package budget
 type Request struct {
 	// Model is the name to look for in the price list; see [Prices.Of].
 	Model string
-	// InputTokens and OutputTokens are what the call is expected to use: an estimate from earlier
-	// calls rather than the maximum. They may be left out if the budget is not [Meter.Metered].
+	// InputTokens and OutputTokens are the expected usage of the call: an estimate from earlier calls
+	// rather than the maximum. They may be left out if the budget is not [Meter.Metered].
 	InputTokens, OutputTokens int64
 	// MinOutputTokens is the least output to which the call may be cut down if the budget has no
 	// room for all of it; 0 means that it is never cut down.
@@ -69,8 +69,8 @@ func (r *Reservation) Commit(u Usage) {
 	r.budget = nil
 }
 
-// Settle ends the reservation and books what is known of a call that may never end, such as one
-// that was cut off. A later Commit or Settle replaces what is booked.
+// Settle ends the reservation and books the known usage of a call that may never end, such as a
+// call that was cut off. A later Commit or Settle replaces what is booked.
 func (r *Reservation) Settle(u Usage) {
 	u.Calls = max(1, u.Calls)
 	r.book(u.internal(r.price, r.priced))
@@ -79,7 +79,7 @@ func (r *Reservation) Settle(u Usage) {
 // Priced reports whether the model has a price.
 func (r *Reservation) Priced() bool { return r.priced }
 
-// Estimate returns what was reserved as a usage, for a call whose provider does not report one.
+// Estimate returns the reservation as a usage, for a call whose provider does not report one.
 func (r *Reservation) Estimate() Usage {
 	return Usage{Calls: 1, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, Estimated: true}
 }
@@ -91,9 +91,9 @@ func (r *Reservation) Release() {
 	r.budget = nil
 }
 
-// Park says whether the reader of the answer is busy with something else before it reads on.
-// [Meter.ReserveWait] does not wait long for a parked call, as the parked call may itself wait for
-// the one that reserves.
+// Park sets whether the reader of the answer does other work before it reads on.
+// [Meter.ReserveWait] does not wait long for a parked call, because the parked call may itself wait
+// for the reserving call.
 func (r *Reservation) Park(parked bool) {
 	b := r.budget
 	if b == nil || r.parked == parked || r.ask == (amount{}) {
@@ -112,7 +112,7 @@ func (r *Reservation) Park(parked bool) {
 	b.top().wake()
 }
 
-// book replaces what is reserved and booked by u.
+// book replaces the reserved and booked usage by u.
 func (r *Reservation) book(u usage) {
 	b := r.budget
 	if b == nil {

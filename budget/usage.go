@@ -4,7 +4,7 @@ package budget
 
 import "math"
 
-// Usage is what model calls used.
+// Usage is the usage of model calls.
 type Usage struct {
 	// Calls is the number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
@@ -34,7 +34,7 @@ func (u Usage) Add(v Usage) Usage {
 	return a.public()
 }
 
-// Sub returns what was used since the same budget's usage was before. If the cost was unknown then,
+// Sub returns the usage since an earlier usage of the same budget. If the cost was unknown then,
 // the result's cost is unknown.
 func (u Usage) Sub(before Usage) Usage {
 	if u == before { // as after most steps, which ask no model
@@ -60,7 +60,7 @@ type usage struct {
 	guessed                             int64 // tokens
 }
 
-// internal prices u if it does not say what it cost.
+// internal computes the cost of u from the price if u has none.
 func (u Usage) internal(p Price, priced bool) usage {
 	in := usage{
 		calls: count(u.Calls), input: count(u.InputTokens), output: count(u.OutputTokens), estimated: one(u.Estimated),
@@ -110,7 +110,7 @@ func (u *usage) add(v usage) {
 	u.guessed = sum(u.guessed, v.guessed)
 }
 
-// sub takes back what was added.
+// sub undoes add.
 func (u *usage) sub(v usage) {
 	u.calls -= v.calls
 	u.input -= v.input

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// patience is how long a call waits where only calls that are parked are in its
-// way. It is longer than it takes to store an event.
+// patience limits how long a call waits if only parked calls are in its way. It is longer than the
+// storing of an event takes.
 const patience = 10 * time.Second
 
-// ReserveWait is [Meter.Reserve], but waits for running calls to end if the call would fit without
-// them, or until ctx ends. It cuts the output down only if the budget would not have room for all
-// of it even then. Errors are those of Reserve, and the context's cause.
+// ReserveWait reserves as [Meter.Reserve] does, but waits for running calls to end if the call
+// would fit without them, or until ctx ends. It cuts the output down only if the budget would not
+// have room for all of it even then. Errors are those of Reserve, and the context's cause.
 func (b *Meter) ReserveWait(ctx context.Context, r Request) (Reservation, error) {
 	w, err := b.want(r)
 	if err != nil {
@@ -66,7 +66,7 @@ func (b *Meter) watch() <-chan struct{} {
 	return b.changed
 }
 
-// wake has those that wait look again. The root's mu is held.
+// wake makes waiting calls check again. The caller holds the root's mu.
 func (b *Meter) wake() {
 	if b.changed != nil {
 		close(b.changed)
@@ -83,7 +83,7 @@ const (
 	everything               // all
 )
 
-// ends is what calls give back by ending. That they were made counts.
+// ends returns the amount that calls give back when they end. The calls themselves stay counted.
 func (b *Meter) ends(e ending) (a amount) {
 	switch e {
 	case everything:
@@ -116,13 +116,13 @@ func (b *Meter) want(r Request) (wanted, error) {
 	return w, nil
 }
 
-// need is what the call needs at least.
+// need returns the least amount that the call needs.
 func (w *wanted) need() amount {
 	return amount{calls: 1, tokens: w.in + w.least, nanos: w.price.atMost(w.in, w.least)}
 }
 
-// fits cuts the output down to what there is room for in b and all budgets above
-// it, and fails where there is not even room for the least. The root's mu is held.
+// fits reduces the output to the room in b and all budgets above it, and fails if one has no room
+// for the least output. The caller holds the root's mu.
 func (w *wanted) fits(b *Meter, e ending) error {
 	need, out := w.need(), w.out
 	for n := b; n != nil; n = n.parent {

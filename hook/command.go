@@ -28,16 +28,17 @@ type CommandConfig struct {
 	// Env is its environment, as NAME=value. Nil is that of this process, without the variables that
 	// Refrain itself uses: REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry, PGPASSWORD.
 	Env []string
-	// Inherit names variables that a nil Env has even so. Withhold names further ones that it has not.
+	// Inherit names variables that a nil Env includes nevertheless. Withhold names further variables
+	// that it leaves out.
 	Inherit, Withhold []string
 }
 
-// pipeDelay is how long the output of a command is read that has ended, if
-// something that it has started keeps it open.
+// pipeDelay limits how long a hook reads the output of a command that has ended, because a process
+// that it started may keep the output open.
 const pipeDelay = time.Second
 
 // NewCommand returns a hook that runs a command for each event, with the event as JSON on its
-// standard input: a file that is whole before the command starts. Exit code 0 is fine; with Veto,
+// standard input: a file that is complete before the command starts. Exit code 0 is fine; with Veto,
 // exit code 1 stops what is to be done, and its standard error is the reason. Its standard output is
 // ignored, except that a veto in a webhook's form, {"veto": true}, with exit code 0 is a
 // contradiction and fails. The command is killed after its timeout; when it has ended, all processes
@@ -107,8 +108,7 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 	return nil
 }
 
-// head keeps the beginning of what is written. It is no bytes.Buffer, which would
-// read all of it.
+// head keeps the beginning of the output. It is not a bytes.Buffer, which would keep all of it.
 type head struct {
 	kept []byte
 	left int

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package hook reports the events of a run to a webhook, a command or a Go function, which may veto
-// what is to be done.
+// the next action.
 //
 //	gate, err := hook.NewWebhook(hook.WebhookConfig{
 //		URL:    "https://hooks.example.org/refrain",

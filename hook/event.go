@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Point is when a hook is called.
+// Point is a point of a run at which hooks are called.
 type Point string
 
 // The points, in the order of a run.
@@ -30,13 +30,13 @@ var points = []Point{
 	AfterTool,
 }
 
-// Points lists all points, each before with its after.
+// Points lists all points, each "before" followed by its "after".
 func Points() []Point { return slices.Clone(points) }
 
 // Before reports whether the event announces something that a hook can still stop.
 func (p Point) Before() bool { return strings.HasPrefix(string(p), "before_") }
 
-// what is about to be done, or was, at the point.
+// what names the action of the point.
 func (p Point) what() string {
 	_, what, _ := strings.Cut(string(p), "_")
 	if what == "model" || what == "tool" {
@@ -45,7 +45,7 @@ func (p Point) what() string {
 	return what
 }
 
-// Event is what a hook gets; webhooks and commands get it as JSON.
+// Event is the argument of a hook; webhooks and commands get it as JSON.
 type Event struct {
 	// ID stays the same when the same event is sent again, such as by a resumed run. It contains no
 	// full stop.
@@ -56,7 +56,7 @@ type Event struct {
 	Data      Data      `json:"data"`
 }
 
-// Data says what an event is about. It holds neither the state nor what agents say.
+// Data describes the subject of an event. It contains neither the state nor the texts of agents.
 type Data struct {
 	App     string `json:"app,omitempty"`
 	Session string `json:"session,omitempty"`
@@ -69,7 +69,7 @@ type Data struct {
 	// there is none.
 	Iteration     int `json:"iteration,omitempty"`
 	MaxIterations int `json:"max_iterations,omitempty"`
-	// Score is the score of the previous iteration, or of the one that has ended.
+	// Score is the score of the previous iteration, or of the iteration that has ended.
 	Score     *float64 `json:"score,omitempty"`
 	BestScore *float64 `json:"best_score,omitempty"`
 	// Improvement is the difference to the previous score.
@@ -78,9 +78,9 @@ type Data struct {
 	Rejected string `json:"rejected,omitempty"`
 	// Failures is the number of its steps that failed.
 	Failures int `json:"failures,omitempty"`
-	// Stop is why a loop stopped, if the run is durable.
+	// Stop is the reason for which a loop stopped, if the run is durable.
 	Stop string `json:"stop,omitempty"`
-	// Error is why what ended has failed; empty if it has not.
+	// Error is the failure of the action that has ended; empty if it succeeded.
 	Error string `json:"error,omitempty"`
 	Model *Model `json:"model,omitempty"`
 	Tool  *Tool  `json:"tool,omitempty"`
@@ -92,7 +92,7 @@ type Model struct {
 	// Turn counts the calls of one run of an agent, from 1.
 	Turn         int    `json:"turn"`
 	FinishReason string `json:"finish_reason,omitempty"`
-	// The tokens are those of a budget: OutputTokens include the model's thoughts.
+	// Tokens are counted as in a budget: OutputTokens include the model's thoughts.
 	InputTokens  int `json:"input_tokens,omitempty"`
 	OutputTokens int `json:"output_tokens,omitempty"`
 }

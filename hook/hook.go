@@ -12,7 +12,7 @@ import (
 	"unicode"
 )
 
-// DefaultTimeout is how long a hook may take.
+// DefaultTimeout limits the time of a call.
 const DefaultTimeout = 10 * time.Second
 
 // OnError says what follows when a hook fails: it cannot be reached, does not answer in time, or
@@ -26,11 +26,11 @@ const (
 	Continue OnError = "continue" // it goes on as if nobody had been told
 )
 
-// Config is what all hooks have in common. The zero value only watches.
+// Config has the settings of all kinds of hook. A hook with the zero value cannot veto.
 type Config struct {
-	// Timeout is how long a call may take, its second attempt included; 0 means [DefaultTimeout].
+	// Timeout limits the time of a call, with its second attempt; 0 means [DefaultTimeout].
 	Timeout time.Duration
-	// Veto lets the hook stop what an event announces.
+	// Veto lets the hook stop the action that an event announces.
 	Veto    bool
 	OnError OnError
 	// Failed is called with failures that have no other effect, by several goroutines at a time.
@@ -66,11 +66,11 @@ type Hook struct {
 	call func(context.Context, *Event) error
 }
 
-// String names the hook, without secrets that its address may contain.
+// String returns the name of the hook, without secrets that its address may contain.
 func (h *Hook) String() string { return h.name }
 
 // Call sends an event and waits for the hook's answer. The error is a [*VetoError] if the hook
-// stops what is to be done, the cause of ctx if that has ended, or why the hook failed.
+// vetoes the action, the cause of ctx if ctx has ended, or the failure of the hook.
 func (h *Hook) Call(ctx context.Context, ev Event) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -102,7 +102,7 @@ func (h *Hook) Call(ctx context.Context, ev Event) error {
 	return err
 }
 
-// VetoError says that a hook stopped what was to be done.
+// VetoError reports that a hook stopped an action.
 type VetoError struct {
 	// By is the hook's name, Point the kind of event. Call fills them in.
 	By    string
@@ -119,15 +119,15 @@ func (e *VetoError) Error() string {
 	return text
 }
 
-// Permanent reports true: a retry would get the same veto.
+// Permanent reports true, because a retry would get the same veto.
 func (e *VetoError) Permanent() bool { return true }
 
-// Func is a Go function that gets events. An error stops what is to be done, or fails what has
-// ended, unless OnError says otherwise; a [*VetoError] always stops it.
+// Func is a Go function that gets events. An error stops the announced action, or fails the action
+// that has ended, unless OnError says otherwise; a [*VetoError] always stops it.
 type Func func(ctx context.Context, ev Event) error
 
-// NewFunc returns a hook that calls a function. The function must end when its context ends: it
-// cannot be interrupted otherwise.
+// NewFunc returns a hook that calls a function. The function must return when its context ends,
+// because it cannot be interrupted otherwise.
 func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 	if cfg.OnError == "" {
 		cfg.OnError = Fail
@@ -143,7 +143,7 @@ func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 	}}, nil
 }
 
-// said is what somebody outside gives for a reason, on one line and not too long.
+// said returns a reason from outside the process, shortened and on one line.
 func said(text string) string {
 	const most = 500
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {

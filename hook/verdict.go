@@ -10,10 +10,9 @@ import (
 	"io"
 )
 
-// readVerdict reads the answer of a gate: nothing, which is no veto, or an object
-// with veto and perhaps reason. It takes nothing else for one of those, as package
-// json would: whoever says {"approved": false}, null, or both true and false has
-// not let anything pass.
+// readVerdict reads the answer of a gate: nothing, which is no veto, or an object with veto and
+// perhaps reason. It is stricter than package json: an answer such as {"approved": false}, null, or
+// one with both true and false is an error, because it does not clearly approve.
 func readVerdict(answer []byte) (veto bool, reason string, err error) {
 	answer = bytes.TrimSpace(answer)
 	if len(answer) == 0 {
@@ -75,7 +74,7 @@ func field(d *json.Decoder) (name string, value any, err error) {
 	return name, value, nil
 }
 
-// syntax says what is wrong with JSON; that it ends too early it says as such.
+// syntax returns an error about invalid JSON, with its own text if the JSON ends too early.
 func syntax(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -35,7 +35,7 @@ type WebhookConfig struct {
 	Client *http.Client
 }
 
-// What a webhook may answer, and how long to wait before it is told again.
+// The limits of a webhook's answer, and the delay before the second attempt.
 const (
 	answerLimit = 64 << 10 // bytes
 	retryDelay  = 500 * time.Millisecond
@@ -106,8 +106,8 @@ func signer(secret string) (*standardwebhooks.Webhook, error) {
 	return standardwebhooks.NewWebhookRaw(key)
 }
 
-// shown is an address without what may be a secret in it: with many services that
-// is the path, from its first segment (/bot123:abc/sendMessage) to its last.
+// shown returns an address without the parts that may be secret. With many services the path is
+// secret, from its first segment (/bot123:abc/sendMessage) to its last.
 func shown(u *url.URL) string {
 	where := (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 	if strings.Trim(u.Path, "/") != "" {
@@ -190,7 +190,7 @@ func (w *webhook) send(ctx context.Context, ev *Event, body []byte) error {
 	return w.verdict(answer)
 }
 
-// verdict is what an answer comes to: nil lets pass.
+// verdict returns the verdict of an answer: nil approves.
 func (w *webhook) verdict(answer []byte) error {
 	veto, reason, err := readVerdict(answer)
 	switch {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory searches what was said in a user's earlier sessions.
+// Package memory searches a user's earlier sessions.
 //
 //	mem := memory.InMemoryService()
 //	if err := mem.AddSessionToMemory(ctx, finished); err != nil {
@@ -21,13 +21,13 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// ErrInvalid: the request or the session has no app name or no user ID.
+// ErrInvalid reports that the request or the session has no app name or no user ID.
 var ErrInvalid = errors.New("invalid memory request: an app name and a user ID are needed")
 
 // Service remembers sessions. It is safe for concurrent use.
 type Service interface {
-	// AddSessionToMemory stores what was said in a session. Adding a session again replaces what
-	// was stored of it. Errors: [ErrInvalid].
+	// AddSessionToMemory stores the texts of a session. Adding a session again replaces its stored
+	// texts. Errors: [ErrInvalid].
 	AddSessionToMemory(ctx context.Context, s session.Session) error
 	// SearchMemory returns the entries that fit the query, from all sessions of the user in the
 	// application; none is an empty list. Errors: [ErrInvalid].
@@ -40,15 +40,15 @@ type SearchRequest struct{ Query, UserID, AppName string }
 // SearchResponse holds the entries that were found, the best first.
 type SearchResponse struct{ Memories []Entry }
 
-// Entry is one thing that was said.
+// Entry is one event of an earlier session.
 type Entry struct {
 	// ID is the ID of the event.
 	ID string
 	// Content is shared with the event and must not be changed.
 	Content *genai.Content
-	// Author is who said it: "user" or an agent.
+	// Author is the author of the event: "user" or an agent.
 	Author    string
 	Timestamp time.Time
-	// CustomMetadata is that of the event and further data of the store; it may be nil.
+	// CustomMetadata has the event's metadata and further data of the store; it may be nil.
 	CustomMetadata map[string]any
 }

@@ -22,7 +22,7 @@ type APIError struct {
 	Status int `json:"status,omitempty"`
 	// Code is the provider's error code, such as "rate_limit_error"; empty if it gave none.
 	Code string `json:"code,omitempty"`
-	// Message says what went wrong, for people.
+	// Message describes the failure for people.
 	Message string `json:"message,omitempty"`
 	// RequestID is the provider's ID of the request, for its support; empty if it gave none.
 	RequestID string `json:"request_id,omitempty"`
@@ -62,7 +62,7 @@ func (e *APIError) Unwrap() error { return e.Err }
 // Permanent reports whether a retry is useless. A loop that retries its steps uses it.
 func (e *APIError) Permanent() bool { return !e.Retryable }
 
-// RetryDelay is RetryAfter. A loop that retries its steps asks.
+// RetryDelay returns RetryAfter. A loop that retries its steps uses it.
 func (e *APIError) RetryDelay() time.Duration { return e.RetryAfter }
 
 // Retryable reports whether a failed request may succeed when it is sent again, and how long the

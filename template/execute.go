@@ -12,11 +12,11 @@ import (
 // holds its old text twice from doubling in every iteration.
 const MaxText = 16 << 20
 
-// maxAhead is how much memory a filling takes before it needs it, in bytes.
+// maxAhead limits the memory that Fill allocates in advance, in bytes.
 const maxAhead = 64 << 10
 
-// maxWork is how many tags and items of sections one filling goes through, so that
-// lists in lists of which nothing is written end too.
+// maxWork limits the tags and items of sections that one call of Fill visits, so that nested lists
+// without output end too.
 const maxWork = 2_000_000
 
 // Result is a filled template.
@@ -27,7 +27,7 @@ type Result struct {
 	Unset []string
 }
 
-// Execute is [Template.Fill] without the list of names that had no value.
+// Execute fills the template as [Template.Fill] does, without the list of names that had no value.
 func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) {
 	res, err := t.Fill(lookup)
 	return res.Text, err
@@ -55,10 +55,11 @@ func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 	return t.FillChecked(lookup, nil)
 }
 
-// FillChecked is [Template.Fill] for texts that only certain values may stand in. It calls check with
-// each value before it writes it, with the name as written and the number of bytes of the text before
-// it, and with the value of each section before it writes the section. {{.}} has the name of its
-// section. A name without a value, and nil, are not checked. An error of check ends the filling.
+// FillChecked fills the template as [Template.Fill] does, but only with values that check accepts. It
+// calls check with each value before it writes it, with the name as written and the number of bytes
+// of the text before it, and with the value of each section before it writes the section. {{.}} has
+// the name of its section. A name without a value, and nil, are not checked. An error of check ends
+// the filling.
 func (t *Template) FillChecked(lookup func(key string) (any, bool), check func(name string, v any, at int) error) (Result, error) {
 	switch {
 	case len(t.nodes) == 0:

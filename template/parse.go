@@ -37,8 +37,8 @@ type parser struct {
 	seen, line, column int // line and column of the offset seen
 }
 
-// maxDepth is how deep sections may be nested: what is inside one is looked at
-// again for each that it is in.
+// maxDepth limits the nesting of sections, because Parse reads the content of a section again for
+// each enclosing one.
 const maxDepth = 64
 
 // section is a section being read.
@@ -67,8 +67,8 @@ func (p *parser) parse() {
 	})
 }
 
-// tag reads what the brace at i begins and returns where to go on. What is no
-// tag stays in the text by being walked past.
+// tag reads the tag that begins with the brace at i and returns where to continue. It skips a brace
+// that begins no tag, which stays in the text.
 func (p *parser) tag(i int) int {
 	rest := p.src[i:]
 	if !strings.HasPrefix(rest, "{{") {
@@ -158,7 +158,7 @@ func (p *parser) add(i, end int, k key, single bool) int {
 	return end
 }
 
-// section reads {{#key}}, {{^key}} or {{/key}}; inside is where its sign is.
+// section reads {{#key}}, {{^key}} or {{/key}}; inside is the position of its sign.
 func (p *parser) section(i, inside int, sign byte) int {
 	at := i + inside + 1
 	at += space(p.src[at:])
@@ -198,8 +198,8 @@ func (p *parser) push(i, end int, kind kind, k key) {
 	p.open = append(p.open, section{kind: kind, key: k, ref: ref, line: p.line, column: p.column})
 }
 
-// close ends the innermost section of that name, and reports those inside it
-// that are still open.
+// close ends the innermost section of that name, and reports sections inside it that are still
+// open.
 func (p *parser) close(i int, name string) {
 	p.place(i)
 	known := false
@@ -256,8 +256,8 @@ func (p *parser) comment(i int) int {
 	return to
 }
 
-// unsupported refuses Mustache's tags that do not exist here, and lets pass what
-// only looks like one.
+// unsupported refuses Mustache's tags that this package does not support, and accepts text that
+// only looks like such a tag.
 func (p *parser) unsupported(i, inside int, sign byte) int {
 	at := i + inside + 1
 	if sign == '=' {

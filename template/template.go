@@ -58,24 +58,25 @@ type Template struct {
 type Ref struct {
 	// Name is the key as written: "draft", "prev.draft", "app:tone".
 	Name string
-	// Optional: a missing value is expected ({{key?}}).
+	// Optional is set for {{key?}}, which may lack a value.
 	Optional bool
-	// Section: the name opens a section, {{#key}} or {{^key}}, which asks
-	// whether there is a value.
+	// Section is set for a name that opens a section, {{#key}} or {{^key}}, which tests whether there
+	// is a value.
 	Section bool
-	// Inner: it stands inside a section that may push a map, so the name may
-	// be a field of an item and not a key. Names with a prefix never are.
+	// Inner is set inside a section whose items may be maps, where the name may be a field of an item
+	// and not a key. Names with a prefix never are.
 	Inner bool
-	// Single: written with single braces, which may also be code by chance.
+	// Single is set for a name in single braces, which may also be code by chance.
 	Single bool
-	// Line and Column are where the tag starts, from 1, Column in characters.
+	// Line and Column are the position of the tag, from 1; Column counts characters.
 	Line, Column int
 	// From and To are the bytes of the tag in the text. Close is where the closing tag of a section
 	// begins.
 	From, To, Close int
 }
 
-// NameIn returns where the name stands in the tag that begins at a byte of the text: From or Close.
+// NameIn returns the offset of the name in the tag that begins at the given byte of the text: From
+// or Close.
 func (r *Ref) NameIn(text string, tag int) int { return tag + strings.Index(text[tag:], r.Name) }
 
 // Keys lists the names in the template, in the order of the text. A name that occurs twice is
@@ -84,7 +85,7 @@ func (t *Template) Keys() []Ref {
 	return append([]Ref(nil), t.refs...)
 }
 
-// kind is what a node does.
+// kind is the kind of a node.
 type kind uint8
 
 const (

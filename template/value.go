@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// unfillable is what lookup gives when it has failed, for the caller of Fill to
-// see. Any other error is a value like others.
+// unfillable is the value with which lookup reports its failure to the caller of Fill. Any other
+// error is an ordinary value.
 type unfillable interface {
 	error
 	Unfillable()
 }
 
-// text is how a value is written.
+// text returns a value as text.
 func text(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
@@ -92,8 +92,7 @@ func compactJSON(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// elements is what a section runs over: nothing, the items of a list, or the
-// value itself.
+// elements returns the items of a section: none, the items of a list, or the value itself.
 func elements(v any) []any {
 	switch v := v.(type) {
 	case nil:

@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// ErrConfirmationRequired says that a call waits for a person's consent.
+	// ErrConfirmationRequired reports that a call waits for a person's consent.
 	ErrConfirmationRequired = errors.New("requires confirmation, please approve or reject")
-	// ErrConfirmationRejected says that a person has refused a call.
+	// ErrConfirmationRejected reports that a person has refused a call.
 	ErrConfirmationRejected = errors.New("call is rejected")
 )
 
@@ -22,8 +22,8 @@ var (
 type ConfirmationProvider func(toolName string, toolInput any) bool
 
 // Confirm returns nil if a tool may continue with the call of ctx. If required, and no person has
-// answered, it asks one and returns [ErrConfirmationRequired]: the call is made again when there is
-// an answer. If a person refused, it returns [ErrConfirmationRejected], required or not.
+// answered, it asks a person and returns [ErrConfirmationRequired]; the agent calls the tool again
+// after the answer. If a person refused, it returns [ErrConfirmationRejected], required or not.
 func Confirm(ctx Context, name string, required bool) error {
 	if answer := ctx.ToolConfirmation(); answer != nil {
 		if !answer.Confirmed {
@@ -81,10 +81,10 @@ type confirmed struct {
 	set *confirming
 }
 
-// Effect is that of the function.
+// Effect returns the function's effect.
 func (c *confirmed) Effect() Effect { return EffectOf(c.Function) }
 
-// Reconcile is that of the function.
+// Reconcile returns the function's Reconcile.
 func (c *confirmed) Reconcile() agent.Reconcile { return ReconcileOf(c.Function) }
 
 // ProcessRequest lets the function prepare the request, and takes its place

@@ -24,8 +24,8 @@ type Reconciler interface {
 	Reconcile() agent.Reconcile
 }
 
-// ReconcileOf returns the Reconcile of a tool that is a [Reconciler]; nil for any other: then a
-// person is asked.
+// ReconcileOf returns the Reconcile of a tool that is a [Reconciler]. It returns nil for any other
+// tool, about which a run asks a person.
 func ReconcileOf(t Tool) agent.Reconcile {
 	if r, ok := t.(Reconciler); ok {
 		return r.Reconcile()

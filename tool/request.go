@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// ErrUnusable is the error of a tool that cannot be called and does not prepare requests. It says
-// which methods are missing.
+// ErrUnusable refuses a tool that cannot be called and does not prepare requests. Its text names
+// the missing methods.
 var ErrUnusable = errors.New("has neither Declaration() *genai.FunctionDeclaration and Run(tool.Context, any) " +
 	"(map[string]any, error), nor ProcessRequest(tool.Context, *model.LLMRequest) error")
 

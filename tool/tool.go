@@ -33,13 +33,13 @@ import (
 // Context is the context of a tool call. It is [agent.Context] under its name in ADK v1.
 type Context = agent.ToolContext
 
-// Tool is something that a model may call, or that changes requests to a model. A usable tool is
-// also a [Function] or a [RequestProcessor]. It must be safe for concurrent use: the calls of one
-// turn run in parallel.
+// Tool is a function that a model may call, or a value that changes requests to a model. A usable
+// tool is also a [Function] or a [RequestProcessor]. It must be safe for concurrent use: the calls
+// of one turn run in parallel.
 type Tool interface {
-	// Name is what the model calls it by.
+	// Name is the name by which the model calls the tool.
 	Name() string
-	// Description tells the model what it is for.
+	// Description tells the model the purpose of the tool.
 	Description() string
 	// IsLongRunning reports whether the answer may come after the call has returned.
 	IsLongRunning() bool
@@ -62,7 +62,7 @@ type RequestProcessor interface {
 	ProcessRequest(ctx Context, req *model.LLMRequest) error
 }
 
-// Toolset is a set of tools that is known only when it is needed.
+// Toolset is a set of tools that is listed only when an agent needs it.
 type Toolset interface {
 	Name() string
 	// Tools lists the tools for the agent of ctx. It is asked before each

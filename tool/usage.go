@@ -29,8 +29,8 @@ func WithUsage(ctx Context) (Context, func() *genai.GenerateContentResponseUsage
 
 type usageKey struct{}
 
-// usageContext does not use context.WithValue: what is said through a call's
-// context, such as EndInvocation, is meant for the very invocation in it.
+// usageContext does not use context.WithValue, because methods of a call's context, such as
+// EndInvocation, must reach the invocation in it.
 type usageContext struct {
 	Context
 	spent *spent

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 )
 
-// savers checks that each save of a file gets a version of its own.
+// savers checks that each save of a file gets its own version.
 func (s *suite) savers() {
 	const workers, saves = 8, 10
 	var wg sync.WaitGroup
@@ -51,8 +51,7 @@ func (s *suite) trySave(name, text string) int64 {
 	return res.Version
 }
 
-// readers checks that whoever reads gets a whole file, also while a version is
-// written again.
+// readers checks that each reader gets a whole file, also while a version is written again.
 func (s *suite) readers() {
 	letters := []string{"a", "b", "c"}
 	text := func(i int) string { return strings.Repeat(letters[i%len(letters)], 50_000) }

@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 )
 
-// names checks that a file may have any name that is none of a path, and that
-// no two names are one.
+// names checks that a file may have any name that is not a path, and that no two names share a
+// file.
 func (s *suite) names() {
 	names := []string{
 		"report.md", "Report.md", "REPORT.MD", "report.md.", "report.md ", " report.md", ".report.md", "report~.md", "report%2emd",

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package artifacttest checks that an artifact service keeps the promises of
-// artifact.Service. Every service of this project passes it, and so should
-// yours and whatever you wrap around one.
+// Package artifacttest checks that an artifact service keeps the promises of artifact.Service.
+// Every service of this project passes it, and so should your own services and wrappers.
 //
 //	func TestService(t *testing.T) {
 //		artifacttest.TestService(t, func(t *testing.T) artifact.Service { return mystore.Open(t.TempDir()) })
@@ -20,8 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 )
 
-// TestService runs the suite. Each subtest opens a service of its own, which
-// must be empty; open cleans up by t.Cleanup.
+// TestService runs the suite. Each subtest calls open for an empty service; open cleans up by
+// t.Cleanup.
 func TestService(t *testing.T, open func(t *testing.T) artifact.Service) {
 	tests := []struct {
 		name string
@@ -139,7 +138,7 @@ func (s *suite) wantVersions(name string, want ...int64) {
 	}
 }
 
-// wantFiles demands what a session lists.
+// wantFiles checks the names that a session lists.
 func (s *suite) wantFiles(app, user, session string, want ...string) {
 	s.Helper()
 	res, err := s.svc.List(s.Context(), &artifact.ListRequest{AppName: app, UserID: user, SessionID: session})
@@ -155,7 +154,7 @@ func (s *suite) wantFiles(app, user, session string, want ...string) {
 	}
 }
 
-// wantMissing demands the error for what is not there.
+// wantMissing checks the error for a missing file or version.
 func (s *suite) wantMissing(what string, err error) {
 	s.Helper()
 	if !errors.Is(err, artifact.ErrNotFound) || !errors.Is(err, fs.ErrNotExist) {

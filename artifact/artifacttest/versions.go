@@ -106,7 +106,7 @@ func (s *suite) deleteFile() {
 	s.wantText("a.md", 0, "again")
 }
 
-// owners checks that nobody sees what is not theirs.
+// owners checks that no user or session sees the files of another.
 func (s *suite) owners() {
 	s.save("a.md", "text")
 	s.save("user:u.md", "text")

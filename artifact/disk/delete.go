@@ -55,9 +55,8 @@ func (s *Service) delete(dir string, version int64) error {
 	return s.removeEmpty(dir)
 }
 
-// deleteVersion removes what is in a version's folder, the meta first: with it
-// the version is gone. It leaves alone what a save that is under way has put
-// there.
+// deleteVersion removes the files in a version's folder, the meta first, because without a meta the
+// version does not exist. It keeps the files of a save that is under way.
 func (s *Service) deleteVersion(dir string) error {
 	m, err := s.meta(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +77,7 @@ func (s *Service) deleteVersion(dir string) error {
 	return nil
 }
 
-// removeEmpty removes a folder unless somebody is about to fill it.
+// removeEmpty removes a folder unless a save is about to fill it.
 func (s *Service) removeEmpty(dir string) error {
 	err := s.remove(dir)
 	if errors.Is(err, fs.ErrExist) { // it is not empty

@@ -27,15 +27,15 @@ const (
 	metaFile = "meta.json"
 )
 
-// meta is what is known of a version. Where it is, there is a version: it comes
-// last and goes first.
+// meta describes a version. A version exists if its meta does, so the meta is written last and
+// removed first.
 type meta struct {
 	// Name is the file's name as it was given.
 	Name       string    `json:"name"`
 	CreateTime time.Time `json:"create_time"`
 	// Content is the name of the file beside this one that has the content.
 	Content string `json:"content"`
-	// Part is the part without what is in the content.
+	// Part is the part without its content.
 	Part genai.Part `json:"part"`
 }
 
@@ -63,7 +63,7 @@ func (m *meta) join(data []byte) *genai.Part {
 	return &p
 }
 
-// write stores a version in its folder, over what may be there.
+// write stores a version in its folder, and replaces an earlier one.
 func (s *Service) write(dir string, m meta, data []byte) error {
 	id := strings.ToLower(rand.Text())[:12]
 	m.Content = "content-" + id + extension(m.Name)
@@ -107,8 +107,8 @@ func (s *Service) create(name string, data []byte) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// meta reads what is known of the version in a folder. It fails with
-// fs.ErrNotExist if there is none.
+// meta reads the description of the version in a folder. It fails with fs.ErrNotExist if there is
+// none.
 func (s *Service) meta(dir string) (*meta, error) {
 	text, err := s.root.ReadFile(path.Join(dir, metaFile))
 	if err != nil {
@@ -135,8 +135,7 @@ func (s *Service) numbers(dir string) ([]int64, error) {
 	return numbers, err
 }
 
-// folders lists the folders in a folder; none if it is not there. Whatever else
-// a system or a person has put there is none of our business.
+// folders lists the folders in a folder; none if it does not exist. It ignores other files.
 func (s *Service) folders(dir string) ([]string, error) {
 	f, err := s.root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +154,7 @@ func (s *Service) folders(dir string) ([]string, error) {
 	return names, errors.Join(err, f.Close())
 }
 
-// mkdirs makes a folder and those above it, for good.
+// mkdirs makes a folder and the folders above it, and syncs them.
 func (s *Service) mkdirs(dir string) error {
 	err := s.root.Mkdir(dir, dirMode)
 	if errors.Is(err, fs.ErrNotExist) && dir != "." {
@@ -181,8 +180,8 @@ func (s *Service) remove(name string) error {
 	return nil
 }
 
-// sync waits until the disk has what was made, renamed and removed in a folder.
-// Not every system can.
+// sync waits until the changes of a folder's entries are on the disk. Not every system supports
+// this.
 func (s *Service) sync(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

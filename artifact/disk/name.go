@@ -41,7 +41,7 @@ func safe(text string) string {
 	return name + "~" + letters.EncodeToString(sum[:16])
 }
 
-// letters are those that safe leaves alone.
+// letters encodes hashes with letters that safe keeps.
 var letters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // reserved reports whether Windows takes a name for a device.
@@ -57,8 +57,8 @@ func reserved(name string) bool {
 	return ok && len(port) == 1 && '0' <= port[0] && port[0] <= '9'
 }
 
-// extension is the ending by which an operating system knows what opens a file,
-// with its dot; empty if there is none worth keeping.
+// extension returns the file extension, with its dot, by which an operating system chooses a
+// program; empty if there is none worth keeping.
 func extension(name string) string {
 	ext := path.Ext(strings.ToLower(name))
 	if len(ext) < 2 || len(ext) > 8 || strings.Trim(ext[1:], "abcdefghijklmnopqrstuvwxyz0123456789") != "" {

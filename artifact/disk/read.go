@@ -113,8 +113,8 @@ func (s *Service) GetArtifactVersion(ctx context.Context, req *artifact.GetArtif
 	}}, nil
 }
 
-// find fetches what is known of a version of a file; 0 is the latest. The name
-// is for the error.
+// find fetches the description of a version of a file; 0 means the latest. The name is for the
+// error.
 func (s *Service) find(ctx context.Context, dir, name string, version int64) (int64, *meta, error) {
 	if ctx.Err() != nil {
 		return 0, nil, context.Cause(ctx)

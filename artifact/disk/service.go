@@ -63,8 +63,8 @@ func Open(dir string) (*Service, error) {
 // Close closes the folder. After it every method fails.
 func (s *Service) Close() error { return s.root.Close() }
 
-// maxTries bounds how often an operation begins anew because another one took
-// the ground from under its feet.
+// maxTries limits how often an operation starts again because another one removed or took its
+// folder.
 const maxTries = 100
 
 // Save stores a part. When it returns, the whole version is on the disk; before, no reader sees any
@@ -120,7 +120,7 @@ func (s *Service) claim(ctx context.Context, dir string, version int64) (int64, 
 	}
 }
 
-// folder is where a file is.
+// folder returns the folder of a file.
 func folder(app, user, session, name string) string {
 	bare, shared := strings.CutPrefix(name, artifact.KeyPrefixUser)
 	if shared {

@@ -89,7 +89,7 @@ type thinking struct {
 	Display      string `json:"display,omitempty"`
 }
 
-// apiAnswer is a whole answer, or what a stream begins with.
+// apiAnswer is a whole answer, or the beginning of a stream.
 type apiAnswer struct {
 	Model       string      `json:"model"`
 	Content     []given     `json:"content"`
@@ -114,8 +114,8 @@ type stopDetails struct {
 	Explanation string `json:"explanation"`
 }
 
-// usage has the counts that the API told; those of a stream's end may lack some
-// of its beginning.
+// usage has the counts that the API reported. The counts at a stream's end may lack some from its
+// beginning.
 type usage struct {
 	Input      *wire.Count `json:"input_tokens"`
 	CacheRead  *wire.Count `json:"cache_read_input_tokens"`

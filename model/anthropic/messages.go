@@ -154,7 +154,7 @@ func file(f *genai.FileData) (block, error) {
 		f.MIMEType)
 }
 
-// kind names what is in a part, for an error.
+// kind names the content of a part, for an error.
 func kind(p *genai.Part) string {
 	switch {
 	case p.InlineData != nil:

@@ -26,7 +26,7 @@ const (
 // as the API requires a limit.
 const DefaultMaxTokens = 8192
 
-// Config says how to reach a model. The zero value takes its settings from the environment.
+// Config describes the access to a model. The zero value takes its settings from the environment.
 type Config struct {
 	// APIKey is the API key; the default is ANTHROPIC_API_KEY, but only if BaseURL is not set.
 	APIKey string
@@ -39,8 +39,8 @@ type Config struct {
 	HTTPClient *http.Client
 }
 
-// NewModel returns a model of Anthropic. It does not repeat failed requests: the caller decides
-// that, by [model.Retryable].
+// NewModel returns a model of Anthropic. The model does not repeat failed requests; the caller
+// decides that, by [model.Retryable].
 //
 // It fails without a name, without a key and on a base URL that is not an http URL. The model's
 // failures are [*model.APIError], with the exceptions that [model.APIError] names.
@@ -79,13 +79,13 @@ type llm struct {
 	endpoint *wire.Endpoint
 }
 
-// Name is the model's name as Anthropic spells it.
+// Name returns the model's name as Anthropic spells it.
 func (m *llm) Name() string { return m.name }
 
-// Provider is OpenTelemetry's name of the provider; see observe.ProviderOf.
+// Provider returns OpenTelemetry's name of the provider; see observe.ProviderOf.
 func (*llm) Provider() string { return provider }
 
-// GenerateContent asks the model once.
+// GenerateContent sends the request once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return wire.Format[*apiRequest]{Provider: provider, Request: m.request, Decode: decode, Stream: m.stream}.

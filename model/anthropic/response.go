@@ -26,7 +26,7 @@ func decode(ctx context.Context, x *wire.Exchange, body []byte) (*model.LLMRespo
 	return a.response(), nil
 }
 
-// answer is what a whole answer and the events of a stream come to.
+// answer collects a whole answer, or the events of a stream.
 type answer struct {
 	blocks      []*content
 	version     string
@@ -35,7 +35,7 @@ type answer struct {
 	usage       *tokens
 }
 
-// content is a block with what a stream has added to it.
+// content is a block with the additions of a stream.
 type content struct {
 	given
 	index          wire.Count // in a stream
@@ -45,8 +45,7 @@ type content struct {
 
 type tokens struct{ input, cacheRead, cacheWrite, output, thinking wire.Count }
 
-// count takes in counts, which are totals; those that are missing stay as they
-// were.
+// count sets counts, which are totals. Missing counts keep their value.
 func (a *answer) count(u *usage) {
 	if u == nil || u.Input == nil && u.Output == nil {
 		return

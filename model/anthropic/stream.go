@@ -49,8 +49,8 @@ func (m *llm) stream(
 	yield(a.response(), nil)
 }
 
-// add takes in one event and returns what it shows, if it shows anything. Kinds
-// of events that are not known are passed over, as the API's rules demand.
+// add processes one event and returns the response to show, or nil. It ignores unknown kinds of
+// events, as the API's rules demand.
 func (a *answer) add(ev event) *model.LLMResponse {
 	switch ev.Type {
 	case "message_start":

@@ -52,8 +52,8 @@ func NewModel(ctx context.Context, modelName string, cfg *genai.ClientConfig) (m
 	return &llm{modelName, client.Models.GenerateContent, client.Models.GenerateContentStream}, nil
 }
 
-// missing says what a config lacks. The text of genai's error may be the whole
-// config, which is nothing to act on and nothing to show.
+// missing returns an error that names what a config lacks. It replaces genai's error, whose text
+// may be the whole config with its secrets.
 func missing(cfg *genai.ClientConfig, err error) error {
 	text, _, whole := strings.Cut(err.Error(), ". ClientConfig: ")
 	switch {
@@ -79,13 +79,13 @@ type llm struct {
 	chunks func(context.Context, string, []*genai.Content, *genai.GenerateContentConfig) iter.Seq2[*genai.GenerateContentResponse, error]
 }
 
-// Name is the model's name as Google spells it.
+// Name returns the model's name as Google spells it.
 func (m *llm) Name() string { return m.name }
 
-// Provider is OpenTelemetry's name of the provider; see observe.ProviderOf.
+// Provider returns OpenTelemetry's name of the provider; see observe.ProviderOf.
 func (*llm) Provider() string { return "gcp.gemini" }
 
-// GenerateContent asks the model once.
+// GenerateContent sends the request once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
@@ -123,8 +123,8 @@ func config(cfg *genai.GenerateContentConfig) *genai.GenerateContentConfig {
 	return &own
 }
 
-// contents drops what is empty and what Gemini cannot read: thoughts that
-// another provider signed. Anthropic's adapter marks its signatures.
+// contents drops empty contents and thoughts that another provider signed, because Gemini cannot
+// read them. Anthropic's adapter marks its signatures.
 func contents(list []*genai.Content) []*genai.Content {
 	var out []*genai.Content
 	for _, c := range list {

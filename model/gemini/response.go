@@ -68,7 +68,7 @@ func midstream(ctx context.Context, x *wire.Exchange, err error) error {
 	return x.Fail(ctx, err)
 }
 
-// answer is what a whole answer and the chunks of a stream come to.
+// answer collects a whole answer, or the chunks of a stream.
 type answer struct {
 	parts   turns.Answer
 	last    *genai.Candidate // with what is said once: citations, grounding, log probabilities
@@ -81,7 +81,7 @@ type answer struct {
 
 func (a *answer) understood() bool { return a.last != nil || a.blocked != nil }
 
-// add takes in an answer or a chunk and returns what it shows.
+// add processes an answer or a chunk and returns the responses to show.
 func (a *answer) add(in *genai.GenerateContentResponse) []*model.LLMResponse {
 	if in.ModelVersion != "" {
 		a.version = in.ModelVersion
@@ -124,7 +124,7 @@ func (a *answer) add(in *genai.GenerateContentResponse) []*model.LLMResponse {
 	return shown
 }
 
-// keep holds on to what a candidate says besides its content.
+// keep remembers the fields of a candidate other than its content.
 func (a *answer) keep(c *genai.Candidate) {
 	if c.FinishReason != "" && c.FinishReason != genai.FinishReasonUnspecified {
 		a.reason, a.message = c.FinishReason, c.FinishMessage

@@ -128,7 +128,7 @@ type chatAnswer struct {
 
 func (c *chatAnswer) failed() bool { return len(c.Error) > 0 && string(c.Error) != "null" }
 
-// said is what a model said, or a piece of it.
+// said is a model's answer, or a piece of it.
 type said struct {
 	Content   text       `json:"content"`
 	Refusal   text       `json:"refusal"`

@@ -173,7 +173,7 @@ func inline(b *genai.Blob) (part, error) {
 	return part{}, fmt.Errorf("data of type %q: Chat Completions takes images, PDF, wav and mp3", b.MIMEType)
 }
 
-// kind names what is in a part, for an error.
+// kind names the content of a part, for an error.
 func kind(p *genai.Part) string {
 	switch {
 	case p.InlineData != nil:

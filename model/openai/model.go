@@ -25,7 +25,7 @@ const (
 	defaultBaseURL = "https://api.openai.com/v1"
 )
 
-// Config says how to reach a model. The zero value means OpenAI, with settings from the
+// Config describes the access to a model. The zero value means OpenAI, with settings from the
 // environment.
 type Config struct {
 	// APIKey is sent as a bearer token. The default is OPENAI_API_KEY, but only if BaseURL is not
@@ -45,8 +45,8 @@ type Config struct {
 	HTTPClient *http.Client
 }
 
-// NewModel returns a model with the Chat Completions API. It does not repeat failed requests: the
-// caller decides that, by [model.Retryable].
+// NewModel returns a model with the Chat Completions API. The model does not repeat failed
+// requests; the caller decides that, by [model.Retryable].
 //
 // It fails without a name, without a key for OpenAI itself, and on a base URL that is not an http
 // URL. The model's failures are [*model.APIError], with the exceptions that [model.APIError] names.
@@ -84,7 +84,7 @@ func NewModel(name string, cfg Config) (model.LLM, error) {
 	return &llm{name: name, cfg: cfg, endpoint: endpoint}, nil
 }
 
-// header is what goes with every request.
+// header returns the headers of every request.
 func header(cfg Config) http.Header {
 	h := make(http.Header)
 	for name, value := range map[string]string{"OpenAI-Organization": cfg.Organization, "OpenAI-Project": cfg.Project} {
@@ -104,13 +104,13 @@ type llm struct {
 	endpoint *wire.Endpoint
 }
 
-// Name is the model's name as the server spells it.
+// Name returns the model's name as the server spells it.
 func (m *llm) Name() string { return m.name }
 
-// Provider is OpenTelemetry's name of the provider; see observe.ProviderOf.
+// Provider returns OpenTelemetry's name of the provider; see observe.ProviderOf.
 func (*llm) Provider() string { return provider }
 
-// GenerateContent asks the model once.
+// GenerateContent sends the request once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return wire.Format[*chatRequest]{Provider: provider, Request: m.request, Decode: decode, Stream: m.stream}.

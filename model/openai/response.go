@@ -32,7 +32,7 @@ func decode(ctx context.Context, x *wire.Exchange, body []byte) (*model.LLMRespo
 	return a.response(), nil
 }
 
-// answer is what a whole answer and the pieces of a stream come to.
+// answer collects a whole answer, or the pieces of a stream.
 type answer struct {
 	parts   turns.Answer
 	calls   []*call

@@ -47,7 +47,7 @@ func (m *llm) stream(
 	yield(a.response(), nil)
 }
 
-// add takes in one chunk and returns what it shows.
+// add processes one chunk and returns the response to show.
 func (a *answer) add(ctx context.Context, x *wire.Exchange, data []byte) ([]*model.LLMResponse, error) {
 	var chunk chatAnswer
 	err := wire.Unmarshal(data, &chunk)

@@ -10,16 +10,16 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// NameError says that there is no model with this name.
+// NameError reports that there is no model with this name.
 type NameError struct {
 	Name string
-	// Reason says why.
+	// Reason is the reason.
 	Reason string
-	// Meant is the name that was probably meant; empty if none is similar.
+	// Meant is the most similar name; empty if no name is similar.
 	Meant string
 }
 
-// Error returns the name, the reason and the name that was probably meant.
+// Error returns the name, the reason and the most similar name.
 func (e *NameError) Error() string {
 	s := fmt.Sprintf("model %q: %s", e.Name, e.Reason)
 	if e.Meant != "" {
@@ -28,7 +28,7 @@ func (e *NameError) Error() string {
 	return s
 }
 
-// KeyError says that a provider needs a key that is not in the environment.
+// KeyError reports that a provider needs a key that is not in the environment.
 type KeyError struct {
 	Provider string
 	// Variables are the environment variables of which one has to be set.

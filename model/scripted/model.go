@@ -64,7 +64,7 @@ func (m *Model) Name() string {
 	return provider
 }
 
-// Provider is "scripted"; see observe.ProviderOf.
+// Provider returns "scripted"; see observe.ProviderOf.
 func (*Model) Provider() string { return provider }
 
 // GenerateContent returns the script's next answer.
@@ -118,7 +118,7 @@ func (a Answer) failure() error {
 	}
 }
 
-// broken is the error in the middle of an answer; nil if there is none.
+// broken returns the error in the middle of an answer, or nil.
 func (a Answer) broken() error {
 	switch {
 	case a.Garbage:
@@ -131,8 +131,8 @@ func (a Answer) broken() error {
 	return nil
 }
 
-// speak shows a streamed answer's pieces, those of a broken one only in part,
-// and reports whether to go on.
+// speak yields the pieces of a streamed answer, only some of them if the answer is broken, and
+// reports whether the consumer continues.
 func (a Answer) speak(ctx context.Context, yield func(*model.LLMResponse, error) bool) bool {
 	var pieces []*genai.Part
 	if a.Thought != "" {
@@ -213,7 +213,7 @@ func scriptedResponse(parts ...*genai.Part) *model.LLMResponse {
 	}
 }
 
-// cloned copies a JSON value, as whoever gets it may change it.
+// cloned copies a JSON value, because the receiver may change it.
 func cloned(args map[string]any) map[string]any {
 	out := make(map[string]any, len(args))
 	for k, v := range args {

@@ -21,7 +21,7 @@ type SyntaxError struct {
 	Msg          string
 }
 
-// Error is file:line:column: message.
+// Error returns file:line:column: message.
 func (e *SyntaxError) Error() string {
 	file := e.File
 	if file == "" {
@@ -37,7 +37,8 @@ func Load(path string) (*Model, error) {
 	return loaded(path, data, err)
 }
 
-// LoadFS is [Load] of a file of a file system, such as that of an os.Root, which no link leads out of.
+// LoadFS does what [Load] does for a file of a file system, such as that of an os.Root, which no link
+// leads out of.
 func LoadFS(fsys fs.FS, name string) (*Model, error) {
 	data, err := fs.ReadFile(fsys, name)
 	return loaded(name, data, err)
@@ -60,7 +61,7 @@ func loaded(name string, data []byte, err error) (*Model, error) {
 // Parse reads a script in YAML or JSON. It fails with a *SyntaxError.
 func Parse(data []byte) (script Script, err error) {
 	defer func() {
-		// The parser is somebody else's, and the text is anybody's.
+		// The parser is a foreign library, and the text is not trusted.
 		if r := recover(); r != nil {
 			script, err = Script{}, &SyntaxError{Line: 1, Column: 1,
 				Msg: fmt.Sprintf("this is not YAML that can be read: %v", r)}

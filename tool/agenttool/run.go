@@ -37,8 +37,8 @@ func newRun(ctx tool.Context, asked *genai.Content) *run {
 	return r
 }
 
-// inside is the invocation as the agent sees it: what it was asked is the
-// request, and the session begins with it.
+// inside is the invocation as the agent sees it: the request is the user's message, and the session
+// begins with it.
 type inside struct {
 	agent.InvocationContext
 	run *run
@@ -77,7 +77,7 @@ func newView(ctx tool.Context, asked *genai.Content) *session.View {
 	return view
 }
 
-// take adds an event to the agent's session and what it changes to the call.
+// take adds an event to the agent's session and its changes to the call.
 func (r *run) take(ev *session.Event) error {
 	if ev.Partial {
 		return nil
@@ -103,7 +103,7 @@ func (r *run) take(ev *session.Event) error {
 	return r.merge(ev)
 }
 
-// result is what the agent answered.
+// result returns the agent's answer.
 func (r *run) result() string {
 	if ev := cmp.Or(r.final, r.said); ev != nil {
 		return ev.Text()
@@ -111,7 +111,7 @@ func (r *run) result() string {
 	return ""
 }
 
-// merge makes what an event does something that the call does.
+// merge adds an event's actions to those of the call.
 func (r *run) merge(ev *session.Event) error {
 	for k, v := range ev.Actions.StateDelta {
 		if strings.HasPrefix(k, session.KeyPrefixIteration) && r.looped(ev.Address) {
@@ -139,9 +139,9 @@ func (r *run) looped(at session.Address) bool {
 	return len(at) > len(own) && strings.Contains(string(at[len(own):]), "[")
 }
 
-// exit passes on a request to leave a loop unless a loop of the agent's own has
-// done so and nothing more was asked. It is the caller that asks then: loops
-// know their steps, and not whom those have for tools.
+// exit passes on a request to leave a loop, unless a loop inside the agent has handled it
+// completely. The request is then the caller's, because loops know their steps, but not the tools
+// of steps.
 func (r *run) exit(ev *session.Event) {
 	if !ev.Actions.AsksToLeave() || r.waits {
 		return

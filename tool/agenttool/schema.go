@@ -10,8 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
-// inputSchema is what an agent wants to be given; nil is words. Names that it
-// does not know are refused: what they are meant for would be missing.
+// inputSchema returns the schema of an agent's arguments; nil means text. It refuses unknown names,
+// because a misspelled argument would otherwise be missing.
 func inputSchema(a agent.Agent) *jsonschema.Schema {
 	has, ok := a.(interface{ InputSchema() *genai.Schema })
 	if !ok || has.InputSchema() == nil {
@@ -22,7 +22,7 @@ func inputSchema(a agent.Agent) *jsonschema.Schema {
 	return s
 }
 
-// outputSchema is what an agent answers; nil is words.
+// outputSchema returns the schema of an agent's answer; nil means text.
 func outputSchema(a agent.Agent) *jsonschema.Schema {
 	has, ok := a.(interface{ OutputSchema() *genai.Schema })
 	if !ok {

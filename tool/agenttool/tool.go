@@ -116,8 +116,8 @@ func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
 	return c.answer(r.result())
 }
 
-// reconcile lets an agent find out what became of a call, in the session that it would
-// be asked in.
+// reconcile lets an agent find out whether a call took place, in the session in which the agent
+// would run.
 func (c *caller) reconcile(find agent.Reconcile) agent.Reconcile {
 	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
 		t, ok := ctx.(tool.Context)
@@ -138,7 +138,7 @@ func (c *caller) reconcile(find agent.Reconcile) agent.Reconcile {
 	}
 }
 
-// asked is what the arguments of a call, which are as declared, ask the agent.
+// asked returns the message to the agent from the arguments of a call, which fit the declaration.
 func (c *caller) asked(in map[string]any) *genai.Content {
 	text, _ := in[requestKey].(string)
 	if !c.words {
@@ -148,7 +148,7 @@ func (c *caller) asked(in map[string]any) *genai.Content {
 	return genai.NewContentFromText(text, genai.RoleUser)
 }
 
-// answer is what the caller's model is given.
+// answer returns the answer for the caller's model.
 func (c *caller) answer(text string) (any, error) {
 	if c.text {
 		return map[string]any{resultKey: text}, nil

@@ -14,7 +14,7 @@ import (
 // dialer makes a transport for each session.
 type dialer interface {
 	fmt.Stringer
-	// transport returns a new transport and what tells the server's last words.
+	// transport returns a new transport and a function that returns the end of the server's stderr.
 	transport() (mcp.Transport, func() string)
 	close()
 }

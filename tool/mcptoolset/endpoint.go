@@ -38,9 +38,8 @@ func newEndpoint(raw string, headers http.Header, base http.RoundTripper) (*endp
 	return &endpoint{url: raw, client: client}, nil
 }
 
-// checkRedirect follows no redirect of a request with a body, and none to another
-// server: what a model gives a tool, and the tools that there are, are a matter of
-// the server that was named.
+// checkRedirect follows no redirect of a request with a body, and none to another server, because
+// the arguments of tools and their list concern only the configured server.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
@@ -91,7 +90,7 @@ func (s *signer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return s.base.RoundTrip(req)
 }
 
-// CloseIdleConnections lets http.Client's method of that name through.
+// CloseIdleConnections passes on the call of http.Client's method of that name.
 func (s *signer) CloseIdleConnections() {
 	if t, ok := s.base.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()

@@ -67,8 +67,8 @@ func (s *Toolset) connection(ctx context.Context) (*connection, error) {
 	return s.connect(ctx)
 }
 
-// connect makes a session. It does not end with ctx, which is that of whoever
-// came first; waiting for it does.
+// connect makes a session. Only the wait for it ends with ctx, because other callers share the
+// session.
 func (s *Toolset) connect(ctx context.Context) (*connection, error) {
 	dialing, cancel := context.WithTimeoutCause(context.Background(), s.cfg.ConnectTimeout,
 		fmt.Errorf("the server did not answer in %s: %w", s.cfg.ConnectTimeout, context.DeadlineExceeded))
@@ -116,9 +116,8 @@ func (s *Toolset) drop(c *connection) {
 	s.wg.Go(func() { _ = c.close() }) // may take a while; Close waits for it
 }
 
-// do asks something of the server, and if the session turns out to be broken
-// once more in a new one. What could have an effect twice is asked again only if
-// the server cannot have got it.
+// do sends a request to the server, and once more in a new session if the session is broken. It
+// repeats a request that could have an effect twice only if the server cannot have received it.
 func (s *Toolset) do(ctx context.Context, again bool, ask func(context.Context, *connection) error) error {
 	// A session cannot be closed while it waits for an answer.
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -149,7 +148,7 @@ func (s *Toolset) do(ctx context.Context, again bool, ask func(context.Context, 
 	}
 }
 
-// unsent reports whether the server cannot have acted on what it was asked.
+// unsent reports whether the server cannot have acted on the request.
 func unsent(err error) bool {
 	if errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) {
 		return true
@@ -159,8 +158,8 @@ func unsent(err error) bool {
 	return ok && e.Code == -32001 && strings.Contains(strings.ToLower(e.Message), "session")
 }
 
-// broken reports whether a session is of no more use: what failed is not the
-// request but the way there.
+// broken reports whether the connection has failed, and not the request, so that the session is
+// useless.
 func broken(err error) bool {
 	_, answered := errors.AsType[*jsonrpc.Error](err)
 	return !answered || unsent(err)

@@ -31,8 +31,8 @@ type struckConnection struct {
 	secrets *credential.Secrets
 }
 
-// Read strikes the secrets out of the texts in a message. The secrets of an environment have a letter,
-// so that a number stays one.
+// Read strikes the secrets out of the texts in a message. Secrets of an environment contain a letter,
+// so no number is struck out.
 func (c *struckConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	msg, err := c.Connection.Read(ctx)
 	switch m := msg.(type) {

@@ -53,7 +53,7 @@ func (t *remote) ProcessRequest(_ tool.Context, req *model.LLMRequest) error {
 	return tool.Pack(req, t)
 }
 
-// Run calls the tool. What the server reports as an error is one.
+// Run calls the tool. It returns an error that the server reports as its error.
 func (t *remote) Run(ctx tool.Context, args any) (map[string]any, error) {
 	if args == nil {
 		args = map[string]any{}
@@ -85,7 +85,8 @@ func (t *remote) Run(ctx tool.Context, args any) (map[string]any, error) {
 	return result(got), nil
 }
 
-// Effect is the toolset's, or what the server says: that a tool only reads.
+// Effect returns the toolset's effect. Without one it relies on the server's hint that a tool only
+// reads.
 func (t *remote) Effect() tool.Effect {
 	if e := t.set.cfg.Effect; e != "" {
 		return e
@@ -102,8 +103,8 @@ func (t *remote) harmless() bool {
 	return a != nil && (a.ReadOnlyHint || a.IdempotentHint)
 }
 
-// result is what the model is given: the structured content if there is any, or
-// else the texts.
+// result returns the result for the model: the structured content if there is any, or else the
+// texts.
 func result(r *mcp.CallToolResult) map[string]any {
 	switch s := r.StructuredContent.(type) {
 	case nil:
@@ -115,8 +116,7 @@ func result(r *mcp.CallToolResult) map[string]any {
 	}
 }
 
-// texts joins what can be read in a result. Of other contents it says what they
-// are.
+// texts joins the texts in a result. It describes other contents.
 func texts(contents []mcp.Content) string {
 	var all []string
 	for _, c := range contents {

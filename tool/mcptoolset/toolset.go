@@ -30,7 +30,7 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// ErrClosed is the error of a toolset after [Toolset.Close].
+// ErrClosed is returned by the methods of a toolset after [Toolset.Close].
 var ErrClosed = errors.New("the toolset is closed")
 
 // DefaultConnectTimeout is the default of [Config.ConnectTimeout].
@@ -80,7 +80,7 @@ type Config struct {
 	// Effect is the calls' effect on the outside world; see [tool.EffectOf]. The default is what
 	// the server says about each tool.
 	Effect tool.Effect
-	// ConnectTimeout is how long connecting may take, the start of a command included; 0 means
+	// ConnectTimeout limits the time to connect, with the start of a command; 0 means
 	// [DefaultConnectTimeout].
 	ConnectTimeout time.Duration
 }
@@ -134,11 +134,11 @@ func New(cfg Config) (*Toolset, error) {
 	return s, nil
 }
 
-// Name is the toolset's name.
+// Name returns the toolset's name.
 func (s *Toolset) Name() string { return s.cfg.Name }
 
-// Tools lists the server's tools, and connects to the server if necessary. The error says why it
-// cannot be reached.
+// Tools lists the server's tools, and connects to the server if necessary. It returns an error if
+// the server cannot be reached.
 func (s *Toolset) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
 	return s.view.Tools(ctx)
 }

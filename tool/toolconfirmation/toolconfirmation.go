@@ -29,11 +29,11 @@ const FunctionCallName = "adk_request_confirmation"
 
 // ToolConfirmation is a question about one tool call, and its answer.
 type ToolConfirmation struct {
-	// Hint tells the person what they agree to.
+	// Hint tells the person the subject of the consent.
 	Hint string `json:"hint"`
 	// Confirmed is the answer; false before there is one.
 	Confirmed bool `json:"confirmed"`
-	// Payload is further data that the tool wants back.
+	// Payload is further data that the tool gets back.
 	Payload any `json:"payload"`
 }
 

@@ -44,8 +44,7 @@ func (a *Answer) Part(p *genai.Part) {
 	a.parts = append(a.parts, p)
 }
 
-// End ends the text that is being written, so that more becomes a part of its
-// own.
+// End ends the text that is being written, so that further text becomes a new part.
 func (a *Answer) End() {
 	if a.open {
 		a.parts[len(a.parts)-1].Text = a.text.String()
@@ -54,7 +53,7 @@ func (a *Answer) End() {
 	}
 }
 
-// Content is the whole answer.
+// Content returns the whole answer.
 func (a *Answer) Content() *genai.Content {
 	a.End()
 	return &genai.Content{Role: genai.RoleModel, Parts: a.parts}
@@ -69,7 +68,7 @@ func (a *Answer) begin(thought bool) {
 	a.open = true
 }
 
-// Partial is the response that shows a piece of a streamed answer.
+// Partial returns the response that shows a piece of a streamed answer.
 func Partial(piece string, thought bool) *model.LLMResponse {
 	return &model.LLMResponse{
 		Content: &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{Text: piece, Thought: thought}}},
@@ -105,9 +104,8 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + " (…)"
 }
 
-// NewID makes an ID for a function call whose provider gave it none. It is
-// random, as calls are matched with answers across a whole session, and short
-// enough for every provider.
+// NewID makes an ID for a function call whose provider gave it none. It is random, because calls
+// are matched with answers across a whole session, and short enough for every provider.
 func NewID() string {
 	u := uuid.New()
 	return "call_" + hex.EncodeToString(u[:12])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turns holds what the adapters need to know of turns: a conversation
-// as strict providers want it, and an answer as it is put together.
+// Package turns helps the adapters with turns: it prepares a conversation for strict providers, and
+// assembles an answer from its pieces.
 //
 //	contents, err := turns.Prepare(req.Contents)
 package turns
@@ -17,18 +17,17 @@ import (
 	"google.golang.org/genai"
 )
 
-// What is said for the user, where the model could not answer otherwise. ADK
-// does the same, in other words.
+// Texts added for the user where the model could not answer otherwise. ADK does the same, in other
+// words.
 const (
 	beginPrompt    = "Follow your instructions."
 	continuePrompt = "Continue with your instructions. If nothing is left to do, say so briefly."
 )
 
-// Prepare returns a conversation as strict providers want it: user and model
-// alternate and the user has the last word; empty parts are gone; each function
-// call has an ID that every provider accepts, and the answers to a model's
-// calls come first in the user's next turn, in any order. A call that was never
-// answered gets an answer that says so. The given contents are not changed.
+// Prepare returns a conversation that strict providers accept: user and model alternate and the
+// user has the last word; empty parts are gone; each function call has an ID that every provider
+// accepts, and the answers to a model's calls come first in the user's next turn, in any order. A
+// call that was never answered gets an answer that says so. The given contents are not changed.
 //
 // It fails on an answer to a call that is not there.
 func Prepare(contents []*genai.Content) ([]*genai.Content, error) {
@@ -39,8 +38,8 @@ func Prepare(contents []*genai.Content) ([]*genai.Content, error) {
 	return LastWord(out), nil
 }
 
-// LastWord adds a few words of the user if he has not the last word, without
-// which some models do not answer.
+// LastWord adds a short text of the user if the last content is not the user's, because some models
+// do not answer otherwise.
 func LastWord(contents []*genai.Content) []*genai.Content {
 	text := beginPrompt
 	if n := len(contents); n > 0 {
@@ -59,7 +58,7 @@ func role(c *genai.Content) genai.Role {
 	return genai.RoleUser
 }
 
-// merge drops what is empty and joins neighbours of one role.
+// merge drops empty contents and joins neighbours of one role.
 func merge(contents []*genai.Content) []*genai.Content {
 	var out []*genai.Content
 	for _, c := range contents {
@@ -85,7 +84,7 @@ func merge(contents []*genai.Content) []*genai.Content {
 	return out
 }
 
-// Empty reports whether a part says nothing.
+// Empty reports whether a part has no content.
 func Empty(p *genai.Part) bool {
 	return p.Text == "" && len(p.ThoughtSignature) == 0 && p.InlineData == nil && p.FileData == nil &&
 		p.FunctionCall == nil && p.FunctionResponse == nil && p.ExecutableCode == nil && p.CodeExecutionResult == nil &&

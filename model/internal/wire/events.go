@@ -25,10 +25,9 @@ const mostEvent = 32 << 20
 
 var errLongEvent = fmt.Errorf("it is longer than %d bytes", mostEvent)
 
-// Events decodes a stream as the HTML standard has it: lines end in LF, CR or
-// CRLF, a line that begins with a colon is a comment, and an event without data,
-// or one that the end of the stream cuts off, is none. IDs and retry times are
-// passed over: no provider lets a stream be taken up again.
+// Events decodes a stream as the HTML standard has it: lines end in LF, CR or CRLF, a line that
+// begins with a colon is a comment, and an event without data, or one that the end of the stream
+// cuts off, is none. IDs and retry times are ignored, because no provider can resume a stream.
 //
 // It fails, at last, on an event that is longer than 32 MiB, and as r does.
 func Events(r io.Reader) iter.Seq2[Event, error] {
@@ -68,8 +67,7 @@ func Events(r io.Reader) iter.Seq2[Event, error] {
 	}
 }
 
-// lineReader reads lines that end in LF, CR or CRLF. It does not wait for what
-// follows a CR.
+// lineReader reads lines that end in LF, CR or CRLF. It does not wait for a byte after a CR.
 type lineReader struct {
 	r     *bufio.Reader
 	line  []byte
@@ -77,8 +75,8 @@ type lineReader struct {
 	cr    bool // the last line ended in CR: an LF still belongs to it
 }
 
-// next returns a line, valid until the next call, without its end. What follows
-// the last end is no line.
+// next returns a line, valid until the next call, without its end. Text after the last line end is
+// no line.
 func (l *lineReader) next() ([]byte, error) {
 	l.line = l.line[:0]
 	for {

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// headSize is how much of a body is kept to explain an error, and all that is
+	// headSize limits the bytes of a body that are kept to explain an error, and the bytes that are
 	// read of an error's body.
 	headSize = 16 << 10
 	// mostBytes is more than any answer has, however small the pieces of its
@@ -36,7 +36,7 @@ const (
 	mostBytes = 256 << 20
 )
 
-// Exchange is what was seen of one request and its answer.
+// Exchange records one request and its answer.
 type Exchange struct {
 	provider string
 	secrets  credential.Secrets // that the request was sent with
@@ -59,18 +59,18 @@ func (x *Exchange) OK() bool {
 
 type exchangeKey struct{}
 
-// Watch returns a context for one request to a provider, sent through a client
-// of [Client], and the exchange that will hold what is seen of it.
+// Watch returns a context for one request to a provider, sent through a client of [Client], and the
+// exchange that records it.
 func Watch(ctx context.Context, provider string) (context.Context, *Exchange) {
 	x := &Exchange{provider: provider}
 	return context.WithValue(ctx, exchangeKey{}, x), x
 }
 
-// Client returns a copy of an HTTP client, by default http.DefaultClient, that
-// tells exchanges what it sees. In watched requests a body that breaks off ends
-// as if it were complete: ask [Exchange.Broken] at its end. Redirects to another
-// server are not followed: it would get the conversation, and of most providers
-// the key, whose header is not one that net/http knows to leave out.
+// Client returns a copy of an HTTP client, by default http.DefaultClient, that records requests in
+// their exchanges. In watched requests a body that breaks off ends as if it were complete: ask
+// [Exchange.Broken] at its end. Redirects to another server are not followed: it would get the
+// conversation, and of most providers the key, whose header is not one that net/http knows to leave
+// out.
 func Client(base *http.Client) *http.Client {
 	if base == nil {
 		base = http.DefaultClient

@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Fail says why a request failed: ctx's cause, an *model.APIError, or err, which
-// the client or the SDK returned, if nothing was sent.
+// Fail returns why a request failed: ctx's cause, an *model.APIError, or err, which the client or
+// the SDK returned, if nothing was sent.
 func (x *Exchange) Fail(ctx context.Context, err error) error {
 	if broken := x.Broken(ctx); broken != nil {
 		return broken
@@ -38,8 +38,8 @@ func (x *Exchange) Fail(ctx context.Context, err error) error {
 	return x.garbage(x.head, err)
 }
 
-// Broken says why no answer came or why it ended early: ctx's cause or an
-// *model.APIError; nil if neither happened.
+// Broken returns why no answer came or why it ended early: ctx's cause or an *model.APIError; nil
+// if neither happened.
 func (x *Exchange) Broken(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("ask %s: %w", x.provider, context.Cause(ctx))
@@ -66,7 +66,7 @@ func (x *Exchange) Broken(ctx context.Context) error {
 	return nil
 }
 
-// Cut is the error of a stream that ended before its answer did.
+// Cut returns the error of a stream that ended before its answer did.
 func (x *Exchange) Cut(ctx context.Context) error {
 	if broken := x.Broken(ctx); broken != nil {
 		return broken
@@ -79,9 +79,8 @@ func (x *Exchange) Cut(ctx context.Context) error {
 	}
 }
 
-// Garbage is the error of an answer, or a piece of a stream, that makes no
-// sense. It is not retryable: asking again would cost the same and bring the
-// same. Err may be nil.
+// Garbage returns the error of an answer, or a piece of a stream, that cannot be read. The error is
+// not retryable, because another request would cost the same and fail the same way. Err may be nil.
 func (x *Exchange) Garbage(ctx context.Context, data []byte, err error) error {
 	if broken := x.Broken(ctx); broken != nil {
 		return broken
@@ -91,8 +90,8 @@ func (x *Exchange) Garbage(ctx context.Context, data []byte, err error) error {
 	return x.garbage(data, err)
 }
 
-// requestID is what a provider's support asks for: X-Request-Id of OpenAI and
-// most others, Request-Id of Anthropic. The caller holds the lock.
+// requestID returns the ID that a provider's support asks for: X-Request-Id of OpenAI and most
+// others, Request-Id of Anthropic. The caller holds the lock.
 func (x *Exchange) requestID() string {
 	id := x.header.Get("X-Request-Id")
 	if id == "" {
@@ -147,7 +146,7 @@ func (x *Exchange) refusal() error {
 	return e
 }
 
-// Problem is the error that a provider reported inside a stream, as JSON.
+// Problem returns the error that a provider reported inside a stream, as JSON.
 func (x *Exchange) Problem(data []byte) error {
 	p := parseProblem(data)
 	if p.message == "" {
@@ -156,9 +155,8 @@ func (x *Exchange) Problem(data []byte) error {
 	return x.Reported(p.status, p.code, p.message)
 }
 
-// Reported is the error that a provider reported inside a stream. An unknown
-// status, 0, follows from the code; an unknown code means that the provider
-// broke down, which may pass.
+// Reported returns the error that a provider reported inside a stream. An unknown status, 0,
+// follows from the code; an unknown code means that the provider broke down, which may pass.
 func (x *Exchange) Reported(status int, code, message string) error {
 	if status == 0 {
 		status = kinds[code]
@@ -189,9 +187,8 @@ var kinds = map[string]int{
 	"overloaded_error":      529,
 }
 
-// said is what a provider, or something that is in its place, says for an error:
-// without what the request proved itself with, which servers and proxies repeat,
-// without control characters, and not too long.
+// said returns a text of a provider or a proxy for an error: without the request's credentials,
+// which servers and proxies repeat, without control characters, and shortened.
 func (x *Exchange) said(text string) string {
 	const most = 2000
 	text = strings.Map(func(r rune) rune {
@@ -206,7 +203,7 @@ func (x *Exchange) said(text string) string {
 	return text
 }
 
-// Excerpt is the beginning of a text on one line, for an error message.
+// Excerpt returns the beginning of a text on one line, for an error message.
 func Excerpt(s string) string {
 	const most = 160
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Unmarshal reads JSON as far as it is what v expects: unknown fields are passed
-// over, and a field of an unexpected type stays zero. There are many servers of
-// each format, and what one writes in a field that hardly matters must not cost
-// an answer. It fails on what is not JSON.
+// Unmarshal reads JSON leniently: it ignores unknown fields, and a field of an unexpected type
+// stays zero. There are many servers of each format, and an unimportant field must not cost an
+// answer. Unmarshal fails on text that is not JSON.
 func Unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -22,8 +21,8 @@ func Unmarshal(data []byte, v any) error {
 	return err
 }
 
-// Count is a number of things, at most 2³¹-1. It reads what servers write for
-// one: 12, 12.0 and "12". What is no such number stays zero.
+// Count is a number of things, at most 2³¹-1. It reads the forms that servers write: 12, 12.0 and
+// "12". Any other value stays zero.
 type Count int64
 
 // UnmarshalJSON never fails.

@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// Endpoint is where an adapter posts its requests.
+// Endpoint is the address to which an adapter posts its requests.
 type Endpoint struct {
 	url    *url.URL
 	header http.Header
@@ -34,7 +34,7 @@ func NewEndpoint(baseURL, path string, header http.Header, client *http.Client) 
 	return &Endpoint{url: u.JoinPath(path), header: header, client: Client(client)}, nil
 }
 
-// Host is the host, and the port if it is named, that requests go to.
+// Host returns the host of the requests, with the port if the URL names it.
 func (e *Endpoint) Host() string { return e.url.Host }
 
 // Post sends a request as JSON and returns the body of the answer. Its error is
@@ -104,8 +104,8 @@ func (x *Exchange) send(ctx context.Context, to *Endpoint, request any, accept s
 	return resp, nil
 }
 
-// shown is an address for an error, with a blank before it, without what may be
-// secret in it; empty if there is nothing to show.
+// shown returns an address for an error, with a blank before it and without secrets; empty if there
+// is nothing to show.
 func shown(u *url.URL) string {
 	if u == nil {
 		return ""

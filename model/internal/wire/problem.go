@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// problem is what a provider's JSON says of an error; zero where it says
-// nothing.
+// problem has the fields of a provider's error in JSON; missing fields are zero.
 type problem struct {
 	status        int
 	code, message string
