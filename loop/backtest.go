@@ -36,7 +36,7 @@ type BacktestResult struct {
 	Records []IterationRecord `json:"records,omitzero"`
 }
 
-// Backtest is [Plan.BacktestOf] for a run whose plan is unknown. If a limit of time or
+// Backtest replays a run whose plan is unknown: see [Plan.BacktestOf]. If a limit of time or
 // budget cut a step short, Backtest supposes that p has the same limit, unless the times
 // say otherwise.
 func (p *Plan) Backtest(outcomes []Outcome) BacktestResult { return p.BacktestOf(nil, outcomes) }

@@ -215,13 +215,13 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	return u, true
 }
 
-// ForecastAt is [Plan.Forecast] with what m adds to t.
+// ForecastAt returns the forecast of [Plan.Forecast] with what m adds to t.
 func (p *Plan) ForecastAt(t *Tally, m Moment) Forecast {
 	u, provisional := p.at(t, &m)
 	return p.forecastAt(t, &u, &m, provisional)
 }
 
-// Judgement is what the samples of a judge come to in the iteration under way.
+// Judgement is the result of a judge's samples in the iteration under way.
 type Judgement struct {
 	Score   float64   `json:"score"`
 	Samples []float64 `json:"samples"`

@@ -61,17 +61,11 @@ type limit struct {
 	used, limit float64
 }
 
-// budget lists the limits of the budget.
+// budget returns the limits of the budget and what is used of each.
 func (p *Plan) budget(t *Tally) (ls [3]limit) {
-	p.spending(t, &ls)
-	return ls
-}
-
-// spending fills in the limits that there are.
-func (p *Plan) spending(t *Tally, ls *[3]limit) {
 	b := p.Budget
 	if b == nil {
-		return
+		return ls
 	}
 	left := 1 - p.reserve()
 	if b.Calls > 0 {
@@ -83,19 +77,16 @@ func (p *Plan) spending(t *Tally, ls *[3]limit) {
 	if b.Cost != nil { // what is known of it, where some is not
 		ls[2] = limit{UnitCost, tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left)}
 	}
+	return ls
 }
 
 // spent reports whether the budget leaves nothing for another iteration, and
 // whether it is exceeded besides, or a call was refused. What is spent to the
 // last call may still end as it likes.
 func (p *Plan) spent(t *Tally) (full, over bool) {
-	if p.Budget != nil {
-		var ls [3]limit // filled in place: it is done twice for each decision
-		p.spending(t, &ls)
-		for i := range ls {
-			if l := &ls[i]; l.unit != "" && l.used >= l.limit {
-				full, over = true, over || l.used > l.limit
-			}
+	for _, l := range p.budget(t) {
+		if l.unit != "" && l.used >= l.limit {
+			full, over = true, over || l.used > l.limit
 		}
 	}
 	return full, over || t.Spent != ""

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Plan says what a loop is. The zero value of every field but Steps leaves the
+// Plan describes a loop. The zero value of every field but Steps leaves the
 // plain behaviour: the steps in order, again and again, until one of them
 // exits, fails, or MaxIterations is reached. A Plan is a value; nothing in this
 // package changes it.
@@ -237,7 +237,7 @@ func (p *Plan) nameOf(step int) string {
 // that there is no limit, or no delay.
 type Duration time.Duration
 
-// String is that of [time.Duration].
+// String writes the duration as [time.Duration] does.
 func (d Duration) String() string { return time.Duration(d).String() }
 
 // MarshalText writes the duration as a text.

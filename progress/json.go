@@ -15,7 +15,7 @@ import (
 // terminal, or turn the direction of a text, is written as \u009b. Programs read the same value.
 func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(escaping{w}) }
 
-// MarshalJSON is NewJSON for one value on one line, without the line's end.
+// MarshalJSON returns one value as [NewJSON] writes it, on one line, without the line's end.
 func MarshalJSON(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	return EscapeJSON(text), err

@@ -75,9 +75,9 @@ func (l *Live) Add(ev *session.Event) {
 	l.tree.Now = now
 }
 
-// AddOnce is Add for whoever knows whether the event counts: one that a later event supersedes does
-// not, and only its time is taken. l keeps no event then. When one comes that supersedes others, begin
-// again with a new Live.
+// AddOnce takes the next event for a caller that knows whether the event counts. An event that a later one
+// supersedes does not count: only its time is taken. l keeps no event then. When an event supersedes others,
+// begin again with a new Live.
 func (l *Live) AddOnce(ev *session.Event, counts bool) {
 	if !l.follows(ev) {
 		return

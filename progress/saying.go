@@ -14,7 +14,7 @@ import (
 // maxText bounds what a tree keeps of what a step says, in bytes.
 const maxText = 32 << 10
 
-// hear takes down what a step says, and calls.
+// hear notes what a step says and which tool it calls.
 func (l *Live) hear(ev *session.Event) {
 	if ev.Author == "user" || ev.Address == "" {
 		return
@@ -59,7 +59,7 @@ func (l *Live) hear(ev *session.Event) {
 	s.Text = s.said // pieces that were streamed are in it now
 }
 
-// Said is what a step says by its events: all of its last attempt, one paragraph for each message.
+// Said returns what a step says in its events: all of its last attempt, one paragraph for each message.
 // [Step.Text] may have only a part of it.
 func Said(events []*session.Event) string {
 	var said []string
@@ -75,7 +75,7 @@ func Said(events []*session.Event) string {
 	return strings.Join(said, "\n\n")
 }
 
-// bounded leaves the end of a text that is too long: that is what is new.
+// bounded cuts a text that is too long to its end, because the end is new.
 func bounded(s string) string {
 	if len(s) <= maxText {
 		return s

@@ -18,7 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Verdict says what became of the result of a run in a [Trial].
+// Verdict says what happens to the result of a run in a [Trial].
 type Verdict string
 
 // The verdicts.
@@ -29,7 +29,7 @@ const (
 	VerdictUnknown Verdict = "unknown" // it goes on beyond the recording, or nothing was scored
 )
 
-// Trial is a back-test of one recorded run: where it would have stopped, and what that means.
+// Trial says where one recorded run would have stopped, and what that means for its result.
 type Trial struct {
 	// Run is the run's invocation ID, Loop the loop's address.
 	Run  string          `json:"run"`
@@ -44,7 +44,7 @@ type Trial struct {
 	// Reason is why it stops; empty if the verdict is unknown.
 	Reason loop.StopReason `json:"reason,omitzero"`
 	// Best is the best score until then, BestWas that of the run; nil: none. Loss is by how much the
-	// first is worse, 0 if it is not; Noise is what differences mean nothing, 0 if unknown.
+	// first is worse, 0 if it is not. Differences up to Noise mean nothing; 0: unknown.
 	Best    *float64 `json:"best,omitzero"`
 	BestWas *float64 `json:"best_was,omitzero"`
 	Loss    float64  `json:"loss,omitzero"`

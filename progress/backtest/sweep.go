@@ -15,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Sweep is a back-test of recorded runs over all values of one field of their plans. Its levels are
-// what a slider has between its ticks: within a level nothing changes for any run.
+// Sweep holds the back-tests of recorded runs for all values of one field of their plans. A level is an
+// interval of values within which no run changes its end.
 type Sweep struct {
 	// Field is the path of the field in a plan, such as score.min_delta_percent. Times are in seconds.
 	Field string `json:"field"`
@@ -44,11 +44,11 @@ type Level struct {
 	Balance
 }
 
-// SweepFields are the fields that [NewSweep] can move.
+// SweepFields returns the fields that [NewSweep] can move.
 func SweepFields() []string { return slices.Clone(sweepFields) }
 
-// FieldValue is the value of one of [SweepFields] that the plans of all runs have; nil if they have
-// none, or not the same. Times are in seconds.
+// FieldValue returns the value of one of [SweepFields] that the plans of all runs have; nil if they have
+// none or different ones. Times are in seconds.
 func FieldValue(runs []*Recording, field string) *float64 { return commonValue(runs, field) }
 
 var sweepFields = []string{
@@ -108,7 +108,7 @@ func NewSweep(runs []*Recording, field string) (*Sweep, error) {
 	return s, nil
 }
 
-// Trials are the trials of a level, in the order of the runs.
+// Trials returns the trials of a level, in the order of the runs.
 func (s *Sweep) Trials(level int) []Trial {
 	all := make([]Trial, len(s.runs))
 	for i, o := range s.runs {

@@ -46,7 +46,7 @@ func newest(evs []*session.Event) iter.Seq[*session.Event] {
 	}
 }
 
-// write takes down what a step of the loop, or a callback of the loop, writes.
+// write notes the keys that a step or a callback of the loop writes.
 func (w *writing) write(ev *session.Event) {
 	if ev.InvocationID != w.invocation || !ev.Address.Under(w.Loop) ||
 		ev.Mark != nil && ev.Mark.Kind == mark.KindRolledBack {
@@ -61,8 +61,8 @@ func (w *writing) write(ev *session.Event) {
 	}
 }
 
-// complete says of an outcome what the log does not, since the plan did not ask, and
-// another may: what the step has written, and what is left over. An outcome of a plan
+// complete adds to an outcome what the log lacks because the recorded plan did not need it, and
+// another plan may: the keys that the step has written, and those left over. An outcome of a plan
 // that would have asked is from before this was known, and is left as it is.
 func (w *writing) complete(o *loop.Outcome) {
 	if asks := w.Plan.Score != nil || w.Plan.StopWhen != nil; o.Wrote != nil || !asks {
@@ -74,8 +74,7 @@ func (w *writing) complete(o *loop.Outcome) {
 	w.keys = nil
 }
 
-// end takes down what is left over when an iteration has ended; restore goes back to
-// that.
+// end notes what is left over when an iteration has ended; restore goes back to it.
 func (w *writing) end(ev *session.Event) {
 	var it loop.IterationRecord
 	if ev.Mark.Decode(&it) == nil {

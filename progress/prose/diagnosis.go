@@ -50,7 +50,7 @@ const (
 	FindingExitWords  FindingCode = "exit_in_words"    // somebody wrote exit_loop() and did not call it
 )
 
-// String is the finding on one line.
+// String returns the finding on one line.
 func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s. %s.", f.Title, f.Evidence, f.Suggestion)
 }

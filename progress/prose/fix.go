@@ -20,7 +20,7 @@ type Fix struct {
 	Append bool   `json:"append,omitzero"`
 }
 
-// String is the fix as a person would write it: "budget: {tokens: 200000} on improve".
+// String returns the fix as a person would write it: "budget: {tokens: 200000} on improve".
 func (f Fix) String() string {
 	fields := strings.Split(f.Field, ".")
 	text := f.Value

@@ -20,7 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// Language is a language in which sentences and ledgers can be said.
+// Language is a language of sentences, ledgers and findings.
 type Language string
 
 // The languages.

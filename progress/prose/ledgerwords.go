@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// RowWords are a row of a ledger in words.
+// RowWords describes a row of a ledger in words.
 type RowWords struct {
 	// Title names the condition, Why explains it; Why may be empty.
 	Title string `json:"title"`

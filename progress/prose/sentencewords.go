@@ -18,12 +18,12 @@ type Words struct {
 	Basis string `json:"basis,omitzero"`
 }
 
-// String is all of it on one line.
+// String returns all words on one line.
 func (w Words) String() string {
 	return strings.TrimSpace(strings.Join([]string{w.Lead, w.Rest, w.Basis}, " "))
 }
 
-// In puts the sentence into words of a language. Names of agents and what they said are quoted as
+// In returns the sentence in words of a language. Names of agents and what they said are quoted as
 // they are, so a terminal needs [progress.Clean].
 func (s Sentence) In(lang Language) Words {
 	switch s.Kind {
