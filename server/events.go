@@ -207,12 +207,7 @@ func ndjson(b *bytes.Buffer, _ int64, text []byte) {
 
 // write sends something. A client that does not take it in time is dropped.
 func (c *client) write(parts ...[]byte) error {
-	for _, part := range parts {
-		if _, err := c.w.Write(part); err != nil {
-			return err
-		}
-	}
-	return http.NewResponseController(c.w).Flush()
+	return wire.Write(c.w, parts...)
 }
 
 // flush sends what has been written to the buffer.
@@ -268,7 +263,7 @@ func (c *client) read(ctx context.Context, f *feed) error {
 		if err != nil {
 			return err
 		}
-		text, err := encoded(ev)
+		text, err := wire.Event(ev)
 		if err != nil {
 			return err
 		}
@@ -366,7 +361,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 		if !want.has(ev) {
 			return true, nil
 		}
-		text, err := encoded(view.Whole(ev))
+		text, err := wire.Event(view.Whole(ev))
 		if err != nil {
 			return false, err
 		}

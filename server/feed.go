@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/runpage"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -298,7 +299,7 @@ func (f *feed) add(ctx context.Context, ev *session.Event) error {
 	var text []byte
 	if read {
 		var err error
-		if text, err = encoded(ev); err != nil {
+		if text, err = wire.Event(ev); err != nil {
 			return err
 		}
 	}
@@ -337,15 +338,6 @@ func (f *feed) read() (end func()) {
 			f.ring, f.size = nil, 0
 		}
 	}
-}
-
-// encoded is an event as clients get it.
-func encoded(ev *session.Event) ([]byte, error) {
-	text, err := progress.MarshalJSON(ev)
-	if err != nil {
-		return nil, err
-	}
-	return []byte(credential.Masked(string(text))), nil
 }
 
 // hear takes an event from the supervisor. Only pieces of answers that are streamed are news to who

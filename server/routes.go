@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/server/internal/adk"
 )
 
 // route is one operation. A path that ends in {id}:verb stands for an action on a run.
@@ -57,30 +58,6 @@ var v1 = []route{
 	{"GET", "/openapi.json", (*Server).openAPI},
 }
 
-// adk are the operations of ADK's REST API.
-var adk = []route{
-	{"GET", "/list-apps", (*Server).adkApps},
-	{"POST", "/run", (*Server).adkRun},
-	{"POST", "/run_sse", (*Server).adkRunSSE},
-	{"GET", "/run_live", (*Server).adkNotHere},
-	{"GET", "/apps/{app}/users/{user}/sessions", (*Server).adkSessions},
-	{"POST", "/apps/{app}/users/{user}/sessions", (*Server).adkCreate},
-	{"GET", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkSession},
-	{"POST", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkCreate},
-	{"PATCH", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkPatch},
-	{"DELETE", "/apps/{app}/users/{user}/sessions/{session}", (*Server).adkDelete},
-	{"GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts", (*Server).adkArtifacts},
-	{"GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", (*Server).adkArtifact},
-	{"GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}/versions/{version}", (*Server).adkArtifact},
-	{"DELETE", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", (*Server).adkDeleteArtifact},
-	{"GET", "/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", (*Server).adkNotHere},
-	{"GET", "/debug/trace/{event}", (*Server).adkNotHere},
-	{"GET", "/debug/trace/session/{session}", (*Server).adkSessionTrace},
-	{"GET", "/apps/{app}/eval_sets", (*Server).adkNotHere},
-	{"POST", "/apps/{app}/eval_sets/{set}", (*Server).adkNotHere},
-	{"GET", "/apps/{app}/eval_results", (*Server).adkNotHere},
-}
-
 // health are the operations of whoever watches over the server.
 var health = []route{
 	{"GET", "/healthz", (*Server).healthy},
@@ -101,7 +78,7 @@ func (s *Server) routes() http.Handler {
 		s.register(mux, "/api/v1", looking())
 	} else {
 		s.register(mux, "/api/v1", v1)
-		s.register(mux, "/api", adk)
+		s.register(mux, "/api", s.adk())
 	}
 	s.agents(mux)
 	s.register(mux, "", health)
@@ -121,6 +98,15 @@ func (s *Server) routes() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// adk are the operations of ADK's REST API.
+func (s *Server) adk() (all []route) {
+	api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing}
+	for _, r := range api.Routes() {
+		all = append(all, route{r.Method, r.Path, func(_ *Server, w http.ResponseWriter, req *http.Request) error { return r.Do(w, req) }})
+	}
+	return all
 }
 
 // agents serves the definitions as agents.

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package server
+// Package adk serves the REST API of Google's ADK: its clients find each definition as an application.
+//
+//	api := &adk.API{Exchange: x, Runs: runs, Place: place, Closing: closing}
+//	for _, r := range api.Routes() {
+//		mux.Handle(r.Method+" /api"+r.Path, x.Answering(r.Do))
+//	}
+package adk
 
 import (
 	"context"
@@ -26,15 +32,50 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
+// API answers the clients of ADK.
+type API struct {
+	*wire.Exchange
+	Runs *operations.Runs
+	// Place takes a place among the streams of the server, and Closing is closed when they have to end.
+	Place   func() (leave func(), err error)
+	Closing <-chan struct{}
+}
+
+// Routes are the operations of the API.
+func (a *API) Routes() []wire.Route {
+	return []wire.Route{
+		wire.At("GET", "/list-apps", a.apps),
+		wire.At("POST", "/run", a.run),
+		wire.At("POST", "/run_sse", a.runSSE),
+		wire.At("GET", "/run_live", a.notHere),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions", a.sessions),
+		wire.At("POST", "/apps/{app}/users/{user}/sessions", a.create),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}", a.session),
+		wire.At("POST", "/apps/{app}/users/{user}/sessions/{session}", a.create),
+		wire.At("PATCH", "/apps/{app}/users/{user}/sessions/{session}", a.patch),
+		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}", a.delete),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts", a.artifacts),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", a.artifact),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}/versions/{version}", a.artifact),
+		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", a.deleteArtifact),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", a.notHere),
+		wire.At("GET", "/debug/trace/{event}", a.notHere),
+		wire.At("GET", "/debug/trace/session/{session}", a.sessionTrace),
+		wire.At("GET", "/apps/{app}/eval_sets", a.notHere),
+		wire.At("POST", "/apps/{app}/eval_sets/{set}", a.notHere),
+		wire.At("GET", "/apps/{app}/eval_results", a.notHere),
+	}
+}
+
 // An application of ADK is a definition. A session of it is a session here whose ID is
 // app/user/session, so that its runs are listed with all others.
 
-// adkKey is a session as ADK names it.
-type adkKey struct{ app, user, session string }
+// sessionKey is a session as ADK names it.
+type sessionKey struct{ app, user, session string }
 
-func (k adkKey) id() string { return k.app + "/" + k.user + "/" + k.session }
+func (k sessionKey) id() string { return k.app + "/" + k.user + "/" + k.session }
 
-func (k adkKey) check() error {
+func (k sessionKey) check() error {
 	if err := operations.CheckName(k.app); err != nil {
 		return err
 	}
@@ -46,39 +87,39 @@ func (k adkKey) check() error {
 	return nil
 }
 
-func adkKeyIn(r *http.Request) (adkKey, error) {
-	k := adkKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
+func keyIn(r *http.Request) (sessionKey, error) {
+	k := sessionKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
 	return k, k.check()
 }
 
-func (s *Server) adkApps(w http.ResponseWriter, _ *http.Request) error {
-	names, files, err := s.runs.Folder.List()
+func (a *API) apps(w http.ResponseWriter, _ *http.Request) error {
+	names, files, err := a.Runs.Folder.List()
 	if err != nil {
 		return err
 	}
 	apps := []string{}
 	for _, name := range names {
-		if text, err := s.runs.Folder.ReadFile(files[name]); err == nil {
-			if d, ok := s.runs.Describe(name, files[name], text); ok && d.Valid {
+		if text, err := a.Runs.Folder.ReadFile(files[name]); err == nil {
+			if d, ok := a.Runs.Describe(name, files[name], text); ok && d.Valid {
 				apps = append(apps, name)
 			}
 		}
 	}
-	return s.Send(w, http.StatusOK, apps)
+	return a.Send(w, http.StatusOK, apps)
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-// adkSend answers with a session as ADK's clients get it.
-func (s *Server) adkSend(w http.ResponseWriter, r *http.Request, k adkKey, one session.Session) {
-	s.Streamed(w, r, func(t *wire.Stream) {
+// sendSession answers with a session as ADK's clients get it.
+func (a *API) sendSession(w http.ResponseWriter, r *http.Request, k sessionKey, one session.Session) {
+	a.Streamed(w, r, func(t *wire.Stream) {
 		t.Member("id", k.session)
 		t.Member("appName", k.app)
 		t.Member("userId", k.user)
 		t.State(maps.Collect(one.State().All()))
 		t.Members("events", "[", func(t *wire.Stream) {
 			for ev := range one.Events().All() {
-				m, err := adkEvent(ev)
+				m, err := event(ev)
 				t.Fail(err)
 				if m != nil {
 					t.Item(m)
@@ -90,8 +131,8 @@ func (s *Server) adkSend(w http.ResponseWriter, r *http.Request, k adkKey, one s
 	})
 }
 
-// adkListed is a session in a list, as ADK's clients get it: without its state and its events.
-type adkListed struct {
+// listed is a session in a list, as ADK's clients get it: without its state and its events.
+type listed struct {
 	ID             string           `json:"id"`
 	AppName        string           `json:"appName"`
 	UserID         string           `json:"userId"`
@@ -100,10 +141,10 @@ type adkListed struct {
 	LastUpdateTime float64          `json:"lastUpdateTime"`
 }
 
-// adkEvent is an event as ADK's clients get it, nil if they would see nothing in it. Clients in Python
+// event is an event as ADK's clients get it, nil if they would see nothing in it. Clients in Python
 // refuse fields that they do not know.
-func adkEvent(ev *session.Event) (map[string]any, error) {
-	text, err := encoded(ev)
+func event(ev *session.Event) (map[string]any, error) {
+	text, err := wire.Event(ev)
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +185,11 @@ func adkEvent(ev *session.Event) (map[string]any, error) {
 	return m, nil
 }
 
-// adkCreate makes a session. The body is {state, events}, or the state itself.
-func (s *Server) adkCreate(w http.ResponseWriter, r *http.Request) error {
-	k := adkKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
+// create makes a session. The body is {state, events}, or the state itself.
+func (a *API) create(w http.ResponseWriter, r *http.Request) error {
+	k := sessionKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
 	var body map[string]any
-	text, err := s.Body(w, r, "application/json")
+	text, err := a.Body(w, r, "application/json")
 	if err != nil {
 		return err
 	}
@@ -179,65 +220,65 @@ func (s *Server) adkCreate(w http.ResponseWriter, r *http.Request) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	if _, _, err := s.runs.Folder.Read(k.app); err != nil {
+	if _, _, err := a.Runs.Folder.Read(k.app); err != nil {
 		return err
 	}
-	got, err := s.runs.Service.Create(r.Context(), &session.CreateRequest{AppName: s.runs.AppName, UserID: s.runs.UserID,
+	got, err := a.Runs.Service.Create(r.Context(), &session.CreateRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
 		SessionID: k.id(), State: state})
 	if err != nil {
 		return err
 	}
-	s.adkSend(w, r, k, got.Session)
+	a.sendSession(w, r, k, got.Session)
 	return nil
 }
 
-func (s *Server) adkSession(w http.ResponseWriter, r *http.Request) error {
-	k, err := adkKeyIn(r)
+func (a *API) session(w http.ResponseWriter, r *http.Request) error {
+	k, err := keyIn(r)
 	if err != nil {
 		return err
 	}
-	one, err := s.runs.Session(r.Context(), k.id())
+	one, err := a.Runs.Session(r.Context(), k.id())
 	if err != nil {
 		return err
 	}
-	s.adkSend(w, r, k, one)
+	a.sendSession(w, r, k, one)
 	return nil
 }
 
-func (s *Server) adkSessions(w http.ResponseWriter, r *http.Request) error {
-	k := adkKey{r.PathValue("app"), r.PathValue("user"), "x"}
+func (a *API) sessions(w http.ResponseWriter, r *http.Request) error {
+	k := sessionKey{r.PathValue("app"), r.PathValue("user"), "x"}
 	if err := k.check(); err != nil {
 		return err
 	}
-	got, err := s.runs.Service.List(r.Context(), &session.ListRequest{AppName: s.runs.AppName, UserID: s.runs.UserID, Brief: true})
+	got, err := a.Runs.Service.List(r.Context(), &session.ListRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID, Brief: true})
 	if err != nil {
 		return err
 	}
-	all := []adkListed{}
+	all := []listed{}
 	for _, one := range got.Sessions {
 		id, ok := strings.CutPrefix(one.ID(), k.app+"/"+k.user+"/")
 		if !ok {
 			continue
 		}
-		all = append(all, adkListed{ID: id, AppName: k.app, UserID: k.user, State: map[string]any{},
+		all = append(all, listed{ID: id, AppName: k.app, UserID: k.user, State: map[string]any{},
 			Events: []map[string]any{}, LastUpdateTime: seconds(one.LastUpdateTime())})
 	}
-	return s.Send(w, http.StatusOK, all)
+	return a.Send(w, http.StatusOK, all)
 }
 
-// adkPatch changes the state of a session whose run nobody drives.
-func (s *Server) adkPatch(w http.ResponseWriter, r *http.Request) error {
-	k, err := adkKeyIn(r)
+// patch changes the state of a session whose run nobody drives.
+func (a *API) patch(w http.ResponseWriter, r *http.Request) error {
+	k, err := keyIn(r)
 	if err != nil {
 		return err
 	}
 	var req struct {
 		StateDelta map[string]any `json:"stateDelta"`
 	}
-	if err := s.Read(w, r, &req); err != nil {
+	if err := a.Read(w, r, &req); err != nil {
 		return err
 	}
-	one, err := s.runs.Brief(r.Context(), k.id(), 0)
+	one, err := a.Runs.Brief(r.Context(), k.id(), 0)
 	if err != nil {
 		return err
 	}
@@ -251,26 +292,26 @@ func (s *Server) adkPatch(w http.ResponseWriter, r *http.Request) error {
 	}
 	ev := session.NewEvent(r.Context(), "p-"+operations.NewID())
 	ev.Author, ev.Actions.StateDelta = "user", req.StateDelta
-	if err := s.runs.Service.AppendEvent(r.Context(), one, ev); err != nil {
+	if err := a.Runs.Service.AppendEvent(r.Context(), one, ev); err != nil {
 		return err
 	}
-	return s.adkSession(w, r)
+	return a.session(w, r)
 }
 
-func (s *Server) adkDelete(w http.ResponseWriter, r *http.Request) error {
-	k, err := adkKeyIn(r)
+func (a *API) delete(w http.ResponseWriter, r *http.Request) error {
+	k, err := keyIn(r)
 	if err != nil {
 		return err
 	}
-	if err := s.runs.Remove(r.Context(), k.id()); err != nil && !errors.Is(err, session.ErrNotFound) { // as ADK does
+	if err := a.Runs.Remove(r.Context(), k.id()); err != nil && !errors.Is(err, session.ErrNotFound) { // as ADK does
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
 	return nil
 }
 
-// adkRequest asks for a run, as ADK's clients do.
-type adkRequest struct {
+// request asks for a run, as ADK's clients do.
+type request struct {
 	AppName             string         `json:"appName"`
 	UserID              string         `json:"userId"`
 	SessionID           string         `json:"sessionId"`
@@ -281,33 +322,33 @@ type adkRequest struct {
 	InvocationID        string         `json:"invocationId"`
 }
 
-// adkStart starts a run, or answers the question of one that waits. It returns the last event before.
-func (s *Server) adkStart(w http.ResponseWriter, r *http.Request) (id string, seen int64, err error) {
-	var req adkRequest
-	if err := s.Read(w, r, &req); err != nil {
+// start starts a run, or answers the question of one that waits. It returns the last event before.
+func (a *API) start(w http.ResponseWriter, r *http.Request) (id string, seen int64, err error) {
+	var req request
+	if err := a.Read(w, r, &req); err != nil {
 		return "", 0, err
 	}
-	k := adkKey{req.AppName, req.UserID, req.SessionID}
+	k := sessionKey{req.AppName, req.UserID, req.SessionID}
 	if err := k.check(); err != nil {
 		return "", 0, err
 	}
 	id = k.id()
-	one, err := s.runs.Session(r.Context(), id)
+	one, err := a.Runs.Session(r.Context(), id)
 	if err != nil {
 		return "", 0, err
 	}
 	seen = session.LastSeen(one)
 	if run := session.RunOf(one); run != nil && run.Status == mark.RunWaiting {
-		return id, seen, s.adkAnswer(r.Context(), id, req.NewMessage)
+		return id, seen, a.answer(r.Context(), id, req.NewMessage)
 	}
-	return id, seen, s.runs.StartIn(r.Context(), id, k.app, req.NewMessage, func(def *definition.Definition) (map[string]any, error) {
-		return adkState(def, maps.Collect(one.State().All()), req.StateDelta)
+	return id, seen, a.Runs.StartIn(r.Context(), id, k.app, req.NewMessage, func(def *definition.Definition) (map[string]any, error) {
+		return stateOf(def, maps.Collect(one.State().All()), req.StateDelta)
 	})
 }
 
-// adkState is what a run adds to the state of its session: what the definition gives and the session
+// stateOf is what a run adds to the state of its session: what the definition gives and the session
 // does not have, and what the request says.
-func adkState(def *definition.Definition, has, delta map[string]any) (map[string]any, error) {
+func stateOf(def *definition.Definition, has, delta map[string]any) (map[string]any, error) {
 	known := slices.Collect(maps.Keys(def.State))
 	for _, in := range def.Inputs {
 		known = append(known, in.Name)
@@ -335,10 +376,10 @@ func adkState(def *definition.Definition, has, delta map[string]any) (map[string
 	return state, nil
 }
 
-// adkAnswer answers the question that a run waits for: with what a function has returned, or else with
+// answer answers the question that a run waits for: with what a function has returned, or else with
 // the text.
-func (s *Server) adkAnswer(ctx context.Context, id string, message *genai.Content) error {
-	open, err := s.runs.Supervisor.Questions(ctx, id)
+func (a *API) answer(ctx context.Context, id string, message *genai.Content) error {
+	open, err := a.Runs.Supervisor.Questions(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -367,27 +408,27 @@ func (s *Server) adkAnswer(ctx context.Context, id string, message *genai.Conten
 	if err != nil {
 		return err
 	}
-	return s.runs.Answer(context.WithoutCancel(ctx), id, &operations.AnswerRequest{Question: q.ID, Value: data})
+	return a.Runs.Answer(context.WithoutCancel(ctx), id, &operations.AnswerRequest{Question: q.ID, Value: data})
 }
 
-// adkFollow gives each the events behind one until the run ends, is paused or waits. That the client
+// follow gives each the events behind one until the run ends, is paused or waits. That the client
 // leaves ends this, and not the run.
-func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map[string]any) error) error {
+func (a *API) follow(r *http.Request, id string, seen int64, each func(map[string]any) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {
 		select {
-		case <-s.closing:
+		case <-a.Closing:
 			cancel()
 		case <-ctx.Done():
 		}
 	}()
-	for ev, err := range s.runs.Supervisor.Watch(ctx, id, seen) {
+	for ev, err := range a.Runs.Supervisor.Watch(ctx, id, seen) {
 		if err != nil {
 			return err
 		}
 		if ev.Author != "user" {
-			m, err := adkEvent(ev)
+			m, err := event(ev)
 			if err == nil && m != nil {
 				err = each(m)
 			}
@@ -400,10 +441,10 @@ func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map
 		}
 		switch ev.Mark.Kind {
 		case mark.KindRunPaused, mark.KindRunEnded:
-			if _, err := s.runs.Supervisor.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
+			if _, err := a.Runs.Supervisor.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
 				return err
 			}
-			one, err := s.runs.Brief(ctx, id, 1)
+			one, err := a.Runs.Brief(ctx, id, 1)
 			if err != nil {
 				return err
 			}
@@ -420,63 +461,62 @@ func (s *Server) adkFollow(r *http.Request, id string, seen int64, each func(map
 	return nil
 }
 
-func (s *Server) adkRun(w http.ResponseWriter, r *http.Request) error {
-	id, seen, err := s.adkStart(w, r)
+func (a *API) run(w http.ResponseWriter, r *http.Request) error {
+	id, seen, err := a.start(w, r)
 	if err != nil {
 		return err
 	}
 	all := []map[string]any{}
-	if err := s.adkFollow(r, id, seen, func(m map[string]any) error { all = append(all, m); return nil }); err != nil {
+	if err := a.follow(r, id, seen, func(m map[string]any) error { all = append(all, m); return nil }); err != nil {
 		return err
 	}
-	return s.Send(w, http.StatusOK, all)
+	return a.Send(w, http.StatusOK, all)
 }
 
-func (s *Server) adkRunSSE(w http.ResponseWriter, r *http.Request) error {
-	leave, err := s.place()
+func (a *API) runSSE(w http.ResponseWriter, r *http.Request) error {
+	leave, err := a.Place()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	id, seen, err := s.adkStart(w, r)
+	id, seen, err := a.start(w, r)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
-	c := &client{s: s, w: w}
-	if err := c.write(); err != nil {
+	if err := wire.Write(w); err != nil {
 		return nil
 	}
-	err = s.adkFollow(r, id, seen, func(m map[string]any) error {
+	err = a.follow(r, id, seen, func(m map[string]any) error {
 		text, err := progress.MarshalJSON(m)
 		if err != nil {
 			return err
 		}
-		return c.write([]byte("data: "), text, []byte("\n\n"))
+		return wire.Write(w, []byte("data: "), text, []byte("\n\n"))
 	})
 	if err != nil && r.Context().Err() == nil {
 		text, _ := progress.MarshalJSON(map[string]string{"error": credential.Masked(problem.Of(err).Detail)})
-		_ = c.write([]byte("event: error\ndata: "), text, []byte("\n\n"))
+		_ = wire.Write(w, []byte("event: error\ndata: "), text, []byte("\n\n"))
 	}
 	return nil
 }
 
-func (s *Server) adkNotHere(http.ResponseWriter, *http.Request) error {
+func (a *API) notHere(http.ResponseWriter, *http.Request) error {
 	return problem.New(http.StatusNotImplemented, "not_here", "This server has no such thing", "")
 }
 
-// adkSessionTrace has no spans: the events tell all there is.
-func (s *Server) adkSessionTrace(w http.ResponseWriter, _ *http.Request) error {
-	return s.Send(w, http.StatusOK, []any{})
+// sessionTrace has no spans: the events tell all there is.
+func (a *API) sessionTrace(w http.ResponseWriter, _ *http.Request) error {
+	return a.Send(w, http.StatusOK, []any{})
 }
 
-func (s *Server) adkArtifacts(w http.ResponseWriter, r *http.Request) error {
-	k, err := adkKeyIn(r)
+func (a *API) artifacts(w http.ResponseWriter, r *http.Request) error {
+	k, err := keyIn(r)
 	if err != nil {
 		return err
 	}
-	got, err := s.runs.ArtifactService.List(r.Context(), &artifact.ListRequest{AppName: s.runs.AppName, UserID: s.runs.UserID, SessionID: k.id()})
+	got, err := a.Runs.ArtifactService.List(r.Context(), &artifact.ListRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID, SessionID: k.id()})
 	if err != nil {
 		return err
 	}
@@ -484,11 +524,11 @@ func (s *Server) adkArtifacts(w http.ResponseWriter, r *http.Request) error {
 	if names == nil {
 		names = []string{}
 	}
-	return s.Send(w, http.StatusOK, names)
+	return a.Send(w, http.StatusOK, names)
 }
 
-func (s *Server) adkArtifact(w http.ResponseWriter, r *http.Request) error {
-	k, err := adkKeyIn(r)
+func (a *API) artifact(w http.ResponseWriter, r *http.Request) error {
+	k, err := keyIn(r)
 	if err != nil {
 		return err
 	}
@@ -501,20 +541,20 @@ func (s *Server) adkArtifact(w http.ResponseWriter, r *http.Request) error {
 			return problem.Bad("%q is not the number of a version", text)
 		}
 	}
-	got, err := s.runs.ArtifactService.Load(r.Context(), &artifact.LoadRequest{AppName: s.runs.AppName, UserID: s.runs.UserID,
+	got, err := a.Runs.ArtifactService.Load(r.Context(), &artifact.LoadRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
 		SessionID: k.id(), FileName: r.PathValue("artifact"), Version: version})
 	if err != nil {
 		return err
 	}
-	return s.Send(w, http.StatusOK, got.Part)
+	return a.Send(w, http.StatusOK, got.Part)
 }
 
-func (s *Server) adkDeleteArtifact(w http.ResponseWriter, r *http.Request) error {
-	k, err := adkKeyIn(r)
+func (a *API) deleteArtifact(w http.ResponseWriter, r *http.Request) error {
+	k, err := keyIn(r)
 	if err != nil {
 		return err
 	}
-	err = s.runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: s.runs.AppName, UserID: s.runs.UserID,
+	err = a.Runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
 		SessionID: k.id(), FileName: r.PathValue("artifact")})
 	if err != nil {
 		return err
