@@ -194,7 +194,9 @@ func (r *Runs) launch(ctx context.Context, p *program.Program, def *definition.D
 	if err != nil {
 		return err
 	}
-	run, err := r.begin(ctx, p, def, supervisor.Request{SessionID: req.ID, Message: genai.NewContentFromText(input, genai.RoleUser), State: state})
+	run, err := r.begin(ctx, p, def, supervisor.Request{
+		SessionID: req.ID, Message: genai.NewContentFromText(input, genai.RoleUser), State: state,
+	})
 	if err != nil {
 		return err
 	}

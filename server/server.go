@@ -109,9 +109,11 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = slog.Default()
 	}
 	s := &Server{
-		streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost), began: time.Now(),
-		closing: make(chan struct{}), feeds: make(map[string]*feed),
-		Exchange: &wire.Exchange{Log: cfg.Log, MaxBody: cfg.MaxBody, Refusals: &wire.Refusals{Log: cfg.Log, Told: cfg.Refused}, Replies: new(wire.Replies)},
+		streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost),
+		began: time.Now(), closing: make(chan struct{}), feeds: make(map[string]*feed),
+		Exchange: &wire.Exchange{
+			Log: cfg.Log, MaxBody: cfg.MaxBody, Refusals: &wire.Refusals{Log: cfg.Log, Told: cfg.Refused}, Replies: new(wire.Replies),
+		},
 	}
 	observe := cfg.Observe
 	cfg.Observe = func(sup *supervisor.Config) {

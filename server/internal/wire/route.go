@@ -17,7 +17,9 @@ type Route struct {
 }
 
 // At returns the operation of a method and a path.
-func At(method, path string, do func(http.ResponseWriter, *http.Request) error) Route { return Route{method, path, do} }
+func At(method, path string, do func(http.ResponseWriter, *http.Request) error) Route {
+	return Route{method, path, do}
+}
 
 // Event returns an event as clients get it.
 func Event(ev *session.Event) ([]byte, error) {
