@@ -221,7 +221,7 @@ func TestFollowingAllocations(t *testing.T) {
 	defer g.End()
 	ev := digested("an ordinary event")
 	ev.InvocationID, ev.Address, ev.Actions.StateDelta = "e-1", "l[1]/critic", map[string]any{"draft": "some words", "score": 0.5}
-	ev.Mark = &mark.Mark{Kind: mark.KindStepFinished, Data: json.RawMessage(`{"seconds":0.1,"outcome":{"step":1,"at":2}}`)}
+	ev.Mark = &mark.Mark{Kind: mark.KindStepFinished, Data: json.RawMessage(`{"outcome":{"at":2,"step":1},"seconds":0.1}`), Sorted: true}
 	allocs := func(v *session.View) float64 {
 		return testing.AllocsPerRun(200, func() {
 			ev.Seq = v.LastSeq() + 1
