@@ -162,7 +162,8 @@ func TestBacktestJSON(t *testing.T) {
 		t.Errorf("the recorded plan: %s", diff)
 	}
 	three := got.Policies[1]
-	if three.Plan.StateLimit != recorded.StateLimit || three.Plan.MaxIterations != 3 || *three.Plan.QualityGate != 5.5 || three.Result.Stop.Rejections != 1 || *three.Result.Stop.BestScore != 7 {
+	if three.Plan.StateLimit != recorded.StateLimit || three.Plan.MaxIterations != 3 || *three.Plan.QualityGate != 5.5 ||
+		three.Result.Stop.Rejections != 1 || *three.Result.Stop.BestScore != 7 {
 		t.Errorf("got %+v", three)
 	}
 	if three.Saved != (backtest.Saving{Iterations: 2, Steps: 4, Time: loop.Duration(4 * time.Second)}) {
@@ -237,7 +238,8 @@ func TestRecordsThatAreBroken(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", tt.name, code, errs, tt.want)
 		}
 	}
-	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != term.ExitUsage || !strings.Contains(errs, "none is not a file, and there are no runs here") {
+	if code, _, errs := refrain(t, "verify", filepath.Join(t.TempDir(), "none")); code != term.ExitUsage ||
+		!strings.Contains(errs, "none is not a file, and there are no runs here") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -20,7 +20,8 @@ import (
 func TestRunThatNeverBegan(t *testing.T) {
 	store, path := notBegun(t)
 	out, _ := cli(t, 0, "runs", "--store", path)
-	if !strings.Contains(out, "not_begun") || !strings.Contains(out, "it never began; begin it with: refrain run FILE --session r_1") || strings.Contains(out, "resume") {
+	if !strings.Contains(out, "not_begun") || !strings.Contains(out, "it never began; begin it with: refrain run FILE --session r_1") ||
+		strings.Contains(out, "resume") {
 		t.Errorf("runs says\n%s", out)
 	}
 	if out, _ := cli(t, 0, "runs", "--store", path, "--status", "interrupted"); out != "" {

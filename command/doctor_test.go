@@ -106,7 +106,8 @@ func TestDoctorWithAStoreThatIsAway(t *testing.T) {
 	args := []string{"doctor", "--timeout", "100ms", "--store", "postgres://user:secret-password@" + hangs.Addr().String() + "/runs?sslmode=disable"}
 	code := run(t.Context(), nil, args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	out := stdout.String() + stderr.String()
-	if code != term.ExitFailed || !strings.Contains(out, "it cannot be opened: ") || !strings.Contains(out, "no answer within 100ms") || !strings.Contains(out, "see that the server runs and lets you in") {
+	if code != term.ExitFailed || !strings.Contains(out, "it cannot be opened: ") || !strings.Contains(out, "no answer within 100ms") ||
+		!strings.Contains(out, "see that the server runs and lets you in") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	if strings.Contains(out, "secret-password") {

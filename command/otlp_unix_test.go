@@ -146,7 +146,8 @@ func TestTelemetryIsSent(t *testing.T) {
 	if !has(root.Attributes, "loop.stop_reason", "condition") || string(root.ParentSpanId) != "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7" {
 		t.Errorf("the run's span is %v", root)
 	}
-	if events := c.spans[2].Events; len(events) != 1 || events[0].Name != "gen_ai.evaluation.result" || !has(events[0].Attributes, "gen_ai.evaluation.name", "points") {
+	if events := c.spans[2].Events; len(events) != 1 || events[0].Name != "gen_ai.evaluation.result" ||
+		!has(events[0].Attributes, "gen_ai.evaluation.name", "points") {
 		t.Errorf("the iteration's events are %v", events)
 	}
 	if c.resource["service.name"] != "refrain" || c.resource["deployment.environment"] != "test" {

@@ -144,7 +144,8 @@ func startTerminalIn(t *testing.T, dir string, stdin io.Reader, args ...string) 
 	}
 	a.cmd = exec.Command("refrain", args...)
 	a.cmd.Dir = dir
-	a.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=", "REFRAIN_PROGRESS=", "REFRAIN_STORE=", "REFRAIN_STORE=", "GORACE=atexit_sleep_ms=0", "TMPDIR="+dir)
+	a.cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=", "REFRAIN_PROGRESS=", "REFRAIN_STORE=", "REFRAIN_STORE=",
+		"GORACE=atexit_sleep_ms=0", "TMPDIR="+dir)
 	a.cmd.Stdin, a.cmd.Stdout, a.cmd.Stderr = tty, &a.stdout, tty
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 2}
 	if stdin != nil {

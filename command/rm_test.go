@@ -32,7 +32,8 @@ func TestRmRemovesAllThatIsTheRuns(t *testing.T) {
 	}
 	defer files.Close()
 	save := func(id, name string) {
-		_, err := files.Save(t.Context(), &artifact.SaveRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id, FileName: name, Part: genai.NewPartFromText(name)})
+		_, err := files.Save(t.Context(), &artifact.SaveRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id,
+			FileName: name, Part: genai.NewPartFromText(name)})
 		if err != nil {
 			t.Fatal(err)
 		}

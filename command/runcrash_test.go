@@ -170,7 +170,8 @@ func (w *crashes) run(id string, within time.Duration) *crashed {
 			kills++
 			within += within / 8 // it comes to its end on a machine that has become slow, too
 			args = []string{"resume", id}
-		case strings.Contains(stderr.String(), "no run ") || strings.Contains(stderr.String(), "there are no runs here") || strings.Contains(stderr.String(), "in session "):
+		case strings.Contains(stderr.String(), "no run ") || strings.Contains(stderr.String(), "there are no runs here") ||
+			strings.Contains(stderr.String(), "in session "):
 			w.early++ // it was killed before the run was in the log
 			args = []string{"run", "loop.yaml", "--session", id}
 		case strings.Contains(stderr.String(), "the run has ended: it completed"):

@@ -150,7 +150,8 @@ func killedRun(t *testing.T, dir, id string, within time.Duration, dice *rand.Ra
 			args = []string{"resume", id}
 		case strings.Contains(stderr.String(), "the run has ended: it completed"): // killed behind its end
 			return killed
-		case strings.Contains(stderr.String(), "no run ") || strings.Contains(stderr.String(), "there are no runs here") || strings.Contains(stderr.String(), "in session "):
+		case strings.Contains(stderr.String(), "no run ") || strings.Contains(stderr.String(), "there are no runs here") ||
+			strings.Contains(stderr.String(), "in session "):
 			args = []string{"run", "loop.yaml", "--session", id} // killed before it was in the log
 		default:
 			t.Fatalf("%s: %v\n%s", fmt.Sprint(args), err, &stderr)

@@ -55,7 +55,8 @@ func TestSchemaThatIsAPipeIsNotOpened(t *testing.T) {
 
 // LOOP 34: a pipe that nothing writes to does not hold up a command for ever.
 func TestDefinitionFromAPipeThatStaysEmpty(t *testing.T) {
-	for verb, want := range map[string]string{"validate": "nothing writes to the named pipe", "run": "nothing writes to the named pipe", "import": "not a regular file"} {
+	for verb, want := range map[string]string{"validate": "nothing writes to the named pipe", "run": "nothing writes to the named pipe",
+		"import": "not a regular file"} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
 			cmd, said := programIn(t, pipeIn(t), verb, "pipe")

@@ -109,7 +109,8 @@ func TestProgramsTellNoSecrets(t *testing.T) {
 		}
 	}
 	run := "/api/v1/runs/" + rows.Runs[0].Run
-	for _, path := range []string{"", "/events", "/iterations", "/view", "/state", "/export", "/export?audit=1", "/prompt?address=spies%5B1%5D/asks", "/view/step?address=spies%5B1%5D/fails"} {
+	for _, path := range []string{"", "/events", "/iterations", "/view", "/state", "/export", "/export?audit=1",
+		"/prompt?address=spies%5B1%5D/asks", "/view/step?address=spies%5B1%5D/fails"} {
 		told[path] = request("GET", run+path, "")
 	}
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {

@@ -17,7 +17,8 @@ func TestShowOfAHostileFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "loop.yaml", "name: a\ntype: loop\nmax_iterations: 1\nsub_agents: [{name: b, text: hi}]\n")
 	var out, say bytes.Buffer
-	if code := run(context.Background(), nil, strings.Fields("run loop.yaml --record run.jsonl"), func(string) string { return "" }, strings.NewReader(""), &out, &say); code != term.ExitOK {
+	if code := run(context.Background(), nil, strings.Fields("run loop.yaml --record run.jsonl"), func(string) string { return "" },
+		strings.NewReader(""), &out, &say); code != term.ExitOK {
 		t.Fatal(code, say.String())
 	}
 	text, err := os.ReadFile("run.jsonl")

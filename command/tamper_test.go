@@ -309,7 +309,8 @@ func TestTamperedFileIsNoticed(t *testing.T) {
 					t.Errorf("verify says\n%s%s\nwant %q", out, errs, want)
 				}
 				_, errs := cli(t, code, "import", file, "--as", "r_2", "--store", into)
-				if code == 1 && (!strings.Contains(errs, "nothing was imported") || !strings.Contains(errs, "the log was changed")) || code == 0 && !strings.Contains(errs, "unsealed") {
+				if code == 1 && (!strings.Contains(errs, "nothing was imported") || !strings.Contains(errs, "the log was changed")) || code == 0 &&
+					!strings.Contains(errs, "unsealed") {
 					t.Errorf("import says %s", errs)
 				}
 			})

@@ -182,7 +182,8 @@ func TestCallbackVeto(t *testing.T) {
 		if string(last.Type) != tt.stage {
 			t.Errorf("%s: the last that was told is %s", tt.at, last.ID)
 		}
-		if tt.says == "" && !strings.Contains(fmt.Sprint(h.events[indexOf(h.events, "c1")].Content.Parts[0].FunctionResponse.Response), "vetoes the tool call: enough") {
+		if tt.says == "" && !strings.Contains(fmt.Sprint(h.events[indexOf(h.events, "c1")].Content.Parts[0].FunctionResponse.Response),
+			"vetoes the tool call: enough") {
 			t.Error("the model is not told of the veto")
 		}
 	}

@@ -194,7 +194,8 @@ sub_agents:
 			h.svc, shop.unsure = sound, tt.unsure
 			if tt.unsure {
 				q := h.asked()
-				if !strings.Contains(q.Text, "It could not be found out: request "+server.URL) || !strings.Contains(q.Text, "the books are closed") || !strings.Contains(q.Text, shop.posted[0]) {
+				if !strings.Contains(q.Text, "It could not be found out: request "+server.URL) || !strings.Contains(q.Text, "the books are closed") ||
+					!strings.Contains(q.Text, shop.posted[0]) {
 					t.Errorf("asked %s", q.Text)
 				}
 				h.answer(q, `{"action": "result", "result": "by phone"}`)
@@ -303,7 +304,8 @@ func TestReconcileRefuses(t *testing.T) {
 		`{at_most_once: true, reconcile: {url: "ftp://localhost/"}}`:                "url: ",
 		`{at_most_once: true, reconcile: {command: [a], timeout: never}}`:           "effect.reconcile.timeout must be a duration",
 	} {
-		_, err := definition.Parse("x.yaml", []byte("name: x\ntype: sequential\nsub_agents:\n  - {name: pay, command: [pay], effect: "+effect+"}\n"), definition.Options{})
+		_, err := definition.Parse("x.yaml", []byte("name: x\ntype: sequential\nsub_agents:\n  - {name: pay, command: [pay], effect: "+
+			effect+"}\n"), definition.Options{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", effect, err, want)
 		}

@@ -27,7 +27,8 @@ func FuzzParse(f *testing.F) {
 	for _, text := range hostile() {
 		f.Add([]byte(text[:min(len(text), 4<<10)])) // its beginning, to go on from
 	}
-	for _, text := range []string{bomb(3, 3), mergeBomb(4), deepBlocks(70), "\ufeffname: x\r\ntext: a\r\n", "{\"name\": \"x\", \"text\": \"\\ud83d\\ude00 {{a}}\"}"} {
+	for _, text := range []string{bomb(3, 3), mergeBomb(4), deepBlocks(70), "\ufeffname: x\r\ntext: a\r\n",
+		"{\"name\": \"x\", \"text\": \"\\ud83d\\ude00 {{a}}\"}"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

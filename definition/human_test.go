@@ -148,10 +148,13 @@ sub_agents:
 	if got := float64(bounded.Worst(definition.Assumed{}).Total.Seconds); got != 900+3*(2*3600+600) {
 		t.Errorf("at the most %v seconds", got)
 	}
-	if _, err := definition.Parse("x.yaml", []byte("name: x\nmax_iterations: 0\nsub_agents: [{name: a, question: Good?, can_exit_loop: true}]"), definition.Options{}); err != nil {
+	if _, err := definition.Parse("x.yaml", []byte("name: x\nmax_iterations: 0\nsub_agents: [{name: a, question: Good?, can_exit_loop: true}]"),
+		definition.Options{}); err != nil {
 		t.Errorf("a person can end a loop that has no other bound: %v", err)
 	}
-	if _, err := definition.Parse("x.yaml", []byte("name: x\nmax_iterations: 0\nsub_agents: [{name: a, question: Good?, ask: answer, can_exit_loop: true}]"), definition.Options{}); err == nil {
+	if _, err := definition.Parse("x.yaml",
+		[]byte("name: x\nmax_iterations: 0\nsub_agents: [{name: a, question: Good?, ask: answer, can_exit_loop: true}]"),
+		definition.Options{}); err == nil {
 		t.Error("nothing ends this loop")
 	}
 }

@@ -209,7 +209,8 @@ func TestBoundsOfALoopWithoutALimit(t *testing.T) {
 		"score: {key: s, dimension_target: 7}\nstate: {s: 0}":        true,
 		"score: {expr: '1.0'}\nquality_gate: 3\nstate_limit: 1000KB": false,
 	} {
-		_, err := definition.Parse("x.yaml", []byte("name: l\nmax_iterations: 0\n"+file+"\nsub_agents: [{name: a, instructions: a, can_exit_loop: false}]"), definition.Options{})
+		_, err := definition.Parse("x.yaml", []byte("name: l\nmax_iterations: 0\n"+
+			file+"\nsub_agents: [{name: a, instructions: a, can_exit_loop: false}]"), definition.Options{})
 		if (err == nil) != want {
 			t.Errorf("%s: %v", file, err)
 		}

@@ -42,15 +42,18 @@ func newShelf() *mcp.Server {
 	text := func(s string) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}, nil, nil
 	}
-	mcp.AddTool(server, &mcp.Tool{Name: "find", Description: "Finds a book."}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Title string }) (*mcp.CallToolResult, any, error) {
-		return text(in.Title + " is on shelf 4")
-	})
-	mcp.AddTool(server, &mcp.Tool{Name: "burn", Description: "Burns a book."}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Title string }) (*mcp.CallToolResult, any, error) {
-		return text(in.Title + " is gone")
-	})
-	mcp.AddTool(server, &mcp.Tool{Name: "env", Description: "Reads a variable."}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Name string }) (*mcp.CallToolResult, any, error) {
-		return text(os.Getenv(in.Name))
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "find", Description: "Finds a book."},
+		func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Title string }) (*mcp.CallToolResult, any, error) {
+			return text(in.Title + " is on shelf 4")
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "burn", Description: "Burns a book."},
+		func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Title string }) (*mcp.CallToolResult, any, error) {
+			return text(in.Title + " is gone")
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "env", Description: "Reads a variable."},
+		func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Name string }) (*mcp.CallToolResult, any, error) {
+			return text(os.Getenv(in.Name))
+		})
 	return server
 }
 

@@ -216,12 +216,13 @@ func TestModelsAreOpenedWithTheContextOfBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := parse(t, "name: a\ninstructions: a").Build(ctx, definition.BuildConfig{DefaultModel: "any", Model: func(ctx context.Context, _ string) (model.LLM, error) {
-		if ctx.Value(key{}) != "given" {
-			t.Error("another context")
-		}
-		return llm, nil
-	}})
+	built, err := parse(t, "name: a\ninstructions: a").Build(ctx,
+		definition.BuildConfig{DefaultModel: "any", Model: func(ctx context.Context, _ string) (model.LLM, error) {
+			if ctx.Value(key{}) != "given" {
+				t.Error("another context")
+			}
+			return llm, nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

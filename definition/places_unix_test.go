@@ -339,7 +339,8 @@ sub_agents:
   - name: b
     command: [sh, -c, "{{call_id}}"]
 `
-	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil || !strings.Contains(err.Error(), "{{call_id}} is text of any content") {
+	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "{{call_id}} is text of any content") {
 		t.Errorf("got error %v", err)
 	}
 }

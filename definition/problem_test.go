@@ -76,7 +76,8 @@ func TestProblemsObeyNoTerminal(t *testing.T) {
 		}
 	}
 	// Each part by itself: none may lean on whoever has made it.
-	p := &definition.Problem{File: "f\x1b", Line: 1, Column: 1, Length: 1, Severity: definition.SeverityError, Code: "LOOP004", Message: "m\x1b\u202e", Hint: "h\x1b\u202e", Excerpt: "e\x1b\u202e"}
+	p := &definition.Problem{File: "f\x1b", Line: 1, Column: 1, Length: 1, Severity: definition.SeverityError, Code: "LOOP004",
+		Message: "m\x1b\u202e", Hint: "h\x1b\u202e", Excerpt: "e\x1b\u202e"}
 	check("parts", p.Error())
 	check("parts", p.Format())
 	p.Excerpt = ""

@@ -70,7 +70,8 @@ func TestNumbersAreReadAsTheSchemaHasThem(t *testing.T) {
 	if s := d.Root.SubAgents[0].Step; s.Timeout.Seconds() != 90 || s.DelayBefore != 1 {
 		t.Errorf("%+v", s)
 	}
-	for _, field := range []string{"max_iterations: 5.5", "timeout: '1e3'", "timeout: 5sm", "timeout: µs", "timeout: 99999999999s", "state_limit: '1e3'", "state_limit: 0.1B", "timeout: .inf", "state_limit: .nan"} {
+	for _, field := range []string{"max_iterations: 5.5", "timeout: '1e3'", "timeout: 5sm", "timeout: µs", "timeout: 99999999999s",
+		"state_limit: '1e3'", "state_limit: 0.1B", "timeout: .inf", "state_limit: .nan"} {
 		if p := firstProblem(t, "name: l\n"+field+"\nsub_agents: [{name: s, text: a}]\n"); p.Code != definition.CodeValue {
 			t.Errorf("%s: %s", field, p.Format())
 		}
@@ -96,7 +97,8 @@ func TestProblemsOfAnExpression(t *testing.T) {
 		`state.a ≥ 3 && (`:                     {`stop_when: '≥' is nothing in an expression: write >=`},
 		`state.a == 1 && state.bb == foo(3)`:   {`state.bb`, `nothing is called "foo"`},
 	} {
-		_, err := definition.Parse("x.yaml", fmt.Appendf(nil, "name: l\nstate: {a: 1}\nstop_when: %q\nsub_agents: [{name: s, text: '{{a}}'}]\n", when), definition.Options{})
+		_, err := definition.Parse("x.yaml", fmt.Appendf(nil, "name: l\nstate: {a: 1}\nstop_when: %q\nsub_agents: [{name: s, text: '{{a}}'}]\n",
+			when), definition.Options{})
 		problems, _ := errors.AsType[definition.Problems](err)
 		if len(problems) != len(want) {
 			t.Errorf("%s: %v", when, err)
@@ -108,7 +110,8 @@ func TestProblemsOfAnExpression(t *testing.T) {
 			}
 		}
 	}
-	if _, err := definition.Parse("x.yaml", []byte("name: l\nstate: {a: 1}\nset: {k: 'state.a + state.bb + foo(3)'}\n"), definition.Options{}); len(codes(err)) != 2 {
+	if _, err := definition.Parse("x.yaml", []byte("name: l\nstate: {a: 1}\nset: {k: 'state.a + state.bb + foo(3)'}\n"),
+		definition.Options{}); len(codes(err)) != 2 {
 		t.Error(err)
 	}
 }

@@ -98,7 +98,8 @@ func TestRefsAreBounded(t *testing.T) {
 	files := map[string]string{"f9.yaml": "{name: leaf, text: hi}"}
 	for i, next := range []string{"f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9"} {
 		name := "f" + string(rune('0'+i)) + ".yaml"
-		files[name] = "{name: n" + string(rune('0'+i)) + ", type: sequential, sub_agents: [{ref: " + next + ".yaml}, {ref: " + next + ".yaml, name: m" + string(rune('0'+i)) + "}]}"
+		files[name] = "{name: n" + string(rune('0'+i)) + ", type: sequential, sub_agents: [{ref: " + next + ".yaml}, {ref: " + next +
+			".yaml, name: m" + string(rune('0'+i)) + "}]}"
 	}
 	files["x.yaml"] = files["f0.yaml"]
 	if _, err := parseIn(files); err == nil || !strings.Contains(err.Error(), "the definition has more than 100 refs") {

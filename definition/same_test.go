@@ -109,7 +109,8 @@ func say(t *testing.T, d *definition.Definition, from local, mode agent.Streamin
 	}
 	var s said
 	var words, thoughts string // of the pieces since the last whole event
-	for ev, err := range r.Run(t.Context(), "ana", "s1", genai.NewContentFromText("Go.", genai.RoleUser), agent.RunConfig{StreamingMode: mode}, runner.WithStateDelta(state)) {
+	for ev, err := range r.Run(t.Context(), "ana", "s1", genai.NewContentFromText("Go.", genai.RoleUser), agent.RunConfig{StreamingMode: mode},
+		runner.WithStateDelta(state)) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,8 @@ var structural = []string{definition.CodeField, definition.CodeValue, definition
 func TestSchemaLetsDefinitionsPass(t *testing.T) {
 	s := compiledSchema(t)
 	var files []string
-	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/good/parts/*.yaml", "testdata/seeds/*fixed.yaml", "testdata/seeds/document.yaml", "testdata/same/loop.yaml", "../examples/*/*.yaml", "../examples/*/parts/*.yaml"} {
+	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/good/parts/*.yaml", "testdata/seeds/*fixed.yaml",
+		"testdata/seeds/document.yaml", "testdata/same/loop.yaml", "../examples/*/*.yaml", "../examples/*/parts/*.yaml"} {
 		found, _ := filepath.Glob(pattern)
 		files = append(files, found...)
 	}

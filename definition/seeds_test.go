@@ -44,7 +44,8 @@ func TestChecksFindTheDefectsOfTheFirstExamples(t *testing.T) {
 			if unwritten[name] == "" && err != nil {
 				t.Errorf("what was mended is refused: %v", err)
 			}
-			if name == "marketing-fixed" && !has(definition.CodeExitKey, "{{decisao_parada}}") || name == "document" && !has(definition.CodeExitKey, "{{current_document}}") {
+			if name == "marketing-fixed" && !has(definition.CodeExitKey, "{{decisao_parada}}") || name == "document" &&
+				!has(definition.CodeExitKey, "{{current_document}}") {
 				t.Errorf("nothing is said of the key that an exit leaves as it was")
 			}
 			var b strings.Builder

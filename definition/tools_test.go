@@ -89,7 +89,8 @@ tools: [count_items, {func: count_words}, shelf]
 	if got := declared(rec.requests[0].Config); got != "count_items count_words count_books" {
 		t.Errorf("declared: %s", got)
 	}
-	want := map[string]any{"count_items": map[string]any{"result": 2.0}, "count_words": map[string]any{"result": 2.0}, "count_books": map[string]any{"result": 2.0}}
+	want := map[string]any{"count_items": map[string]any{"result": 2.0}, "count_words": map[string]any{"result": 2.0},
+		"count_books": map[string]any{"result": 2.0}}
 	if diff := cmp.Diff(want, answers(rec.requests[3])); diff != "" {
 		t.Error(diff)
 	}
@@ -183,7 +184,8 @@ tools:
 	if got := answers(rec.requests[1])["echo"]; !cmp.Equal(got, any(map[string]any{"text": evil, "again": 2.0})) {
 		t.Errorf("echo: %v", got)
 	}
-	if got := rec.requests[2].Contents[4].Parts[0].FunctionResponse.Response["error"]; got != "invalid arguments for echo: text: is missing, expected a string; again: expected an integer of at least 1, got the number 0" {
+	got := rec.requests[2].Contents[4].Parts[0].FunctionResponse.Response["error"]
+	if got != "invalid arguments for echo: text: is missing, expected a string; again: expected an integer of at least 1, got the number 0" {
 		t.Errorf("wrong arguments: %v", got)
 	}
 	if got := answers(rec.requests[3])["greet"]; !cmp.Equal(got, any(map[string]any{"result": "hello:{}"})) {

@@ -60,7 +60,8 @@ x.yaml:9:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
 // A command in which a value may be run as code has to say so, and check says so too.
 func TestUnsafeIsNoted(t *testing.T) {
 	const text = "name: a\ninputs: {x: hi}\ncommand: [sh, -c, 'echo {{x}}']\n"
-	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil || !strings.Contains(err.Error(), "command[2]: {{x}} is text of any content") {
+	if _, err := definition.Parse("x.yaml", []byte(text), definition.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "command[2]: {{x}} is text of any content") {
 		t.Errorf("without unsafe: %v", err)
 	}
 	for field, want := range map[string]string{

@@ -229,8 +229,10 @@ func TestLimitsFromOutside(t *testing.T) {
 	if stops != "a: when it calls exit_loop; after 9 iterations; after 30m; " || !strings.Contains(problems, "the 30m of the loop") {
 		t.Errorf("without: %q, %q", stops, problems)
 	}
-	stops, problems = words(definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(30)), Timeout: new(2 * time.Hour), Budget: &budget.Limits{Calls: 40}}})
-	if stops != "a: when it calls exit_loop; after 30 iterations; after 2h; when the run has used 40 requests; " || !strings.Contains(problems, "the 2h of the loop") || strings.Contains(problems, "30m") {
+	stops, problems = words(definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(30)), Timeout: new(2 * time.Hour),
+		Budget: &budget.Limits{Calls: 40}}})
+	if stops != "a: when it calls exit_loop; after 30 iterations; after 2h; when the run has used 40 requests; " ||
+		!strings.Contains(problems, "the 2h of the loop") || strings.Contains(problems, "30m") {
 		t.Errorf("with more: %q, %q", stops, problems)
 	}
 	if _, problems = words(definition.Assumed{Limits: definition.Limits{MaxIterations: new(uint(3))}}); problems != "" {

@@ -74,7 +74,8 @@ func (w *WorstCase) Notes() Problems {
 				"conditions", a.Name).
 				Hint = "give timeout, or max_iterations"
 		case a.Type == TypeHuman && a.Human.Deadline == 0:
-			l.note(a.at("question"), CodeNoBound, "nothing limits how long %q waits for a person", a.Name).Hint = "give deadline, such as 24h, and default, the answer to use then"
+			l.note(a.at("question"), CodeNoBound, "nothing limits how long %q waits for a person",
+				a.Name).Hint = "give deadline, such as 24h, and default, the answer to use then"
 		case a.Type == TypeFunc:
 			l.note(a.at("func"), CodeNoBound, "%q is a Go agent and may ask models; how often is unknown", a.Name)
 			w.timeNote(l, &w.Agents[i])

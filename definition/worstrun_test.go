@@ -145,7 +145,9 @@ func (g *generator) run(t *testing.T, d *definition.Definition, given definition
 		t.Fatal(err)
 	}
 	s := &spent{LLM: llm, by: make(map[string]int), runs: make(map[string]int)}
-	root, err := d.Build(t.Context(), definition.BuildConfig{DefaultModel: "m", Model: func(context.Context, string) (model.LLM, error) { return s, nil }, Limits: definition.Limits{MaxIterations: given.MaxIterations, Timeout: given.Timeout}})
+	root, err := d.Build(t.Context(), definition.BuildConfig{DefaultModel: "m",
+		Model:  func(context.Context, string) (model.LLM, error) { return s, nil },
+		Limits: definition.Limits{MaxIterations: given.MaxIterations, Timeout: given.Timeout}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -155,7 +155,8 @@ sub_agents:
   - config_path: leaf.yaml
   - {code: a.b, config_path: leaf.yaml}
 `
-	files := fstest.MapFS{"leaf.yaml": {Data: []byte("name: leaf\ninstruction: x\n")}, "own.yaml": {Data: []byte("agent_class: my_lib.MyAgent\nname: own\nspeed: 3\n")}}
+	files := fstest.MapFS{"leaf.yaml": {Data: []byte("name: leaf\ninstruction: x\n")},
+		"own.yaml": {Data: []byte("agent_class: my_lib.MyAgent\nname: own\nspeed: 3\n")}}
 	res, err := dialect.Import("root_agent.yaml", []byte(strings.Replace(text, "  - {code: a.b, config_path: leaf.yaml}\n", "", 1)), dialect.Options{FS: files})
 	if err != nil || res.Err() != nil || len(res.Definition.Root.SubAgents) != 1 {
 		t.Fatalf("%v, %v", err, res.Err())

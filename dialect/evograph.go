@@ -262,7 +262,9 @@ func (r *evoReader) comparable(a *agent, n value, said *agent) bool {
 	id := n.get("id").text()
 	switch {
 	case said.typ == definition.TypeParallel || said.typ == definition.TypeLoop:
-		r.fail(n.at(), a.was, "workflow", "the condition %q reads the last text, but %s", id, map[bool]string{true: "several agents speak before it at the same time", false: "a cycle comes before it"}[said.typ == definition.TypeParallel]).Advice =
+		r.fail(n.at(), a.was, "workflow", "the condition %q reads the last text, but %s", id,
+			map[bool]string{true: "several agents speak before it at the same time",
+				false: "a cycle comes before it"}[said.typ == definition.TypeParallel]).Advice =
 			"put one agent before it, and let the condition read its text"
 		return false
 	case slices.ContainsFunc(said.extra, func(f field) bool { return f.key == "output_schema" }):
@@ -301,7 +303,8 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 			c.get("type").what())
 		return nil, true
 	case fieldName != "content":
-		r.fail(c.at(), a.was, "workflow", "a condition reads %q, which belongs to Evo AI's own run", fieldName).Advice = "let it read content, the text of the agent before it"
+		r.fail(c.at(), a.was, "workflow", "a condition reads %q, which belongs to Evo AI's own run",
+			fieldName).Advice = "let it read content, the text of the agent before it"
 		return nil, false
 	}
 	switch op {
@@ -324,7 +327,8 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 		return match("(?i)" + regexp.QuoteMeta(want) + "$")
 	case "matches", "not_matches":
 		if _, err := regexp.Compile("(?i)" + want); err != nil {
-			r.fail(data.get("value").at(), a.was, "workflow", "the pattern of a condition cannot be read: %v", err).Advice = "RE2 has no look-ahead and no back-references"
+			r.fail(data.get("value").at(), a.was, "workflow", "the pattern of a condition cannot be read: %v",
+				err).Advice = "RE2 has no look-ahead and no back-references"
 			return nil, false
 		}
 		e, _ := match("(?i)" + want)

@@ -545,7 +545,8 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	} else {
 		address, _ := credential.Cleaned(m.URL, yours)
 		if address = credential.WithoutTokens(address, yours); address != m.URL {
-			e.changed(at(a, "tools"), a.Name, "tools mcp url", address, "the parts that may be secret are not copied").Advice = "write it there yourself, and keep that file private"
+			e.changed(at(a, "tools"), a.Name, "tools mcp url", address,
+				"the parts that may be secret are not copied").Advice = "write it there yourself, and keep that file private"
 		}
 		params := object{{key: "url", value: address}}
 		if headers := e.public(a, "headers", m.Headers); len(headers) > 0 {

@@ -116,7 +116,8 @@ func sound(t *testing.T, d dialect.Dialect, data []byte) {
 			if strings.Contains(p.Message, "JSON Schema") {
 				continue // the file's own mistake
 			}
-			if p.Code == definition.CodeSyntax || p.Code == definition.CodeField || p.Code == definition.CodeName || p.Code == definition.CodeSameName || p.Code == definition.CodeExpr {
+			if p.Code == definition.CodeSyntax || p.Code == definition.CodeField || p.Code == definition.CodeName ||
+				p.Code == definition.CodeSameName || p.Code == definition.CodeExpr {
 				t.Errorf("an import must not write that: %v\n%s", p, res.YAML)
 			}
 		}

@@ -146,7 +146,8 @@ func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 	for first := true; v != nil && v != until; first = false {
 		if slices.Contains(g.open, v) && !first {
 			if in == nil || v != in.head {
-				g.fail(v.at, g.of.was, "workflow", "a path leads back to the node %s out of the middle of a branch or another cycle", v.title).Advice = "let the paths meet in one node, and lead back from there"
+				g.fail(v.at, g.of.was, "workflow", "a path leads back to the node %s out of the middle of a branch or another cycle",
+					v.title).Advice = "let the paths meet in one node, and lead back from there"
 			}
 			break
 		}

@@ -147,7 +147,8 @@ func (d drawn) json() []byte {
 			}
 		}
 	}
-	agents = append(agents, map[string]any{"id": "w", "name": "w", "type": "workflow", "config": map[string]any{"workflow": map[string]any{"nodes": nodes, "edges": edges}}})
+	agents = append(agents, map[string]any{"id": "w", "name": "w", "type": "workflow",
+		"config": map[string]any{"workflow": map[string]any{"nodes": nodes, "edges": edges}}})
 	data, _ := json.Marshal(map[string]any{"agents": agents})
 	return data
 }

@@ -56,7 +56,8 @@ func TestHostileFiles(t *testing.T) {
 		fmt.Fprintf(&edges, `{"source": "n%d", "target": "n%d"},{"source": "n%d", "target": "n%d"},`, n, (n+1)%600, n, (n+7)%600)
 	}
 	workflow := func(nodes, edges string) string {
-		return `{"name": "w", "type": "workflow", "config": {"workflow": {"nodes": [` + strings.TrimSuffix(nodes, ",") + `], "edges": [` + strings.TrimSuffix(edges, ",") + `]}}}`
+		return `{"name": "w", "type": "workflow", "config": {"workflow": {"nodes": [` + strings.TrimSuffix(nodes, ",") + `], "edges": [` +
+			strings.TrimSuffix(edges, ",") + `]}}}`
 	}
 	for _, tt := range []struct {
 		what, name, text string

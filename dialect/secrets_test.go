@@ -125,11 +125,13 @@ func TestReportIsPrintable(t *testing.T) {
 
 // What is told of a value is short, and its end is marked.
 func TestLongValuesAreCut(t *testing.T) {
-	text, _ := reported(t, "agents.json", `{"type": "loop", "name": "a", "max_iterations": "`+strings.Repeat("é", 61)+`", "sub_agents": [{"type": "llm", "name": "b", "instruction": "x"}]}`, dialect.Evo)
+	text, _ := reported(t, "agents.json", `{"type": "loop", "name": "a", "max_iterations": "`+strings.Repeat("é", 61)+
+		`", "sub_agents": [{"type": "llm", "name": "b", "instruction": "x"}]}`, dialect.Evo)
 	if want := `got "` + strings.Repeat("é", 60) + `…"`; !strings.Contains(text, want) {
 		t.Errorf("want %s in\n%s", want, text)
 	}
-	text, _ = reported(t, "agents.json", `{"type": "loop", "name": "a", "max_iterations": "`+strings.Repeat("é", 60)+`", "sub_agents": [{"type": "llm", "name": "b", "instruction": "x"}]}`, dialect.Evo)
+	text, _ = reported(t, "agents.json", `{"type": "loop", "name": "a", "max_iterations": "`+strings.Repeat("é", 60)+
+		`", "sub_agents": [{"type": "llm", "name": "b", "instruction": "x"}]}`, dialect.Evo)
 	if want := `got "` + strings.Repeat("é", 60) + `"`; !strings.Contains(text, want) {
 		t.Errorf("want %s in\n%s", want, text)
 	}

@@ -14,12 +14,14 @@ import (
 // M6, T31: one recording, other policies.
 func TestBacktest(t *testing.T) {
 	recorded := loop.Plan{Steps: steps("writer", "critic", "final"), MaxIterations: 5, Score: &loop.Score{Key: "score"}, OnError: loop.SkipStep}
-	tr := run(t, recorded, at(recorded, "critic", 3, loop.Outcome{Exit: &loop.Exit{By: "nobody"}, State: map[string]any{"score": 7.4}}, scored(5.2, 6.8, 7.4, 7.6, 7.61)))
+	tr := run(t, recorded, at(recorded, "critic", 3, loop.Outcome{Exit: &loop.Exit{By: "nobody"}, State: map[string]any{"score": 7.4}},
+		scored(5.2, 6.8, 7.4, 7.6, 7.61)))
 	if tr.stop.Reason != loop.ReasonExit {
 		t.Fatalf("%v", tr.stop)
 	}
 	recorded.CanExit = []string{"writer"}
-	tr = run(t, recorded, at(recorded, "critic", 3, loop.Outcome{Exit: &loop.Exit{By: "nobody"}, State: map[string]any{"score": 7.4}}, scored(5.2, 6.8, 7.4, 7.6, 7.61)))
+	tr = run(t, recorded, at(recorded, "critic", 3, loop.Outcome{Exit: &loop.Exit{By: "nobody"}, State: map[string]any{"score": 7.4}},
+		scored(5.2, 6.8, 7.4, 7.6, 7.61)))
 
 	with := func(change func(*loop.Plan)) loop.Plan {
 		p := recorded
@@ -178,7 +180,8 @@ func TestBacktestSaves(t *testing.T) {
 		Stop: got.Stop, Records: got.Records, BestScore: new(5.0), BestIteration: 1, Steps: 4, Iterations: 2,
 		SavedSteps: 4, SavedIterations: 2, SavedCalls: 7, SavedTokens: 700, SavedCost: new(0.7), SavedTime: secs(7),
 	}
-	if diff := cmp.Diff(want, got); diff != "" || got.Stop.Rollbacks != 1 || len(got.Records) != 2 || got.Stop.Result != (loop.Result{Source: loop.FromFinalizer, Iteration: 2}) {
+	if diff := cmp.Diff(want, got); diff != "" || got.Stop.Rollbacks != 1 || len(got.Records) != 2 ||
+		got.Stop.Result != (loop.Result{Source: loop.FromFinalizer, Iteration: 2}) {
 		t.Errorf("%s\n%+v", diff, got.Stop)
 	}
 	// Without prices nothing is known of the cost.

@@ -150,7 +150,8 @@ func TestLowerIsBetter(t *testing.T) {
 	for _, r := range tr.ended[1:] {
 		lines = append(lines, strings.TrimPrefix(r.String(), "Iteration "))
 	}
-	if diff := cmp.Diff([]string{"2: Score 7 → Improvement: +2 (22.2%)", "3: Score 8 → Improvement: -1 (-14.3%)", "4: Score 6 → Improvement: +2 (25.0%)"}, lines); diff != "" {
+	if diff := cmp.Diff([]string{"2: Score 7 → Improvement: +2 (22.2%)", "3: Score 8 → Improvement: -1 (-14.3%)",
+		"4: Score 6 → Improvement: +2 (25.0%)"}, lines); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -126,7 +126,8 @@ func TestLaw17FinalizerKeepsItsTime(t *testing.T) {
 		}
 	}
 	p := loop.Plan{Steps: []loop.Step{{Name: "a"}, {Name: "final", Finalizer: true, Timeout: secs(3)}}, MaxIterations: 1, Timeout: secs(100)}
-	if tr := run(t, p, taking(1, 9)); tr.decided[1].Timeout != 3*time.Second || tr.stop.FinalizerFailure != "out of time" || tr.stop.Result.Source != loop.FromLast {
+	if tr := run(t, p, taking(1, 9)); tr.decided[1].Timeout != 3*time.Second || tr.stop.FinalizerFailure != "out of time" ||
+		tr.stop.Result.Source != loop.FromLast {
 		t.Errorf("its own limit: %+v", tr.stop)
 	}
 }
@@ -180,7 +181,8 @@ func TestAdaptiveTimeout(t *testing.T) {
 
 // What failed, was cached or only waited says nothing about how long a step takes.
 func TestAdaptiveTimeoutCountsRunsOnly(t *testing.T) {
-	p := loop.Plan{Steps: []loop.Step{{Name: "a", AdaptiveTimeout: &loop.AdaptiveTimeout{Max: secs(60), After: 1}, DelayBefore: secs(7)}}, OnError: loop.SkipStep, MaxIterations: 4}
+	p := loop.Plan{Steps: []loop.Step{{Name: "a", AdaptiveTimeout: &loop.AdaptiveTimeout{Max: secs(60), After: 1}, DelayBefore: secs(7)}},
+		OnError: loop.SkipStep, MaxIterations: 4}
 	tr := run(t, p, func(d loop.Decision) loop.Outcome {
 		o := lasting(5*time.Second, loop.Outcome{})
 		switch d.Iteration {

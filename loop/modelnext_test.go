@@ -219,7 +219,8 @@ func (m *model) checkRecord(t *testing.T, rec *loop.StopRecord) {
 	if rec.Rejections < rejected || rec.Rejections > rejected+1 || rec.Elapsed != m.active || rec.Usage.Calls != m.used.Calls {
 		t.Fatalf("%d rejections, want %d; elapsed %s, want %s; %d calls, want %d", rec.Rejections, rejected, rec.Elapsed, m.active, rec.Usage.Calls, m.used.Calls)
 	}
-	if (rec.Usage.Cost == nil) != (m.priceless || m.used.Calls == 0 && rec.Usage.Cost == nil) || rec.Usage.Cost != nil && round(*rec.Usage.Cost) != round(*m.used.Cost) {
+	if (rec.Usage.Cost == nil) != (m.priceless || m.used.Calls == 0 && rec.Usage.Cost == nil) || rec.Usage.Cost != nil &&
+		round(*rec.Usage.Cost) != round(*m.used.Cost) {
 		t.Fatalf("cost %v, want %v, unknown %v", rec.Usage.Cost, *m.used.Cost, m.priceless)
 	}
 	if rec.Detail == "" || len(rec.Conditions) == 0 || len(holding(rec, true)) == 0 && rec.Reason != loop.ReasonError && rec.Reason != loop.ReasonCanceled {

@@ -81,7 +81,8 @@ func TestConvergedWithinTheNoise(t *testing.T) {
 		t.Fatalf("%v", tr.stop)
 	}
 	for _, c := range tr.stop.Conditions {
-		if c.Name == "converged" && (!c.Fired || c.Value != "+0.4 (5.0%)" || !strings.Contains(c.Threshold, "< 0.1 or ≤ "+num(tr.ended[1].Noise)+" (the judge's noise)")) {
+		if c.Name == "converged" && (!c.Fired || c.Value != "+0.4 (5.0%)" ||
+			!strings.Contains(c.Threshold, "< 0.1 or ≤ "+num(tr.ended[1].Noise)+" (the judge's noise)")) {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -148,7 +148,8 @@ func randomCondition(r *rand.Rand, depth int) *loop.Condition {
 }
 
 // leaves are the conditions that the model understands.
-var leaves = []string{"state.score > 8.0", "state.done", "iteration >= 4", "state.gone > 1", "score != null && score >= 9.0", "usage.calls > 12", "elapsed >= 40"}
+var leaves = []string{"state.score > 8.0", "state.done", "iteration >= 4", "state.gone > 1", "score != null && score >= 9.0",
+	"usage.calls > 12", "elapsed >= 40"}
 
 // driver carries out decisions as a real one would, with steps that do
 // anything. A strict one refuses what does not fit into the budget.

@@ -167,7 +167,8 @@ func TestReopenAfterARollback(t *testing.T) {
 			continue
 		}
 		tr = goOn(t, larger, tr.tally, using)
-		if got := strings.Join(tr.ran, " "); got != c.want || tr.stop.Rejections != c.rejections || tr.stop.Rollbacks != c.rolls || tr.stop.Reason != loop.ReasonMaxIterations {
+		if got := strings.Join(tr.ran, " "); got != c.want || tr.stop.Rejections != c.rejections || tr.stop.Rollbacks != c.rolls ||
+			tr.stop.Reason != loop.ReasonMaxIterations {
 			t.Errorf("%s: ran %s, %d rejections, %d rollbacks: %v", name, got, tr.stop.Rejections, tr.stop.Rollbacks, tr.stop)
 		}
 	}

@@ -139,7 +139,8 @@ func tighter(r *rand.Rand, p *loop.Plan) *loop.Plan {
 		case 3:
 			q.Score.MinDeltaPercent = new(9 * r.Float64())
 		case 4:
-			q.StopWhen, q.StopCheck = &loop.Condition{Expr: pick(r, "state.done", "state.score > 4.0", "iteration >= 7", "usage.calls > 14", "elapsed >= 60")}, pick(r, "", loop.EachStep)
+			q.StopWhen, q.StopCheck = &loop.Condition{Expr: pick(r, "state.done", "state.score > 4.0", "iteration >= 7", "usage.calls > 14",
+				"elapsed >= 60")}, pick(r, "", loop.EachStep)
 		case 5:
 			q.NoProgress = &loop.NoProgress{Repeats: uint(2 + r.IntN(2)), Keys: pick(r, nil, []string{"text"})}
 		case 6:

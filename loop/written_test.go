@@ -33,7 +33,8 @@ func TestScoreBelongsToTheIterationThatWroteIt(t *testing.T) {
 	p := loop.Plan{Steps: steps("a", "critic"), MaxIterations: 3, Score: &loop.Score{Key: "score", Target: new(8.0)}}
 
 	// An earlier run has left it: nobody has judged this one.
-	if tr := run(t, p, writing(scored(9), never)); tr.stop.Reason != loop.ReasonMaxIterations || tr.stop.BestScore != nil || tr.ended[0].Unscored != `no step wrote state key "score" in this iteration` {
+	if tr := run(t, p, writing(scored(9), never)); tr.stop.Reason != loop.ReasonMaxIterations || tr.stop.BestScore != nil ||
+		tr.ended[0].Unscored != `no step wrote state key "score" in this iteration` {
 		t.Errorf("%v: %+v", tr.stop, tr.ended[0])
 	}
 	// The critic fails, or says nothing: what it said before is not the score.

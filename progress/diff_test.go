@@ -120,7 +120,8 @@ func TestDiffOfStatesIsByKey(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	want := []string{"analysis.clarity", "draft a {+black +}cat", "func", "gone", "kind", "list", "more", "odd [-{-]{+{}+}", "review.advice Say [-where.-]{+when.+}", "review.score"}
+	want := []string{"analysis.clarity", "draft a {+black +}cat", "func", "gone", "kind", "list", "more", "odd [-{-]{+{}+}",
+		"review.advice Say [-where.-]{+when.+}", "review.score"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

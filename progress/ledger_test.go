@@ -225,7 +225,8 @@ func TestLedgerOfAContinuedLoop(t *testing.T) {
 	for _, ev := range log {
 		live.Add(ev)
 	}
-	if diff := cmp.Diff([]string{"exit_loop not_asked", "stop_when far", "target far 6 of 99", "max_iterations fired 6 of 6"}, tenses(live.Tree().Main().Loop.Ledger(0))); diff != "" {
+	if diff := cmp.Diff([]string{"exit_loop not_asked", "stop_when far", "target far 6 of 99", "max_iterations fired 6 of 6"},
+		tenses(live.Tree().Main().Loop.Ledger(0))); diff != "" {
 		t.Errorf("at the end (-want +got):\n%s", diff)
 	}
 }

@@ -83,7 +83,8 @@ func logOf(t *testing.T, a agent.Agent, leave int, resume bool) []*session.Event
 		t.Fatal(err)
 	}
 	id := ""
-	for ev, err := range r.Run(t.Context(), "u", "s", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{}, runner.WithStateDelta(map[string]any{"n": 0})) {
+	for ev, err := range r.Run(t.Context(), "u", "s", genai.NewContentFromText("go", genai.RoleUser), agent.RunConfig{},
+		runner.WithStateDelta(map[string]any{"n": 0})) {
 		if err != nil {
 			break
 		}

@@ -98,7 +98,8 @@ func (e *NotRebuiltError) Unwrap() error { return e.Err }
 const MostEvents = 20_000
 
 // Of rebuilds a request of the step at an address: the n-th, from 1; 0 is the last one. It
-// need not have an answer yet. code has the Go tools that the definition names. Errors to expect are [ErrNotAsked], a [*NotRebuiltError], and context.Cause(ctx).
+// need not have an answer yet. code has the Go tools that the definition names. Errors to expect are
+// [ErrNotAsked], a [*NotRebuiltError], and context.Cause(ctx).
 func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Address, n int) (*Request, error) {
 	before := asked(run.Events, at)
 	if n == 0 {

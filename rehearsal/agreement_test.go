@@ -137,8 +137,10 @@ iteration_delay: 25s
 			if got == nil {
 				t.Fatal("the rules say nothing")
 			}
-			if got.Reason != want.Reason || got.Iteration != want.Iteration || got.Timeouts != want.Timeouts || got.Elapsed.Round(time.Second) != want.Elapsed.Round(time.Second) {
-				t.Errorf("the rules say %s after %d iterations, %d timeouts and %v;\nreally it is %s after %d, %d and %v", got.Reason, got.Iteration, got.Timeouts, got.Elapsed, want.Reason, want.Iteration, want.Timeouts, want.Elapsed)
+			if got.Reason != want.Reason || got.Iteration != want.Iteration || got.Timeouts != want.Timeouts ||
+				got.Elapsed.Round(time.Second) != want.Elapsed.Round(time.Second) {
+				t.Errorf("the rules say %s after %d iterations, %d timeouts and %v;\nreally it is %s after %d, %d and %v", got.Reason, got.Iteration,
+					got.Timeouts, got.Elapsed, want.Reason, want.Iteration, want.Timeouts, want.Elapsed)
 			}
 			t.Logf("%s after %d iterations, %v", want.Reason, want.Iteration, want.Elapsed)
 		})

@@ -237,7 +237,8 @@ sub_agents:
 // A fault that there is not, and a context that is over, are errors.
 func TestErrors(t *testing.T) {
 	def := parse(t, "name: l\nsub_agents: [{name: a, set: {k: 1}}]")
-	if _, err := rehearsal.Run(t.Context(), def, rehearsal.Config{Faults: []rehearsal.Fault{"rain"}}); err == nil || !strings.Contains(err.Error(), `there is no fault "rain"`) {
+	if _, err := rehearsal.Run(t.Context(), def, rehearsal.Config{Faults: []rehearsal.Fault{"rain"}}); err == nil ||
+		!strings.Contains(err.Error(), `there is no fault "rain"`) {
 		t.Errorf("an unknown fault: %v", err)
 	}
 	if _, err := rehearsal.Run(t.Context(), def, rehearsal.Config{Values: map[string]string{"nothing": "x"}}); err == nil {

@@ -573,7 +573,8 @@ func TestA2AHostileClient(t *testing.T) {
 		bad(a2a.ErrInvalidParams, "no parts", a2a.NewMessage(a2a.MessageRoleUser))
 		bad(a2a.ErrInvalidParams, "more than one", a2a.NewMessage(a2a.MessageRoleUser, a2a.NewDataPart(map[string]any{}), a2a.NewDataPart(map[string]any{})))
 		bad(a2a.ErrUnsupportedContentType, "part 1 of the message is a file", a2a.NewMessage(a2a.MessageRoleUser, a2a.NewRawPart([]byte("x"))))
-		bad(a2a.ErrUnsupportedContentType, "part 1 of the message is a file", a2a.NewMessage(a2a.MessageRoleUser, a2a.NewFileURLPart("file:///etc/passwd", "text/plain")))
+		bad(a2a.ErrUnsupportedContentType, "part 1 of the message is a file",
+			a2a.NewMessage(a2a.MessageRoleUser, a2a.NewFileURLPart("file:///etc/passwd", "text/plain")))
 		nameless := words("Up!")
 		nameless.ID = strings.Repeat("x", 300)
 		bad(a2a.ErrInvalidParams, "messageId", nameless)
@@ -693,7 +694,8 @@ func TestOddTaskIDsOverHTTP(t *testing.T) {
 	l := s.port()
 	s.listening(l)
 	for _, below := range []string{"/a2a/v1/counting", "/a2a/counting/v1"} {
-		for _, ask := range []string{"GET /tasks/", "GET /tasks/..%2F..%2Fx", "GET /tasks/../../x", "GET /tasks/%20", "POST /tasks/:cancel", "POST /tasks/..%2Fx:cancel"} {
+		for _, ask := range []string{"GET /tasks/", "GET /tasks/..%2F..%2Fx", "GET /tasks/../../x", "GET /tasks/%20", "POST /tasks/:cancel",
+			"POST /tasks/..%2Fx:cancel"} {
 			method, path, _ := strings.Cut(ask, " ")
 			conn := s.dial(l, method+" "+below+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n")
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -701,7 +703,8 @@ func TestOddTaskIDsOverHTTP(t *testing.T) {
 				t.Fatal(err)
 			}
 			body, _ := io.ReadAll(resp.Body)
-			if resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "There is no such run") || strings.Contains(string(body), "urn:refrain:no_route") {
+			if resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), "There is no such run") ||
+				strings.Contains(string(body), "urn:refrain:no_route") {
 				t.Errorf("%s%s: %s %s", below, ask, resp.Status, body)
 			}
 		}

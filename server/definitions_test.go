@@ -161,6 +161,7 @@ func TestEdit(t *testing.T) {
 		strings.Index(got.Text, "name: tell") > strings.Index(got.Text, "name: count\n") {
 		t.Errorf("the text is\n%s", got.Text)
 	}
-	s.refused(422, "cannot_edit", "POST", "/api/v1/definitions:edit", map[string]any{"text": text, "changes": []map[string]any{{"op": "remove", "path": "nothing"}}})
+	s.refused(422, "cannot_edit", "POST", "/api/v1/definitions:edit",
+		map[string]any{"text": text, "changes": []map[string]any{{"op": "remove", "path": "nothing"}}})
 	s.refused(400, "bad_request", "POST", "/api/v1/definitions:edit", map[string]any{"text": text, "changes": []map[string]any{{"op": "explode"}}})
 }

@@ -108,7 +108,8 @@ func TestNamesStayInTheFolder(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(s.dir, "link.yaml")); err != nil {
 		t.Skip(err)
 	}
-	for _, name := range []string{"..%2Fsecret", "%2E%2E%2fsecret", "%2Fetc%2Fpasswd", "a%00b", "..", ".hidden", "a%5C..%5Cb", "link", "con%20x", "CON", "nul", "aux.v1", "Com1", "lpt9.x.y"} {
+	for _, name := range []string{"..%2Fsecret", "%2E%2E%2fsecret", "%2Fetc%2Fpasswd", "a%00b", "..", ".hidden", "a%5C..%5Cb", "link",
+		"con%20x", "CON", "nul", "aux.v1", "Com1", "lpt9.x.y"} {
 		for _, method := range []string{"GET", "PUT", "DELETE"} {
 			got := s.do(method, "/api/v1/definitions/"+name, "name: x\ntext: y\n", "If-Match", "*")
 			if got.status < 300 || strings.Contains(string(got.body), "classified") {

@@ -176,7 +176,8 @@ func TestMCPFromStartToAnswer(t *testing.T) {
 				"mode.yaml": "name: mode\ninputs: {mode: {choices: [fast, slow]}}\ntext: hi {{mode}}\n"})
 			c := s.dialed(version)
 			all := c.call("list_definitions", nil)
-			if len(all.Definitions) != 3 || fmt.Sprint(all.Definitions[2].Inputs[0].Choices) != "[fast slow]" || all.Definitions[0].Valid || all.Definitions[0].Problem == "" ||
+			if len(all.Definitions) != 3 || fmt.Sprint(all.Definitions[2].Inputs[0].Choices) != "[fast slow]" || all.Definitions[0].Valid ||
+				all.Definitions[0].Problem == "" ||
 				all.Definitions[1].Name != "climbing" || all.Definitions[1].Inputs[0].Name != "from" {
 				t.Errorf("the definitions are %+v", all.Definitions)
 			}

@@ -29,7 +29,8 @@ func TestStateLimitOfTheServer(t *testing.T) {
 		}
 		var row struct{ Runs []listed }
 		s.ok("GET", "/api/v1/runs?q="+id, nil, &row)
-		if got := row.Runs[0].Error; !strings.Contains(got, "s10") || !strings.Contains(got, `in key "k10", and the limit of all runs here (--state-limit) is 1048576`) {
+		if got := row.Runs[0].Error; !strings.Contains(got, "s10") ||
+			!strings.Contains(got, `in key "k10", and the limit of all runs here (--state-limit) is 1048576`) {
 			t.Errorf("the run failed with %q", got)
 		}
 		one, err := s.store.Get(t.Context(), &session.GetRequest{AppName: "app", UserID: "ana", SessionID: id})

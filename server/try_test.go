@@ -95,7 +95,8 @@ sub_agents:
 	s.refused(422, "bad_definition", "POST", "/api/v1/definitions:try",
 		map[string]any{"text": "name: s\nmodel: scripted//etc/passwd\ninstructions: go\n"})
 	for _, ref := range []string{"../../etc/passwd", "/etc/passwd", "notes.txt"} {
-		if got := s.do("POST", "/api/v1/definitions:try", map[string]any{"text": "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: " + ref + "\n"}); got.status != 422 {
+		if got := s.do("POST", "/api/v1/definitions:try", map[string]any{"text": "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: " + ref +
+			"\n"}); got.status != 422 {
 			t.Errorf("%s: %d %s", ref, got.status, got.body)
 		}
 	}

@@ -185,7 +185,8 @@ type filler struct {
 }
 
 func (f *filler) text() string {
-	texts := []string{"", "a", "line\nline", `"quoted\"`, "\x00\x1f\x7f", "<b>&</b>", "\u2028é漢😀", "\xff\xfe", "temp:a", "refrain:run", strings.Repeat("long ", 300)}
+	texts := []string{"", "a", "line\nline", `"quoted\"`, "\x00\x1f\x7f", "<b>&</b>", "\u2028é漢😀", "\xff\xfe", "temp:a", "refrain:run",
+		strings.Repeat("long ", 300)}
 	return texts[f.dice.IntN(len(texts))]
 }
 
@@ -302,7 +303,8 @@ func TestCanonicalKnowsEveryField(t *testing.T) {
 
 // ordinary is what a step says in most runs.
 func ordinary() *session.Event {
-	ev := &session.Event{ID: "17", Seq: 17, Author: "critic", InvocationID: "e-1", Address: "story/refine[3]/critic", Iteration: 3, Attempt: 1, Timestamp: time.Unix(5, 123456000)}
+	ev := &session.Event{ID: "17", Seq: 17, Author: "critic", InvocationID: "e-1", Address: "story/refine[3]/critic", Iteration: 3, Attempt: 1,
+		Timestamp: time.Unix(5, 123456000)}
 	ev.Content = genai.NewContentFromText("The critic says: \"shorten\" the last line.\n", genai.RoleModel)
 	ev.Actions.StateDelta = map[string]any{"draft": "The critic says", "score": 0.7, "open": []any{"a", 1.0, map[string]any{"b": nil}}}
 	ev.Mark = &mark.Mark{Kind: mark.KindStepFinished, Data: json.RawMessage(`{"seconds":0.001,"outcome":{"step":1,"iteration":3}}`)}

@@ -41,7 +41,8 @@ type world struct {
 }
 
 func newWorld(gated ...string) *world {
-	w := &world{ran: make(map[session.Address]int), gate: make(map[string]chan struct{}), seen: make(chan session.Address, 100), fail: make(map[session.Address]error)}
+	w := &world{ran: make(map[session.Address]int), gate: make(map[string]chan struct{}), seen: make(chan session.Address, 100),
+		fail: make(map[session.Address]error)}
 	for _, name := range gated {
 		w.gate[name] = make(chan struct{})
 	}

@@ -35,7 +35,8 @@ func TestRunEndsWithItsMark(t *testing.T) {
 		t.Fatalf("got %v, %v", all, err)
 	}
 	got := all[0]
-	if got.ID != run.ID() || got.Run.Status != mark.RunCompleted || got.Run.Stop != "max_iterations" || got.Run.Name != "test" || got.Here || got.Run.Started.IsZero() {
+	if got.ID != run.ID() || got.Run.Status != mark.RunCompleted || got.Run.Stop != "max_iterations" || got.Run.Name != "test" || got.Here ||
+		got.Run.Started.IsZero() {
 		t.Errorf("the list says %+v", got)
 	}
 	if n := len(underWay(t, store, run.ID())); n > 0 {

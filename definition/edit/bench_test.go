@@ -19,7 +19,8 @@ func BenchmarkEditor(b *testing.B) {
 		line.WriteString(`{"name": "all", "state": {"draft": "x"}, "sub_agents": [`)
 		for i := range agents {
 			words := strings.Repeat("Improve {{draft}} é\n", 20)
-			fmt.Fprintf(&rows, "  # agent %d\n  - name: a%d\n    instructions: |\n      %s\n    output_key: k%d\n", i, i, strings.ReplaceAll(strings.TrimSpace(words), "\n", "\n      "), i)
+			fmt.Fprintf(&rows, "  # agent %d\n  - name: a%d\n    instructions: |\n      %s\n    output_key: k%d\n", i, i,
+				strings.ReplaceAll(strings.TrimSpace(words), "\n", "\n      "), i)
 			fmt.Fprintf(&line, `{"name": "a%d", "instructions": %q, "output_key": "k%d"}, `, i, words, i)
 		}
 		for name, text := range map[string]string{"rows": rows.String(), "line": line.String() + `{"name": "last", "text": "x"}]}`} {

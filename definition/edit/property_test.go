@@ -62,7 +62,8 @@ type change struct {
 // changes makes up an operation for a place.
 func changes(a *author, path string, up, w *written, at int) []change {
 	all := tokensOf(w, false)
-	fresh := []any{"n1", 7, true, nil, "n1 n2: n3 # n4", "n1\nn2", "n1\n\n  n2\nn3\n", []any{"n1", 2}, map[string]any{"n1": "n2", "n3": []any{map[string]any{"n4": "n5\nn6"}}}}
+	fresh := []any{"n1", 7, true, nil, "n1 n2: n3 # n4", "n1\nn2", "n1\n\n  n2\nn3\n", []any{"n1", 2},
+		map[string]any{"n1": "n2", "n3": []any{map[string]any{"n4": "n5\nn6"}}}}
 	value := fresh[a.IntN(len(fresh))]
 	list := path[:max(strings.LastIndexAny(path, "[."), 0)]
 	out := []change{

@@ -222,7 +222,8 @@ func TestRunPrintsWhatHappens(t *testing.T) {
 	if n := mustCount(t, kept); n != 5 {
 		t.Errorf("the file has %d bananas", n)
 	}
-	if err := run(t.Context(), []string{"-model", "openai/gpt-5-mini"}, noEnv, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
+	if err := run(t.Context(), []string{"-model", "openai/gpt-5-mini"}, noEnv, io.Discard, io.Discard); err == nil ||
+		!strings.Contains(err.Error(), "OPENAI_API_KEY") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -102,7 +102,7 @@ func NewSweep(runs []*Recording, field string) (*Sweep, error) {
 		s.Levels, last = append(s.Levels, l), ends
 	}
 	for i := range s.Levels {
-		s.Levels[i].Value = s.Levels[i].readable(s.Now, wholeField(field))
+		s.Levels[i].Value = s.Levels[i].readable(s.Now)
 	}
 	s.safest()
 	return s, nil
@@ -213,7 +213,7 @@ func (l *Level) bound(ticks []float64, i int, signed bool) {
 }
 
 // readable is the value in the level with the fewest digits; now, if that is in it.
-func (l *Level) readable(now *float64, whole bool) float64 {
+func (l *Level) readable(now *float64) float64 {
 	has := func(v float64) bool {
 		return (v > l.From || l.IncludesFrom && v == l.From) && (l.To == nil || v < *l.To || l.IncludesTo && v == *l.To)
 	}

@@ -216,7 +216,8 @@ func inPortuguese(t *testing.T, en, pt []prose.Finding) {
 func taken(t *testing.T, f prose.Finding) {
 	t.Helper()
 	if f.Add == nil { // what to change is for a person to say
-		if f.Code == prose.FindingCircles || slices.ContainsFunc([]string{"Check that a step writes", "raise max_iterations, or", "when to call exit_loop", "more to go on", "clearer criteria"},
+		if f.Code == prose.FindingCircles || slices.ContainsFunc([]string{"Check that a step writes", "raise max_iterations, or",
+			"when to call exit_loop", "more to go on", "clearer criteria"},
 			func(words string) bool { return strings.Contains(f.Suggestion, words) }) {
 			return
 		}

@@ -23,11 +23,12 @@ var (
 		"Deve parar no limite de %s iterações, perto de %s."}
 	willRunOutOf = phrase{"It will probably stop at the limit of %s iterations, at about %s of %s.",
 		"Deve parar no limite de %s iterações, perto de %s de %s."}
-	noEnd      = phrase{"Nothing is expected to end it soon.", "Nada deve encerrar o loop tão cedo."}
-	noCourse   = phrase{"The scores follow no course, so there is no forecast.", "Os scores não seguem um rumo, então não há previsão."}
-	scores1    = phrase{"1 score of the %s that a forecast needs.", "1 score dos %s que uma previsão pede."}
-	scoresN    = phrase{"%s scores of the %s that a forecast needs.", "%s scores dos %s que uma previsão pede."}
-	noBest     = phrase{"Without a score no version is the best, and the last one is the result.", "Sem score nenhuma versão é a melhor, e o resultado é a última."}
+	noEnd    = phrase{"Nothing is expected to end it soon.", "Nada deve encerrar o loop tão cedo."}
+	noCourse = phrase{"The scores follow no course, so there is no forecast.", "Os scores não seguem um rumo, então não há previsão."}
+	scores1  = phrase{"1 score of the %s that a forecast needs.", "1 score dos %s que uma previsão pede."}
+	scoresN  = phrase{"%s scores of the %s that a forecast needs.", "%s scores dos %s que uma previsão pede."}
+	noBest   = phrase{"Without a score no version is the best, and the last one is the result.",
+		"Sem score nenhuma versão é a melhor, e o resultado é a última."}
 	basis      = phrase{"From %s scores: %s.", "De %s scores: %s."}
 	basisTime  = phrase{"From %s scores: %s, about %s.", "De %s scores: %s, cerca de %s."}
 	basisLast  = phrase{"From %s scores: this is probably the last iteration.", "De %s scores: esta deve ser a última iteração."}

@@ -136,7 +136,9 @@ func TestLedgerInWords(t *testing.T) {
 	var tally loop.Tally
 	for range 2 {
 		d := plan.Next(&tally)
-		plan.Add(&tally, loop.Outcome{Iteration: d.Iteration, Step: d.Step, State: map[string]any{"s": `{"score": 7.5, "dimensions": {"wit": 6.5}}`}, Usage: loop.Usage{Calls: 1, InputTokens: 41_206, Cost: new(0.113)}})
+		plan.Add(&tally, loop.Outcome{Iteration: d.Iteration, Step: d.Step,
+			State: map[string]any{"s": `{"score": 7.5, "dimensions": {"wit": 6.5}}`},
+			Usage: loop.Usage{Calls: 1, InputTokens: 41_206, Cost: new(0.113)}})
 	}
 	led := plan.Ledger(&tally, loop.Moment{Iteration: 1})
 	l := &progress.Loop{Plan: &plan}

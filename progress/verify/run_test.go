@@ -200,7 +200,8 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 					break
 				}
 			}
-			if (last.Problem == "") != (tt.want == "") || !strings.Contains(last.Problem, tt.want) || !strings.Contains(last.Unsealed, tt.unsealed) || (last.Unsealed == "") != (tt.unsealed == "") {
+			if (last.Problem == "") != (tt.want == "") || !strings.Contains(last.Problem, tt.want) ||
+				!strings.Contains(last.Unsealed, tt.unsealed) || (last.Unsealed == "") != (tt.unsealed == "") {
 				t.Errorf("got %+v", seals)
 			}
 		})

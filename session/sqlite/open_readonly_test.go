@@ -31,7 +31,8 @@ func TestOpenReadOnly(t *testing.T) {
 	}
 	path = filepath.Join(t.TempDir(), "old.db")
 	write(t, path, old)
-	if _, err := sqlite.Open(t.Context(), path, sqlite.Config{ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "open it once as a user with write permission") {
+	if _, err := sqlite.Open(t.Context(), path, sqlite.Config{ReadOnly: true}); err == nil ||
+		!strings.Contains(err.Error(), "open it once as a user with write permission") {
 		t.Errorf("got error %v", err)
 	}
 	if now := read(t, path); string(now) != string(old) {

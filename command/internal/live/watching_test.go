@@ -191,7 +191,8 @@ func TestStandingIsByTheLease(t *testing.T) {
 // startedHere is what a run was started with in a folder.
 func startedHere(t *testing.T, dir string) mark.RunStarted {
 	t.Helper()
-	text, err := json.Marshal(&program.Program{File: "story.yaml", Path: "story.yaml", Files: map[string]string{"story.yaml": "name: story\ntext: hello\n"}, Dir: dir, Root: dir})
+	text, err := json.Marshal(&program.Program{File: "story.yaml", Path: "story.yaml",
+		Files: map[string]string{"story.yaml": "name: story\ntext: hello\n"}, Dir: dir, Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

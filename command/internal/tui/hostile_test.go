@@ -110,7 +110,8 @@ func rejected(t *testing.T, log []*session.Event, undone bool) []*session.Event 
 	t.Helper()
 	var out []*session.Event
 	for _, ev := range log {
-		if ev.Mark != nil && ev.Mark.Kind == mark.KindIterationFinished && !slices.ContainsFunc(out, func(e *session.Event) bool { return e.Mark != nil && e.Mark.Kind == mark.KindIterationFinished }) {
+		if ev.Mark != nil && ev.Mark.Kind == mark.KindIterationFinished &&
+			!slices.ContainsFunc(out, func(e *session.Event) bool { return e.Mark != nil && e.Mark.Kind == mark.KindIterationFinished }) {
 			var rec loop.IterationRecord
 			if err := ev.Mark.Decode(&rec); err != nil {
 				t.Fatal(err)

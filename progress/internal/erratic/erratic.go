@@ -63,7 +63,8 @@ func Loop(t *testing.T, name string, dice *rand.Rand, subs ...agent.Agent) agent
 		cfg.NoProgress = &loop.NoProgress{Repeats: 2}
 		cfg.CanExit = []string{}
 	case 3:
-		cfg.Steps = map[string]loopagent.StepPolicy{subs[0].Name(): {Retry: &loop.Retry{Attempts: 3}, Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(time.Microsecond)}}}
+		cfg.Steps = map[string]loopagent.StepPolicy{subs[0].Name(): {Retry: &loop.Retry{Attempts: 3},
+			Circuit: &loop.Circuit{Failures: 2, Cooldown: loop.Duration(time.Microsecond)}}}
 		cfg.Finalizer = subs[len(subs)-1].Name()
 	}
 	a, err := loopagent.New(cfg)
