@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,7 +115,11 @@ func TestLoadCost(t *testing.T) {
 	})
 	all := perEvent(long, look(long, 0))
 	t.Logf("an event of %d: %.2f; by encoding/json %.2f", long, all, byHand)
-	if all.allocs > 0.6*byHand.allocs || all.bytes > 1.1*byHand.bytes {
+	mostAllocs, mostBytes := 0.6, 1.1
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		mostAllocs, mostBytes = 1, 2.5 // a sync.Pool drops some of what it gets
+	}
+	if all.allocs > mostAllocs*byHand.allocs || all.bytes > mostBytes*byHand.bytes {
 		t.Errorf("an event of %d takes %.2f to read, by encoding/json %.2f", long, all, byHand)
 	}
 	newest := func(n int) spent {
