@@ -163,6 +163,7 @@ func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*progr
 		return nil, nil, opts, errors.New("--add-iterations: give either this or --max-iterations")
 	}
 	def, opts, err := p.Apply(change, view)
+	err = p.Otherwise(&e.Code, err)
 	if refused, ok := errors.AsType[*program.ChangeError](err); ok {
 		switch refused.Refusal {
 		case program.CannotAdd:

@@ -61,13 +61,13 @@ refrain help definition lists every field of a definition.`,
 }
 
 // rename gives the help texts and the messages the name of the program. Both name a command with its verb, as in refrain
-// resume, or begin a line with "refrain:".
+// resume or refrain serves, or begin a line with "refrain:".
 func rename(e *term.Env, cmd *cobra.Command) {
 	verbs := []string{"help"}
 	for _, c := range cmd.Commands() {
 		verbs = append(verbs, c.Name())
 	}
-	mention := regexp.MustCompile(`\brefrain((?:\s(?:` + strings.Join(verbs, "|") + `)\b))|(?m:^refrain(:))`)
+	mention := regexp.MustCompile(`\brefrain((?:\s(?:` + strings.Join(verbs, "|") + `)s?\b))|(?m:^refrain(:))`)
 	called := func(text string) string { return mention.ReplaceAllString(text, e.Code.Name+"$1$2") }
 	for _, c := range append(cmd.Commands(), cmd) {
 		c.Long, c.Short, c.Example = called(c.Long), called(c.Short), called(c.Example)

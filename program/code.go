@@ -118,9 +118,9 @@ func (e *OtherProgramError) Hint() string {
 // Unwrap returns the reason.
 func (e *OtherProgramError) Unwrap() error { return e.Err }
 
-// otherwise adds to an error that makes the agents impossible the program that has them, if it is another one.
-func (p *Program) otherwise(env *Env, err error) error {
-	if _, is := errors.AsType[definition.Problems](err); is && p.Program != "" && p.Program != env.Code.Name {
+// Otherwise adds to an error that makes the agents impossible the program that has them, if it is another one.
+func (p *Program) Otherwise(code *Code, err error) error {
+	if _, is := errors.AsType[definition.Problems](err); is && p.Program != "" && p.Program != code.Name {
 		return &OtherProgramError{p.Program, err}
 	}
 	return err

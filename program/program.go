@@ -168,6 +168,12 @@ func (p *Program) Definition() (*definition.Definition, error) {
 	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: kept(p.Files), Path: p.Path})
 }
 
+// DefinitionFor is Definition for a program with the code. The error says so if another program started the run.
+func (p *Program) DefinitionFor(code *Code) (*definition.Definition, error) {
+	def, err := p.Definition()
+	return def, p.Otherwise(code, err)
+}
+
 // Started returns the program as a run keeps it.
 func (p *Program) Started(def *definition.Definition) (mark.RunStarted, error) {
 	text, err := json.Marshal(p)
@@ -188,7 +194,7 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 	root, err := def.Build(ctx, cfg)
 	if err != nil {
 		closeTools()
-		return nil, p.otherwise(&env, err)
+		return nil, p.Otherwise(&env.Code, err)
 	}
 	runs := def.RunConfig(p.Limits)
 	runs.StateLimit = env.StateLimit
@@ -202,7 +208,7 @@ func Rebuild(env Env) func(context.Context, mark.RunStarted) (*supervisor.Progra
 		if err != nil {
 			return nil, err
 		}
-		def, err := p.Definition()
+		def, err := p.DefinitionFor(&env.Code)
 		if err != nil {
 			return nil, err
 		}

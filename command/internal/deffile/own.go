@@ -46,7 +46,7 @@ func ownDefinition(e *term.Env, name string) (src program.Source, own bool, err 
 		if near := expr.Nearest(name, names); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		return src, false, fmt.Errorf("%s has no definition %q (%s), and there is no file of this name", e.Code.Name, name, hint)
+		return src, false, fmt.Errorf("the program has no definition %q (%s), and there is no file of this name", name, hint)
 	}
 	return src, false, nil
 }

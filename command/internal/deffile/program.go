@@ -68,7 +68,7 @@ func Rebuild(e *term.Env) func(context.Context, mark.RunStarted) (*supervisor.Pr
 		if err != nil {
 			return nil, err
 		}
-		def, err := p.Definition()
+		def, err := p.DefinitionFor(&e.Code)
 		if err != nil {
 			return nil, err
 		}

@@ -84,7 +84,7 @@ func resumable(view *session.View) (by, flags string, err error) {
 		return "", "", err
 	}
 	var why []string
-	if _, err := p.Definition(); err != nil {
+	if _, err := p.Definition(); err != nil && p.Program == "" { // a program of one's own has the models that it names
 		flags = " --definition FILE"
 		why = append(why, "its own definition cannot be read here")
 	}
