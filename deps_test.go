@@ -127,7 +127,7 @@ func parseFloors(t *testing.T, text string) (h house) {
 		if !ok {
 			t.Fatalf("floors: bad line %q", line)
 		}
-		for _, pattern := range strings.Fields(patterns) {
+		for pattern := range strings.FieldsSeq(patterns) {
 			h = append(h, room{pattern, floor, len(h)})
 		}
 	}
