@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/internal/erratic"
+	"github.com/refrain-dev/refrain/progress/internal/erratictest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -80,8 +80,8 @@ func numbered(name string) bool {
 func TestLedgerIsTheStopRecordAtTheEnd(t *testing.T) {
 	for seed := range longtest.N[uint64](60, 400) {
 		dice := rand.New(rand.NewPCG(seed, 4))
-		inner := erratic.Loop(t, "inner", dice, erratic.Agent(t, "a", dice), erratic.Agent(t, "b", dice))
-		outer := erratic.Loop(t, "outer", dice, erratic.Agent(t, "c", dice), inner, erratic.Agent(t, "d", dice))
+		inner := erratictest.Loop(t, "inner", dice, erratictest.Agent(t, "a", dice), erratictest.Agent(t, "b", dice))
+		outer := erratictest.Loop(t, "outer", dice, erratictest.Agent(t, "c", dice), inner, erratictest.Agent(t, "d", dice))
 		live, stops := new(progress.Live), 0
 		for _, ev := range record(t, t.Context(), outer) {
 			live.Add(ev)

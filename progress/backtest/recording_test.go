@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress/backtest"
-	"github.com/refrain-dev/refrain/progress/internal/erratic"
+	"github.com/refrain-dev/refrain/progress/internal/erratictest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -26,8 +26,8 @@ func TestRecordedRunsAreTheirOwnBacktest(t *testing.T) {
 	loops, seeds := 0, longtest.N[uint64](60, 300)
 	for seed := range seeds {
 		dice := rand.New(rand.NewPCG(seed, 4))
-		inner := erratic.Loop(t, "inner", dice, erratic.Agent(t, "a", dice), erratic.Agent(t, "b", dice))
-		outer := erratic.Loop(t, "outer", dice, erratic.Agent(t, "c", dice), inner, erratic.Agent(t, "d", dice))
+		inner := erratictest.Loop(t, "inner", dice, erratictest.Agent(t, "a", dice), erratictest.Agent(t, "b", dice))
+		outer := erratictest.Loop(t, "outer", dice, erratictest.Agent(t, "c", dice), inner, erratictest.Agent(t, "d", dice))
 		svc := session.InMemoryService()
 		r, err := runner.New(runner.Config{AppName: "a", Agent: outer, SessionService: svc, AutoCreateSession: true, Durable: true})
 		if err != nil {

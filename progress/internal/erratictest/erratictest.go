@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package erratic makes random loops for tests of what is read from their logs.
-package erratic
+// Package erratictest makes random loops for tests of what is read from their logs.
+package erratictest
 
 import (
 	"errors"
