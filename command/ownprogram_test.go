@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package command
 
 import (
@@ -12,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -49,9 +50,6 @@ func newBakery(t *testing.T) *bakery {
 	}
 	write(t, filepath.Join(src, "go.sum"), string(sums))
 	b := &bakery{t, filepath.Join(src, "bakery"), t.TempDir()}
-	if runtime.GOOS == "windows" {
-		b.binary += ".exe"
-	}
 	for _, args := range [][]string{
 		{"mod", "edit", "-replace", "github.com/refrain-dev/refrain=" + root},
 		{"build", "-mod=mod", "-o", b.binary, "."},
