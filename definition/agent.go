@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model/scripted"
 )
 
 // Type is the type of an agent, as a file names it.
@@ -100,6 +101,7 @@ type Agent struct {
 
 	def    *Definition        // that it is of
 	answer *jsonschema.Schema // output_schema as it was read
+	script *scripted.Script   // of the model; nil if there is none, or it could not be read
 	parent *Agent
 	tool   bool         // parent has it as a tool
 	alias  *source.Node // where an alias stands for it; nil if none does

@@ -21,9 +21,8 @@ type checker struct {
 	// misplaced are placeholders whose values may be any text, where only those of a declared shape may be.
 	misplaced []misplaced
 	// spaced are placeholders with spaces in their names, which are no reads.
-	spaced []read
-	// scripts are what is wrong with scripts of models, by path; nil if nothing is.
-	scripts map[string]error
+	spaced  []read
+	scripts map[string]readScript // of models, by path
 
 	writers map[string][]*Agent // the agents that write each
 
@@ -34,7 +33,7 @@ type checker struct {
 // check reports what is wrong with a definition as a whole.
 func (l *loader) check(d *Definition) {
 	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string),
-		writers: make(map[string][]*Agent), scripts: make(map[string]error)}
+		writers: make(map[string][]*Agent), scripts: make(map[string]readScript)}
 	for a := range d.Root.All {
 		if c.full() {
 			break

@@ -63,17 +63,25 @@ func (c *checker) model(a *Agent) {
 	}
 }
 
-// script reports what is wrong with the script of a model, if it can be read: one
-// that is not there may be written before the run.
+// readScript is a script as it was when the definition was read.
+type readScript struct {
+	script *scripted.Script // nil if it could not be read
+	err    error            // what is wrong with it
+}
+
+// script reads the script of a model and reports what is wrong with it. A script that is not there may be written before
+// the run.
 func (c *checker) script(a *Agent, name string) {
 	if c.fsys == nil || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return
 	}
-	err, known := c.scripts[name]
+	read, known := c.scripts[name]
 	if !known {
-		err = scriptError(c.fsys, name)
-		c.scripts[name] = err
+		read.script, read.err = scriptIn(c.fsys, name)
+		c.scripts[name] = read
 	}
+	a.script = read.script
+	err := read.err
 	if err == nil {
 		return
 	}
@@ -91,26 +99,29 @@ func (c *checker) script(a *Agent, name string) {
 // errLeadsOut says that a link leads out of the folder of the definition.
 var errLeadsOut = errors.New("a link leads out of the folder of the definition")
 
-// scriptError reads a script; nil if it is right, or cannot be read. It returns errLeadsOut for one that
-// is not in the folder.
-func scriptError(fsys fs.FS, name string) error {
+// scriptIn reads a script; both results are nil if it cannot be read. The error is errLeadsOut for a script that is not
+// in the folder.
+func scriptIn(fsys fs.FS, name string) (*scripted.Script, error) {
 	f, err := openRegular(fsys, name)
 	switch {
 	case err != nil && leadsOut(err):
-		return errLeadsOut
+		return nil, errLeadsOut
 	case err != nil:
-		return nil
+		return nil, nil
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, source.MaxFile+1))
 	if err != nil || len(data) > source.MaxFile {
-		return nil
+		return nil, nil
 	}
 	script, err := scripted.Parse(data)
 	if err == nil {
 		_, err = scripted.New(script)
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return &script, nil
 }
 
 // scriptedProvider is the provider whose models are files.
@@ -218,9 +229,13 @@ func (b *builder) openModel(ctx context.Context, by *Agent, name string) (model.
 	return provider.Open(ctx, name, b.cfg.Getenv)
 }
 
-// openScript opens the script that an agent names, in the folder of the definition. Its
-// error for a link that leads out is errLeadsOut.
+// openScript opens the script that an agent names, in the folder of the definition. A definition that has another name
+// than its file may not be on the disk: its script is the one that was read with it, if there was one. The error for a
+// link that leads out is errLeadsOut.
 func (a *Agent) openScript() (model.LLM, error) {
+	if root := a.def.Root.src; a.script != nil && !strings.HasSuffix(filepath.ToSlash(root.Name), root.Path) {
+		return scripted.New(*a.script)
+	}
 	name, dir := filepath.ToSlash(a.src.Name), path.Dir(a.src.Path)
 	folder, inside := strings.CutSuffix(name, a.src.Path)
 	if !inside || folder != "" && !strings.HasSuffix(folder, "/") { // the definition has another name than its file
