@@ -232,7 +232,7 @@ func (b *builder) resolveAgent(l *loader, a *Agent) {
 	names := slices.Sorted(maps.Keys(b.cfg.Agents))
 	hint := "the agents are " + strings.Join(names, ", ")
 	if len(names) == 0 {
-		hint = "a program in Go gives agents, in BuildConfig.Agents; refrain run has none"
+		hint = "a program in Go gives agents, with command.Agent or in BuildConfig.Agents; this program has none"
 	}
 	l.report(a.at("func"), CodeTask, "there is no Go agent %q", a.Func).Hint = didYouMean(a.Func, names, hint)
 }

@@ -342,7 +342,7 @@ func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
 			names := slices.Sorted(maps.Keys(b.cfg.Callbacks))
 			hint := "the functions are " + strings.Join(names, ", ")
 			if len(names) == 0 {
-				hint = "a program in Go gives functions, in BuildConfig.Callbacks; refrain run has none"
+				hint = "a program in Go gives functions, with command.Callback or in BuildConfig.Callbacks; this program has none"
 			}
 			return nil, trouble{"there is no callback function " + quoted(cb.Func),
 				didYouMean(cb.Func, names, hint)}

@@ -271,8 +271,8 @@ func (b *builder) resolveTools(l *loader, a *Agent) {
 			names := slices.Sorted(maps.Keys(b.functions))
 			hint := "the functions are " + strings.Join(names, ", ")
 			if len(names) == 0 {
-				hint = "a program in Go gives functions, in BuildConfig.Tools; refrain run has none, so write " +
-					"{command: […], name: …} or {mcp: {…}}"
+				hint = "a program in Go gives functions, with command.Tool or in BuildConfig.Tools; this program has none, " +
+					"so write {command: […], name: …} or {mcp: {…}}"
 			}
 			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = didYouMean(t.Func, names,
 				hint)

@@ -112,7 +112,7 @@ tools:
 		hints [2]string
 	}{
 		{given, [2]string{`did you mean "count_items"?`, "the functions are count_items"}},
-		{nil, [2]string{"a program in Go gives functions, in BuildConfig.Tools; refrain run has none, so write {command: […], name: …} or {mcp: {…}}"}},
+		{nil, [2]string{"a program in Go gives functions, with command.Tool or in BuildConfig.Tools; this program has none, so write {command: […], name: …} or {mcp: {…}}"}},
 	} {
 		_, err := d.Build(t.Context(), definition.BuildConfig{Model: noModel, Tools: tt.tools, Getenv: func(string) string { return "" }})
 		problems, ok := errors.AsType[definition.Problems](err)
