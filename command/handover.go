@@ -23,8 +23,13 @@ const (
 )
 
 // handOver has refrain-temporal do what this process was asked for: the SDK of Temporal would make every
-// other command larger and slower. It returns only an error.
+// other command larger and slower. It returns only an error. It refuses to do this for another program than refrain,
+// whose code refrain-temporal does not have.
 func handOver(ctx context.Context, e *term.Env) error {
+	if e.Code.Name != "" {
+		return term.UsageError(fmt.Errorf("the program %s is built without the SDK of Temporal: give command.Main the "+
+			"option command.Cluster(cluster.Temporal{}), from github.com/refrain-dev/refrain/temporal/cluster", e.Code.Name))
+	}
 	path, err := findTemporal()
 	if err != nil {
 		return &term.Exit{Code: term.ExitUsage, Err: err}

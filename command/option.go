@@ -27,6 +27,7 @@ type Option func(*options)
 // options is what the options say.
 type options struct {
 	code    program.Code
+	models  bool // the program has providers of models
 	cluster cluster.Cluster
 }
 
@@ -68,7 +69,10 @@ func Callback(name string, f hook.Func) Option {
 
 // Model adds a provider of models: the model "NAME/MODEL" is then what open returns for MODEL.
 func Model(name string, open func(ctx context.Context, model string) (model.LLM, error)) Option {
-	return func(*options) { provider.Register(name, open) }
+	return func(o *options) {
+		provider.Register(name, open)
+		o.models = true
+	}
 }
 
 // Definition adds a definition, as YAML. The command takes its name in place of a file.
@@ -83,11 +87,11 @@ func DefinitionFS(fsys fs.FS, path string) Option {
 }
 
 // Name sets the name of the program in help texts and messages. The default is the name of the executable for a program
-// with code or definitions of its own, and otherwise refrain.
+// with code, models or definitions of its own, and otherwise refrain.
 func Name(name string) Option { return func(o *options) { o.code.Name = name } }
 
-// Cluster adds the connection with the cluster that --temporal names. Without one, the command starts refrain-temporal,
-// which has the SDK of Temporal.
+// Cluster adds the connection with the cluster that --temporal names, such as cluster.Temporal of the module temporal.
+// Without this option, refrain starts the program refrain-temporal, and a program of another name refuses --temporal.
 func Cluster(c cluster.Cluster) Option { return func(o *options) { o.cluster = c } }
 
 // add adds a value by its name. It panics if there is one of this name, as provider.Register does.
@@ -108,7 +112,8 @@ func collect(opts []Option) options {
 		opt(&o)
 	}
 	c := &o.code
-	if own := len(c.Tools) + len(c.Toolsets) + len(c.Agents) + len(c.Callbacks) + len(c.Sources); c.Name == "" && own > 0 {
+	own := len(c.Tools)+len(c.Toolsets)+len(c.Agents)+len(c.Callbacks)+len(c.Sources) > 0 || o.models
+	if c.Name == "" && own {
 		c.Name = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}
 	return o

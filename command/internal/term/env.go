@@ -22,7 +22,7 @@ type Env struct {
 	Ctx            context.Context // of the process; nil has no signals
 	Args           []string        // of the process, without its name
 	Telemetry      *otlp.Sender    // nil sends none
-	Cluster        cluster.Cluster // nil: refrain-temporal has it
+	Cluster        cluster.Cluster // nil: refrain-temporal has it, if the program is refrain
 	Code           program.Code    // of the program
 }
 

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/functiontool"
+)
+
+// called runs the command with options in a folder of its own, with a script that no definition means.
+func called(t *testing.T, opts []Option, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("script.yaml", []byte("answers: [{text: Another script.}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs strings.Builder
+	code = run(t.Context(), opts, args, func(string) string { return "" }, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// requires fails if the command ended with another code, or if its output lacks a text.
+func requires(t *testing.T, want int, texts ...string) func(code int, stdout, stderr string) {
+	return func(code int, stdout, stderr string) {
+		t.Helper()
+		if code != want {
+			t.Errorf("exit code %d, want %d", code, want)
+		}
+		for _, text := range texts {
+			if !strings.Contains(stdout+stderr, text) {
+				t.Errorf("%q is not in\n%s%s", text, stdout, stderr)
+			}
+		}
+	}
+}
+
+// library is a set with one tool.
+type library struct{ shelf tool.Tool }
+
+func (l library) Name() string { return "library" }
+
+func (l library) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return []tool.Tool{l.shelf}, nil }
+
+// A definition in a file system has its parts and its script there, and names a set of tools and a callback of the program. It is the
+// only one, so that run needs no name.
+func TestOnlyDefinitionOfAProgram(t *testing.T) {
+	shelf, err := functiontool.New(functiontool.Config{Name: "shelf", Description: "Says where a book is."},
+		func(tool.Context, struct{}) (string, error) { return "shelf 4", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	files := fstest.MapFS{
+		"loops/find.yaml": {Data: []byte("{name: find, type: sequential, sub_agents: [{ref: steps/finder.yaml}]}\n")},
+		"loops/steps/finder.yaml": {Data: []byte(`name: finder
+model: scripted/script.yaml
+instructions: Find the book.
+tools: [library]
+callbacks: {before_agent: [{func: tell}]}
+`)},
+		"loops/steps/script.yaml": {Data: []byte(`answers:
+  - {match_request: shelf 4, text: It is on shelf 4.}
+  - calls: [{name: shelf}]
+`)},
+	}
+	requires(t, 0, "It is on shelf 4.", "reader show ")(called(t, []Option{
+		Name("reader"), Toolset(library{shelf}), DefinitionFS(files, "loops/find.yaml"),
+		Callback("tell", func(_ context.Context, ev hook.Event) error {
+			told = append(told, ev.Data.Agent)
+			return nil
+		}),
+	}, "run", "Where is the book?"))
+	if got := strings.Join(told, " "); got != "finder" {
+		t.Errorf("the callback was told of %q, want finder", got)
+	}
+}
+
+// Each step that names a constructor has an agent of its own, with the name of the step.
+func TestNewAgentIsMadeForEachStep(t *testing.T) {
+	twin := func(cfg agent.Config) (agent.Agent, error) {
+		calls := 0
+		cfg.Run = func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(yield func(*session.Event, error) bool) {
+				calls++
+				ev := session.NewEvent(ctx, ctx.InvocationID())
+				ev.Content = genai.NewContentFromText(strings.Repeat(ctx.Agent().Name(), calls), genai.RoleModel)
+				yield(ev, nil)
+			}
+		}
+		return agent.New(cfg)
+	}
+	text := `name: twins
+max_iterations: 1
+sub_agents:
+  - {name: a, type: func, func: twin, output_key: a}
+  - {name: b, type: func, func: twin, output_key: b}
+  - {name: both, text: "{{a}} and {{b}}."}
+`
+	requires(t, 0, "a and b.")(called(t, []Option{NewAgent("twin", twin), Definition(text)}, "run", "twins"))
+}
+
+// The program refrain-temporal has no code of another program, so that it cannot drive its runs.
+func TestProgramWithoutClusterRefusesTemporal(t *testing.T) {
+	own := []Option{Name("bakery"), Definition("name: bake\ntext: Done.\n")}
+	for _, args := range [][]string{
+		{"run", "bake", "--temporal", "localhost:7233"},
+		{"resume", "last", "--temporal", "localhost:7233"},
+		{"worker", "--store", "postgres://localhost/runs"},
+	} {
+		requires(t, 2, "the program bakery is built without the SDK of Temporal", "command.Cluster(cluster.Temporal{})")(
+			called(t, own, args...))
+	}
+}
+
+// A provider of models is code of the program, which therefore has the name of its executable.
+func TestProgramWithAModelHasItsName(t *testing.T) {
+	open := func(context.Context, string) (model.LLM, error) { return nil, errors.New("closed") }
+	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	requires(t, 0, "Usage:\n  "+name+" ")(called(t, []Option{Model("kiosk", open)}, "--help"))
+}
