@@ -8,55 +8,66 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
-	"io"
 	"math/rand/v2"
-	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/artifact/disk"
 )
 
-func noEnv(string) string { return "" }
-
-// painted runs the loop with the pictures of a seed.
-func painted(t *testing.T, file string, llm model.LLM, seed uint64) ([]*session.Event, artifact.Service) {
-	t.Helper()
-	tools, err := newTools(newStudio(seed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := newAgents(t.Context(), file, llm, tools)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := artifact.InMemoryService()
-	evs, err := paintUntilRight(t.Context(), root, files, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return evs, files
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"bananas": main})
 }
 
-// picture is a version of the artifact; 0 is the last.
-func picture(t *testing.T, files artifact.Service, version int64) []byte {
-	t.Helper()
-	res, err := files.Load(t.Context(), &artifact.LoadRequest{AppName: appName, UserID: userID, SessionID: sessionID, FileName: pictureFile, Version: version})
+// program is the program in a folder of its own, where its runs and pictures are.
+type program struct {
+	*testing.T
+	dir string
+}
+
+func newProgram(t *testing.T) program { return program{t, t.TempDir()} }
+
+// does calls the program, which has to end with a code, and returns its output.
+func (p program) does(code int, args ...string) (stdout, stderr string) {
+	p.Helper()
+	cmd := exec.CommandContext(p.Context(), "bananas", args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL=", "REFRAIN_STORE=", "REFRAIN_MODEL=")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if cmd.ProcessState.ExitCode() != code {
+		p.Fatalf("bananas %s: %v, want exit code %d\n%s%s", args, err, code, &out, &errs)
+	}
+	return out.String(), errs.String()
+}
+
+// pictures are the numbers of bananas in the versions of a run's picture.
+func (p program) pictures(run string) (each []int) {
+	p.Helper()
+	files, err := disk.Open(filepath.Join(p.dir, ".refrain", "artifacts"))
 	if err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
-	if got := res.Part.InlineData.MIMEType; got != "image/png" {
-		t.Errorf("version %d is of type %q", version, got)
+	defer files.Close()
+	for {
+		res, err := files.Load(p.Context(), &artifact.LoadRequest{AppName: "refrain", UserID: "user", SessionID: run,
+			FileName: pictureFile, Version: int64(len(each)) + 1})
+		if err != nil {
+			return each
+		}
+		if got := res.Part.InlineData.MIMEType; got != "image/png" {
+			p.Errorf("version %d is of type %q", len(each)+1, got)
+		}
+		each = append(each, mustCount(p.T, res.Part.InlineData.Data))
 	}
-	return res.Part.InlineData.Data
 }
 
 func mustCount(t *testing.T, picture []byte) int {
@@ -68,76 +79,77 @@ func mustCount(t *testing.T, picture []byte) int {
 	return n
 }
 
-func stopOf(evs []*session.Event) *loop.StopRecord {
-	var f progress.Fold
-	for _, ev := range evs {
-		f.Add(ev)
-	}
-	return f.Stop()
-}
-
 // K5, T14, B10: pictures are painted until one has five bananas; the pictures
 // say so, and not the model.
 func TestFiveBananas(t *testing.T) {
-	for _, file := range []string{"", "loop.yaml"} {
-		t.Run("agents of "+file, func(t *testing.T) {
-			llm, err := openModel(t.Context(), "", noEnv)
+	file, err := filepath.Abs("loop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, definition := range []string{"bananas", file} {
+		t.Run(filepath.Base(definition), func(t *testing.T) {
+			p := newProgram(t)
+			out, errs := p.does(0, "run", definition, "--session", "s1", "--record", "run.jsonl")
+			if out != "bananas.png has 5 bananas, 5 were wanted.\n" {
+				t.Errorf("the result is %q", out)
+			}
+			for _, want := range []string{"Stopped: condition after 3 iterations: state.counted == state.wanted\n",
+				"stop_reason=condition iterations=3 result=finalizer", "bananas show s1"} {
+				if !strings.Contains(errs, want) {
+					t.Errorf("%q is not in\n%s", want, errs)
+				}
+			}
+			if diff := cmp.Diff([]int{7, 3, 5}, p.pictures("s1")); diff != "" {
+				t.Errorf("bananas in the pictures (-want +got):\n%s", diff)
+			}
+			record, err := os.ReadFile(filepath.Join(p.dir, "run.jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			evs, files := painted(t, file, llm, 7)
-			stop := stopOf(evs)
-			if stop == nil || stop.Reason != loop.ReasonCondition || stop.Iterations != 3 || stop.Result.Source != loop.FromFinalizer {
-				t.Errorf("stopped by %+v, want the condition after 3 iterations", stop)
-			}
-			var each []int
-			for v := range int64(3) {
-				each = append(each, mustCount(t, picture(t, files, v+1)))
-			}
-			if diff := cmp.Diff([]int{7, 3, 5}, each); diff != "" {
-				t.Errorf("bananas in the pictures (-want +got):\n%s", diff)
-			}
-			if n := mustCount(t, picture(t, files, 0)); n != 5 {
-				t.Errorf("the last picture has %d bananas", n)
-			}
-			last := evs[len(evs)-1]
-			for i := len(evs) - 1; last.Text() == ""; i-- {
-				last = evs[i]
-			}
-			if got := last.Text(); got != "bananas.png has 5 bananas, 5 were wanted." {
-				t.Errorf("the result is %q", got)
-			}
-			said := 0
-			for _, ev := range evs {
-				if ev.ModelVersion == "scripted" {
-					said++
-				}
-			}
-			if said != 3*4 {
+			if said := strings.Count(string(record), `"modelVersion":"scripted"`); said != 3*4 {
 				t.Errorf("%d events say that they are scripted, want 12", said)
 			}
 		})
 	}
 }
 
+// A run of the program is forked and resumed like any other, with the script that the program has inside: the folder has
+// no file of the example.
+func TestForkPaintsAgain(t *testing.T) {
+	p := newProgram(t)
+	p.does(0, "run", "bananas", "--session", "s1")
+	id, _ := p.does(0, "fork", "s1", "--at-iteration", "1")
+	out, errs := p.does(0, "resume", strings.TrimSpace(id))
+	if !strings.HasPrefix(out, "bananas.png has 5 bananas") || !strings.Contains(errs, "stop_reason=condition") {
+		t.Errorf("the fork says\n%s%s", out, errs)
+	}
+}
+
 // B2, T12: the wrong number for ever ends at the limit, with what there is.
 func TestNeverFive(t *testing.T) {
-	llm, err := scripted.New(scripted.Script{Answers: []scripted.Answer{
-		{Agent: "painter", MatchRequest: "answer generate_image", Text: "Here are five.", Repeat: true},
-		{Agent: "painter", Calls: []scripted.Call{{Name: "generate_image", Args: map[string]any{"count": 10}}}, Repeat: true},
-		{Agent: "counter", MatchRequest: "answer count_food_items", Text: "There are five. We are done.", Repeat: true},
-		{Agent: "counter", Calls: []scripted.Call{{Name: "count_food_items", Args: map[string]any{"file": pictureFile}}}, Repeat: true},
-	}})
-	if err != nil {
+	const script = `answers:
+  - {agent: painter, match_request: answer generate_image, text: Here are five., repeat: true}
+  - {agent: painter, calls: [{name: generate_image, args: {count: 10}}], repeat: true}
+  - {agent: counter, match_request: answer count_food_items, text: There are five. We are done., repeat: true}
+  - {agent: counter, calls: [{name: count_food_items, args: {file: bananas.png}}], repeat: true}
+`
+	p := newProgram(t)
+	if err := os.WriteFile(filepath.Join(p.dir, "never.yaml"), []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	evs, files := painted(t, "", llm, 1)
-	stop := stopOf(evs)
-	if stop == nil || stop.Reason != loop.ReasonMaxIterations || stop.Iterations != 10 {
-		t.Errorf("stopped by %+v, want the limit of 10", stop)
+	_, errs := p.does(3, "run", "bananas", "--model", "scripted/never.yaml", "--session", "s1")
+	if !strings.Contains(errs, "stop_reason=max_iterations iterations=10") {
+		t.Errorf("want the limit of 10:\n%s", errs)
 	}
-	if n := mustCount(t, picture(t, files, 10)); n == 5 {
-		t.Error("the last picture has five bananas after all")
+	if all := p.pictures("s1"); len(all) != 10 || all[9] == 5 {
+		t.Errorf("the pictures have %d bananas, want ten pictures, and not five in the last", all)
+	}
+}
+
+// A real model needs its key.
+func TestModelOfAProvider(t *testing.T) {
+	if _, errs := newProgram(t).does(2, "run", "bananas", "--model", "openai/gpt-5-mini"); !strings.Contains(errs, "OPENAI_API_KEY") {
+		t.Errorf("got %s", errs)
 	}
 }
 
@@ -193,37 +205,5 @@ func TestPicturesAreDeterministic(t *testing.T) {
 		if string(one) != string(two) || err1 != nil || err2 != nil {
 			t.Fatal("the pictures differ", err1, err2)
 		}
-	}
-}
-
-func TestRunPrintsWhatHappens(t *testing.T) {
-	dir := t.TempDir()
-	var out strings.Builder
-	if err := run(t.Context(), []string{"-out", dir, "-definition", "loop.yaml"}, noEnv, &out, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"[painter] saved bananas.png, version 3\n", "[counter] counted 7\n", "[counter] counted 5\n",
-		"Stopped: condition after 3 iterations: state.counted == state.wanted\n",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in\n%s", want, out.String())
-		}
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	uri, err := url.Parse(lines[len(lines)-1])
-	if err != nil || uri.Scheme != "file" {
-		t.Fatalf("no file at the end of\n%s", out.String())
-	}
-	kept, err := os.ReadFile(uri.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := mustCount(t, kept); n != 5 {
-		t.Errorf("the file has %d bananas", n)
-	}
-	if err := run(t.Context(), []string{"-model", "openai/gpt-5-mini"}, noEnv, io.Discard, io.Discard); err == nil ||
-		!strings.Contains(err.Error(), "OPENAI_API_KEY") {
-		t.Errorf("got %v", err)
 	}
 }

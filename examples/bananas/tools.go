@@ -3,23 +3,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
-// pictureFile is the artifact that the tools share; counted is the state key of
-// what was counted last, and wanted of what is wanted.
-const (
-	pictureFile = "bananas.png"
-	counted     = "counted"
-	wanted      = "wanted"
-)
+// pictureFile is the artifact that the tools share.
+const pictureFile = "bananas.png"
 
 // studio paints pictures as image generators do: beautiful, but often with
 // another number of things in it than was asked for.
@@ -59,8 +56,8 @@ type countResult struct {
 
 // newTools returns the two tools of the example. The picture goes from one to
 // the other as an artifact: models never see its bytes.
-func newTools(s *studio) ([]tool.Tool, error) {
-	generate, err := functiontool.New(functiontool.Config{
+func newTools(s *studio) (generate, countItems tool.Tool, err error) {
+	generate, err = functiontool.New(functiontool.Config{
 		Name:        "generate_image",
 		Description: "Paints a new picture of bananas and says in which file it is.",
 	}, func(ctx tool.Context, in generateArgs) (generateResult, error) {
@@ -75,27 +72,29 @@ func newTools(s *studio) ([]tool.Tool, error) {
 		return generateResult{pictureFile, saved.Version}, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	countItems, err := functiontool.New(functiontool.Config{
+	countItems, err = functiontool.New(functiontool.Config{
 		Name:        "count_food_items",
 		Description: "Looks at a picture and says how many bananas are in it.",
 	}, func(ctx tool.Context, in countArgs) (countResult, error) {
-		loaded, err := ctx.Artifacts().Load(ctx, in.File)
+		n, err := countIn(ctx, ctx.Artifacts(), in.File)
 		if err != nil {
 			return countResult{}, err
 		}
-		if loaded.Part.InlineData == nil {
-			return countResult{}, fmt.Errorf("%s is no picture", in.File)
-		}
-		n, err := count(loaded.Part.InlineData.Data)
-		if err != nil {
-			return countResult{}, err
-		}
-		return countResult{n}, ctx.State().Set(counted, n)
+		return countResult{n}, ctx.State().Set("counted", n)
 	})
+	return generate, countItems, err
+}
+
+// countIn returns the number of bananas in the last version of a picture.
+func countIn(ctx context.Context, files agent.Artifacts, name string) (int, error) {
+	loaded, err := files.Load(ctx, name)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return []tool.Tool{generate, countItems}, nil
+	if loaded.Part.InlineData == nil {
+		return 0, fmt.Errorf("%s is no picture", name)
+	}
+	return count(loaded.Part.InlineData.Data)
 }
