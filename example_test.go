@@ -88,46 +88,30 @@ func says(name, text string) agent.Agent {
 	return a
 }
 
-// The Go code in the README is what Example runs.
+// The Go code in the README is that of two examples and of a program.
 func TestReadmeCodeIsCompiled(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
+	sources := []string{"example_test.go", "example_model_test.go", "examples/bananas/main.go"}
+	parts := strings.Split(string(readme), "```go\n")[1:]
+	if len(parts) != len(sources) {
+		t.Fatalf("README.md has %d pieces of Go code, want %d", len(parts), len(sources))
 	}
-	_, code, ok := strings.Cut(string(readme), "```go\n")
-	code, _, closed := strings.Cut(code, "```")
-	if !ok || !closed {
-		t.Fatal("README.md has no Go code")
-	}
-	for line := range strings.Lines(code) {
-		if line != "\n" && !strings.Contains(string(source), "\t"+line) {
-			t.Errorf("README.md has a line that Example does not run: %s", line)
+	for i, name := range sources {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// The second Go code in the README is what Example_model runs.
-func TestReadmeModelCodeIsCompiled(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("example_model_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parts := strings.Split(string(readme), "```go\n")
-	if len(parts) != 3 {
-		t.Fatalf("README.md has %d pieces of Go code, want 2", len(parts)-1)
-	}
-	code, _, _ := strings.Cut(parts[2], "```")
-	for line := range strings.Lines(code) {
-		if line != "\n" && !strings.Contains(string(source), "\t"+line) {
-			t.Errorf("README.md has a line that Example_model does not run: %s", line)
+		code, _, closed := strings.Cut(parts[i], "```")
+		if !closed {
+			t.Fatalf("README.md: the code of %s has no end", name)
+		}
+		for line := range strings.Lines(code) {
+			if line != "\n" && !strings.Contains(string(source), "\t"+line) {
+				t.Errorf("README.md has a line that %s does not have: %s", name, line)
+			}
 		}
 	}
 }
