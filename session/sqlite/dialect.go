@@ -44,8 +44,17 @@ func newDialect(f *file) *dialect {
 		Explain:    d.explain,
 		Listen:     d.listen,
 		Committed:  f.look,
+		Closing:    d.closing,
 	}
 	return d
+}
+
+// closing closes the connection at the side, which would else be the last one: one that only reads leaves
+// the write-ahead log behind.
+func (d *dialect) closing() {
+	if d.side != nil {
+		_ = d.side.Close()
+	}
 }
 
 // code is SQLite's own number for an error, without what it adds; 0 if the error

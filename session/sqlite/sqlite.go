@@ -66,13 +66,6 @@ type Service struct {
 // Config.ReadOnly.
 func (s *Service) ReadOnly() bool { return s.readOnly }
 
-// Close waits for what is under way, and closes the database. Every later call fails with
-// session.ErrClosed.
-func (s *Service) Close() error {
-	_ = s.side.Close() // it may be closed
-	return s.store.Close()
-}
-
 type store = sqlstore.Store
 
 //go:embed migrations

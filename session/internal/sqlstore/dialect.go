@@ -52,6 +52,9 @@ type Dialect struct {
 	Listen func(ctx context.Context, changed func(session int64))
 	// Committed is called after each commit, before anybody hears of it; nil: nothing is.
 	Committed func()
+	// Closing is called once nothing uses the database any more, before its connections are closed; nil:
+	// nothing is.
+	Closing func()
 }
 
 // Class is what can be done about an error of the database.

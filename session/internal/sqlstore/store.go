@@ -116,6 +116,9 @@ func (s *Store) Close() error {
 	s.calls.Wait()
 	s.workers.Wait()
 	s.hub.close()
+	if s.dialect.Closing != nil {
+		s.dialect.Closing()
+	}
 	for _, q := range s.readers.free {
 		q.disconnect()
 	}
