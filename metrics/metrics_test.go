@@ -159,6 +159,20 @@ func (w *world) expect(want map[string]string) {
 	}
 }
 
+// until waits for a metric to have a value, 30 s at most.
+func (w *world) until(name, value string) {
+	w.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		got, _ := w.scrape()
+		switch {
+		case got[name] == value:
+			return
+		case time.Now().After(end):
+			w.Fatalf("%s is %q, want %q", name, got[name], value)
+		}
+	}
+}
+
 func (w *world) start(definition string) (id string) {
 	w.Helper()
 	resp, err := http.Post(w.url+"/api/v1/runs", "application/json", strings.NewReader(fmt.Sprintf(`{"definition": %q}`, definition)))
@@ -298,11 +312,11 @@ sub_agents:
 	id := w.start("gated")
 	<-g.came
 	second := w.start("gated")
+	w.until(`refrain_runs_started_total{definition="gated"}`, "2") // it is counted once it waits for its turn
 	w.expect(map[string]string{
 		`refrain_runs_active`: "1", `refrain_runs_queued`: "1", `refrain_store_runs{status="running"}`: "2",
-		`refrain_budget_used_ratio{definition="gated"}`:  "0.25",
-		`refrain_unpriced_model_calls_total`:             "1",
-		`refrain_runs_started_total{definition="gated"}`: "2",
+		`refrain_budget_used_ratio{definition="gated"}`: "0.25",
+		`refrain_unpriced_model_calls_total`:            "1",
 	})
 	got, text := w.scrape()
 	for _, name := range []string{"refrain_oldest_iteration_timestamp_seconds", "refrain_store_oldest_running_timestamp_seconds"} {
