@@ -4,8 +4,8 @@ package mark_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/refrain-dev/refrain/session/mark"
@@ -30,8 +30,8 @@ func FuzzStepFinished(f *testing.F) {
 		switch {
 		case (err == nil) != (failed == nil):
 			t.Fatalf("%s: got error %v, want %v", data, err, failed)
-		case err != nil && err.Error() != fmt.Sprintf("decode mark step_finished: %v", failed):
-			t.Fatalf("%s: got error %v, want %v", data, err, failed)
+		case err != nil && !strings.HasPrefix(err.Error(), "decode mark step_finished: "):
+			t.Fatalf("%s: got error %v, which does not say what was read", data, err)
 		case err == nil && !reflect.DeepEqual(got, want):
 			t.Fatalf("%s: got %+v, want %+v", data, got, want)
 		}
