@@ -132,9 +132,8 @@ func shared(a agent.Agent) definition.NewAgent {
 			if cfg.Description != "" {
 				own.Description = cfg.Description
 			}
-			own.BeforeAgentCallbacks = append(cfg.BeforeAgentCallbacks, own.BeforeAgentCallbacks...)
-			own.AfterAgentCallbacks = slices.Concat(own.AfterAgentCallbacks,
-				cfg.AfterAgentCallbacks)
+			own.BeforeAgentCallbacks = slices.Concat(cfg.BeforeAgentCallbacks, own.BeforeAgentCallbacks)
+			own.AfterAgentCallbacks = slices.Concat(own.AfterAgentCallbacks, cfg.AfterAgentCallbacks)
 			return agent.New(own)
 		}
 		if cfg.Name == a.Name() {

@@ -315,8 +315,8 @@ func planWords(e *loop.PlanError) (field, msg string) {
 	return named + rest, named + strings.TrimPrefix(e.Msg, head)
 }
 
-// stepError reports what is wrong with how a step is to be treated. What a step
-// is, is looked at in the words of the file.
+// stepError reports a mistake of the plan in a step at that step of the file, in the file's words. It ignores
+// mistakes in on_error.
 func (c *checker) stepError(a *Agent, e *loop.PlanError) {
 	var i int
 	if _, err := fmt.Sscanf(e.Field, "steps[%d]", &i); err != nil || i >= len(a.SubAgents) {

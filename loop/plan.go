@@ -233,8 +233,7 @@ func (p *Plan) nameOf(step int) string {
 	return p.Steps[step].Name
 }
 
-// Duration is a span of time that JSON writes as people do: "1m30s". 0 means
-// that there is no limit, or no delay.
+// Duration is a span of time that JSON writes as people do: "1m30s". 0 means no limit or no delay.
 type Duration time.Duration
 
 // String writes the duration as [time.Duration] does.

@@ -120,7 +120,7 @@ func NameIn(file string) string {
 	return ""
 }
 
-// most bounds how many files of a folder are looked at.
+// mostFiles is the largest number of files of a folder that List reads.
 const mostFiles = 2000
 
 // List names the definitions, each with its file.

@@ -81,7 +81,9 @@ func TestResumeAfterInterruptions(t *testing.T) {
 				t.Fatalf("seed %d, canceled %t (-whole +interrupted):\n%s\n%s", seed, cancels, diff, lines(brief(p.log())))
 			}
 			got.usedNoLess(t, want)
-			p.checkFold(initial)
+			if p.checkFold(initial); t.Failed() {
+				t.Fatalf("seed %d, round %d", seed, round)
+			}
 		}
 	}
 }

@@ -79,20 +79,23 @@ func (all Kinds) Write(err error) Failure {
 	}
 	f := Failure{"text": encoded(err.Error())}
 	for _, k := range all {
-		data := k.find(err)
-		switch {
-		case data == nil:
-			continue
-		case k.flat:
-			var fields Failure
-			_ = json.Unmarshal(encoded(data), &fields)
-			maps.Copy(f, fields)
-		default:
-			f[k.name] = encoded(data)
+		if data := k.find(err); data != nil {
+			k.write(f, encoded(data))
+			break
 		}
-		break
 	}
 	return f
+}
+
+// write adds what travels of an error.
+func (k *Kind) write(f Failure, data json.RawMessage) {
+	if !k.flat {
+		f[k.name] = data
+		return
+	}
+	var fields Failure
+	_ = json.Unmarshal(data, &fields) // an object, as Fields says
+	maps.Copy(f, fields)
 }
 
 // Read returns the error of a failure, which wraps the error of its kind; nil if f is nil.

@@ -121,7 +121,7 @@ type meter struct {
 	answered bool // there was an answer
 }
 
-// input returns an upper estimate of the tokens in so many bytes: 10% above a line through the last
+// input returns an upper estimate of the tokens in a number of bytes: 10% above a line through the last
 // request, with a slope between an eighth and a third of a token for each byte.
 func (m *meter) input(bytes int64) int64 {
 	m.mu.Lock()

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// NameError reports that there is no model with this name.
+// NameError reports that no model has this name.
 type NameError struct {
 	Name string
 	// Reason is the reason.

@@ -94,7 +94,7 @@ func Of(err error) *Problem {
 	return p
 }
 
-// NoRun names the run in an error that says that there is no such run. Other errors it returns as they are.
+// NoRun returns the problem of a run that does not exist, with its ID. It returns any other error unchanged.
 func NoRun(id string, err error) error {
 	if !errors.Is(err, session.ErrNotFound) && !errors.Is(err, supervisor.ErrNotFound) {
 		return err

@@ -108,7 +108,7 @@ func TestRunSealsNoticeEveryChange(t *testing.T) {
 	if got := problems(slices.Delete(slices.Clone(log), first+1, first+2)); !slices.Equal(got, []bool{false, true}) {
 		t.Errorf("without an event: %v", got)
 	}
-	part := verify.Runs(log[1:], nil) // of the first run, nobody knows
+	part := verify.Runs(log[1:], nil) // nothing is known of the first run
 	if len(part) != 2 || part[0].Problem != "" || part[0].Unsealed == "" || part[0].Digest != "" || part[1].Problem != "" || part[1].Unsealed != "" {
 		t.Errorf("without its beginning: %+v", part)
 	}

@@ -25,9 +25,9 @@ const mostEvent = 32 << 20
 
 var errLongEvent = fmt.Errorf("it is longer than %d bytes", mostEvent)
 
-// Events decodes a stream as the HTML standard has it: lines end in LF, CR or CRLF, a line that
-// begins with a colon is a comment, and an event without data, or one that the end of the stream
-// cuts off, is none. IDs and retry times are ignored, because no provider can resume a stream.
+// Events decodes a stream as the HTML standard defines it: lines end in LF, CR or CRLF, and a line that
+// begins with a colon is a comment. Events drops an event without data, and an event that the end of the
+// stream cuts off. IDs and retry times are ignored, because no provider can resume a stream.
 //
 // It fails, at last, on an event that is longer than 32 MiB, and as r does.
 func Events(r io.Reader) iter.Seq2[Event, error] {
