@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -71,16 +72,16 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 	if err := s.baseline(ctx, rep); err != nil {
 		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
 	}
-	faults := cfg.Faults
-	if faults == nil {
-		faults = Faults()
+	wanted := cfg.Faults
+	if wanted == nil {
+		wanted = Faults()
 	}
-	for _, f := range faults {
-		inject := injections[f]
-		if inject == nil {
+	for _, f := range wanted {
+		i := slices.Index(Faults(), f)
+		if i < 0 {
 			return nil, fmt.Errorf("rehearse %q: there is no fault %q", def.Name, f)
 		}
-		found, err := inject(s, ctx)
+		found, err := faults[i].inject(s, ctx)
 		if err != nil {
 			return nil, fmt.Errorf("rehearse %q: %s: %w", def.Name, f, err)
 		}
@@ -100,23 +101,6 @@ type bench struct {
 	met  map[string]bool        // that loop ends as it is meant to
 }
 
-// injections are the faults: each looks at the definition in a few runs.
-var injections = map[Fault]func(*bench, context.Context) ([]Finding, error){
-	NeverExits:       (*bench).neverExits,
-	NoisyJudge:       (*bench).noisyJudge,
-	JudgeInWords:     (*bench).judgeInWords,
-	NotANumber:       (*bench).notANumber,
-	ScoresRegress:    (*bench).scoresRegress,
-	Oscillation:      (*bench).oscillation,
-	StepHung:         (*bench).stepHung,
-	ProviderHiccup:   (*bench).providerHiccup,
-	ProviderDown:     (*bench).providerDown,
-	ExitNotPermitted: (*bench).exitNotPermitted,
-	StateGrows:       (*bench).stateGrows,
-	CostsExplode:     (*bench).costsExplode,
-	Crash:            (*bench).crash,
-}
-
 // initial is the state that runs begin with. Inputs that are required and not given
 // are made up.
 func (s *bench) initial() (state map[string]any, notes []string, err error) {
@@ -131,6 +115,23 @@ func (s *bench) initial() (state map[string]any, notes []string, err error) {
 	}
 	state, err = s.Def.InitialState(values)
 	return state, notes, err
+}
+
+// makeUp returns a value for an input: one of its type, and one of its choices or one that matches its
+// pattern if it has them.
+func makeUp(in definition.Input) string {
+	if len(in.Choices) > 0 {
+		return in.Choices[0]
+	}
+	if in.Pattern != "" {
+		return study.Matching(in.Pattern, 0)
+	}
+	return madeUp[in.Type]
+}
+
+var madeUp = map[definition.InputType]string{
+	definition.InputString: "made up", definition.InputPath: "made up", definition.InputFile: "made up", definition.InputInt: "1",
+	definition.InputNumber: "1", definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
 }
 
 // replaced lists what a rehearsal does not run.

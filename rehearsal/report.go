@@ -3,6 +3,7 @@
 package rehearsal
 
 import (
+	"context"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -29,44 +30,43 @@ const (
 	Crash            Fault = "crash"              // the process dies, at every event of the log
 )
 
+// faults has all of them in the order of a report: what each is in words, and how it looks at a
+// definition in a few runs.
+var faults = []struct {
+	fault  Fault
+	words  string
+	inject func(*bench, context.Context) ([]Finding, error)
+}{
+	{NeverExits, "never exits", (*bench).neverExits},
+	{NoisyJudge, "noisy judge", (*bench).noisyJudge},
+	{JudgeInWords, "judge in words", (*bench).judgeInWords},
+	{NotANumber, "not a number", (*bench).notANumber},
+	{ScoresRegress, "scores regress", (*bench).scoresRegress},
+	{Oscillation, "oscillating outputs", (*bench).oscillation},
+	{StepHung, "step hung", (*bench).stepHung},
+	{ProviderHiccup, "provider hiccup", (*bench).providerHiccup},
+	{ProviderDown, "provider down", (*bench).providerDown},
+	{ExitNotPermitted, "exit not permitted", (*bench).exitNotPermitted},
+	{StateGrows, "state grows", (*bench).stateGrows},
+	{CostsExplode, "costs explode", (*bench).costsExplode},
+	{Crash, "crash at any event", (*bench).crash},
+}
+
 // Faults lists all faults, in the order of a report.
 func Faults() []Fault {
-	return []Fault{
-		NeverExits, NoisyJudge, JudgeInWords, NotANumber, ScoresRegress, Oscillation, StepHung, ProviderHiccup,
-		ProviderDown,
-		ExitNotPermitted, StateGrows, CostsExplode, Crash,
+	var all []Fault
+	for _, f := range faults {
+		all = append(all, f.fault)
 	}
+	return all
 }
 
 // String describes the fault in words.
 func (f Fault) String() string {
-	switch f {
-	case NeverExits:
-		return "never exits"
-	case NoisyJudge:
-		return "noisy judge"
-	case JudgeInWords:
-		return "judge in words"
-	case NotANumber:
-		return "not a number"
-	case ScoresRegress:
-		return "scores regress"
-	case Oscillation:
-		return "oscillating outputs"
-	case StepHung:
-		return "step hung"
-	case ProviderHiccup:
-		return "provider hiccup"
-	case ProviderDown:
-		return "provider down"
-	case ExitNotPermitted:
-		return "exit not permitted"
-	case StateGrows:
-		return "state grows"
-	case CostsExplode:
-		return "costs explode"
-	case Crash:
-		return "crash at any event"
+	for _, known := range faults {
+		if known.fault == f {
+			return known.words
+		}
 	}
 	return string(f)
 }

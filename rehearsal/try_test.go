@@ -117,7 +117,7 @@ sub_agents:
 	}
 	got = try(t, "name: x\ninputs: {job: {pattern: '(job|task)-[0-9]{3}.?'}, mode: {choices: [fast, slow]}, table: {type: file}}\n"+
 		"text: \"{{job}} {{mode}} {{table}}\"\n", rehearsal.TryConfig{})
-	if got.Answer != "job-000 fast made up" {
+	if got.Answer != "job-111 fast made up" {
 		t.Errorf("made-up inputs with shapes: %+v", got)
 	}
 }

@@ -195,7 +195,7 @@ func spell(s *genai.Schema, text string) string {
 		if err != nil || re.MatchString(text) && fits(s, text) {
 			return long(s, text)
 		}
-		if own := matching(s.Pattern, lengthOf(s)); re.MatchString(own) {
+		if own := Matching(s.Pattern, lengthOf(s)); re.MatchString(own) {
 			return own
 		}
 		return long(s, text)

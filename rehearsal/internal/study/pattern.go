@@ -10,10 +10,10 @@ import (
 	"unicode"
 )
 
-// matching is a text that a regular expression matches, with at least the given number of
+// Matching returns a text that a regular expression matches, with at least the given number of
 // characters if the expression allows them; "" if the expression cannot be parsed. It is a guess,
 // as assertions such as \b are left out.
-func matching(pattern string, least int) string {
+func Matching(pattern string, least int) string {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return ""
