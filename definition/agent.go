@@ -13,11 +13,11 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 )

@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )

@@ -10,9 +10,9 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"

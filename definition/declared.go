@@ -11,9 +11,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/template"
 )
 

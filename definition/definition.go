@@ -67,10 +67,10 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/pipe"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Definition is the content of a file after its checks. Do not change it.
@@ -299,7 +299,12 @@ func (l *loader) blame(faults []*source.Fault) {
 			code = CodeFile
 		}
 		p := l.report(f.At, code, "%s", f.Message)
-		p.Hint, p.err = f.Hint, f.Err
+		switch p.Hint, p.err = f.Hint, f.Err; {
+		case f.Empty:
+			p.Hint = "a loop begins with its name: and its sub_agents:"
+		case f.Second:
+			p.Hint = "put it in a file of its own and use ref"
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 

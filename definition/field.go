@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Field is one thing that a definition can say about an agent.

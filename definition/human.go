@@ -15,8 +15,8 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/humanagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"
 )

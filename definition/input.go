@@ -16,7 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Input is an input of a run; its value is stored under a key of the state.

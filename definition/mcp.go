@@ -16,8 +16,8 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )

@@ -21,7 +21,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/model/scripted"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // reader reads the values of one file.

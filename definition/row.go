@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 

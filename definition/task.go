@@ -18,10 +18,10 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/template"
 )
 

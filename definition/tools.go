@@ -14,10 +14,10 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/agenttool"

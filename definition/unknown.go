@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // names are the fields that an agent can have.

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 

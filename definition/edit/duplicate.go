@@ -70,10 +70,10 @@ func (r *rewriting) text(from, to int) string {
 	var b strings.Builder
 	at := from
 	for _, p := range r.pieces {
-		b.WriteString(r.sheet.text[at:p.from] + p.text)
+		b.WriteString(r.sheet.Text[at:p.from] + p.text)
 		at = p.to
 	}
-	return b.String() + r.sheet.text[at:to]
+	return b.String() + r.sheet.Text[at:to]
 }
 
 // renamed gives the agents of a copy names of their own.

@@ -24,7 +24,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Editor changes the text of a definition and leaves everything else in it as it
@@ -77,9 +77,9 @@ func New(data []byte) (*Editor, error) {
 // Bytes returns the text as it is now. It belongs to the caller.
 func (e *Editor) Bytes() []byte {
 	if e.mark {
-		return []byte(byteOrderMark + e.sheet.text)
+		return []byte(byteOrderMark + e.sheet.Text)
 	}
-	return []byte(e.sheet.text)
+	return []byte(e.sheet.Text)
 }
 
 // Error says why an edit was not made.
@@ -167,12 +167,12 @@ func (e *Editor) accept(text string, want *yaml.Node) error {
 	return nil
 }
 
-// document is the one value of a text.
-func document(data []byte) (*yaml.Node, error) {
+// document is a text with its one value.
+func document(data []byte) (*source.Source, *yaml.Node, error) {
 	src := source.New("definition", "definition", 0, "")
 	n, faults := source.Read(bytes.NewReader(data), src, new(int))
 	if n != nil {
-		return n, nil
+		return src, n, nil
 	}
 	var problems definition.Problems
 	for _, f := range faults {
@@ -186,5 +186,5 @@ func document(data []byte) (*yaml.Node, error) {
 		}
 		problems = append(problems, p)
 	}
-	return nil, problems
+	return nil, nil, problems
 }

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Fix gives a field of an agent a value, as a finding of package progress or a rehearsal suggests:

@@ -19,24 +19,24 @@ type rank struct {
 // ranks are the lines of the entries; nil if they share some.
 func (s *sheet) ranks(c *yaml.Node, slots []slot) []rank {
 	all := make([]rank, len(slots))
-	before := s.lineOf(s.spans[c].body)
+	before := s.LineOf(s.spans[c].body)
 	for i, sl := range slots {
-		first := s.lineOf(sl.from)
-		if first <= before || strings.TrimSpace(s.text[s.starts[first]:sl.from]) != "" {
+		first := s.LineOf(sl.from)
+		if first <= before || strings.TrimSpace(s.Text[s.Starts[first]:sl.from]) != "" {
 			return nil
 		}
 		r := rank{comma: sl.to}
-		if at := s.blanks(sl.to); strings.HasPrefix(s.text[at:], ",") {
+		if at := s.blanks(sl.to); strings.HasPrefix(s.Text[at:], ",") {
 			r.comma = at + 1
 		}
-		before = s.lineOf(r.comma)
-		r.to = s.lineEnd(before)
-		if rest := s.text[s.blanks(r.comma):r.to]; rest != "" && rest[0] != '#' {
+		before = s.LineOf(r.comma)
+		r.to = s.LineEnd(before)
+		if rest := s.Text[s.blanks(r.comma):r.to]; rest != "" && rest[0] != '#' {
 			return nil
 		}
-		stop := s.lineOf(s.spans[c].body)
+		stop := s.LineOf(s.spans[c].body)
 		if i > 0 {
-			stop = s.lineOf(all[i-1].to)
+			stop = s.LineOf(all[i-1].to)
 		}
 		for first-1 > stop {
 			if _, ok := s.remark(first - 1); !ok {
@@ -44,7 +44,7 @@ func (s *sheet) ranks(c *yaml.Node, slots []slot) []rank {
 			}
 			first--
 		}
-		r.from = s.starts[first]
+		r.from = s.Starts[first]
 		all[i] = r
 	}
 	return all
@@ -60,7 +60,7 @@ func (s *sheet) between(c *yaml.Node, slots []slot, index int, text string) []sp
 		}
 		return []splice{{slots[n-1].to, slots[n-1].to, ", " + text}}
 	}
-	margin := s.text[s.starts[s.lineOf(slots[0].from)]:slots[0].from]
+	margin := s.Text[s.Starts[s.LineOf(slots[0].from)]:slots[0].from]
 	if index < n {
 		return []splice{{ranks[index].from, ranks[index].from, margin + text + "," + s.pen.brk}}
 	}
@@ -77,7 +77,7 @@ func (s *sheet) pull(c *yaml.Node, slots []slot, index int) []splice {
 	sl := slots[index]
 	if ranks := s.ranks(c, slots); ranks != nil {
 		r := ranks[index]
-		out := []splice{{r.from, s.starts[min(s.lineOf(r.to)+1, len(s.starts)-1)], ""}}
+		out := []splice{{r.from, s.Starts[min(s.LineOf(r.to)+1, len(s.Starts)-1)], ""}}
 		if before := max(index-1, 0); index == n-1 && r.comma == sl.to {
 			return append([]splice{{slots[before].to, ranks[before].comma, ""}}, out...)
 		}
@@ -87,8 +87,8 @@ func (s *sheet) pull(c *yaml.Node, slots []slot, index int) []splice {
 		return []splice{{sl.from, slots[index+1].from, ""}}
 	}
 	before := slots[index-1].to
-	comma := s.skip(before)
-	if gap := s.text[comma+1 : sl.from]; strings.Contains(s.text[before:comma]+gap, "#") {
+	comma := s.Skip(before)
+	if gap := s.Text[comma+1 : sl.from]; strings.Contains(s.Text[before:comma]+gap, "#") {
 		return []splice{{comma, comma + 1, ""}, {sl.from, sl.to, ""}}
 	}
 	return []splice{{before, sl.to, ""}}
@@ -106,7 +106,7 @@ func (s *sheet) swap(c *yaml.Node, slots []slot, from []int) ([]splice, error) {
 		}
 		for i, sl := range slots {
 			if o := slots[from[i]]; i != from[i] {
-				out = append(out, splice{sl.from, sl.to, s.text[o.from:o.to]})
+				out = append(out, splice{sl.from, sl.to, s.Text[o.from:o.to]})
 			}
 		}
 		return out, nil
@@ -116,7 +116,7 @@ func (s *sheet) swap(c *yaml.Node, slots []slot, from []int) ([]splice, error) {
 			continue
 		}
 		r, o, or := ranks[i], slots[from[i]], ranks[from[i]]
-		out = append(out, splice{r.from, sl.to, s.text[or.from:o.to]}, splice{r.comma, r.to, s.text[or.comma:or.to]})
+		out = append(out, splice{r.from, sl.to, s.Text[or.from:o.to]}, splice{r.comma, r.to, s.Text[or.comma:or.to]})
 	}
 	return out, nil
 }
@@ -124,7 +124,7 @@ func (s *sheet) swap(c *yaml.Node, slots []slot, from []int) ([]splice, error) {
 // remarks reports whether there are comments between entries in brackets.
 func (s *sheet) remarks(slots []slot) bool {
 	for i := 1; i < len(slots); i++ {
-		if strings.Contains(s.text[slots[i-1].to:slots[i].from], "#") {
+		if strings.Contains(s.Text[slots[i-1].to:slots[i].from], "#") {
 			return true
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Insert puts a value into a list, before what is at an index now; the length of the
@@ -117,8 +117,8 @@ func (s *sheet) lay(c *yaml.Node, slots []slot, index int, lines string) []splic
 
 // parted reports whether there is an empty line between two entries.
 func (s *sheet) parted(from, to int) bool {
-	for line := s.lineOf(from) + 1; line < s.lineOf(to); line++ {
-		if strings.TrimSpace(s.row(line)) == "" {
+	for line := s.LineOf(from) + 1; line < s.LineOf(to); line++ {
+		if strings.TrimSpace(s.Row(line)) == "" {
 			return true
 		}
 	}

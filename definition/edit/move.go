@@ -64,7 +64,7 @@ func (s *sheet) shuffle(c *yaml.Node, slots []slot, order []int) []splice {
 		if i == order[i] {
 			continue
 		}
-		text := s.text[o.from:o.to]
+		text := s.Text[o.from:o.to]
 		switch {
 		case o.inline && !st.inline:
 			text = margin + text

@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // FieldPath writes a path to a value, as [Editor] reads it: texts are keys of maps,

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // pen writes values in the way of a file.
@@ -24,8 +24,8 @@ type pen struct {
 // newPen looks how a file is written.
 func newPen(s *sheet) pen {
 	p := pen{brk: "\n", step: 0, list: -1}
-	if end := s.lineEnd(0); len(s.starts) > 1 {
-		if p.brk = s.text[end:s.starts[1]]; p.brk != "\r\n" && p.brk != "\r" {
+	if end := s.LineEnd(0); len(s.Starts) > 1 {
+		if p.brk = s.Text[end:s.Starts[1]]; p.brk != "\r\n" && p.brk != "\r" {
 			p.brk = "\n"
 		}
 	}

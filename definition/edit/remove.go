@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Remove takes a field out of its map, or a value out of its list, with its comments.
@@ -76,11 +78,11 @@ func (s *sheet) emptied(p *spot, slots []slot) ([]splice, error) {
 	if st.inline {
 		return []splice{{st.from, st.to, text}}, nil
 	}
-	first := s.lineOf(st.from)
-	for first-1 > s.lineOf(mark) && strings.TrimSpace(s.row(first-1)) == "" {
+	first := s.LineOf(st.from)
+	for first-1 > s.LineOf(mark) && strings.TrimSpace(s.Row(first-1)) == "" {
 		first--
 	}
-	return []splice{{mark, mark, " " + text}, {s.lineEnd(first - 1), st.to, ""}}, nil
+	return []splice{{mark, mark, " " + text}, {s.LineEnd(first - 1), st.to, ""}}, nil
 }
 
 // cut takes the lines of an entry out of a collection that has others, and one of the
@@ -89,26 +91,26 @@ func (s *sheet) cut(c *yaml.Node, slots []slot, index int) []splice {
 	strips := s.strips(c, slots)
 	st := strips[index]
 	if st.inline {
-		at := s.lineEnd(s.lineOf(st.to))
-		for at < len(s.text) && isSpace(rune(s.text[at])) {
+		at := s.LineEnd(s.LineOf(st.to))
+		for at < len(s.Text) && source.IsSpace(rune(s.Text[at])) {
 			at++
 		}
 		return []splice{{st.from, at, ""}}
 	}
-	first, last := s.lineOf(st.from), s.lineOf(st.to)
+	first, last := s.LineOf(st.from), s.LineOf(st.to)
 	before, behind := first, last // the empty lines around
-	for before > 0 && (index == 0 || before-1 > s.lineOf(strips[index-1].to)) && strings.TrimSpace(s.row(before-1)) == "" {
+	for before > 0 && (index == 0 || before-1 > s.LineOf(strips[index-1].to)) && strings.TrimSpace(s.Row(before-1)) == "" {
 		before--
 	}
-	for behind+1 < len(s.starts) && strings.TrimSpace(s.row(behind+1)) == "" {
+	for behind+1 < len(s.Starts) && strings.TrimSpace(s.Row(behind+1)) == "" {
 		behind++
 	}
-	over := behind == len(s.starts)-1 // nothing comes behind it
+	over := behind == len(s.Starts)-1 // nothing comes behind it
 	if before < first && (behind > last || over) {
 		first = before
 	}
-	if last+1 < len(s.starts) {
-		return []splice{{s.starts[first], s.starts[last+1], ""}}
+	if last+1 < len(s.Starts) {
+		return []splice{{s.Starts[first], s.Starts[last+1], ""}}
 	}
-	return []splice{{s.lineEnd(first - 1), len(s.text), ""}}
+	return []splice{{s.LineEnd(first - 1), len(s.Text), ""}}
 }

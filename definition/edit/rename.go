@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Use is a place where a definition uses a name.
@@ -105,13 +106,9 @@ func (s *sheet) uses(name string, names func(naming) ([]mention, bool, error)) (
 		if err != nil {
 			return nil, s.fail(n.node, "%s cannot be read: %w", n.path, err)
 		}
-		var places []splice
 		for _, m := range found {
 			if m.name == name && !seen[n.node] {
-				if places == nil {
-					places = s.inside(n.node)
-				}
-				all = append(all, s.use(n, places, m.from))
+				all = append(all, s.use(n, s.Inside(n.node), m.from))
 			}
 		}
 		seen[n.node] = true
@@ -120,12 +117,12 @@ func (s *sheet) uses(name string, names func(naming) ([]mention, bool, error)) (
 }
 
 // use is a place in a scalar, whose bytes stand at the places.
-func (s *sheet) use(n naming, places []splice, from int) Use {
+func (s *sheet) use(n naming, places []source.Piece, from int) Use {
 	u := Use{Path: n.path, Line: n.node.Line, Column: n.node.Column}
-	if from < len(places) && places[from].from >= 0 {
-		u.Line, u.Column = s.placeOf(places[from].from)
+	if from < len(places) && places[from].To > 0 {
+		u.Line, u.Column = s.Place(places[from].From)
 	}
-	u.Text = strings.TrimSpace(s.row(u.Line - 1))
+	u.Text = strings.TrimSpace(s.Row(u.Line - 1))
 	return u
 }
 

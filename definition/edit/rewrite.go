@@ -31,7 +31,7 @@ func (r *rewriting) rename(n naming, found []mention, from, to string) error {
 		n.role != roleCondition {
 		return r.whole(n.node, to)
 	}
-	places := s.inside(n.node)
+	places := s.Inside(n.node)
 	if places == nil {
 		return s.fail(n.node, "where %s names it is not clear; rename it by hand", n.path)
 	}
@@ -47,7 +47,7 @@ func (r *rewriting) rename(n naming, found []mention, from, to string) error {
 		}
 		b.WriteString(n.node.Value[at:m.from] + to)
 		at = m.to
-		r.pieces = append(r.pieces, splice{places[m.from].from, places[m.to-1].to, to})
+		r.pieces = append(r.pieces, splice{places[m.from].From, places[m.to-1].To, to})
 	}
 	r.values[n.node] = b.String() + n.node.Value[at:]
 	return nil

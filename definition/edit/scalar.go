@@ -8,24 +8,14 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
-
-// isSpace reports what YAML folds, drops and adds when it reads a text: the rest
-// stands in the file as in the value, in the same order.
-func isSpace(r rune) bool {
-	switch r {
-	case ' ', '\t', '\n', '\r', '\u0085', '\u2028', '\u2029':
-		return true
-	}
-	return false
-}
 
 const blockStyle = yaml.LiteralStyle | yaml.FoldedStyle
 
 // scalarEnd is where a text, a number or the like ends.
 func (s *sheet) scalarEnd(n *yaml.Node, e extent, around int) (to int, unclear bool) {
-	rest := s.text[e.body:]
+	rest := s.Text[e.body:]
 	switch {
 	case n.Style&blockStyle != 0:
 		b, ok := s.block(e.body, around)
@@ -40,12 +30,12 @@ func (s *sheet) scalarEnd(n *yaml.Node, e extent, around int) (to int, unclear b
 	}
 	at := e.body
 	for _, want := range n.Value {
-		if isSpace(want) {
+		if source.IsSpace(want) {
 			continue
 		}
-		for at < len(s.text) {
-			r, size := utf8.DecodeRuneInString(s.text[at:])
-			if !isSpace(r) {
+		for at < len(s.Text) {
+			r, size := utf8.DecodeRuneInString(s.Text[at:])
+			if !source.IsSpace(r) {
 				if r != want {
 					return at, true
 				}
@@ -84,8 +74,8 @@ type blockText struct {
 // block finds the lines of a text that begins with | or > at an offset.
 func (s *sheet) block(at, around int) (b blockText, ok bool) {
 	b.head, b.indent = at+1, -1
-	for b.head < len(s.text) && strings.IndexByte("+-123456789", s.text[b.head]) >= 0 {
-		switch c := s.text[b.head]; c {
+	for b.head < len(s.Text) && strings.IndexByte("+-123456789", s.Text[b.head]) >= 0 {
+		switch c := s.Text[b.head]; c {
 		case '+':
 			b.keep = true
 		case '-':
@@ -95,14 +85,14 @@ func (s *sheet) block(at, around int) (b blockText, ok bool) {
 		b.head++
 	}
 	b.to = b.head
-	line := s.lineOf(at)
+	line := s.LineOf(at)
 	b.first = line + 1
-	for i := b.first; i < len(s.starts); i++ {
-		row := s.row(i)
+	for i := b.first; i < len(s.Starts); i++ {
+		row := s.Row(i)
 		indent := len(row) - len(strings.TrimLeft(row, " "))
 		if indent == len(row) {
-			if b.keep && i+1 < len(s.starts) {
-				b.to = s.lineEnd(i)
+			if b.keep && i+1 < len(s.Starts) {
+				b.to = s.LineEnd(i)
 			}
 			continue
 		}
@@ -112,48 +102,7 @@ func (s *sheet) block(at, around int) (b blockText, ok bool) {
 		if b.indent < 0 || indent < b.indent {
 			break
 		}
-		b.to = s.lineEnd(i)
+		b.to = s.LineEnd(i)
 	}
-	return b, at < len(s.text) && (s.text[at] == '|' || s.text[at] == '>')
-}
-
-// inside is where each byte of a text stands in the file; nil if that is not clear.
-// Spaces have no place.
-func (s *sheet) inside(n *yaml.Node) []splice {
-	e := s.spans[n]
-	if e.unclear || n.Kind != yaml.ScalarNode {
-		return nil
-	}
-	w, at := &source.Walker{Style: n.Style}, e.body
-	switch {
-	case n.Style&blockStyle != 0:
-		at = s.lineEnd(s.lineOf(e.body))
-	case n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0:
-		at++
-	}
-	out := make([]splice, 0, len(n.Value))
-	for _, want := range n.Value {
-		here := splice{from: -1, to: -1}
-		for !isSpace(want) && here.to < 0 {
-			if at >= e.to {
-				return nil
-			}
-			r, width := utf8.DecodeRuneInString(s.text[at:e.to])
-			if r == '\\' || r == '\'' { // it may begin an escape
-				w.Text = s.text[at:e.to]
-				r, width = w.Next()
-			}
-			switch {
-			case r == want:
-				here = splice{from: at, to: at + width}
-			case !isSpace(r):
-				return nil
-			}
-			at += width
-		}
-		for range utf8.RuneLen(want) {
-			out = append(out, here)
-		}
-	}
-	return out
+	return b, at < len(s.Text) && (s.Text[at] == '|' || s.Text[at] == '>')
 }

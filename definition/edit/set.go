@@ -90,8 +90,8 @@ func (s *sheet) manner(c, old *yaml.Node, g newValue, quotes bool) manner {
 			break
 		}
 		m.indent = b.indent
-		for line := b.first; line <= s.lineOf(b.to); line++ {
-			row := s.row(line)
+		for line := b.first; line <= s.LineOf(b.to); line++ {
+			row := s.Row(line)
 			m.lines = append(m.lines, row[min(b.indent, len(row)):])
 		}
 	case old.Kind == yaml.ScalarNode:
@@ -136,7 +136,7 @@ func (s *sheet) replace(c *yaml.Node, slots []slot, at int, g newValue, quotes b
 	if i := strings.Index(text, s.pen.brk); i >= 0 {
 		first, rest = text[:i], text[i:]
 	}
-	end := s.lineEnd(s.lineOf(sl.to))
+	end := s.LineEnd(s.LineOf(sl.to))
 	var pieces []splice
 	if head != "" {
 		start := s.strips(c, slots)[at].from
@@ -147,7 +147,7 @@ func (s *sheet) replace(c *yaml.Node, slots []slot, at int, g newValue, quotes b
 		return []splice{{e.from, sl.to, first}}, nil
 	case flow && sl.colon:
 		to := s.blanks(sl.mark)
-		if to < len(s.text) && strings.IndexByte(",}", s.text[to]) < 0 {
+		if to < len(s.Text) && strings.IndexByte(",}", s.Text[to]) < 0 {
 			to = sl.mark
 		}
 		return []splice{{sl.mark, to, " " + first}}, nil
@@ -159,7 +159,7 @@ func (s *sheet) replace(c *yaml.Node, slots []slot, at int, g newValue, quotes b
 		if first == "" {
 			from = sl.mark
 		}
-		return append(pieces, splice{from, b.head, first}, splice{s.lineEnd(b.first - 1), sl.to, rest}), nil
+		return append(pieces, splice{from, b.head, first}, splice{s.LineEnd(b.first - 1), sl.to, rest}), nil
 	case sl.to == sl.mark:
 		return append(pieces, splice{sl.mark, sl.mark, apart(first)}, splice{end, end, rest}), nil
 	case old.Kind == yaml.ScalarNode || old.Style&yaml.FlowStyle != 0:
@@ -171,10 +171,10 @@ func (s *sheet) replace(c *yaml.Node, slots []slot, at int, g newValue, quotes b
 	}
 	// A collection with lines of its own.
 	last := s.strips(c, slots)[at].to
-	if s.lineOf(e.from) == s.lineOf(sl.mark) {
+	if s.LineOf(e.from) == s.LineOf(sl.mark) {
 		return append(pieces, splice{sl.mark, last, apart(first) + rest}), nil
 	}
-	end = s.lineEnd(s.lineOf(sl.mark))
+	end = s.LineEnd(s.LineOf(sl.mark))
 	return append(pieces, splice{sl.mark, sl.mark, apart(first)}, splice{end, last, rest}), nil
 }
 

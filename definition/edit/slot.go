@@ -29,7 +29,7 @@ func (s *sheet) slots(c *yaml.Node) ([]slot, error) {
 		if c.Kind == yaml.MappingNode {
 			open = '{'
 		}
-		if at >= len(s.text) || s.text[at] != open {
+		if at >= len(s.Text) || s.Text[at] != open {
 			return nil, unclear(c)
 		}
 		at++
@@ -41,12 +41,12 @@ func (s *sheet) slots(c *yaml.Node) ([]slot, error) {
 	for i := 0; i+step <= len(c.Content); i += step {
 		value := c.Content[i+step-1]
 		sl := slot{value: value}
-		at = s.skip(at)
+		at = s.Skip(at)
 		if flow && i > 0 {
-			if !strings.HasPrefix(s.text[at:], ",") {
+			if !strings.HasPrefix(s.Text[at:], ",") {
 				return nil, unclear(value)
 			}
-			at = s.skip(at + 1)
+			at = s.Skip(at + 1)
 		}
 		switch {
 		case c.Kind == yaml.MappingNode:
@@ -56,7 +56,7 @@ func (s *sheet) slots(c *yaml.Node) ([]slot, error) {
 				return nil, unclear(sl.key)
 			}
 			sl.from, sl.mark = at, e.to
-			if colon := s.skip(e.to); strings.HasPrefix(s.text[colon:], ":") && (flow || s.blanks(e.to) == colon) {
+			if colon := s.Skip(e.to); strings.HasPrefix(s.Text[colon:], ":") && (flow || s.blanks(e.to) == colon) {
 				sl.mark, sl.colon = colon+1, true
 			} else if !flow {
 				return nil, unclear(sl.key)
@@ -64,7 +64,7 @@ func (s *sheet) slots(c *yaml.Node) ([]slot, error) {
 		case flow:
 			sl.from, sl.mark = s.spans[value].from, s.spans[value].from
 		default:
-			if !strings.HasPrefix(s.text[at:], "-") {
+			if !strings.HasPrefix(s.Text[at:], "-") {
 				return nil, unclear(value)
 			}
 			sl.from, sl.mark, sl.colon = at, at+1, true
@@ -97,9 +97,9 @@ func (s *sheet) strips(c *yaml.Node, slots []slot) []strip {
 	before := -1 // the last line of the entry before
 	for i, sl := range slots {
 		column := s.columnOf(sl.from)
-		first, last := s.lineOf(sl.from), s.lineOf(sl.to)
-		st := strip{from: s.starts[first]}
-		if strings.TrimSpace(s.text[s.starts[first]:sl.from]) != "" {
+		first, last := s.LineOf(sl.from), s.LineOf(sl.to)
+		st := strip{from: s.Starts[first]}
+		if strings.TrimSpace(s.Text[s.Starts[first]:sl.from]) != "" {
 			st.from, st.inline = sl.from, true
 		}
 		for !st.inline && (i > 0 || c != s.root) && first-1 > before {
@@ -107,19 +107,19 @@ func (s *sheet) strips(c *yaml.Node, slots []slot) []strip {
 				break
 			}
 			first--
-			st.from = s.starts[first]
+			st.from = s.Starts[first]
 		}
-		for line := last + 1; line < len(s.starts); line++ {
+		for line := last + 1; line < len(s.Starts); line++ {
 			indent, ok := s.remark(line)
-			if !ok && strings.TrimSpace(s.row(line)) != "" || ok && indent <= column {
+			if !ok && strings.TrimSpace(s.Row(line)) != "" || ok && indent <= column {
 				break
 			}
 			if ok {
 				last = line
 			}
 		}
-		st.to = max(sl.to, s.lineEnd(last))
-		before = s.lineOf(st.to)
+		st.to = max(sl.to, s.LineEnd(last))
+		before = s.LineOf(st.to)
 		all[i] = st
 	}
 	return all
@@ -128,7 +128,7 @@ func (s *sheet) strips(c *yaml.Node, slots []slot) []strip {
 // remark reports whether there is nothing but a comment in a line, and how far that
 // is indented.
 func (s *sheet) remark(line int) (indent int, ok bool) {
-	row := s.row(line)
+	row := s.Row(line)
 	bare := strings.TrimLeft(row, " \t")
 	return len(row) - len(bare), strings.HasPrefix(bare, "#")
 }
@@ -144,10 +144,10 @@ func (s *sheet) splice(pieces []splice) string {
 	var b strings.Builder
 	at := 0
 	for _, p := range pieces {
-		b.WriteString(s.text[at:p.from])
+		b.WriteString(s.Text[at:p.from])
 		b.WriteString(p.text)
 		at = p.to
 	}
-	b.WriteString(s.text[at:])
+	b.WriteString(s.Text[at:])
 	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // role is what a scalar of a definition is, as far as names go.

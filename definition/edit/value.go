@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition/internal/source"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // YAML is a value for [Editor] that is written already, such as
@@ -158,15 +158,15 @@ func (g newValue) text(p pen, column int, dash bool, m manner) (head, text strin
 // shifted are the lines of a text, indented so that it begins at a column.
 func (s *sheet) shifted(column int) []string {
 	was := s.columnOf(s.spans[s.root].body)
-	last := s.lineOf(s.spans[s.root].to)
-	for line := last + 1; line < len(s.starts); line++ {
+	last := s.LineOf(s.spans[s.root].to)
+	for line := last + 1; line < len(s.Starts); line++ {
 		if _, ok := s.remark(line); ok {
 			last = line
 		}
 	}
 	var rows []string
 	for line := range last + 1 {
-		row := s.row(line)
+		row := s.Row(line)
 		spaces := len(row) - len(strings.TrimLeft(row, " "))
 		if row = row[min(spaces, was):]; row != "" {
 			row = strings.Repeat(" ", column) + row

@@ -14,14 +14,15 @@
 package form
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
-	"github.com/refrain-dev/refrain/definition/internal/source"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Outline is the content of a text as a form shows it.
@@ -115,11 +116,7 @@ type Worst struct {
 // Read reads a text. It does not fail: what is wrong is in the outline's problems.
 func Read(name string, text []byte, opts definition.Options) *Outline {
 	o := &Outline{Agents: []*Agent{}, Problems: []Problem{}}
-	src := source.New(name, name, 0, string(text))
-	var root *source.Node
-	if _, what := source.Unreadable(string(text)); what == "" {
-		root, _ = source.Parse(src, string(text), new(int))
-	}
+	root, _ := source.Read(bytes.NewReader(text), source.New(name, name, 0, ""), new(int))
 	if root != nil && root.Kind == source.Map {
 		o.Agents = append(o.Agents, agentOf(root, ""))
 	}

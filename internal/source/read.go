@@ -4,6 +4,7 @@ package source
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,9 +29,9 @@ const (
 type Fault struct {
 	At Span
 	// OfFile says that the file itself is the trouble, or its size. Else the text is
-	// not YAML of one value.
-	OfFile        bool
-	Message, Hint string
+	// not YAML of one value: Empty says that it has none, Second that it has another one.
+	OfFile, Empty, Second bool
+	Message, Hint         string
 	// Err is the cause; nil if there is none.
 	Err error
 }
@@ -84,9 +85,8 @@ func (r *reading) value(from io.Reader) *yaml.Node {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	r.src.says(text)
 	if at, what := Unreadable(text); what != "" {
-		before := splitLines(text[:at])
-		last := before[len(before)-1]
-		f := r.wrong(Span{r.src, len(before), utf8.RuneCountInString(last) + 1, 1}, "the file has %s in it", what)
+		line, column := r.src.Place(at)
+		f := r.wrong(Span{r.src, line, column, 1}, "the file has %s in it", what)
 		if what == notText {
 			f.Hint = "save the file as UTF-8"
 		}
@@ -129,27 +129,33 @@ func (r *reading) parse(text string) (value *yaml.Node) {
 			value = nil
 		}
 	}()
-	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
+	data, shorter := []byte(text), escaped(nil)
+	if json.Valid(data) {
+		data, shorter = fromJSON(data)
+	}
+	d := yaml.NewDecoder(bytes.NewReader(data))
 	var docs [2]yaml.Node
 	for i := range docs {
 		err := d.Decode(&docs[i])
 		switch {
 		case errors.Is(err, io.EOF) && i == 1:
 		case errors.Is(err, io.EOF), err == nil && i == 0 && empty(&docs[0]):
-			r.wrong(start, "the file is empty").Hint = "a loop begins with its name: and its sub_agents:"
+			r.wrong(start, "the file is empty").Empty = true
 			return nil
 		case err != nil:
 			r.syntax(err)
 			return nil
 		case i == 1:
-			r.wrong(src.Of(&docs[1]), "a second YAML document begins here").
-				Hint = "put it in a file of its own and use ref"
+			r.wrong(src.Of(&docs[1]), "a second YAML document begins here").Second = true
 		}
 	}
 	if len(docs[0].Content) != 1 || !r.measure(docs[0].Content[0], 0, false) {
 		return nil
 	}
-	src.conceal(docs[0].Content[0])
+	if shorter != nil {
+		shorter.widen(docs[0].Content[0])
+	}
+	src.conceal(docs[0].Content[0], "")
 	return docs[0].Content[0]
 }
 
