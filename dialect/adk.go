@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // adkReader reads Agent Config, a file for each agent.
@@ -311,7 +312,7 @@ func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func()
 	}
 	data, err := readFile(r.opts.FS, target)
 	if err != nil {
-		it := r.fail(v.at(), a.was, "config_path", "config_path %q cannot be read: %v", name, cause(err))
+		it := r.fail(v.at(), a.was, "config_path", "config_path %q cannot be read: %v", name, source.Cause(err))
 		it.Advice = r.similar(target)
 		return value{}, nil, false
 	}

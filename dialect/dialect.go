@@ -37,6 +37,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Dialect is the format of another product.
@@ -105,8 +106,7 @@ func (r *Result) Origin(p definition.Position) definition.Position {
 	if p.File != r.name || len(r.spots) == 0 {
 		return p
 	}
-	at := r.spots.at(p.Line, p.Column).at
-	return definition.Position{File: at.file, Line: at.line, Column: at.column}
+	return r.spots.at(p.Line, p.Column).at
 }
 
 // Excerpt returns the line at a position in the file, without the secrets in it.
@@ -114,7 +114,7 @@ func (r *Result) Excerpt(p definition.Position) string {
 	if r.shown == nil {
 		return ""
 	}
-	return r.shown(place{p.File, p.Line, p.Column})
+	return r.shown(p)
 }
 
 // Err returns nil if the import is a definition that can run. Otherwise it returns the
@@ -186,7 +186,7 @@ func Load(name string, opts Options) (*Result, error) {
 	opts.FS, opts.Path = root.FS(), filepath.Base(name)
 	data, err := readFile(os.DirFS(filepath.Dir(name)), opts.Path) // the file itself may be a link
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, cause(err))
+		return nil, fmt.Errorf("read %s: %w", name, source.Cause(err))
 	}
 	return Import(name, data, opts)
 }
@@ -202,7 +202,7 @@ func Import(name string, data []byte, opts Options) (*Result, error) {
 	}
 	i := &importer{
 		opts: opts, folder: name[:len(name)-len(filepath.Base(name))],
-		report: &Report{Dialect: opts.Dialect, File: name}, texts: make(map[string]*source),
+		report: &Report{Dialect: opts.Dialect, File: name}, texts: make(map[string]*source.Source),
 		reads: newReads(),
 	}
 	var root *agent
@@ -230,9 +230,9 @@ type importer struct {
 	agents int // read so far
 	nodes  int
 
-	texts map[string]*source // of the files by their names, and of the definition
-	files []string           // in the order of reading
-	spots spots              // of the definition
+	texts map[string]*source.Source // of the files by their names, and of the definition
+	files []string                  // in the order of reading
+	spots spots                     // of the definition
 	// secretTexts are in the files and are not to be anywhere else.
 	secretTexts []string
 	size        int // of all files
@@ -241,10 +241,7 @@ type importer struct {
 
 // Limits of what is read. They are far above what a person writes.
 const (
-	maxFile   = 1 << 20 // bytes
 	maxFiles  = 8 << 20 // bytes of all files
-	maxNodes  = 20_000  // values in all files, aliases spelled out
-	maxDepth  = 64
 	maxAgents = 500
 	maxReads  = 200 // keys that nobody writes
 )
@@ -263,7 +260,7 @@ func (i *importer) finish(name string, root *agent) *Result {
 	res := &Result{Report: i.report, shown: i.shownLine}
 	if root == nil {
 		if i.report.Count(Failed) == 0 {
-			i.fail(place{file: name}, "", "", "the file has no agent")
+			i.fail(place{File: name}, "", "", "the file has no agent")
 		}
 		return res
 	}
@@ -281,11 +278,11 @@ func (i *importer) finish(name string, root *agent) *Result {
 	}
 	text, read, err := write(doc, "Imported from "+i.opts.Dialect.Title()+" by refrain import.")
 	if err != nil {
-		i.fail(place{file: name}, "", "", "the definition cannot be written: %v", err)
+		i.fail(place{File: name}, "", "", "the definition cannot be written: %v", err)
 		return res
 	}
 	res.YAML, i.report.Name, i.report.Agents = text, root.name, i.count(root)
-	i.texts[imported(name)] = newSource(string(text))
+	i.texts[imported(name)] = source.New(imported(name), "", 0, string(text))
 	i.spots = from.spots(doc, read, origin{at: root.at}, nil)
 	res.name, res.spots = imported(name), i.spots
 	def, err := definition.Parse(imported(name), text, definition.Options{})
@@ -351,8 +348,8 @@ func readFile(fsys fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
+	data, err := io.ReadAll(io.LimitReader(f, source.MaxFile+1))
+	if err == nil && len(data) > source.MaxFile {
 		err = errors.New("the file is larger than 1 MiB")
 	}
 	return data, err
@@ -364,12 +361,4 @@ func Parse(name string) (Dialect, error) {
 		return d, nil
 	}
 	return "", fmt.Errorf("there is no dialect %q: want adk, evo or robomotion", name)
-}
-
-// cause leaves out the path that an error of a file system begins with.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // evoReader reads the agents that Evo AI documents, whose fields stand beside their type and which
@@ -242,7 +243,7 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 // list finds the agents of a file: one agent, a list, or an export that has them under agents, data
 // or both. An agent that stands beside the others is one of them.
 func (r *evoReader) list(v value) []value {
-	for range maxDepth {
+	for range source.MaxDepth {
 		inner := v.get("data")
 		if !v.isMap() || inner.isNull() || inner.isScalar() || !evoField(v.peek(), "type").isNull() ||
 			v.get("agents").isList() {
@@ -302,7 +303,7 @@ func (r *evoReader) first() (value, bool) {
 		names = append(names, evoName(a))
 	}
 	if r.opts.Agent != "" {
-		r.noAgent(place{file: r.report.File}, names)
+		r.noAgent(place{File: r.report.File}, names)
 		return value{}, false
 	}
 	var tops, loops []value
@@ -325,7 +326,7 @@ func (r *evoReader) first() (value, bool) {
 		for _, a := range tops {
 			names = append(names, evoName(a))
 		}
-		r.severalTops(place{file: r.report.File}, names)
+		r.severalTops(place{File: r.report.File}, names)
 		return value{}, false
 	}
 	return tops[0], true
@@ -352,7 +353,7 @@ func (r *evoReader) index() {
 	r.by, r.told, r.refs = make(map[string]value), make(map[*yaml.Node]string), make(map[string]int)
 	var add func(a value, depth int)
 	add = func(a value, depth int) {
-		if _, seen := r.told[a.Node]; seen || depth > maxDepth {
+		if _, seen := r.told[a.Node]; seen || depth > source.MaxDepth {
 			return
 		}
 		r.told[a.Node] = evoName(a)

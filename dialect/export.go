@@ -95,7 +95,7 @@ func at(a *definition.Agent, field string) place {
 	if !ok {
 		p = a.Position()
 	}
-	return place{p.File, p.Line, p.Column}
+	return p
 }
 
 // file is a new file's name.
@@ -233,7 +233,7 @@ func (e *exporter) subs(agents []*definition.Agent, in inherited) []any {
 func (e *exporter) write(file string, out object) {
 	text, _, err := write(node(out), SchemaComment)
 	if err != nil {
-		e.fail(place{file: e.report.File}, "", "", "%s cannot be written: %v", file, err)
+		e.fail(place{File: e.report.File}, "", "", "%s cannot be written: %v", file, err)
 		return
 	}
 	e.files = append(e.files, File{Name: file, Data: text})

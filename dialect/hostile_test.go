@@ -65,8 +65,8 @@ func TestHostileFiles(t *testing.T) {
 		want             string
 	}{
 		{"a large text", "a.json", `{"name": "` + repeat("x", 1<<20) + `"}`, evo, "larger than 1 MiB"},
-		{"aliases of aliases", "a.yaml", bomb.String(), adk, "nested deeper than 64"},
-		{"merges of merges", "a.yaml", merges.String(), adk, "nested deeper than 64"},
+		{"aliases of aliases", "a.yaml", bomb.String(), adk, "more than 20000 values"},
+		{"merges of merges", "a.yaml", merges.String(), adk, "more than 20000 values"},
 		{"lists in lists", "a.json", repeat("[", 5000) + repeat("]", 5000), evo, "nested deeper than 64"},
 		{"maps in maps", "a.yaml", repeat("{a: ", 5000) + repeat("}", 5000), robomotion, ""},
 		{"SDK values in values", "main.ts", "flow.create(f.node('a', 'b', " + repeat("[", 5000), robomotion, "nested too deep"},
@@ -78,7 +78,7 @@ func TestHostileFiles(t *testing.T) {
 		{"a circle of agents", "a.json", `[{"name": "a", "type": "loop", "sub_agents": ["b"]}, {"name": "b", "type": "loop", "sub_agents": ["a"]}]`, evo, "contains itself"},
 		{"a circle of nodes", "a.yaml", "nodes: [{id: a, type: Loop Agent, sub-agents: [b]}, {id: b, type: Loop Agent, sub-agents: [a]}]", robomotion, "circle"},
 		{"many placeholders", "a.json", `{"name": "a", "type": "llm", "instruction": "` + manyKeys(longtest.N(500, 3000)) + `"}`, evo, "at most 200"},
-		{"not text", "a.yaml", "\x00\xff\xfe\x01", adk, "not YAML"},
+		{"not text", "a.yaml", "\x00\xff\xfe\x01", adk, "control character U+0000"},
 		{"nothing", "a.yaml", "# nothing\n", adk, "empty"},
 	} {
 		t.Run(tt.what, func(t *testing.T) { refuses(t, tt.what, tt.name, tt.text, tt.opts, tt.want) })

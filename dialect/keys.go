@@ -96,7 +96,7 @@ func (i *importer) placeholders(root *agent, k *keys) object {
 		}
 	})
 	if len(need) > maxReads {
-		i.fail(place{file: i.report.File}, "", "", "the texts read %d keys that no agent writes; at most %d are allowed", len(need), maxReads)
+		i.fail(place{File: i.report.File}, "", "", "the texts read %d keys that no agent writes; at most %d are allowed", len(need), maxReads)
 		return nil
 	}
 	var inputs object

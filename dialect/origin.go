@@ -94,11 +94,8 @@ func (i *importer) trace(problems definition.Problems) {
 func (i *importer) traced(p *definition.Problem) (file string, line, column, length int, excerpt string) {
 	s := i.spots.at(p.Line, p.Column)
 	at, length := s.at, 1
-	for _, v := range s.parts[:min(len(s.parts), 1)] {
-		length = max(1, utf8.RuneCountInString(v.Value))
-		if v.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
-			length += 2
-		}
+	if len(s.parts) > 0 {
+		length = i.texts[at.File].Of(s.parts[0].Node).Length
 	}
 	if word, nth := i.word(p, s); word != "" {
 		if there, ok := i.search(s.parts, word, nth, nil); ok {
@@ -106,10 +103,10 @@ func (i *importer) traced(p *definition.Problem) (file string, line, column, len
 		}
 	}
 	text := i.shownLine(at)
-	if rest := utf8.RuneCountInString(text) - at.column + 1; length > rest {
+	if rest := utf8.RuneCountInString(text) - at.Column + 1; length > rest {
 		length = 1
 	}
-	return at.file, at.line, at.column, length, text
+	return at.File, at.Line, at.Column, length, text
 }
 
 // at is the last one that begins at or before a place of the definition.
@@ -134,108 +131,41 @@ func (i *importer) word(p *definition.Problem, s spot) (word string, nth int) {
 		return "", 0
 	}
 	made := i.texts[imported(i.report.File)]
-	from, to := made.offset(s.line, s.column), made.offset(p.Line, p.Column)
-	rest := strings.TrimLeft(made.text[to:], "{#^/& ")
+	from, to := made.Offset(s.line, s.column), made.Offset(p.Line, p.Column)
+	rest := strings.TrimLeft(made.Text[to:], "{#^/& ")
 	end := strings.IndexFunc(rest, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '_'
 	})
 	if end < 0 {
 		end = len(rest)
 	}
-	return rest[:end], strings.Count(made.text[from:to], rest[:end])
+	return rest[:end], strings.Count(made.Text[from:to], rest[:end])
 }
 
-// search finds a word in the file, in texts that stand there: YAML and JSON fold
-// lines and have escapes, but a word stays what it is. It is the nth, from 0, of
-// those that are accepted for what is before them.
+// search finds a word in the file, in texts that stand there: YAML, JSON and TypeScript fold lines and
+// have escapes, but a word stays what it is. It is the nth, from 0, of those that are accepted for
+// what is before them.
 func (i *importer) search(parts []value, word string, nth int, accept func(before string) bool) (place, bool) {
-	if word == "" {
-		return place{}, false
-	}
 	for _, v := range parts {
 		src := i.texts[v.file]
-		if !v.isScalar() || src == nil {
+		if !v.isScalar() || src == nil || word == "" {
 			continue
 		}
-		at := src.offset(v.Line, v.Column)
+		at := src.Offset(v.Line, v.Column)
 		for range strings.Count(v.Value, word) {
-			n := strings.Index(src.text[at:], word)
+			n := strings.Index(src.Text[at:], word)
 			if n < 0 {
 				break
 			}
-			if accept == nil || accept(src.text[max(0, at+n-20):at+n]) {
+			if at += n; accept == nil || accept(src.Text[max(0, at-20):at]) {
 				if nth == 0 {
-					return src.place(v.file, at+n), true
+					line, column := src.Place(at)
+					return place{File: v.file, Line: line, Column: column}, true
 				}
 				nth--
 			}
-			at += n + len(word)
+			at += len(word)
 		}
 	}
 	return place{}, false
 }
-
-// source keeps the text of a file.
-func (i *importer) source(file, text string) {
-	if i.texts == nil {
-		i.texts = make(map[string]*source) // Detect only looks
-	}
-	if i.texts[file] == nil {
-		i.files = append(i.files, file)
-	}
-	i.texts[file] = newSource(text)
-}
-
-// source is the text of a file.
-type source struct {
-	text  string
-	lines []int // where they begin
-}
-
-func newSource(text string) *source {
-	s := &source{text: text, lines: []int{0}}
-	for n, c := range text {
-		if breaks(c) && (c != '\r' || !strings.HasPrefix(text[n+1:], "\n")) {
-			s.lines = append(s.lines, n+utf8.RuneLen(c))
-		}
-	}
-	return s
-}
-
-// offset is where a line and column, in characters, are in the text.
-func (s *source) offset(line, column int) int {
-	if line < 1 || line > len(s.lines) {
-		return len(s.text)
-	}
-	at := s.lines[line-1]
-	for ; column > 1 && at < len(s.text); column-- {
-		_, n := utf8.DecodeRuneInString(s.text[at:])
-		at += n
-	}
-	return at
-}
-
-// place is the line and column of an offset.
-func (s *source) place(file string, at int) place {
-	n, found := slices.BinarySearch(s.lines, at)
-	if !found {
-		n--
-	}
-	return place{file, n + 1, utf8.RuneCountInString(s.text[s.lines[n]:at]) + 1}
-}
-
-// line is the text of the line at a place.
-func (i *importer) line(at place) string {
-	s := i.texts[at.file]
-	if s == nil || at.line < 1 || at.line > len(s.lines) {
-		return ""
-	}
-	text := s.text[s.lines[at.line-1]:]
-	if n := strings.IndexFunc(text, breaks); n >= 0 {
-		text = text[:n]
-	}
-	return text
-}
-
-// breaks reports whether a line ends with a character, for YAML.
-func breaks(r rune) bool { return r == '\n' || r == '\r' || r == 0x85 || r == 0x2028 || r == 0x2029 }

@@ -4,20 +4,17 @@ package dialect
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // value is a value of a foreign file.
@@ -37,140 +34,44 @@ type pair struct {
 // parse reads YAML or JSON, within limits; ok is false if the report says why
 // not.
 func (i *importer) parse(file string, data []byte) (v value, ok bool) {
-	whole := place{file: file}
-	defer func() {
-		// The parser is somebody else's, and the text is anybody's.
-		if r := recover(); r != nil {
-			i.fail(whole, "", "", "this cannot be read as YAML: %v", r)
-			v, ok = value{}, false
-		}
-	}()
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !i.fits(file, data) {
 		return v, false
 	}
-	var shorter escaped
-	if json.Valid(data) {
-		data, shorter = fromJSON(data)
-	}
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	var docs [2]yaml.Node
-	for n := range docs {
-		err := d.Decode(&docs[n])
-		if e, is := errors.AsType[*yaml.LoadError](err); is {
-			at := place{file, max(e.Mark.Line, 1), max(e.Mark.Column, 1)}
-			i.fail(at, "", "", "not YAML: %s", strings.TrimSpace(e.ContextMsg+" "+e.Message))
-			return v, false
-		}
-		switch {
-		case errors.Is(err, io.EOF) && n == 1:
-		case errors.Is(err, io.EOF), n == 0 && len(docs[0].Content) == 0:
-			i.fail(whole, "", "", "the file is empty")
-			return v, false
-		case err != nil:
-			i.fail(whole, "", "", "not YAML: %v", err)
-			return v, false
-		case n == 1:
-			i.fail(place{file, docs[1].Line, max(docs[1].Column, 1)}, "", "", "a second YAML document begins here")
-			return v, false
-		}
-	}
-	if v, ok = i.taken(file, docs[0].Content[0]); ok && shorter != nil {
-		shorter.widen(docs[0].Content[0])
-	}
-	return v, ok
+	src := i.texts[file]
+	n, faults := source.Read(bytes.NewReader(data), src, &i.nodes)
+	return i.taken(src, n, faults)
 }
 
-// fits keeps the text of a file that is small enough to be read.
+// fits looks whether the files together are small enough to be read, and keeps the text of one.
 func (i *importer) fits(file string, data []byte) bool {
-	if i.size += len(data); len(data) > maxFile {
-		i.fail(place{file: file}, "", "", "the file is larger than 1 MiB")
-		return false
-	} else if i.size > maxFiles {
-		i.fail(place{file: file}, "", "", "the files together are larger than 8 MiB")
+	if i.size += len(data); i.size > maxFiles {
+		i.fail(place{File: file}, "", "", "the files together are larger than 8 MiB")
 		return false
 	}
-	i.source(file, string(data))
+	if i.texts == nil {
+		i.texts = make(map[string]*source.Source) // Detect only looks
+	}
+	if i.texts[file] == nil {
+		i.files = append(i.files, file)
+	}
+	i.texts[file] = source.New(file, "", 0, string(data))
 	return true
 }
 
-// taken is what stands in a file, if that is not too much. It notes the secrets in it.
-func (i *importer) taken(file string, n *yaml.Node) (value, bool) {
-	if !i.measure(n, 0) {
-		i.fail(place{file: file}, "", "", "the file has more than %d values, or they are nested deeper than %d", maxNodes, maxDepth)
+// taken is what stands in a file. Where it has faults, the report says them, and it has no value.
+func (i *importer) taken(src *source.Source, n *yaml.Node, faults []*source.Fault) (value, bool) {
+	for _, f := range faults {
+		i.fail(place{File: src.Name, Line: f.At.Line, Column: f.At.Column}, "", "", "%s", f.Message).Advice = f.Hint
+	}
+	if len(faults) > 0 {
 		return value{}, false
 	}
-	i.conceal(n, "")
-	v := value{n, file, i.reads}.deref()
+	i.secretTexts = append(i.secretTexts, src.Secrets...)
+	v := value{n, src.Name, i.reads}.deref()
 	if i.reads != nil {
 		i.reads.files = append(i.reads.files, v)
 	}
 	return v, true
-}
-
-// measure looks whether a value, with its aliases spelled out, is of a size
-// that can be worked with. After it every walk over the value ends.
-func (i *importer) measure(n *yaml.Node, depth int) bool {
-	if i.nodes++; i.nodes > maxNodes || depth > maxDepth {
-		return false
-	}
-	if n.Kind == yaml.AliasNode {
-		return n.Alias != nil && i.measure(n.Alias, depth+1)
-	}
-	for _, c := range n.Content {
-		if !i.measure(c, depth+1) {
-			return false
-		}
-	}
-	return true
-}
-
-// surrogates are how JSON writes a character that needs two escapes. YAML has
-// another way.
-var surrogates = lazyregexp.New(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
-
-// escaped are the columns, by line, of characters that are 12 long in JSON and 1
-// in the YAML that is read in its place.
-type escaped map[int][]int
-
-// fromJSON makes YAML of valid JSON, line by line the same. Tabs only stand
-// between values there.
-func fromJSON(data []byte) ([]byte, escaped) {
-	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
-	var out []byte
-	var at []int
-	done := 0
-	for _, pair := range surrogates().FindAllIndex(data, -1) {
-		out = append(out, data[done:pair[0]]...)
-		at = append(at, len(out))
-		out = append(out, paired(data[pair[0]:pair[1]])...)
-		done = pair[1]
-	}
-	if out = append(out, data[done:]...); len(at) == 0 {
-		return out, nil
-	}
-	shorter, src := make(escaped), newSource(string(out))
-	for _, n := range at {
-		p := src.place("", n)
-		shorter[p.line] = append(shorter[p.line], p.column)
-	}
-	return out, shorter
-}
-
-// paired is the character that two escapes mean.
-func paired(escapes []byte) string {
-	hi, _ := strconv.ParseUint(string(escapes[2:6]), 16, 16)
-	lo, _ := strconv.ParseUint(string(escapes[8:12]), 16, 16)
-	return string(utf16.DecodeRune(rune(hi), rune(lo)))
-}
-
-// widen gives values the columns that they have in the JSON.
-func (e escaped) widen(n *yaml.Node) {
-	before, _ := slices.BinarySearch(e[n.Line], n.Column)
-	n.Column += 11 * before
-	for _, c := range n.Content {
-		e.widen(c)
-	}
 }
 
 func (v value) deref() value {
@@ -182,9 +83,9 @@ func (v value) deref() value {
 
 func (v value) at() place {
 	if v.Node == nil {
-		return place{file: v.file}
+		return place{File: v.file}
 	}
-	return place{v.file, v.Line, v.Column}
+	return place{File: v.file, Line: v.Line, Column: v.Column}
 }
 
 func (v value) isMap() bool  { return v.Node != nil && v.Kind == yaml.MappingNode }
@@ -425,7 +326,7 @@ func (i *importer) unread() {
 	u := &unread{importer: i, told: make(map[place]bool), seen: make(map[*yaml.Node]bool)}
 	for _, it := range i.report.Items {
 		if it.Line > 0 && (it.Kind == Dropped || it.Kind == Failed) {
-			u.told[place{it.File, it.Line, it.Column}] = true
+			u.told[place{File: it.File, Line: it.Line, Column: it.Column}] = true
 		}
 	}
 	for _, v := range i.reads.files { // what is said of an agent is not about all of its fields

@@ -7,9 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Kind says whether a field was carried over.
@@ -88,7 +88,7 @@ func (r *Report) Format(w io.Writer) error {
 	for _, p := range r.Problems {
 		b.WriteString(p.Format())
 	}
-	b.WriteString(printable(r.Summary()) + "\n")
+	b.WriteString(source.Printable(r.Summary()) + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -162,7 +162,7 @@ func (r *Report) mapped() []string {
 		if who == "" {
 			who = r.File
 		}
-		lines = append(lines, printable("carried over: "+who+": "+strings.Join(fields[name], ", "))+"\n")
+		lines = append(lines, source.Printable("carried over: "+who+": "+strings.Join(fields[name], ", "))+"\n")
 	}
 	return lines
 }
@@ -172,39 +172,26 @@ var words = map[Kind]string{Changed: "changed", Dropped: "left out", Failed: "er
 
 func (it *Item) format() string {
 	var b strings.Builder
-	b.WriteString(printable(it.File))
+	b.WriteString(source.Printable(it.File))
 	if it.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", it.Line, it.Column)
 	}
 	b.WriteString(": " + words[it.Kind] + ": ")
 	if it.Agent != "" {
-		b.WriteString(printable(it.Agent) + ": ")
+		b.WriteString(source.Printable(it.Agent) + ": ")
 	}
 	if it.Field != "" && it.Kind != Failed {
-		b.WriteString(printable(it.Field))
+		b.WriteString(source.Printable(it.Field))
 		if it.To != "" {
-			b.WriteString(" → " + printable(it.To))
+			b.WriteString(" → " + source.Printable(it.To))
 		}
 		b.WriteString(": ")
 	}
-	b.WriteString(printable(it.Message) + "\n")
+	b.WriteString(source.Printable(it.Message) + "\n")
 	if it.Advice != "" {
-		b.WriteString("      | " + printable(it.Advice) + "\n")
+		b.WriteString("      | " + source.Printable(it.Advice) + "\n")
 	}
 	return b.String()
-}
-
-// printable takes out what a terminal would obey.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\t' || r == '\n' {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return '�'
-		}
-		return r
-	}, s)
 }
 
 func plural(n int, word string) string {
@@ -215,10 +202,7 @@ func plural(n int, word string) string {
 }
 
 // place is where something stands.
-type place struct {
-	file         string
-	line, column int
-}
+type place = definition.Position
 
 // maxItems bounds a report: what is found after that is not kept, but for the
 // first error.
@@ -226,7 +210,7 @@ const maxItems = 5000
 
 func (i *importer) add(k Kind, at place, agent, field, to, message string) *Item {
 	it := Item{
-		Kind: k, File: at.file, Line: at.line, Column: at.column, Agent: agent, Field: field, To: to, Message: message,
+		Kind: k, File: at.File, Line: at.Line, Column: at.Column, Agent: agent, Field: field, To: to, Message: message,
 	}
 	if k == Failed {
 		i.failed++

@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // parseSDK reads a flow as Robomotion's SDK writes it in main.ts: calls of node,
@@ -25,10 +27,10 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 	var nodes, edges []*yaml.Node
 	last := ""
 	for call := s.nextCall(); call != ""; call = s.nextCall() {
-		at := place{file, s.line, s.column}
+		at := place{File: file, Line: s.line, Column: s.column}
 		args, ok := s.list(')', 0)
 		if !ok {
-			r.fail(place{file, s.line, s.column}, "", "", "this is not a plain value, and a flow is not run: %s",
+			r.fail(place{File: file, Line: s.line, Column: s.column}, "", "", "this is not a plain value, and a flow is not run: %s",
 				s.why)
 			return value{}, false
 		}
@@ -50,9 +52,10 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 		}
 		nodes = append(nodes, collected(yaml.MappingNode, at, fields))
 	}
-	return r.taken(file, collected(yaml.MappingNode, place{file, 1, 1}, []*yaml.Node{
+	all := collected(yaml.MappingNode, place{File: file, Line: 1, Column: 1}, []*yaml.Node{
 		node("nodes"), collected(yaml.SequenceNode, place{}, nodes), node("edges"), collected(yaml.SequenceNode, place{}, edges),
-	}))
+	})
+	return r.taken(r.texts[file], all, source.Take(r.texts[file], all, &r.importer.nodes))
 }
 
 // collected is a map or a list at a place.
@@ -61,7 +64,7 @@ func collected(kind yaml.Kind, at place, content []*yaml.Node) *yaml.Node {
 	if kind == yaml.MappingNode {
 		tag = "!!map"
 	}
-	return &yaml.Node{Kind: kind, Tag: tag, Content: content, Line: at.line, Column: at.column}
+	return &yaml.Node{Kind: kind, Tag: tag, Content: content, Line: at.Line, Column: at.Column}
 }
 
 // sdkScanner reads the little of TypeScript that a flow is written in. It is at a token: tok, with its
@@ -165,8 +168,8 @@ func unicodeEscape(s string) (r string, n int) {
 		if v, ok := hex(2, 4); ok {
 			return string(v), 4
 		}
-	case surrogates().MatchString(s[:min(len(s), 12)]):
-		return paired([]byte(s[:12])), 12
+	case source.Surrogate(s) > 0:
+		return string(source.Surrogate(s)), 12
 	case strings.HasPrefix(s, `\u{`):
 		if end := strings.IndexByte(s, '}'); end > 3 && end < 11 {
 			if v, ok := hex(3, end); ok {
@@ -216,7 +219,7 @@ func (s *sdkScanner) list(end rune, depth int) (out []*yaml.Node, ok bool) {
 // value reads a plain value: text, perhaps joined by +, number, true, false,
 // null, list, map, or one of these in the brackets of Custom and the like.
 func (s *sdkScanner) value(depth int) (*yaml.Node, bool) {
-	if depth > maxDepth {
+	if depth > source.MaxDepth {
 		return nil, s.fail("it is nested too deep")
 	}
 	line, column := s.line, s.column

@@ -4,11 +4,9 @@ package dialect
 
 import (
 	"strings"
-	"unicode/utf8"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // secret reports whether a variable or a header looks like a secret: many are, so
@@ -32,48 +30,13 @@ func secretText(value string) bool {
 	return found || credential.Token(value)
 }
 
-// conceal notes the secrets of a file, which no line of it shows.
-func (i *importer) conceal(n *yaml.Node, name string) {
-	switch n.Kind {
-	case yaml.MappingNode:
-		for k := 0; k+1 < len(n.Content); k += 2 {
-			inner := name
-			if key := n.Content[k]; key.Kind == yaml.ScalarNode &&
-				(credential.Named(key.Value) || strings.EqualFold(key.Value, "credentials")) {
-				inner = key.Value
-			}
-			i.conceal(n.Content[k+1], inner)
-		}
-	case yaml.SequenceNode:
-		before := ""
-		for _, c := range n.Content {
-			inner := name
-			if flag(before) {
-				inner = before
-			}
-			i.conceal(c, inner)
-			before = c.Value
-		}
-	case yaml.ScalarNode:
-		if key, val, given := strings.Cut(n.Value, "="); name == "" && given && !strings.Contains(key, " ") &&
-			credential.Named(key) && len(val) >= 4 && len(i.secretTexts) < 1000 {
-			i.secretTexts = append(i.secretTexts, val) // --token=…
-		}
-		if name == "" || utf8.RuneCountInString(n.Value) < 4 || n.ShortTag() == "!!bool" {
-			return
-		}
-		if len(i.secretTexts) < 1000 {
-			i.secretTexts = append(i.secretTexts, n.Value)
-		}
-	}
-}
-
 // shownLine is a line of a file without the secrets in it.
-func (i *importer) shownLine(at place) string { return credential.Mask(i.line(at), i.secretTexts) }
-
-// flag reports whether an argument says that the next one is a secret.
-func flag(arg string) bool {
-	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && credential.Named(arg)
+func (i *importer) shownLine(at place) string {
+	src := i.texts[at.File]
+	if src == nil {
+		return ""
+	}
+	return credential.Mask(src.Line(at.Line), i.secretTexts)
 }
 
 // secrets copies a map of texts. What may be a secret stays where it is: a
@@ -130,7 +93,7 @@ func arguments(args []string) (out []string, masked []bool) {
 }
 
 func argument(before, text string) string {
-	if flag(before) {
+	if source.SecretOption(before) {
 		return yours
 	}
 	text, _ = credential.Cleaned(text, yours)

@@ -17,9 +17,10 @@ import (
 // another way.
 var surrogates = lazyregexp.New(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
-// Surrogate is the character that two escapes of JSON mean, such as \ud83d\ude80; 0 if the text does not begin with such.
+// Surrogate is the character that two escapes mean with which a text begins, such as \ud83d\ude80; 0
+// if it begins with something else.
 func Surrogate(text string) rune {
-	if at := surrogates().FindStringIndex(text); at == nil || at[0] > 0 {
+	if text = text[:min(len(text), 12)]; !surrogates().MatchString(text) {
 		return 0
 	}
 	hi, _ := strconv.ParseUint(text[2:6], 16, 16)

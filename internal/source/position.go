@@ -157,8 +157,8 @@ func next(text string, style yaml.Style) (r rune, n int) {
 		return r, 2
 	case style&yaml.DoubleQuotedStyle == 0 || r != '\\' || len(text) == 1:
 		return r, n
-	case surrogates().MatchString(text[:min(len(text), 12)]):
-		return Surrogate(text[:12]), 12
+	case Surrogate(text) > 0:
+		return Surrogate(text), 12
 	}
 	c, n := utf8.DecodeRuneInString(text[1:])
 	if digits := hexDigits[c]; digits > 0 {

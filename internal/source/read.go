@@ -22,7 +22,7 @@ const MaxFile = 1 << 20
 // Limits of a definition. They are far above what a person writes.
 const (
 	maxNodes = 20_000 // values in all files, aliases spelled out
-	maxDepth = 64     // nesting of values
+	MaxDepth = 64     // nesting of values
 )
 
 // Fault is why a text cannot be read, and where.
@@ -149,14 +149,29 @@ func (r *reading) parse(text string) (value *yaml.Node) {
 			r.wrong(src.Of(&docs[1]), "a second YAML document begins here").Second = true
 		}
 	}
-	if len(docs[0].Content) != 1 || !r.measure(docs[0].Content[0], 0, false) {
+	if len(docs[0].Content) != 1 || !r.take(docs[0].Content[0]) {
 		return nil
 	}
 	if shorter != nil {
 		shorter.widen(docs[0].Content[0])
 	}
-	src.conceal(docs[0].Content[0], "")
 	return docs[0].Content[0]
+}
+
+// Take looks at a value that stands in src, which is read in another way than as YAML, as [Read] does.
+func Take(src *Source, n *yaml.Node, nodes *int) []*Fault {
+	r := &reading{src: src, nodes: nodes}
+	r.take(n)
+	return r.faults
+}
+
+// take reports whether a value is of a size that can be worked with, and notes its secrets.
+func (r *reading) take(n *yaml.Node) bool {
+	if !r.measure(n, 0, false) {
+		return false
+	}
+	r.src.conceal(n, "")
+	return true
 }
 
 func empty(doc *yaml.Node) bool {
@@ -169,11 +184,11 @@ func (r *reading) measure(n *yaml.Node, depth int, aliased bool) bool {
 	*r.nodes++
 	switch {
 	case *r.nodes > maxNodes:
-		r.tooMuch(r.src.Of(n), "the definition has more than %d values", maxNodes).Hint = "aliases count each time " +
+		r.tooMuch(r.src.Of(n), "the files have more than %d values", maxNodes).Hint = "aliases count each time " +
 			"they are used"
 		return false
-	case depth > maxDepth:
-		p := r.tooMuch(r.src.Of(n), "values are nested deeper than %d", maxDepth)
+	case depth > MaxDepth:
+		p := r.tooMuch(r.src.Of(n), "values are nested deeper than %d", MaxDepth)
 		if aliased {
 			p.Hint = "an alias must not contain itself"
 		}

@@ -81,7 +81,7 @@ func TestReadHasLimits(t *testing.T) {
 		"size":       {strings.Repeat("#", source.MaxFile+1), "the file is larger than 1 MiB", true, 0},
 		"depth":      {strings.Repeat("[", 70) + strings.Repeat("]", 70), "values are nested deeper than 64", true, 1},
 		"in circles": {"a: &x [*x]", "values are nested deeper than 64", true, 1},
-		"values":     {"[" + strings.Repeat("1,", 20_000) + "]", "the definition has more than 20000 values", true, 1},
+		"values":     {"[" + strings.Repeat("1,", 20_000) + "]", "the files have more than 20000 values", true, 1},
 	} {
 		n, faults := source.Read(strings.NewReader(tt.text), source.New("a", "a", 0, ""), new(int))
 		if n != nil || len(faults) != 1 {
@@ -99,5 +99,38 @@ func TestReadHasLimits(t *testing.T) {
 	n, faults := source.Read(strings.NewReader("a: 1\n---\nb: 2\n"), source.New("a", "a", 0, ""), new(int))
 	if n == nil || len(faults) != 1 || faults[0].At.Line < 2 {
 		t.Errorf("a second document: %v, %v", n, faults)
+	}
+}
+
+// JSON writes a character beyond 16 bits as two escapes, which YAML does not know.
+func TestJSONWithSurrogates(t *testing.T) {
+	src := source.New("a.json", "a.json", 0, "")
+	n, faults := source.Read(strings.NewReader(`{"a": "\ud83d\ude80 {{x}}",	"b": 1}`), src, new(int))
+	if n == nil || len(faults) > 0 {
+		t.Fatalf("got %v, faults %v", n, faults)
+	}
+	if v := n.Content[1]; v.Value != "🚀 {{x}}" {
+		t.Errorf("got %q", v.Value)
+	}
+	if at := src.Within(n.Content[1], 1, 3); at.Line != 1 || at.Column != 21 {
+		t.Errorf("{{x}} stands at %d:%d", at.Line, at.Column)
+	}
+	if at := src.Of(n.Content[2]); at.Column != 29 || at.Length != 3 {
+		t.Errorf(`"b" stands at %d, %d long`, at.Column, at.Length)
+	}
+}
+
+// A secret is known by its field, or by the option of a command that it belongs to.
+func TestSecretsAreConcealed(t *testing.T) {
+	text := "command: [curl, --token, hush-hush, --api-key=also-hush]\nnested: {password: {value: third-hush}}\ntoken: \"{{key}}\"\n"
+	src := source.New("a", "a", 0, "")
+	if n, faults := source.Read(strings.NewReader(text), src, new(int)); n == nil {
+		t.Fatal(faults)
+	}
+	for line, shown := range []bool{false, false, true} {
+		got := src.Excerpt(line + 1)
+		if strings.Contains(got, "hush") || shown && !strings.Contains(got, "{{key}}") {
+			t.Errorf("line %d is shown as %s", line+1, got)
+		}
 	}
 }
