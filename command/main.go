@@ -32,7 +32,7 @@ import (
 )
 
 // Main runs the command with the arguments of the process, and returns its exit code. It panics if an option is a mistake
-// of the program, such as two agents with one name.
+// of the program, such as two agents or two tools with one name, or a tool that is nil.
 func Main(opts ...Option) int {
 	ctx, stop := term.Interruptible(context.Background())
 	defer stop()

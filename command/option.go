@@ -52,6 +52,9 @@ func Toolset(sets ...tool.Toolset) Option {
 func Agent(agents ...agent.Agent) Option {
 	return func(o *options) {
 		for _, a := range agents {
+			if a == nil {
+				panic("command.Main: an agent is nil")
+			}
 			NewAgent(a.Name(), shared(a))(o)
 		}
 	}
@@ -83,7 +86,12 @@ func Definition(text string) Option {
 // DefinitionFS adds the definition in a file of a file system, such as an embed.FS, which also has the files that the
 // definition refers to.
 func DefinitionFS(fsys fs.FS, path string) Option {
-	return func(o *options) { o.code.Sources = append(o.code.Sources, program.Source{FS: fsys, Path: path}) }
+	return func(o *options) {
+		if fsys == nil {
+			panic(fmt.Sprintf("command.Main: the file system of the definition %q is nil", path))
+		}
+		o.code.Sources = append(o.code.Sources, program.Source{FS: fsys, Path: path})
+	}
 }
 
 // Name sets the name of the program in help texts and messages. The default is the name of the executable for a program
@@ -105,13 +113,21 @@ func add[T any](what string, to *map[string]T, name string, v T) {
 	(*to)[name] = v
 }
 
-// collect applies options.
+// collect applies options. It panics if one is a mistake of the program.
 func collect(opts []Option) options {
 	var o options
 	for _, opt := range opts {
+		if opt == nil {
+			panic("command.Main: an option is nil")
+		}
 		opt(&o)
 	}
 	c := &o.code
+	var cfg definition.BuildConfig
+	c.Into(&cfg)
+	if err := cfg.Check(); err != nil {
+		panic("command.Main: " + err.Error())
+	}
 	own := len(c.Tools)+len(c.Toolsets)+len(c.Agents)+len(c.Callbacks)+len(c.Sources) > 0 || o.models
 	if c.Name == "" && own {
 		c.Name = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")

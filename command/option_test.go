@@ -90,6 +90,56 @@ callbacks: {before_agent: [{func: tell}]}
 	}
 }
 
+// Mistakes of a program show when it starts, and not when a definition uses what is wrong.
+func TestMainPanicsOfMistakes(t *testing.T) {
+	shelf, err := functiontool.New(functiontool.Config{Name: "shelf", Description: "Says where a book is."},
+		func(tool.Context, struct{}) (string, error) { return "shelf 4", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	shelves, err := functiontool.New(functiontool.Config{Name: "two shelves", Description: "Says where books are."},
+		func(tool.Context, struct{}) (string, error) { return "shelf 4", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, opt := range map[string]Option{
+		"an option is nil":              nil,
+		"an agent is nil":               Agent(nil),
+		"one is nil":                    Tool(nil),
+		`two are called "shelf"`:        Tool(shelf, shelf),
+		`"two shelves" cannot be`:       Tool(shelves),
+		`"library": give a name`:        NewAgent("library", nil),
+		`"": give a name`:               NewAgent("", func(cfg agent.Config) (agent.Agent, error) { return agent.New(cfg) }),
+		`"tell": give a name`:           Callback("tell", nil),
+		`definition "find.yaml" is nil`: DefinitionFS(nil, "find.yaml"),
+	} {
+		func() {
+			defer func() {
+				if got, _ := recover().(string); !strings.HasPrefix(got, "command.Main: ") || !strings.Contains(got, want) {
+					t.Errorf("the panic is %q, want %q in it", got, want)
+				}
+			}()
+			called(t, []Option{opt}, "version")
+		}()
+	}
+}
+
+// A function that makes an agent and panics fails the run, and leaves the process.
+func TestNewAgentPanics(t *testing.T) {
+	bad := func(agent.Config) (agent.Agent, error) { panic("no ladder") }
+	requires(t, 2, `build Go agent "climber": panic: no ladder`)(
+		called(t, []Option{NewAgent("climber", bad)}, "run", "climber"))
+}
+
+// A loop in Go has its limits in its code, and the name of a program may have any character.
+func TestGoLoopHasItsLimitInTheCode(t *testing.T) {
+	opts := []Option{Name("two$1"), NewAgent("climber", func(cfg agent.Config) (agent.Agent, error) { return agent.New(cfg) })}
+	store := "sqlite:" + filepath.Join(t.TempDir(), "runs.db")
+	requires(t, 0, "two$1 show climb")(called(t, opts, "run", "climber", "--session", "climb", "--store", store))
+	requires(t, 2, "a loop in Go has its limit in the code")(
+		called(t, opts, "resume", "climb", "--store", store, "--add-iterations", "1"))
+}
+
 // Each step that names a constructor has an agent of its own, with the name of the step.
 func TestNewAgentIsMadeForEachStep(t *testing.T) {
 	twin := func(cfg agent.Config) (agent.Agent, error) {

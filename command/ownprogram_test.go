@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -148,6 +149,24 @@ func TestProgramOfOnesOwn(t *testing.T) {
 		b.has(out, "Resume with: bakery resume loaf")
 		_, errs := b.does(2, "refrain", "resume", "loaf")
 		b.has(errs, `no provider is called "oven"`, "the program bakery started the run", "bakery resume")
+		_, errs = b.does(2, "refrain", "show", "loaf", "--prompt", "baker")
+		b.has(errs, "the program bakery started the run")
+		serve := b.command("refrain", "serve", "--addr", "127.0.0.1:0")
+		where := b.starts(serve, "^refrain serves (http://.*)$")
+		res, err := http.Post(where+"/api/v1/runs/loaf:resume", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusUnprocessableEntity {
+			b.Errorf("resume over HTTP: %v %v", res.Status, err)
+		}
+		b.has(string(text), "the program bakery started the run")
+		if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+			b.Error(err)
+		}
+		_ = serve.Wait() // the test is about what it has answered
 	})
 
 	out, errs := b.does(0, b.binary, "resume", "loaf")

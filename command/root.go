@@ -68,7 +68,8 @@ func rename(e *term.Env, cmd *cobra.Command) {
 		verbs = append(verbs, c.Name())
 	}
 	mention := regexp.MustCompile(`\brefrain((?:\s(?:` + strings.Join(verbs, "|") + `)s?\b))|(?m:^refrain(:))`)
-	called := func(text string) string { return mention.ReplaceAllString(text, e.Code.Name+"$1$2") }
+	name := strings.ReplaceAll(e.Code.Name, "$", "$$") + "$1$2"
+	called := func(text string) string { return mention.ReplaceAllString(text, name) }
 	for _, c := range append(cmd.Commands(), cmd) {
 		c.Long, c.Short, c.Example = called(c.Long), called(c.Short), called(c.Example)
 		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = called(f.Usage) })

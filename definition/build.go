@@ -243,7 +243,7 @@ func (b *builder) goAgent(a *Agent) (agent.Agent, error) {
 	if key := outputKey(a); key != "" {
 		cb.after = append([]agent.AfterAgentCallback{keepWords(key)}, cb.after...)
 	}
-	built, err := b.cfg.Agents[a.Func](agent.Config{
+	built, err := made(b.cfg.Agents[a.Func], agent.Config{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 	})
 	switch {
@@ -256,4 +256,10 @@ func (b *builder) goAgent(a *Agent) (agent.Agent, error) {
 			built.Name())
 	}
 	return built, nil
+}
+
+// made calls the function that makes an agent. A panic of it is an error.
+func made(a NewAgent, cfg agent.Config) (built agent.Agent, err error) {
+	defer agent.Recover(&err)
+	return a(cfg)
 }

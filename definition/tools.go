@@ -233,6 +233,23 @@ type function struct {
 	set  tool.Toolset
 }
 
+// Check returns what is wrong with the Go code of the config, whatever the definition: code without a name or with that of
+// other code, and code that is nil. The names of tools are those that providers accept.
+func (cfg *BuildConfig) Check() error {
+	for name, a := range cfg.Agents {
+		if name == "" || a == nil {
+			return fmt.Errorf("agents for a definition: %q: give a name and a function that makes the agent", name)
+		}
+	}
+	for name, f := range cfg.Callbacks {
+		if name == "" || f == nil {
+			return fmt.Errorf("callbacks for a definition: %q: give a name and a function", name)
+		}
+	}
+	_, err := cfg.functions()
+	return err
+}
+
 // functions are the config's, by name.
 func (cfg *BuildConfig) functions() (map[string]function, error) {
 	all := make(map[string]function)
@@ -243,6 +260,8 @@ func (cfg *BuildConfig) functions() (map[string]function, error) {
 			return fmt.Errorf("functions for a definition: %s is not one: every definition has it", name)
 		case twice:
 			return fmt.Errorf("functions for a definition: two are called %q", name)
+		case !toolName().MatchString(name):
+			return fmt.Errorf("functions for a definition: %q cannot be the name of one: %s", name, toolNameRule)
 		}
 		all[name] = f
 		return nil

@@ -3,6 +3,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -53,7 +54,7 @@ func (r *Runs) Resume(ctx context.Context, id string, req *ResumeRequest) error 
 	}
 	if p.Dir != r.Dir {
 		return problem.New(http.StatusConflict, "another_folder", "The run was started in another folder",
-			"it was started in %s; resume it there with: refrain resume %s", p.Dir, id)
+			"it was started in %s; resume it there with: %s resume %s", p.Dir, cmp.Or(p.Program, "refrain"), id)
 	}
 	change := &program.Change{Definition: r.other(req), AddIterations: req.AddIterations, Retry: req.Retry}
 	if change.Limits, err = req.Limits.given(); err != nil {
@@ -64,7 +65,7 @@ func (r *Runs) Resume(ctx context.Context, id string, req *ResumeRequest) error 
 	}
 	def, opts, err := p.Apply(change, view)
 	if err != nil {
-		return refused(err)
+		return p.Otherwise(&r.Code, refused(err))
 	}
 	made, err := p.Build(ctx, r.env(), def) // before anything is written
 	if err != nil {

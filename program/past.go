@@ -31,6 +31,8 @@ func (p *Program) Most(def *definition.Definition) uint {
 func (p *Program) AddIterations(def *definition.Definition, n uint) error {
 	most := p.Most(def)
 	switch {
+	case limitedLoop(def) == nil:
+		return errors.New("the definition has no loop; a loop in Go has its limit in the code")
 	case most == 0:
 		return errors.New("the loop has no limit of iterations")
 	case n > math.MaxInt32-min(most, math.MaxInt32):

@@ -193,7 +193,7 @@ func rebuild(ctx context.Context, code program.Code, initial map[string]any, eve
 	if err != nil {
 		return nil, err
 	}
-	def, err := p.Definition()
+	def, err := p.DefinitionFor(&code)
 	if err != nil {
 		return nil, err
 	}

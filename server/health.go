@@ -90,7 +90,8 @@ func (s *Server) left(id string, end supervisor.Ending) {
 	}
 	s.cfg.Log.Error("a run was dropped: its log says that it is running, and this server does not drive it any more",
 		"run", id, "definition", end.Run.Name, "error", end.Err, "next", "see that the store can be written and that no other "+
-			"process drives the run; then resume it on the page, or with refrain resume "+id+", or start the server again")
+			"process drives the run; then resume it on the page, or with "+cmp.Or(s.cfg.Code.Name, "refrain")+" resume "+id+
+			", or start the server again")
 }
 
 // metrics answers Prometheus.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -68,6 +69,9 @@ func Of(err error) *Problem {
 	if all, ok := errors.AsType[definition.Problems](err); ok {
 		p := New(http.StatusUnprocessableEntity, "bad_definition", "The definition has mistakes", "%s", all.Summary())
 		p.Problems = all
+		if other, ok := errors.AsType[*program.OtherProgramError](err); ok {
+			p.Detail += "; " + other.Hint()
+		}
 		return p
 	}
 	if other, ok := errors.AsType[Foreign](err); ok {
