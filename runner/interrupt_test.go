@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,9 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -108,6 +111,54 @@ func lines(all []string) (text string) {
 		text += fmt.Sprintln(l)
 	}
 	return text
+}
+
+// LOOP 30: a loop that is canceled as it comes again to its stop record says something else than the record,
+// and its hash is that of the log, which has the record too.
+func TestSealOfALoopThatIsCanceledAtItsRecord(t *testing.T) {
+	svc := session.InMemoryService()
+	run := func(resume bool, during func(*session.Event), onStop func()) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		stop := func(f func()) {
+			if f != nil {
+				f()
+				cancel(errStop)
+			}
+		}
+		root, err := loopagent.New(loopagent.Config{
+			AgentConfig:   agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "a", "one")}},
+			MaxIterations: 1, OutputKey: "out",
+			OnStop: func(agent.InvocationContext, *loop.StopRecord) { stop(onStop) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRunner(t, durable(root, svc))
+		seq := ask(ctx, r, "go")
+		if resume {
+			seq = r.Resume(ctx, "ana", "s1", "", agent.RunConfig{})
+		}
+		for ev, err := range seq {
+			if err == nil && during != nil && ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped {
+				stop(func() { during(ev) })
+			}
+		}
+	}
+	run(false, func(*session.Event) {}, nil)
+	run(true, nil, func() {})
+	run(true, nil, nil)
+
+	log := slices.Collect(session.ViewOf(get(t, svc)).Log().All())
+	seals := verify.Loops(log, nil)
+	if len(seals) != 2 {
+		t.Errorf("%d stop records, want that of the loop and that of the canceled one", len(seals))
+	}
+	for _, seal := range seals {
+		if seal.Problem != "" {
+			t.Errorf("the stop record %d: %s", seal.Seq, seal.Problem)
+		}
+	}
 }
 
 // A canceled run says so in its log, and its steps are not taken for finished.

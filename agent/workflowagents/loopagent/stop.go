@@ -107,7 +107,8 @@ func (r *run) noneSucceeded() error {
 // of the result unless it was the last output anyway. A canceled loop yields only its mark.
 func (r *run) conclude(rec *loop.StopRecord) bool {
 	result, _ := r.result(rec.Result)
-	if r.canceled() != nil {
+	canceled := r.canceled() != nil
+	if canceled {
 		result = nil
 	}
 	ev := &session.Event{}
@@ -115,7 +116,7 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
 	}
 	if r.marks {
-		if err := r.seal(rec); err != nil {
+		if err := r.seal(rec, canceled); err != nil {
 			r.yield(nil, err)
 			return false
 		}
@@ -162,8 +163,12 @@ func said(c *genai.Content) *genai.Content {
 // seal puts a hash over the loop's events and over the record into the record. progress/verify
 // computes it again. The events are those of the log: a resumed run that is canceled may not have
 // come to all of them again.
-func (r *run) seal(rec *loop.StopRecord) error {
-	if known := r.me.Recorded(); known != nil && known.Mark != nil && known.Mark.Kind == mark.KindLoopStopped {
+//
+// A loop that comes to its record again has the hash that the record has. A canceled one may say something
+// else than that record, which then is one of the events in the log.
+func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
+	known := r.me.Recorded()
+	if !canceled && known != nil && known.Mark != nil && known.Mark.Kind == mark.KindLoopStopped {
 		var sealed loop.StopRecord
 		if err := known.Mark.Decode(&sealed); err != nil {
 			return err
