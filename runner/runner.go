@@ -28,6 +28,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,8 @@ type Config struct {
 	// ArtifactService and MemoryService are optional.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
+	// PluginConfig has the plugins, whose callbacks apply to all agents of the tree.
+	PluginConfig PluginConfig
 	// AutoCreateSession creates a session that does not exist.
 	AutoCreateSession bool
 	// Durable writes marks into the log: the start and the end of each step and iteration, and
@@ -73,7 +76,7 @@ type Runner struct {
 }
 
 // New returns a runner. It returns an error if a required field of cfg is empty, if two agents
-// of the tree have one name, or if an agent has two parents: see [drive.CheckTree].
+// of the tree or two plugins have one name, or if an agent has two parents: see [drive.CheckTree].
 func New(cfg Config) (*Runner, error) {
 	switch {
 	case cfg.AppName == "":
@@ -87,6 +90,10 @@ func New(cfg Config) (*Runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agent tree of %q: %w", cfg.Agent.Name(), err)
 	}
+	if err := cfg.PluginConfig.check(); err != nil {
+		return nil, fmt.Errorf("runner of %q: %w", cfg.Agent.Name(), err)
+	}
+	cfg.PluginConfig.Plugins = slices.Clone(cfg.PluginConfig.Plugins)
 	return &Runner{cfg: cfg, tree: tree, grace: drive.GraceOf(cfg.Agent, cfg.Durable)}, nil
 }
 

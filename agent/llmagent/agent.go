@@ -48,25 +48,15 @@ import (
 // InstructionProvider returns an instruction when the agent runs. Its result is not a template.
 type InstructionProvider func(ctx agent.ReadonlyContext) (string, error)
 
-// These callbacks run around a call of the model. The response of a before callback replaces the
-// call of the model; that of an after callback replaces the model's response. The first callback
-// that returns a response ends the list. A callback may change the request until it returns,
-// because the parts that the request shares with the log are copied. Afterwards it may only read
-// the request.
-//
-// The after callbacks also get a response without an answer, such as a refusal. The callbacks on
-// errors run only if the model returned no response.
+// The callbacks around a call of the model or of a tool. The types are those of package drive, where plugins
+// find them too.
 type (
-	BeforeModelCallback  func(ctx agent.CallbackContext, llmRequest *model.LLMRequest) (*model.LLMResponse, error)
-	AfterModelCallback   func(ctx agent.CallbackContext, llmResponse *model.LLMResponse, llmResponseError error) (*model.LLMResponse, error)
-	OnModelErrorCallback func(ctx agent.CallbackContext, llmRequest *model.LLMRequest, llmResponseError error) (*model.LLMResponse, error)
-)
-
-// Callbacks around a call of a tool, likewise.
-type (
-	BeforeToolCallback  func(ctx agent.ToolContext, tool tool.Tool, args map[string]any) (map[string]any, error)
-	AfterToolCallback   func(ctx agent.ToolContext, tool tool.Tool, args, result map[string]any, err error) (map[string]any, error)
-	OnToolErrorCallback func(ctx agent.ToolContext, tool tool.Tool, args map[string]any, err error) (map[string]any, error)
+	BeforeModelCallback  = drive.BeforeModelCallback
+	AfterModelCallback   = drive.AfterModelCallback
+	OnModelErrorCallback = drive.OnModelErrorCallback
+	BeforeToolCallback   = drive.BeforeToolCallback
+	AfterToolCallback    = drive.AfterToolCallback
+	OnToolErrorCallback  = drive.OnToolErrorCallback
 )
 
 // IncludeContents says whether the model sees the earlier conversation.
