@@ -4,13 +4,19 @@ package runner
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
+	"google.golang.org/genai"
+
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/plugin"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // PluginConfig has the plugins of a runner, in the order in which they are called.
@@ -32,6 +38,82 @@ func (c PluginConfig) check() error {
 			return fmt.Errorf("two plugins have the name %q; give each one a name of its own", p.Name())
 		}
 	}
+	return nil
+}
+
+// callbacks returns what the plugins have for the agents; nil if that is nothing.
+func (c PluginConfig) callbacks() *drive.Callbacks {
+	if len(c.Plugins) == 0 {
+		return nil
+	}
+	all := new(drive.Callbacks)
+	for _, p := range c.Plugins {
+		add[func(agent.InvocationContext) (*genai.Content, error)](&all.BeforeRun, p.BeforeRunCallback())
+		add(&all.BeforeAgent, p.BeforeAgentCallback())
+		add(&all.AfterAgent, p.AfterAgentCallback())
+		add(&all.BeforeModel, p.BeforeModelCallback())
+		add(&all.AfterModel, p.AfterModelCallback())
+		add(&all.OnModelError, p.OnModelErrorCallback())
+		add(&all.BeforeTool, p.BeforeToolCallback())
+		add(&all.AfterTool, p.AfterToolCallback())
+		add(&all.OnToolError, p.OnToolErrorCallback())
+		add[func(agent.InvocationContext, *session.Event) (*session.Event, error)](&all.OnEvent, p.OnEventCallback())
+	}
+	return all
+}
+
+// add adds a callback that is not nil.
+func add[F any](list *[]F, f F) {
+	if !reflect.ValueOf(f).IsNil() {
+		*list = append(*list, f)
+	}
+}
+
+// receive returns the user's message, as the plugins want it, and the agent that it is for.
+func (r *Runner) receive(ctx context.Context, run *run) (a agent.Agent, msg *genai.Content, err error) {
+	a, err = r.who(run.view.Events(), run.msg)
+	if err != nil || run.msg == nil || r.callbacks == nil {
+		return a, run.msg, err
+	}
+	ictx := drive.Outside(drive.NewInvocation(ctx, drive.Invocation{
+		ID: run.id, Session: run.view, UserContent: run.msg, Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
+	}), a)
+	defer agent.Recover(&err)
+	for _, p := range r.cfg.PluginConfig.Plugins {
+		f := p.OnUserMessageCallback()
+		if f == nil {
+			continue
+		}
+		other, err := f(ictx, run.msg)
+		if err != nil {
+			return nil, nil, fmt.Errorf("on user message callback of plugin %q: %w", p.Name(), err)
+		}
+		if other != nil {
+			a, err = r.who(run.view.Events(), other)
+			return a, other, err
+		}
+	}
+	return a, run.msg, nil
+}
+
+// afterRun tells the plugins that a run has ended. The error is a panic.
+func (r *Runner) afterRun(ctx agent.InvocationContext, a agent.Agent) (err error) {
+	for _, p := range r.cfg.PluginConfig.Plugins {
+		if f := p.AfterRunCallback(); f != nil {
+			err = errors.Join(err, afterRun(p.Name(), f, drive.Outside(ctx, a)))
+		}
+	}
+	return err
+}
+
+func afterRun(name string, f plugin.AfterRunCallback, ctx agent.InvocationContext) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("after run callback of plugin %q: %w", name, err)
+		}
+	}()
+	defer agent.Recover(&err)
+	f(ctx)
 	return nil
 }
 

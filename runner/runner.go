@@ -70,9 +70,10 @@ type Config struct {
 // Runner runs one tree of agents. It is safe for concurrent use. Runs in different sessions do
 // not wait for each other.
 type Runner struct {
-	cfg   Config
-	tree  *drive.Tree
-	grace time.Duration
+	cfg       Config
+	tree      *drive.Tree
+	grace     time.Duration
+	callbacks *drive.Callbacks // of the plugins; nil without plugins
 }
 
 // New returns a runner. It returns an error if a required field of cfg is empty, if two agents
@@ -94,7 +95,8 @@ func New(cfg Config) (*Runner, error) {
 		return nil, fmt.Errorf("runner of %q: %w", cfg.Agent.Name(), err)
 	}
 	cfg.PluginConfig.Plugins = slices.Clone(cfg.PluginConfig.Plugins)
-	return &Runner{cfg: cfg, tree: tree, grace: drive.GraceOf(cfg.Agent, cfg.Durable)}, nil
+	return &Runner{cfg: cfg, tree: tree, grace: drive.GraceOf(cfg.Agent, cfg.Durable),
+		callbacks: cfg.PluginConfig.callbacks()}, nil
 }
 
 // NewInMemory returns a runner that stores everything in this process, and creates sessions
@@ -118,6 +120,13 @@ type runOptions struct {
 	started    mark.RunStarted
 	made       session.Session // with opening, its first event; or else nil
 	opening    *session.Event
+	yieldsUser bool
+}
+
+// WithYieldUserMessage makes Run yield the event of the user's message first, with the change of the state that
+// [WithStateDelta] asks for.
+func WithYieldUserMessage() RunOption {
+	return func(o *runOptions) { o.yieldsUser = true }
 }
 
 // WithStateDelta changes the session's state together with the user's message.
@@ -139,19 +148,23 @@ func WithOpening(s session.Session, ev *session.Event) RunOption {
 	return func(o *runOptions) { o.made, o.opening = s, ev }
 }
 
-// Opening returns the first event of a run in a new session, and stores nothing. Create the
+// Opening returns the first event of a run in a new session, which has these IDs, and stores nothing. Create the
 // session together with the event by store.Start, and run it with [WithOpening]: then a process
 // that dies in between leaves no session without a run. It fails with [ErrNotOpen] for a
-// message that answers a question that was not asked.
-func (r *Runner) Opening(msg *genai.Content, opts ...RunOption) (*session.Event, error) {
+// message that answers a question that was not asked, and with the error of a plugin that refuses the message.
+func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *genai.Content,
+	opts ...RunOption) (*session.Event, error) {
 	var o runOptions
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if _, err := r.who(nothing, msg); err != nil {
+	id := o.id()
+	view := session.NewView(session.ViewConfig{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
+	_, msg, err := r.receive(ctx, &run{id: id, view: view, msg: msg})
+	if err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
-	ev, err := o.event(newID(), msg)
+	ev, err := o.event(id, msg)
 	if err == nil && r.cfg.Durable {
 		newMemo(r.tree).keep(ev)
 	}
@@ -194,6 +207,9 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 			return
 		}
 		defer run.free()
+		if o.yieldsUser && run.msg != nil && !yield(run.first, nil) {
+			return
+		}
 		r.drive(ctx, run, cfg, yield)
 	}
 }
@@ -218,8 +234,13 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	defer run.view.Share()()
 	ictx := drive.NewInvocation(ctx, drive.Invocation{
 		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
-		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
+		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view), Callbacks: r.callbacks,
 	})
+	ended := func() error { return nil }
+	if r.callbacks != nil {
+		ended = sync.OnceValue(func() error { return r.afterRun(ictx, run.agent) })
+		defer ended() // also when the consumer panics
+	}
 	step := drive.NewStep(ictx, drive.StepConfig{Agent: run.agent, Tree: r.tree, Grace: r.grace})
 	var stored error // what kept an event from being stored
 	var left bool    // the consumer has stopped ranging
@@ -264,6 +285,9 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	if failed = stored; failed == nil {
 		failed = res.Err
 	}
+	if crash := ended(); failed == nil {
+		failed = crash
+	}
 	if crash := observed(); failed == nil && crash != nil {
 		failed = fmt.Errorf("observer of the end of run %q: %w", run.id, crash)
 	}
@@ -300,10 +324,11 @@ type run struct {
 	view    *session.View
 	agent   agent.Agent // that the message is for
 	msg     *genai.Content
-	notes   bool   // the log does not tell all of the state yet
-	memo    *memo  // temp: keys to remember; nil if there are none
-	holding        // events that are not stored yet
-	free    func() // gives the session back
+	first   *session.Event // of this call of Run; nil if it has none
+	notes   bool           // the log does not tell all of the state yet
+	memo    *memo          // temp: keys to remember; nil if there are none
+	holding                // events that are not stored yet
+	free    func()         // gives the session back
 
 	replay *drive.Replay    // of a run that is resumed; else nil
 	others []*session.Event // that are no step's, and are still to be replayed
@@ -320,7 +345,7 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	run := &run{
-		id: newID(), ctx: context.WithoutCancel(ctx),
+		id: o.id(), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 		holding: r.holding(),
 	}
@@ -328,16 +353,13 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	if r.cfg.Durable {
 		run.memo = newMemo(r.tree)
 	}
-	switch {
-	case o.opening != nil:
-		run.id, run.msg = o.opening.InvocationID, o.opening.Content
-	case o.start != nil && o.start.ID != "":
-		run.id = o.start.ID
+	if o.opening != nil {
+		run.msg, run.first = o.opening.Content, o.opening
 	}
 	if run.free, err = r.claim(ctx, run.view, run.id); err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
-	if err := r.open(run, msg, o); err != nil {
+	if err := r.open(ctx, run, o); err != nil {
 		run.free()
 		return nil, err
 	}
@@ -345,22 +367,21 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 }
 
 // open appends the user's message, or the mark that the run has started.
-func (r *Runner) open(run *run, msg *genai.Content, o runOptions) (err error) {
+func (r *Runner) open(ctx context.Context, run *run, o runOptions) (err error) {
 	if o.opening != nil {
 		return r.opened(run, o.opening)
 	}
 	run.notes = r.notes(run.view, nil)
-	if run.agent, err = r.who(run.view.Events(), msg); err != nil {
+	if run.agent, run.msg, err = r.receive(ctx, run); err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
-	if msg == nil && len(o.stateDelta) == 0 && o.start == nil {
+	if run.msg == nil && len(o.stateDelta) == 0 && o.start == nil {
 		return nil
 	}
-	ev, err := o.event(run.id, msg)
-	if err != nil {
+	if run.first, err = o.event(run.id, run.msg); err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
-	return run.append(ev)
+	return run.append(run.first)
 }
 
 // opened is open for a session that begins with the run's first event.
@@ -402,6 +423,17 @@ func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, er
 	}
 	ev.Content = msg
 	return ev, ev.Normalize()
+}
+
+// id returns the ID of the run.
+func (o *runOptions) id() string {
+	switch {
+	case o.opening != nil:
+		return o.opening.InvocationID
+	case o.start != nil && o.start.ID != "":
+		return o.start.ID
+	}
+	return newID()
 }
 
 func newID() string { return "e-" + uuid.NewString() }

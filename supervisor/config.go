@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -36,6 +37,9 @@ type Config struct {
 	// copies files in ArtifactService. Both are optional.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
+	// PluginConfig has the plugins of all runs. A run that waits for its turn before it starts does not give the
+	// user's message to them.
+	PluginConfig runner.PluginConfig
 	// Recovers limits [Supervisor.Recover] to the runs for which it returns true, by what they were
 	// started with. Nil means all runs.
 	Recovers func(mark.RunStarted) bool

@@ -146,7 +146,7 @@ func (s *Supervisor) build(ctx context.Context, started mark.RunStarted) (prog *
 func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 	cfg := runner.Config{
 		AppName: r.key.AppName, Agent: prog.Agent, SessionService: r.s.cfg.Service, Durable: true,
-		ArtifactService: prog.ArtifactService, MemoryService: prog.MemoryService,
+		ArtifactService: prog.ArtifactService, MemoryService: prog.MemoryService, PluginConfig: r.s.cfg.PluginConfig,
 	}
 	if cfg.ArtifactService == nil {
 		cfg.ArtifactService = r.s.cfg.ArtifactService

@@ -153,7 +153,7 @@ func (r *Run) opening(first *fresh) (prog *Program, err error) {
 		}
 	}
 	if first.tree, err = r.runner(prog); err == nil {
-		first.opening, err = first.tree.Opening(first.req.Message, first.options(r.run)...)
+		first.opening, err = first.tree.Opening(r.ctx, r.key.UserID, r.key.SessionID, first.req.Message, first.options(r.run)...)
 	}
 	return prog, err
 }

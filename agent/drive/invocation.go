@@ -32,6 +32,8 @@ type Invocation struct {
 	Marks bool
 	// Replay answers the steps of a resumed run. It is nil in a new run.
 	Replay *Replay
+	// Callbacks apply to all steps of the invocation; nil means none.
+	Callbacks *Callbacks
 }
 
 // NewInvocation returns the context in which a runner runs its root agent by [Run]. Tests of
@@ -41,6 +43,9 @@ func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 		in.RunConfig = new(agent.RunConfig)
 	}
 	run := &shared{Invocation: in, modelCalls: new(atomic.Int64), kept: new(sync.Map)}
+	if in.Callbacks != nil {
+		run.events = new(sync.Mutex)
+	}
 	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
 	if in.Replay != nil {
 		inv.record = in.Replay.recording.root
@@ -55,6 +60,7 @@ type shared struct {
 	modelCalls *atomic.Int64
 	unlimited  budget.Meter // of a run that has no budget, nor prices
 	kept       *sync.Map    // see Place.Keep; nil if there is nothing to last
+	events     *sync.Mutex  // held by Callbacks.OnEvent; nil without Callbacks
 }
 
 // invocation is the context of one step, or of a whole run above its root.
@@ -125,6 +131,13 @@ func (i *invocation) Artifacts() agent.Artifacts {
 	return i.run.Artifacts
 }
 
+// Outside returns the context of a whole run, outside of its steps: its Agent is the one that the run is for.
+func Outside(ctx agent.InvocationContext, a agent.Agent) agent.InvocationContext {
+	c := parentOf(ctx).copy(ctx)
+	c.agent = a
+	return c
+}
+
 func (i *invocation) WithContext(ctx context.Context) agent.InvocationContext { return i.copy(ctx) }
 
 func (i *invocation) copy(ctx context.Context) *invocation {
@@ -173,7 +186,7 @@ func parentOf(ctx agent.InvocationContext) *invocation {
 	}
 	if inv := invocationOf(ctx); inv != nil {
 		p.run.Marks, p.run.Replay, p.run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
-		p.run.kept = inv.run.kept
+		p.run.kept, p.run.Callbacks, p.run.events = inv.run.kept, inv.run.Callbacks, inv.run.events
 		p.outer = inv.outer
 		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
 		p.address, p.iteration, p.attempt, p.made = inv.address, inv.iteration, inv.attempt, inv.made

@@ -127,6 +127,9 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 			s.base = *b
 		}
 	}
+	if all := s.parent.run.Callbacks; all != nil {
+		s.base = all.around(cfg.Agent, s.base, s.parent.agent == nil)
+	}
 	s.joins = s.joining()
 	return s
 }

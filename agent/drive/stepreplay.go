@@ -54,8 +54,11 @@ func (s *Step) told(ev *session.Event) *session.Event {
 			return nil
 		}
 	}
-	if ev.Partial || ev.Address != s.inv.address {
+	switch {
+	case ev.Address != s.inv.address:
 		return ev
+	case ev.Partial:
+		return s.changed(ev)
 	}
 	if rec == nil {
 		return s.fresh(ev)
@@ -81,6 +84,9 @@ func (s *Step) told(ev *session.Event) *session.Event {
 
 // fresh is an event of the step that the log does not have yet; nil ends the step.
 func (s *Step) fresh(ev *session.Event) *session.Event {
+	if ev = s.changed(ev); ev == nil {
+		return nil
+	}
 	if err := s.inv.weigh(ev); err != nil {
 		s.fail(err)
 		return nil
@@ -188,6 +194,9 @@ func compare(recorded, said *session.Event) *agent.DivergedError {
 	if sameMark(recorded, said) {
 		return nil
 	}
+	if was, ok := recorded.CustomMetadata[metadataSaid].(string); ok && was == hashOf(said) {
+		return nil
+	}
 	a, b := lasting(recorded), lasting(said)
 	if bytes.Equal(a, b) {
 		return nil
@@ -221,6 +230,7 @@ func lasting(ev *session.Event) []byte {
 	}
 	if metadata, ok := m["customMetadata"].(map[string]any); ok {
 		delete(metadata, metadataCallback)
+		delete(metadata, metadataSaid)
 		delete(metadata, mark.MetadataWarning)
 		if delete(metadata, MetadataTemp); len(metadata) == 0 {
 			delete(m, "customMetadata")

@@ -143,6 +143,7 @@ type Agent struct {
 	global      *template.Template
 	output      *output
 	identity    string
+	on          drive.ModelCallbacks
 
 	meter    meter
 	sizes    sizes
@@ -162,6 +163,10 @@ func New(cfg Config) (agent.Agent, error) {
 		return nil, err
 	}
 	a.Base, a.identity = base, whoIs(base)
+	a.on = drive.ModelCallbacks{
+		BeforeModel: cfg.BeforeModelCallbacks, AfterModel: cfg.AfterModelCallbacks, OnModelError: cfg.OnModelErrorCallbacks,
+		BeforeTool: cfg.BeforeToolCallbacks, AfterTool: cfg.AfterToolCallbacks, OnToolError: cfg.OnToolErrorCallbacks,
+	}
 	var errs []error
 	if a.instruction, err = template.Parse(cfg.Instruction, template.Options{}); err != nil {
 		errs = append(errs, fmt.Errorf("instruction: %w", err))

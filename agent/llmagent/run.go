@@ -26,16 +26,17 @@ type run struct {
 	ctx       agent.InvocationContext
 	yield     func(*session.Event, error) bool
 	history   *history
-	call      *modelCall  // the request under way, or the last; nil before the first
-	prompt    string      // what the model is told in place of goOn, once
-	misfits   int         // final answers that do not fit OutputSchema
-	wrong     []string    // what is wrong with the last one
-	tried     int         // requests of this turn, with those in vain
-	vain      int         // requests of the turns just before that came to nothing
-	told      string      // what the model is told of the last one, once
-	next      agent.Agent // that goes on in this one's place
-	questions int         // to a person
-	turns     int         // with those that are in the log
+	on        *drive.ModelCallbacks // of plugins, then the agent's own
+	call      *modelCall            // the request under way, or the last; nil before the first
+	prompt    string                // what the model is told in place of goOn, once
+	misfits   int                   // final answers that do not fit OutputSchema
+	wrong     []string              // what is wrong with the last one
+	tried     int                   // requests of this turn, with those in vain
+	vain      int                   // requests of the turns just before that came to nothing
+	told      string                // what the model is told of the last one, once
+	next      agent.Agent           // that goes on in this one's place
+	questions int                   // to a person
+	turns     int                   // with those that are in the log
 	same      repeats
 }
 
@@ -44,7 +45,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		yield(nil, ErrNoModel)
 		return
 	}
-	r := &run{Agent: a, ctx: ctx, yield: yield, history: a.newHistory(ctx)}
+	r := &run{Agent: a, ctx: ctx, yield: yield, history: a.newHistory(ctx), on: drive.At(ctx).Callbacks().Before(&a.on)}
 	for more := r.resume(); more && !ctx.Ended(); {
 		more = r.turn()
 	}
@@ -261,11 +262,11 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	resp *model.LLMResponse, err error) {
 	list, more := req.Contents, r.more(req.Contents)
 	req.Contents = with(list, more)
-	if len(r.cfg.BeforeModelCallbacks) > 0 {
+	if len(r.on.BeforeModel) > 0 {
 		theirs = copied(req)
 		theirs.Contents = with(r.history.copies.of(list), more)
 	}
-	for _, f := range r.cfg.BeforeModelCallbacks {
+	for _, f := range r.on.BeforeModel {
 		if resp, err = f(ctx, theirs); err != nil || resp != nil {
 			break
 		}
@@ -283,12 +284,12 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	return theirs, r.apart(resp), err
 }
 
-// hasOtherCallbacks reports whether the agent has callbacks other than those before the model. They
-// may change a request that the callbacks before the model have kept.
-func (a *Agent) hasOtherCallbacks() bool {
-	c := &a.cfg
-	return len(c.AfterModelCallbacks)+len(c.OnModelErrorCallbacks)+len(c.BeforeToolCallbacks)+len(c.AfterToolCallbacks)+
-		len(c.OnToolErrorCallbacks)+len(c.BeforeAgentCallbacks)+len(c.AfterAgentCallbacks) > 0
+// hasOtherCallbacks reports whether there are callbacks other than the agent's own before the model. They may
+// change a request that the callbacks before the model have kept.
+func (r *run) hasOtherCallbacks() bool {
+	on := r.on
+	return on != &r.Agent.on || len(on.AfterModel)+len(on.OnModelError)+len(on.BeforeTool)+len(on.AfterTool)+
+		len(on.OnToolError)+len(r.cfg.BeforeAgentCallbacks)+len(r.cfg.AfterAgentCallbacks) > 0
 }
 
 // apart is a callback's response without contents that callbacks may still change.
@@ -304,7 +305,7 @@ func (r *run) apart(resp *model.LLMResponse) *model.LLMResponse {
 // onModelError lets callbacks make up for an error of the model. Theirs is the request
 // that callbacks had before; nil if there were none.
 func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err error) (*model.LLMResponse, error) {
-	if len(r.cfg.OnModelErrorCallbacks) > 0 {
+	if len(r.on.OnModelError) > 0 {
 		contents := copyContents(req.Contents)
 		if theirs == nil {
 			theirs = new(model.LLMRequest)
@@ -314,7 +315,7 @@ func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err
 		*theirs = *req
 		theirs.Contents = contents
 	}
-	for _, f := range r.cfg.OnModelErrorCallbacks {
+	for _, f := range r.on.OnModelError {
 		resp, ferr := f(ctx, theirs, err)
 		if ferr != nil {
 			return nil, fmt.Errorf("on model error callback: %w", ferr)
@@ -323,7 +324,7 @@ func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err
 			return r.afterModel(ctx, r.apart(resp))
 		}
 	}
-	for _, f := range r.cfg.AfterModelCallbacks {
+	for _, f := range r.on.AfterModel {
 		resp, ferr := f(ctx, nil, err)
 		if ferr != nil {
 			return nil, fmt.Errorf("after model callback: %w", ferr)
@@ -336,7 +337,7 @@ func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err
 }
 
 func (r *run) afterModel(ctx agent.Context, resp *model.LLMResponse) (*model.LLMResponse, error) {
-	for _, f := range r.cfg.AfterModelCallbacks {
+	for _, f := range r.on.AfterModel {
 		other, err := f(ctx, resp, nil)
 		if err != nil {
 			return nil, fmt.Errorf("after model callback: %w", err)

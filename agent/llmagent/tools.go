@@ -127,7 +127,7 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 	if err != nil {
 		result, err = r.onToolError(ctx, f, args, err)
 	}
-	for _, cb := range r.cfg.AfterToolCallbacks {
+	for _, cb := range r.on.AfterTool {
 		other, cerr := cb(ctx, f, args, result, err)
 		if cerr != nil {
 			result, err = nil, cerr
@@ -202,7 +202,7 @@ func noSuchTool(req *model.LLMRequest, name string) string {
 }
 
 func (r *run) beforeTool(ctx agent.Context, f tool.Function, args map[string]any) (map[string]any, error) {
-	for _, cb := range r.cfg.BeforeToolCallbacks {
+	for _, cb := range r.on.BeforeTool {
 		if result, err := cb(ctx, f, args); result != nil || err != nil {
 			return result, err
 		}
@@ -211,7 +211,7 @@ func (r *run) beforeTool(ctx agent.Context, f tool.Function, args map[string]any
 }
 
 func (r *run) onToolError(ctx agent.Context, f tool.Function, args map[string]any, err error) (map[string]any, error) {
-	for _, cb := range r.cfg.OnToolErrorCallbacks {
+	for _, cb := range r.on.OnToolError {
 		result, cerr := cb(ctx, f, args, err)
 		if cerr != nil {
 			return nil, errors.Join(err, cerr)
