@@ -14,10 +14,18 @@ var ErrInvalid = errors.New("invalid artifact request")
 
 // Validate checks that the request is complete. Errors: [ErrInvalid].
 func (r *SaveRequest) Validate() error {
+	part := ""
+	if r.Part != nil {
+		part = "is there"
+	}
+	if err := require(field{"AppName", r.AppName}, field{"UserID", r.UserID}, field{"SessionID", r.SessionID},
+		field{"FileName", r.FileName}, field{"Part", part}); err != nil {
+		return err
+	}
 	if err := validate(r.AppName, r.UserID, r.SessionID, r.FileName, r.Version); err != nil {
 		return err
 	}
-	if r.Part == nil || r.Part.Text == "" && r.Part.InlineData == nil {
+	if r.Part.Text == "" && r.Part.InlineData == nil {
 		return fmt.Errorf("%w: file %q has neither text nor inline data", ErrInvalid, r.FileName)
 	}
 	return nil
@@ -35,7 +43,7 @@ func (r *DeleteRequest) Validate() error {
 
 // Validate checks that the request is complete. Errors: [ErrInvalid].
 func (r *ListRequest) Validate() error {
-	return validateOwner(r.AppName, r.UserID, r.SessionID)
+	return require(field{"AppName", r.AppName}, field{"UserID", r.UserID}, field{"SessionID", r.SessionID})
 }
 
 // Validate checks that the request is complete. Errors: [ErrInvalid].
@@ -49,7 +57,8 @@ func (r *GetArtifactVersionRequest) Validate() error {
 }
 
 func validate(app, user, session, file string, version int64) error {
-	if err := validateOwner(app, user, session); err != nil {
+	if err := require(field{"AppName", app}, field{"UserID", user}, field{"SessionID", session},
+		field{"FileName", file}); err != nil {
 		return err
 	}
 	if err := validateFileName(file); err != nil {
@@ -61,9 +70,13 @@ func validate(app, user, session, file string, version int64) error {
 	return nil
 }
 
-func validateOwner(app, user, session string) error {
+// field is a field of a request that must not be empty.
+type field struct{ name, value string }
+
+// require names all fields that are empty.
+func require(fields ...field) error {
 	var missing []string
-	for _, f := range []struct{ name, value string }{{"AppName", app}, {"UserID", user}, {"SessionID", session}} {
+	for _, f := range fields {
 		if f.value == "" {
 			missing = append(missing, f.name)
 		}

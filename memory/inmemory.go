@@ -83,9 +83,9 @@ func (m *inMemory) SearchMemory(_ context.Context, req *SearchRequest) (*SearchR
 		return cmp.Or(cmp.Compare(b.words, a.words), b.entry.Timestamp.Compare(a.entry.Timestamp),
 			cmp.Compare(a.entry.ID, b.entry.ID))
 	})
-	res := &SearchResponse{Memories: make([]Entry, len(hits))}
-	for i, h := range hits {
-		res.Memories[i] = h.entry
+	res := new(SearchResponse)
+	for _, h := range hits {
+		res.Memories = append(res.Memories, h.entry)
 	}
 	return res, nil
 }

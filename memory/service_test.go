@@ -80,6 +80,10 @@ func TestSearchFindsWords(t *testing.T) {
 			t.Errorf("%q: %s", query, diff)
 		}
 	}
+	none, err := m.SearchMemory(t.Context(), &memory.SearchRequest{AppName: "app", UserID: "ana", Query: "absent"})
+	if err != nil || none.Memories != nil { // as in ADK
+		t.Errorf("a search that finds nothing: got %#v, error %v", none, err)
+	}
 	if got := search(t, m, "eve", "green"); len(got) != 0 {
 		t.Errorf("somebody else finds %q", got)
 	}

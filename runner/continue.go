@@ -5,6 +5,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"google.golang.org/genai"
@@ -27,6 +28,41 @@ func (r *Runner) who(evs session.Events, msg *genai.Content) (agent.Agent, error
 		return called, err
 	}
 	return r.speaker(evs), nil
+}
+
+// ambiguous refuses an answer to a confirmation that was asked for with two different calls: nobody knows which of
+// them the person has seen.
+func ambiguous(evs session.Events, answers []*genai.FunctionResponse) error {
+	asked := make(map[string]*genai.FunctionCall) // what a confirmation is about, by its ID
+	for _, a := range answers {
+		if a.Name == toolconfirmation.FunctionCallName {
+			asked[a.ID] = nil
+		}
+	}
+	for ev := range evs.All() {
+		if ev.Author == "user" || ev.Content == nil {
+			continue
+		}
+		for _, p := range ev.Content.Parts {
+			if p == nil || p.FunctionCall == nil || p.FunctionCall.Name != toolconfirmation.FunctionCallName {
+				continue
+			}
+			known, ok := asked[p.FunctionCall.ID]
+			if !ok || !slices.Contains(ev.LongRunningToolIDs, p.FunctionCall.ID) {
+				continue
+			}
+			about, err := toolconfirmation.OriginalCallFrom(p.FunctionCall)
+			if err != nil {
+				continue // it is about no call
+			}
+			if known != nil && !reflect.DeepEqual(known, about) {
+				return fmt.Errorf("%w: %q was asked for with two different calls, and neither is made; ask the agent again",
+					ErrNotOpen, p.FunctionCall.ID)
+			}
+			asked[p.FunctionCall.ID] = about
+		}
+	}
+	return nil
 }
 
 func responses(c *genai.Content) []*genai.FunctionResponse {
@@ -90,6 +126,9 @@ func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (
 			ErrNotOpen, confirmations[0], toolconfirmation.FunctionCallName)
 	case asked == "":
 		return r.tree.Find(called), nil
+	}
+	if err := ambiguous(evs, answers); err != nil {
+		return nil, err
 	}
 	a := r.tree.Find(asked)
 	if a == nil {

@@ -152,3 +152,43 @@ func TestAnswerIsForWhoMadeTheCall(t *testing.T) {
 		})
 	}
 }
+
+// An answer to a confirmation that was asked for with two different calls makes neither: the person has seen one
+// of them, and nobody knows which.
+func TestConfirmationAskedForWithTwoCalls(t *testing.T) {
+	ask := func(file string) *session.Event {
+		ev := &session.Event{LongRunningToolIDs: []string{"q"}}
+		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question("q",
+			&genai.FunctionCall{ID: "call-" + file, Name: "delete", Args: map[string]any{"file": file}}, toolconfirmation.ToolConfirmation{})}}}
+		return ev
+	}
+	for _, tt := range []struct {
+		second string
+		want   error
+	}{{"a", nil}, {"b", runner.ErrNotOpen}} {
+		svc := session.InMemoryService()
+		asks := 0
+		a := custom(t, "root", func(_ agent.InvocationContext, yield yield) {
+			if asks++; asks == 1 && yield(ask("a"), nil) && yield(says("let me think"), nil) {
+				yield(ask(tt.second), nil)
+			}
+		})
+		r := newRunner(t, runner.Config{Agent: a, SessionService: svc, AutoCreateSession: true})
+		send := func(p *genai.Part) error {
+			_, err := collect(t, r.Run(t.Context(), "ana", "s1", &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{p}}, agent.RunConfig{}))
+			return err
+		}
+		if err := send(genai.NewPartFromText("go")); err != nil {
+			t.Fatal(err)
+		}
+		before := get(t, svc).Events().Len()
+		err := send(&genai.Part{FunctionResponse: &genai.FunctionResponse{ID: "q", Name: toolconfirmation.FunctionCallName,
+			Response: map[string]any{"confirmed": true}}})
+		if !errors.Is(err, tt.want) {
+			t.Errorf("second call about %s: got error %v, want %v", tt.second, err, tt.want)
+		}
+		if now := get(t, svc).Events().Len(); tt.want != nil && (now != before || asks != 1) {
+			t.Errorf("the refused answer is in the log: %d events, %d before", now, before)
+		}
+	}
+}

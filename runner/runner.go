@@ -32,7 +32,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -40,6 +39,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
@@ -158,7 +158,7 @@ func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *gen
 	for _, opt := range opts {
 		opt(&o)
 	}
-	id := o.id()
+	id := o.id(ctx)
 	view := session.NewView(session.ViewConfig{AppName: r.cfg.AppName, UserID: userID, SessionID: sessionID})
 	_, msg, err := r.receive(ctx, &run{id: id, view: view, msg: msg})
 	if err != nil {
@@ -345,7 +345,7 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	run := &run{
-		id: o.id(), ctx: context.WithoutCancel(ctx),
+		id: o.id(ctx), ctx: context.WithoutCancel(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 		holding: r.holding(),
 	}
@@ -426,17 +426,15 @@ func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, er
 }
 
 // id returns the ID of the run.
-func (o *runOptions) id() string {
+func (o *runOptions) id(ctx context.Context) string {
 	switch {
 	case o.opening != nil:
 		return o.opening.InvocationID
 	case o.start != nil && o.start.ID != "":
 		return o.start.ID
 	}
-	return newID()
+	return "e-" + platform.NewUUID(ctx)
 }
-
-func newID() string { return "e-" + uuid.NewString() }
 
 func (r *Runner) session(ctx context.Context, userID, sessionID string) (session.Session, error) {
 	got, err := r.cfg.SessionService.Get(ctx, &session.GetRequest{AppName: r.cfg.AppName, UserID: userID,

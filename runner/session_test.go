@@ -5,15 +5,19 @@ package runner_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/artifact"
 	remembering "github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sessiontest"
@@ -274,5 +278,63 @@ func TestServiceWithSessionsOfItsOwn(t *testing.T) {
 	}
 	if n := get(t, svc).Events().Len(); n != 8 {
 		t.Errorf("got %d events, want 8", n)
+	}
+}
+
+// The consumer gets an event that an agent has built by hand with an ID, a time, an invocation and a branch.
+func TestEventBuiltByHandIsFilled(t *testing.T) {
+	root, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "root", SubAgents: []agent.Agent{
+		speaker(t, "leaf", "hello")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for ev, err := range ask(t.Context(), newRunner(t, runner.Config{Agent: root, SessionService: session.InMemoryService(), AutoCreateSession: true}), "go") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.ID == "" || ev.Timestamp.Before(began) || ev.InvocationID == "" || ev.Branch != "root.leaf" || ev.Author != "leaf" {
+			t.Errorf("got %+v", ev)
+		}
+	}
+}
+
+// The user's event comes first, with the change of the state.
+func TestUserMessageIsYielded(t *testing.T) {
+	r := newRunner(t, runner.Config{Agent: speaker(t, "root", "hello"), SessionService: session.InMemoryService(), AutoCreateSession: true})
+	delta := map[string]any{"draft": "a poem"}
+	for _, tt := range []struct {
+		msg  string
+		want []string
+	}{{"go", []string{"user: go", "root: hello"}}, {"", []string{"root: hello"}}} {
+		var said []string
+		for ev, err := range ask(t.Context(), r, tt.msg, runner.WithYieldUserMessage(), runner.WithStateDelta(delta)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said = append(said, line(ev)); ev.Author == "user" && (ev.ID == "" || !reflect.DeepEqual(ev.Actions.StateDelta, delta)) {
+				t.Errorf("the user's event is %+v", ev)
+			}
+		}
+		if diff := cmp.Diff(tt.want, said); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	for range ask(t.Context(), r, "go", runner.WithYieldUserMessage()) {
+		break // the run does not begin
+	}
+}
+
+// A provider in the context makes the IDs of the invocation and of the session.
+func TestProvidersMakeTheIDsOfARun(t *testing.T) {
+	ctx := platform.WithUUIDProvider(t.Context(), func() string { return "one" })
+	r := newRunner(t, runner.Config{Agent: speaker(t, "root", "hello"), SessionService: session.InMemoryService(), AutoCreateSession: true})
+	for ev, err := range r.Run(ctx, "ana", "", nil, agent.RunConfig{}) {
+		if err != nil || ev.InvocationID != "e-one" {
+			t.Errorf("got %v, error %v", ev, err)
+		}
+	}
+	if _, err := collect(t, r.Run(ctx, "ana", "one", nil, agent.RunConfig{})); err != nil {
+		t.Error(err)
 	}
 }

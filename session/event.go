@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -52,13 +53,19 @@ type Event struct {
 }
 
 // NewEvent returns an empty event of an invocation. Its StateDelta and ArtifactDelta
-// are empty maps. Appending the event sets its ID and Timestamp.
-//
-// The context is there for ADK v2 and is not used.
-func NewEvent(_ context.Context, invocationID string) *Event {
-	return &Event{InvocationID: invocationID, Actions: EventActions{
+// are empty maps. Appending the event sets its ID and Timestamp, unless ctx has a provider for them; see package
+// platform.
+func NewEvent(ctx context.Context, invocationID string) *Event {
+	ev := &Event{InvocationID: invocationID, Actions: EventActions{
 		StateDelta: make(map[string]any), ArtifactDelta: make(map[string]int64),
 	}}
+	if id := platform.UUIDProviderOf(ctx); id != nil {
+		ev.ID = id()
+	}
+	if now := platform.TimeProviderOf(ctx); now != nil {
+		ev.Timestamp = now()
+	}
+	return ev
 }
 
 // NewEventWithContext is [NewEvent] under the name that ADK v1.5 gave it.

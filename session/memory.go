@@ -14,8 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
@@ -47,13 +46,14 @@ type memory struct {
 	users    map[userKey]*scope
 }
 
-func (m *memory) Create(_ context.Context, req *CreateRequest) (*CreateResponse, error) {
+func (m *memory) Create(ctx context.Context, req *CreateRequest) (*CreateResponse, error) {
 	if req == nil || req.AppName == "" || req.UserID == "" {
 		return nil, fmt.Errorf("create session: %w: app name and user ID are required", ErrInvalid)
 	}
+	id, now := newID(ctx, req), platform.Now(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rec, err := m.make(req)
+	rec, err := m.make(req, id, now)
 	if err != nil {
 		return nil, fmt.Errorf("create session %q: %w", req.SessionID, err)
 	}
@@ -62,12 +62,16 @@ func (m *memory) Create(_ context.Context, req *CreateRequest) (*CreateResponse,
 	return &CreateResponse{Session: rec.view()}, nil
 }
 
-// make makes the record of a new session, which nobody can find yet. m.mu is held.
-func (m *memory) make(req *CreateRequest) (*record, error) {
-	id := strings.TrimSpace(req.SessionID)
-	if id == "" {
-		id = uuid.NewString()
+// newID returns the ID of a new session.
+func newID(ctx context.Context, req *CreateRequest) string {
+	if id := strings.TrimSpace(req.SessionID); id != "" {
+		return id
 	}
+	return platform.NewUUID(ctx)
+}
+
+// make makes the record of a new session, which nobody can find yet. m.mu is held.
+func (m *memory) make(req *CreateRequest, id string, now time.Time) (*record, error) {
 	state, err := Normalize(req.State)
 	if err != nil {
 		return nil, err
@@ -77,7 +81,7 @@ func (m *memory) make(req *CreateRequest) (*record, error) {
 		return nil, ErrExists
 	}
 	rec := &record{
-		service: m, key: key, state: make(map[string]any), updated: time.Now(),
+		service: m, key: key, state: make(map[string]any), updated: now,
 		app:  scopeOf(m.apps, req.AppName),
 		user: scopeOf(m.users, userKey{req.AppName, req.UserID}),
 	}
@@ -90,14 +94,15 @@ func (m *memory) make(req *CreateRequest) (*record, error) {
 }
 
 // Start makes a session that begins with events.
-func (m *memory) Start(_ context.Context, req *StartRequest) (*StartResponse, error) {
+func (m *memory) Start(ctx context.Context, req *StartRequest) (*StartResponse, error) {
 	evs, err := req.Stored()
 	if err != nil {
 		return nil, fmt.Errorf("start session: %w", err)
 	}
+	id, now := newID(ctx, &req.CreateRequest), platform.Now(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rec, err := m.make(&req.CreateRequest)
+	rec, err := m.make(&req.CreateRequest, id, now)
 	if err != nil {
 		return nil, fmt.Errorf("start session %q: %w", req.SessionID, err)
 	}

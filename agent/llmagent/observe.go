@@ -28,19 +28,19 @@ func (x *exchange) sendObserved(o observe.Observer, in agent.InvocationContext) 
 }
 
 // callTool runs one call; see call.
-func (r *run) callTool(req *model.LLMRequest, call *genai.FunctionCall, answer *toolconfirmation.ToolConfirmation,
-	done *answered) {
+func (r *run) callTool(in agent.InvocationContext, req *model.LLMRequest, call *genai.FunctionCall,
+	answer *toolconfirmation.ToolConfirmation, done *answered) {
 	o := r.ctx.RunConfig().Observer
 	if o == nil {
-		_ = r.callIn(r.ctx, req, call, answer, done) // the model has been told
+		_ = r.callIn(in, req, call, answer, done) // the model has been told
 		return
 	}
 	seen := &observe.ToolCall{Tool: call.Name, Agent: r.Name(), ID: call.ID, Arguments: call.Args}
 	if t, ok := toolOf(req, call.Name).(tool.Tool); ok {
 		seen.Description = t.Description()
 	}
-	ctx, end := o.ToolCall(r.ctx, seen)
-	in, err := r.ctx.WithContext(ctx), errors.New("the tool left its goroutine")
+	ctx, end := o.ToolCall(in, seen)
+	in, err := in.WithContext(ctx), errors.New("the tool left its goroutine")
 	defer func() {
 		if in.Ended() {
 			r.ctx.EndInvocation()

@@ -3,18 +3,19 @@
 package llmagent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
@@ -38,21 +39,26 @@ type answered struct {
 func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations,
 	known map[string]map[string]any) (ev *session.Event, pending bool) {
 	done := make([]answered, len(calls))
-	var wg sync.WaitGroup
+	var tasks []func(context.Context)
 	for i, c := range calls {
 		switch {
 		case known[c.ID] != nil:
 			done[i].result = known[c.ID]
 		case len(calls) == 1:
-			r.callTool(req, c, about[c.ID], &done[i])
+			r.callTool(r.ctx, req, c, about[c.ID], &done[i])
 		default:
-			wg.Go(func() {
+			tasks = append(tasks, func(ctx context.Context) {
 				defer agent.Recover(&done[i].crash)
-				r.callTool(req, c, about[c.ID], &done[i])
+				in := r.under(ctx)
+				if r.callTool(in, req, c, about[c.ID], &done[i]); in.Ended() {
+					r.ctx.EndInvocation()
+				}
 			})
 		}
 	}
-	wg.Wait()
+	if tasks != nil {
+		platform.RunTasks(r.ctx, tasks)
+	}
 	for _, d := range done {
 		if d.crash != nil { // it is the agent's, as that of a single call is
 			panic(d.crash)
@@ -85,6 +91,14 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 		ev.CustomMetadata = map[string]any{metadataVain: true}
 	}
 	return ev, pending
+}
+
+// under returns the invocation under the context that a task has.
+func (r *run) under(ctx context.Context) agent.InvocationContext {
+	if in, ok := ctx.(agent.InvocationContext); ok {
+		return in
+	}
+	return r.ctx.WithContext(ctx)
 }
 
 // callIn runs one call under a context. An error becomes the call's answer, because the model can
@@ -147,7 +161,7 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 		result = map[string]any{"error": err.Error()}
 		done.vain = endsTurn(call.Name) // it would have ended the turn
 	}
-	if result == nil && !f.IsLongRunning() {
+	if result == nil && !f.IsLongRunning() && !defers(f) {
 		result = map[string]any{}
 	}
 	done.result = result
@@ -155,6 +169,12 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 		done.refuse(refusal)
 	}
 	return err
+}
+
+// defers reports whether a tool that has returned nothing has deferred its answer. Then there is none in the log.
+func defers(f tool.Function) bool {
+	d, ok := f.(interface{ DefersResponse() bool })
+	return ok && d.DefersResponse()
 }
 
 // refuse takes back a request to leave the loop, tells the model so, and leaves the

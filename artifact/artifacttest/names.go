@@ -63,6 +63,15 @@ func (s *suite) incomplete() {
 	if err == nil || !strings.Contains(err.Error(), "AppName, SessionID") {
 		s.Errorf("List without an app and a session: %v does not say what is missing", err)
 	}
+	_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{UserID: ana})
+	s.wantInvalid("Save of nothing anywhere", err)
+	if err == nil || !strings.Contains(err.Error(), "AppName, SessionID, FileName, Part missing") {
+		s.Errorf("Save of nothing anywhere: %v does not say what is missing", err)
+	}
+	_, err = s.svc.Load(s.Context(), &artifact.LoadRequest{AppName: app, UserID: ana})
+	if s.wantInvalid("Load without a session and a name", err); err == nil || !strings.Contains(err.Error(), "SessionID, FileName missing") {
+		s.Errorf("Load without a session and a name: %v does not say what is missing", err)
+	}
 	for _, part := range []*genai.Part{nil, {}, {FileData: &genai.FileData{FileURI: "file:///etc/passwd"}}} {
 		_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a",
 			Part: part})

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 )
@@ -30,7 +28,7 @@ func (s *Store) Create(ctx context.Context, req *session.CreateRequest) (*sessio
 	if req == nil || req.AppName == "" || req.UserID == "" {
 		return nil, fmt.Errorf("create session: %w: app name and user ID are required", session.ErrInvalid)
 	}
-	key, err := newKey(req)
+	key, err := newKey(ctx, req)
 	if err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
@@ -42,16 +40,16 @@ func (s *Store) Create(ctx context.Context, req *session.CreateRequest) (*sessio
 }
 
 // newKey is the key of a session that is to be made.
-func newKey(req *session.CreateRequest) (lease.Key, error) {
+func newKey(ctx context.Context, req *session.CreateRequest) (lease.Key, error) {
 	key := lease.Key{AppName: req.AppName, UserID: req.UserID, SessionID: strings.TrimSpace(req.SessionID)}
 	if key.SessionID == "" {
-		key.SessionID = uuid.NewString()
+		key.SessionID = platform.NewUUID(ctx)
 	}
 	return key, complete(key)
 }
 
 func (s *Store) create(ctx context.Context, key lease.Key, state map[string]any) (*session.View, error) {
-	c, err := s.newCreation(key, state)
+	c, err := s.newCreation(ctx, key, state)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +73,7 @@ type creation struct {
 	cfg   session.ViewConfig // what it is then
 }
 
-func (s *Store) newCreation(key lease.Key, state map[string]any) (*creation, error) {
+func (s *Store) newCreation(ctx context.Context, key lease.Key, state map[string]any) (*creation, error) {
 	state, err := session.Normalize(state)
 	if err != nil {
 		return nil, err
@@ -88,7 +86,7 @@ func (s *Store) newCreation(key lease.Key, state map[string]any) (*creation, err
 	return &creation{
 		store: s, entry: s.entry(key), key: key, nonce: newNonce(), state: first,
 		cfg: session.ViewConfig{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID,
-			Updated: time.Now()},
+			Updated: platform.Now(ctx)},
 	}, nil
 }
 

@@ -18,7 +18,7 @@ func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.
 	if err != nil {
 		return nil, fmt.Errorf("start session: %w", err)
 	}
-	key, err := newKey(&req.CreateRequest)
+	key, err := newKey(ctx, &req.CreateRequest)
 	if err == nil && req.Owner != "" {
 		err = valid(req.Owner)
 	}
@@ -34,7 +34,7 @@ func (s *Store) Start(ctx context.Context, req *session.StartRequest) (*session.
 
 func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequest,
 	evs []*session.Event) (*session.StartResponse, error) {
-	c, err := s.newCreation(key, req.State)
+	c, err := s.newCreation(ctx, key, req.State)
 	if err != nil {
 		return nil, err
 	}
