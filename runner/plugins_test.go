@@ -26,6 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
+	"github.com/refrain-dev/refrain/tool/agenttool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
@@ -557,5 +558,34 @@ func BenchmarkRunWithPlugins(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// An agent that is a tool has the plugins of the run.
+func TestPluginsReachAgentsThatAreTools(t *testing.T) {
+	p := new(protocol)
+	m, err := scripted.New(scripted.Script{Answers: []scripted.Answer{
+		{Calls: []scripted.Call{{Name: "inner", Args: map[string]any{"request": "hello"}}}}, {Text: "done"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := llmagent.New(llmagent.Config{Name: "root", Model: m, Tools: []tool.Tool{agenttool.New(speaker(t, "inner", "hi"), nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := collect(t, ask(t.Context(), newRunner(t, withPlugins(root, session.InMemoryService(), p.notes(t, "z"))), "go")); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]int{"z: before inner": 1, "z: after inner": 1, "z: event of inner": 1, "z: before run of root": 1} {
+		got := 0
+		for _, l := range p.lines {
+			if l == line {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%q %d times, want %d: %q", line, got, want, p.lines)
+		}
 	}
 }
