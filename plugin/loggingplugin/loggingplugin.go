@@ -149,8 +149,8 @@ func (l logger) afterModel(ctx agent.Context, resp *model.LLMResponse, err error
 	case resp.ErrorCode != "":
 		l.print("the model answers %s with error %s: %s", ctx.AgentName(), resp.ErrorCode, short(resp.ErrorMessage))
 	case resp.UsageMetadata != nil:
-		l.print("the model answers %s: %s (%d tokens in, %d out)", ctx.AgentName(), words(resp.Content),
-			resp.UsageMetadata.PromptTokenCount, resp.UsageMetadata.CandidatesTokenCount)
+		in, _, out := model.Tokens(resp.UsageMetadata)
+		l.print("the model answers %s: %s (%d tokens in, %d out)", ctx.AgentName(), words(resp.Content), in, out)
 	default:
 		l.print("the model answers %s: %s", ctx.AgentName(), words(resp.Content))
 	}
