@@ -136,6 +136,6 @@ type RunConfig struct {
 	// Pause can end the run between two steps; nil cannot. A durable run with a Pause can wait
 	// for a person's answer.
 	Pause *Pause
-	// Observer is notified of each step of the run as it happens; nil means no observer.
+	// Observer is notified of each step of the run as it happens; nil means that of observe.SetDefault, if any.
 	Observer observe.Observer
 }

@@ -19,7 +19,7 @@ import (
 // telemetryOff measures what telemetry costs that nobody has switched on: nothing. The bounds are the
 // allocations of the commit before there was any, 10.11 and 31.57 an event. What a span costs is told.
 func telemetryOff(t *testing.T, tb *table) {
-	on, err := telemetry.New(telemetry.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(discard{}))})
+	on, err := telemetry.NewObserver(telemetry.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(discard{}))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,6 +216,9 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 
 // drive runs the agent, and stores and yields its events.
 func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield func(*session.Event, error) bool) {
+	if cfg.Observer == nil {
+		cfg.Observer = observe.Default()
+	}
 	ctx, over := drive.Pausable(ctx, &cfg)
 	defer over()
 	ctx, fail := context.WithCancelCause(ctx)

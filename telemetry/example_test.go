@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/telemetry"
 )
@@ -20,7 +21,7 @@ import (
 // runs.
 func Example() {
 	spans := tracetest.NewInMemoryExporter() // in place of one that sends them
-	o, err := telemetry.New(telemetry.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))})
+	o, err := telemetry.NewObserver(telemetry.Config{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -60,4 +61,43 @@ func Example() {
 	// iteration loop
 	// invoke_agent loop
 	// invoke_workflow loop
+}
+
+// A program that comes from ADK sets up telemetry once. Every run of the process is traced from then on.
+func ExampleNew() {
+	ctx := context.Background()
+	spans := tracetest.NewInMemoryExporter() // in place of one that sends them
+	p, err := telemetry.New(ctx, telemetry.WithSpanProcessors(sdktrace.NewSimpleSpanProcessor(spans)))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p.SetGlobalOtelProviders()
+	defer observe.SetDefault(nil) // for the other examples
+
+	work, err := agent.New(agent.Config{Name: "work"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := runner.NewInMemory("example", work)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, err := range r.Run(ctx, "ana", "s1", genai.NewContentFromText("Go", genai.RoleUser), agent.RunConfig{}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	for _, s := range spans.GetSpans() {
+		fmt.Println(s.Name)
+	}
+	if err := p.Shutdown(ctx); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// invoke_agent work
+	// invoke_workflow work
 }

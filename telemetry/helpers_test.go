@@ -46,7 +46,7 @@ func newLab(t testing.TB, cfg telemetry.Config) *lab {
 	cfg.TracerProvider = l.traces
 	cfg.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(l.read))
 	var err error
-	if l.Observer, err = telemetry.New(cfg); err != nil {
+	if l.Observer, err = telemetry.NewObserver(cfg); err != nil {
 		t.Fatal(err)
 	}
 	return l

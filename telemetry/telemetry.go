@@ -3,7 +3,7 @@
 // Package telemetry makes OpenTelemetry traces and metrics of runs, by the conventions for generative
 // AI.
 //
-//	o, err := telemetry.New(telemetry.Config{TracerProvider: tp, MeterProvider: mp})
+//	o, err := telemetry.NewObserver(telemetry.Config{TracerProvider: tp, MeterProvider: mp})
 //	if err != nil {
 //		return err
 //	}
@@ -58,8 +58,8 @@ type Observer struct {
 
 var _ observe.Observer = (*Observer)(nil)
 
-// New returns an observer. It fails if the MeterProvider makes no histogram.
-func New(cfg Config) (*Observer, error) {
+// NewObserver returns an observer. It fails if the MeterProvider makes no histogram.
+func NewObserver(cfg Config) (*Observer, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = nooptrace.NewTracerProvider()
 	}

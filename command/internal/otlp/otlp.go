@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/telemetry"
 )
@@ -87,12 +88,13 @@ type Sender struct {
 	told  bool
 }
 
-// New returns a sender, or nil if the environment asks for none. It calls warn at most once, about
-// something that is wrong with the environment, or the first time that something cannot be sent: by
-// [Sender.Stop], as a run may draw on the terminal until then, or at once after [Sender.Live].
+// New returns a sender, or nil if the environment asks for none, or the program has set up telemetry itself
+// ([observe.SetDefault]). It calls warn at most once, about something that is wrong with the environment, or
+// the first time that something cannot be sent: by [Sender.Stop], as a run may draw on the terminal until
+// then, or at once after [Sender.Live].
 func New(getenv func(string) string, version func() string, warn func(error)) *Sender {
 	w := read(getenv)
-	if !w.traces && !w.metrics && w.wrong == nil {
+	if observe.Default() != nil || !w.traces && !w.metrics && w.wrong == nil {
 		return nil
 	}
 	return &Sender{getenv: getenv, version: version, wanted: w, warn: warn}
@@ -152,7 +154,7 @@ func (s *Sender) make() {
 	if len(s.stops) == 0 {
 		return
 	}
-	if s.observer, err = telemetry.New(cfg); err != nil {
+	if s.observer, err = telemetry.NewObserver(cfg); err != nil {
 		s.tell(err)
 	}
 }
