@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/genai"
 
@@ -70,6 +71,36 @@ func Pack(req *model.LLMRequest, t Tool) error {
 		declare(req, decl)
 	}
 	return nil
+}
+
+// Instruct adds texts to the system instruction of a request, each after an empty line. It leaves out empty
+// texts, and does not change the instruction that is there, which other requests may share.
+func Instruct(req *model.LLMRequest, texts ...string) {
+	var more []string
+	for _, text := range texts {
+		if text != "" {
+			more = append(more, text)
+		}
+	}
+	if more == nil {
+		return
+	}
+	if req.Config == nil {
+		req.Config = &genai.GenerateContentConfig{}
+	}
+	c := genai.Content{Role: genai.RoleUser}
+	if given := req.Config.SystemInstruction; given != nil {
+		c = *given
+	}
+	c.Parts = slices.Clone(c.Parts)
+	if n := len(c.Parts); n > 0 && c.Parts[n-1] != nil && c.Parts[n-1].Text != "" {
+		last := *c.Parts[n-1]
+		last.Text = strings.Join(append([]string{last.Text}, more...), "\n\n")
+		c.Parts[n-1] = &last
+	} else {
+		c.Parts = append(c.Parts, genai.NewPartFromText(strings.Join(more, "\n\n")))
+	}
+	req.Config.SystemInstruction = &c
 }
 
 // declare adds a declaration to the first of the config's tools that has any.

@@ -58,7 +58,9 @@ type Function interface {
 
 // RequestProcessor is a tool or a toolset that changes requests to the model itself.
 type RequestProcessor interface {
-	// ProcessRequest changes a request before it is sent; see [Pack].
+	// ProcessRequest changes a request before it is sent; see [Pack] and [Instruct]. The request has the
+	// instruction and the conversation already. Contents that are appended to req.Contents are in this
+	// request only; those of the conversation are shared and must not be changed.
 	ProcessRequest(ctx Context, req *model.LLMRequest) error
 }
 

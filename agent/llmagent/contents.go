@@ -26,7 +26,8 @@ type history struct {
 	next     int   // index of the first event not looked at
 	seen     int64 // sequence number of the event before that
 	contents []*genai.Content
-	calls    map[string]int // call ID -> index of the content that holds it
+	calls    map[string]int   // call ID -> index of the content that holds it
+	added    []*genai.Content // of the tools, in the last request only
 	late     late
 	bare     map[*genai.Content]bare // of contents with calls whose IDs are not sent
 

@@ -112,9 +112,12 @@ func (r *run) cut() error {
 	return e
 }
 
-// more returns the contents that only this request has, after the conversation: a prompt if no
-// content asks the model to speak, and the problem of its last answer.
+// more returns the contents that only this request has, after the conversation: those of tools, a prompt if
+// no content asks the model to speak, and the problem of its last answer.
 func (r *run) more(list []*genai.Content) (more []*genai.Content) {
+	if more = r.history.added; len(more) > 0 {
+		list = more
+	}
 	if n := len(list); n == 0 || list[n-1].Role != genai.RoleUser {
 		prompt := r.prompt
 		if prompt == "" {

@@ -3,7 +3,9 @@
 package llmagent
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/genai"
@@ -20,15 +22,30 @@ const goOn = "Continue processing previous requests as instructed. Exit or provi
 	"needed."
 
 // request builds the request to the model. Its contents are those of the history, which other
-// requests share.
+// requests share; h.added has those that tools have added.
 func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error) {
 	req := &model.LLMRequest{Model: a.cfg.Model.Name(), Config: &genai.GenerateContentConfig{}}
 	if a.cfg.GenerateContentConfig != nil {
 		req.Config = copyConfig(a.cfg.GenerateContentConfig)
 	}
+	texts := make([]string, 0, 8)
+	if given := req.Config.SystemInstruction; given != nil {
+		texts = append(texts, contentText(given))
+	}
+	texts, err := a.systemInstruction(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	req.Config.SystemInstruction = newText(genai.RoleUser, strings.Join(texts, "\n\n"))
+	list := h.update(ctx)
+	req.Contents = list
 	if err := a.addTools(ctx, req); err != nil {
 		return nil, err
 	}
+	if h.added, err = addedTo(list, req.Contents); err != nil {
+		return nil, err
+	}
+	req.Contents = list
 	others, err := a.addTransfer(ctx, req)
 	if err != nil {
 		return nil, err
@@ -37,21 +54,17 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	if err != nil {
 		return nil, err
 	}
-	texts := make([]string, 0, 8)
-	if given := req.Config.SystemInstruction; given != nil {
-		texts = append(texts, contentText(given))
-	}
-	if texts, err = a.systemInstruction(ctx, texts); err != nil {
-		return nil, err
-	}
-	for _, more := range []string{others, form} {
-		if more != "" {
-			texts = append(texts, more)
-		}
-	}
-	req.Config.SystemInstruction = newText(genai.RoleUser, strings.Join(texts, "\n\n"))
-	req.Contents = h.update(ctx)
+	tool.Instruct(req, others, form)
 	return req, nil
+}
+
+// addedTo returns the contents that tools have appended to a conversation.
+func addedTo(list, now []*genai.Content) ([]*genai.Content, error) {
+	if len(now) < len(list) || !slices.Equal(list, now[:len(list)]) {
+		return nil, errors.New("prepare tools: a tool or toolset changed the conversation in the request; " +
+			"in ProcessRequest it can only append to req.Contents")
+	}
+	return slices.Clip(now[len(list):]), nil
 }
 
 // with returns a conversation followed by the contents that only this request has.

@@ -5,6 +5,8 @@ package genaischema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -23,6 +25,27 @@ const (
 	// description. Anthropic's structured answers need it.
 	Bare
 )
+
+// Functions returns the functions of a request's tools. It fails on what only Gemini has, such as Google Search.
+func Functions(list []*genai.Tool) (all []*genai.FunctionDeclaration, err error) {
+	for _, t := range list {
+		if t == nil {
+			continue
+		}
+		rest := *t
+		rest.FunctionDeclarations = nil
+		if !reflect.ValueOf(rest).IsZero() {
+			own, err := members(rest)
+			if err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("tool %s: only Gemini has it, and this model has only functions; "+
+				"use a Gemini model or leave the tool out", strings.Join(slices.Sorted(maps.Keys(own)), ", "))
+		}
+		all = append(all, t.FunctionDeclarations...)
+	}
+	return all, nil
+}
 
 // Parameters returns the schema of a function's parameters; an object without properties if it
 // has none. It fails if the schema does not marshal to a JSON object.

@@ -99,24 +99,20 @@ func (p *apiRequest) think(t *genai.ThinkingConfig, output *outputConfig) {
 }
 
 func tools(list []*genai.Tool) ([]tool, error) {
+	functions, err := genaischema.Functions(list)
+	if err != nil {
+		return nil, err
+	}
 	var out []tool
-	for _, t := range list {
-		if t == nil {
-			continue
+	for _, f := range functions {
+		schema, err := genaischema.Parameters(f)
+		if err != nil {
+			return nil, err
 		}
-		if len(t.FunctionDeclarations) == 0 {
-			return nil, fmt.Errorf("a tool without function declarations: only functions are supported")
+		if schema["type"] == nil {
+			schema["type"] = "object"
 		}
-		for _, f := range t.FunctionDeclarations {
-			schema, err := genaischema.Parameters(f)
-			if err != nil {
-				return nil, err
-			}
-			if schema["type"] == nil {
-				schema["type"] = "object"
-			}
-			out = append(out, tool{Name: f.Name, Description: f.Description, InputSchema: schema})
-		}
+		out = append(out, tool{Name: f.Name, Description: f.Description, InputSchema: schema})
 	}
 	return out, nil
 }

@@ -111,6 +111,8 @@ type geminiRequest struct {
 	SystemInstruction *genai.Content   `json:"systemInstruction"`
 	Tools             []struct {
 		FunctionDeclarations []*genai.FunctionDeclaration `json:"functionDeclarations"`
+		GoogleSearch         *genai.GoogleSearch          `json:"googleSearch"`
+		CodeExecution        *genai.ToolCodeExecution     `json:"codeExecution"`
 	} `json:"tools"`
 	ToolConfig       *genai.ToolConfig `json:"toolConfig"`
 	GenerationConfig struct {
@@ -173,6 +175,10 @@ func (gemini) decode(r *http.Request, body []byte) (*Request, error) {
 			if err := addFunction(req, f.Name, f.Description, json.RawMessage(schema)); err != nil {
 				return nil, err
 			}
+		}
+		if t.GoogleSearch != nil || t.CodeExecution != nil {
+			own := &genai.Tool{GoogleSearch: t.GoogleSearch, CodeExecution: t.CodeExecution}
+			req.Config.Tools = append(req.Config.Tools, own)
 		}
 	}
 	return req, geminiContents(req, in.Contents)

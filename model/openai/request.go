@@ -3,7 +3,6 @@
 package openai
 
 import (
-	"fmt"
 	"strings"
 
 	"google.golang.org/genai"
@@ -78,22 +77,18 @@ func effort(t *genai.ThinkingConfig) string {
 }
 
 func tools(list []*genai.Tool) ([]tool, error) {
+	functions, err := genaischema.Functions(list)
+	if err != nil {
+		return nil, err
+	}
 	var out []tool
-	for _, t := range list {
-		if t == nil {
-			continue
+	for _, f := range functions {
+		schema, err := genaischema.Parameters(f)
+		if err != nil {
+			return nil, err
 		}
-		if len(t.FunctionDeclarations) == 0 {
-			return nil, fmt.Errorf("a tool without function declarations: Chat Completions has only functions")
-		}
-		for _, f := range t.FunctionDeclarations {
-			schema, err := genaischema.Parameters(f)
-			if err != nil {
-				return nil, err
-			}
-			own := function{Name: f.Name, Description: f.Description, Parameters: schema}
-			out = append(out, tool{Type: "function", Function: own})
-		}
+		own := function{Name: f.Name, Description: f.Description, Parameters: schema}
+		out = append(out, tool{Type: "function", Function: own})
 	}
 	return out, nil
 }
