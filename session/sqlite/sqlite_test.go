@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/sessiontest"
+	"github.com/refrain-dev/refrain/session/sessiontestsuite"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
@@ -38,6 +39,10 @@ func newService(t *testing.T) session.Service {
 
 // A18, A20, D1, D8, D9, D15, E4
 func TestService(t *testing.T) { sessiontest.TestService(t, newService) }
+
+func TestServiceAsInADK(t *testing.T) {
+	sessiontestsuite.RunServiceTests(t, sessiontestsuite.SuiteOptions{SupportsUserProvidedSessionID: true}, newService)
+}
 
 func TestLeaser(t *testing.T) { sessiontest.TestLeaser(t, newService) }
 
