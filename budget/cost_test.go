@@ -173,3 +173,55 @@ func TestUsage(t *testing.T) {
 		}
 	}
 }
+
+// What is written into a cache costs more than other input, and what is read from it less.
+func TestCacheWritesCost(t *testing.T) {
+	used := budget.Usage{Calls: 1, InputTokens: 1_000_000, CachedTokens: 400_000, CacheWriteTokens: 200_000,
+		CacheWrite1hTokens: 100_000}
+	for name, c := range map[string]struct {
+		price       budget.Price
+		cost, saved float64
+	}{
+		"as listed":      {budget.Price{Input: 10, CachedInput: 1, CacheWrite: 13, CacheWrite1h: 30}, 3 + 0.4 + 2.6 + 3, 1},
+		"as by default":  {budget.Price{Input: 10, CachedInput: 1}, 3 + 0.4 + 2.5 + 2, 2.1},
+		"more than none": {budget.Price{Input: 10}, 3 + 4 + 2.5 + 2, -1.5},
+	} {
+		b := budget.New(budget.Limits{}, budget.Prices{"m": c.price})
+		reserve(t, b, budget.Request{Model: "m"}).Commit(used)
+		want := used
+		want.Cost, want.CacheSaved = &c.cost, c.saved
+		if diff := cmp.Diff(want, b.Used()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(want, budget.Prices{"m": c.price}.Priced("m", used)); diff != "" {
+			t.Errorf("%s, from the log (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(budget.Usage{}, b.Used().Sub(b.Used().Add(budget.Usage{}))); diff != "" {
+			t.Errorf("%s: what is taken off again (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A reservation counts on the cache only as far as the provider has reported, and with the price
+// of writing where the call may write.
+func TestReservationsCountTheCache(t *testing.T) {
+	list := budget.Prices{"m": {Input: 10, CachedInput: 1, Output: 10}}
+	for name, c := range map[string]struct {
+		ask  budget.Request
+		need float64
+	}{
+		"nothing is known": {budget.Request{}, 10},
+		"it may write":     {budget.Request{CacheWrite: true}, 12.5},
+		"for an hour":      {budget.Request{CacheWrite: true, CacheWrite1h: true}, 20},
+		"half was cached":  {budget.Request{CachedTokens: 500_000, CacheWrite: true}, 0.5 + 6.25},
+		"all was cached":   {budget.Request{CachedTokens: 2_000_000, CacheWrite: true}, 1},
+	} {
+		c.ask.Model, c.ask.InputTokens = "m", 1_000_000
+		if err := budget.New(budget.Limits{Cost: new(c.need)}, list).Check(c.ask); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := budget.New(budget.Limits{Cost: new(c.need - 0.001)}, list).Check(c.ask); err == nil {
+			t.Errorf("%s: it fits in less than %v", name, c.need)
+		}
+	}
+}

@@ -9,6 +9,12 @@ type Request struct {
 	// InputTokens and OutputTokens are the expected usage of the call: an estimate from earlier calls
 	// rather than the maximum. They may be left out if the budget is not [Meter.Metered].
 	InputTokens, OutputTokens int64
+	// CachedTokens of the input are expected to come from the provider's cache: no more than it has
+	// reported for the call before.
+	CachedTokens int64
+	// CacheWrite says that the provider may write the rest of the input into its cache, and CacheWrite1h
+	// that it may write it there for an hour. The rest is then reserved at the price of that.
+	CacheWrite, CacheWrite1h bool
 	// MinOutputTokens is the least output to which the call may be cut down if the budget has no
 	// room for all of it; 0 means that it is never cut down.
 	MinOutputTokens int64

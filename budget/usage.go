@@ -8,14 +8,20 @@ import "math"
 type Usage struct {
 	// Calls is the number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
-	// InputTokens include CachedTokens, those that the provider had in a cache; OutputTokens
-	// include the model's thoughts.
-	InputTokens  int64 `json:"input_tokens,omitzero" yaml:"input_tokens,omitempty"`
-	CachedTokens int64 `json:"cached_tokens,omitzero" yaml:"cached_tokens,omitempty"`
-	OutputTokens int64 `json:"output_tokens,omitzero" yaml:"output_tokens,omitempty"`
+	// InputTokens include CachedTokens, those that the provider had in a cache, and those that it wrote
+	// into one: CacheWriteTokens for five minutes, CacheWrite1hTokens for an hour. OutputTokens include
+	// the model's thoughts.
+	InputTokens        int64 `json:"input_tokens,omitzero" yaml:"input_tokens,omitempty"`
+	CachedTokens       int64 `json:"cached_tokens,omitzero" yaml:"cached_tokens,omitempty"`
+	CacheWriteTokens   int64 `json:"cache_write_tokens,omitzero" yaml:"cache_write_tokens,omitempty"`
+	CacheWrite1hTokens int64 `json:"cache_write_1h_tokens,omitzero" yaml:"cache_write_1h_tokens,omitempty"`
+	OutputTokens       int64 `json:"output_tokens,omitzero" yaml:"output_tokens,omitempty"`
 	// Cost is in the currency of the price list. nil means unknown, unless nothing was used. The
 	// cost is unknown if any part of it is.
 	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
+	// CacheSaved is how much less the input has cost than without a cache, as far as prices are known. It
+	// is negative if more was paid for writing into the cache than reading from it has saved.
+	CacheSaved float64 `json:"cache_saved,omitzero" yaml:"cache_saved,omitempty"`
 	// Estimated says that a provider did not report its usage: some of the tokens are estimated, or
 	// missing where no estimate was made.
 	Estimated bool `json:"estimated,omitzero" yaml:"estimated,omitempty"`
@@ -42,8 +48,9 @@ func (u Usage) Sub(before Usage) Usage {
 	}
 	a, b := u.internal(Price{}, false), before.internal(Price{}, false)
 	d := usage{
-		calls: a.calls - b.calls, input: a.input - b.input, cached: a.cached - b.cached, output: a.output - b.output,
-		nanos: a.nanos - b.nanos, unpriced: a.unpriced + b.unpriced, guessed: max(0, a.guessed-b.guessed),
+		calls: a.calls - b.calls, input: a.input - b.input, cached: a.cached - b.cached, write: a.write - b.write,
+		write1h: a.write1h - b.write1h, output: a.output - b.output,
+		nanos: a.nanos - b.nanos, saved: a.saved - b.saved, unpriced: a.unpriced + b.unpriced, guessed: max(0, a.guessed-b.guessed),
 	}
 	counted := d.input != 0 || d.output != 0
 	d.estimated = one(u.Estimated && (!before.Estimated || d.guessed > 0 || d.calls > 0 && !counted))
@@ -55,9 +62,11 @@ func (u Usage) Sub(before Usage) Usage {
 
 // usage is Usage for counting.
 type usage struct {
-	calls, input, cached, output, nanos int64
-	unpriced, estimated                 int64 // how many parts are
-	guessed                             int64 // tokens
+	calls, input, output, nanos int64
+	cached, write, write1h      int64 // of the input
+	saved                       int64 // in billionths, by the cache; may be negative
+	unpriced, estimated         int64 // how many parts are
+	guessed                     int64 // tokens
 }
 
 // internal computes the cost of u from the price if u has none.
@@ -72,6 +81,12 @@ func (u Usage) internal(p Price, priced bool) usage {
 		}
 	}
 	in.cached = min(count(u.CachedTokens), in.input)
+	in.write = min(count(u.CacheWriteTokens), in.input-in.cached)
+	in.write1h = min(count(u.CacheWrite1hTokens), in.input-in.cached-in.write)
+	in.saved = nanos(math.Round(u.CacheSaved * 1e9))
+	if in.saved == 0 && priced {
+		in.saved = nanos(math.Round(p.saves(in)))
+	}
 	nothing := in.input == 0 && in.output == 0
 	switch {
 	case u.Cost != nil && *u.Cost >= 0:
@@ -80,7 +95,7 @@ func (u Usage) internal(p Price, priced bool) usage {
 		in.unpriced = one(!priced || p.Input != 0 || p.Output != 0)
 	case nothing && (priced || in.calls == 0):
 	case priced:
-		in.nanos = nanos(math.Round(p.billionths(in.input-in.cached, in.cached, in.output)))
+		in.nanos = nanos(math.Round(p.billionths(in)))
 	default:
 		in.unpriced = 1
 	}
@@ -89,7 +104,7 @@ func (u Usage) internal(p Price, priced bool) usage {
 
 func (u usage) public() Usage {
 	out := Usage{Calls: u.calls, InputTokens: u.input, CachedTokens: u.cached, OutputTokens: u.output,
-		Estimated: u.estimated > 0}
+		CacheWriteTokens: u.write, CacheWrite1hTokens: u.write1h, CacheSaved: currency(u.saved), Estimated: u.estimated > 0}
 	if out.Estimated && u.guessed < u.input+u.output {
 		out.EstimatedTokens = u.guessed
 	}
@@ -103,6 +118,9 @@ func (u *usage) add(v usage) {
 	u.calls = sum(u.calls, v.calls)
 	u.input = sum(u.input, v.input)
 	u.cached = sum(u.cached, v.cached)
+	u.write = sum(u.write, v.write)
+	u.write1h = sum(u.write1h, v.write1h)
+	u.saved = sum(u.saved, v.saved)
 	u.output = sum(u.output, v.output)
 	u.nanos = sum(u.nanos, v.nanos)
 	u.unpriced = sum(u.unpriced, v.unpriced)
@@ -115,6 +133,9 @@ func (u *usage) sub(v usage) {
 	u.calls -= v.calls
 	u.input -= v.input
 	u.cached -= v.cached
+	u.write -= v.write
+	u.write1h -= v.write1h
+	u.saved -= v.saved
 	u.output -= v.output
 	u.nanos -= v.nanos
 	u.unpriced -= v.unpriced
@@ -126,11 +147,19 @@ func (u *usage) sub(v usage) {
 func (u *usage) less(v usage) usage {
 	for _, n := range [...][2]*int64{
 		{&u.calls, &v.calls}, {&u.input, &v.input}, {&u.cached, &v.cached}, {&u.output, &v.output},
+		{&u.write, &v.write}, {&u.write1h, &v.write1h},
 		{&u.nanos, &v.nanos}, {&u.unpriced, &v.unpriced}, {&u.estimated, &v.estimated}, {&u.guessed, &v.guessed},
 	} {
 		both := min(*n[0], *n[1])
 		*n[0] -= both
 		*n[1] -= both
+	}
+	if both := min(max(u.saved, -u.saved), max(v.saved, -v.saved)); (u.saved < 0) == (v.saved < 0) {
+		if u.saved < 0 {
+			both = -both
+		}
+		u.saved -= both
+		v.saved -= both
 	}
 	return v
 }

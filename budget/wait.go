@@ -100,6 +100,7 @@ func (b *Meter) ends(e ending) (a amount) {
 type wanted struct {
 	in, out, least int64
 	price          Price
+	reserved       Price // of which the reservation is made
 	priced         bool
 }
 
@@ -109,6 +110,7 @@ func (b *Meter) want(r Request) (wanted, error) {
 	if w.price, w.priced = b.top().prices.Of(r.Model); b.costed && !w.priced {
 		return w, &UnknownPriceError{Model: r.Model}
 	}
+	w.reserved = w.price.reserved(r, w.in)
 	w.least = w.out
 	if r.MinOutputTokens > 0 {
 		w.least = min(w.out, r.MinOutputTokens)
@@ -118,7 +120,7 @@ func (b *Meter) want(r Request) (wanted, error) {
 
 // need returns the least amount that the call needs.
 func (w *wanted) need() amount {
-	return amount{calls: 1, tokens: w.in + w.least, nanos: w.price.atMost(w.in, w.least)}
+	return amount{calls: 1, tokens: w.in + w.least, nanos: w.reserved.atMost(w.in, w.least)}
 }
 
 // fits reduces the output to the room in b and all budgets above it, and fails if one has no room
@@ -146,14 +148,14 @@ func (w *wanted) fits(b *Meter, e ending) error {
 func (w *wanted) within(n *Meter, free amount, out int64) int64 {
 	out = min(out, free.tokens-w.in)
 	if n.limit.costed {
-		out = min(out, w.price.affords(w.in, out, free.nanos))
+		out = min(out, w.reserved.affords(w.in, out, free.nanos))
 	}
 	return out
 }
 
 // take reserves what fits. The root's mu is held.
 func (w *wanted) take(b *Meter) Reservation {
-	ask := amount{calls: 1, tokens: w.in + w.out, nanos: w.price.atMost(w.in, w.out)}
+	ask := amount{calls: 1, tokens: w.in + w.out, nanos: w.reserved.atMost(w.in, w.out)}
 	most := count(1 << 62)
 	for n := b; n != nil; n = n.parent {
 		most = w.within(n, n.free(b.claims, nothing), most)

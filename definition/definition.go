@@ -133,7 +133,7 @@ var rootRows = []row[Definition]{
 	field("shapes", "what values of the state must be to stand in an argument or a variable of a command: key: {type, choices, pattern}", named(shapeParts.inPlace()), func(d *Definition) *map[string]taskagent.Shape { return &d.Shapes }),
 	field("query", "user's request if the run gives none: {{user_input}}", aText, func(d *Definition) *string { return &d.Query }),
 	field("session", "session ID if the run gives none; with a fixed ID all runs are one conversation", aText, func(d *Definition) *string { return &d.Session }),
-	field("prices", "price of a million tokens: provider/name: {input, output, cached_input}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
+	field("prices", "price of a million tokens: provider/name: {input, output, cached_input, cache_write, cache_write_1h}", as(named(priceParts.inPlace()), asPrices), func(d *Definition) *budget.Prices { return &d.Prices }),
 	field("max_model_calls", "fail after this many model calls (a number or none; default 500); a larger budget of calls at the root raises it", plain(callsOrNone, (*reader).maxModelCalls), func(d *Definition) *int { return &d.MaxModelCalls }).shown(agent.DefaultMaxLLMCalls),
 	field("init_timeout", "time limit to open a model or a tool server; 30s if left out", aSpan, func(d *Definition) *time.Duration { return &d.InitTimeout }).shown("30s"),
 }

@@ -344,6 +344,8 @@ var priceParts = parts[budget.Price]{rows: []row[budget.Price]{
 	field("input", "price of a million input tokens; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Input }).must(),
 	field("output", "price of a million output tokens; 0 is free", aPrice, func(p *budget.Price) *float64 { return &p.Output }).must(),
 	field("cached_input", "price of input tokens from the provider's cache; that of input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CachedInput }),
+	field("cache_write", "price of input tokens written into the cache for 5 minutes; 1.25 times that of input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CacheWrite }),
+	field("cache_write_1h", "price of input tokens written into the cache for an hour; twice that of input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CacheWrite1h }),
 }}
 
 var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *source.Node) (float64, bool) {

@@ -466,12 +466,20 @@ func (w *worst) request(a *Agent) (tokens, cost Bound) {
 	switch {
 	case !known:
 		return tokens, unbounded
-	case price.Input == 0 && price.Output == 0 && price.CachedInput == 0:
+	case price.MostInput(true) == 0 && price.Output == 0:
 		return tokens, 0
 	case tokens.Unbounded():
 		return tokens, unbounded
 	}
-	return tokens, Bound((float64(in)*max(price.Input, price.CachedInput) + float64(out)*price.Output) / 1e6)
+	return tokens, Bound((float64(in)*price.MostInput(w.writes(a)) + float64(out)*price.Output) / 1e6)
+}
+
+// writes reports whether the model's provider charges for writing into its cache: Anthropic does, and
+// whichever has a price for it.
+func (w *worst) writes(a *Agent) bool {
+	price, _ := w.price(a)
+	p, _, err := provider.Find(w.modelOf(a))
+	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || err == nil && p.Name == "anthropic"
 }
 
 // price is what the model of an agent charges.

@@ -62,10 +62,17 @@ func (c *Collector) spent(ev *session.Event) {
 	if ev.CustomMetadata["cached"] == true { // an earlier answer, again
 		return
 	}
-	in, _, out := model.Tokens(ev.UsageMetadata)
+	used := model.Used(ev.UsageMetadata)
 	name := c.models.one(ev.ModelVersion)
-	c.tokens.WithLabelValues(name, "input").Add(float64(in))
-	c.tokens.WithLabelValues(name, "output").Add(float64(out))
+	c.tokens.WithLabelValues(name, "input").Add(float64(used.InputTokens))
+	c.tokens.WithLabelValues(name, "output").Add(float64(used.OutputTokens))
+	for kind, n := range map[string]int64{
+		"read": used.CachedTokens, "write": used.CacheWriteTokens, "write_1h": used.CacheWrite1hTokens,
+	} {
+		if n > 0 {
+			c.cache.WithLabelValues(name, kind).Add(float64(n))
+		}
+	}
 }
 
 // over counts the end of a run. One that nobody drives can be canceled.

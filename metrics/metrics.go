@@ -35,7 +35,7 @@ type Collector struct {
 	refusals                           *values
 
 	started, resumed, ended, dropped, asked, refused *prometheus.CounterVec
-	iterations, errors, tokens                       *prometheus.CounterVec
+	iterations, errors, tokens, cache                *prometheus.CounterVec
 	iteration, step                                  *prometheus.HistogramVec
 	score, build                                     *prometheus.GaugeVec
 	cost, unpriced                                   prometheus.Counter
@@ -102,6 +102,8 @@ func New(cfg Config) *Collector {
 		"happened.", "agent", "kind")
 	c.tokens = counter("refrain_tokens_total", "Tokens that models have reported, of type input or output. Input has the cached "+
 		"ones, output the thoughts.", "model", "type")
+	c.cache = counter("refrain_cache_tokens_total", "Input tokens that providers have read from their caches (type read) or "+
+		"written into them for five minutes (write) or an hour (write_1h). refrain_tokens_total has them too.", "model", "type")
 	c.build = gauge("refrain_build_info", "1, with the version of the program as a label.", "version", "goversion")
 	c.cost = prometheus.NewCounter(prometheus.CounterOpts{Name: "refrain_cost_total",
 		Help: "Cost of model calls, in the currency of the definitions' price lists."})

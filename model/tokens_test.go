@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -29,5 +30,19 @@ func TestTokensAddsUpWhatAProviderReports(t *testing.T) {
 		if got := [3]int64{in, cached, out}; got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+func TestUsedHasCacheWrites(t *testing.T) {
+	u := &genai.GenerateContentResponseUsageMetadata{PromptTokenCount: 100, CachedContentTokenCount: 40, CandidatesTokenCount: 4,
+		CacheTokensDetails: []*genai.ModalityTokenCount{nil, {Modality: genai.MediaModalityText, TokenCount: 40}}}
+	model.SetCacheWrites(u, 0, 0)
+	if n := len(u.CacheTokensDetails); n != 2 {
+		t.Errorf("nothing was written, but there are %d details", n)
+	}
+	model.SetCacheWrites(u, 30, 20)
+	want := budget.Usage{InputTokens: 100, CachedTokens: 40, CacheWriteTokens: 30, CacheWrite1hTokens: 20, OutputTokens: 4}
+	if got := model.Used(u); got != want {
+		t.Errorf("got %+v", got)
 	}
 }

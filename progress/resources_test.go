@@ -88,7 +88,10 @@ func TestResourcesOfModels(t *testing.T) {
 		`{"calls":4,"input_tokens":2000,"output_tokens":210,"cost":0.0381}`: "4 model calls, 2,210 tokens, cost 0.0381, 2s",
 		`{"calls":4,"input_tokens":2000,"output_tokens":210}`:               "4 model calls, 2,210 tokens, 2s",
 		`{"calls":1}`: "1 model call, 2s",
-		`{"calls":1234567,"output_tokens":1,"estimated":true,"unknown":true,"cost":3}`: "1,234,567 model calls, about 1 token, cost 3 or more, 2s",
+		`{"calls":4,"input_tokens":2000,"output_tokens":210,"cost":0.0381,"cached_tokens":1240,"cache_write_tokens":300,"cache_saved":0.41}`: "4 model calls, " +
+			"2,210 tokens, cost 0.0381, 62% of input from the cache, 0.41 saved, 2s",
+		`{"calls":4,"input_tokens":2000,"output_tokens":210,"cost":0.0381,"cached_tokens":30}`: "4 model calls, 2,210 tokens, cost 0.0381, 2s",
+		`{"calls":1234567,"output_tokens":1,"estimated":true,"unknown":true,"cost":3}`:         "1,234,567 model calls, about 1 token, cost 3 or more, 2s",
 		`{}`: "2s",
 	} {
 		l := &told{t: t}

@@ -31,8 +31,9 @@ func (l *Live) hear(ev *session.Event) {
 		return
 	}
 	if ev.UsageMetadata != nil {
-		in, _, out := model.Tokens(ev.UsageMetadata)
-		s.live.Add(Usage{Calls: 1, InputTokens: in, OutputTokens: out})
+		u := model.Used(ev.UsageMetadata)
+		s.live.Add(Usage{Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+			CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens, CacheWrite1hTokens: u.CacheWrite1hTokens})
 	}
 	s.Doing = ""
 	if ev.Content != nil {

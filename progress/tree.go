@@ -290,6 +290,13 @@ type Usage struct {
 	Calls        int64 `json:"calls,omitempty"`
 	InputTokens  int64 `json:"input_tokens,omitempty"`
 	OutputTokens int64 `json:"output_tokens,omitempty"`
+	// CachedTokens of the input came from the provider's cache; CacheWriteTokens were written into it for
+	// five minutes, CacheWrite1hTokens for an hour.
+	CachedTokens       int64 `json:"cached_tokens,omitempty"`
+	CacheWriteTokens   int64 `json:"cache_write_tokens,omitempty"`
+	CacheWrite1hTokens int64 `json:"cache_write_1h_tokens,omitempty"`
+	// CacheSaved is how much less the input has cost than without a cache, as far as prices are known.
+	CacheSaved float64 `json:"cache_saved,omitempty"`
 	// Cost is the known cost; Unknown says that a part of the cost is unknown.
 	Cost    float64 `json:"cost,omitempty"`
 	Unknown bool    `json:"unknown,omitempty"`
@@ -305,6 +312,10 @@ func (u *Usage) Add(v Usage) {
 	u.Calls += v.Calls
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
+	u.CachedTokens += v.CachedTokens
+	u.CacheWriteTokens += v.CacheWriteTokens
+	u.CacheWrite1hTokens += v.CacheWrite1hTokens
+	u.CacheSaved += v.CacheSaved
 	u.Cost += v.Cost
 	u.Unknown = u.Unknown || v.Unknown
 	u.Estimated = u.Estimated || v.Estimated

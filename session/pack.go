@@ -201,7 +201,15 @@ func (w *packer) usage(u *genai.GenerateContentResponseUsageMetadata) bool {
 	for _, n := range usageCounts(u) {
 		w.signed(int64(*n))
 	}
-	return len(u.CacheTokensDetails) == 0 && len(u.CandidatesTokensDetails) == 0 && len(u.PromptTokensDetails) == 0 &&
+	w.number(uint64(len(u.CacheTokensDetails)))
+	for _, d := range u.CacheTokensDetails {
+		if d == nil {
+			return false
+		}
+		w.name(string(d.Modality))
+		w.signed(int64(d.TokenCount))
+	}
+	return len(u.CandidatesTokensDetails) == 0 && len(u.PromptTokensDetails) == 0 &&
 		len(u.ToolUsePromptTokensDetails) == 0 && u.TrafficType == ""
 }
 

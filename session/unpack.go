@@ -74,6 +74,10 @@ func (r *unpacker) event(ev *Event, flags uint64) {
 		for _, n := range usageCounts(ev.UsageMetadata) {
 			*n = int32(r.signed())
 		}
+		for range r.number() {
+			ev.UsageMetadata.CacheTokensDetails = append(ev.UsageMetadata.CacheTokensDetails,
+				&genai.ModalityTokenCount{Modality: genai.MediaModality(r.name()), TokenCount: int32(r.signed())})
+		}
 	}
 	if flags&hasResponse != 0 {
 		ev.ModelVersion, ev.FinishReason = r.name(), genai.FinishReason(r.name())

@@ -31,6 +31,7 @@ const (
 	keyInputTokens   = "gen_ai.usage.input_tokens"
 	keyOutputTokens  = "gen_ai.usage.output_tokens"
 	keyCachedTokens  = "gen_ai.usage.cache_read.input_tokens"
+	keyCacheWrites   = "gen_ai.usage.cache_creation.input_tokens"
 	keyTokenType     = "gen_ai.token.type" // of the metric; "input" or "output"
 	keyTool          = "gen_ai.tool.name"
 	keyToolType      = "gen_ai.tool.type"

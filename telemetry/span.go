@@ -229,9 +229,13 @@ func (o *Observer) answered(ctx context.Context, w *work, r *model.LLMResponse, 
 	if r.UsageMetadata == nil {
 		return
 	}
-	in, cached, out := model.Tokens(r.UsageMetadata)
-	if cached > 0 {
-		w.span.SetAttributes(attribute.Int64(keyCachedTokens, cached))
+	used := model.Used(r.UsageMetadata)
+	in, out := used.InputTokens, used.OutputTokens
+	if used.CachedTokens > 0 {
+		w.span.SetAttributes(attribute.Int64(keyCachedTokens, used.CachedTokens))
+	}
+	if n := used.CacheWriteTokens + used.CacheWrite1hTokens; n > 0 {
+		w.span.SetAttributes(attribute.Int64(keyCacheWrites, n))
 	}
 	for at := w; at != nil; at = at.outer {
 		at.in.Add(in)

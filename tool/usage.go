@@ -61,12 +61,14 @@ func (s *spent) get() *genai.GenerateContentResponseUsageMetadata {
 }
 
 // SumUsage returns the sum of two counts, either of which may be nil. It changes neither. The
-// details by modality are left out, and the total is the sum of both totals as [model.Tokens] counts them.
+// details by modality are left out, save what was written into a cache, and the total is the sum of both totals as [model.Tokens] counts them.
 func SumUsage(a, b *genai.GenerateContentResponseUsageMetadata) *genai.GenerateContentResponseUsageMetadata {
 	if a == nil && b == nil {
 		return nil
 	}
-	sum := new(genai.GenerateContentResponseUsageMetadata)
+	sum, first, second := new(genai.GenerateContentResponseUsageMetadata), model.Used(a), model.Used(b)
+	model.SetCacheWrites(sum, first.CacheWriteTokens+second.CacheWriteTokens,
+		first.CacheWrite1hTokens+second.CacheWrite1hTokens)
 	for _, u := range []*genai.GenerateContentResponseUsageMetadata{a, b} {
 		if u == nil {
 			continue

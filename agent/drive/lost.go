@@ -47,16 +47,15 @@ func reported(ev *session.Event, prices budget.Prices) budget.Usage {
 	if ev.UsageMetadata == nil || ev.Partial || ev.Mark != nil {
 		return budget.Usage{}
 	}
-	u := budget.Usage{Calls: 1}
-	u.InputTokens, _, u.OutputTokens = model.Tokens(ev.UsageMetadata)
-	price, known := prices.Of(ev.ModelVersion)
-	if !known {
+	u := model.Used(ev.UsageMetadata)
+	u.Calls = 1
+	if u = prices.Priced(ev.ModelVersion, u); u.Cost == nil && len(prices) > 0 {
+		var most budget.Price
 		for _, p := range prices {
-			price.Input, price.Output = max(price.Input, p.Input), max(price.Output, p.Output)
+			most.Input, most.Output = max(most.Input, p.MostInput(u.CacheWriteTokens+u.CacheWrite1hTokens > 0)),
+				max(most.Output, p.Output)
 		}
-	}
-	if len(prices) > 0 {
-		u.Cost = new((float64(u.InputTokens)*price.Input + float64(u.OutputTokens)*price.Output) / 1e6)
+		u.Cost = new(most.Cost(budget.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens}))
 	}
 	return u
 }

@@ -145,11 +145,11 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 	if !c.spoke && r.ctx.Err() != nil {
 		used.OutputTokens = r.meter.unheard()
 	}
-	if in, cached, out := model.Tokens(c.usage); in > 0 || out > 0 {
+	if said := model.Used(c.usage); said.Tokens() > 0 {
 		if !c.whole {
-			out = max(out, used.OutputTokens)
+			said.OutputTokens, said.Estimated = max(said.OutputTokens, used.OutputTokens), true
 		}
-		return budget.Usage{InputTokens: in, CachedTokens: cached, OutputTokens: out, Estimated: !c.whole}
+		return said
 	}
 	if !c.spoke && wasRefused(c.err) {
 		return budget.Usage{Cost: new(0.0)}

@@ -132,21 +132,12 @@ func (a *Agent) used(ev *session.Event, prices budget.Prices) budget.Usage {
 			calls = int64(n)
 		}
 	}
-	in, cached, out := model.Tokens(ev.UsageMetadata)
-	used := budget.Usage{Calls: calls, InputTokens: in, CachedTokens: cached, OutputTokens: out}
-	if in == 0 && out == 0 && ev.Content != nil {
-		out = perThree(partsBytes(ev.Content.Parts))
-		used.OutputTokens, used.Estimated = out, true
+	used := model.Used(ev.UsageMetadata)
+	used.Calls = calls
+	if used.Tokens() == 0 && ev.Content != nil {
+		used.OutputTokens, used.Estimated = perThree(partsBytes(ev.Content.Parts)), true
 	}
-	if price, ok := prices.Of(a.modelName()); ok {
-		again := price.CachedInput
-		if again == 0 {
-			again = price.Input
-		}
-		cached = min(cached, in)
-		used.Cost = new((float64(in-cached)*price.Input + float64(cached)*again + float64(out)*price.Output) / 1e6)
-	}
-	return used
+	return prices.Priced(a.modelName(), used)
 }
 
 // answered is the event in the log with the answers to the calls of a turn; nil

@@ -66,8 +66,8 @@ var fieldPhrases = [][2]string{
 		"ID da sessão se a execução não trouxer um; com um ID fixo, todas as execuções são uma só conversa",
 	},
 	{
-		"price of a million tokens: provider/name: {input, output, cached_input}",
-		"preço de um milhão de tokens: provedor/nome: {input, output, cached_input}",
+		"price of a million tokens: provider/name: {input, output, cached_input, cache_write, cache_write_1h}",
+		"preço de um milhão de tokens: provedor/nome: {input, output, cached_input, cache_write, cache_write_1h}",
 	},
 	{
 		"fail after this many model calls (a number or none; default 500); a larger budget of calls at the root raises it",
@@ -321,6 +321,12 @@ var fieldPhrases = [][2]string{
 	{
 		"price of input tokens from the provider's cache; that of input if left out",
 		"preço dos tokens de entrada do cache do provedor; sem valor, o de input",
+	}, {
+		"price of input tokens written into the cache for 5 minutes; 1.25 times that of input if left out",
+		"preço dos tokens de entrada gravados no cache por 5 minutos; sem valor, 1,25 vez o de input",
+	}, {
+		"price of input tokens written into the cache for an hour; twice that of input if left out",
+		"preço dos tokens de entrada gravados no cache por uma hora; sem valor, o dobro de input",
 	},
 	{"state key of the score: a number, JSON, or text with a number in it", "chave do estado com a nota: um número, JSON, ou texto com um número"},
 	{"word before the number in a text, such as Score", "palavra antes do número num texto, como Score"},

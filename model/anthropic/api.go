@@ -120,8 +120,11 @@ type usage struct {
 	Input      *wire.Count `json:"input_tokens"`
 	CacheRead  *wire.Count `json:"cache_read_input_tokens"`
 	CacheWrite *wire.Count `json:"cache_creation_input_tokens"`
-	Output     *wire.Count `json:"output_tokens"`
-	Details    struct {
+	Written    struct {
+		Hour *wire.Count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"` // of CacheWrite
+	Output  *wire.Count `json:"output_tokens"`
+	Details struct {
 		Thinking *wire.Count `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }

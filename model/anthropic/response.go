@@ -43,7 +43,7 @@ type content struct {
 	args           []byte // instead of the input
 }
 
-type tokens struct{ input, cacheRead, cacheWrite, output, thinking wire.Count }
+type tokens struct{ input, cacheRead, cacheWrite, hour, output, thinking wire.Count }
 
 // count sets counts, which are totals. Missing counts keep their value.
 func (a *answer) count(u *usage) {
@@ -55,7 +55,7 @@ func (a *answer) count(u *usage) {
 	}
 	for to, from := range map[*wire.Count]*wire.Count{
 		&a.usage.input: u.Input, &a.usage.cacheRead: u.CacheRead, &a.usage.cacheWrite: u.CacheWrite,
-		&a.usage.output: u.Output, &a.usage.thinking: u.Details.Thinking,
+		&a.usage.hour: u.Written.Hour, &a.usage.output: u.Output, &a.usage.thinking: u.Details.Thinking,
 	} {
 		if from != nil {
 			*to = *from
@@ -125,17 +125,21 @@ func finishReason(s string) genai.FinishReason {
 }
 
 // metadata counts as genai does: the prompt's tokens include the cached ones,
-// which Anthropic counts apart, and thoughts are not among the candidates'.
+// which Anthropic counts apart, and thoughts are not among the candidates'. What
+// was written for an hour is part of what was written.
 func (t *tokens) metadata() *genai.GenerateContentResponseUsageMetadata {
 	if t == nil {
 		return nil
 	}
 	prompt, thinking := t.input+t.cacheRead+t.cacheWrite, min(t.thinking, t.output)
-	return &genai.GenerateContentResponseUsageMetadata{
+	u := &genai.GenerateContentResponseUsageMetadata{
 		PromptTokenCount:        int32(prompt),
 		CachedContentTokenCount: int32(t.cacheRead),
 		CandidatesTokenCount:    int32(t.output - thinking),
 		ThoughtsTokenCount:      int32(thinking),
 		TotalTokenCount:         int32(prompt + t.output),
 	}
+	hour := min(t.hour, t.cacheWrite)
+	model.SetCacheWrites(u, int64(t.cacheWrite-hour), int64(hour))
+	return u
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/anthropic"
 	"github.com/refrain-dev/refrain/model/modeltest"
@@ -283,4 +284,33 @@ func TestSecrets(t *testing.T) {
 		}
 		return llm
 	})
+}
+
+// Usage as https://platform.claude.com/docs/en/build-with-claude/prompt-caching shows it: what was
+// written for an hour is part of cache_creation_input_tokens. Older servers do not say for how long.
+func TestCacheWritesAreCounted(t *testing.T) {
+	const counts = `"input_tokens":21,"cache_read_input_tokens":1800,"cache_creation_input_tokens":248,"output_tokens":9`
+	for split, want := range map[string]budget.Usage{
+		`,"cache_creation":{"ephemeral_5m_input_tokens":148,"ephemeral_1h_input_tokens":100}`: {
+			InputTokens: 2069, CachedTokens: 1800, CacheWriteTokens: 148, CacheWrite1hTokens: 100, OutputTokens: 9},
+		``:                       {InputTokens: 2069, CachedTokens: 1800, CacheWriteTokens: 248, OutputTokens: 9},
+		`,"cache_creation":null`: {InputTokens: 2069, CachedTokens: 1800, CacheWriteTokens: 248, OutputTokens: 9},
+	} {
+		usage := `"usage":{` + counts + split + `}`
+		whole := strings.TrimSuffix(hello, "}") + "," + usage + "}"
+		begun := strings.Replace(`{"type":"message_start","message":MESSAGE}`, "MESSAGE",
+			`{"model":"m","content":[],`+usage+`}`, 1)
+		streamed := events(begun, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Hi."}}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}}`, `{"type":"message_stop"}`)
+		for kind, body := range map[string]string{"application/json": whole, "text/event-stream": streamed} {
+			url, _ := serve(t, kind, body)
+			resp, err := ask(t, url, nil, kind != "application/json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := model.Used(resp.UsageMetadata); got != want {
+				t.Errorf("%s, %s: got %+v", kind, split, got)
+			}
+		}
+	}
 }
