@@ -14,7 +14,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/backtest"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/progress"
 	past "github.com/refrain-dev/refrain/progress/backtest"
 )
 
@@ -92,9 +91,7 @@ func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string)
 		return term.UsageError(fmt.Errorf("--sweep: %w", err))
 	}
 	if f.json {
-		enc := progress.NewJSON(e.Stdout)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(s)
+		err = term.WriteJSON(e.Stdout, s)
 	} else {
 		err = backtest.PrintSweep(e.Stdout, s)
 	}
@@ -132,7 +129,7 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 		return err
 	}
 	if f.json {
-		err = backtest.PrintJSON(e.Stdout, rec, rows)
+		err = term.WriteJSON(e.Stdout, map[string]any{"loop": rec.Loop, "policies": rows})
 	} else {
 		err = backtest.Print(e.Stdout, rec, rows)
 	}

@@ -9,8 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/dialect"
-	"github.com/refrain-dev/refrain/progress"
 )
 
 // dialectFlags are the flags of refrain import and refrain export where they
@@ -27,10 +27,7 @@ func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
 	if !f.json {
 		return r.Format(w)
 	}
-	enc := progress.NewJSON(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
+	return term.WriteJSON(w, r)
 }
 
 // writeNew writes a file, and over one that is there only if it is to.

@@ -5,7 +5,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/rehearsal"
 )
 
@@ -96,7 +94,12 @@ func rehearse(ctx context.Context, e *term.Env, f *rehearseFlags, args []string)
 	if err != nil {
 		return term.UsageError(err)
 	}
-	if err := writeRehearsal(e.Stdout, report, f.json); err != nil {
+	if f.json {
+		err = term.WriteJSON(e.Stdout, report)
+	} else {
+		err = report.Format(e.Stdout)
+	}
+	if err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if len(report.Open()) > 0 {
@@ -143,14 +146,4 @@ func answers(file string) (*scripted.Script, error) {
 		return nil, err
 	}
 	return &script, nil
-}
-
-func writeRehearsal(w io.Writer, r *rehearsal.Report, asJSON bool) error {
-	if !asJSON {
-		return r.Format(w)
-	}
-	enc := progress.NewJSON(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(r)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 )
 
@@ -95,9 +94,7 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 
 func printVerified(e *term.Env, v *runlog.Verified, asJSON bool) error {
 	if asJSON {
-		enc := progress.NewJSON(e.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		return term.WriteJSON(e.Stdout, v)
 	}
 	for _, one := range v.Loops {
 		if err := printSeal(e, string(one.Loop), one.Digest, one.Problem, ""); err != nil {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
@@ -105,11 +104,4 @@ func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 			l.Lost, l.Unknown, l.Saved.Iterations, l.Saved.Tokens, cost, note)
 	}
 	return w.Flush()
-}
-
-// PrintJSON writes all there is to know.
-func PrintJSON(out io.Writer, rec *backtest.Recording, rows []Row) error {
-	enc := progress.NewJSON(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(map[string]any{"loop": rec.Loop, "policies": rows})
 }

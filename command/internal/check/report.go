@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/progress"
 )
 
 // loopReport is how one loop can end.
@@ -46,10 +46,7 @@ type Report struct {
 
 // WriteJSON writes the report as JSON.
 func WriteJSON(w io.Writer, r Report) error {
-	enc := progress.NewJSON(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
+	if err := term.WriteJSON(w, r); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

@@ -17,7 +17,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model/provider"
-	"github.com/refrain-dev/refrain/progress"
 )
 
 // What a check can find.
@@ -137,10 +136,7 @@ func (d *doctor) Broken() int {
 // Write writes what was found, for people or as JSON.
 func (d *doctor) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
-		enc := progress.NewJSON(w)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"ok": d.Broken() == 0, "checks": d.checks})
+		return term.WriteJSON(w, map[string]any{"ok": d.Broken() == 0, "checks": d.checks})
 	}
 	var b strings.Builder
 	area := ""

@@ -28,9 +28,7 @@ func (s *Shown) print(e *term.Env, f Options) error {
 		if f.One || f.Diff != "" || f.Prompt != "" {
 			s.Tree, s.Loops = nil, nil
 		}
-		enc := progress.NewJSON(e.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(s)
+		return term.WriteJSON(e.Stdout, s)
 	}
 	w := bufio.NewWriter(e.Stdout)
 	switch {

@@ -39,6 +39,14 @@ func PrintTable(out io.Writer, table [][]string) error {
 	return w.Flush()
 }
 
+// WriteJSON writes a value as JSON for people too: with indentation, and as [progress.NewJSON] does.
+func WriteJSON(w io.Writer, v any) error {
+	enc := progress.NewJSON(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
 // Cell is a text in a table: harmless, on one line, and of so many columns at most.
 func Cell(s string, most int) string {
 	return cmp.Or(strings.TrimSpace(ansi.TruncateWc(progress.Clean(s), most, "…")), "-")
