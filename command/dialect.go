@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/dialect"
@@ -30,19 +31,61 @@ func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
 	return term.WriteJSON(w, r)
 }
 
-// writeNew writes a file, and over one that is there only if it is to.
-func writeNew(root *os.Root, name string, data []byte, force bool) error {
+// thereError names the files because of which others were not written.
+type thereError []string
+
+func (e thereError) Error() string {
+	if len(e) == 1 {
+		return fmt.Sprintf("%s exists already, so nothing was written; overwrite it with --force", e[0])
+	}
+	return fmt.Sprintf("%s exist already, so nothing was written; overwrite them with --force", strings.Join(e, ", "))
+}
+
+// writeAll writes files into a folder, which it makes if needed: all of them, or none if there is one already that is not
+// to be overwritten. The error is then a thereError.
+func writeAll(dir string, files []dialect.File, force bool) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	var there thereError
+	for _, file := range files {
+		info, err := root.Lstat(file.Name)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			return err
+		case info.IsDir():
+			return fmt.Errorf("%s is a folder; nothing was written", filepath.Join(dir, file.Name))
+		case !force:
+			there = append(there, filepath.Join(dir, file.Name))
+		}
+	}
+	if there != nil {
+		return there
+	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if !force {
 		flags |= os.O_EXCL
 	}
-	file, err := root.OpenFile(name, flags, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s exists already; overwrite it with --force", filepath.Join(root.Name(), name))
+	for n, file := range files {
+		out, err := root.OpenFile(file.Name, flags, 0o644)
+		if err == nil {
+			_, err = out.Write(file.Data)
+			err = errors.Join(err, out.Close())
+		}
+		if err != nil && !force {
+			for _, written := range files[:n] {
+				err = errors.Join(err, root.Remove(written.Name))
+			}
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	return errors.Join(err, file.Close())
+	return nil
 }

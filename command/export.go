@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -83,54 +81,7 @@ func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
 		}
 		return nil
 	}
-	if err := os.MkdirAll(f.out, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(f.out)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := inTheWay(root, files, f.force); err != nil {
-		return err
-	}
-	for n, file := range files {
-		if err := writeNew(root, file.Name, file.Data, f.force); err != nil {
-			if !f.force {
-				for _, written := range files[:n] { // all of them, or none
-					err = errors.Join(err, root.Remove(written.Name))
-				}
-			}
-			return err
-		}
-	}
-	return nil
-}
-
-// inTheWay names all files that keep an export from being written: it is written
-// as a whole, or not at all.
-func inTheWay(root *os.Root, files []dialect.File, force bool) error {
-	var there []string
-	for _, file := range files {
-		info, err := root.Lstat(file.Name)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-		case err != nil:
-			return err
-		case info.IsDir():
-			return fmt.Errorf("%s is a folder; nothing was written", filepath.Join(root.Name(), file.Name))
-		case !force:
-			there = append(there, filepath.Join(root.Name(), file.Name))
-		}
-	}
-	switch len(there) {
-	case 0:
-		return nil
-	case 1:
-		return fmt.Errorf("%s exists already, so nothing was written; overwrite it with --force", there[0])
-	}
-	return fmt.Errorf("%s exist already, so nothing was written; overwrite them with --force",
-		strings.Join(there, ", "))
+	return writeAll(f.out, files, f.force)
 }
 
 // exportFlags are the flags of refrain export for a run.

@@ -97,16 +97,11 @@ func (f *forkFlags) check(fl *pflag.FlagSet) error {
 }
 
 func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
-	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
+	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	sup, err := s.Supervise(e, nil)
-	if err != nil {
-		return err
-	}
-	defer sup.Close(ctx)
 	var p *program.Program
 	var def *definition.Definition
 	if f.definition != "" {

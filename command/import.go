@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
@@ -92,17 +91,10 @@ func writeImported(e *term.Env, f dialectFlags, res *dialect.Result) error {
 	}
 	out := f.out
 	if info, err := os.Stat(out); err == nil && info.IsDir() || strings.HasSuffix(out, "/") {
-		if err := os.MkdirAll(out, 0o755); err != nil {
-			return err
-		}
 		out = filepath.Join(out, res.Report.Name+".yaml")
 	}
-	root, err := os.OpenRoot(filepath.Dir(out))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	return writeNew(root, filepath.Base(out), res.YAML, f.force)
+	file := dialect.File{Name: filepath.Base(out), Data: res.YAML}
+	return writeAll(filepath.Dir(out), []dialect.File{file}, f.force)
 }
 
 // importFlags are the flags of refrain import for a run.
@@ -159,10 +151,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	if err != nil {
 		return err
 	}
-	run := &runlog.Run{File: log, Events: log.Events}
-	if log.Head != nil {
-		run.ID, run.Initial = log.Head.ID, log.Head.State
-	}
+	run := log.Run()
 	v, err := run.Sound()
 	if err != nil {
 		return term.Failure(fmt.Errorf("%s: %w; nothing was imported", name, err))
@@ -171,7 +160,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	case f.as != "":
 		run.ID = f.as
 	case run.ID == "":
-		run.ID = "r_" + uuid.NewString()[:8] // a record does not say
+		run.ID = runstore.NewID() // a record does not say
 	}
 	if err := runstore.CheckID(run.ID); err != nil {
 		if f.as == "" {

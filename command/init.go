@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -73,7 +74,12 @@ The templates:
 			}
 			files, err := s.files()
 			if err == nil {
-				err = writeStarter(dir, files)
+				missing := slices.DeleteFunc(slices.Clone(files), func(f dialect.File) bool { return sameSchema(dir, f) })
+				err = writeAll(dir, missing, false)
+			}
+			if there, ok := errors.AsType[thereError](err); ok {
+				err = fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init NAME",
+					strings.Join(there, ", "))
 			}
 			if err != nil {
 				return term.UsageError(err)
@@ -114,21 +120,15 @@ func starterNamed(name string) (starter, error) {
 	return starter{}, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(starterNames(), ", "))
 }
 
-// starterFile is one file that init writes.
-type starterFile struct {
-	name string
-	data []byte
-}
-
 // files are those of the template, the definition with the line for editors, and
 // the schema that this names.
-func (s starter) files() ([]starterFile, error) {
+func (s starter) files() ([]dialect.File, error) {
 	dir := "templates/" + s.name
 	entries, err := fs.ReadDir(templates, dir)
 	if err != nil {
 		return nil, err
 	}
-	var files []starterFile
+	var files []dialect.File
 	for _, entry := range entries {
 		data, err := fs.ReadFile(templates, dir+"/"+entry.Name())
 		if err != nil {
@@ -137,68 +137,34 @@ func (s starter) files() ([]starterFile, error) {
 		if entry.Name() == "loop.yaml" {
 			data = append([]byte(deffile.SchemaLine+schemaFile+"\n"), data...)
 		}
-		files = append(files, starterFile{entry.Name(), data})
+		files = append(files, dialect.File{Name: entry.Name(), Data: data})
 	}
-	return append(files, starterFile{schemaFile, definition.Schema()}), nil
+	return append(files, dialect.File{Name: schemaFile, Data: definition.Schema()}), nil
 }
 
-// writeStarter writes the files into a folder: all, or none where one of them is
-// there already. A copy of the same schema may be.
-func writeStarter(dir string, files []starterFile) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+// sameSchema reports whether the schema is there as it would be written. What a
+// person may have worked on is never taken for the same.
+func sameSchema(dir string, f dialect.File) bool {
+	if f.Name != schemaFile {
+		return false
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return err
-	}
-	defer root.Close()
-	var taken []string
-	for _, f := range files {
-		if _, err := root.Lstat(f.name); err == nil && !sameFile(root, f) {
-			taken = append(taken, filepath.Join(dir, f.name))
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if taken != nil {
-		return fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init NAME",
-			strings.Join(taken, ", "))
-	}
-	for _, f := range files {
-		if sameFile(root, f) {
-			continue
-		}
-		out, err := root.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = out.Write(f.data)
-		if err := errors.Join(err, out.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sameFile reports whether the schema is there as it would be written. What a
-// person may have worked on is never taken for the same.
-func sameFile(root *os.Root, f starterFile) bool {
-	if f.name != schemaFile {
 		return false
 	}
-	data, err := root.ReadFile(f.name)
-	return err == nil && bytes.Equal(data, f.data)
+	defer root.Close()
+	data, err := root.ReadFile(f.Name)
+	return err == nil && bytes.Equal(data, f.Data)
 }
 
 // next says what there is now, and what to do with it.
-func (s starter) next(w io.Writer, dir string, files []starterFile) error {
+func (s starter) next(w io.Writer, dir string, files []dialect.File) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Template %s (%s), written to:\n", s.name, s.about)
 	scripted := false
 	for _, f := range files {
-		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, f.name))
-		scripted = scripted || f.name == "script.yaml"
+		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, f.Name))
+		scripted = scripted || f.Name == "script.yaml"
 	}
 	if other := filepath.Base(dir); other != s.name && slices.Contains(starterNames(), other) {
 		fmt.Fprintf(&b, "\n%s is the name of the folder. For the template %s: refrain init --template %s %s\n", other,

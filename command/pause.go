@@ -57,16 +57,11 @@ func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 	if err := f.here(ctx, e, cmd.Flags()); err != nil {
 		return err
 	}
-	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
+	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	sup, err := s.Supervise(e, nil)
-	if err != nil {
-		return err
-	}
-	defer sup.Close(ctx)
 	var c cluster.Client
 	driver := ""
 	if f.on {

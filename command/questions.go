@@ -20,16 +20,11 @@ import (
 // withQuestions opens a run and finds what it asks.
 func withQuestions(ctx context.Context, e *term.Env, store, word string,
 	do func(*runstore.Stock, *supervisor.Supervisor, string, []mark.Question) error) error {
-	s, id, err := runstore.OpenStock(ctx, e, store, word)
+	s, sup, id, err := runstore.OpenSupervised(ctx, e, store, word)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	sup, err := s.Supervise(e, nil)
-	if err != nil {
-		return err
-	}
-	defer sup.Close(ctx)
 	open, err := sup.Questions(ctx, id)
 	if err != nil {
 		return term.Failure(err)

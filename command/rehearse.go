@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/rehearsal"
 )
@@ -116,16 +116,8 @@ func chosenFaults(names []string) ([]rehearsal.Fault, error) {
 		known = append(known, string(f))
 	}
 	for _, name := range names {
-		found := false
-		for _, k := range known {
-			found = found || k == name
-		}
-		if !found {
-			hint := "there are " + term.Listed(known)
-			if near := expr.Nearest(name, known); near != "" {
-				hint = fmt.Sprintf("did you mean %s?", near)
-			}
-			return nil, fmt.Errorf("--fault %s: there is no such fault (%s)", name, hint)
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("--fault %s: there is no such fault (%s)", name, term.Meant(name, known))
 		}
 		all = append(all, rehearsal.Fault(name))
 	}

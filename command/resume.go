@@ -113,25 +113,23 @@ func resumeRun(ctx context.Context, e *term.Env, f resumeFlags, word string) err
 
 // resumeIn goes on with a run of a store, and follows it.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
-	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName,
-		SessionID: id})
+	view, run, err := s.View(ctx, id)
 	if err != nil {
 		return term.Failure(err)
 	}
-	view := session.ViewOf(got.Session)
 	view.Remember()
 	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
 		return term.UsageError(err)
 	}
-	if run := session.RunOf(view); run != nil && (f.on || inCluster(run)) {
+	if run != nil && (f.on || inCluster(run)) {
 		return f.inCluster(ctx, e, s, id, run, opts)
 	}
 	if err := p.Here(id); err != nil { // what its agents name is relative to that
 		return term.Failure(err)
 	}
 	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true,
-		Changed: opts.Program != nil, Most: p.Most(def), Stands: session.RunOf(view),
+		Changed: opts.Program != nil, Most: p.Most(def), Stands: run,
 		View: view}
 	fo, err := live.NewFollower(e, s, f.progress, def, req, f.grace)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // rmFlags are the flags of refrain rm.
@@ -216,11 +217,5 @@ func removeRun(ctx context.Context, store session.Service, files artifact.Servic
 			}
 		}
 	}
-	for _, app := range []string{runstore.MailApp, runstore.AppName} {
-		if err := store.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: runstore.UserName,
-			SessionID: id}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return supervisor.Remove(ctx, store, runstore.KeyOf(id))
 }

@@ -11,13 +11,11 @@ import (
 	"net"
 	"net/url"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/webui"
@@ -88,10 +86,7 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 	if err != nil {
 		return "", err
 	}
-	run := &runlog.Run{File: log, Events: log.Events}
-	if log.Head != nil {
-		run.ID, run.Initial = log.Head.ID, log.Head.State
-	}
+	run := log.Run()
 	_, flaw, err := run.Chained()
 	switch {
 	case err != nil:
@@ -101,7 +96,7 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 	case run.Events[0].Seq != 1:
 		return "", term.Failure(fmt.Errorf("%s: it begins with event %d, so it is not the whole run", name, run.Events[0].Seq))
 	}
-	id = cmp.Or(run.ID, "r_"+uuid.NewString()[:8]) // a record has none
+	id = cmp.Or(run.ID, runstore.NewID()) // a record has none
 	if err := runstore.CheckID(id); err != nil {
 		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	}

@@ -64,7 +64,7 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 		return forked, err
 	}
 	if err := r.Resume(ctx, forked, &req.ResumeRequest); err != nil {
-		return "", errors.Join(err, r.remove(ctx, forked))
+		return "", errors.Join(err, supervisor.Remove(ctx, r.Service, r.Key(forked)))
 	}
 	return forked, nil
 }

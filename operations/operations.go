@@ -225,16 +225,7 @@ func (r *Runs) Remove(ctx context.Context, id string) error {
 	if held != nil {
 		return held
 	}
-	return r.remove(ctx, id)
-}
-
-func (r *Runs) remove(ctx context.Context, id string) error {
-	for _, app := range []string{r.AppName, r.AppName + ".mail"} {
-		if err := r.Service.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: r.UserID, SessionID: id}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return supervisor.Remove(ctx, r.Service, r.Key(id))
 }
 
 // env is what the config decides about the agents of runs.

@@ -120,7 +120,7 @@ func (r *Resources) Lines() [][2]string {
 		}
 	}
 	if r.PeakMemory != nil {
-		add("peak memory", size(*r.PeakMemory))
+		add("peak memory", Size(*r.PeakMemory))
 	}
 	if u := r.Usage; u.Calls > 0 {
 		add("model calls", thousands(u.Calls))
@@ -135,8 +135,8 @@ func (r *Resources) Lines() [][2]string {
 			number(int64(s.Tokens()), "token")))
 	}
 	if most := r.Largest(); most.Iteration > 0 {
-		add("state at the end", size(r.States[len(r.States)-1].Bytes))
-		add("largest state", fmt.Sprintf("%s, after iteration %d", size(most.Bytes), most.Iteration))
+		add("state at the end", Size(r.States[len(r.States)-1].Bytes))
+		add("largest state", fmt.Sprintf("%s, after iteration %d", Size(most.Bytes), most.Iteration))
 	}
 	return lines
 }
@@ -197,8 +197,8 @@ func thousands(n int64) string {
 	return s
 }
 
-// size is a number of bytes as people write it.
-func size(n int64) string {
+// Size writes a number of bytes as people do: 950B, 1.2kB, 3.0MB.
+func Size(n int64) string {
 	f := float64(n)
 	for _, unit := range []string{"B", "kB", "MB", "GB"} {
 		if f < 999.95 && unit == "B" {

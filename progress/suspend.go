@@ -51,15 +51,15 @@ func (l *Live) end(ended mark.RunEnded) {
 	}
 }
 
-// halted reports whether a step was cut off by what ended the run, for now or for
+// Halted reports whether a step was cut off by what ended the run, for now or for
 // good.
-func (s Status) halted() bool {
+func (s Status) Halted() bool {
 	return s == StatusCanceled || s == StatusPaused || s == StatusWaiting
 }
 
 // suspend returns whether somebody is asked in the step, or below it.
 func (s *Step) suspend() (waits bool) {
-	if !s.Status.halted() {
+	if !s.Status.Halted() {
 		return false
 	}
 	if waits = len(s.open) > 0; waits {
@@ -87,7 +87,7 @@ func (l *Loop) suspend() (waits bool) {
 		l.cut, l.Stop = l.Stop, nil
 	}
 	for _, it := range l.Iterations {
-		if it.Record != nil || !it.Status.halted() {
+		if it.Record != nil || !it.Status.Halted() {
 			continue
 		}
 		asked := false
@@ -111,7 +111,7 @@ func (l *Loop) suspend() (waits bool) {
 
 // giveUp is the contrary of suspend.
 func (s *Step) giveUp() {
-	if !s.Status.halted() {
+	if !s.Status.Halted() {
 		return
 	}
 	s.Status, s.Asks = StatusCanceled, ""
@@ -120,7 +120,7 @@ func (s *Step) giveUp() {
 			l.Stop, l.cut = l.cut, nil
 		}
 		for _, it := range l.Iterations {
-			if it.Status.halted() {
+			if it.Status.Halted() {
 				it.Status = StatusCanceled
 			}
 			for _, c := range it.Steps {

@@ -195,15 +195,16 @@ func (it *Iteration) Usage() Usage {
 
 // Failed reports whether anything in the iteration has failed.
 func (it *Iteration) Failed() bool {
-	return it.Status == StatusFailed || slices.ContainsFunc(it.Steps, (*Step).failed)
+	return it.Status == StatusFailed || slices.ContainsFunc(it.Steps, (*Step).Failed)
 }
 
-func (s *Step) failed() bool {
+// Failed reports whether the step, or anything below it, has failed.
+func (s *Step) Failed() bool {
 	if s.Status == StatusFailed || s.Error != "" {
 		return true
 	}
 	for c := range s.Children() {
-		if c.failed() {
+		if c.Failed() {
 			return true
 		}
 	}

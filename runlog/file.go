@@ -73,6 +73,15 @@ func (l *File) Masked() int64 {
 	return l.tail.Masked
 }
 
+// Run is the run in the file. Its ID is empty if the file has no head, which says it.
+func (l *File) Run() *Run {
+	r := &Run{File: l, Events: l.Events}
+	if l.Head != nil {
+		r.ID, r.Initial = l.Head.ID, l.Head.State
+	}
+	return r
+}
+
 // maxLine bounds an event in a file.
 const maxLine = 64 << 20
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -39,13 +40,7 @@ func (w *Wholes) Of(ev *session.Event) *session.Event {
 
 // All are events with all their texts.
 func (w *Wholes) All(events []*session.Event) iter.Seq[*session.Event] {
-	return func(yield func(*session.Event) bool) {
-		for _, ev := range events {
-			if !yield(w.Of(ev)) {
-				return
-			}
-		}
-	}
+	return progress.Whole(w.Of).All(events)
 }
 
 // recentTexts bounds the texts that are shown of a whole run, in bytes.

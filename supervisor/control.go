@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
@@ -41,7 +42,7 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open
 	if err != nil {
 		return nil, err
 	}
-	i := indexOf(open, a.ID)
+	i := slices.IndexFunc(open, func(q mark.Question) bool { return q.ID == a.ID })
 	if i < 0 {
 		return open, fmt.Errorf("answer %q of run %q: %w", a.ID, id, ErrNoQuestion)
 	}
@@ -193,7 +194,7 @@ func (r *Run) closeSteps(view *session.View) error {
 		case mark.KindStepStarted:
 			open = append(open, ev)
 		case mark.KindStepFinished:
-			open = deleteFunc(open, func(began *session.Event) bool { return began.Address == ev.Address })
+			open = slices.DeleteFunc(open, func(began *session.Event) bool { return began.Address == ev.Address })
 		}
 	}
 	if err := view.Err(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
@@ -49,6 +50,17 @@ type noted struct {
 func mailbox(key lease.Key) lease.Key {
 	key.AppName += ".mail"
 	return key
+}
+
+// Remove removes the session of a run and its mailbox, the log last: until then the run can be removed again. Whether a
+// process drives the run is for the caller to see.
+func Remove(ctx context.Context, service session.Service, key lease.Key) error {
+	for _, one := range []lease.Key{mailbox(key), key} {
+		if err := service.Delete(ctx, &session.DeleteRequest{AppName: one.AppName, UserID: one.UserID, SessionID: one.SessionID}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // post puts an event into a mailbox, which it makes if there is none.
@@ -220,7 +232,7 @@ func (r *Run) answer() ([]mark.Question, error) {
 		return nil, fmt.Errorf("read questions: %w", err)
 	}
 	for _, a := range answers {
-		i := indexOf(open, a.ID)
+		i := slices.IndexFunc(open, func(q mark.Question) bool { return q.ID == a.ID })
 		if i < 0 {
 			continue
 		}
@@ -230,13 +242,4 @@ func (r *Run) answer() ([]mark.Question, error) {
 		open = append(open[:i:i], open[i+1:]...)
 	}
 	return open, nil
-}
-
-func indexOf(open []mark.Question, id string) int {
-	for i, q := range open {
-		if q.ID == id {
-			return i
-		}
-	}
-	return -1
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -352,7 +353,7 @@ func unanswered(view *session.View, id string) (open []mark.Question, err error)
 				drop = func(q asked) bool { return q.at.Under(ev.Address) }
 			}
 		}
-		all = deleteFunc(all, drop)
+		all = slices.DeleteFunc(all, drop)
 	}
 	for _, q := range all {
 		open = append(open, q.Question)

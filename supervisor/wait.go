@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
@@ -83,5 +82,3 @@ func (s *Supervisor) Driver(ctx context.Context, id string) (*lease.HeldError, e
 	}
 	return held, err
 }
-
-func deleteFunc[T any](all []T, drop func(T) bool) []T { return slices.DeleteFunc(all, drop) }

@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/session"
@@ -24,6 +23,16 @@ type Row struct {
 	Plan   *loop.Plan          `json:"plan"`
 	Result loop.BacktestResult `json:"result"`
 	Saved  Saving              `json:"saved"`
+}
+
+// Saving is what a policy would not have used of what was recorded. Tokens and
+// cost are those of models; the finalizer is not in it.
+type Saving struct {
+	Iterations int           `json:"iterations"`
+	Steps      int           `json:"steps"`
+	Time       loop.Duration `json:"time"`
+	Tokens     int64         `json:"tokens"`
+	Cost       *float64      `json:"cost,omitzero"` // nil: unknown
 }
 
 // readPolicies reads a file of policies, in its order.
@@ -81,11 +90,7 @@ func Recording(events []*session.Event, address string) (*backtest.Recording, er
 	case address == "":
 		return nil, fmt.Errorf("there are %d loops; choose one with --loop: %s", len(all), term.Listed(names))
 	case len(found) == 0:
-		hint := "there are " + term.Listed(names)
-		if near := expr.Nearest(address, names); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return nil, fmt.Errorf("no loop has the address %q (%s)", address, hint)
+		return nil, fmt.Errorf("no loop has the address %q (%s)", address, term.Meant(address, names))
 	}
 	return found[len(found)-1], nil // the last, if there are several runs in the file
 }
@@ -103,7 +108,7 @@ func Compare(rec *backtest.Recording, policies []policy) ([]Row, error) {
 	for i := range rows {
 		r := &rows[i]
 		r.Result = r.Plan.Backtest(rec.Outcomes)
-		r.Saved = savingOf(rec, &r.Result)
+		r.Saved = Saving{r.Result.SavedIterations, r.Result.SavedSteps, r.Result.SavedTime, r.Result.SavedTokens, r.Result.SavedCost}
 	}
 	if got := rows[0].Result.Stop; got != nil && rec.Stop != nil { // outcomes do not tell which iteration said something
 		got.Result = rec.Stop.Result

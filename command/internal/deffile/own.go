@@ -14,7 +14,6 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/program"
 )
 
@@ -42,11 +41,7 @@ func ownDefinition(e *term.Env, name string) (src program.Source, own bool, err 
 	}
 	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
 		names := slices.Sorted(maps.Keys(all))
-		hint := "it has " + strings.Join(names, ", ")
-		if near := expr.Nearest(name, names); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return src, false, fmt.Errorf("the program has no definition %q (%s), and there is no file of this name", name, hint)
+		return src, false, fmt.Errorf("the program has no definition %q (%s), and there is no file of this name", name, term.Meant(name, names))
 	}
 	return src, false, nil
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -59,19 +58,4 @@ func Build(ctx context.Context, e *term.Env, p *program.Program,
 // EnvOf is what a command decides about the agents of its runs.
 func EnvOf(e *term.Env) program.Env {
 	return program.Env{Code: e.Code, Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }}
-}
-
-// Rebuild makes the agents of runs that are resumed.
-func Rebuild(e *term.Env) func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
-	return func(ctx context.Context, started mark.RunStarted) (*supervisor.Program, error) {
-		p, err := program.Decode(started)
-		if err != nil {
-			return nil, err
-		}
-		def, err := p.DefinitionFor(&e.Code)
-		if err != nil {
-			return nil, err
-		}
-		return Build(ctx, e, p, def)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -53,7 +54,7 @@ func (d *doctor) store(ctx context.Context, spec string) {
 			if wal, err := os.Stat(where + "-wal"); err == nil {
 				bytes += wal.Size()
 			}
-			d.tryStore(ctx, spec, "sqlite:"+where, ", "+fileSize(bytes))
+			d.tryStore(ctx, spec, "sqlite:"+where, ", "+progress.Size(bytes))
 		}
 	default:
 		d.tryStore(ctx, spec, postgresName(where), "")
@@ -130,15 +131,4 @@ func postgresName(dsn string) string {
 		return u.Redacted()
 	}
 	return "postgres"
-}
-
-// fileSize is a number of bytes as people write it.
-func fileSize(n int64) string {
-	switch {
-	case n < 1e3:
-		return fmt.Sprintf("%dB", n)
-	case n < 1e6:
-		return fmt.Sprintf("%.1fkB", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%.1fMB", float64(n)/1e6)
 }

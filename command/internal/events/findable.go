@@ -10,7 +10,6 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
@@ -22,11 +21,7 @@ func Findable(run *runstore.Run, shown []*session.Event, agent string, iteration
 	if agent != "" {
 		names := agentsIn(run.Events)
 		if !slices.Contains(names, agent) {
-			hint := "there are " + term.Listed(names)
-			if near := expr.Nearest(agent, names); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			return fmt.Errorf("run %s has no agent %q (%s)", run.ID, agent, hint)
+			return fmt.Errorf("run %s has no agent %q (%s)", run.ID, agent, term.Meant(agent, names))
 		}
 	}
 	last := 0

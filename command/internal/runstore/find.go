@@ -3,6 +3,7 @@
 package runstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,10 +32,8 @@ func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &runlog.Run{ID: word, File: log, Events: log.Events}
-		if log.Head != nil {
-			r.ID, r.Initial = log.Head.ID, log.Head.State
-		}
+		r := log.Run()
+		r.ID = cmp.Or(r.ID, word)
 		return &Run{Run: r, Close: func() error { return nil }}, nil
 	}
 	store, closeStore, err := OpenService(ctx, e, spec)
@@ -109,8 +108,7 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 	if word == "" {
 		return "", term.UsageError(errors.New("no run is named; refrain runs lists the runs, and last is the newest"))
 	}
-	_, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: word,
-		NumRecentEvents: 1})
+	_, err := get(ctx, store, word, 1)
 	if err == nil {
 		return word, nil
 	}
@@ -143,6 +141,15 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
 	return "", term.UsageError(fmt.Errorf("no run %q (%s)", word, hint))
+}
+
+// get fetches the session of a run, with its most recent events; 0 means all.
+func get(ctx context.Context, store session.Service, id string, recent int) (*session.View, error) {
+	got, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id, NumRecentEvents: recent})
+	if err != nil {
+		return nil, err
+	}
+	return session.ViewOf(got.Session), nil
 }
 
 // List are the sessions of all runs, the newest first, without their logs.

@@ -34,12 +34,11 @@ func HowToResumeIn(ctx context.Context, store session.Service, id string) string
 	if err := writable(store); err != nil {
 		return cannotResume(id, err)
 	}
-	got, err := store.Get(context.WithoutCancel(ctx), &session.GetRequest{AppName: AppName, UserID: UserName,
-		SessionID: id})
+	view, err := get(context.WithoutCancel(ctx), store, id, 0)
 	if err != nil {
 		return cannotResume(id, err)
 	}
-	return HowToResume(session.ViewOf(got.Session), id)
+	return HowToResume(view, id)
 }
 
 // HowToResume is that of the run: one in a file goes into a store first.

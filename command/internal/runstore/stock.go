@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/store"
@@ -96,12 +97,11 @@ func OpenStock(ctx context.Context, e *term.Env, spec, word string) (*Stock, str
 
 // begun fails for a run that has no event.
 func begun(ctx context.Context, service session.Service, id string) error {
-	got, err := service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
-		NumRecentEvents: 1})
+	one, err := get(ctx, service, id, 1)
 	if err != nil {
 		return term.Failure(err)
 	}
-	if got.Session.Events().Len() == 0 {
+	if one.Events().Len() == 0 {
 		return unbegun(ctx, service, id)
 	}
 	return nil
@@ -213,10 +213,29 @@ func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) 
 	return sup, nil
 }
 
+// OpenSupervised is OpenStock with a supervisor of the runs, which ends with the store.
+func OpenSupervised(ctx context.Context, e *term.Env, spec, word string) (*Stock, *supervisor.Supervisor, string, error) {
+	s, id, err := OpenStock(ctx, e, spec, word)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	sup, err := s.Supervise(e, nil)
+	if err != nil {
+		s.Close()
+		return nil, nil, "", err
+	}
+	closeStore := s.Close
+	s.Close = func() {
+		_ = sup.Close(ctx) // it drives no run
+		closeStore()
+	}
+	return s, sup, id, nil
+}
+
 // Supervising is the config of a supervisor of the runs in the store.
 func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
-		Service: s.Service, AppName: AppName, UserID: UserName, Build: deffile.Rebuild(e),
+		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e)),
 		ArtifactService: s.Files, MemoryService: memory.InMemoryService(),
 		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: LeaseTTL,
 	}

@@ -26,21 +26,19 @@ func (s *Stock) Taken(ctx context.Context, id string, seen int64) error {
 
 // LastSeq is the number of a run's last event.
 func (s *Stock) LastSeq(ctx context.Context, id string) (int64, error) {
-	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id,
-		NumRecentEvents: 1})
+	view, err := get(ctx, s.Service, id, 1)
 	if err != nil {
 		return 0, err
 	}
-	return session.ViewOf(got.Session).LastSeq(), nil
+	return view.LastSeq(), nil
 }
 
 // View is a run's log, and what it says of the run; nil if it says nothing.
 func (s *Stock) View(ctx context.Context, id string) (*session.View, *mark.Run, error) {
-	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id})
+	view, err := get(ctx, s.Service, id, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	view := session.ViewOf(got.Session)
 	return view, session.RunOf(view), nil
 }
 

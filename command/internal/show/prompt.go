@@ -12,7 +12,6 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/prompt"
@@ -76,11 +75,7 @@ func (s *Shown) stepNamed(name string, n int) (session.Address, error) {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	hint := "there are " + term.Listed(names)
-	if near := expr.Nearest(name, names); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return "", fmt.Errorf("no step that has run is called %q (%s)", name, hint)
+	return "", fmt.Errorf("no step that has run is called %q (%s)", name, term.Meant(name, names))
 }
 
 // printPrompt writes what a step has sent to its model.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/prompt"
 	"github.com/refrain-dev/refrain/runlog"
@@ -169,11 +168,7 @@ func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
 	case found != nil:
 		return found, nil
 	}
-	hint := "there are " + term.Listed(loops)
-	if near := expr.Nearest(address, loops); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return nil, fmt.Errorf("no loop has the address %q (%s)", address, hint)
+	return nil, fmt.Errorf("no loop has the address %q (%s)", address, term.Meant(address, loops))
 }
 
 // iterationOf is an iteration of a loop.

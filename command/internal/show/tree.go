@@ -56,7 +56,7 @@ func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
 	its, final := s.Loop.Iterations, s.Loop.Finalizer
 	more = more || final != nil && final.Status != progress.StatusPending
 	for i, it := range its {
-		branch, stem := branches(i == len(its)-1 && !more)
+		branch, stem := term.Branches(i == len(its)-1 && !more)
 		line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(p.now))
 		if n := iterationNotes(s.Loop, it); n != "" {
 			line += "  " + n
@@ -71,7 +71,7 @@ func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
 
 func (p *treePrinter) steps(steps []*progress.Step, guide string, more bool) {
 	for i, s := range steps {
-		branch, stem := branches(i == len(steps)-1 && !more)
+		branch, stem := term.Branches(i == len(steps)-1 && !more)
 		p.step(s, guide+branch, guide+stem)
 	}
 }
@@ -94,13 +94,6 @@ func (p *treePrinter) step(s *progress.Step, first, rest string) {
 
 func (p *treePrinter) line(guide, text string) {
 	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+progress.Clean(text), p.to, "…"), " "))
-}
-
-func branches(last bool) (branch, stem string) {
-	if last {
-		return "└── ", "    "
-	}
-	return "├── ", "│   "
 }
 
 // Status is a status with the time that it took.

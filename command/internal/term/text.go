@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 )
@@ -20,22 +20,18 @@ func Listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// Meant says which of some names somebody may have meant by another one, or which there are.
+func Meant(word string, names []string) string {
+	if near := expr.Nearest(word, names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "there are " + Listed(names)
+}
+
 // OneLine is a text on one line of at most so many characters, without what would
 // command a terminal or turn the direction of what follows it.
 func OneLine(s string, most int) string {
-	s = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, s)), " ")
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
+	return Clipped(strings.Join(strings.Fields(progress.Clean(s)), " "), most)
 }
 
 // ShellWord is a word as a person would type it.
@@ -47,6 +43,14 @@ func ShellWord(s string) string {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	return s
+}
+
+// Branches are the lines of a tree before a row, and before what is below the row.
+func Branches(last bool) (branch, stem string) {
+	if last {
+		return "└── ", "    "
+	}
+	return "├── ", "│   "
 }
 
 // Counted is a number with its noun, which gets an s unless the number is 1.

@@ -5,6 +5,7 @@ package tui
 import (
 	"strings"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -154,9 +155,9 @@ func missing(rows []row, where string) string {
 		}
 	}
 	if n == 0 {
-		return plural(len(rows), where+" line")
+		return term.Counted(int64(len(rows)), where+" line")
 	}
-	return plural(n, where+" iteration")
+	return term.Counted(int64(n), where+" iteration")
 }
 
 var spinner = []rune("⠹⠼⠶⠧⠏⠛")

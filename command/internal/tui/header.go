@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -95,7 +96,7 @@ func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 	}
 	var out []string
 	if u.Calls > 0 || b.Calls > 0 {
-		calls := plural(int(u.Calls), "call")
+		calls := term.Counted(u.Calls, "call")
 		if b.Calls > 0 {
 			calls = fmt.Sprintf("%d/%d calls", u.Calls, b.Calls)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 )
@@ -68,7 +69,7 @@ func (w *walker) loop(s *progress.Step, guide string) {
 		})
 	}
 	after := w.shown(s.Steps)
-	if l.Finalizer != nil && (!w.m.errors || bad(l.Finalizer)) {
+	if l.Finalizer != nil && (!w.m.errors || l.Finalizer.Failed()) {
 		after = append([]*progress.Step{l.Finalizer}, after...)
 	}
 	wide := 0
@@ -77,11 +78,12 @@ func (w *walker) loop(s *progress.Step, guide string) {
 	}
 	for i, it := range its {
 		last := i == len(its)-1 && len(after) == 0
+		branch, stem := term.Branches(last)
 		r := w.iteration(s, it)
-		r.guide, r.wide = guide+branch(last), wide
+		r.guide, r.wide = guide+branch, wide
 		w.out = append(w.out, r)
 		if r.unfolded {
-			w.steps(w.shown(it.Steps), r.key, guide+stem(last))
+			w.steps(w.shown(it.Steps), r.key, guide+stem)
 		}
 	}
 	w.steps(after, string(s.Address), guide)
@@ -93,20 +95,8 @@ func (w *walker) shown(steps []*progress.Step) []*progress.Step {
 		return steps
 	}
 	return slices.DeleteFunc(slices.Clone(steps), func(s *progress.Step) bool {
-		return !bad(s) && s.Status != progress.StatusRunning
+		return !s.Failed() && s.Status != progress.StatusRunning
 	})
-}
-
-func bad(s *progress.Step) bool {
-	if s.Status == progress.StatusFailed || s.Error != "" {
-		return true
-	}
-	for c := range s.Children() {
-		if bad(c) {
-			return true
-		}
-	}
-	return false
 }
 
 // iteration is the line of an iteration.
@@ -119,7 +109,7 @@ func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 	if s == w.main {
 		r.top = it.Number
 	}
-	r.unfolded = (!r.done || it.Failed() || halted(it.Status)) != w.m.toggled[r.key]
+	r.unfolded = (!r.done || it.Failed() || it.Status.Halted()) != w.m.toggled[r.key]
 	if r.done {
 		r.aside = known(it.Usage())
 	}
@@ -128,11 +118,6 @@ func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 	}
 	r.note, r.warning = iterationNote(s.Loop, it)
 	return r
-}
-
-// halted reports whether something ended in its middle, for now or for good.
-func halted(s progress.Status) bool {
-	return s == progress.StatusCanceled || s == progress.StatusPaused || s == progress.StatusWaiting
 }
 
 // iterationLabel is an iteration with its score; in a narrow window without words.
@@ -170,7 +155,7 @@ func iterationNote(l *progress.Loop, it *progress.Iteration) (note string, warni
 	case !rec.Complete && rec.Failures > 0:
 		note, warning = "cut short by a failure", true
 	case rec.Failures > 0:
-		note, warning = plural(rec.Failures, "failure"), true
+		note, warning = term.Counted(int64(rec.Failures), "failure"), true
 	case !rec.Complete:
 		note = "left early"
 	}
@@ -202,16 +187,17 @@ func (w *walker) steps(steps []*progress.Step, in, guide string) {
 	}
 	for i, s := range steps {
 		last := i == len(steps)-1
+		branch, stem := term.Branches(last)
 		r := w.step(s, in)
-		r.guide, r.wide = guide+branch(last), wide
+		r.guide, r.wide = guide+branch, wide
 		w.out = append(w.out, r)
 		if !r.unfolded {
 			continue
 		}
 		if s.Loop != nil {
-			w.loop(s, guide+stem(last))
+			w.loop(s, guide+stem)
 		} else {
-			w.steps(w.shown(s.Steps), r.key, guide+stem(last))
+			w.steps(w.shown(s.Steps), r.key, guide+stem)
 		}
 	}
 }
@@ -229,7 +215,7 @@ func (w *walker) step(s *progress.Step, in string) row {
 		r.foldable = true
 		break
 	}
-	r.unfolded = r.foldable && (!r.done || bad(s) || halted(s.Status)) != w.m.toggled[r.key]
+	r.unfolded = r.foldable && (!r.done || s.Failed() || s.Status.Halted()) != w.m.toggled[r.key]
 	if s.Status != progress.StatusPending && s.Status != progress.StatusSkipped && !w.m.narrow() {
 		r.aside = known(s.Usage())
 	}
@@ -256,7 +242,7 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	case s.Exit != nil:
 		notes = append(notes, strings.TrimSuffix("leaves: "+progress.Clean(s.Exit.Reason), ": "))
 	case s.Loop != nil && s.Loop.Stop != nil:
-		notes = append(notes, plural(s.Loop.Stop.Iterations, "iteration")+", "+string(s.Loop.Stop.Reason))
+		notes = append(notes, term.Counted(int64(s.Loop.Stop.Iterations), "iteration")+", "+string(s.Loop.Stop.Reason))
 	case s.Loop != nil:
 		notes = append(notes, passOf(s.Loop))
 	case s.Status == progress.StatusRunning && s.Doing != "":
@@ -296,20 +282,6 @@ func ofLimit(n int, p *loop.Plan) string {
 		return fmt.Sprintf("%d/%d", n, p.MaxIterations)
 	}
 	return fmt.Sprint(n)
-}
-
-func branch(last bool) string {
-	if last {
-		return "└── "
-	}
-	return "├── "
-}
-
-func stem(last bool) string {
-	if last {
-		return "    "
-	}
-	return "│   "
 }
 
 // lastRunning is the last row that is under way, or was when the run was paused; -1

@@ -87,13 +87,6 @@ func signed(f float64) string {
 	return "+" + number(f)
 }
 
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // tokens is what model calls have used; "" if there were none, and a dash if
 // nobody knows.
 func tokens(u progress.Usage) string {
