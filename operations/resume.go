@@ -20,14 +20,14 @@ import (
 // ResumeRequest says how a run goes on.
 type ResumeRequest struct {
 	// Definition and Text give the run another definition from here on.
-	Definition string `json:"definition"`
-	Text       string `json:"text"`
+	Definition string `json:"definition,omitempty" jsonschema:"the name of a definition for the rest of the run"`
+	Text       string `json:"text,omitempty" jsonschema:"a definition as YAML for the rest of the run"`
 	// AddIterations raises the limit of iterations; Limits replaces limits. With either a run goes on
 	// that a limit has stopped.
-	AddIterations uint   `json:"add_iterations"`
-	Limits        Limits `json:"limits"`
+	AddIterations uint   `json:"add_iterations,omitempty" jsonschema:"how many iterations to add to the limit"`
+	Limits        Limits `json:"limits,omitzero" jsonschema:"limits in place of those that the run has"`
 	// Retry tries the failed step of a failed run again.
-	Retry bool `json:"retry"`
+	Retry bool `json:"retry,omitempty" jsonschema:"try the failed step of a failed run again"`
 }
 
 // Resume continues a run.

@@ -82,13 +82,7 @@ func indent(ev *session.Event) string {
 }
 
 // oneLine keeps text of a model or a program from looking like a line of ours.
-func oneLine(s string) string {
-	s = Clean(s)
-	if r := []rune(s); len(r) > 200 {
-		return string(r[:200]) + "…"
-	}
-	return s
-}
+func oneLine(s string) string { return Clip(Clean(s), 200) }
 
 // short is a duration as people write it: 850ms, 9s, 2m15s.
 func short(d time.Duration) string {

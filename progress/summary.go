@@ -3,7 +3,6 @@
 package progress
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +43,7 @@ type Summary struct {
 	Driver   string `json:"driver,omitempty"`
 	HandOver bool   `json:"hand_over,omitempty"`
 
-	asked []asked
+	asked Questions
 	owned bool // somebody writes down how the run as a whole has ended
 }
 
@@ -60,7 +59,7 @@ func Summarize(events []*session.Event) *Summary {
 	if s.Status.Over() {
 		return s
 	}
-	for _, q := range s.asked {
+	for _, q := range s.asked.Open() {
 		s.Waits = append(s.Waits, q.Question)
 	}
 	return s
@@ -100,6 +99,7 @@ func (s *Summary) add(ev *session.Event) {
 	if ev.Mark == nil {
 		return
 	}
+	_ = s.asked.Add(ev) // a question that cannot be read is not shown
 	switch ev.Mark.Kind {
 	case mark.KindIterationFinished:
 		var it loop.IterationRecord
@@ -123,17 +123,7 @@ func (s *Summary) add(ev *session.Event) {
 		}
 	case mark.KindStepFinished:
 		s.finished(ev)
-	case mark.KindAsked:
-		var q mark.Question
-		if ev.Mark.Decode(&q) == nil && ev.Address != "" {
-			s.drop(func(w asked) bool { return w.ID == q.ID })
-			s.asked = append(s.asked, asked{q, ev.Address})
-		}
-	case mark.KindAnswered:
-		var a mark.Answer
-		if ev.Mark.Decode(&a) == nil {
-			s.drop(func(w asked) bool { return w.ID == a.ID })
-		}
+	case mark.KindAsked, mark.KindAnswered:
 	default:
 		s.run(ev)
 	}
@@ -184,15 +174,10 @@ func (s *Summary) run(ev *session.Event) {
 	}
 }
 
-// finished takes the end of a step: nobody is asked in it any more. That of the
-// root's is the run's, where nobody writes down how runs end.
+// finished takes the end of a step. That of the root's is the run's, where nobody writes down how runs end.
 func (s *Summary) finished(ev *session.Event) {
 	var fin mark.StepFinished
-	if ev.Mark.Decode(&fin) != nil || fin.Canceled {
-		return
-	}
-	s.drop(func(w asked) bool { return w.at.Under(ev.Address) })
-	if ev.Address.Parent() != "" || s.owned {
+	if ev.Address.Parent() != "" || s.owned || ev.Mark.Decode(&fin) != nil || fin.Canceled {
 		return
 	}
 	if s.Status, s.Error = mark.RunCompleted, fin.Error; fin.Error != "" {
@@ -200,26 +185,15 @@ func (s *Summary) finished(ev *session.Event) {
 	}
 }
 
-// asked is a question, and the step that asks.
-type asked struct {
-	mark.Question
-	at session.Address
-}
-
 // AskedBy returns the address of the step that asks the question with this ID; empty if it is
 // unknown.
 func (s *Summary) AskedBy(id string) session.Address {
-	for _, q := range s.asked {
+	for _, q := range s.asked.Open() {
 		if q.ID == id {
-			return q.at
+			return q.At
 		}
 	}
 	return ""
-}
-
-// drop forgets questions that nobody has to answer any more.
-func (s *Summary) drop(gone func(asked) bool) {
-	s.asked = slices.DeleteFunc(s.asked, gone)
 }
 
 // outermost is the iteration of the outermost loop that a step is in; 0 outside

@@ -249,23 +249,27 @@ func (t *Tree) Main() *Step {
 
 // Loops yields the steps of the loops, outer ones before those in them.
 func (t *Tree) Loops() iter.Seq[*Step] {
-	return func(yield func(*Step) bool) {
-		var visit func(*Step) bool
-		visit = func(s *Step) bool {
-			if s.Loop != nil && !yield(s) {
-				return false
-			}
-			for c := range s.Children() {
-				if !visit(c) {
-					return false
-				}
-			}
-			return true
-		}
-		if t.Root != nil {
-			visit(t.Root)
+	if t.Root == nil {
+		return func(func(*Step) bool) {}
+	}
+	return t.Root.Loops()
+}
+
+// Loops yields the loops among the step and the steps below it, outer ones before those in them.
+func (s *Step) Loops() iter.Seq[*Step] {
+	return func(yield func(*Step) bool) { s.visit(yield) }
+}
+
+func (s *Step) visit(yield func(*Step) bool) bool {
+	if s.Loop != nil && !yield(s) {
+		return false
+	}
+	for c := range s.Children() {
+		if !c.visit(yield) {
+			return false
 		}
 	}
+	return true
 }
 
 // Current returns the running iteration, or else the last one; nil before the first.

@@ -26,6 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -222,8 +223,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
+	wire.SendText(w, http.StatusOK, []byte(credential.Masked(string(body))))
 	return nil
 }
 

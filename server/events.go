@@ -5,6 +5,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -355,70 +356,42 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	view := session.ViewOf(one)
 	log := view.Log()
 	want := choice{q.Get("address"), q.Get("author"), q.Get("kind")}
-	var seqs []int64
-	var lines []string
-	take := func(ev *session.Event) (more bool, err error) {
-		if !want.has(ev) {
-			return true, nil
+	var found []*session.Event
+	n := log.Len()
+	if before > 0 {
+		for i := n - 1; i >= 0 && int64(len(found)) < limit; i-- {
+			if ev := log.At(i); ev.Seq < before && want.has(ev) {
+				found = append(found, ev)
+			}
 		}
+		slices.Reverse(found)
+	} else {
+		for i := int(min(from, int64(n))); i < n && int64(len(found)) < limit; i++ {
+			if ev := log.At(i); ev.Seq > from && want.has(ev) {
+				found = append(found, ev)
+			}
+		}
+	}
+	out := struct {
+		Last     int64             `json:"last"`
+		FirstSeq int64             `json:"first_seq"`
+		LastSeq  int64             `json:"last_seq"`
+		Events   []json.RawMessage `json:"events"`
+	}{Last: view.LastSeq(), Events: []json.RawMessage{}}
+	for i, ev := range found {
 		text, err := wire.Event(view.Whole(ev))
 		if err != nil {
-			return false, err
+			return err
 		}
-		seqs, lines = append(seqs, ev.Seq), append(lines, string(text))
-		return int64(len(lines)) < limit, nil
-	}
-	n := log.Len()
-	if before > 0 { // backwards
-		for i := n - 1; i >= 0; i-- {
-			ev := log.At(i)
-			if ev.Seq >= before {
-				continue
-			}
-			more, err := take(ev)
-			if err != nil {
-				return err
-			}
-			if !more {
-				break
-			}
+		if i == 0 {
+			out.FirstSeq = ev.Seq
 		}
-		for i, j := 0, len(lines)-1; i < j; i, j = i+1, j-1 {
-			lines[i], lines[j], seqs[i], seqs[j] = lines[j], lines[i], seqs[j], seqs[i]
-		}
-	} else {
-		for i := int(min(from, int64(n))); i < n; i++ {
-			ev := log.At(i)
-			if ev.Seq <= from {
-				continue
-			}
-			more, err := take(ev)
-			if err != nil {
-				return err
-			}
-			if !more {
-				break
-			}
-		}
+		out.LastSeq, out.Events = ev.Seq, append(out.Events, text)
 	}
 	if err := view.Err(); err != nil {
 		return err
 	}
-	out := fmt.Sprintf(`{"last":%d,"first_seq":%d,"last_seq":%d,"events":[%s]}`, view.LastSeq(), end(seqs, 0), end(seqs, -1), strings.Join(lines, ","))
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(out + "\n"))
-	return nil
-}
-
-// end is the first or the last number; 0 if there is none.
-func end(seqs []int64, i int) int64 {
-	switch {
-	case len(seqs) == 0:
-		return 0
-	case i < 0:
-		return seqs[len(seqs)-1]
-	}
-	return seqs[0]
+	return s.Send(w, http.StatusOK, out)
 }
 
 // choice says which events somebody wants.

@@ -413,13 +413,6 @@ func (f *feed) stands(ctx context.Context) {
 	}
 }
 
-// look lets somebody read the tree while nobody changes it.
-func (f *feed) look(_ context.Context, read func(*progress.Tree) error) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return read(f.live.Tree())
-}
-
 // snapshot is a run at one moment.
 type snapshot struct {
 	// Seq is the number of the last event in it: a stream of events goes on behind it.
@@ -481,11 +474,11 @@ func (f *feed) snapshot(lang prose.Language, old time.Duration) (shown, error) {
 		rep.Status, rep.DrivenBy = f.status, f.drivenBy
 		snap := snapshot{Seq: f.folded, Report: rep, Loops: []loopView{}, Now: time.Now()}
 		tree := *rep.Tree
-		each(tree.Root, func(step *progress.Step) {
-			if step.Loop != nil && step.Loop.Plan != nil && len(snap.Loops) < pageMost {
+		for step := range tree.Loops() {
+			if step.Loop.Plan != nil && len(snap.Loops) < pageMost {
 				snap.Loops = append(snap.Loops, loopView{step.Address, len(step.Loop.Iterations)})
 			}
-		})
+		}
 		snap.Outlooks = prose.Outlooks(f.live.Tree(), lang)
 		tree.Root = clip(tree.Root, outerIterations)
 		rep.Tree = &tree

@@ -94,12 +94,12 @@ func TestTheListReadsWhatHasChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.all, b.looked, b.version = all, true, b.version+1
+		b.all, b.looked, b.news, b.version = all, time.Now(), make(chan struct{}), b.version+1
 		before := svc.gets.Load()
 		var wait sync.WaitGroup
 		for range 200 {
 			wait.Go(func() {
-				if text, _, err := b.now(t.Context(), "", &filter{limit: 50}); err != nil || len(text) == 0 {
+				if text, _, _, err := b.now(t.Context(), "", &filter{limit: 50}); err != nil || len(text) == 0 {
 					t.Error(err)
 				}
 			})

@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -72,8 +73,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(slices.Clip(body), '\n'))
+	wire.SendText(w, http.StatusOK, body)
 	return nil
 }
 
@@ -102,7 +102,9 @@ func (s *Server) listed(ctx context.Context, want *filter) (*runsPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.list.page(ctx, all, want, 0)
+	s.list.making.Lock()
+	defer s.list.making.Unlock()
+	return s.list.make(ctx, all, want, 0)
 }
 
 // streamRuns sends the list as "runs", now and each time that it has changed, as long as the client
@@ -113,19 +115,18 @@ func (s *Server) streamRuns(w http.ResponseWriter, r *http.Request, q url.Values
 		return err
 	}
 	defer leave()
-	defer s.list.join()()
 	c := &client{s: s, w: w}
 	var told []byte
 	return c.keep(r, func() (<-chan struct{}, <-chan time.Time, error) {
-		text, changed, err := s.list.now(r.Context(), q.Encode(), want)
+		text, news, next, err := s.list.now(r.Context(), q.Encode(), want)
 		if err != nil {
 			c.fail(err)
 		}
-		if err == nil && text != nil && !bytes.Equal(text, told) {
+		if err == nil && !bytes.Equal(text, told) {
 			told = text
 			err = c.write([]byte("event: runs\ndata: "), text, []byte("\n\n"))
 		}
-		return changed, nil, err
+		return news, time.After(next), err
 	})
 }
 
@@ -158,123 +159,83 @@ func (f *filter) has(row *runlog.Row) bool {
 type board struct {
 	s *Server
 
-	making sync.Mutex // held while a page is made
-	rows   map[string]*kept
-	pages  map[string]shown // by the query
-
-	mu      sync.Mutex
-	users   int
-	end     func()
-	wake    chan struct{}
-	version int64 // counts looks at the store
-	looked  bool  // since somebody watches
+	making  sync.Mutex // held while a page is made
 	all     []session.Session
-	err     error
-	changed chan struct{} // closed at the next look
+	looked  time.Time // when the store listed all
+	version int64     // counts looks at the store
+	rows    map[string]*kept
+	pages   map[string]shown // by the query
+
+	hearing sync.Mutex    // never held for long: the run waits
+	news    chan struct{} // closed when a run of this process has begun or ended since the look
 }
 
 func newBoard(s *Server) *board {
-	return &board{
-		s: s, rows: make(map[string]*kept), pages: make(map[string]shown), wake: make(chan struct{}, 1),
-		changed: make(chan struct{}),
-	}
-}
-
-// join begins to watch; leave ends it.
-func (b *board) join() (leave func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.users++; b.users == 1 {
-		b.looked = false
-		ctx, cancel := context.WithCancel(context.Background())
-		var looks sync.WaitGroup
-		looks.Go(func() { b.watch(ctx) })
-		b.end = func() {
-			cancel()
-			looks.Wait()
-		}
-	}
-	return func() {
-		b.mu.Lock()
-		end := b.end
-		b.users--
-		last := b.users == 0
-		b.mu.Unlock()
-		if last {
-			end()
-		}
-	}
-}
-
-// watch looks at the store from time to time, and soon after a run of this process has begun or ended.
-func (b *board) watch(ctx context.Context) {
-	for ctx.Err() == nil {
-		all, err := runlog.List(ctx, b.s.runs.Service, b.s.runs.AppName, b.s.runs.UserID)
-		if ctx.Err() == nil {
-			b.mu.Lock()
-			b.all, b.err, b.looked = all, err, true
-			b.version++
-			close(b.changed)
-			b.changed = make(chan struct{})
-			b.mu.Unlock()
-		}
-		soon, late := time.After(listSoon), time.After(listEvery)
-		select {
-		case <-ctx.Done():
-		case <-late:
-		case <-b.wake:
-			select {
-			case <-ctx.Done():
-			case <-soon:
-			}
-		}
-	}
+	return &board{s: s, rows: make(map[string]*kept), pages: make(map[string]shown)}
 }
 
 // hear takes an event of a run that this process drives.
 func (b *board) hear(ev *session.Event) {
-	if ev.Mark != nil && ev.Actions.StateDelta[mark.KeyRun] != nil {
-		select {
-		case b.wake <- struct{}{}:
-		default:
-		}
+	if ev.Mark == nil || ev.Actions.StateDelta[mark.KeyRun] == nil {
+		return
+	}
+	b.hearing.Lock()
+	defer b.hearing.Unlock()
+	if b.news != nil {
+		close(b.news)
+		b.news = nil
 	}
 }
 
-// now is the page that a query asks for, made once for all who ask the same; nil before the first look.
-// changed is closed when it may have changed.
-func (b *board) now(ctx context.Context, query string, want *filter) (text []byte, changed <-chan struct{}, err error) {
-	b.mu.Lock()
-	all, version, looked, changed, err := b.all, b.version, b.looked, b.changed, b.err
-	b.mu.Unlock()
-	if !looked || err != nil {
-		return nil, changed, err
+// look looks at the store, unless that was done a moment ago. It returns when to look again: then, or soon if there is
+// news. b.making is held.
+func (b *board) look(ctx context.Context) (news <-chan struct{}, next time.Duration, err error) {
+	b.hearing.Lock()
+	next = listEvery - time.Since(b.looked)
+	if b.news == nil {
+		next = listSoon - time.Since(b.looked)
 	}
+	if next <= 0 {
+		b.news = make(chan struct{})
+	}
+	news = b.news
+	b.hearing.Unlock()
+	if next > 0 {
+		return news, next, nil
+	}
+	if b.all, err = b.s.runs.Sessions(ctx); err == nil {
+		b.looked = time.Now()
+		b.version++
+	}
+	return news, listEvery, err
+}
+
+// now is the page that a query asks for, made once for all who ask the same. It may have changed when there is news,
+// and has to be asked for again at the next look.
+func (b *board) now(ctx context.Context, query string, want *filter) (text []byte, news <-chan struct{}, next time.Duration, err error) {
 	b.making.Lock()
 	defer b.making.Unlock()
-	if p, ok := b.pages[query]; ok && p.version >= version {
-		return p.text, changed, nil
+	news, next, err = b.look(ctx)
+	if err != nil {
+		return nil, nil, 0, err
 	}
-	page, err := b.make(ctx, all, want, 2*listEvery)
+	if p, ok := b.pages[query]; ok && p.version >= b.version {
+		return p.text, news, next, nil
+	}
+	page, err := b.make(ctx, b.all, want, 2*listEvery)
 	if err == nil {
 		text, err = page.text(want.scores)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	for other, p := range b.pages {
-		if p.version < version-1 { // nobody asks for it any more
+		if p.version < b.version-1 { // nobody asks for it any more
 			delete(b.pages, other)
 		}
 	}
-	b.pages[query] = shown{text: text, version: version}
-	return text, changed, nil
-}
-
-func (b *board) page(ctx context.Context, all []session.Session, want *filter, old time.Duration) (*runsPage, error) {
-	b.making.Lock()
-	defer b.making.Unlock()
-	return b.make(ctx, all, want, old)
+	b.pages[query] = shown{text: text, version: b.version}
+	return text, news, next, nil
 }
 
 // runsPage is a page of the list.

@@ -60,12 +60,8 @@ type (
 		Reason string `json:"reason,omitempty" jsonschema:"why, for people"`
 	}
 	resumeArgs struct {
-		Run           string            `json:"run" jsonschema:"the ID of the run"`
-		AddIterations uint              `json:"add_iterations,omitempty" jsonschema:"how many iterations to add to the limit"`
-		Limits        operations.Limits `json:"limits,omitzero" jsonschema:"limits in place of those that the run has"`
-		Retry         bool              `json:"retry,omitempty" jsonschema:"try the failed step of a failed run again"`
-		Definition    string            `json:"definition,omitempty" jsonschema:"the name of a definition for the rest of the run"`
-		Text          string            `json:"text,omitempty" jsonschema:"a definition as YAML for the rest of the run"`
+		Run string `json:"run" jsonschema:"the ID of the run"`
+		operations.ResumeRequest
 		waits
 	}
 	answerArgs struct {
@@ -304,10 +300,7 @@ func (s *Server) toolResume(ctx context.Context, req *mcp.CallToolRequest, in *r
 	if out, again, err := s.again(ctx, req, &in.waits); again {
 		return out, err
 	}
-	err := s.runs.Resume(context.WithoutCancel(ctx), in.Run, &operations.ResumeRequest{
-		Definition: in.Definition, Text: in.Text, AddIterations: in.AddIterations, Limits: in.Limits, Retry: in.Retry,
-	})
-	if err != nil {
+	if err := s.runs.Resume(context.WithoutCancel(ctx), in.Run, &in.ResumeRequest); err != nil {
 		return nil, err
 	}
 	return s.after(ctx, req, in.Run, &in.waits)

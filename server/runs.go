@@ -4,7 +4,6 @@ package server
 
 import (
 	"cmp"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -51,8 +50,7 @@ func (s *Server) getRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Vary", "Accept-Language")
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(slices.Clip(snap.text), '\n'))
+	wire.SendText(w, http.StatusOK, snap.text)
 	return nil
 }
 
@@ -120,49 +118,22 @@ func (s *Server) scores(w http.ResponseWriter, r *http.Request) error {
 
 // ofLoop tells about the loop that the query names, or the one to show first.
 func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progress.Step, url.Values) (any, error)) error {
-	f, err := s.follow(r.Context(), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	defer f.leave()
-	var body []byte
-	err = f.look(r.Context(), func(t *progress.Tree) error {
+	return s.ofPage(w, r, func(f *feed) (any, error) {
+		t := f.live.Tree()
 		step := t.Main()
 		if at := r.URL.Query().Get("loop"); at != "" {
 			step = nil
-			each(t.Root, func(one *progress.Step) {
-				if one.Loop != nil && string(one.Address) == at {
+			for one := range t.Loops() {
+				if string(one.Address) == at {
 					step = one
 				}
-			})
+			}
 		}
 		if step == nil {
-			return problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
+			return nil, problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
 		}
-		v, err := tell(step, r.URL.Query())
-		if err != nil {
-			return err
-		}
-		body, err = progress.MarshalJSON(v) // while nobody changes it
-		return err
+		return tell(step, r.URL.Query())
 	})
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
-	return nil
-}
-
-// each visits a step and all below it.
-func each(step *progress.Step, visit func(*progress.Step)) {
-	if step == nil {
-		return
-	}
-	visit(step)
-	for c := range step.Children() {
-		each(c, visit)
-	}
 }
 
 // runDefinition is the text of the definition that a run keeps.

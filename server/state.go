@@ -25,13 +25,11 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 		return run.Events[len(run.Events)-1].Seq, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, problem.Bad("%q is not a place in a run: write iteration/5, seq/117 or end", place)
-	}
-	switch kind {
-	case "seq":
+	switch {
+	case err != nil || n < 0:
+	case kind == "seq":
 		return n, nil
-	case "iteration":
+	case kind == "iteration":
 		if at == "" {
 			var live progress.Live
 			for _, ev := range progress.LastRun(run.Events) {

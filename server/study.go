@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -166,7 +167,7 @@ func (s *Server) startedFrom(run *runlog.Run) string {
 func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
 	if i := slices.IndexFunc(run.Events, func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
-		one.Message = credential.Masked(firstRunes(run.Wholes.Of(run.Events[i]).Text(), 160))
+		one.Message = credential.Masked(progress.Clip(run.Wholes.Of(run.Events[i]).Text(), 160))
 	}
 	undone := make(map[int]bool)
 	for i := range rec.Outcomes {
@@ -178,16 +179,6 @@ func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 		one.Scores = append(one.Scores, studyScore{it.Score, it.Number == rec.Stop.BestIteration, undone[it.Number]})
 	}
 	return one
-}
-
-func firstRunes(text string, most int) string {
-	n := 0
-	for i := range text {
-		if n++; n > most {
-			return text[:i] + "…"
-		}
-	}
-	return text
 }
 
 // sweep moves the field, or the first one that the runs have.

@@ -88,7 +88,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		*rehearsal.Tried
 		Loops []triedLoop `json:"loops"`
 	}{tried, []triedLoop{}}
-	tried.Answer, tried.Error = firstRunes(tried.Answer, tryAnswer), firstRunes(tried.Error, tryAnswer)
+	tried.Answer, tried.Error = progress.Clip(tried.Answer, tryAnswer), progress.Clip(tried.Error, tryAnswer)
 	lang := wire.LanguageOf(r)
 	for _, l := range tried.Loops {
 		step := &progress.Step{Name: l.Name, Address: session.Address(l.Name), Status: progress.StatusCompleted, Loop: l.Loop}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"iter"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,8 +37,7 @@ func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(slices.Clip(head.text), '\n'))
+		wire.SendText(w, http.StatusOK, head.text)
 		return nil
 	}
 	c := &client{s: s, w: w, quiet: true}
@@ -154,8 +152,7 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 		}
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append([]byte(credential.Masked(string(body))), '\n'))
+	wire.SendText(w, http.StatusOK, []byte(credential.Masked(string(body))))
 	return nil
 }
 
@@ -178,12 +175,9 @@ func (l stored) Line(ev *session.Event) string {
 	if ev.Mark != nil {
 		return strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")
 	}
-	text, _, cut := strings.Cut(strings.TrimSpace(ev.Text()), "\n")
-	if r := []rune(text); len(r) > 160 {
-		text, cut = string(r[:160]), true
-	}
-	if cut {
+	text, _, more := strings.Cut(strings.TrimSpace(ev.Text()), "\n")
+	if more {
 		text += " …"
 	}
-	return ev.Author + ": " + text
+	return ev.Author + ": " + progress.Clip(text, 160)
 }

@@ -4,14 +4,13 @@ package supervisor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -324,38 +323,16 @@ func unanswered(view *session.View, id string) (open []mark.Question, err error)
 	if !asks(view) {
 		return nil, view.Err()
 	}
-	type asked struct {
-		mark.Question
-		at session.Address
-	}
-	var all []asked
+	var asked progress.Questions
 	for ev := range counting(view) {
-		if ev.InvocationID != id || ev.Mark == nil {
+		if ev.InvocationID != id {
 			continue
 		}
-		drop := func(a asked) bool { return false }
-		switch ev.Mark.Kind {
-		case mark.KindAsked:
-			q := asked{at: ev.Address}
-			if err := ev.Mark.Decode(&q.Question); err != nil {
-				return nil, err
-			}
-			all = append(all, q)
-		case mark.KindAnswered:
-			var a mark.Answer
-			if err := ev.Mark.Decode(&a); err != nil {
-				return nil, err
-			}
-			drop = func(q asked) bool { return q.ID == a.ID }
-		case mark.KindStepFinished: // by a default, or because its loop went on
-			var fin mark.StepFinished
-			if err := json.Unmarshal(ev.Mark.Data, &fin); err == nil && !fin.Canceled {
-				drop = func(q asked) bool { return q.at.Under(ev.Address) }
-			}
+		if err := asked.Add(ev); err != nil {
+			return nil, err
 		}
-		all = slices.DeleteFunc(all, drop)
 	}
-	for _, q := range all {
+	for _, q := range asked.Open() {
 		open = append(open, q.Question)
 	}
 	return open, view.Err()

@@ -156,7 +156,7 @@ func stepOf(s *progress.Step, now time.Duration) Step {
 }
 
 // line is the beginning of a text, on one line.
-func line(s string, most int) string { return shorten(progress.Clean(s), most) }
+func line(s string, most int) string { return progress.Clip(progress.Clean(s), most) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

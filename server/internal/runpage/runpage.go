@@ -36,7 +36,7 @@ type Page struct {
 	seq     int64
 	began   time.Time
 	message string
-	asked   []question
+	asked   progress.Questions
 	error   string
 	spans   map[session.Address]span
 	writes  map[slot][]int64
@@ -52,13 +52,6 @@ type slot struct {
 type span struct {
 	first, last int64
 	events      int
-}
-
-// question is one that is open.
-type question struct {
-	mark.Question
-	at session.Address
-	n  int
 }
 
 // Add takes the next event, which Live and Watch have taken.
@@ -86,6 +79,7 @@ func (p *Page) Add(ev *session.Event) {
 	}
 	if ev.Mark != nil {
 		p.mark(ev)
+		_ = p.asked.Add(ev) // a question that cannot be read cannot be answered here
 	}
 }
 
@@ -125,21 +119,10 @@ func around(at session.Address) iter.Seq[session.Address] {
 
 func (p *Page) mark(ev *session.Event) {
 	switch ev.Mark.Kind {
-	case mark.KindAsked:
-		var q mark.Question
-		if ev.Mark.Decode(&q) == nil {
-			p.asked = slices.DeleteFunc(p.asked, func(o question) bool { return o.ID == q.ID })
-			p.asked = append(p.asked, question{q, ev.Address, ev.Iteration})
-		}
-	case mark.KindAnswered:
-		var a mark.Answer
-		if ev.Mark.Decode(&a) == nil {
-			p.asked = slices.DeleteFunc(p.asked, func(o question) bool { return o.ID == a.ID })
-		}
 	case mark.KindRunEnded:
 		var ended mark.RunEnded
 		if ev.Mark.Decode(&ended) == nil {
-			p.error, p.asked = ended.Error, nil
+			p.error = ended.Error
 		}
 	case mark.KindRunResumed:
 		p.error = ""
@@ -275,12 +258,16 @@ func (p *Page) Head(s Standing) *Head {
 	}
 	h.ClockRunning = s.Status == string(mark.RunRunning)
 	main := t.Main()
-	for _, q := range p.asked {
-		q.Text = progress.CleanText(q.Text)
-		h.Questions = append(h.Questions, Question{q.Question, q.at.Agent(), q.n})
+	if !mark.RunStatus(s.Status).Over() {
+		for _, q := range p.asked.Open() {
+			q.Text = progress.CleanText(q.Text)
+			h.Questions = append(h.Questions, Question{q.Question, q.At.Agent(), q.Iteration})
+		}
 	}
 	if t.Root != nil {
-		p.used(h, t.Root)
+		u := t.Root.Usage()
+		h.Keys.Tokens = u.Tokens()
+		h.Keys.Cost, h.Keys.CostAtLeast = costOf(u)
 	}
 	if main != nil {
 		p.shown(h, t, main, s.Language)
@@ -334,13 +321,6 @@ func can(s Standing, h *Head) Can {
 	}
 }
 
-// used is what model calls have used.
-func (p *Page) used(h *Head, root *progress.Step) {
-	u := root.Usage()
-	h.Keys.Tokens = u.Tokens()
-	h.Keys.Cost, h.Keys.CostAtLeast = costOf(u)
-}
-
 func costOf(u progress.Usage) (cost *float64, atLeast bool) {
 	if u.Calls == 0 || u.Unknown && u.Cost == 0 {
 		return nil, false
@@ -380,25 +360,15 @@ func (p *Page) shown(h *Head, t *progress.Tree, main *progress.Step, lang prose.
 }
 
 // nested yields the loops within the iterations that may still change.
-func nested(main *progress.Step) func(func(*progress.Step) bool) {
+func nested(main *progress.Step) iter.Seq[*progress.Step] {
 	return func(yield func(*progress.Step) bool) {
 		its := main.Loop.Iterations
-		var visit func(s *progress.Step) bool
-		visit = func(s *progress.Step) bool {
-			if s.Loop != nil && s.Address != "" && !yield(s) {
-				return false
-			}
-			for c := range s.Children() {
-				if !visit(c) {
-					return false
-				}
-			}
-			return true
-		}
 		for _, it := range its[max(0, len(its)-1):] {
 			for _, s := range it.Steps {
-				if !visit(s) {
-					return
+				for l := range s.Loops() {
+					if l.Address != "" && !yield(l) {
+						return
+					}
 				}
 			}
 		}
@@ -452,20 +422,16 @@ func where(t *progress.Tree) []Spent {
 		out[i].Time += s.Took(t.Now)
 		out[i].Tokens += u.Tokens()
 		if cost, _ := costOf(u); cost != nil {
-			out[i].Cost = new(*cost + deref(out[i].Cost))
+			if out[i].Cost != nil {
+				*cost += *out[i].Cost
+			}
+			out[i].Cost = cost
 		}
 	}
 	if t.Root != nil {
 		visit(t.Root)
 	}
 	return out
-}
-
-func deref(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 func result(text string, main *progress.Step) *Result {
@@ -484,16 +450,4 @@ func result(text string, main *progress.Step) *Result {
 		r.Best = true
 	}
 	return r
-}
-
-// shorten cuts a text at a character.
-func shorten(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	r := []rune(s)
-	if len(r) <= most {
-		return s
-	}
-	return string(r[:most]) + "…"
 }

@@ -85,10 +85,16 @@ func (x *Exchange) Send(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
+	SendText(w, status, body)
+	return nil
+}
+
+// SendText answers with a JSON text.
+func SendText(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
-	return nil
+	_, _ = w.Write(body)
+	_, _ = io.WriteString(w, "\n")
 }
 
 // Read reads the body of a request, which is JSON, into v. An unknown field is a mistake. An empty
@@ -158,9 +164,7 @@ func (x *Exchange) SendMasked(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, credential.Masked(string(body))+"\n")
+	SendText(w, status, []byte(credential.Masked(string(body))))
 	return nil
 }
 
