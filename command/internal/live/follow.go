@@ -40,6 +40,9 @@ type Request struct {
 	// lasts says that the run is kept, and can be resumed, and leaves that it can go
 	// on in the background.
 	lasts, leaves bool
+	// watched says that another process drives the run, and at when it has begun; zero is now.
+	watched bool
+	at      time.Time
 	// Most is the iteration limit of the definition's loop; 0 if it is unknown.
 	Most uint
 }

@@ -3,6 +3,7 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,8 @@ type output interface {
 	started(Request) error
 	event(*session.Event, []string, *progress.Fold) error
 	finished(Request, result) error
+	// note says something beside the events.
+	note(string)
 	// close gives back what the output has of the terminal, whatever has happened.
 	close()
 }
@@ -41,6 +44,8 @@ type result struct {
 	// to say about that.
 	status string
 	next   []string
+	// at is when the run came to this; zero is now.
+	at time.Time
 }
 
 // newOutput is the output of a mode. Keys are for an output that reads them.
@@ -81,7 +86,7 @@ func (p *plain) started(req Request) error {
 	if req.Resumed {
 		verb = "resumed"
 	}
-	p.line(fmt.Sprintf("run %s %s definition=%s%s", req.Session, verb, req.definition, limitText(req.Most)))
+	p.line(req.at, fmt.Sprintf("run %s %s definition=%s%s", req.Session, verb, req.definition, limitText(req.Most)))
 	p.begin()
 	return nil
 }
@@ -116,34 +121,36 @@ func (p *plain) heartbeat(quit <-chan struct{}) {
 		case <-tick.C:
 			p.mu.Lock()
 			if p.running != "" && time.Since(p.last) >= silence {
-				p.write(fmt.Sprintf("… still running: %s (%s)", p.running, progress.Clock(time.Since(p.since))))
+				p.write(time.Now(), fmt.Sprintf("… still running: %s (%s)", p.running, progress.Clock(time.Since(p.since))))
 			}
 			p.mu.Unlock()
 		}
 	}
 }
 
-func (p *plain) line(s string) {
+func (p *plain) note(s string) { p.line(time.Now(), s) }
+
+func (p *plain) line(at time.Time, s string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.write(s)
+	p.write(at, s)
 }
 
-// write writes a line with the time of day. p.mu is held.
-func (p *plain) write(s string) {
+// write writes a line with the time of day of what it tells; zero is now. p.mu is held.
+func (p *plain) write(at time.Time, s string) {
 	p.last = time.Now()
-	fmt.Fprintln(p.err, p.last.Format(time.TimeOnly), s)
+	fmt.Fprintln(p.err, cmp.Or(at, p.last).Local().Format(time.TimeOnly), s)
 }
 
-func (p *plain) event(_ *session.Event, lines []string, f *progress.Fold) error {
+func (p *plain) event(ev *session.Event, lines []string, f *progress.Fold) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, iteration := f.Running()
 	if running := runningText(at, iteration); running != p.running {
-		p.running, p.since = running, time.Now()
+		p.running, p.since = running, cmp.Or(ev.Timestamp, time.Now())
 	}
 	for _, l := range lines {
-		p.write(l)
+		p.write(ev.Timestamp, l)
 	}
 	return nil
 }
@@ -166,15 +173,15 @@ func limitText(most uint) string {
 
 func (p *plain) finished(req Request, res result) error {
 	p.close()
-	p.line(summary(req, res))
+	p.line(res.at, summary(req, res))
 	for _, f := range res.findings {
-		p.line(term.Note(f))
+		p.line(res.at, term.Note(f))
 	}
 	for _, s := range res.next {
-		p.line(s)
+		p.line(res.at, s)
 	}
 	if res.used != nil {
-		p.line(res.used.String())
+		p.line(res.at, res.used.String())
 	}
 	if answer := strings.TrimRight(res.answer, "\n"); answer != "" {
 		if _, err := fmt.Fprintln(term.Exactly(p.out), answer); err != nil {
@@ -259,7 +266,8 @@ func (j *ndjson) finished(req Request, res result) error {
 	return j.write(m)
 }
 
-func (j *ndjson) close() {}
+func (j *ndjson) note(string) {}
+func (j *ndjson) close()      {}
 
 func (j *ndjson) write(v any) error {
 	line, err := progress.MarshalJSON(v)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -43,7 +44,10 @@ func (v *viewed) started(req Request) error {
 	cfg := tui.Config{
 		Name: req.definition, Run: req.Session, Budget: planned(req.Config.Budget),
 		Input: v.keyboard, Output: v.screen,
-		Hooks: tui.Hooks{Interrupt: v.interrupt, Cancel: v.keys.cancel},
+		Hooks: tui.Hooks{Interrupt: v.interrupt},
+	}
+	if !req.watched {
+		cfg.Hooks.Cancel = v.keys.cancel
 	}
 	if req.lasts { // else nobody could resume it
 		cfg.Hooks.Pause = v.pause
@@ -95,14 +99,20 @@ func (v *viewed) interrupt() {
 		v.close()
 		os.Exit(term.ExitInterrupted)
 	}
-	fmt.Fprintln(v, say)
+	v.note(say)
 }
 
 // pause is the key p.
-func (v *viewed) pause() { fmt.Fprintln(v, v.keys.pause()) }
+func (v *viewed) pause() { v.note(v.keys.pause()) }
 
 // detach is the key d.
-func (v *viewed) detach() { fmt.Fprintln(v, v.keys.detach()) }
+func (v *viewed) detach() { v.note(v.keys.detach()) }
+
+func (v *viewed) note(say string) {
+	if say != "" {
+		fmt.Fprintln(v, say)
+	}
+}
 
 // more shows what another process has made of the run.
 func (v *viewed) more(ev *session.Event) {
@@ -127,7 +137,7 @@ func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) erro
 		v.down = true
 		v.begin()
 		err := v.view.Load().Err()
-		v.line("the view failed; the run continues in lines: " + progress.Clean(fmt.Sprint(err)))
+		v.line(time.Now(), "the view failed; the run continues in lines: "+progress.Clean(fmt.Sprint(err)))
 		if p, ok := errors.AsType[*tui.PanicError](err); ok {
 			v.err.Write(p.Stack)
 		}

@@ -6,19 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // finished tells how the run ended, or why nobody looks on any more.
 func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err error) error {
-	if v.view != nil {
-		v.view.Finish()
-		v.view = nil
+	if err != nil {
+		v.out.close()
 	}
 	if gone, ok := errors.AsType[*GoneError](err); ok {
 		return &term.Exit{Code: term.ExitInterrupted, Err: gone}
@@ -38,7 +35,7 @@ func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err 
 		return term.Failure(err)
 	}
 	sum := w.Summary()
-	res := result{answer: v.fold.Answer(), stop: v.fold.Stop()}
+	res := result{answer: v.fold.Answer(), stop: v.fold.Stop(), at: sum.Updated}
 	switch sum.Status {
 	case mark.RunFailed:
 		res.err, res.code = errors.New(sum.Error), term.ExitFailed
@@ -48,15 +45,15 @@ func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err 
 			res.next = append(res.next, sum.Error)
 		}
 	case mark.RunWaiting:
-		res.status, res.code = runstore.WaitsForPerson, term.ExitWaits
+		res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, ""
 		res.next = runstore.Asks(w.id, sum)
 	case mark.RunIsPaused:
-		res.status, res.code = string(sum.Status), term.ExitWaits
+		res.status, res.code, res.answer = string(sum.Status), term.ExitWaits, ""
 		res.next = append(runstore.PausedLines(w.log, sum), runstore.HowToResumeIn(ctx, w.store, w.id))
 	default:
 		res.code = exitCode(nil, v.fold.Stops(), f.ZeroOnLimit)
 	}
-	if err := v.end(w, sum, res); err != nil {
+	if err := v.out.finished(Request{Session: w.id, definition: sum.Name}, res); err != nil {
 		return term.Failure(err)
 	}
 	switch res.code {
@@ -66,21 +63,4 @@ func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err 
 		return &term.Exit{Code: res.code, Err: res.err}
 	}
 	return &term.Exit{Code: res.code}
-}
-
-func (v *viewer) end(w *Watching, sum *progress.Summary, res result) error {
-	req := Request{Session: w.id, definition: sum.Name}
-	if v.json != nil {
-		return v.json.finished(req, res)
-	}
-	v.line(sum.Updated, summary(req, res))
-	for _, line := range res.next {
-		v.line(sum.Updated, line)
-	}
-	answer := strings.TrimRight(res.answer, "\n")
-	if answer == "" || res.code == term.ExitWaits {
-		return nil
-	}
-	_, err := fmt.Fprintln(term.Exactly(v.e.Stdout), answer)
-	return err
 }
