@@ -109,9 +109,9 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 		return nil
 	}
 	sum := w.Summary()
-	status, _, err := run.Status(ctx, sum.Status)
+	status, _, err := run.Standing(ctx, sum.Status, runstore.OwnerIsDead)
 	if err != nil {
-		return err
+		return term.Failure(err)
 	}
 	var lines []string
 	switch status {

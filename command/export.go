@@ -19,26 +19,6 @@ import (
 	"github.com/refrain-dev/refrain/runlog"
 )
 
-func newExport(e *term.Env) *cobra.Command {
-	var f dialectFlags
-	cmd := &cobra.Command{
-		Use:   "export FILE",
-		Short: "Write a definition for another product",
-		Long: `The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
-the strict form that ADK for Python checks. What ADK cannot express is reported on
-stderr. Without -o the files go to stdout, one after the other.`,
-		Example: "  refrain export --to adk loop.yaml -o agent/",
-		Args:    term.Args(1, 1),
-		RunE:    func(_ *cobra.Command, args []string) error { return exportDefinition(e, f, args[0]) },
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.dialect, "to", "", "format to write: adk")
-	fl.StringVarP(&f.out, "output", "o", "", "`FOLDER` to write the files to, in place of stdout")
-	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
-	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
-	return cmd
-}
-
 // exportDefinition is refrain export of a definition.
 func exportDefinition(e *term.Env, f dialectFlags, file string) error {
 	switch {
@@ -86,18 +66,18 @@ func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
 
 // exportFlags are the flags of refrain export for a run.
 type exportFlags struct {
-	store, out   string
-	audit, force bool
+	dialectFlags
+	store string
+	audit bool
 }
 
-// newExportRun is refrain export: of a run and, with --to, of a definition.
-func newExportRun(e *term.Env) *cobra.Command {
+// newExport is refrain export: of a run and, with --to, of a definition.
+func newExport(e *term.Env) *cobra.Command {
 	var f exportFlags
-	cmd := newExport(e)
-	definition := cmd.RunE
-	cmd.Use = "export RUN|FILE"
-	cmd.Short = "Export a run to a file, or a definition to another product"
-	cmd.Long = `Export a run as JSON Lines: one line about the run, then one for each event. refrain
+	cmd := &cobra.Command{
+		Use:   "export RUN|FILE",
+		Short: "Export a run to a file, or a definition to another product",
+		Long: `Export a run as JSON Lines: one line about the run, then one for each event. refrain
 import reads the file into another store; show, events, verify and backtest read it like
 a run.
 
@@ -107,23 +87,29 @@ another place and use refrain verify --expect. With --audit each line has a hash
 verify can name the first event that was changed.
 
 With --to, export a definition.
-` + cmd.Long
-	cmd.Example = `  refrain export last -o run.jsonl
+The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
+the strict form that ADK for Python checks. What ADK cannot express is reported on
+stderr. Without -o the files go to stdout, one after the other.`,
+		Example: `  refrain export last -o run.jsonl
   refrain export r_1f0c --audit -o audit.jsonl
   refrain export last | ssh host refrain import -
-` + cmd.Example
-	cmd.ValidArgsFunction = runstore.Complete(e, 1)
-	runstore.Flag(cmd.Flags(), &f.store)
-	cmd.Flags().BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
-	cmd.Flags().Lookup("output").Usage = "write to a new `FILE`, or a definition to a folder, in place of stdout"
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("to") {
-			return definition(cmd, args)
-		}
-		f.out, _ = cmd.Flags().GetString("output")
-		f.force, _ = cmd.Flags().GetBool("force")
-		return runExport(cmd.Context(), e, f, args[0])
+  refrain export --to adk loop.yaml -o agent/`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("to") {
+				return exportDefinition(e, f.dialectFlags, args[0])
+			}
+			return runExport(cmd.Context(), e, f, args[0])
+		},
 	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.dialect, "to", "", "format to write: adk")
+	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE`, or a definition to a folder, in place of stdout")
+	fl.BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return cmd
 }
 

@@ -23,33 +23,6 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-func newImport(e *term.Env) *cobra.Command {
-	var f dialectFlags
-	cmd := &cobra.Command{
-		Use:   "import FILE",
-		Short: "Make a definition of a file of another product",
-		Long: `ADK Agent Config (adk), Evo AI's JSON (evo), or Robomotion's nodes as JSON,
-YAML or main.ts (robomotion). The definition goes to stdout. A report on stderr says
-what was converted, what was changed and what was left out, and why. Exit code 2 if the
-definition cannot be run as it is.
-
-refrain run, validate, check, rehearse, graph and export also take such files directly.`,
-		Example: `  refrain import --from adk agent/root_agent.yaml -o loop.yaml
-  refrain import --from evo agents.json --agent refiner
-  refrain import --from robomotion main.ts --json > loop.yaml 2> report.json`,
-		Args: term.Args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error { return importDefinition(e, f, args[0]) },
-	}
-	fl := cmd.Flags()
-	fl.StringVar(&f.dialect, "from", "", "product that the file is from: adk, evo or robomotion (default: found by "+
-		"its content)")
-	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE` or into a folder, in place of stdout")
-	fl.StringVar(&f.agent, "agent", "", "`NAME` of the root agent, if the file has several agents")
-	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
-	fl.BoolVar(&f.force, "force", false, "overwrite an existing file")
-	return cmd
-}
-
 // importDefinition is refrain import of a definition.
 func importDefinition(e *term.Env, f dialectFlags, file string) error {
 	opts := dialect.Options{Agent: f.agent}
@@ -97,34 +70,52 @@ func writeImported(e *term.Env, f dialectFlags, res *dialect.Result) error {
 	return writeAll(filepath.Dir(out), []dialect.File{file}, f.force)
 }
 
-// importFlags are the flags of refrain import for a run.
-type importFlags struct{ store, as string }
+// importFlags are the flags of refrain import.
+type importFlags struct {
+	dialectFlags
+	store, as string
+}
 
-// newImportRun is refrain import: of a run and, with --from or of a file that
-// holds none, of a definition.
-func newImportRun(e *term.Env) *cobra.Command {
+// newImport is refrain import: of a run and, with --from or of a file that holds none, of a definition.
+func newImport(e *term.Env) *cobra.Command {
 	var f importFlags
-	cmd := newImport(e)
-	definition := cmd.RunE
-	cmd.Short = "Import a run, or a definition of another product"
-	cmd.Long = `Import a run with all its events, from a file that refrain export or refrain run
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Import a run, or a definition of another product",
+		Long: `Import a run with all its events, from a file that refrain export or refrain run
 --record has written, into a store. It keeps its ID; --as gives it another one. A file
 that was changed or is incomplete is refused. "-" reads stdin. A run that was cut off
 can be resumed here.
 
 Any other file, and with --from every file, is converted into a definition. It may be
-` + cmd.Long
-	cmd.Example = `  refrain import run.jsonl
+ADK Agent Config (adk), Evo AI's JSON (evo), or Robomotion's nodes as JSON,
+YAML or main.ts (robomotion). The definition goes to stdout. A report on stderr says
+what was converted, what was changed and what was left out, and why. Exit code 2 if the
+definition cannot be run as it is.
+
+refrain run, validate, check, rehearse, graph and export also take such files directly.`,
+		Example: `  refrain import run.jsonl
   refrain import run.jsonl --as r_copy --store sqlite:other.db
-` + cmd.Example
-	runstore.Flag(cmd.Flags(), &f.store)
-	cmd.Flags().StringVar(&f.as, "as", "", "`ID` of the run in this store (default: the ID that it has)")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if cmd.Flags().Changed("from") || args[0] != "-" && !cmd.Flags().Changed("as") && !holdsRun(args[0]) {
-			return definition(cmd, args)
-		}
-		return runImport(cmd.Context(), e, f, args[0])
+  refrain import --from adk agent/root_agent.yaml -o loop.yaml
+  refrain import --from evo agents.json --agent refiner
+  refrain import --from robomotion main.ts --json > loop.yaml 2> report.json`,
+		Args: term.Args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("from") || args[0] != "-" && !cmd.Flags().Changed("as") && !holdsRun(args[0]) {
+				return importDefinition(e, f.dialectFlags, args[0])
+			}
+			return runImport(cmd.Context(), e, f, args[0])
+		},
 	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.as, "as", "", "`ID` of the run in this store (default: the ID that it has)")
+	fl.StringVar(&f.dialect, "from", "", "product that the file is from: adk, evo or robomotion (default: found by "+
+		"its content)")
+	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE` or into a folder, in place of stdout")
+	fl.StringVar(&f.agent, "agent", "", "`NAME` of the root agent, if the file has several agents")
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "overwrite an existing file")
 	return cmd
 }
 

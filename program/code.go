@@ -35,7 +35,7 @@ type Source struct {
 // Text returns a definition that refers to no files.
 func Text(text string) Source {
 	const file = "definition.yaml"
-	return Source{kept{file: text}, file}
+	return Source{kept(map[string]string{file: text}), file}
 }
 
 // Into gives a build the Go code.

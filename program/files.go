@@ -4,9 +4,7 @@ package program
 
 import (
 	"io/fs"
-	"path"
-	"strings"
-	"time"
+	"testing/fstest"
 )
 
 // keeping is a folder that keeps what is read of it.
@@ -27,42 +25,17 @@ func (k keeping) Open(name string) (fs.File, error) {
 		return nil, err
 	}
 	k.files[name] = string(text)
-	return kept(k.files).Open(name)
+	return kept(map[string]string{name: string(text)}).Open(name)
 }
 
 // Stat does not read the file.
 func (k keeping) Stat(name string) (fs.FileInfo, error) { return fs.Stat(k.FS, name) }
 
-// kept are files by their paths.
-type kept map[string]string
-
-// Open opens one of them; there are no folders.
-func (k kept) Open(name string) (fs.File, error) {
-	text, ok := k[name]
-	if !ok {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+// kept returns files by their paths as a file system.
+func kept(files map[string]string) fs.FS {
+	all := make(fstest.MapFS, len(files))
+	for name, text := range files {
+		all[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o400}
 	}
-	return &keptFile{Reader: strings.NewReader(text), name: path.Base(name), size: int64(len(text))}, nil
+	return all
 }
-
-// keptFile is one of the files, and what there is to know about it.
-type keptFile struct {
-	*strings.Reader
-	name string
-	size int64
-}
-
-func (f *keptFile) Stat() (fs.FileInfo, error) { return keptInfo{f.name, f.size}, nil }
-func (f *keptFile) Close() error               { return nil }
-
-type keptInfo struct {
-	name string
-	size int64
-}
-
-func (i keptInfo) Name() string     { return i.name }
-func (i keptInfo) Size() int64      { return i.size }
-func (keptInfo) Mode() fs.FileMode  { return 0o400 }
-func (keptInfo) ModTime() time.Time { return time.Time{} }
-func (keptInfo) IsDir() bool        { return false }
-func (keptInfo) Sys() any           { return nil }

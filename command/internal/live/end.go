@@ -114,7 +114,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 	_, isPaused := errors.AsType[*supervisor.PausedError](end.Err)
 	switch {
 	case end.Err == nil:
-		res.code = exitCode(nil, f.sees.Fold.Stops(), f.req.ZeroOnLimit)
+		res.code = exitCode(f.sees.Fold.Stops(), f.req.ZeroOnLimit)
 		if f.req.lasts {
 			res.next = append(res.next, "Look into it with: refrain show "+id)
 		}

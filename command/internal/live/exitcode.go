@@ -3,23 +3,16 @@
 package live
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// exitCode is how the process ends. A limit is a stop of its own kind only
+// exitCode is how the process of a run ends that has completed. A limit is a stop of its own kind only
 // where the loop had something else to reach: a criterion or, for time and
 // budget, its number of iterations.
-func exitCode(err error, stops []*loop.StopRecord, zeroOnLimit bool) int {
-	switch {
-	case errors.Is(err, term.ErrInterrupted):
-		return term.ExitInterrupted
-	case err != nil:
-		return term.ExitFailed
-	}
+func exitCode(stops []*loop.StopRecord, zeroOnLimit bool) int {
 	for _, rec := range stops {
 		if rec.Reason.Limit() && hasGoal(rec) && !zeroOnLimit {
 			return term.ExitLimit

@@ -66,15 +66,6 @@ func Read(ctx context.Context, store session.Service, id string) (*runlog.Run, e
 	return r, nil
 }
 
-// Status is how the run stands.
-func (r *Run) Status(ctx context.Context, by mark.RunStatus) (string, *lease.HeldError, error) {
-	status, held, err := r.Standing(ctx, by, OwnerIsDead)
-	if err != nil {
-		err = term.Failure(err)
-	}
-	return status, held, err
-}
-
 // beginAgain says how a run begins that has not begun.
 func beginAgain(id string) string {
 	return fmt.Sprintf("begin it with refrain run FILE --session %s, or remove it with refrain rm %s --yes", id, id)

@@ -54,12 +54,6 @@ func (m *model) header() []string {
 	case t.Paused:
 		where = append(where, yellow.of("[PAUSED]"))
 	}
-	var about []string
-	for _, s := range []string{m.cfg.Run, m.cfg.Link} {
-		if s != "" {
-			about = append(about, faint.of(progress.Clean(s)))
-		}
-	}
 	head := kind + strong.of(fit(progress.Clean(name), max(10, m.width-len(kind))))
 	if m.low() { // one line or two have to do
 		if m.narrow() {
@@ -67,7 +61,7 @@ func (m *model) header() []string {
 		}
 		return flow(append([]string{head}, where...), m.width)
 	}
-	lines := append(flow(append([]string{head}, about...), m.width), flow(where, m.width)...)
+	lines := append(flow([]string{head, faint.of(progress.Clean(m.cfg.Run))}, m.width), flow(where, m.width)...)
 	if main != nil && m.height >= 20 {
 		if s := scoreLine(main.Loop, m.width); s != "" {
 			lines = append(lines, s)

@@ -28,8 +28,8 @@ import (
 // Config says what a view shows besides events, and what its keys do.
 type Config struct {
 	// Name is what runs, such as a definition, until the first event says it
-	// better. Run is the run's ID, Link where else it can be seen; both may be empty.
-	Name, Run, Link string
+	// better. Run is the run's ID; it may be empty.
+	Name, Run string
 	// Budget is what the whole run may use; nil if nobody has said.
 	Budget *loop.Budget
 	Hooks  Hooks

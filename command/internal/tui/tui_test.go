@@ -314,7 +314,7 @@ func TestHostileText(t *testing.T) {
 	})
 	x := newTerminal(t, 200, 40)
 	v := tui.Start(tui.Config{
-		Name: evil, Run: evil, Link: evil, Input: x.tty, Output: x.tty, Environ: environ, Tick: -1,
+		Name: evil, Run: evil, Input: x.tty, Output: x.tty, Environ: environ, Tick: -1,
 		Hooks: tui.Hooks{Interrupt: func() {}},
 	})
 	x.shows("safe[2J")

@@ -4,6 +4,7 @@ package runpage
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,25 +82,26 @@ func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
 	if s == nil || s.Loop == nil {
 		return Part{}, &MissingError{"loop", at}
 	}
-	part := Part{Loop: at, Iterations: []Iteration{}}
-	best := s.Loop.Best()
-	for _, it := range s.Loop.Iterations {
-		part.Total = it.Number
-		if it.Number >= from && it.Number < from+limit {
-			part.Iterations = append(part.Iterations, iterationOf(s.Loop, it, best, t.Now))
-		}
-	}
-	return part, nil
+	its := slices.DeleteFunc(slices.Clone(s.Loop.Iterations), func(it *progress.Iteration) bool {
+		return it.Number < from || it.Number >= from+limit
+	})
+	return partOf(s, its, t.Now), nil
 }
 
 // latest are the last two iterations of a loop: the one under way, and the one that it may have
 // just ended.
 func latest(s *progress.Step, now time.Duration) Part {
 	its := s.Loop.Iterations
+	return partOf(s, its[max(0, len(its)-2):], now)
+}
+
+func partOf(s *progress.Step, its []*progress.Iteration, now time.Duration) Part {
 	part := Part{Loop: s.Address, Iterations: []Iteration{}}
+	if cur := s.Loop.Current(); cur != nil {
+		part.Total = cur.Number
+	}
 	best := s.Loop.Best()
-	for _, it := range its[max(0, len(its)-2):] {
-		part.Total = it.Number
+	for _, it := range its {
 		part.Iterations = append(part.Iterations, iterationOf(s.Loop, it, best, now))
 	}
 	return part
