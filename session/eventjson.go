@@ -337,16 +337,6 @@ func (w *eventWriter) usage(u *genai.GenerateContentResponseUsageMetadata) {
 // stored is an event as this package writes it: without UnmarshalJSON.
 type stored Event
 
-// Decode reads an event from its JSON; e must be empty. The state delta has plain
-// values; see [Plain]. Decode is for stores: it refuses a timestamp that is a number, and takes about half
-// the time of json.Unmarshal.
-func (e *Event) Decode(data []byte) error {
-	if err := jsonv1.Unmarshal(data, (*stored)(e)); err != nil {
-		return err
-	}
-	return e.restore(data)
-}
-
 // UnmarshalJSON reads an event. The state delta has plain values; see [Plain]. The
 // timestamp may also be a number, as Python's ADK writes it: seconds since 1970, read
 // to the microsecond.
