@@ -118,6 +118,20 @@ func (e *OtherProgramError) Hint() string {
 // Unwrap returns the reason.
 func (e *OtherProgramError) Unwrap() error { return e.Err }
 
+// Others returns an [*OtherProgramError] if a definition names Go code of the program that started the run, and that is
+// another one: it may have other code by the same name.
+func (p *Program) Others(code *Code, def *definition.Definition) error {
+	if p.Program == "" || p.Program == code.Name {
+		return nil
+	}
+	for a := range def.Root.All {
+		if _, what := code.Uses(a); what != "" {
+			return &OtherProgramError{p.Program, fmt.Errorf("agent %q has %s of another program", a.Name, what)}
+		}
+	}
+	return nil
+}
+
 // Otherwise adds to an error that makes the agents impossible the program that has them, if it is another one.
 func (p *Program) Otherwise(code *Code, err error) error {
 	if _, is := errors.AsType[definition.Problems](err); is && p.Program != "" && p.Program != code.Name {

@@ -201,7 +201,8 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 	return &supervisor.Program{Agent: root, Close: closeTools, RunConfig: runs}, nil
 }
 
-// Rebuild returns the function with which a supervisor makes the agents of a run.
+// Rebuild returns the function with which a supervisor makes the agents of a run. It makes none of a run that needs the
+// Go code of another program: see [Program.Others].
 func Rebuild(env Env) func(context.Context, mark.RunStarted) (*supervisor.Program, error) {
 	return func(ctx context.Context, started mark.RunStarted) (*supervisor.Program, error) {
 		p, err := Decode(started)
@@ -209,6 +210,9 @@ func Rebuild(env Env) func(context.Context, mark.RunStarted) (*supervisor.Progra
 			return nil, err
 		}
 		def, err := p.DefinitionFor(&env.Code)
+		if err == nil {
+			err = p.Others(&env.Code, def)
+		}
 		if err != nil {
 			return nil, err
 		}
