@@ -34,7 +34,9 @@ type LLM struct {
 	// RequestRetry says how often a request is sent again after a failure that may pass. The Retry of
 	// [Step] runs the whole agent again.
 	RequestRetry llmagent.RequestRetry
-	Tools        []Tool
+	// PromptCache says whether a provider is asked to keep what requests repeat.
+	PromptCache llmagent.PromptCache
+	Tools       []Tool
 }
 
 func llmOf(a *Agent) *LLM {
@@ -47,6 +49,7 @@ func llmOf(a *Agent) *LLM {
 var llmRows = []row[LLM]{
 	field("instructions", "", aWords, func(l *LLM) *string { return &l.Instructions }),
 	field("context", "what the model sees of the conversation: iteration (default), full, digest, none, or {last: n} iterations, with digest: true to summarize those before", value[llmagent.ContextConfig]{contextShape, contextOf}, func(l *LLM) *llmagent.ContextConfig { return &l.Context }).shown(llmagent.ContextIteration),
+	field("prompt_cache", "off, so that a provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI", as(oneWord("off", "24h"), promptCache), func(l *LLM) *llmagent.PromptCache { return &l.PromptCache }),
 	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, "+
 		"name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}",
 		func() shape { return list(by("tool")) }, takesTools),
@@ -73,6 +76,8 @@ func (r *reader) outputSchema(a *Agent, n *source.Node, field string) (*genai.Sc
 	a.answer = r.schema(n, field)
 	return answerSchema(a.answer), a.answer != nil
 }
+
+func promptCache(word string) llmagent.PromptCache { return llmagent.PromptCache(word) }
 
 func thinkingLevel(word string) genai.ThinkingLevel {
 	return genai.ThinkingLevel(strings.ToUpper(word))
@@ -205,7 +210,7 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 		Model: b.askedModel(a, name), Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
-		RequestRetry: l.RequestRetry,
+		RequestRetry: l.RequestRetry, PromptCache: l.PromptCache,
 	}
 	if a.mayExit() && a.exitTool() == nil {
 		if err := exitTool(a, "", &cfg); err != nil {

@@ -94,6 +94,11 @@ type Config struct {
 	// state key. InstructionProvider replaces it if it is set.
 	Instruction         string
 	InstructionProvider InstructionProvider
+	// FixedKeys are state keys whose values do not change in a run, such as inputs. A provider's cache can
+	// keep what stands behind their placeholders; user_input and max_iterations are always among them.
+	FixedKeys []string
+	// PromptCache says whether a provider is asked to keep what requests repeat; by default it is.
+	PromptCache PromptCache
 	// GlobalInstruction is put before every instruction in the tree if this
 	// agent is its root.
 	GlobalInstruction         string
@@ -144,6 +149,8 @@ type Agent struct {
 	output      *output
 	identity    string
 	on          drive.ModelCallbacks
+	fixed       beginning // of the instruction
+	fixedGlobal beginning
 
 	meter    meter
 	sizes    sizes
@@ -173,6 +180,10 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	if a.global, err = template.Parse(cfg.GlobalInstruction, template.Options{}); err != nil {
 		errs = append(errs, fmt.Errorf("global instruction: %w", err))
+	}
+	if a.instruction != nil && a.global != nil {
+		a.fixed = newBeginning(cfg.Instruction, a.instruction, cfg.FixedKeys)
+		a.fixedGlobal = newBeginning(cfg.GlobalInstruction, a.global, cfg.FixedKeys)
 	}
 	if a.output, err = newOutput(cfg.OutputSchema); err != nil {
 		errs = append(errs, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/observe"
 )
 
 // If a budget limits tokens or cost, a request reserves tokens for its answer: one and a half times
@@ -57,6 +58,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 		c.bytes = r.history.counted.request(req, &r.sizes)
 		ask.InputTokens = r.meter.input(c.bytes)
 		ask.OutputTokens, most, ask.MinOutputTokens = r.meter.output(req.Config)
+		r.meter.caches(&ask, req.Cache, r.turns > 1, observe.ProviderOf(r.cfg.Model) == "anthropic")
 	}
 	var err error
 	if c.room, err = b.ReserveWait(r.ctx, ask); err != nil {
@@ -125,6 +127,7 @@ func (r *run) commit() {
 	defer c.mu.Unlock()
 	if in, _, out := model.Tokens(c.usage); c.counts && c.whole && (in > 0 || out > 0) {
 		r.meter.learn(c.bytes, in, out)
+		r.meter.learnCache(model.Used(c.usage))
 	} else if c.counts && c.whole {
 		r.meter.learnOutput(perThree(c.heard))
 	}

@@ -37,6 +37,7 @@ type history struct {
 
 	tally   tally
 	counted counted
+	wrote   session.Address // the step that last changed a value of the instruction
 }
 
 // newHistory returns the history that the run keeps for the agent, or one that is to
@@ -124,6 +125,11 @@ func (h *history) update(ctx agent.InvocationContext) []*genai.Content {
 		ev := evs.At(h.next)
 		h.seen = ev.Seq
 		h.add(ev)
+		for _, key := range h.agent.fixed.keys {
+			if _, ok := ev.Actions.StateDelta[key]; ok {
+				h.wrote = ev.Address
+			}
+		}
 	}
 	if h.late.at >= 0 {
 		var l bareList

@@ -121,19 +121,28 @@ func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int
 // iterationOf reports whether an event belongs to an iteration of the loop that
 // is not older than the oldest.
 func iterationOf(ev *session.Event, l *drive.Loop, oldest int) bool {
+	n := passOf(ev, l)
+	return n > 0 && n >= oldest
+}
+
+// passOf is the iteration of the loop that an event belongs to; 0 if it belongs to none.
+func passOf(ev *session.Event, l *drive.Loop) int {
 	rest, ok := strings.CutPrefix(string(ev.Address), string(l.Address)+"[")
 	if !ok {
-		return false
+		return 0
 	}
 	digits, _, ok := strings.Cut(rest, "]")
 	n := 0
 	for _, d := range digits {
 		if d < '0' || d > '9' {
-			return false
+			return 0
 		}
 		n = n*10 + int(d-'0')
 	}
-	return ok && n >= oldest
+	if !ok {
+		return 0
+	}
+	return n
 }
 
 // firstOfTurn is the index of the last visible event by the user or another

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -119,6 +120,9 @@ type meter struct {
 	recent  int64 // output of the last answers: about the longest
 
 	answered bool // there was an answer
+
+	cached int64 // input that the provider had in its cache, of the last request
+	writes bool  // the provider has reported that it writes into one
 }
 
 // input returns an upper estimate of the tokens in a number of bytes: 10% above a line through the last
@@ -177,6 +181,28 @@ func (m *meter) learn(bytes, input, output int64) {
 		m.known, m.bytes, m.tokens = true, float64(bytes), float64(input)
 		m.perByte = max(1.0/8, min(1.0/3, m.tokens/m.bytes))
 	}
+}
+
+// caches sets how a call that is to be reserved may use the provider's cache. A call is expected to read what
+// the one before it in the same run of the agent has read, and to write the rest if it asks for that.
+func (m *meter) caches(ask *budget.Request, hint *model.CacheHint, further, writes bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if further {
+		ask.CachedTokens = m.cached
+	}
+	if hint != nil && (writes || m.writes) {
+		ask.CacheWrite = hint.Later || hint.Next
+		ask.CacheWrite1h = ask.CacheWrite && hint.Hour
+	}
+}
+
+// learnCache records what the provider has reported of its cache.
+func (m *meter) learnCache(u budget.Usage) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cached = u.CachedTokens
+	m.writes = m.writes || u.CacheWriteTokens+u.CacheWrite1hTokens > 0
 }
 
 // learnOutput takes note of an answer that no provider has counted.

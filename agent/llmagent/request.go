@@ -28,18 +28,20 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	if a.cfg.GenerateContentConfig != nil {
 		req.Config = copyConfig(a.cfg.GenerateContentConfig)
 	}
-	texts := make([]string, 0, 8)
+	all := texts{list: make([]string, 0, 8)}
 	if given := req.Config.SystemInstruction; given != nil {
-		texts = append(texts, contentText(given))
+		text := contentText(given)
+		all.add(text, len(text))
 	}
-	texts, err := a.systemInstruction(ctx, texts)
-	if err != nil {
+	if err := a.systemInstruction(ctx, &all); err != nil {
 		return nil, err
 	}
-	req.Config.SystemInstruction = newText(genai.RoleUser, strings.Join(texts, "\n\n"))
+	text := strings.Join(all.list, "\n\n")
+	req.Config.SystemInstruction = newText(genai.RoleUser, text)
 	list := h.update(ctx)
 	req.Contents = list
-	if err := a.addTools(ctx, req); err != nil {
+	err := a.addTools(ctx, req)
+	if err != nil {
 		return nil, err
 	}
 	if h.added, err = addedTo(list, req.Contents); err != nil {
@@ -54,7 +56,14 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	if err != nil {
 		return nil, err
 	}
+	own := textBytes(req.Config.SystemInstruction) == len(text) // no tool has added to it
 	tool.Instruct(req, others, form)
+	if a.cfg.PromptCache != PromptCacheOff {
+		if own && !all.changes { // what was added stays
+			all.fixed = textBytes(req.Config.SystemInstruction)
+		}
+		req.Cache = &model.CacheHint{Static: all.fixed, Retention: string(a.cfg.PromptCache)}
+	}
 	return req, nil
 }
 
@@ -95,30 +104,34 @@ func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 	return nil
 }
 
-// systemInstruction adds to texts the global instruction, the agent's own, and the agent's
-// identity.
-func (a *Agent) systemInstruction(ctx agent.Context, texts []string) ([]string, error) {
-	add := func(what string, p InstructionProvider, t *template.Template) error {
+// systemInstruction adds the global instruction, the agent's own, and the agent's identity.
+func (a *Agent) systemInstruction(ctx agent.Context, all *texts) error {
+	add := func(what string, p InstructionProvider, t *template.Template, b *beginning) error {
 		text, err := fill(ctx, p, t)
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		if text != "" {
-			texts = append(texts, text)
+		fixed := 0 // of a provider, nobody knows
+		if p == nil {
+			fixed = b.bytes(text, drive.At(ctx).Lookup)
 		}
+		all.add(text, fixed)
 		return nil
 	}
 	top := a
 	if root, ok := drive.At(ctx).Tree().Root().(*Agent); ok {
 		top = root
 	}
-	if err := add("global instruction", top.cfg.GlobalInstructionProvider, top.global); err != nil {
-		return nil, err
+	if err := add("global instruction", top.cfg.GlobalInstructionProvider, top.global, &top.fixedGlobal); err != nil {
+		return err
 	}
-	if err := add("instruction", a.cfg.InstructionProvider, a.instruction); err != nil {
-		return nil, err
+	if err := add("instruction", a.cfg.InstructionProvider, a.instruction, &a.fixed); err != nil {
+		return err
 	}
-	return append(append(texts, loopTexts(drive.At(ctx).Loop())...), a.identity), nil
+	for _, text := range append(loopTexts(drive.At(ctx).Loop()), a.identity) {
+		all.add(text, len(text))
+	}
+	return nil
 }
 
 // whoIs returns the text that tells a model its identity.

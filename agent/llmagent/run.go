@@ -37,6 +37,7 @@ type run struct {
 	next      agent.Agent           // that goes on in this one's place
 	questions int                   // to a person
 	turns     int                   // with those that are in the log
+	before    *pass                 // nil until it is needed
 	same      repeats
 }
 
@@ -260,6 +261,9 @@ func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
 // response is that of a callback that answers in the model's place.
 func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *model.LLMRequest,
 	resp *model.LLMResponse, err error) {
+	if req.Cache != nil {
+		req.Cache.Key = r.cacheKey()
+	}
 	list, more := req.Contents, r.more(req.Contents)
 	req.Contents = with(list, more)
 	if len(r.on.BeforeModel) > 0 {
@@ -275,6 +279,12 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 		*req = *theirs
 		req.Contents = r.history.copies.settle(theirs.Contents, list)
 		r.history.copies.suspect = r.history.copies.suspect || r.hasOtherCallbacks()
+	}
+	r.hint(req, len(more))
+	if len(req.Contents) != len(list)+len(more) { // a callback has made another conversation
+		if req.Cache != nil {
+			req.Cache.Next = false
+		}
 	}
 	for _, f := range r.cfg.OnModelCalls {
 		if err == nil && resp == nil {

@@ -32,6 +32,8 @@ type apiRequest struct {
 	TopK          *int          `json:"top_k,omitempty"`
 	StopSequences []string      `json:"stop_sequences,omitempty"`
 	Stream        bool          `json:"stream,omitempty"`
+
+	breakpoints bool // there are some
 }
 
 type message struct {
@@ -53,6 +55,13 @@ type block struct {
 	ToolUseID string         `json:"tool_use_id,omitempty"`
 	Content   []block        `json:"content,omitempty"`
 	IsError   bool           `json:"is_error,omitempty"`
+	Cache     *breakpoint    `json:"cache_control,omitempty"`
+}
+
+// breakpoint asks the API to keep what is sent up to here.
+type breakpoint struct {
+	Type string `json:"type"`
+	TTL  string `json:"ttl,omitempty"`
 }
 
 type source struct {
@@ -66,6 +75,7 @@ type tool struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description,omitempty"`
 	InputSchema map[string]any `json:"input_schema"`
+	Cache       *breakpoint    `json:"cache_control,omitempty"`
 }
 
 type toolChoice struct {

@@ -55,6 +55,7 @@ func (m *llm) request(req *model.LLMRequest) (*apiRequest, error) {
 	if output != (outputConfig{}) {
 		p.OutputConfig = &output
 	}
+	p.mark(req.Cache)
 	return p, nil
 }
 

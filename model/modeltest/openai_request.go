@@ -22,6 +22,8 @@ type openAIRequest struct {
 	ToolChoice          json.RawMessage       `json:"tool_choice"`
 	ResponseFormat      *openAIResponseFormat `json:"response_format"`
 	Stream              bool                  `json:"stream"`
+	CacheKey            string                `json:"prompt_cache_key"`
+	CacheRetention      string                `json:"prompt_cache_retention"`
 	StreamOptions       map[string]bool       `json:"stream_options"`
 	Temperature         *float32              `json:"temperature"`
 	TopP                *float32              `json:"top_p"`

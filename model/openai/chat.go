@@ -29,6 +29,8 @@ type chatRequest struct {
 	Stop                []string        `json:"stop,omitempty"`
 	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
 	Stream              bool            `json:"stream,omitempty"`
+	CacheKey            string          `json:"prompt_cache_key,omitempty"`
+	CacheRetention      string          `json:"prompt_cache_retention,omitempty"`
 	StreamOptions       *streamOptions  `json:"stream_options,omitempty"`
 }
 

@@ -102,6 +102,7 @@ type llm struct {
 	name     string
 	cfg      Config
 	endpoint *wire.Endpoint
+	caching  wire.Caching
 }
 
 // Name returns the model's name as the server spells it.
@@ -113,6 +114,7 @@ func (*llm) Provider() string { return provider }
 // GenerateContent sends the request once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
-	return wire.Format[*chatRequest]{Provider: provider, Request: m.request, Decode: decode, Stream: m.stream}.
+	return wire.Format[*chatRequest]{Provider: provider, Request: m.request, Decode: decode, Stream: m.stream,
+		Asks: (*chatRequest).asksForCache, Caching: &m.caching}.
 		Ask(ctx, m.endpoint, req, stream)
 }

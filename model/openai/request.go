@@ -36,8 +36,17 @@ func (m *llm) request(req *model.LLMRequest) (*chatRequest, error) {
 		return nil, err
 	}
 	m.sampling(p, cfg)
+	if c := req.Cache; c != nil {
+		p.CacheKey, p.CacheRetention = c.Key, c.Retention
+	}
 	return p, nil
 }
+
+// asksForCache reports whether p has the fields of OpenAI's caches. The caches themselves are automatic, from
+// 1024 tokens on, in steps of 128: the key sends requests that begin in the same way to the machine that has
+// seen them, and the retention says how long it keeps them. See
+// https://platform.openai.com/docs/guides/prompt-caching.
+func (p *chatRequest) asksForCache() bool { return p.CacheKey != "" || p.CacheRetention != "" }
 
 func (m *llm) sampling(p *chatRequest, cfg *genai.GenerateContentConfig) {
 	p.Temperature, p.TopP = cfg.Temperature, cfg.TopP

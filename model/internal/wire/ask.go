@@ -4,8 +4,11 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"net/http"
+	"sync/atomic"
 
 	"github.com/refrain-dev/refrain/model"
 )
@@ -17,26 +20,80 @@ type Format[R any] struct {
 	// Decode reads a whole answer. Stream asks for pieces, and yields them and the whole.
 	Decode func(ctx context.Context, x *Exchange, body []byte) (*model.LLMResponse, error)
 	Stream func(ctx context.Context, x *Exchange, req R, yield func(*model.LLMResponse, error) bool)
+	// Asks reports whether a request asks for a cache. Caching is what is known of the server.
+	Asks    func(R) bool
+	Caching *Caching
 }
 
-// Ask sends a request once, when the result is ranged over, and yields the answer, with stream also its pieces.
+// Caching knows whether a server takes the fields that ask for a cache: some servers that speak a provider's
+// API refuse them. The zero value does not know yet. It is safe for concurrent use.
+type Caching struct{ known atomic.Int32 }
+
+const (
+	taken = iota + 1
+	refused
+)
+
+// Ask sends a request once, when the result is ranged over, and yields the answer, with stream also its
+// pieces. If the server refuses the first request that asks for a cache, Ask sends it again without. If that
+// is answered, no later request asks for a cache.
 func (f Format[R]) Ask(ctx context.Context, to *Endpoint, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
+		plain := *req
+		plain.Cache = nil
+		if f.Caching.known.Load() == refused {
+			req = &plain
+		}
 		own, err := f.Request(req)
 		if err != nil {
 			yield(nil, fmt.Errorf("ask %s: %w", f.Provider, err))
 			return
 		}
-		ctx, x := Watch(ctx, f.Provider)
-		if stream {
-			f.Stream(ctx, x, own, yield)
+		if f.Caching.known.Load() != 0 || !f.Asks(own) {
+			f.send(ctx, to, own, stream, yield)
 			return
 		}
-		body, err := x.Post(ctx, to, own)
-		if err != nil {
-			yield(nil, err)
+		again := false
+		f.send(ctx, to, own, stream, func(resp *model.LLMResponse, err error) bool {
+			if err == nil {
+				f.Caching.known.CompareAndSwap(0, taken)
+			} else if again = isRefusal(err); again {
+				return false
+			}
+			return yield(resp, err)
+		})
+		if !again {
 			return
 		}
-		yield(f.Decode(ctx, x, body))
+		if own, err = f.Request(&plain); err != nil {
+			yield(nil, fmt.Errorf("ask %s: %w", f.Provider, err))
+			return
+		}
+		f.send(ctx, to, own, stream, func(resp *model.LLMResponse, err error) bool {
+			if err == nil {
+				f.Caching.known.CompareAndSwap(0, refused)
+			}
+			return yield(resp, err)
+		})
 	}
+}
+
+func (f Format[R]) send(ctx context.Context, to *Endpoint, own R, stream bool, yield func(*model.LLMResponse, error) bool) {
+	ctx, x := Watch(ctx, f.Provider)
+	if stream {
+		f.Stream(ctx, x, own, yield)
+		return
+	}
+	body, err := x.Post(ctx, to, own)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	yield(f.Decode(ctx, x, body))
+}
+
+// isRefusal reports whether a server has found something wrong with a request.
+func isRefusal(err error) bool {
+	api, ok := errors.AsType[*model.APIError](err)
+	return ok && (api.Status == http.StatusBadRequest || api.Status == http.StatusUnprocessableEntity)
 }

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package llmagent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// PromptCache says whether a provider is asked to keep what the agent's requests repeat. Empty means that it
+// is; any other value than [PromptCacheOff] is also how long it is to keep that, in the provider's words, such
+// as OpenAI's "24h".
+type PromptCache string
+
+// PromptCacheOff asks for no cache. A provider whose cache is automatic, such as OpenAI, keeps what it sees all
+// the same.
+const PromptCacheOff PromptCache = "off"
+
+// lifetime is how long a provider keeps what it is asked to keep, since it was last read.
+const lifetime = 5 * time.Minute
+
+// texts are those of a system instruction.
+type texts struct {
+	list    []string
+	fixed   int  // bytes at the beginning of the joined texts that stay in the run
+	changes bool // what comes next is behind a text that may change
+}
+
+// add adds a text that begins with so many bytes that stay.
+func (t *texts) add(text string, fixed int) {
+	if text == "" {
+		return
+	}
+	if !t.changes {
+		if len(t.list) > 0 {
+			t.fixed += len("\n\n")
+		}
+		t.fixed += fixed
+		t.changes = fixed < len(text)
+	}
+	t.list = append(t.list, text)
+}
+
+// beginning is the part of an instruction before the first placeholder whose value may change in a run.
+type beginning struct {
+	whole bool // it is all of the instruction
+	of    *template.Template
+	keys  []string // of the placeholders whose values may change
+	moves bool     // a value changes from turn to turn
+}
+
+// newBeginning finds the beginning of an instruction in which only the fixed keys stay.
+func newBeginning(text string, t *template.Template, fixed []string) beginning {
+	b := beginning{whole: true}
+	cut := len(text)
+	for _, ref := range t.Keys() {
+		if ref.Name == "user_input" || ref.Name == "max_iterations" || slices.Contains(fixed, ref.Name) {
+			continue
+		}
+		b.whole, cut = false, min(cut, ref.From)
+		b.moves = b.moves || ref.Name == "elapsed" || ref.Name == "budget.remaining"
+		b.keys = append(b.keys, ref.Name)
+	}
+	if b.whole {
+		return b
+	}
+	var err error
+	if b.of, err = template.Parse(text[:cut], template.Options{}); err != nil { // in a section
+		b.of, _ = template.Parse("", template.Options{})
+	}
+	return b
+}
+
+// bytes returns how many bytes at the beginning of a filled instruction stay in the run.
+func (b *beginning) bytes(text string, lookup func(string) (any, bool)) int {
+	if b.whole {
+		return len(text)
+	}
+	start, err := b.of.Execute(lookup)
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for n < min(len(start), len(text)) && start[n] == text[n] {
+		n++
+	}
+	return n
+}
+
+// hint completes what the request says of its cache: what later requests are expected to repeat. It is
+// computed from the log and the definition alone, so that a resumed run sends what the run before would have
+// sent. Fresh is the number of contents that only this request has.
+//
+// A later request of the run is expected if a loop around the agent may have another iteration; if iterations
+// take longer than a provider keeps what it has, then only if two more are possible, because it costs twice as
+// much to have it kept for an hour. The next turn is expected if the agent asked again at this point of the last
+// iteration, or in the first one, if it has tools.
+func (r *run) hint(req *model.LLMRequest, fresh int) {
+	c := req.Cache
+	if c == nil {
+		return
+	}
+	if r.before == nil {
+		r.before = r.passBefore()
+	}
+	turn, left := r.expectsTurn(req), iterationsLeft(drive.At(r.ctx).Loop())
+	slow := r.before.period > lifetime
+	c.Later = turn || left > 0 && !slow || left > 1
+	c.Hour = slow && left > 1
+	steady := !r.fixed.moves && r.history.wrote != drive.At(r.ctx).Address()
+	wholly := req.Config != nil && c.Static == textBytes(req.Config.SystemInstruction)
+	c.Next = turn && steady || left > 0 && !slow && wholly && r.policy().Policy == ContextFull
+	c.Fresh = fresh
+}
+
+func textBytes(c *genai.Content) (n int) {
+	if c != nil {
+		for _, p := range c.Parts {
+			if p != nil {
+				n += len(p.Text)
+			}
+		}
+	}
+	return n
+}
+
+// iterationsLeft returns how many iterations may follow in the nearest loop that can have one.
+func iterationsLeft(l *drive.Loop) int {
+	for ; l != nil; l = l.Outer {
+		if l.MaxIterations == 0 {
+			return 1 << 30
+		}
+		if left := int(l.MaxIterations) - l.Iteration; left > 0 {
+			return left
+		}
+	}
+	return 0
+}
+
+// expectsTurn reports whether the agent is expected to ask again when this request has been answered.
+func (r *run) expectsTurn(req *model.LLMRequest) bool {
+	if n := r.before.turns; n > 0 {
+		return r.turns != n
+	}
+	for name := range req.Tools {
+		if !isExit(name) && name != transferName && name != answerName {
+			return true
+		}
+	}
+	return false
+}
+
+// pass is what the log tells of the iteration before the running one.
+type pass struct {
+	turns  int           // of the agent in it; 0 if there was none
+	period time.Duration // of an iteration
+}
+
+// passBefore reads the iteration before the running one in the log, and the one before that.
+func (r *run) passBefore() *pass {
+	p, l := new(pass), drive.At(r.ctx).Loop()
+	if l == nil || l.Iteration < 2 {
+		return p
+	}
+	var first, last, earlier time.Time // of the iteration before, and the first of the one before that
+	evs := r.ctx.Session().Events()
+	for i := evs.Len() - 1; i >= 0; i-- {
+		ev := evs.At(i)
+		n := passOf(ev, l)
+		if ev.InvocationID != r.ctx.InvocationID() || n > 0 && n < l.Iteration-2 {
+			break
+		}
+		switch n {
+		case l.Iteration - 1:
+			if first = ev.Timestamp; last.IsZero() {
+				last = first
+			}
+			if r.isAnswer(ev) {
+				p.turns++
+			}
+		case l.Iteration - 2:
+			earlier = ev.Timestamp
+		}
+	}
+	if p.period = last.Sub(first); !earlier.IsZero() {
+		p.period = first.Sub(earlier)
+	}
+	return p
+}
+
+// isAnswer reports whether an event is an answer of the agent's model.
+func (a *Agent) isAnswer(ev *session.Event) bool {
+	return ev.Author == a.Name() && ev.Content != nil && ev.Content.Role == genai.RoleModel && ev.Mark == nil &&
+		ev.LongRunningToolIDs == nil
+}
+
+// cacheKey names the requests of the agent in a run.
+func (r *run) cacheKey() string {
+	sum := sha256.Sum256([]byte(r.ctx.Session().ID() + "\x00" + r.Name()))
+	return "refrain-" + hex.EncodeToString(sum[:12])
+}

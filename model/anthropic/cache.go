@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package anthropic
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/model"
+)
+
+// The rules of Anthropic's caches, of https://platform.claude.com/docs/en/build-with-claude/prompt-caching:
+// a request is tools, system and messages, in this order. At a breakpoint the API keeps all that is before it
+// for five minutes since its last use, or for an hour. It reads the longest beginning that it has kept at a
+// breakpoint, or at one of the 20 blocks before it. There are at most four breakpoints in a request. A
+// beginning that is shorter than the model's minimum is not kept. Thoughts cannot have a breakpoint. A
+// breakpoint for an hour has to come before those for five minutes.
+
+// minimum returns the tokens that a beginning must have at least to be kept. A model that is not known gets
+// the largest minimum.
+func minimum(name string) int {
+	for _, known := range []struct {
+		part   string
+		tokens int
+	}{
+		{"opus-4-0", 1024}, {"opus-4-1", 1024}, {"opus-4-2025", 1024}, {"sonnet-4-0", 1024}, {"sonnet-4-2025", 1024},
+		{"sonnet-4-5", 1024}, {"3-7-sonnet", 1024}, {"3-5-sonnet", 1024}, {"3-opus", 1024},
+		{"sonnet-4-6", 2048}, {"3-5-haiku", 2048}, {"3-haiku", 2048},
+	} {
+		if strings.Contains(name, known.part) {
+			return known.tokens
+		}
+	}
+	return 4096
+}
+
+// bytesPerToken is a cautious guess. It does no harm if it is wrong: the API ignores a breakpoint after too
+// little.
+const bytesPerToken = 4
+
+// marked reports whether p has a breakpoint.
+func (p *apiRequest) marked() bool { return p.breakpoints }
+
+// mark sets the breakpoints: after what a later request of the run repeats of tools and system; and if the
+// next request repeats the whole conversation, after the system, after what the request before this one has
+// sent, and after the last block that the next one repeats. The one after the request before finds what that
+// has written even if more than 20 blocks have come since.
+func (p *apiRequest) mark(hint *model.CacheHint) {
+	if hint == nil || !hint.Later && !hint.Next {
+		return
+	}
+	five := &breakpoint{Type: "ephemeral"}
+	kept, need, size := five, minimum(p.Model)*bytesPerToken, 0
+	if hint.Hour {
+		kept = &breakpoint{Type: "ephemeral", TTL: "1h"}
+	}
+	for _, t := range p.Tools {
+		size += len(t.Name) + len(t.Description) + lengthOf(t.InputSchema)
+	}
+	static := 0 // blocks of the system
+	if hint.Later && size+hint.Static >= need {
+		if static = p.splitSystem(hint.Static); static > 0 {
+			p.System[static-1].Cache = kept
+		} else if n := len(p.Tools); n > 0 && size >= need {
+			p.Tools[n-1].Cache = kept
+		}
+		p.breakpoints = static > 0 || size >= need
+	}
+	if !hint.Next {
+		return
+	}
+	for _, b := range p.System {
+		size += b.length()
+	}
+	if n := len(p.System); n > static && size >= need {
+		p.System[n-1].Cache, p.breakpoints = five, true
+	}
+	p.markMessages(hint.Fresh, five, need-size)
+}
+
+// splitSystem ends a block of the system after so many bytes, and returns how many blocks are before that.
+func (p *apiRequest) splitSystem(bytes int) int {
+	for i, b := range p.System {
+		switch {
+		case bytes <= 0:
+			return i
+		case bytes < len(b.Text) && strings.TrimSpace(b.Text[bytes:]) == "":
+			return i + 1
+		case bytes < len(b.Text):
+			if strings.TrimSpace(b.Text[:bytes]) == "" { // the API refuses a text of white space alone
+				return i
+			}
+			rest := b
+			b.Text, rest.Text = b.Text[:bytes], b.Text[bytes:]
+			p.System = slices.Replace(p.System, i, i+1, b, rest)
+			return i + 1
+		}
+		bytes -= len(b.Text)
+	}
+	return len(p.System)
+}
+
+// markMessages sets breakpoints in the messages, without the last fresh blocks, where they are behind so many
+// bytes.
+func (p *apiRequest) markMessages(fresh int, at *breakpoint, need int) {
+	last := len(p.Messages) - 1
+	for last >= 0 && fresh >= len(p.Messages[last].Content) {
+		fresh -= len(p.Messages[last].Content)
+		last--
+	}
+	if last < 0 {
+		return
+	}
+	before := last // the message that ended the request before
+	for before >= 0 && p.Messages[before].Role != roleAssistant {
+		before--
+	}
+	before--
+	for i, m := range p.Messages[:last+1] {
+		blocks := m.Content
+		if i == last {
+			blocks = blocks[:len(blocks)-fresh]
+		}
+		for _, b := range blocks {
+			if need <= 0 { // the rest of a long conversation need not be measured
+				break
+			}
+			need -= b.length()
+		}
+		if need <= 0 && (i == before || i == last) {
+			p.breakpoints = markLast(blocks, at) || p.breakpoints
+		}
+	}
+}
+
+// markLast sets a breakpoint at the last block that can have one.
+func markLast(blocks []block, at *breakpoint) bool {
+	for i := range slices.Backward(blocks) {
+		if t := blocks[i].Type; t != "thinking" && t != "redacted_thinking" {
+			blocks[i].Cache = at
+			return true
+		}
+	}
+	return false
+}
+
+// length is about how many bytes of text a block has.
+func (b *block) length() int {
+	n := len(b.Text) + len(b.Name)
+	if b.Thinking != nil {
+		n += len(*b.Thinking)
+	}
+	if b.Input != nil {
+		n += lengthOf(b.Input)
+	}
+	for _, c := range b.Content {
+		n += c.length()
+	}
+	return n
+}
+
+func lengthOf(v map[string]any) int {
+	data, _ := json.Marshal(v) // an error comes when the request is sent
+	return len(data)
+}
