@@ -43,6 +43,10 @@ soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer
 bench: ## run the benchmarks, which are a module of their own
 	cd bench && go test -run '^$$' -bench . -benchmem
 
+.PHONY: bench-cost
+bench-cost: ## print what the input of loops costs, with a provider that keeps prompts by the documented rules
+	go test ./agent/llmagent -run 'TestCostOfLoops|TestResumedRunSendsTheSame' -v -count 1
+
 .PHONY: gates
 gates: ## measure what users do against its goals and floors; ONLY=resume for one row
 	cd bench && go test -run 'TestGates/$(ONLY)' -v -gates -count 1 -timeout 30m
