@@ -47,7 +47,9 @@ mains:    cmd/... examples/...
 `
 
 // readers are the packages that may import a YAML library.
-var readers = []string{"model/scripted", "internal/source", "definition/edit", "dialect/...", "command/internal/backtest"}
+var readers = []string{
+	"model/scripted", "tool/skilltoolset/skill", "internal/source", "definition/edit", "dialect/...", "command/internal/backtest",
+}
 
 // Arrows between packages point down.
 func TestImportsFollowTheFloors(t *testing.T) {
