@@ -13,6 +13,8 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -111,9 +113,12 @@ func TestGlobalProvidersTraceEveryRun(t *testing.T) {
 	}
 }
 
-// A provider that the program has made gets the spans, and the variable switches the content on.
+// Providers that the program has made get the spans and the metrics, and the variable switches the content on.
 func TestOwnTracerProvider(t *testing.T) {
 	noCollector(t)
+	read, meters := sdkmetric.NewManualReader(), otel.GetMeterProvider()
+	otel.SetMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(read)))
+	t.Cleanup(func() { otel.SetMeterProvider(meters) })
 	t.Setenv(telemetry.EnvContent, "true")
 	spans := tracetest.NewInMemoryExporter()
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
@@ -125,6 +130,10 @@ func TestOwnTracerProvider(t *testing.T) {
 		t.Fatalf("%d spans, want 3", len(all))
 	} else if said, _ := attr(all[0], "gen_ai.output.messages"); !strings.Contains(said, "Blue.") {
 		t.Errorf("output messages: %q", said)
+	}
+	var got metricdata.ResourceMetrics
+	if err := read.Collect(t.Context(), &got); err != nil || len(got.ScopeMetrics) == 0 {
+		t.Errorf("metrics %v, %v", got.ScopeMetrics, err)
 	}
 }
 
