@@ -183,7 +183,7 @@ func (s *suite) appendToDeleted() {
 
 func (s *suite) partial() {
 	made := s.create(ana, nil)
-	piece := sets("e1", map[string]any{"k": "v"})
+	piece := sets(map[string]any{"k": "v"})
 	piece.Partial = true
 	s.add(made, piece)
 	got := s.read(made)
@@ -221,7 +221,7 @@ func (s *suite) order() {
 
 func (s *suite) fields() {
 	made := s.create(ana, nil)
-	ev := sets("e1", map[string]any{"user:k": "v"})
+	ev := sets(map[string]any{"user:k": "v"})
 	ev.LongRunningToolIDs, ev.Branch = []string{"t1"}, "a.b"
 	ev.TurnComplete, ev.Interrupted = true, true
 	ev.ErrorCode, ev.ErrorMessage = "code", "message"
@@ -254,26 +254,26 @@ func (s *suite) fields() {
 }
 
 func (s *suite) appState() {
-	s.add(s.create(ana, map[string]any{"app:a": "1"}), sets("e1", map[string]any{"app:b": "2"}))
+	s.add(s.create(ana, map[string]any{"app:a": "1"}), sets(map[string]any{"app:b": "2"}))
 	s.want("all users share app: keys", Snapshot(s.create(bob, nil)).State, map[string]any{"app:a": "1", "app:b": "2"})
 }
 
 func (s *suite) userState() {
-	s.add(s.create(ana, map[string]any{"user:a": "1"}), sets("e1", map[string]any{"user:b": "2"}))
+	s.add(s.create(ana, map[string]any{"user:a": "1"}), sets(map[string]any{"user:b": "2"}))
 	s.want("a user's sessions share user: keys", Snapshot(s.create(ana, nil)).State, map[string]any{"user:a": "1", "user:b": "2"})
 	s.want("another user does not see them", Snapshot(s.create(bob, nil)).State, map[string]any{"user:a": nil, "user:b": nil})
 }
 
 func (s *suite) sessionState() {
 	made := s.create(ana, map[string]any{"a": "1"})
-	s.add(made, sets("e1", map[string]any{"b": "2"}))
+	s.add(made, sets(map[string]any{"b": "2"}))
 	s.want("a session keeps its keys", s.read(made).State, map[string]any{"a": "1", "b": "2"})
 	s.want("another session does not see them", Snapshot(s.create(ana, nil)).State, map[string]any{"a": nil, "b": nil})
 }
 
 func (s *suite) tempState() {
 	made := s.create(ana, nil)
-	s.add(made, sets("e1", map[string]any{"temp:k": "1", "k": "2"}))
+	s.add(made, sets(map[string]any{"temp:k": "1", "k": "2"}))
 	got := s.read(made)
 	s.want("temp: keys are not stored", got.State, map[string]any{"temp:k": nil, "k": "2"})
 	for _, ev := range got.Events {

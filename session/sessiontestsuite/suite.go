@@ -127,12 +127,11 @@ func (s *suite) read(of session.Session, change ...func(*session.GetRequest)) Ex
 }
 
 // add appends an event that must be accepted.
-func (s *suite) add(to session.Session, ev *session.Event) *session.Event {
+func (s *suite) add(to session.Session, ev *session.Event) {
 	s.Helper()
 	if err := s.svc.AppendEvent(s.Context(), to, ev); err != nil {
 		s.Fatalf("AppendEvent to session %q: %v", to.ID(), err)
 	}
-	return ev
 }
 
 // want demands the values of some keys; nil demands that a key is not there.
@@ -153,8 +152,8 @@ func event(id string) *session.Event {
 }
 
 // sets is an event that changes the state.
-func sets(id string, delta map[string]any) *session.Event {
-	ev := event(id)
+func sets(delta map[string]any) *session.Event {
+	ev := event("e1")
 	ev.Actions.StateDelta = delta
 	return ev
 }
