@@ -101,15 +101,6 @@ func (e examples) ProcessRequest(ctx tool.Context, req *model.LLMRequest) error 
 	if e.text == "" || said == nil || len(said.Parts) == 0 || said.Parts[0] == nil || said.Parts[0].Text == "" {
 		return nil
 	}
-	if req.Config == nil {
-		req.Config = &genai.GenerateContentConfig{}
-	}
-	next := &genai.Content{Role: genai.RoleUser} // others may share the one that is there
-	if given := req.Config.SystemInstruction; given != nil {
-		next.Role, next.Parts = given.Role, append(next.Parts, given.Parts...)
-		next.Parts = append(next.Parts, genai.NewPartFromText("\n\n"))
-	}
-	next.Parts = append(next.Parts, genai.NewPartFromText(e.text))
-	req.Config.SystemInstruction = next
+	tool.Instruct(req, e.text)
 	return nil
 }
