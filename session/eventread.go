@@ -20,11 +20,12 @@ import (
 // values; see [Plain]. Decode is for stores: it refuses a timestamp that is a number, and takes
 // a third of the time of json.Unmarshal if AppendJSON has written the event.
 func (e *Event) Decode(data []byte) error {
-	if json.Unmarshal(data, (*ordinary)(e), repeated) != nil {
-		*e = Event{}
-		if err := jsonv1.Unmarshal(data, (*stored)(e)); err != nil {
-			return err
-		}
+	if json.Unmarshal(data, (*ordinary)(e), repeated) == nil {
+		return nil
+	}
+	*e = Event{}
+	if err := jsonv1.Unmarshal(data, (*stored)(e)); err != nil {
+		return err
 	}
 	return e.restore(data)
 }
@@ -50,20 +51,20 @@ func (o *ordinary) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		case "attempt":
 			e.Attempt = int(r.number())
 		case "author":
-			e.Author = r.text()
+			r.name(&e.Author)
 		case "branch":
 			e.Branch = r.text()
 		case "content":
 			e.Content = cmp.Or(e.Content, new(genai.Content))
 			r.content(e.Content)
 		case "customMetadata":
-			r.rare(&e.CustomMetadata)
+			e.CustomMetadata = r.values(e.CustomMetadata)
 		case "finishReason":
 			e.FinishReason = genai.FinishReason(r.text())
 		case "id":
 			e.ID = r.text()
 		case "invocationId":
-			e.InvocationID = r.text()
+			r.name(&e.InvocationID)
 		case "iteration":
 			e.Iteration = int(r.number())
 		case "mark":
@@ -149,9 +150,12 @@ func (r *fieldReader) rare(to any) {
 	}
 }
 
+// name reads a text that other events have too. Package json keeps such texts, so that events share them.
+func (r *fieldReader) name(to any) { r.rare(to) }
+
 var asV1 = json.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 
-// any reads a value that begins with a token.
+// any reads a value that begins with a token, in the form of [Plain].
 func (r *fieldReader) any(t jsontext.Token) any {
 	switch t.Kind() {
 	case 'n':
@@ -161,9 +165,9 @@ func (r *fieldReader) any(t jsontext.Token) any {
 	case '"':
 		return t.String()
 	case '0':
-		f, err := strconv.ParseFloat(t.String(), 64)
+		n, err := number(t.String())
 		r.fail(err)
-		return f
+		return n
 	case '[':
 		list := []any{}
 		for t = r.next(); t.Kind() != ']' && r.err == nil; t = r.next() {
@@ -218,7 +222,7 @@ func (r *fieldReader) mark(m *mark.Mark) {
 		case "data":
 			m.Data = slices.Clone([]byte(r.value()))
 		case "kind":
-			m.Kind = mark.Kind(r.text())
+			r.name(&m.Kind)
 		default:
 			r.fail(errUnusual)
 		}
@@ -231,7 +235,7 @@ func (r *fieldReader) content(c *genai.Content) {
 		case "parts":
 			c.Parts = r.parts(c.Parts)
 		case "role":
-			c.Role = r.text()
+			r.name(&c.Role)
 		default:
 			r.fail(errUnusual)
 		}

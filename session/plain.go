@@ -3,7 +3,7 @@
 package session
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // ErrNotJSON says that the state, or an event, cannot hold a value because JSON has no
@@ -329,15 +332,20 @@ func plainFloat(f float64) (any, error) {
 // PlainJSON reads a JSON value and returns it in the form of [Plain].
 func PlainJSON(data []byte) (any, error) {
 	var v any
-	if err := json.Unmarshal(data, &v); err != nil || !rounded(v) {
-		return v, err
+	if err := jsonv2.Unmarshal(data, &plainReader{&v}, repeated, jsontext.AllowInvalidUTF8(true)); err != nil {
+		return nil, cmp.Or(json.Unmarshal(data, new(any)), err) // people know the words of encoding/json
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	return digits(v)
+	return v, nil
+}
+
+// plainReader reads a value into to.
+type plainReader struct{ to *any }
+
+// UnmarshalJSONFrom reads any value.
+func (p *plainReader) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	r := fieldReader{Decoder: dec}
+	*p.to = r.any(r.next())
+	return r.err
 }
 
 // rounded reports whether a value that was read from JSON may have lost digits.
@@ -355,27 +363,6 @@ func rounded(v any) bool {
 		}
 	}
 	return false
-}
-
-// digits gives the numbers of a value their types. The value is changed.
-func digits(v any) (_ any, err error) {
-	switch x := v.(type) {
-	case json.Number:
-		return number(x.String())
-	case []any:
-		for i := range x {
-			if x[i], err = digits(x[i]); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		for k := range x {
-			if x[k], err = digits(x[k]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return v, nil
 }
 
 func number(text string) (any, error) {

@@ -31,9 +31,7 @@ func (s *suite) several() {
 		says("third"),
 	}
 	evs[1].ID, evs[1].Timestamp, evs[2].Partial, evs[4].Seq = "my-id", noon, true, 5
-	if err := store.AppendAll(s.Context(), s.svc, held, slices.Values(evs)); err != nil {
-		s.Fatalf("append several events: %v", err)
-	}
+	s.must(store.AppendAll(s.Context(), s.svc, held, slices.Values(evs)), "append several events")
 	for i, want := range []int64{2, 3, 0, 4, 5} {
 		if evs[i].Seq != want || want > 0 && (evs[i].ID == "" || evs[i].Timestamp.IsZero()) {
 			s.Errorf("event %d of several has Seq %d, ID %q and Timestamp %v: want Seq %d, and all filled in", i+1,
@@ -81,9 +79,7 @@ func (s *suite) severalShown(held session.Session) {
 		ev.Seq, ev.ID, ev.Timestamp = v.LastSeq()+1, "shown-"+strconv.Itoa(i), noon
 		v.Apply(ev)
 	}
-	if err := svc.AppendEvents(s.Context(), v, shown); err != nil {
-		s.Fatalf("append events that the view shows: %v", err)
-	}
+	s.must(svc.AppendEvents(s.Context(), v, shown), "append events that the view shows")
 	texts := []string{"first", "", "second", "", "third", "fourth", "fifth", "", "sixth"}
 	s.wantTexts(held, texts, "events that were shown already are there once")
 	s.wantTexts(s.get("s1"), texts, "and are stored")
@@ -141,12 +137,8 @@ func (s *suite) severalRefused() {
 	if leaser, ok := s.svc.(lease.Leaser); ok {
 		key := lease.Key{AppName: app, UserID: ana, SessionID: "s1"}
 		l, err := leaser.Acquire(s.Context(), key, "one", 1<<40)
-		if err != nil {
-			s.Fatal(err)
-		}
-		if err := leaser.Release(s.Context(), l); err != nil {
-			s.Fatal(err)
-		}
+		s.must(err)
+		s.must(leaser.Release(s.Context(), l))
 		err = svc.AppendEvents(lease.With(s.Context(), l), s.get("s1"), several())
 		s.wantErr(err, lease.ErrLost, "AppendEvents with a lease that is lost")
 		s.wantTexts(s.get("s1"), []string{"first"}, "with a lease that is lost: nothing is stored")

@@ -20,9 +20,7 @@ func (s *suite) partial() {
 	piece := says("hel")
 	piece.Partial = true
 	piece.Actions.StateDelta = map[string]any{"k": 1}
-	if err := s.svc.AppendEvent(s.Context(), made, piece); err != nil {
-		s.Fatalf("AppendEvent of a partial event does nothing, and is no error: %v", err)
-	}
+	s.must(s.svc.AppendEvent(s.Context(), made, piece), "AppendEvent of a partial event does nothing, and is no error")
 	if piece.Seq != 0 {
 		s.Errorf("a partial event has no place in the log: its Seq stays 0, got %d", piece.Seq)
 	}
@@ -235,9 +233,7 @@ func (s *suite) preset() {
 	}
 	ev := says("two")
 	ev.Seq = 2
-	if err := s.svc.AppendEvent(s.Context(), old, ev); err != nil {
-		s.Fatalf("a preset Seq that is next counts, whatever the session has seen: %v", err)
-	}
+	s.must(s.svc.AppendEvent(s.Context(), old, ev), "a preset Seq that is next counts, whatever the session has seen")
 	if ev.Seq != 2 {
 		s.Errorf("a preset Seq is kept, got %d", ev.Seq)
 	}

@@ -53,9 +53,7 @@ func (s *suite) foreignSession() {
 	mine := &foreign{id: "s1"}
 	one := says("one")
 	one.Actions.StateDelta = map[string]any{"k": 1}
-	if err := s.svc.AppendEvent(s.Context(), mine, one); err != nil {
-		s.Fatalf("AppendEvent takes any implementation of Session, by its names: %v", err)
-	}
+	s.must(s.svc.AppendEvent(s.Context(), mine, one), "AppendEvent takes any implementation of Session, by its names")
 	if one.Seq != 1 {
 		s.Errorf("an event appended through a foreign session gets its Seq, want 1, got %d", one.Seq)
 	}

@@ -122,9 +122,7 @@ func (s *leaseSuite) oneHolder() {
 func (s *leaseSuite) release() {
 	s.make("s1", nil)
 	first := s.acquire("pid 1", time.Hour)
-	if err := s.leaser.Release(s.Context(), first); err != nil {
-		s.Fatalf("Release: %v", err)
-	}
+	s.must(s.leaser.Release(s.Context(), first), "Release")
 	second := s.acquire("pid 2", time.Hour)
 	if second.Token == first.Token {
 		s.Errorf("no two leases have one token, got %d twice", first.Token)
@@ -165,9 +163,7 @@ func (s *leaseSuite) renewal() {
 	s.make("s1", nil)
 	l := s.acquire("pid 1", time.Millisecond)
 	renewed, err := s.leaser.Renew(s.Context(), l, time.Hour)
-	if err != nil {
-		s.Fatalf("Renew of a lease that nobody else took, expired or not: %v", err)
-	}
+	s.must(err, "Renew of a lease that nobody else took, expired or not")
 	if renewed.Token != l.Token || renewed.Key != l.Key || renewed.Owner != l.Owner || !renewed.Until.After(l.Until) {
 		s.Errorf("a renewed lease is the same with a later end: got %+v of %+v", renewed, l)
 	}
@@ -179,9 +175,7 @@ func (s *leaseSuite) renewal() {
 	if _, err := s.leaser.Renew(s.Context(), l, time.Hour); err != nil {
 		s.Errorf("Renew takes the lease of before a renewal as well: %v", err)
 	}
-	if err := s.leaser.Release(s.Context(), l); err != nil {
-		s.Errorf("Release takes the lease of before a renewal as well: %v", err)
-	}
+	s.works(s.leaser.Release(s.Context(), l), "Release takes the lease of before a renewal as well")
 	s.acquire("pid 2", time.Hour)
 }
 
@@ -196,9 +190,7 @@ func (s *leaseSuite) renewLost() {
 	_, err := s.leaser.Renew(s.Context(), first, time.Hour)
 	s.wantErr(err, lease.ErrLost, "Renew of a lease that somebody else has now")
 	s.refused(err, second, "Renew of a lease that somebody else has now")
-	if err := s.leaser.Release(s.Context(), second); err != nil {
-		s.Fatal(err)
-	}
+	s.must(s.leaser.Release(s.Context(), second))
 	for _, l := range []*lease.Lease{first, second} {
 		_, err := s.leaser.Renew(s.Context(), l, time.Hour)
 		s.wantErr(err, lease.ErrLost, "Renew of a lease that was released")
@@ -209,9 +201,7 @@ func (s *leaseSuite) fence() {
 	writer := s.make("s1", nil)
 	first := s.acquire("pid 1", time.Millisecond)
 	mine := context.WithoutCancel(lease.With(s.Context(), first)) // as a runner does
-	if err := s.svc.AppendEvent(mine, writer, says("one")); err != nil {
-		s.Fatalf("AppendEvent through a lease that nobody else took, expired or not: %v", err)
-	}
+	s.must(s.svc.AppendEvent(mine, writer, says("one")), "AppendEvent through a lease that nobody else took, expired or not")
 	var second *lease.Lease
 	s.eventually("Acquire after the lease's end", func() (err error) {
 		second, err = s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
@@ -230,13 +220,9 @@ func (s *leaseSuite) fence() {
 	theirs := lease.With(s.Context(), second)
 	next := s.get("s1")
 	s.wantState(next, map[string]any{}, "a refused event's delta is not stored")
-	if err := s.svc.AppendEvent(theirs, next, says("two")); err != nil {
-		s.Fatalf("AppendEvent through the lease: %v", err)
-	}
+	s.must(s.svc.AppendEvent(theirs, next, says("two")), "AppendEvent through the lease")
 	s.append(next, says("three")) // without a lease only the sequence number counts
-	if err := s.leaser.Release(s.Context(), second); err != nil {
-		s.Fatal(err)
-	}
+	s.must(s.leaser.Release(s.Context(), second))
 	err = s.svc.AppendEvent(theirs, next, says("late"))
 	s.wantErr(err, lease.ErrLost, "AppendEvent through a lease that was released")
 	s.wantTexts(s.get("s1"), []string{"one", "two", "three"}, "a refused event is not stored")
@@ -246,12 +232,8 @@ func (s *leaseSuite) otherSessions() {
 	s.make("s1", nil)
 	other := s.make("s2", nil)
 	l := s.acquire("pid 1", time.Hour)
-	if err := s.leaser.Release(s.Context(), l); err != nil {
-		s.Fatal(err)
-	}
-	if err := s.svc.AppendEvent(lease.With(s.Context(), l), other, says("one")); err != nil {
-		s.Errorf("a lease, lost or not, has nothing to do with other sessions: %v", err)
-	}
+	s.must(s.leaser.Release(s.Context(), l))
+	s.works(s.svc.AppendEvent(lease.With(s.Context(), l), other, says("one")), "a lease, lost or not, has nothing to do with other sessions")
 }
 
 func (s *leaseSuite) takeOver() {
@@ -260,9 +242,7 @@ func (s *leaseSuite) takeOver() {
 	_, err := s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
 	held := s.refused(err, first, "Acquire of a lease that is held")
 	second, err := s.leaser.TakeOver(s.Context(), held, "pid 2", time.Hour)
-	if err != nil {
-		s.Fatalf("TakeOver of a lease that is held: %v", err)
-	}
+	s.must(err, "TakeOver of a lease that is held")
 	if second.Key != s1 || second.Owner != "pid 2" {
 		s.Errorf("a lease that was taken over says whose it is, got %+v", second)
 	}
@@ -296,13 +276,9 @@ func (s *leaseSuite) holder() {
 	held(first, "a lease that is held")
 	held(first, "to look takes nothing")
 	renewed, err := s.leaser.Renew(s.Context(), first, 2*time.Hour)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.must(err)
 	held(renewed, "a lease that was renewed")
-	if err := s.leaser.Release(s.Context(), first); err != nil {
-		s.Fatal(err)
-	}
+	s.must(s.leaser.Release(s.Context(), first))
 	nobody("a lease that was released")
 	s.acquire("pid 2", 100*time.Millisecond)
 	s.eventually("Holder after the lease's end", func() error {
@@ -323,10 +299,7 @@ func (s *leaseSuite) holder() {
 func (s *leaseSuite) deleted() {
 	s.make("s1", nil)
 	l := s.acquire("pid 1", time.Hour)
-	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
-		SessionID: "s1"}); err != nil {
-		s.Fatal(err)
-	}
+	s.remove("s1")
 	_, err := s.leaser.Acquire(s.Context(), s1, "pid 2", time.Hour)
 	s.wantErr(err, session.ErrNotFound, "Acquire of a session that is not there")
 	_, err = s.leaser.Renew(s.Context(), l, time.Hour)

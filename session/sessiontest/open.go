@@ -37,9 +37,7 @@ func DamagedRun(t *testing.T, svc session.Service, damage func(t *testing.T, id,
 	run := mark.Run{ID: "e-1", Status: mark.RunRunning}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		ev, err := session.NewRunEvent(run, "user", mark.KindRunStarted, mark.RunStarted{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.must(err)
 		s.append(s.make(id, map[string]any{"k": 1}), ev)
 	}
 	damage(t, "a", "k", []byte("{")) // nobody reads it here
@@ -65,9 +63,7 @@ func (s *suite) openRuns() {
 	stands := func(status mark.RunStatus) *session.Event {
 		run := mark.Run{ID: "e-1", Name: `a "status":"completed" name`, Status: status, Driver: "d"}
 		ev, err := session.NewRunEvent(run, "user", mark.KindRunPaused, mark.RunPaused{})
-		if err != nil {
-			s.Fatal(err)
-		}
+		s.must(err)
 		return ev
 	}
 	s.append(s.make("no run", nil), says("hello"))
@@ -82,9 +78,7 @@ func (s *suite) openRuns() {
 	s.appendAll(s.makeFor(app, bob, "of bob", nil), stands(mark.RunRunning))
 	s.appendAll(s.makeFor("other", ana, "of another", nil), stands(mark.RunRunning))
 	s.wantOpen("paused", "running", "started and removed", "waiting", "went on")
-	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "started and removed"}); err != nil {
-		s.Fatal(err)
-	}
+	s.remove("started and removed")
 	s.wantOpen("paused", "running", "waiting", "went on")
 }
 
@@ -101,18 +95,14 @@ func (s *suite) wantOpen(ids ...string) {
 	req := &session.ListRequest{AppName: app, UserID: ana}
 	describe := func(svc session.Service) (all []string) {
 		open, err := store.ListOpen(s.Context(), svc, req)
-		if err != nil {
-			s.Fatal(err)
-		}
+		s.must(err)
 		for _, one := range open {
 			all = append(all, one.UserID()+" "+one.ID()+" "+string(session.RunOf(one).Status)+" "+one.LastUpdateTime().String())
 		}
 		return all
 	}
 	got, err := store.ListOpen(s.Context(), s.svc, req)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.must(err)
 	var found []string
 	for _, one := range got {
 		found = append(found, one.ID())

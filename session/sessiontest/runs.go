@@ -20,9 +20,7 @@ func (s *suite) runs() {
 		s.Helper()
 		ev, err := session.NewRunEvent(mark.Run{ID: "e-1", Name: name, Status: status, Error: `,"name":"poem","status":"failed"`},
 			"user", mark.KindRunPaused, mark.RunPaused{})
-		if err != nil {
-			s.Fatal(err)
-		}
+		s.must(err)
 		ev.Timestamp = noon.Add(time.Duration(at) * time.Second)
 		s.append(s.makeFor(app, user, id, map[string]any{"name": "poem"}), ev)
 	}

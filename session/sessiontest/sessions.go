@@ -139,14 +139,10 @@ func (s *suite) delete() {
 	s.append(s.make("s1", nil), sets(map[string]any{"k": 1, "user:k": 2, "app:k": 3}))
 	s.append(s.make("s2", nil), says("stays"))
 	req := &session.DeleteRequest{AppName: app, UserID: ana, SessionID: "s1"}
-	if err := s.svc.Delete(s.Context(), req); err != nil {
-		s.Fatalf("Delete of a session that is there: %v", err)
-	}
+	s.must(s.svc.Delete(s.Context(), req), "Delete of a session that is there")
 	_, err := s.svc.Get(s.Context(), &session.GetRequest{AppName: app, UserID: ana, SessionID: "s1"})
 	s.wantErr(err, session.ErrNotFound, "Get of a deleted session")
-	if err := s.svc.Delete(s.Context(), req); err != nil {
-		s.Errorf("Delete of a deleted session: %v", err)
-	}
+	s.works(s.svc.Delete(s.Context(), req), "Delete of a deleted session")
 	s.wantTexts(s.get("s2"), []string{"stays"}, "Delete leaves other sessions alone")
 
 	again := s.make("s1", nil)
@@ -161,10 +157,7 @@ func (s *suite) delete() {
 func (s *suite) appendToDeleted() {
 	s.make("s1", nil)
 	held := s.get("s1")
-	if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
-		SessionID: "s1"}); err != nil {
-		s.Fatal(err)
-	}
+	s.remove("s1")
 	ev := says("late")
 	s.wantErr(s.svc.AppendEvent(s.Context(), held, ev), session.ErrNotFound,
 		"AppendEvent to a session that was deleted meanwhile")

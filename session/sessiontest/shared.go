@@ -86,23 +86,17 @@ func sharedSession(one, other *suite) {
 func sharedLease(one, other *suite) {
 	one.make("s1", nil)
 	l, err := one.svc.(lease.Leaser).Acquire(one.Context(), s1, "pid 1", time.Hour)
-	if err != nil {
-		one.Fatal(err)
-	}
+	one.must(err)
 	_, err = other.svc.(lease.Leaser).Acquire(one.Context(), s1, "pid 2", time.Hour)
 	held, ok := errors.AsType[*lease.HeldError](err)
 	if !ok || held.Owner != "pid 1" {
 		one.Fatalf("the second service gets an error that names the first, got %v", err)
 	}
 	next, err := other.svc.(lease.Leaser).TakeOver(one.Context(), held, "pid 2", time.Hour)
-	if err != nil {
-		one.Fatal(err)
-	}
+	one.must(err)
 	err = one.svc.AppendEvent(lease.With(one.Context(), l), one.get("s1"), says("late"))
 	one.wantErr(err, lease.ErrLost, "AppendEvent by the first service after the second took over")
-	if err := other.svc.AppendEvent(lease.With(one.Context(), next), other.get("s1"), says("on")); err != nil {
-		one.Errorf("AppendEvent by the second service: %v", err)
-	}
+	one.works(other.svc.AppendEvent(lease.With(one.Context(), next), other.get("s1"), says("on")), "AppendEvent by the second service")
 }
 
 // sharedTakeOver has one service append as fast as it can while the other takes
@@ -179,10 +173,7 @@ func sharedDeletion(one, other *suite) {
 	pairs := 0
 	for _, err := range other.svc.(store.Watcher).Watch(other.patient(), s1, 0) {
 		if pairs++; pairs == 1 {
-			if err := one.svc.Delete(one.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
-				SessionID: "s1"}); err != nil {
-				one.Fatal(err)
-			}
+			one.remove("s1")
 			continue
 		}
 		other.wantErr(err, session.ErrNotFound, "Watch of a session that another service deletes")
@@ -200,10 +191,7 @@ func sharedDeletion(one, other *suite) {
 func sharedAnew(one, other *suite) {
 	one.make("s1", nil)
 	other.append(other.get("s1"), says("by the other")) // which now knows the session
-	if err := one.svc.Delete(one.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
-		SessionID: "s1"}); err != nil {
-		one.Fatal(err)
-	}
+	one.remove("s1")
 	one.make("s1", nil)
 	other.append(other.get("s1"), says("anew"))
 	one.wantTexts(one.get("s1"), []string{"anew"}, "a session that another service created anew can be appended to")

@@ -28,9 +28,7 @@ func (s *suite) start() {
 	req.State = map[string]any{"old": 1, "kept": 1, "user:k": 1, "temp:x": 1}
 	req.Events[1].Partial, req.Events[2].ID, req.Events[2].Timestamp = true, "my-id", noon
 	resp, err := store.Start(s.Context(), s.svc, req)
-	if err != nil {
-		s.Fatalf("Start: %v", err)
-	}
+	s.must(err, "Start")
 	if resp.Lease != nil {
 		s.Errorf("a start without an owner gives no lease, got %+v", resp.Lease)
 	}
@@ -70,9 +68,7 @@ func (s *suite) startLeased() {
 	req := begin("s1", says("one"))
 	req.Owner, req.TTL = "one", time.Hour
 	resp, err := store.Start(s.Context(), s.svc, req)
-	if err != nil {
-		s.Fatalf("Start: %v", err)
-	}
+	s.must(err, "Start")
 	key := lease.Key{AppName: app, UserID: ana, SessionID: "s1"}
 	if l := resp.Lease; l == nil || l.Key != key || l.Owner != "one" || l.Token == 0 ||
 		time.Until(l.Until) < time.Minute {
@@ -83,15 +79,11 @@ func (s *suite) startLeased() {
 		s.Errorf("nobody else gets the lease, got error %v", err)
 	}
 	ctx := lease.With(s.Context(), resp.Lease)
-	if err := s.svc.AppendEvent(ctx, resp.Session, says("two")); err != nil {
-		s.Errorf("the owner appends: %v", err)
-	}
+	s.works(s.svc.AppendEvent(ctx, resp.Session, says("two")), "the owner appends")
 	if _, err := leaser.Renew(s.Context(), resp.Lease, time.Hour); err != nil {
 		s.Errorf("the owner renews its lease: %v", err)
 	}
-	if err := leaser.Release(s.Context(), resp.Lease); err != nil {
-		s.Errorf("the owner releases its lease: %v", err)
-	}
+	s.works(leaser.Release(s.Context(), resp.Lease), "the owner releases its lease")
 	s.wantErr(s.svc.AppendEvent(ctx, resp.Session, says("late")), lease.ErrLost, "a lease that was released")
 }
 

@@ -93,9 +93,7 @@ func (s *suite) nilRemoves() {
 func (s *suite) setIsLocal() {
 	s.make("s1", map[string]any{"k": 1})
 	held := s.get("s1")
-	if err := held.State().Set("k", 2); err != nil {
-		s.Fatalf("State().Set: %v", err)
-	}
+	s.must(held.State().Set("k", 2), "State().Set")
 	s.wantState(held, map[string]any{"k": 2}, "State().Set takes effect at once for its holder")
 	s.wantState(s.get("s1"), map[string]any{"k": 1}, "State().Set alone is not stored: what is to last is in an "+
 		"event's delta")
@@ -116,9 +114,7 @@ func (s *suite) values() {
 		}{"n", math.MaxUint64},
 	}
 	want, err := session.Normalize(values)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.must(err)
 	made := s.make("s1", values)
 	s.wantValues(made, want, "the first state has its values as session.Plain has them")
 	s.wantValues(s.get("s1"), want, "the first state has its values as session.Plain has them")
@@ -133,9 +129,7 @@ func (s *suite) values() {
 	got := s.get("s1")
 	s.wantValues(got, all, "values of a delta come back as session.Plain has them")
 	delta, err := session.Normalize(changed)
-	if err != nil {
-		s.Fatal(err)
-	}
+	s.must(err)
 	if diff := cmp.Diff(delta, got.Events().At(0).Actions.StateDelta); diff != "" {
 		s.Errorf("a stored event has its values as session.Plain has them (-want +got):\n%s", diff)
 	}

@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -139,6 +140,28 @@ func sets(delta map[string]any) *session.Event {
 	ev := &session.Event{Author: "writer", InvocationID: "run"}
 	ev.Actions.StateDelta = delta
 	return ev
+}
+
+// remove deletes a session of ana's.
+func (s *suite) remove(id string) {
+	s.Helper()
+	s.must(s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana, SessionID: id}))
+}
+
+// must ends the subtest if there is an error. The rule, if there is one, says what has to work.
+func (s *suite) must(err error, rule ...string) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("%s: %v", strings.Join(rule, ""), err)
+	}
+}
+
+// works demands that there is no error, and goes on.
+func (s *suite) works(err error, rule string) {
+	s.Helper()
+	if err != nil {
+		s.Errorf("%s: %v", rule, err)
+	}
 }
 
 // wantErr demands an error that errors.Is finds.

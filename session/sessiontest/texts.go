@@ -59,9 +59,7 @@ func (s *suite) longTexts() {
 	live, stored := seal.New(), seal.New()
 	for n := range 70 {
 		ev := textsOf(n)
-		if err := live.Add(s.append(made, ev)); err != nil {
-			s.Fatal(err)
-		}
+		s.must(live.Add(s.append(made, ev)))
 	}
 	n := 0
 	for ev := range s.get("s1").Events().All() {
@@ -70,9 +68,7 @@ func (s *suite) longTexts() {
 		if diff := cmp.Diff(plain(want), plain(ev)); diff != "" {
 			s.Fatalf("a stored event reads otherwise than it was written (-want +got):\n%s", diff)
 		}
-		if err := stored.Add(ev); err != nil {
-			s.Fatal(err)
-		}
+		s.must(stored.Add(ev))
 		n++
 	}
 	if stored.String() != live.String() {

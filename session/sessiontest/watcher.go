@@ -223,13 +223,8 @@ func (s *watchSuite) deleted() {
 	pairs := 0
 	for ev, err := range s.watcher.Watch(s.patient(), s1, 0) {
 		if pairs++; pairs == 1 {
-			if err != nil {
-				s.Fatal(err)
-			}
-			if err := s.svc.Delete(s.Context(), &session.DeleteRequest{AppName: app, UserID: ana,
-				SessionID: "s1"}); err != nil {
-				s.Fatal(err)
-			}
+			s.must(err)
+			s.remove("s1")
 			s.append(s.make("s1", nil), says("another one")) // under the same name
 			continue
 		}

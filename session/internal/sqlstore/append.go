@@ -122,17 +122,22 @@ func (s *Store) missed(ctx context.Context, v *session.View, key lease.Key, last
 		return nil, nil
 	}
 	err = s.read(ctx, func(q *snapshot) error {
-		var id int64
-		ok, err := q.row(selectID, []any{key.AppName, key.UserID, key.SessionID}, &id)
-		if err == nil && !ok {
-			err = missing(key)
-		}
+		id, err := q.idOf(key)
 		if err == nil {
 			evs, err = q.events(id, last+1, seq-1)
 		}
 		return err
 	})
 	return evs, err
+}
+
+// idOf returns the number of a session's row.
+func (c *conn) idOf(key lease.Key) (id int64, err error) {
+	ok, err := c.row(selectID, []any{key.AppName, key.UserID, key.SessionID}, &id)
+	if err == nil && !ok {
+		err = missing(key)
+	}
+	return id, err
 }
 
 // newNonce is a number that no other change has, to recognise one's own by.
@@ -215,12 +220,8 @@ func encodeState(delta map[string]any) ([]value, error) {
 func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 	names := []any{a.key.AppName, a.key.UserID, a.key.SessionID}
 	if id = a.entry.id.Load(); id == 0 {
-		ok, err := tx.row(selectID, names, &id)
-		if err != nil {
+		if id, err = tx.idOf(a.key); err != nil {
 			return 0, false, err
-		}
-		if !ok {
-			return 0, false, missing(a.key)
 		}
 		a.entry.id.Store(id)
 	}

@@ -65,21 +65,9 @@ type rows interface {
 
 // scanState reads what selectState yields.
 func scanState(rows rows) (map[string]any, error) {
-	defer rows.Close()
 	state := make(map[string]any)
-	for rows.Next() {
-		var key string
-		var data []byte
-		if err := rows.Scan(&key, &data); err != nil {
-			return nil, err
-		}
-		val, err := decodeValue(key, data)
-		if err != nil {
-			return nil, err
-		}
-		state[key] = val
-	}
-	return state, rows.Err()
+	err := eachValue(rows, nil, func(key string, val any) { state[key] = val })
+	return state, err
 }
 
 func decodeValue(key string, data []byte) (any, error) {

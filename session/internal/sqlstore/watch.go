@@ -40,11 +40,8 @@ func (s *Store) watch(ctx context.Context, key lease.Key, seen int64, yield func
 		return err
 	}
 	var id int64
-	err := s.read(ctx, func(q *snapshot) error {
-		ok, err := q.row(selectID, []any{key.AppName, key.UserID, key.SessionID}, &id)
-		if err == nil && !ok {
-			err = missing(key)
-		}
+	err := s.read(ctx, func(q *snapshot) (err error) {
+		id, err = q.idOf(key)
 		return err
 	})
 	if err != nil {
