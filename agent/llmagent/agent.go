@@ -153,7 +153,6 @@ type Agent struct {
 	fixedGlobal beginning
 
 	meter    meter
-	sizes    sizes
 	transfer atomic.Pointer[transfer] // in the tree that it ran in last
 }
 

@@ -55,7 +55,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 	}
 	var most int64
 	if c.counts {
-		c.bytes = r.history.counted.request(req, &r.sizes)
+		c.bytes = r.history.counted.request(req)
 		ask.InputTokens = r.meter.input(c.bytes)
 		ask.OutputTokens, most, ask.MinOutputTokens = r.meter.output(req.Config)
 		r.meter.caches(&ask, req.Cache, r.turns > 1, observe.ProviderOf(r.cfg.Model) == "anthropic")
@@ -133,7 +133,7 @@ func (r *run) commit() {
 	}
 	used := r.usedBy(c)
 	if !c.counts && used.Estimated && c.usage == nil && c.room.Priced() { // what was not worth it before is now
-		used.InputTokens = r.meter.input(r.history.counted.request(c.req, &r.sizes))
+		used.InputTokens = r.meter.input(r.history.counted.request(c.req))
 	}
 	c.room.Commit(used)
 }

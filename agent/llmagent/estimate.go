@@ -32,7 +32,7 @@ type counted struct {
 
 // request returns the size of a request in bytes. A picture or the like counts as a text with as
 // many tokens.
-func (c *counted) request(req *model.LLMRequest, sizes *sizes) int64 {
+func (c *counted) request(req *model.LLMRequest) int64 {
 	n := c.conversation(req.Contents)
 	cfg := req.Config
 	if cfg == nil {
@@ -41,12 +41,14 @@ func (c *counted) request(req *model.LLMRequest, sizes *sizes) int64 {
 	if cfg.SystemInstruction != nil {
 		n += contentBytes + partsBytes(cfg.SystemInstruction.Parts)
 	}
-	n += sizes.tools(cfg.Tools)
+	if len(cfg.Tools) > 0 {
+		n += int64(len(asJSON(cfg.Tools)))
+	}
 	if cfg.ResponseSchema != nil {
-		n += sizes.of(cfg.ResponseSchema, cfg.ResponseSchema)
+		n += int64(len(asJSON(cfg.ResponseSchema)))
 	}
 	if cfg.ResponseJsonSchema != nil {
-		n += sizes.of(identity(cfg.ResponseJsonSchema), cfg.ResponseJsonSchema)
+		n += int64(len(asJSON(cfg.ResponseJsonSchema)))
 	}
 	return n
 }
