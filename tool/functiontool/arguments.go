@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
 // ArgumentsError says what is wrong with the arguments of a call, in words that a model can act on.
@@ -119,7 +121,7 @@ func object(args any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := decode(text)
+	v, err := session.PlainJSON(text)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,13 @@
 package functiontool
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
 // resultKey is where a result that is no object is found.
@@ -60,7 +61,7 @@ func (r *result) of(out any) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := decode(text)
+	v, err := session.PlainJSON(text)
 	if err != nil {
 		return nil, err
 	}
@@ -77,39 +78,4 @@ func (r *result) of(out any) (map[string]any, error) {
 	default:
 		return map[string]any{resultKey: v}, nil
 	}
-}
-
-// decode reads JSON as usual, but for whole numbers that a float64 would
-// change: those are int64.
-func decode(text []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil, err
-	}
-	return plain(v), nil
-}
-
-func plain(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		for k, e := range v {
-			v[k] = plain(e)
-		}
-	case []any:
-		for i, e := range v {
-			v[i] = plain(e)
-		}
-	case json.Number:
-		if i, err := v.Int64(); err == nil && int64(float64(i)) != i {
-			return i
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return v.String()
-		}
-		return f
-	}
-	return v
 }

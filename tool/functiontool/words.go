@@ -37,6 +37,8 @@ func number(v any) (float64, bool) {
 		return v, true
 	case int64:
 		return float64(v), true
+	case uint64:
+		return float64(v), true
 	}
 	return 0, false
 }
