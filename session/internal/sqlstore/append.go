@@ -50,20 +50,7 @@ const selectID = `SELECT s.id FROM sessions s WHERE s.app = ? AND s.user_id = ? 
 // AppendEvent adds an event and its delta in one transaction. See
 // session.Service.
 func (s *Store) AppendEvent(ctx context.Context, of session.Session, ev *session.Event) error {
-	if of == nil || ev == nil {
-		return fmt.Errorf("append event: %w: session and event are required", session.ErrInvalid)
-	}
-	if ev.Partial {
-		return nil
-	}
-	key := lease.KeyOf(of)
-	if err := complete(key); err != nil {
-		return fmt.Errorf("append event: %w", err)
-	}
-	if err := s.append(ctx, key, of, []*session.Event{ev}); err != nil {
-		return fmt.Errorf("append event to session %q: %w", key.SessionID, err)
-	}
-	return nil
+	return s.AppendEvents(ctx, of, []*session.Event{ev})
 }
 
 // append adds events, all or none.

@@ -18,7 +18,11 @@ func (s *Store) AppendEvents(ctx context.Context, of session.Session, evs []*ses
 	if of == nil || slices.Contains(evs, nil) {
 		return fmt.Errorf("append events: %w: session and events are required", session.ErrInvalid)
 	}
-	if evs = slices.DeleteFunc(slices.Clone(evs), func(ev *session.Event) bool { return ev.Partial }); len(evs) == 0 {
+	partial := func(ev *session.Event) bool { return ev.Partial }
+	if slices.ContainsFunc(evs, partial) {
+		evs = slices.DeleteFunc(slices.Clone(evs), partial)
+	}
+	if len(evs) == 0 {
 		return nil
 	}
 	key := lease.KeyOf(of)
@@ -26,7 +30,7 @@ func (s *Store) AppendEvents(ctx context.Context, of session.Session, evs []*ses
 		return fmt.Errorf("append events: %w", err)
 	}
 	if err := s.append(ctx, key, of, evs); err != nil {
-		return fmt.Errorf("append %d events to session %q: %w", len(evs), key.SessionID, err)
+		return fmt.Errorf("append to session %q: %w", key.SessionID, err)
 	}
 	return nil
 }
