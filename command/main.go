@@ -31,43 +31,84 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 )
 
-// Main runs the command with the arguments of the process, and returns its exit code. It panics if an option is a mistake
-// of the program, such as two agents or two tools with one name, or a tool that is nil.
+// Main runs the command, and returns its exit code. It panics if an option is a mistake of the program, such as two agents
+// or two tools with one name, or a tool that is nil.
 func Main(opts ...Option) int {
 	ctx, stop := term.Interruptible(context.Background())
 	defer stop()
 	return run(ctx, opts, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
+// ExitError is the error of a command that has not succeeded.
+type ExitError struct {
+	// Code is the exit code that a process would end with: see the help of the verb run.
+	Code int
+	// Err is the reason; nil if the command has told it already.
+	Err error
+}
+
+// Error returns the reason.
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns the reason.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Run is [Main] for a program that goes on when the command has ended. It does not print the error that it returns, an
+// [*ExitError]. When ctx ends, the command ends as it does after the first Ctrl-C.
+func Run(ctx context.Context, opts ...Option) error {
+	ctx, stop := term.Interruptible(ctx)
+	defer stop()
+	e := &term.Env{Getenv: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Args: os.Args[1:]}
+	if exit := do(ctx, e, opts); exit != nil {
+		return &ExitError{exit.Code, exit.Err}
+	}
+	return nil
+}
+
 // run is the program, but for its process.
 func run(ctx context.Context, opts []Option, args []string, getenv func(string) string, stdin io.Reader, stdout,
 	stderr io.Writer) int {
+	e := &term.Env{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr, Args: args}
+	exit := do(ctx, e, opts)
+	if exit == nil {
+		return term.ExitOK
+	}
+	if exit.Err != nil {
+		term.PrintError(e.Stderr, exit.Err)
+	}
+	return exit.Code
+}
+
+// do does what the arguments say. It returns nil if that has succeeded.
+func do(ctx context.Context, e *term.Env, opts []Option) *term.Exit {
 	o := collect(opts)
-	e := &term.Env{Getenv: getenv, Stdin: stdin, Stdout: term.Readable(stdout), Stderr: term.Readable(stderr), Ctx: ctx,
-		Args: args, Cluster: o.cluster, Code: o.code}
+	e.Stdout, e.Stderr = term.Readable(e.Stdout), term.Readable(e.Stderr)
+	e.Ctx, e.Cluster, e.Code, e.Keeps, e.Serves = ctx, o.cluster, o.code, o.keeps, o.serves
+	if o.args != nil {
+		e.Args = o.args
+	}
 	if e.Cluster != nil {
 		if say := otherVersion(e); say != "" {
 			fmt.Fprintln(e.Stderr, "refrain:", say)
 		}
 		_ = os.Unsetenv(callerVersion) // it is not for the programs that a run starts
 	}
-	e.Telemetry = otlp.New(getenv, version, func(err error) { term.PrintError(e.Stderr, err) })
+	e.Telemetry = otlp.New(e.Getenv, version, func(err error) { term.PrintError(e.Stderr, err) })
 	defer e.Telemetry.Stop()
-	if getenv("TRACEPARENT") != "" {
+	if e.Getenv("TRACEPARENT") != "" {
 		ctx = e.Telemetry.Within(ctx)
 	}
 	cmd := newRoot(e)
-	cmd.SetArgs(args)
+	cmd.SetArgs(e.Args)
 	err := cmd.ExecuteContext(ctx)
 	var exit *term.Exit
-	switch {
-	case err == nil:
-		return term.ExitOK
-	case !errors.As(err, &exit):
+	if err != nil && !errors.As(err, &exit) {
 		exit = &term.Exit{Code: term.ExitUsage, Err: err}
 	}
-	if exit.Err != nil {
-		term.PrintError(e.Stderr, exit.Err)
-	}
-	return exit.Code
+	return exit
 }

@@ -6,18 +6,22 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/command/cluster"
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -29,6 +33,9 @@ type options struct {
 	code    program.Code
 	models  bool // the program has providers of models
 	cluster cluster.Cluster
+	keeps   term.Services
+	serves  term.Serves
+	args    []string // nil: those of the process
 }
 
 // Tool adds tools. A definition names one in tools: [NAME].
@@ -55,7 +62,7 @@ func Agent(agents ...agent.Agent) Option {
 			if a == nil {
 				panic("command.Main: an agent is nil")
 			}
-			NewAgent(a.Name(), shared(a))(o)
+			NewAgent(a.Name(), program.Shared(a))(o)
 		}
 	}
 }
@@ -102,6 +109,25 @@ func Name(name string) Option { return func(o *options) { o.code.Name = name } }
 // Without this option, refrain starts the program refrain-temporal, and a program of another name refuses --temporal.
 func Cluster(c cluster.Cluster) Option { return func(o *options) { o.cluster = c } }
 
+// Services sets where the command keeps runs, their files, and what agents remember, for as long as --store names no other
+// store. Each may be nil: then it is the command's own. The command closes none of them. To resume runs in another process,
+// such as after a crash, sessions has to be a store on a disk or in a database; all stores of this project will do.
+func Services(sessions session.Service, files artifact.Service, memories memory.Service) Option {
+	return func(o *options) { o.keeps = term.Services{Sessions: sessions, Files: files, Memory: memories} }
+}
+
+// Serve puts a handler around that of the verb serve, such as to add routes, and calls began with the address of the server
+// when it listens; began may be nil. What the handler answers itself is not guarded: the server's checks of the host, the
+// origin and the token are inside.
+func Serve(around func(http.Handler) (http.Handler, error), began func(url string)) Option {
+	return func(o *options) { o.serves = term.Serves{Around: around, Began: began} }
+}
+
+// Args sets the arguments, without the name of the program. The default is those of the process.
+func Args(args ...string) Option {
+	return func(o *options) { o.args = append([]string{}, args...) }
+}
+
 // add adds a value by its name. It panics if there is one of this name, as provider.Register does.
 func add[T any](what string, to *map[string]T, name string, v T) {
 	if _, twice := (*to)[name]; twice {
@@ -133,30 +159,4 @@ func collect(opts []Option) options {
 		c.Name = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	}
 	return o
-}
-
-// shared returns a constructor that gives all steps one agent.
-func shared(a agent.Agent) definition.NewAgent {
-	return func(cfg agent.Config) (agent.Agent, error) {
-		plain := len(cfg.BeforeAgentCallbacks)+len(cfg.AfterAgentCallbacks) == 0
-		if plain && cfg.Name == a.Name() {
-			return a, nil
-		}
-		if made, ok := a.(*agent.Custom); ok {
-			own := made.Config()
-			own.Name = cfg.Name
-			if cfg.Description != "" {
-				own.Description = cfg.Description
-			}
-			own.BeforeAgentCallbacks = slices.Concat(cfg.BeforeAgentCallbacks, own.BeforeAgentCallbacks)
-			own.AfterAgentCallbacks = slices.Concat(own.AfterAgentCallbacks, cfg.AfterAgentCallbacks)
-			return agent.New(own)
-		}
-		if cfg.Name == a.Name() {
-			return nil, fmt.Errorf("the step has the agent's own name and adds callbacks or an output_key; give the step "+
-				"another name than %q", cfg.Name)
-		}
-		cfg.SubAgents, cfg.Run = []agent.Agent{a}, a.Run
-		return agent.New(cfg)
-	}
 }

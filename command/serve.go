@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strings"
@@ -35,6 +36,8 @@ type serveFlags struct {
 	addr, token string
 	hosts       []string
 	open        bool
+
+	bodyTime, pieceTime, idleTime time.Duration
 }
 
 // servedFlags are those of refrain serve and refrain mcp: what is served, and what clients may do.
@@ -44,6 +47,7 @@ type servedFlags struct {
 	maxRuns           int
 	stateLimit        string
 	commands, private bool
+	ownOnly           bool
 	secretEnv         []string
 }
 
@@ -88,6 +92,10 @@ server is started again. The second Ctrl-C cuts these steps off.`,
 	fl.StringArrayVar(&f.hosts, "host", nil, "one more `name` under which browsers reach the server; repeat the flag for "+
 		"more names")
 	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
+	term.DurationFlag(fl, &f.bodyTime, "read-timeout", 30*time.Second, "time that a client has to send a body")
+	term.DurationFlag(fl, &f.pieceTime, "write-timeout", 10*time.Second, "time that a client has to read a piece of an answer")
+	term.DurationFlag(fl, &f.idleTime, "idle-timeout", time.Minute, "time that a connection stays open without a request")
+	fl.BoolVar(&f.ownOnly, "own-only", false, "serve the definitions and agents of the program alone, without those of the folder")
 	return cmd
 }
 
@@ -120,9 +128,23 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		e.Telemetry.Observe(sup)
 	}
 	cfg.Page = webui.Handler(webui.Files())
+	cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = f.bodyTime, f.pieceTime, f.idleTime
+	var wrong error
+	if wrap := e.Serves.Around; wrap != nil {
+		traces := cfg.Around
+		cfg.Around = func(h http.Handler) http.Handler {
+			if h, wrong = wrap(h); wrong == nil && traces != nil {
+				h = traces(h)
+			}
+			return h
+		}
+	}
 	srv, err := server.New(cfg)
 	if err != nil {
 		return term.Failure(err)
+	}
+	if wrong != nil {
+		return errors.Join(term.UsageError(wrong), srv.Shutdown(ctx))
 	}
 	counts.Watch(srv.Supervisor())
 	l, err := net.Listen("tcp", f.addr)
@@ -141,6 +163,9 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	fmt.Fprintf(e.Stderr, "refrain serves %s\n", where)
+	if e.Serves.Began != nil {
+		e.Serves.Began(where)
+	}
 	if f.open {
 		openOrSay(e, where)
 	}
@@ -178,7 +203,7 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
 	}
 	cfg := server.Config{Config: operations.Config{
-		Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName, ArtifactService: s.Files,
+		Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName, ArtifactService: s.Files, MemoryService: s.Memory,
 		Owner: runstore.OwnerName(), Dead: runstore.OwnerIsDead, LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
 		StateLimit: -1,
 	}}
@@ -189,6 +214,7 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 		}
 		cfg.StateLimit = limit
 	}
+	cfg.OwnOnly = f.ownOnly
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
 	cfg.AllowSecretEnv = f.secretEnv
 	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))

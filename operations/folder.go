@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"net/http"
 	"os"
 	"path"
 	"slices"
@@ -29,19 +31,22 @@ type Folder struct {
 	// Changing is held while a definition is compared and written.
 	Changing sync.Mutex
 
-	root *os.Root                  // nil: there are none
+	root *os.Root                  // nil: there are no files
 	own  map[string]program.Source // of the program, by name: they come before files
 }
 
-func openFolder(dir string, code *program.Code) (*Folder, error) {
-	if dir == "" {
+func openFolder(cfg *Config) (*Folder, error) {
+	if cfg.Dir == "" {
 		return new(Folder), nil
 	}
-	own, err := code.Own()
+	own, err := cfg.Code.Own()
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
+	if cfg.OwnOnly {
+		return &Folder{own: own}, nil
+	}
+	root, err := os.OpenRoot(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +73,7 @@ func (f *Folder) Load(file string, text []byte) (def *definition.Definition, err
 	if src, own := f.ownIn(file); own {
 		return new(program.Program).ReadOwn(file, src)
 	}
-	_, def, err = Load(f.root.FS(), file, text)
+	_, def, err = Load(f.FS(), file, text)
 	return def, err
 }
 
@@ -81,10 +86,31 @@ func (f *Folder) Close() error {
 }
 
 // FS are the files of the folder.
-func (f *Folder) FS() fs.FS { return f.root.FS() }
+func (f *Folder) FS() fs.FS {
+	if f.root == nil {
+		return none{}
+	}
+	return f.root.FS()
+}
+
+// none is a file system without files.
+type none struct{}
+
+func (none) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+}
+
+// errNoFolder refuses to change a folder that there is not.
+var errNoFolder = problem.New(http.StatusForbidden, "no_folder", "This server has no folder of definitions",
+	"it serves the agents of its program; refrain serve has a folder")
 
 // Delete removes a file.
-func (f *Folder) Delete(file string) error { return f.root.Remove(file) }
+func (f *Folder) Delete(file string) error {
+	if f.root == nil {
+		return errNoFolder
+	}
+	return f.root.Remove(file)
+}
 
 // nameOf is what a definition can be called: a word, in a path and in a file system.
 var nameOf = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
@@ -126,11 +152,11 @@ const mostFiles = 2000
 // List names the definitions, each with its file.
 func (f *Folder) List() (names []string, files map[string]string, err error) {
 	files = make(map[string]string)
-	if f.root == nil {
-		return nil, files, nil
-	}
 	for name := range f.own {
 		files[name] = Places(name)[0]
+	}
+	if f.root == nil {
+		return slices.Sorted(maps.Keys(files)), files, nil
 	}
 	look := func(dir string) error {
 		entries, err := fs.ReadDir(f.root.FS(), dir)
@@ -200,11 +226,11 @@ func (f *Folder) missing(name string) string {
 
 // ReadFile reads a file that is one: opening a pipe would wait for a writer.
 func (f *Folder) ReadFile(file string) ([]byte, error) {
-	if f.root == nil {
-		return nil, fs.ErrNotExist
-	}
 	if src, own := f.ownIn(file); own {
 		return fs.ReadFile(src.FS, src.Path)
+	}
+	if f.root == nil {
+		return nil, fs.ErrNotExist
 	}
 	info, err := f.root.Stat(file)
 	if err != nil {
@@ -226,6 +252,9 @@ func (f *Folder) ReadFile(file string) ([]byte, error) {
 
 // Write puts a text into a file, at once: nobody reads half of it.
 func (f *Folder) Write(file string, text []byte) error {
+	if f.root == nil {
+		return errNoFolder
+	}
 	temp := path.Join(path.Dir(file), ".refrain-"+rand.Text()[:8])
 	out, err := f.root.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {

@@ -53,11 +53,14 @@ type Config struct {
 	// Dir is the folder of the definitions, and that in which their commands run. Required, unless the
 	// runs are ReadOnly: then it is not used.
 	Dir string
+	// OwnOnly leaves out the definitions of the folder: there are those of Code, and none can be added.
+	OwnOnly bool
 	// ReadOnly serves the runs of the store to who wants to look at them, without definitions. What
 	// would change something is refused.
 	ReadOnly bool
-	// ArtifactService keeps the files of runs. The default keeps them in memory.
+	// ArtifactService keeps the files of runs, and MemoryService what agents remember. The defaults keep them in memory.
 	ArtifactService artifact.Service
+	MemoryService   memory.Service
 	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
 	Owner    string
 	Dead     func(owner string) bool
@@ -117,6 +120,9 @@ func New(cfg Config) (*Runs, error) {
 	if cfg.ArtifactService == nil {
 		cfg.ArtifactService = artifact.InMemoryService()
 	}
+	if cfg.MemoryService == nil {
+		cfg.MemoryService = memory.InMemoryService()
+	}
 	var err error
 	if cfg.ReadOnly {
 		cfg.Dir = ""
@@ -124,12 +130,12 @@ func New(cfg Config) (*Runs, error) {
 		return nil, err
 	}
 	r := &Runs{Config: cfg, outgoing: transport(&cfg)}
-	if r.Folder, err = openFolder(cfg.Dir, &cfg.Code); err != nil {
+	if r.Folder, err = openFolder(&cfg); err != nil {
 		return nil, err
 	}
 	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(r.env()),
-		ArtifactService: cfg.ArtifactService, MemoryService: memory.InMemoryService(),
+		ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService,
 		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns,
 		Recovers: func(started mark.RunStarted) bool {
 			p, err := program.Decode(started)

@@ -28,6 +28,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/internal/pipe"
@@ -56,6 +57,10 @@ type Program struct {
 	// says that the definition came from a client of a server.
 	Served    bool `json:"served,omitempty"`
 	Untrusted bool `json:"untrusted,omitempty"`
+	// Console says that a console started the run: the program's next console continues it. Streams says that
+	// answers of models arrive in pieces.
+	Console bool `json:"console,omitempty"`
+	Streams bool `json:"streams,omitempty"`
 	// Request is a hash of the request that a server was sent, if its client may repeat it.
 	Request string `json:"request,omitempty"`
 	// Message is the message over A2A that started the run; nil if it was started otherwise.
@@ -198,6 +203,9 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 	}
 	runs := def.RunConfig(p.Limits)
 	runs.StateLimit = env.StateLimit
+	if p.Streams {
+		runs.StreamingMode = agent.StreamingModeSSE
+	}
 	return &supervisor.Program{Agent: root, Close: closeTools, RunConfig: runs}, nil
 }
 

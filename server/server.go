@@ -51,6 +51,9 @@ type Config struct {
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
 	WriteTimeout time.Duration
 
+	// IdleTimeout is how long a connection stays open without a request; 0 means 1 minute.
+	IdleTimeout time.Duration
+
 	// Around, if it is set, is around the handler of all requests, such as to read their trace.
 	Around func(http.Handler) http.Handler
 	// Metrics answers /metrics, which needs the token as the API does. Optional.
@@ -105,6 +108,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.MaxConns = cmp.Or(cfg.MaxConns, 4096)
 	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 30*time.Second)
 	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, 10*time.Second)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, time.Minute)
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
@@ -134,7 +138,7 @@ func New(cfg Config) (*Server, error) {
 		s.handler = cfg.Around(s.handler)
 	}
 	s.http = &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: cfg.IdleTimeout,
 		MaxHeaderBytes: 64 << 10, ConnContext: withConn, ConnState: connState, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
 	}
 	return s, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
@@ -157,7 +158,10 @@ func (h *history) anew() {
 
 // visible reports whether an agent in a branch sees an event.
 func visible(ev *session.Event, branch string) bool {
-	if ev.Content == nil || ev.Content.Role == "" || len(ev.Content.Parts) == 0 || ev.Mark != nil {
+	if ev.Content == nil || ev.Content.Role == "" || len(ev.Content.Parts) == 0 {
+		return false
+	}
+	if ev.Mark != nil && ev.Mark.Kind != mark.KindRunStarted { // whose content is the user's message
 		return false
 	}
 	return hears(branch, ev.Branch)

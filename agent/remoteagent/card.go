@@ -45,6 +45,13 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 			return nil, "", err
 		}
 		where = identity(u)
+	} else if a.cfg.AgentCardProvider != nil {
+		if card, err = a.cfg.AgentCardProvider(ctx); err == nil && card == nil {
+			err = errors.New("it has returned none")
+		}
+		if err != nil {
+			return nil, "", fmt.Errorf("AgentCardProvider: %w", err)
+		}
 	} else if card = a.cfg.AgentCard; card == nil {
 		where = a.cfg.AgentCardSource
 		text, err := os.ReadFile(where)
@@ -68,6 +75,33 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 	usable := new(*card)
 	usable.SupportedInterfaces, err = c.wire.usable(card.SupportedInterfaces)
 	return usable, where, err
+}
+
+// NewAgentCardProvider returns a provider of the card of a source, as AgentCardSource of [A2AConfig] is one, without
+// placeholders. A card from a URL can only name the URL's own server: other interfaces are left out of it.
+func NewAgentCardProvider(source string) AgentCardProvider {
+	return func(ctx context.Context) (*a2a.AgentCard, error) {
+		if !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
+			text, err := os.ReadFile(source)
+			if err != nil {
+				return nil, fmt.Errorf("read agent card: %w", err)
+			}
+			return parseCard(text)
+		}
+		u, err := url.Parse(source)
+		if err != nil {
+			return nil, fmt.Errorf("read agent card: %w", requesttemplate.WithoutURL(err))
+		}
+		c := &connection{wire: &wire{limit: DefaultSizeLimit, origins: []string{credential.Origin(u)}}}
+		c.wire.base, c.http = http.DefaultTransport, &http.Client{CheckRedirect: checkRedirect, Transport: c.wire}
+		card, err := fetch(ctx, c, u)
+		if err != nil {
+			return nil, c.wire.shown(err)
+		}
+		usable := new(*card)
+		usable.SupportedInterfaces, err = c.wire.usable(card.SupportedInterfaces)
+		return usable, err
+	}
 }
 
 // usable are the interfaces that requests may go to.

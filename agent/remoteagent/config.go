@@ -3,6 +3,7 @@
 package remoteagent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -43,6 +44,9 @@ type A2AConfig struct {
 	// the URL's own server (its scheme, host and port) and those in Hosts. A card in a file is trusted
 	// as AgentCard is.
 	AgentCardSource string
+	// AgentCardProvider returns the card, once a run, in place of AgentCard and AgentCardSource. Its card is trusted as
+	// AgentCard is.
+	AgentCardProvider AgentCardProvider
 	// Hosts are further servers that a card from a URL may name, as example.org,
 	// example.org:8443 or https://example.org. Without a scheme it is the URL's,
 	// without a port the scheme's; http is refused where the URL is https.
@@ -87,6 +91,9 @@ type A2AConfig struct {
 	// returns replaces the remote agent's answer; an error fails the agent.
 	BeforeRequestCallbacks []BeforeA2ARequestCallback
 }
+
+// AgentCardProvider returns the card of a remote agent.
+type AgentCardProvider func(ctx context.Context) (*a2a.AgentCard, error)
 
 // BeforeA2ARequestCallback is called before a message is sent.
 type BeforeA2ARequestCallback func(ctx agent.CallbackContext, req *a2a.SendMessageRequest) (*session.Event, error)
@@ -139,6 +146,10 @@ func (a *A2AAgent) parse(p *parser) {
 	templates := requesttemplate.Parser{Template: p.template, Errorf: p.errorf}
 	remote := strings.HasPrefix(cfg.AgentCardSource, "http://") || strings.HasPrefix(cfg.AgentCardSource, "https://")
 	switch {
+	case cfg.AgentCardProvider != nil:
+		if cfg.AgentCard != nil || cfg.AgentCardSource != "" {
+			p.errorf("AgentCardProvider is set, and AgentCard or AgentCardSource too: give one of them")
+		}
 	case cfg.AgentCard == nil && cfg.AgentCardSource == "":
 		p.errorf("AgentCardSource is empty, and there is no AgentCard: one of them says where the agent is")
 	case cfg.AgentCard != nil && cfg.AgentCardSource != "":

@@ -9,13 +9,14 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/a2apart"
 )
 
 // fresh is a message that begins a task.
 func (r *run) fresh() (*a2a.Message, error) {
 	msg := &a2a.Message{ContextID: r.conversation()}
 	if r.payload == nil {
-		msg.Parts = outgoing(r.ctx.UserContent())
+		msg.Parts = a2apart.Outgoing(r.ctx.UserContent())
 		if msg.Parts == nil {
 			return nil, errors.New("there is nothing to send: the user's message has neither text nor files; set " +
 				"Payload")
@@ -26,7 +27,7 @@ func (r *run) fresh() (*a2a.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	msg.Parts = a2a.ContentParts{outgoingValue(v)}
+	msg.Parts = a2a.ContentParts{a2apart.OutgoingValue(v)}
 	return msg, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/a2apart"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
@@ -73,7 +74,7 @@ func (r *run) reply() (*a2a.Message, error) {
 	r.task = a2a.TaskInfo{TaskID: a2a.TaskID(n.task), ContextID: n.context}
 	msg := &a2a.Message{TaskID: r.task.TaskID, ContextID: r.task.ContextID}
 	if answer == nil {
-		msg.Parts = outgoing(r.ctx.UserContent())
+		msg.Parts = a2apart.Outgoing(r.ctx.UserContent())
 		return msg, nil
 	}
 	if n.state == states[a2a.TaskStateAuthRequired] {
@@ -156,7 +157,7 @@ func (r *run) answered() (*note, *toolconfirmation.ToolConfirmation, error) {
 func answerPart(c *toolconfirmation.ToolConfirmation) *a2a.Part {
 	switch v := c.Payload.(type) {
 	case string, map[string]any, []any:
-		return outgoingValue(v)
+		return a2apart.OutgoingValue(v)
 	case nil:
 	default:
 		if text, err := json.Marshal(v); err == nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/internal/a2apart"
 )
 
 // received collects the answer to a message.
@@ -88,7 +90,7 @@ func (a *received) content() *genai.Content {
 		if artifact == nil {
 			continue
 		}
-		parts := incomingAll(artifact.Parts)
+		parts := a2apart.IncomingAll(artifact.Parts)
 		if n := len(all); n > 0 && len(parts) > 0 && parts[0].Text != "" && all[n-1].Text != "" &&
 			!strings.HasSuffix(all[n-1].Text, "\n") {
 			all[n-1].Text += "\n"
@@ -96,7 +98,7 @@ func (a *received) content() *genai.Content {
 		all = append(all, parts...)
 	}
 	if all == nil && a.message != nil {
-		all = incomingAll(a.message.Parts)
+		all = a2apart.IncomingAll(a.message.Parts)
 	}
 	if all == nil {
 		return nil
@@ -119,4 +121,16 @@ func (a *received) output(c *genai.Content) (any, bool) {
 		b.WriteString(p.Text)
 	}
 	return b.String(), b.Len() > 0
+}
+
+// wordsOf is the text of a message of the remote agent.
+func wordsOf(m *a2a.Message) string {
+	if m == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range a2apart.IncomingAll(m.Parts) {
+		b.WriteString(p.Text)
+	}
+	return b.String()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/a2apart"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -217,7 +218,7 @@ func (r *run) piece(parts []*a2a.Part, thought bool) {
 	if r.ctx.RunConfig() == nil || r.ctx.RunConfig().StreamingMode != agent.StreamingModeSSE {
 		return
 	}
-	c := &genai.Content{Role: genai.RoleModel, Parts: incomingAll(parts)}
+	c := &genai.Content{Role: genai.RoleModel, Parts: a2apart.IncomingAll(parts)}
 	if len(c.Parts) == 0 {
 		return
 	}

@@ -101,6 +101,9 @@ func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*sup
 	defer release()
 	if ctx.Err() != nil { // in between
 		f.signal(os.Interrupt)
+	} else {
+		stop := context.AfterFunc(ctx, func() { f.ask(f.Supervisor.Pause, "its context ended: "+context.Cause(ctx).Error()) })
+		defer stop()
 	}
 	end, err := run.Wait(context.WithoutCancel(ctx)) // signals end the run, and with it this
 	if err == nil {

@@ -54,6 +54,8 @@ func newOutput(e *term.Env, mode string, keys controls) (output, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case mode == term.Chat:
+		return &chat{out: e.Stdout, err: e.Stderr}, nil
 	case mode == term.TTY:
 		return newViewed(e, keys), nil
 	case mode == term.JSON:

@@ -88,6 +88,9 @@ const postgresConns = 3
 // workerConns is the same for a worker, which drives many runs at once: ten take 90.
 const workerConns = 9
 
+// programs reports whether the store of runs is that of the program: it has one, and the flag names no other.
+func programs(e *term.Env, spec string) bool { return spec == "" && e.Keeps.Sessions != nil }
+
 // MakeService opens a store of runs, which is made if it is not there. The spec
 // is that of --store; empty: that of the environment, or the default. All
 // stores are a lease.Leaser and a store.Watcher.
@@ -96,6 +99,9 @@ func MakeService(ctx context.Context, e *term.Env, spec string) (session.Service
 }
 
 func makeService(ctx context.Context, e *term.Env, spec string, conns int) (session.Service, func() error, error) {
+	if programs(e, spec) {
+		return e.Keeps.Sessions, func() error { return nil }, nil
+	}
 	kind, where, err := Spec(e, spec)
 	if err != nil {
 		return nil, nil, term.UsageError(err)
@@ -120,6 +126,13 @@ func makeService(ctx context.Context, e *term.Env, spec string, conns int) (sess
 // OpenService is MakeService for a command that looks at runs: it makes no store, and one that
 // cannot be written is read.
 func OpenService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
+	if programs(e, spec) && !e.Keeps.Lasts() {
+		return nil, nil, term.UsageError(errors.New("this program keeps its runs in memory, so it holds none of another " +
+			"process; give it a store such as sqlite.Open, or name one with --store"))
+	}
+	if programs(e, spec) {
+		return MakeService(ctx, e, spec)
+	}
 	kind, where, err := Spec(e, spec)
 	switch {
 	case err != nil:
@@ -169,6 +182,12 @@ func (s noStore) Error() string {
 // ArtifactsDir is the folder of the files that runs of a store have saved: beside
 // an SQLite database. It is empty for a store that has none.
 func ArtifactsDir(e *term.Env, spec string) string {
+	if programs(e, spec) {
+		if !e.Keeps.Lasts() {
+			return ""
+		}
+		return filepath.Join(".refrain", "artifacts")
+	}
 	switch kind, where, err := Spec(e, spec); {
 	case err != nil || kind == "memory":
 		return ""

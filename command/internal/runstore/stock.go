@@ -34,6 +34,7 @@ type Stock struct {
 	Recorded bool   // events go into a file, too
 	Service  session.Service
 	Files    artifact.Service
+	Memory   memory.Service
 	Close    func()
 }
 
@@ -108,7 +109,10 @@ func begun(ctx context.Context, service session.Service, id string) error {
 }
 
 func newStock(e *term.Env, spec string, service session.Service, closeService func() error) (*Stock, error) {
-	s := &Stock{spec: spec, Service: service, Files: artifact.InMemoryService()}
+	s := &Stock{spec: spec, Service: service, Files: e.Keeps.Files, Memory: e.Keeps.Memory}
+	if s.Memory == nil {
+		s.Memory = memory.InMemoryService()
+	}
 	var err error
 	if s.Dir, err = os.Getwd(); err != nil {
 		_ = closeService()
@@ -122,13 +126,19 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 			}
 		}
 	}
-	if dir := ArtifactsDir(e, spec); dir != "" {
+	dir := ArtifactsDir(e, spec)
+	s.Durable = dir != ""
+	switch {
+	case s.Files != nil:
+	case dir == "":
+		s.Files = artifact.InMemoryService()
+	default:
 		files, err := disk.Open(dir)
 		if err != nil {
 			s.Close()
 			return nil, term.Failure(err)
 		}
-		s.Durable, s.Files = true, files
+		s.Files = files
 		closers = append(closers, files.Close)
 	}
 	return s, nil
@@ -136,6 +146,9 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 
 // Elsewhere is the store as a process with another working directory names it.
 func (s *Stock) Elsewhere(e *term.Env) (string, error) {
+	if programs(e, s.spec) {
+		return "", nil // the program names it itself
+	}
 	kind, where, err := Spec(e, s.spec)
 	if err != nil {
 		return "", err
@@ -152,6 +165,9 @@ func (s *Stock) Elsewhere(e *term.Env) (string, error) {
 // PrepareFolder makes the folder of the default store: nobody else may look into
 // it, and it is no part of what is under version control.
 func PrepareFolder(e *term.Env, spec string) error {
+	if programs(e, spec) {
+		return nil
+	}
 	kind, where, err := Spec(e, spec)
 	if err != nil || kind != "sqlite" || filepath.Base(filepath.Dir(where)) != ".refrain" {
 		return nil // whoever names a folder knows what it is for
@@ -236,7 +252,7 @@ func OpenSupervised(ctx context.Context, e *term.Env, spec, word string) (*Stock
 func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e)),
-		ArtifactService: s.Files, MemoryService: memory.InMemoryService(),
+		ArtifactService: s.Files, MemoryService: s.Memory,
 		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: LeaseTTL,
 	}
 	e.Telemetry.Observe(&cfg)

@@ -6,12 +6,17 @@ package term
 import (
 	"context"
 	"io"
+	"net/http"
+	"reflect"
 	"runtime/debug"
 	"strings"
 
+	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/otlp"
+	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // Env is what a command has of the outside world.
@@ -24,6 +29,28 @@ type Env struct {
 	Telemetry      *otlp.Sender    // nil sends none
 	Cluster        cluster.Cluster // nil: refrain-temporal has it, if the program is refrain
 	Code           program.Code    // of the program
+	Keeps          Services        // of the program
+
+	Serves Serves
+}
+
+// Serves is what a program adds to its server: a handler around the server's, and who is told that it listens. Each may
+// be nil.
+type Serves struct {
+	Around func(http.Handler) (http.Handler, error)
+	Began  func(url string)
+}
+
+// Services are where a program keeps its runs. Each may be nil: then it is the command's own.
+type Services struct {
+	Sessions session.Service
+	Files    artifact.Service
+	Memory   memory.Service
+}
+
+// Lasts reports whether the program has a store of its own that outlives the process.
+func (s *Services) Lasts() bool {
+	return s.Sessions != nil && reflect.TypeOf(s.Sessions) != reflect.TypeOf(session.InMemoryService())
 }
 
 // Version is the module's version, the commit it was built from if it is known,

@@ -18,6 +18,7 @@ const (
 	Plain = "plain"
 	JSON  = "json"
 	Quiet = "quiet"
+	Chat  = "chat" // what agents say, for the verb console
 )
 
 // ModeUsage is the help of the flag --progress.
@@ -29,7 +30,7 @@ const ModeUsage = "show progress as auto, tty, plain, json or quiet (env REFRAIN
 func Mode(e *Env, mode string) (string, error) {
 	screen := ScreenOf(e.Stderr)
 	switch mode {
-	case Plain, JSON, Quiet:
+	case Plain, JSON, Quiet, Chat:
 		return mode, nil
 	case TTY:
 		if screen == nil {

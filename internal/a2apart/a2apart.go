@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package remoteagent
+// Package a2apart converts parts of messages between A2A, the Agent2Agent protocol, and genai.
+//
+//	msg.Parts = a2apart.Outgoing(content)
+package a2apart
 
 import (
 	"encoding/json"
@@ -10,8 +13,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// outgoing are the parts of a message for the remote agent: words and files.
-func outgoing(c *genai.Content) []*a2a.Part {
+// Outgoing are the parts of a message for another agent: text and files, without thoughts.
+func Outgoing(c *genai.Content) []*a2a.Part {
 	var parts []*a2a.Part
 	if c == nil {
 		return nil
@@ -34,17 +37,17 @@ func outgoing(c *genai.Content) []*a2a.Part {
 	return parts
 }
 
-// outgoingValue is the part for a value: words if it is a text, and else data.
-func outgoingValue(v any) *a2a.Part {
+// OutgoingValue is the part for a value: words if it is a text, and else data.
+func OutgoingValue(v any) *a2a.Part {
 	if text, ok := v.(string); ok {
 		return a2a.NewTextPart(text)
 	}
 	return a2a.NewDataPart(v)
 }
 
-// incoming converts a part of the remote agent; nil for an empty one. Data becomes a text in JSON,
+// Incoming converts a part of another agent; nil for an empty one. Data becomes a text in JSON,
 // and never a call, even if it looks like one.
-func incoming(p *a2a.Part) *genai.Part {
+func Incoming(p *a2a.Part) *genai.Part {
 	if p == nil {
 		return nil
 	}
@@ -78,8 +81,8 @@ func typeOr(mediaType string) string {
 	return mediaType
 }
 
-// incomingAll converts parts. Words that follow one another are one part.
-func incomingAll(parts []*a2a.Part) []*genai.Part {
+// IncomingAll converts parts. Words that follow one another are one part.
+func IncomingAll(parts []*a2a.Part) []*genai.Part {
 	var all []*genai.Part
 	var words strings.Builder
 	flush := func() {
@@ -89,7 +92,7 @@ func incomingAll(parts []*a2a.Part) []*genai.Part {
 		}
 	}
 	for _, p := range parts {
-		in := incoming(p)
+		in := Incoming(p)
 		switch {
 		case in == nil:
 		case in.Text != "":
@@ -101,16 +104,4 @@ func incomingAll(parts []*a2a.Part) []*genai.Part {
 	}
 	flush()
 	return all
-}
-
-// wordsOf is the text of a message of the remote agent.
-func wordsOf(m *a2a.Message) string {
-	if m == nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, p := range incomingAll(m.Parts) {
-		b.WriteString(p.Text)
-	}
-	return b.String()
 }

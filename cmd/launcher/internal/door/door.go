@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package door goes from a launcher to the command: it gives the command what a launcher's config has.
+//
+//	err := door.Run(ctx, config, func(root string) []string { return []string{"console", root} })
+package door
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/refrain-dev/refrain/cmd/launcher"
+	"github.com/refrain-dev/refrain/command"
+	"github.com/refrain-dev/refrain/program"
+)
+
+// options are what the config has, as options of the command, and the name of the definition that is the root agent.
+func options(cfg *launcher.Config) (opts []command.Option, root string, err error) {
+	if cfg == nil {
+		return nil, "", errors.New("the launcher needs a Config")
+	}
+	var code program.Code
+	if root, err = code.AddLoader(cfg.AgentLoader); err != nil {
+		return nil, "", err
+	}
+	for name, make := range code.Agents {
+		opts = append(opts, command.NewAgent(name, make))
+	}
+	return append(opts, command.Services(cfg.SessionService, cfg.ArtifactService, cfg.MemoryService)), root, nil
+}
+
+// Run runs the command with the agents and services of a config, and the arguments that args returns for the name of the root
+// agent. It returns nil if the command has succeeded, a person has ended it, or its run waits for a person.
+func Run(ctx context.Context, cfg *launcher.Config, args func(root string) []string, more ...command.Option) error {
+	opts, root, err := options(cfg)
+	if err != nil {
+		return err
+	}
+	err = command.Run(ctx, append(append(opts, command.Args(args(root)...)), more...)...)
+	if exit, ok := errors.AsType[*command.ExitError](err); ok && exit.Code > 2 {
+		return nil
+	}
+	return err
+}
+
+// Verb runs a verb of the command. If it does not succeed, the process ends with the exit code of the command.
+func Verb(cfg *launcher.Config, args []string) error {
+	opts, _, err := options(cfg)
+	if err != nil {
+		return err
+	}
+	if code := command.Main(append(opts, command.Args(args...))...); code != 0 {
+		os.Exit(code)
+	}
+	return nil
+}
+
+// Syntax lists the flags of a set.
+func Syntax(fl *flag.FlagSet) string {
+	var b strings.Builder
+	fl.VisitAll(func(f *flag.Flag) {
+		what, usage := flag.UnquoteUsage(f)
+		fmt.Fprintf(&b, "  -%s %s\n        %s", f.Name, what, usage)
+		if f.DefValue != "" && f.DefValue != "false" {
+			fmt.Fprintf(&b, " (default %s)", f.DefValue)
+		}
+		b.WriteByte('\n')
+	})
+	return b.String()
+}
+
+// Parse reads flags, and returns the arguments behind them. Errors are not printed.
+func Parse(fl *flag.FlagSet, args []string) ([]string, error) {
+	fl.SetOutput(new(strings.Builder))
+	if err := fl.Parse(args); err != nil {
+		return nil, fmt.Errorf("%s: %w", fl.Name(), err)
+	}
+	return fl.Args(), nil
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package a2a serves the agents of the program over A2A, the Agent2Agent protocol. The address of the agent story is
+// /a2a/v1/story, and that for clients of version 0.3 is /a2a/story.
+//
+//	l := universal.NewLauncher(web.NewLauncher(a2a.NewLauncher()))
+package a2a
+
+import (
+	"errors"
+	"flag"
+	"net/http"
+
+	"github.com/refrain-dev/refrain/cmd/launcher"
+	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
+	"github.com/refrain-dev/refrain/cmd/launcher/internal/served"
+	"github.com/refrain-dev/refrain/cmd/launcher/web"
+)
+
+type a2a struct {
+	flags *flag.FlagSet
+	url   string
+}
+
+// NewLauncher returns the sublauncher with the keyword a2a.
+func NewLauncher() web.Sublauncher {
+	a := &a2a{flags: flag.NewFlagSet("a2a", flag.ContinueOnError)}
+	a.flags.StringVar(&a.url, "a2a_agent_url", "", "no effect: a card names the `address` that its client asks")
+	return a
+}
+
+func (a *a2a) Keyword() string { return "a2a" }
+
+func (a *a2a) SimpleDescription() string { return "the agents over A2A, with their cards" }
+
+func (a *a2a) CommandLineSyntax() string { return door.Syntax(a.flags) }
+
+func (a *a2a) Parse(args []string) ([]string, error) { return door.Parse(a.flags, args) }
+
+func (a *a2a) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error {
+	if len(config.A2AOptions) > 0 {
+		return errors.New("Config.A2AOptions are not available here, because a task is a run of the program; to use them, " +
+			"give a2asrv.NewHandler an executor of package adka2a")
+	}
+	h, err := served.By(config)
+	if err != nil {
+		return err
+	}
+	mux.Handle("/a2a/", h)
+	mux.Handle("/.well-known/agent-card.json", h)
+	return nil
+}
+
+func (a *a2a) UserMessage(webURL string, printer func(v ...any)) {
+	printer("Cards of agents are at " + webURL + "/a2a/v1/NAME/.well-known/agent-card.json")
+}

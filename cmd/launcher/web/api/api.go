@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package api serves ADK's REST API: each agent of the program is an application.
+//
+//	l := universal.NewLauncher(web.NewLauncher(api.NewLauncher()))
+package api
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/refrain-dev/refrain/cmd/launcher"
+	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
+	"github.com/refrain-dev/refrain/cmd/launcher/internal/served"
+	"github.com/refrain-dev/refrain/cmd/launcher/web"
+	"github.com/refrain-dev/refrain/server/adkrest"
+)
+
+type api struct {
+	flags       *flag.FlagSet
+	prefix, web string
+	sse         time.Duration
+	traces      int
+}
+
+// NewLauncher returns the sublauncher with the keyword api. Its flags are -path_prefix (default /api) and
+// -sse-write-timeout (the time that a stream of /run_sse lasts at most; the run goes on; default 0, no limit).
+func NewLauncher() web.Sublauncher {
+	a := &api{flags: flag.NewFlagSet("api", flag.ContinueOnError)}
+	a.flags.StringVar(&a.prefix, "path_prefix", "/api", "`path` that all routes begin with")
+	a.flags.DurationVar(&a.sse, "sse-write-timeout", 0, "`time` that a stream of /run_sse lasts at most; 0 means no limit")
+	a.flags.StringVar(&a.web, "webui_address", "", "no effect: pages of other `host`s are refused")
+	a.flags.IntVar(&a.traces, "trace_capacity", 0, "no effect: the log of a run has all `events`")
+	return a
+}
+
+func (a *api) Keyword() string { return "api" }
+
+func (a *api) SimpleDescription() string { return "ADK's REST API" }
+
+func (a *api) CommandLineSyntax() string { return door.Syntax(a.flags) }
+
+func (a *api) Parse(args []string) ([]string, error) {
+	rest, err := door.Parse(a.flags, args)
+	a.prefix = "/" + strings.Trim(a.prefix, "/")
+	switch {
+	case err != nil:
+		return nil, err
+	case a.sse < 0:
+		return nil, fmt.Errorf("-sse-write-timeout %s is negative", a.sse)
+	case strings.ContainsAny(a.prefix, "{}?# "):
+		return nil, errors.New("-path_prefix: give a path such as /api")
+	}
+	return rest, nil
+}
+
+func (a *api) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error {
+	h, err := served.By(config)
+	if err != nil {
+		return err
+	}
+	routes := adkrest.Routes(h, a.sse)
+	if a.prefix != "/" {
+		routes = http.StripPrefix(a.prefix, routes)
+	}
+	mux.Handle(strings.TrimSuffix(a.prefix, "/")+"/", routes)
+	return nil
+}
+
+func (a *api) UserMessage(webURL string, printer func(v ...any)) {
+	printer("ADK's REST API is at " + webURL + strings.TrimSuffix(a.prefix, "/") + "/list-apps")
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package adka2a makes an agent an executor of a2a-go's server of the Agent2Agent protocol, as ADK's package of this name does.
+//
+//	executor := adka2a.NewExecutor(adka2a.ExecutorConfig{RunnerConfig: runner.Config{
+//		AppName: root.Name(), Agent: root, SessionService: session.InMemoryService(),
+//	}})
+//	mux.Handle("/invoke", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(executor)))
+//
+// Tasks are kept by a2a-go's server, in memory unless it gets another store. Package server serves definitions and agents over
+// A2A too: there a task is a run, which survives a crash.
+package adka2a
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/internal/a2apart"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
+)
+
+// ExecutorConfig describes an executor.
+type ExecutorConfig struct {
+	// RunnerConfig describes the runner of the agent. The executor creates sessions that do not exist: a conversation of A2A is
+	// a session with its ID.
+	RunnerConfig runner.Config
+	// RunConfig configures the runs.
+	RunConfig agent.RunConfig
+	// BeforeExecuteCallback is called before each run, and returns the context of the run. An error of it is the answer to
+	// the client. Optional.
+	BeforeExecuteCallback func(ctx context.Context, req *a2asrv.ExecutorContext) (context.Context, error)
+}
+
+// Executor runs an agent for the tasks of A2A clients.
+type Executor struct{ cfg ExecutorConfig }
+
+var _ a2asrv.AgentExecutor = (*Executor)(nil)
+
+// NewExecutor returns an executor. A mistake in the config is the error of each task.
+func NewExecutor(cfg ExecutorConfig) *Executor {
+	cfg.RunnerConfig.AutoCreateSession = true
+	return &Executor{cfg}
+}
+
+// user is the user of a conversation whose client has not signed in.
+const user = "A2A_USER_"
+
+// Execute runs the agent with the message of a task. Each event with text or files is an update of the task's one artifact.
+// The task completes, fails with the error of the run, or needs input if a tool waits for a person.
+func (e *Executor) Execute(ctx context.Context, req *a2asrv.ExecutorContext) iter.Seq2[a2a.Event, error] {
+	return func(yield func(a2a.Event, error) bool) {
+		if req.Message == nil {
+			yield(nil, errors.New("the request has no message"))
+			return
+		}
+		if before := e.cfg.BeforeExecuteCallback; before != nil {
+			var err error
+			if ctx, err = before(ctx, req); err != nil || ctx == nil {
+				yield(nil, fmt.Errorf("BeforeExecuteCallback: %w", cmpErr(err)))
+				return
+			}
+		}
+		x := execution{req: req, yield: yield}
+		if req.StoredTask == nil && !yield(a2a.NewSubmittedTask(req, req.Message), nil) {
+			return
+		}
+		if !x.status(a2a.TaskStateWorking) {
+			return
+		}
+		if err := x.run(ctx, &e.cfg); err != nil && !x.left {
+			x.status(a2a.TaskStateFailed, a2a.NewTextPart(err.Error()))
+		}
+	}
+}
+
+func cmpErr(err error) error {
+	if err == nil {
+		return errors.New("it has returned no context")
+	}
+	return err
+}
+
+// Cancel ends a task. a2a-go's server cancels the context of a run that is under way.
+func (e *Executor) Cancel(_ context.Context, req *a2asrv.ExecutorContext) iter.Seq2[a2a.Event, error] {
+	return func(yield func(a2a.Event, error) bool) {
+		yield(a2a.NewStatusUpdateEvent(req, a2a.TaskStateCanceled, nil), nil)
+	}
+}
+
+// execution is one run for a task.
+type execution struct {
+	req   *a2asrv.ExecutorContext
+	yield func(a2a.Event, error) bool
+	left  bool // nobody listens any more
+
+	artifact a2a.ArtifactID // empty before it has begun
+	pieces   bool           // of an answer that streams were sent
+	waits    []*a2a.Part    // what a person is asked
+}
+
+func (x *execution) send(ev a2a.Event) bool {
+	x.left = x.left || !x.yield(ev, nil)
+	return !x.left
+}
+
+// status changes the state of the task, with a message if there are parts.
+func (x *execution) status(state a2a.TaskState, parts ...*a2a.Part) bool {
+	var msg *a2a.Message
+	if len(parts) > 0 {
+		msg = a2a.NewMessageForTask(a2a.MessageRoleAgent, x.req, parts...)
+	}
+	return x.send(a2a.NewStatusUpdateEvent(x.req, state, msg))
+}
+
+func (x *execution) run(ctx context.Context, cfg *ExecutorConfig) error {
+	r, err := runner.New(cfg.RunnerConfig)
+	if err != nil {
+		return err
+	}
+	content, err := x.content()
+	if err != nil {
+		return err
+	}
+	who := user + x.req.ContextID
+	if x.req.User != nil && x.req.User.Name != "" {
+		who = x.req.User.Name
+	}
+	for ev, err := range r.Run(ctx, who, x.req.ContextID, content, cfg.RunConfig) {
+		if err != nil {
+			return err
+		}
+		if !x.tell(ev) {
+			return nil
+		}
+	}
+	if x.waits != nil {
+		x.status(a2a.TaskStateInputRequired, x.waits...)
+		return nil
+	}
+	if x.artifact != "" {
+		last := a2a.NewArtifactUpdateEvent(x.req, x.artifact)
+		last.LastChunk = true
+		if !x.send(last) {
+			return nil
+		}
+	}
+	x.status(a2a.TaskStateCompleted)
+	return nil
+}
+
+// tell sends what an event says. The whole of an answer whose pieces were sent is not sent again.
+func (x *execution) tell(ev *session.Event) bool {
+	if ev.ErrorCode != "" || ev.ErrorMessage != "" {
+		return x.status(a2a.TaskStateWorking, a2a.NewTextPart(fmt.Sprintf("%s: %s", ev.ErrorCode, ev.ErrorMessage)))
+	}
+	if len(ev.LongRunningToolIDs) > 0 {
+		x.waits = append(x.waits, questions(ev)...)
+	}
+	again := x.pieces && !ev.Partial
+	x.pieces = ev.Partial
+	parts := a2apart.Outgoing(ev.Content)
+	if ev.Author == "user" || len(parts) == 0 || again {
+		return true
+	}
+	if x.artifact == "" {
+		first := a2a.NewArtifactEvent(x.req, parts...)
+		x.artifact = first.Artifact.ID
+		return x.send(first)
+	}
+	return x.send(a2a.NewArtifactUpdateEvent(x.req, x.artifact, parts...))
+}
+
+// BuildAgentSkills returns a skill for an agent, for each of its tools, and for each agent below it. Instructions for models are
+// left out.
+func BuildAgentSkills(a agent.Agent) []a2a.AgentSkill {
+	about := a.Description()
+	if about == "" {
+		about = "Runs " + a.Name() + "."
+	}
+	skills := []a2a.AgentSkill{{ID: a.Name(), Name: a.Name(), Description: about, Tags: []string{string(agent.TypeOf(a))}}}
+	if asks, ok := a.(*llmagent.Agent); ok {
+		for _, t := range asks.Config().Tools {
+			skills = append(skills, skillOf(a, t))
+		}
+	}
+	for _, sub := range a.SubAgents() {
+		skills = append(skills, BuildAgentSkills(sub)...)
+	}
+	return skills
+}
+
+func skillOf(a agent.Agent, t tool.Tool) a2a.AgentSkill {
+	return a2a.AgentSkill{ID: a.Name() + "-" + t.Name(), Name: t.Name(), Description: t.Description(), Tags: []string{"tool"}}
+}
