@@ -141,7 +141,9 @@ func (greeter) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) erro
 	return nil
 }
 
-func (greeter) UserMessage(webURL string, printer func(v ...any)) { printer("greetings at " + webURL + "/greet") }
+func (greeter) UserMessage(webURL string, printer func(v ...any)) {
+	printer("greetings at " + webURL + "/greet")
+}
 
 func must[T any](v T, err error) T {
 	if err != nil {

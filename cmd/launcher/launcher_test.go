@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package launcher_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// moved is the program in testdata/moved, in a folder of its own.
+type moved struct {
+	*testing.T
+	binary, dir string
+	env         []string
+}
+
+// build builds the program as the module of its own that it is, from the module cache.
+func build(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("links a program")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := t.TempDir()
+	if err := os.CopyFS(src, os.DirFS("testdata/moved")); err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(src, "go.sum"), sums, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(src, "moved")
+	for _, args := range [][]string{
+		{"mod", "edit", "-replace", "github.com/refrain-dev/refrain=" + root},
+		{"build", "-mod=mod", "-o", binary, "."},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir, cmd.Env = src, append(os.Environ(), "GOWORK=off", "GOPROXY=off", "GOFLAGS=-buildvcs=false")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", args, err, out)
+		}
+	}
+	return binary
+}
+
+func (m *moved) command(args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(m.Context(), 2*time.Minute)
+	m.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, m.binary, args...)
+	cmd.Dir, cmd.Env = m.dir, append(os.Environ(), m.env...)
+	return cmd
+}
+
+// does runs the program with an input to its end, which has to have the exit code, and returns its outputs.
+func (m *moved) does(code int, input string, args ...string) (stdout, stderr string) {
+	m.Helper()
+	cmd := m.command(args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != code {
+		m.Fatalf("%s: %v, want exit code %d\n%s%s", args, err, code, &out, &errs)
+	}
+	return out.String(), errs.String()
+}
+
+// has requires parts of a text.
+func (m *moved) has(text string, parts ...string) {
+	m.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			m.Errorf("%q is not in\n%s", part, text)
+		}
+	}
+}
+
+// done is what the agents have done, as they have written it down.
+func (m *moved) done() string {
+	text, _ := os.ReadFile(filepath.Join(m.dir, "done")) // nothing yet
+	return strings.Join(strings.Fields(string(text)), " ")
+}
+
+// until reads lines up to one that the pattern fits, and returns its first submatch.
+func (m *moved) until(lines *bufio.Scanner, pattern string) string {
+	m.Helper()
+	want, all := regexp.MustCompile(pattern), ""
+	for lines.Scan() {
+		all += lines.Text() + "\n"
+		if found := want.FindStringSubmatch(lines.Text()); found != nil {
+			return found[len(found)-1]
+		}
+	}
+	m.Fatalf("the program ended before it wrote %s:\n%s", pattern, all)
+	return ""
+}
+
+// A program that ends in launcher.Execute is a console and a web server, and answers every verb of the command.
+func TestMovedProgram(t *testing.T) {
+	binary := build(t)
+	in := func(t *testing.T, env ...string) *moved { return &moved{t, binary, t.TempDir(), env} }
+
+	t.Run("console", func(t *testing.T) {
+		m := in(t, "MOVED_STORE=runs.db")
+		out, errs := m.does(0, "I am Ana\nwho am I\nremove the file\nmaybe\nyes\n")
+		if want := "helper> Hello to you.\nhelper> You are Ana.\nhelper> It is gone.\n"; out != want {
+			t.Errorf("the console wrote\n%s, want\n%s", out, want)
+		}
+		m.has(errs, "helper wants to call remove", "the answer is yes or no")
+		if got := m.done(); got != "removed a.txt" {
+			t.Errorf("done: %q", got)
+		}
+		out, _ = m.does(0, "", "runs")
+		m.has(out, "helper  completed")
+		out, _ = m.does(0, "", "show", "last")
+		m.has(out, "helper  completed", "It is gone.")
+		out, _ = m.does(0, "hello\n", "console", "-streaming_mode", "none")
+		m.has(out, "helper> Hello to you.\n")
+		out, _ = m.does(0, "", "run", "count_up", "Go.", "--session", "c1")
+		m.has(out, "number 4")
+		if _, err := os.Stat(filepath.Join(m.dir, ".refrain", "refrain.db")); err == nil {
+			t.Error("the runs are in a store of the command, although the config has one")
+		}
+	})
+	t.Run("a question that is left", func(t *testing.T) {
+		m := in(t, "MOVED_STORE=runs.db")
+		_, errs := m.does(0, "remove the file\n")
+		m.has(errs, "the run waits for the answer")
+		m.does(0, "", "answer", "last", "no")
+		out, _ := m.does(0, "")
+		m.has(out, "It is gone.") // what the script says after any answer
+		if got := m.done(); got != "" {
+			t.Errorf("the tool was called without consent: %q", got)
+		}
+	})
+	t.Run("killed in a loop", func(t *testing.T) {
+		m := in(t, "MOVED_STORE=runs.db", "MOVED_ROOT=count up")
+		killed := m.command()
+		killed.Env = append(killed.Env, "MOVED_HOLD=1")
+		keys, _ := killed.StdinPipe()
+		says, err := killed.StderrPipe()
+		if err == nil {
+			err = killed.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(keys, "go\n"); err != nil {
+			t.Fatal(err)
+		}
+		m.until(bufio.NewScanner(says), "holding$")
+		if err := killed.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = killed.Wait() // it was killed
+		if got := m.done(); got != "step 1 step 2" {
+			t.Fatalf("before the kill: %q", got)
+		}
+		out, errs := m.does(0, "")
+		if out != "step> number 3\nstep> number 4\n" {
+			t.Errorf("the next console wrote %q", out)
+		}
+		m.has(errs, "goes on", "Stopped: max_iterations after 4 iterations")
+		if got := m.done(); got != "step 1 step 2 step 3 step 4" {
+			t.Errorf("a step was done again: %q", got)
+		}
+		out, _ = m.does(0, "again\n")
+		m.has(out, "number 1") // a new conversation: nothing was left
+	})
+	t.Run("Ctrl-C", func(t *testing.T) {
+		m := in(t, "MOVED_STORE=runs.db", "MOVED_ROOT=count up")
+		cmd := m.command()
+		cmd.Env = append(cmd.Env, "MOVED_HOLD=1")
+		keys, _ := cmd.StdinPipe()
+		says, err := cmd.StderrPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(keys, "go\n")
+		lines := bufio.NewScanner(says)
+		m.until(lines, "holding$")
+		_ = cmd.Process.Signal(os.Interrupt)
+		m.until(lines, "^Pausing after")
+		_ = cmd.Process.Signal(os.Interrupt)
+		m.until(lines, "Resume with: moved resume")
+		for lines.Scan() { // to its end
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("a console that a person has ended: %v", err)
+		}
+		out, _ := m.does(0, "", "resume", "last")
+		m.has(out, "number 4")
+	})
+	t.Run("without a store", func(t *testing.T) {
+		m := in(t)
+		m.does(0, "hello\n")
+		out, _ := m.does(0, "", "show", "last")
+		m.has(out, "helper  completed")
+	})
+	t.Run("in memory", func(t *testing.T) {
+		m := in(t, "MOVED_STORE=memory")
+		out, _ := m.does(0, "I am Ana\nwho am I\n")
+		m.has(out, "You are Ana.")
+		_, errs := m.does(2, "", "show", "last")
+		m.has(errs, "keeps its runs in memory")
+	})
+	t.Run("arguments", func(t *testing.T) {
+		m := in(t)
+		out, _ := m.does(0, "", "help")
+		m.has(out, "console  talk with the root agent", "web … api", "-path_prefix", "resume")
+		_, errs := m.does(1, "", "console", "-streaming_mode", "loud")
+		m.has(errs, `-streaming_mode "loud": use sse or none`)
+		_, errs = m.does(1, "", "web")
+		m.has(errs, "name what to serve behind web: one or more of webui, a2a, api")
+		_, errs = m.does(1, "", "web", "api", "extra")
+		m.has(errs, "unknown arguments: extra")
+		_, errs = m.does(2, "", "shwo")
+		m.has(errs, "did you mean show?")
+	})
+	t.Run("web", func(t *testing.T) { in(t, "MOVED_STORE=runs.db", "MOVED_GREETS=1").web() })
+}
+
+// web asks the web server, as clients of ADK do.
+func (m *moved) web() {
+	cmd := m.command("web", "-port", "0", "greet", "webui", "a2a", "api", "-path_prefix", "/adk")
+	says, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		m.Fatal(err)
+	}
+	lines := bufio.NewScanner(says)
+	where := m.until(lines, "^moved serves (http://.*)$")
+	go func() { // it must not wait for a reader
+		for lines.Scan() {
+		}
+	}()
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			m.Errorf("moved web: %v", err)
+		}
+	}()
+	ask := func(method, path, body string, status int) string {
+		m.Helper()
+		req, err := http.NewRequestWithContext(m.Context(), method, where+path, strings.NewReader(body))
+		if err != nil {
+			m.Fatal(err)
+		}
+		switch {
+		case method == "PUT":
+			req.Header.Set("Content-Type", "application/yaml")
+		case body != "":
+			req.Header.Set("Content-Type", "application/json")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			m.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != status {
+			m.Fatalf("%s %s: %d, want %d: %v\n%s", method, path, resp.StatusCode, status, err, text)
+		}
+		return string(text)
+	}
+	m.has(ask("GET", "/adk/list-apps", "", 200), `["count_up","helper"]`)
+	ask("POST", "/adk/apps/helper/users/ana/sessions/s1", `{}`, 200)
+	run := `{"appName":"helper","userId":"ana","sessionId":"s1","newMessage":{"role":"user","parts":[{"text":"TEXT"}]}}`
+	say := func(text string) string { return strings.Replace(run, "TEXT", text, 1) }
+	m.has(ask("POST", "/adk/run", say("I am Ana"), 200), `"Hello to you."`)
+	m.has(ask("POST", "/adk/run_sse", say("who am I"), 200), `data: {`, `"You are Ana."`)
+	m.has(ask("GET", "/adk/apps/helper/users/ana/sessions/s1", "", 200), `"who am I"`)
+	ask("GET", "/adk/v1/runs", "", 404)
+	ask("GET", "/api/list-apps", "", 404)
+	m.has(ask("GET", "/api/v1/runs", "", 200), `"helper/ana/s1"`)
+	m.has(ask("GET", "/", "", 200), "<html")
+	m.has(ask("GET", "/a2a/v1/helper/.well-known/agent-card.json", "", 200), `"helper"`)
+	ask("PUT", "/api/v1/definitions/x", "name: x\ntext: Hm.\n", 403)
+	m.has(ask("GET", "/greet", "", 200), "Here are count up and helper")
+	out, _ := m.does(0, "", "show", "helper/ana/s1")
+	m.has(out, "You are Ana.")
+}
