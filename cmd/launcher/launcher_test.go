@@ -133,7 +133,7 @@ func TestMovedProgram(t *testing.T) {
 		m.has(out, "helper  completed", "It is gone.")
 		out, _ = m.does(0, "hello\n", "console", "-streaming_mode", "none")
 		m.has(out, "helper> Hello to you.\n")
-		out, _ = m.does(0, "", "run", "count_up", "Go.", "--session", "c1")
+		out, _ = m.does(3, "", "run", "count_up", "Go.", "--session", "c1")
 		m.has(out, "number 4")
 		if _, err := os.Stat(filepath.Join(m.dir, ".refrain", "refrain.db")); err == nil {
 			t.Error("the runs are in a store of the command, although the config has one")
@@ -208,7 +208,7 @@ func TestMovedProgram(t *testing.T) {
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("a console that a person has ended: %v", err)
 		}
-		out, _ := m.does(0, "", "resume", "last")
+		out, _ := m.does(3, "", "resume", "last") // a limit has stopped it
 		m.has(out, "number 4")
 	})
 	t.Run("without a store", func(t *testing.T) {
