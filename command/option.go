@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -113,7 +114,12 @@ func Cluster(c cluster.Cluster) Option { return func(o *options) { o.cluster = c
 // store. Each may be nil: then it is the command's own. The command closes none of them. To resume runs in another process,
 // such as after a crash, sessions has to be a store on a disk or in a database; all stores of this project will do.
 func Services(sessions session.Service, files artifact.Service, memories memory.Service) Option {
-	return func(o *options) { o.keeps = term.Services{Sessions: sessions, Files: files, Memory: memories} }
+	return func(o *options) { o.keeps.Sessions, o.keeps.Files, o.keeps.Memory = sessions, files, memories }
+}
+
+// Plugins adds plugins, whose callbacks apply to all runs that this process drives. The command does not close them.
+func Plugins(cfg runner.PluginConfig) Option {
+	return func(o *options) { o.keeps.Plugins = cfg }
 }
 
 // Serve puts a handler around that of the verb serve, such as to add routes, and calls began with the address of the server

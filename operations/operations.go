@@ -38,6 +38,7 @@ import (
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -61,6 +62,8 @@ type Config struct {
 	// ArtifactService keeps the files of runs, and MemoryService what agents remember. The defaults keep them in memory.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
+	// PluginConfig is that of supervisor.Config.
+	PluginConfig runner.PluginConfig
 	// Owner, Dead, LeaseTTL and MaxRuns are those of supervisor.Config.
 	Owner    string
 	Dead     func(owner string) bool
@@ -135,7 +138,7 @@ func New(cfg Config) (*Runs, error) {
 	}
 	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(r.env()),
-		ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService,
+		ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService, PluginConfig: cfg.PluginConfig,
 		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns,
 		Recovers: func(started mark.RunStarted) bool {
 			p, err := program.Decode(started)

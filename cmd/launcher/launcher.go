@@ -21,7 +21,9 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/telemetry"
 )
 
 // Config has the agents of a program and the services that their runs use. A service that is nil is that of the command
@@ -39,6 +41,10 @@ type Config struct {
 	// A2AOptions has to be empty: the tasks of clients of A2A are runs, whose store is SessionService, so that the options
 	// of another task store or executor would have no effect. The launcher a2a refuses them.
 	A2AOptions []a2asrv.RequestHandlerOption
+	// PluginConfig has plugins for all runs. The launcher closes them at its end.
+	PluginConfig runner.PluginConfig
+	// TelemetryOptions, if there are any, say where spans go: see telemetry.New.
+	TelemetryOptions []telemetry.Option
 }
 
 // Launcher runs a program as its arguments say.

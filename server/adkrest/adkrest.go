@@ -27,6 +27,7 @@ import (
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -43,6 +44,8 @@ type ServerConfig struct {
 	AgentLoader agent.Loader
 	// SSEWriteTimeout is how long a stream of /run_sse lasts at most; 0 means no limit. The run goes on.
 	SSEWriteTimeout time.Duration
+	// PluginConfig has the plugins of all runs. Shutdown does not close them.
+	PluginConfig runner.PluginConfig
 	// DebugConfig has no effect: the log of a run has all of its events.
 	DebugConfig DebugTelemetryConfig
 	// Hosts are names under which clients reach the server, besides localhost and all IP addresses.
@@ -78,7 +81,7 @@ func NewServer(cfg ServerConfig) (*Server, error) {
 	}
 	srv, err := server.New(server.Config{
 		Config: operations.Config{
-			Service: cfg.SessionService, ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService,
+			Service: cfg.SessionService, ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService, PluginConfig: cfg.PluginConfig,
 			AppName: "refrain", UserID: "user", Dir: ".", OwnOnly: true, Code: code, StateLimit: -1,
 		},
 		Token: cfg.Token, Hosts: cfg.Hosts, AnyAddress: true,

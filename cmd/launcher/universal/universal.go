@@ -44,9 +44,9 @@ func (u *universal) Execute(ctx context.Context, config *launcher.Config, args [
 		return err
 	case sub == nil && isHelp(args[0]):
 		fmt.Fprint(os.Stdout, u.CommandLineSyntax(), "\nThe verbs below work too.\n\n")
-		return door.Verb(config, args)
+		return door.Verb(ctx, config, args)
 	case sub == nil:
-		return door.Verb(config, args)
+		return door.Verb(ctx, config, args)
 	case len(args) > 0 && args[0] == sub.Keyword():
 		args = args[1:]
 	}

@@ -87,4 +87,5 @@ func (c *chat) finished(_ Request, res result) error {
 	return nil
 }
 
-func (c *chat) close() {}
+func (c *chat) note(s string) { fmt.Fprintf(c.err, "(%s)\n", s) }
+func (c *chat) close()        {}

@@ -252,7 +252,7 @@ func OpenSupervised(ctx context.Context, e *term.Env, spec, word string) (*Stock
 func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e)),
-		ArtifactService: s.Files, MemoryService: s.Memory,
+		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
 		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: LeaseTTL,
 	}
 	e.Telemetry.Observe(&cfg)

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/otlp"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -46,6 +47,7 @@ type Services struct {
 	Sessions session.Service
 	Files    artifact.Service
 	Memory   memory.Service
+	Plugins  runner.PluginConfig
 }
 
 // Lasts reports whether the program has a store of its own that outlives the process.

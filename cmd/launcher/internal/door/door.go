@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/command"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/telemetry"
 )
 
 // options are what the config has, as options of the command, and the name of the definition that is the root agent.
@@ -30,7 +31,28 @@ func options(cfg *launcher.Config) (opts []command.Option, root string, err erro
 	for name, make := range code.Agents {
 		opts = append(opts, command.NewAgent(name, make))
 	}
-	return append(opts, command.Services(cfg.SessionService, cfg.ArtifactService, cfg.MemoryService)), root, nil
+	return append(opts, command.Services(cfg.SessionService, cfg.ArtifactService, cfg.MemoryService),
+		command.Plugins(cfg.PluginConfig)), root, nil
+}
+
+// open sets up the telemetry of a config. The function that it returns ends that, and closes the plugins.
+func open(ctx context.Context, cfg *launcher.Config) (func() error, error) {
+	end := func() error { return nil }
+	if len(cfg.TelemetryOptions) > 0 {
+		p, err := telemetry.New(ctx, cfg.TelemetryOptions...)
+		if err != nil {
+			return nil, err
+		}
+		p.SetGlobalOtelProviders()
+		end = func() error { return p.Shutdown(context.WithoutCancel(ctx)) }
+	}
+	return func() error {
+		err := end()
+		for _, p := range cfg.PluginConfig.Plugins {
+			err = errors.Join(err, p.Close())
+		}
+		return err
+	}, nil
 }
 
 // Run runs the command with the agents and services of a config, and the arguments that args returns for the name of the root
@@ -40,23 +62,32 @@ func Run(ctx context.Context, cfg *launcher.Config, args func(root string) []str
 	if err != nil {
 		return err
 	}
+	end, err := open(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	err = command.Run(ctx, append(append(opts, command.Args(args(root)...)), more...)...)
 	if exit, ok := errors.AsType[*command.ExitError](err); ok && exit.Code > 2 {
-		return nil
+		err = nil
 	}
-	return err
+	return errors.Join(err, end())
 }
 
 // Verb runs a verb of the command. If it does not succeed, the process ends with the exit code of the command.
-func Verb(cfg *launcher.Config, args []string) error {
+func Verb(ctx context.Context, cfg *launcher.Config, args []string) error {
 	opts, _, err := options(cfg)
 	if err != nil {
 		return err
 	}
-	if code := command.Main(append(opts, command.Args(args...))...); code != 0 {
+	end, err := open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	code := command.Main(append(opts, command.Args(args...))...)
+	if err = end(); code != 0 {
 		os.Exit(code)
 	}
-	return nil
+	return err
 }
 
 // Syntax lists the flags of a set.
