@@ -5,6 +5,7 @@ package runlog
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -43,23 +44,35 @@ func (w *Wholes) All(events []*session.Event) iter.Seq[*session.Event] {
 	return progress.Whole(w.Of).All(events)
 }
 
-// recentTexts bounds the texts that are shown of a whole run, in bytes.
-const recentTexts = 8 << 20
-
 // Recent are events for whoever shows what was said: the newest ones whole, and of
 // the texts of older ones the beginnings.
 func (w *Wholes) Recent(events []*session.Event) iter.Seq[*session.Event] {
+	return Recent(slices.Values(events), w.Of)
+}
+
+// Of the texts of events, Recent yields the newest: so many bytes, in so many events.
+const (
+	recentTexts  = 8 << 20
+	recentEvents = 4096
+)
+
+// Recent yields the events of an outline, of which it keeps no more than whole reads: the newest ones with all their
+// texts, as whole returns them, and the others as they are.
+func Recent(events iter.Seq[*session.Event], whole progress.Whole) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
-		first, room := len(events), int64(recentTexts)
-		for first > 0 && room >= events[first-1].Omitted {
-			first--
-			room -= events[first].Omitted
-		}
-		for i, ev := range events {
-			if i >= first {
-				ev = w.Of(ev)
+		var behind []*session.Event // those of the newest with a long text, and what follows them
+		var texts int64
+		for ev := range events {
+			behind = append(behind, ev)
+			for texts += ev.Omitted; len(behind) > 0 && (behind[0].Omitted == 0 || texts > recentTexts || len(behind) > recentEvents); behind = behind[1:] {
+				texts -= behind[0].Omitted
+				if !yield(behind[0]) {
+					return
+				}
 			}
-			if !yield(ev) {
+		}
+		for _, ev := range behind {
+			if !yield(whole.Of(ev)) {
 				return
 			}
 		}

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -84,8 +85,6 @@ type line struct {
 const (
 	ringMost    = 1 << 20 // bytes
 	lastMost    = 64      // events
-	wholeMost   = 8 << 20 // bytes of long texts that a fold has, and
-	wholeEvents = 4096    // the events in which they are looked for
 	linger      = 30 * time.Second
 	standsEvery = 2 * time.Second
 )
@@ -227,19 +226,8 @@ func (f *feed) fold(ctx context.Context) error {
 		now.invocation = view.Log().At(n - 1).InvocationID
 	}
 	gone := view.Superseded()
-	take := func(ev *session.Event) { now.put(f.s, ev, !gone.Has(ev.Seq)) }
-	var behind []*session.Event // those of the newest with a long text, and what follows them
-	var texts int64
-	for ev := range view.Outline() {
-		ev = ev.Outlined()
-		behind = append(behind, ev)
-		for texts += ev.Omitted; len(behind) > 0 && (behind[0].Omitted == 0 || texts > wholeMost || len(behind) > wholeEvents); behind = behind[1:] {
-			texts -= behind[0].Omitted
-			take(behind[0])
-		}
-	}
-	for _, ev := range behind {
-		take(view.Whole(ev))
+	for ev := range runlog.Recent(outlined(view), view.Whole) {
+		now.put(f.s, ev, !gone.Has(ev.Seq))
 	}
 	if err := view.Err(); err != nil {
 		return err
@@ -250,6 +238,17 @@ func (f *feed) fold(ctx context.Context) error {
 		f.seq = f.folded
 	}
 	return nil
+}
+
+// outlined yields the log without its long texts.
+func outlined(view *session.View) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		for ev := range view.Outline() {
+			if !yield(ev.Outlined()) {
+				return
+			}
+		}
+	}
 }
 
 // view fetches the session of the run.

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // study is what the page of back-tests shows: where the last runs of a definition would have stopped
@@ -151,17 +152,11 @@ func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
 
 // startedFrom is the file of the folder that a run was started from; empty if there is none.
 func (s *Server) startedFrom(run *runlog.Run) string {
-	for _, ev := range run.Events {
-		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
-			continue
-		}
-		var started mark.RunStarted
-		if run.Wholes.Of(ev).Mark.Decode(&started) != nil {
-			return ""
-		}
-		return s.definitionOf(&started)
+	started, err := supervisor.StartedWith(run.View())
+	if err != nil {
+		return ""
 	}
-	return ""
+	return s.definitionOf(&started)
 }
 
 func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {

@@ -171,10 +171,7 @@ func (r *Run) idleAnswer(a *mark.Answer) error {
 	if err != nil || r.run.Status != mark.RunWaiting {
 		return err
 	}
-	data := mark.RunPaused{By: a.By, Reason: "answered"}
-	for _, q := range open {
-		data.Waits = append(data.Waits, q.ID)
-	}
+	data := mark.RunPaused{By: a.By, Reason: "answered", Waits: ids(open)}
 	return r.write(mark.KindRunPaused, data, func(run *mark.Run) {
 		if run.Deadline = earliest(open); len(open) == 0 {
 			run.Status, run.HandOver = mark.RunIsPaused, true

@@ -204,7 +204,7 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 			return errors.Join(why, err)
 		}
 	}
-	data := mark.RunPaused{By: r.owner}
+	data := mark.RunPaused{By: r.owner, Waits: ids(open)}
 	status := mark.RunIsPaused
 	switch paused, ok := errors.AsType[*PausedError](why); {
 	case ok:
@@ -213,9 +213,6 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 		status = mark.RunWaiting
 	case why != nil:
 		data.Reason = why.Error()
-	}
-	for _, q := range open {
-		data.Waits = append(data.Waits, q.ID)
 	}
 	err := r.write(mark.KindRunPaused, data, func(run *mark.Run) {
 		run.Status, run.Deadline, run.HandOver = status, time.Time{}, handsOver(why)
@@ -297,6 +294,14 @@ func ignore(err, known error) error {
 		return nil
 	}
 	return err
+}
+
+// ids are the IDs of questions.
+func ids(open []mark.Question) (all []string) {
+	for _, q := range open {
+		all = append(all, q.ID)
+	}
+	return all
 }
 
 // earliest is the first of the questions' deadlines; zero if there is none.

@@ -71,12 +71,9 @@ func (s *Supervisor) handTo(ctx context.Context, id, driver string) error {
 	case run.Driver == driver && (run.HandOver || run.Status == mark.RunRunning):
 		return nil
 	}
-	data := mark.RunPaused{By: s.cfg.Owner, Reason: "handed to " + driver}
+	data := mark.RunPaused{By: s.cfg.Owner, Reason: "handed to " + driver, Waits: ids(open)}
 	if driver == "" {
 		data.Reason = "handed to any process"
-	}
-	for _, q := range open {
-		data.Waits = append(data.Waits, q.ID)
 	}
 	r := s.undriven(ctx, l, run)
 	r.view = view

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
 )
 
@@ -58,7 +59,7 @@ func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
 	for i, it := range its {
 		branch, stem := term.Branches(i == len(its)-1 && !more)
 		line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(p.now))
-		if n := iterationNotes(s.Loop, it); n != "" {
+		if n, _ := prose.IterationNote(s.Loop, it); n != "" {
 			line += "  " + n
 		}
 		p.line(guide+branch, line)
@@ -120,37 +121,6 @@ func iterationTitle(it *progress.Iteration) string {
 	return title
 }
 
-func iterationNotes(l *progress.Loop, it *progress.Iteration) string {
-	var notes []string
-	if it.Record == nil {
-		if it.Status == progress.StatusCompleted {
-			return "cut short"
-		}
-		return ""
-	}
-	switch rec := it.Record; {
-	case rec.Rejected != "" && it.RolledBack:
-		notes = append(notes, "undone: "+rec.Rejected)
-	case rec.Rejected != "":
-		notes = append(notes, "not accepted: "+rec.Rejected)
-	case rec.Best && l.Best() == it:
-		notes = append(notes, "best")
-	}
-	if n := it.Record.Failures; n > 0 {
-		notes = append(notes, term.Counted(int64(n), "failure"))
-	}
-	if !it.Record.Complete {
-		notes = append(notes, "cut short")
-	}
-	if it.Record.Unscored != "" {
-		notes = append(notes, "no score: "+it.Record.Unscored)
-	}
-	if it.Record.Warning != "" {
-		notes = append(notes, it.Record.Warning)
-	}
-	return strings.Join(notes, ", ")
-}
-
 func stepNotes(s *progress.Step) string {
 	var notes []string
 	if s.Attempt > 1 {
@@ -186,7 +156,7 @@ func printIteration(w io.Writer, s *Shown) {
 	it := s.Iteration
 	p := s.treePrinter(w)
 	line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(s.Tree.Now))
-	if n := iterationNotes(s.main.Loop, it); n != "" {
+	if n, _ := prose.IterationNote(s.main.Loop, it); n != "" {
 		line += "  " + n
 	}
 	fmt.Fprintln(w, progress.Clean(line))

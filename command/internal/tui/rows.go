@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // row is a line of the tree.
@@ -116,7 +117,7 @@ func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 	if m := w.m; m.narrow() && it.Record != nil && it.Record.Delta != nil {
 		r.aside = signed(*it.Record.Delta)
 	}
-	r.note, r.warning = iterationNote(s.Loop, it)
+	r.note, r.warning = prose.IterationNote(s.Loop, it)
 	return r
 }
 
@@ -136,46 +137,6 @@ func (m *model) iterationLabel(it *progress.Iteration) string {
 		label += score + number(*it.Provisional) + so
 	}
 	return label
-}
-
-// iterationNote is what there is to say about an iteration, and whether it is bad.
-func iterationNote(l *progress.Loop, it *progress.Iteration) (note string, warning bool) {
-	rec := it.Record
-	switch {
-	case rec == nil:
-	case rec.Rejected != "":
-		note, warning = "rejected: "+progress.Clean(rec.Rejected), true
-		if it.RolledBack {
-			note = "undone: " + progress.Clean(rec.Rejected)
-		}
-	case rec.Best && l.Best() == it:
-		note = "best"
-	case rec.Delta != nil && *rec.Delta < -rec.Noise:
-		note, warning = "regression", true
-	case !rec.Complete && rec.Failures > 0:
-		note, warning = "cut short by a failure", true
-	case rec.Failures > 0:
-		note, warning = term.Counted(int64(rec.Failures), "failure"), true
-	case !rec.Complete:
-		note = "left early"
-	}
-	if rec == nil {
-		return note, warning
-	}
-	for _, more := range []string{titled("no score: ", rec.Unscored), rec.Warning} {
-		if more != "" {
-			note, warning = strings.TrimPrefix(note+"; "+progress.Clean(more), "; "), true
-		}
-	}
-	return note, warning
-}
-
-// titled is a text with words before it; empty if there is no text.
-func titled(words, text string) string {
-	if text == "" {
-		return ""
-	}
-	return words + text
 }
 
 // steps adds steps, each with what is below it. in is the key of what they are
