@@ -5,6 +5,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -113,4 +114,68 @@ func (f *checkFlags) refused(e *term.Env, file string, err error) error {
 		return err
 	}
 	return &term.Exit{Code: term.ExitUsage}
+}
+
+func newValidate(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Check definitions without running them",
+		Long: `Check definitions, and report every problem with its place in the file and how to fix
+it. Exit code 0 if no file has an error, 2 otherwise. refrain check also shows what a
+run can come to.`,
+		Example: `  refrain validate loop.yaml
+  refrain validate loops/*.yaml`,
+		Args: term.Args(1, manyFiles),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return eachFile(e, args, func(file string) error { return validateFile(e, file) })
+		},
+	}
+}
+
+// validateFile is refrain validate of one file.
+func validateFile(e *term.Env, file string) error {
+	def, from, err := deffile.LoadWithOrigin(e, file)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	from.Problems(def.Warnings()).Format(e.Stderr)
+	deffile.NoteFunctions(e, def, from)
+	fmt.Fprintf(e.Stderr, "%s: %s is valid\n", file, def.Name)
+	return nil
+}
+
+// manyFiles is the most files that a command takes; the machine limits them earlier.
+const manyFiles = math.MaxInt
+
+// eachFile does one thing with each file. A mistake in one file does not keep the others from being
+// read: it is written to stderr, and the process ends with the code of the first. An interrupt ends
+// all.
+func eachFile(e *term.Env, files []string, do func(file string) error) error {
+	if len(files) == 1 {
+		return do(files[0])
+	}
+	var first *term.Exit
+	for _, file := range files {
+		err := do(file)
+		if err == nil {
+			continue
+		}
+		exit, ok := errors.AsType[*term.Exit](err)
+		if !ok {
+			exit = &term.Exit{Code: term.ExitUsage, Err: err}
+		}
+		if exit.Code == term.ExitInterrupted {
+			return exit
+		}
+		if exit.Err != nil {
+			term.PrintError(e.Stderr, exit.Err)
+		}
+		if first == nil {
+			first = &term.Exit{Code: exit.Code}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return first
 }
