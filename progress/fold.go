@@ -172,7 +172,7 @@ func (f *Fold) iteration(ev *session.Event) []string {
 	}
 	if began, ok := f.began[ev.Address]; ok {
 		if d := ev.Timestamp.Sub(began); d >= time.Millisecond {
-			line += "  " + short(d)
+			line += "  " + Short(d)
 		}
 		delete(f.began, ev.Address)
 	}

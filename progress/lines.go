@@ -84,8 +84,8 @@ func indent(ev *session.Event) string {
 // oneLine keeps text of a model or a program from looking like a line of ours.
 func oneLine(s string) string { return Clip(Clean(s), 200) }
 
-// short is a duration as people write it: 850ms, 9s, 2m15s.
-func short(d time.Duration) string {
+// Short writes a duration as people do: 850ms, 9s, 2m15s.
+func Short(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return d.Round(time.Millisecond).String()

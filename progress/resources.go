@@ -101,7 +101,7 @@ func (r *Resources) String() string {
 			words = append(words, u.caches()...)
 		}
 	}
-	return strings.Join(append(words, short(r.Wall)), ", ")
+	return strings.Join(append(words, Short(r.Wall)), ", ")
 }
 
 // Lines returns the known values, each as a name and a text.
@@ -109,14 +109,14 @@ func (r *Resources) Lines() [][2]string {
 	var lines [][2]string
 	add := func(name, text string) { lines = append(lines, [2]string{name, text}) }
 	if r.Active > 0 {
-		add("active", short(r.Active))
+		add("active", Short(r.Active))
 	}
 	for _, t := range []struct {
 		name string
 		took *time.Duration
 	}{{"CPU time", r.CPU}, {"CPU time of programs", r.Programs}} {
 		if t.took != nil {
-			add(t.name, short(*t.took))
+			add(t.name, Short(*t.took))
 		}
 	}
 	if r.PeakMemory != nil {

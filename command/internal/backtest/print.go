@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
@@ -32,7 +33,7 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row) error {
 			fmt.Fprintln(w)
 			continue
 		}
-		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Saved.Iterations, r.Saved.Steps, shortTime(time.Duration(r.Saved.Time)))
+		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Saved.Iterations, r.Saved.Steps, progress.Short(time.Duration(r.Saved.Time)))
 		if asked {
 			price := "unknown"
 			if r.Saved.Cost != nil {
@@ -74,13 +75,6 @@ func resultOf(res *loop.BacktestResult) string {
 		return fmt.Sprintf("%s (%s)", s, score)
 	}
 	return fmt.Sprintf("%s, best %d (%s)", s, rec.BestIteration, score)
-}
-
-func shortTime(d time.Duration) string {
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(100 * time.Millisecond).String()
 }
 
 // PrintSweep writes a table, a line for each level.

@@ -50,14 +50,14 @@ func (a *API) Routes() []wire.Route {
 		wire.At("GET", "/run_live", a.notHere),
 		wire.At("GET", "/apps/{app}/users/{user}/sessions", a.sessions),
 		wire.At("POST", "/apps/{app}/users/{user}/sessions", a.create),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}", a.session),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}", keyed(a.session)),
 		wire.At("POST", "/apps/{app}/users/{user}/sessions/{session}", a.create),
-		wire.At("PATCH", "/apps/{app}/users/{user}/sessions/{session}", a.patch),
-		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}", a.delete),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts", a.artifacts),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", a.artifact),
-		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}/versions/{version}", a.artifact),
-		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", a.deleteArtifact),
+		wire.At("PATCH", "/apps/{app}/users/{user}/sessions/{session}", keyed(a.patch)),
+		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}", keyed(a.delete)),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts", keyed(a.artifacts)),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", keyed(a.artifact)),
+		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}/versions/{version}", keyed(a.artifact)),
+		wire.At("DELETE", "/apps/{app}/users/{user}/sessions/{session}/artifacts/{artifact}", keyed(a.deleteArtifact)),
 		wire.At("GET", "/apps/{app}/users/{user}/sessions/{session}/events/{event}/graph", a.notHere),
 		wire.At("GET", "/debug/trace/{event}", a.notHere),
 		wire.At("GET", "/debug/trace/session/{session}", a.sessionTrace),
@@ -87,9 +87,15 @@ func (k sessionKey) check() error {
 	return nil
 }
 
-func keyIn(r *http.Request) (sessionKey, error) {
-	k := sessionKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
-	return k, k.check()
+// keyed gives an operation the session that its path names.
+func keyed(do func(http.ResponseWriter, *http.Request, sessionKey) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		k := sessionKey{r.PathValue("app"), r.PathValue("user"), r.PathValue("session")}
+		if err := k.check(); err != nil {
+			return err
+		}
+		return do(w, r, k)
+	}
 }
 
 func (a *API) apps(w http.ResponseWriter, _ *http.Request) error {
@@ -232,11 +238,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *API) session(w http.ResponseWriter, r *http.Request) error {
-	k, err := keyIn(r)
-	if err != nil {
-		return err
-	}
+func (a *API) session(w http.ResponseWriter, r *http.Request, k sessionKey) error {
 	one, err := a.Runs.Session(r.Context(), k.id())
 	if err != nil {
 		return err
@@ -267,11 +269,7 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) error {
 }
 
 // patch changes the state of a session whose run nobody drives.
-func (a *API) patch(w http.ResponseWriter, r *http.Request) error {
-	k, err := keyIn(r)
-	if err != nil {
-		return err
-	}
+func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error {
 	var req struct {
 		StateDelta map[string]any `json:"stateDelta"`
 	}
@@ -295,14 +293,10 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Runs.Service.AppendEvent(r.Context(), one, ev); err != nil {
 		return err
 	}
-	return a.session(w, r)
+	return a.session(w, r, k)
 }
 
-func (a *API) delete(w http.ResponseWriter, r *http.Request) error {
-	k, err := keyIn(r)
-	if err != nil {
-		return err
-	}
+func (a *API) delete(w http.ResponseWriter, r *http.Request, k sessionKey) error {
 	if err := a.Runs.Remove(r.Context(), k.id()); err != nil && !errors.Is(err, session.ErrNotFound) { // as ADK does
 		return err
 	}
@@ -511,11 +505,7 @@ func (a *API) sessionTrace(w http.ResponseWriter, _ *http.Request) error {
 	return a.Send(w, http.StatusOK, []any{})
 }
 
-func (a *API) artifacts(w http.ResponseWriter, r *http.Request) error {
-	k, err := keyIn(r)
-	if err != nil {
-		return err
-	}
+func (a *API) artifacts(w http.ResponseWriter, r *http.Request, k sessionKey) error {
 	got, err := a.Runs.ArtifactService.List(r.Context(), &artifact.ListRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID, SessionID: k.id()})
 	if err != nil {
 		return err
@@ -527,12 +517,8 @@ func (a *API) artifacts(w http.ResponseWriter, r *http.Request) error {
 	return a.Send(w, http.StatusOK, names)
 }
 
-func (a *API) artifact(w http.ResponseWriter, r *http.Request) error {
-	k, err := keyIn(r)
-	if err != nil {
-		return err
-	}
-	version := int64(0)
+func (a *API) artifact(w http.ResponseWriter, r *http.Request, k sessionKey) error {
+	version, err := int64(0), error(nil)
 	for _, text := range []string{r.PathValue("version"), r.URL.Query().Get("version")} {
 		if text == "" {
 			continue
@@ -549,12 +535,8 @@ func (a *API) artifact(w http.ResponseWriter, r *http.Request) error {
 	return a.Send(w, http.StatusOK, got.Part)
 }
 
-func (a *API) deleteArtifact(w http.ResponseWriter, r *http.Request) error {
-	k, err := keyIn(r)
-	if err != nil {
-		return err
-	}
-	err = a.Runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
+func (a *API) deleteArtifact(w http.ResponseWriter, r *http.Request, k sessionKey) error {
+	err := a.Runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
 		SessionID: k.id(), FileName: r.PathValue("artifact")})
 	if err != nil {
 		return err
