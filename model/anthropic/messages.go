@@ -99,7 +99,7 @@ func blockOf(p *genai.Part, role string) (block, bool, error) {
 	case len(p.ThoughtSignature) > 0: // another provider's, without text
 		return block{}, false, nil
 	}
-	return block{}, false, fmt.Errorf("a part that the Messages API does not take from the %s: %s", role, kind(p))
+	return block{}, false, fmt.Errorf("a part that the Messages API does not take from the %s: %s", role, turns.Kind(p))
 }
 
 // toolResult is the answer of a function. One with nothing but an "error" is
@@ -152,17 +152,4 @@ func file(f *genai.FileData) (block, error) {
 	}
 	return block{}, fmt.Errorf("file %q of type %q: the Messages API takes images and PDF by web address", f.FileURI,
 		f.MIMEType)
-}
-
-// kind names the content of a part, for an error.
-func kind(p *genai.Part) string {
-	switch {
-	case p.InlineData != nil:
-		return "data of type " + p.InlineData.MIMEType
-	case p.FileData != nil:
-		return "a file of type " + p.FileData.MIMEType
-	case p.ExecutableCode != nil, p.CodeExecutionResult != nil:
-		return "code that another provider ran"
-	}
-	return "unknown"
 }

@@ -71,7 +71,7 @@ func assistant(c *genai.Content) ([]message, error) {
 			text.WriteString(p.Text)
 		case len(p.ThoughtSignature) > 0: // another provider's, without text
 		default:
-			return nil, fmt.Errorf("a model's turn with %s cannot be sent back", kind(p))
+			return nil, fmt.Errorf("a model's turn with %s cannot be sent back", turns.Kind(p))
 		}
 	}
 	if text.Len() > 0 {
@@ -146,7 +146,7 @@ func contentPart(p *genai.Part) (part, error) {
 		return part{}, fmt.Errorf("file %q of type %q: Chat Completions takes only images by web address", uri,
 			p.FileData.MIMEType)
 	}
-	return part{}, fmt.Errorf("a user's turn with %s cannot be sent", kind(p))
+	return part{}, fmt.Errorf("a user's turn with %s cannot be sent", turns.Kind(p))
 }
 
 func textPart(text string) part { return part{Type: "text", Text: &text} }
@@ -171,21 +171,4 @@ func inline(b *genai.Blob) (part, error) {
 		return textPart(string(b.Data)), nil
 	}
 	return part{}, fmt.Errorf("data of type %q: Chat Completions takes images, PDF, wav and mp3", b.MIMEType)
-}
-
-// kind names the content of a part, for an error.
-func kind(p *genai.Part) string {
-	switch {
-	case p.InlineData != nil:
-		return "data of type " + p.InlineData.MIMEType
-	case p.FileData != nil:
-		return "a file of type " + p.FileData.MIMEType
-	case p.ExecutableCode != nil, p.CodeExecutionResult != nil:
-		return "code that the provider ran"
-	case p.FunctionCall != nil:
-		return "a function call"
-	case p.FunctionResponse != nil:
-		return "a function's answer"
-	}
-	return "nothing that is known"
 }

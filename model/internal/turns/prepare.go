@@ -91,6 +91,23 @@ func Empty(p *genai.Part) bool {
 		p.ToolCall == nil && p.ToolResponse == nil
 }
 
+// Kind names the content of a part, for an error.
+func Kind(p *genai.Part) string {
+	switch {
+	case p.InlineData != nil:
+		return "data of type " + p.InlineData.MIMEType
+	case p.FileData != nil:
+		return "a file of type " + p.FileData.MIMEType
+	case p.ExecutableCode != nil, p.CodeExecutionResult != nil:
+		return "code that the provider ran"
+	case p.FunctionCall != nil:
+		return "a function call"
+	case p.FunctionResponse != nil:
+		return "a function's answer"
+	}
+	return "nothing that is known"
+}
+
 // Foreign reports whether a part is a thought, or has a signature, of another
 // provider than the named one. Adapters other than Gemini's write their name
 // and a colon or dash before a signature; only they make foreign parts known.
