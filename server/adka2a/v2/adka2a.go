@@ -146,13 +146,6 @@ func (x *execution) run(ctx context.Context, cfg *ExecutorConfig) error {
 		x.status(a2a.TaskStateInputRequired, x.waits...)
 		return nil
 	}
-	if x.artifact != "" {
-		last := a2a.NewArtifactUpdateEvent(x.req, x.artifact)
-		last.LastChunk = true
-		if !x.send(last) {
-			return nil
-		}
-	}
 	x.status(a2a.TaskStateCompleted)
 	return nil
 }

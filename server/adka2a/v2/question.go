@@ -33,7 +33,11 @@ func questions(ev *session.Event) (parts []*a2a.Part) {
 				parts = append(parts, a2a.NewTextPart(fmt.Sprintf("Confirm the call of %s: answer yes or no.", original.Name)))
 			}
 		}
-		parts = append(parts, a2a.NewDataPart(map[string]any{"id": call.ID, "name": call.Name, "args": call.Args}))
+		data := map[string]any{"id": call.ID, "name": call.Name}
+		if args, err := session.Plain(call.Args); err == nil { // a confirmation has Go structs among them
+			data["args"] = args
+		}
+		parts = append(parts, a2a.NewDataPart(data))
 	}
 	return parts
 }
