@@ -17,6 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/plugin"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -55,6 +57,31 @@ type library struct{ shelf tool.Tool }
 func (l library) Name() string { return "library" }
 
 func (l library) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return []tool.Tool{l.shelf}, nil }
+
+// The plugins of a program are called in its runs.
+func TestPluginsOfAProgram(t *testing.T) {
+	var calls []string
+	p, err := plugin.New(plugin.Config{
+		Name: "guard",
+		OnUserMessageCallback: func(ctx agent.InvocationContext, c *genai.Content) (*genai.Content, error) {
+			calls = append(calls, "message to "+ctx.Agent().Name())
+			return nil, nil
+		},
+		BeforeAgentCallback: func(ctx agent.Context) (*genai.Content, error) {
+			calls = append(calls, "before "+ctx.AgentName())
+			return genai.NewContentFromText("The guard says no.", genai.RoleModel), nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requires(t, 0, "The guard says no.")(called(t, []Option{
+		Plugins(runner.PluginConfig{Plugins: []*plugin.Plugin{p}}), Definition("{name: bake, text: Bread.}"),
+	}, "run", "bake", "go"))
+	if want := "message to bake, before bake"; strings.Join(calls, ", ") != want {
+		t.Errorf("got %q, want %q", calls, want)
+	}
+}
 
 // A definition in a file system has its parts and its script there, and names a set of tools and a callback of the program. It is the
 // only one, so that run needs no name.
