@@ -32,7 +32,7 @@ func (m *StrictContextMock) under() context.Context {
 }
 
 // unexpected says that the code under test calls a method that the test has not overridden.
-func unexpected(method string) string {
+func (*StrictContextMock) unexpected(method string) string {
 	return "agent.StrictContextMock: " + method + " is called: override it in the test"
 }
 
@@ -49,77 +49,79 @@ func (m *StrictContextMock) Err() error { return m.under().Err() }
 func (m *StrictContextMock) Value(key any) any { return m.under().Value(key) }
 
 // Actions panics.
-func (*StrictContextMock) Actions() *session.EventActions { panic(unexpected("Actions")) }
+func (m *StrictContextMock) Actions() *session.EventActions { panic(m.unexpected("Actions")) }
 
 // Agent panics.
-func (*StrictContextMock) Agent() Agent { panic(unexpected("Agent")) }
+func (m *StrictContextMock) Agent() Agent { panic(m.unexpected("Agent")) }
 
 // AgentName panics.
-func (*StrictContextMock) AgentName() string { panic(unexpected("AgentName")) }
+func (m *StrictContextMock) AgentName() string { panic(m.unexpected("AgentName")) }
 
 // AppName panics.
-func (*StrictContextMock) AppName() string { panic(unexpected("AppName")) }
+func (m *StrictContextMock) AppName() string { panic(m.unexpected("AppName")) }
 
 // Artifacts panics.
-func (*StrictContextMock) Artifacts() Artifacts { panic(unexpected("Artifacts")) }
+func (m *StrictContextMock) Artifacts() Artifacts { panic(m.unexpected("Artifacts")) }
 
 // Branch panics.
-func (*StrictContextMock) Branch() string { panic(unexpected("Branch")) }
+func (m *StrictContextMock) Branch() string { panic(m.unexpected("Branch")) }
 
 // EndInvocation panics.
-func (*StrictContextMock) EndInvocation() { panic(unexpected("EndInvocation")) }
+func (m *StrictContextMock) EndInvocation() { panic(m.unexpected("EndInvocation")) }
 
 // Ended panics.
-func (*StrictContextMock) Ended() bool { panic(unexpected("Ended")) }
+func (m *StrictContextMock) Ended() bool { panic(m.unexpected("Ended")) }
 
 // FunctionCallID panics.
-func (*StrictContextMock) FunctionCallID() string { panic(unexpected("FunctionCallID")) }
+func (m *StrictContextMock) FunctionCallID() string { panic(m.unexpected("FunctionCallID")) }
 
 // InvocationID panics.
-func (*StrictContextMock) InvocationID() string { panic(unexpected("InvocationID")) }
+func (m *StrictContextMock) InvocationID() string { panic(m.unexpected("InvocationID")) }
 
 // Memory panics.
-func (*StrictContextMock) Memory() Memory { panic(unexpected("Memory")) }
+func (m *StrictContextMock) Memory() Memory { panic(m.unexpected("Memory")) }
 
 // ReadonlyState panics.
-func (*StrictContextMock) ReadonlyState() session.ReadonlyState { panic(unexpected("ReadonlyState")) }
+func (m *StrictContextMock) ReadonlyState() session.ReadonlyState {
+	panic(m.unexpected("ReadonlyState"))
+}
 
 // RequestConfirmation panics.
-func (*StrictContextMock) RequestConfirmation(string, any) error {
-	panic(unexpected("RequestConfirmation"))
+func (m *StrictContextMock) RequestConfirmation(string, any) error {
+	panic(m.unexpected("RequestConfirmation"))
 }
 
 // RunConfig panics.
-func (*StrictContextMock) RunConfig() *RunConfig { panic(unexpected("RunConfig")) }
+func (m *StrictContextMock) RunConfig() *RunConfig { panic(m.unexpected("RunConfig")) }
 
 // SearchMemory panics.
-func (*StrictContextMock) SearchMemory(context.Context, string) (*memory.SearchResponse, error) {
-	panic(unexpected("SearchMemory"))
+func (m *StrictContextMock) SearchMemory(context.Context, string) (*memory.SearchResponse, error) {
+	panic(m.unexpected("SearchMemory"))
 }
 
 // Session panics.
-func (*StrictContextMock) Session() session.Session { panic(unexpected("Session")) }
+func (m *StrictContextMock) Session() session.Session { panic(m.unexpected("Session")) }
 
 // SessionID panics.
-func (*StrictContextMock) SessionID() string { panic(unexpected("SessionID")) }
+func (m *StrictContextMock) SessionID() string { panic(m.unexpected("SessionID")) }
 
 // State panics.
-func (*StrictContextMock) State() session.State { panic(unexpected("State")) }
+func (m *StrictContextMock) State() session.State { panic(m.unexpected("State")) }
 
 // ToolConfirmation panics.
-func (*StrictContextMock) ToolConfirmation() *toolconfirmation.ToolConfirmation {
-	panic(unexpected("ToolConfirmation"))
+func (m *StrictContextMock) ToolConfirmation() *toolconfirmation.ToolConfirmation {
+	panic(m.unexpected("ToolConfirmation"))
 }
 
 // UserContent panics.
-func (*StrictContextMock) UserContent() *genai.Content { panic(unexpected("UserContent")) }
+func (m *StrictContextMock) UserContent() *genai.Content { panic(m.unexpected("UserContent")) }
 
 // UserID panics.
-func (*StrictContextMock) UserID() string { panic(unexpected("UserID")) }
+func (m *StrictContextMock) UserID() string { panic(m.unexpected("UserID")) }
 
 // WithContext panics.
-func (*StrictContextMock) WithContext(context.Context) InvocationContext {
-	panic(unexpected("WithContext"))
+func (m *StrictContextMock) WithContext(context.Context) InvocationContext {
+	panic(m.unexpected("WithContext"))
 }
 
 // ContextMock is a [Context] for tests whose methods all return zero values. Embed it and override what the code
