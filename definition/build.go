@@ -86,7 +86,8 @@ func (cfg *BuildConfig) client() *http.Client {
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
 	cfg.withhold = d.secretVariables()
-	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks)}
+	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks),
+		fixed: fixedKeys(d)}
 	var err error
 	if b.limited, b.limits, err = d.limited(cfg.Limits); err != nil {
 		return nil, fmt.Errorf("build %q: %w", d.Name, err)
@@ -118,6 +119,7 @@ type builder struct {
 	kept    map[*Agent]bool
 	models  map[string]model.LLM // by name
 	hooks   map[*Agent]hooks
+	fixed   []string // keys of the state that stay in a run
 
 	functions map[string]function
 }

@@ -34,6 +34,8 @@ type LLM struct {
 	// RequestRetry says how often a request is sent again after a failure that may pass. The Retry of
 	// [Step] runs the whole agent again.
 	RequestRetry llmagent.RequestRetry
+	// StaticInstruction is sent first, as it stands; Instructions then follow the conversation.
+	StaticInstruction string
 	// PromptCache says whether a provider is asked to keep what requests repeat.
 	PromptCache llmagent.PromptCache
 	Tools       []Tool
@@ -49,6 +51,7 @@ func llmOf(a *Agent) *LLM {
 var llmRows = []row[LLM]{
 	field("instructions", "", aWords, func(l *LLM) *string { return &l.Instructions }),
 	field("context", "what the model sees of the conversation: iteration (default), full, digest, none, or {last: n} iterations, with digest: true to summarize those before", value[llmagent.ContextConfig]{contextShape, contextOf}, func(l *LLM) *llmagent.ContextConfig { return &l.Context }).shown(llmagent.ContextIteration),
+	field("static_instruction", "text without placeholders that is sent first; instructions then follow the conversation, so that a provider's cache can keep what is before them", aWords, func(l *LLM) *string { return &l.StaticInstruction }),
 	field("prompt_cache", "off, so that a provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI", as(oneWord("off", "24h"), promptCache), func(l *LLM) *llmagent.PromptCache { return &l.PromptCache }),
 	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, "+
 		"name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}",
@@ -164,6 +167,7 @@ func contextNamed(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 func (c *checker) llm(a *Agent) {
 	l := a.LLM
 	c.template(a, "instructions", l.Instructions, template.Canonical)
+	c.spoiled(a)
 	if l.OutputSchema != nil && a.mayExit() {
 		c.warn(a.at("output_schema"), CodeConflict, "%q must answer in JSON and may end the loop: many models cannot "+
 			"do both", a.Name).
@@ -211,6 +215,7 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 		Model: b.askedModel(a, name), Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
 		RequestRetry: l.RequestRetry, PromptCache: l.PromptCache,
+		StaticInstruction: l.StaticInstruction, FixedKeys: b.fixed,
 	}
 	if a.mayExit() && a.exitTool() == nil {
 		if err := exitTool(a, "", &cfg); err != nil {
@@ -225,6 +230,50 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 	}
 	b.cfg.StandIns.llm(a, &cfg)
 	return llmagent.New(cfg)
+}
+
+// spoiled warns of a placeholder with a long text behind it in an agent that asks again and again: a provider's
+// cache can keep nothing of what stands behind a value that changes.
+func (c *checker) spoiled(a *Agent) {
+	t, err := template.Parse(a.LLM.Instructions, template.Options{})
+	if err != nil || a.loopAround() == nil || a.LLM.StaticInstruction != "" || a.LLM.PromptCache == llmagent.PromptCacheOff {
+		return
+	}
+	fixed := fixedKeys(c.def)
+	for _, ref := range t.Keys() {
+		behind := (len(a.LLM.Instructions) - ref.To) / bytesPerToken
+		switch {
+		case ref.Name == "user_input" || ref.Name == "max_iterations" || slices.Contains(fixed, ref.Name):
+			continue
+		case behind >= keptTokens:
+			c.warn(c.inField(a, "instructions", ref.Line, ref.Column), CodeSpoiled,
+				"behind {{%s}} stand %d tokens that no cache can keep", ref.Name, behind).
+				Hint = "put it last, or put what does not change into static_instruction"
+		}
+		return // what comes next spoils nothing more
+	}
+}
+
+// keptTokens is how many tokens the providers' caches keep at least, and bytesPerToken about how long one is.
+const keptTokens, bytesPerToken = 1024, 4
+
+// fixedKeys are the inputs that no agent writes.
+func fixedKeys(d *Definition) (keys []string) {
+	written := make(map[string]bool)
+	for a := range d.Root.All {
+		written[a.OutputKey], written[a.ResultKey] = true, true
+		if a.Expression != nil {
+			for key := range a.Expression.Set {
+				written[key] = true
+			}
+		}
+	}
+	for _, in := range d.Inputs {
+		if !written[in.Name] {
+			keys = append(keys, in.Name)
+		}
+	}
+	return keys
 }
 
 // generation is what the file says of how the model answers.

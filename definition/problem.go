@@ -266,6 +266,7 @@ const (
 	CodeCache    = "LOOP033"
 	CodeJudge    = "LOOP034"
 	CodeWords    = "LOOP035"
+	CodeSpoiled  = "LOOP036"
 
 	CodeTask    = "LOOP040"
 	CodeOutside = "LOOP041"
@@ -317,6 +318,8 @@ var Codes = map[string]string{
 	CodeCache:    "the cache cannot know what its step depends on",
 	CodeJudge:    "an agent scores its own work",
 	CodeWords:    "a score must be found in a model's words",
+
+	CodeSpoiled: "a placeholder keeps the provider's cache from what stands behind it",
 
 	CodeTask:    "the task cannot run as described",
 	CodeOutside: "a path leaves its folder",

@@ -186,3 +186,27 @@ func TestResultThatCannotBeTold(t *testing.T) {
 		}
 	}
 }
+
+// check says which placeholder keeps a provider's cache from the text behind it, and only where that matters.
+func TestWarningOfASpoiledCache(t *testing.T) {
+	long := strings.Repeat("All the rules. ", 320)
+	for name, c := range map[string]struct{ agent, warned string }{
+		"before the rules":         {"instructions: 'About {{topic}}: better than {{draft?}}. " + long + "'", "behind {{draft}} stand 1200 tokens that no cache can keep"},
+		"behind them":              {"instructions: '" + long + " Better than {{draft?}}.'", ""},
+		"only an input":            {"instructions: 'About {{topic}}. " + long + "'", ""},
+		"the rules are static":     {"instructions: 'Better than {{draft?}}. " + long + "'\n    static_instruction: 'Write well.'", ""},
+		"nobody asks for a cache":  {"instructions: 'Better than {{draft?}}. " + long + "'\n    prompt_cache: off", ""},
+		"too short to be worth it": {"instructions: 'Better than {{draft?}}. " + long[:3000] + "'", ""},
+	} {
+		d := parse(t, "name: l\nmax_iterations: 3\ninputs: {topic: cats}\nsub_agents:\n  - name: a\n    output_key: draft\n    "+c.agent+"\n")
+		var got []string
+		for _, p := range d.Warnings() {
+			if p.Code == definition.CodeSpoiled {
+				got = append(got, p.Message)
+			}
+		}
+		if text := strings.Join(got, "; "); text != c.warned {
+			t.Errorf("%s: warned %q, want %q", name, text, c.warned)
+		}
+	}
+}

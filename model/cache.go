@@ -16,7 +16,8 @@ type CacheHint struct {
 	Retention string `json:"retention,omitzero"`
 
 	// Later says that a later request of the run repeats the tools and the first Static bytes of the
-	// system instruction.
+	// system instruction, or that an earlier one had them kept: Anthropic reads only what it is asked to
+	// keep.
 	Later  bool `json:"later,omitzero"`
 	Static int  `json:"static,omitzero"`
 	// Hour says that the later request comes more than five minutes from now, and others after it.
@@ -25,4 +26,7 @@ type CacheHint struct {
 	// for the last Fresh contents.
 	Next  bool `json:"next,omitzero"`
 	Fresh int  `json:"fresh,omitzero"`
+	// Before says that the request begins with the whole of the one before it, which had Next: what that
+	// has written can be read.
+	Before bool `json:"before,omitzero"`
 }

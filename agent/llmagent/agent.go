@@ -94,6 +94,11 @@ type Config struct {
 	// state key. InstructionProvider replaces it if it is set.
 	Instruction         string
 	InstructionProvider InstructionProvider
+	// StaticInstruction is sent first, as it stands: it has no placeholders. With it, Instruction is not
+	// part of the system instruction but of the conversation: a text of role user behind all others. So
+	// nothing that changes stands before what does not, and a provider's cache can keep more. The name
+	// is ADK's, in whose Python version the instruction then stands before the user's last message.
+	StaticInstruction string
 	// FixedKeys are state keys whose values do not change in a run, such as inputs. A provider's cache can
 	// keep what stands behind their placeholders; user_input and max_iterations are always among them.
 	FixedKeys []string

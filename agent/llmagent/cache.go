@@ -112,13 +112,15 @@ func (r *run) hint(req *model.LLMRequest, fresh int) {
 	if r.before == nil {
 		r.before = r.passBefore()
 	}
-	turn, left := r.expectsTurn(req), iterationsLeft(drive.At(r.ctx).Loop())
-	slow := r.before.period > lifetime
-	c.Later = turn || left > 0 && !slow || left > 1
+	turn, left := r.expectsTurn(req, r.turns), iterationsLeft(drive.At(r.ctx).Loop())
+	slow, again := r.before.period > lifetime, r.turns > 1 && r.expectsTurn(req, r.turns-1)
+	c.Later = turn || left > 0 && !slow || left > 1 || again || r.before.turns > 0 && (!slow || r.before.long)
 	c.Hour = slow && left > 1
-	steady := !r.fixed.moves && r.history.wrote != drive.At(r.ctx).Address()
+	steady := r.cfg.StaticInstruction != "" || !r.fixed.moves && r.history.wrote != drive.At(r.ctx).Address()
 	wholly := req.Config != nil && c.Static == textBytes(req.Config.SystemInstruction)
-	c.Next = turn && steady || left > 0 && !slow && wholly && r.policy().Policy == ContextFull
+	all := wholly && !slow && r.policy().Policy == ContextFull // the next iteration repeats everything
+	c.Next = turn && steady || left > 0 && all
+	c.Before = again && steady || r.before.turns > 0 && all
 	c.Fresh = fresh
 }
 
@@ -146,10 +148,10 @@ func iterationsLeft(l *drive.Loop) int {
 	return 0
 }
 
-// expectsTurn reports whether the agent is expected to ask again when this request has been answered.
-func (r *run) expectsTurn(req *model.LLMRequest) bool {
+// expectsTurn reports whether the agent is expected to ask again when the request of a turn has been answered.
+func (r *run) expectsTurn(req *model.LLMRequest, turn int) bool {
 	if n := r.before.turns; n > 0 {
-		return r.turns != n
+		return turn != n
 	}
 	for name := range req.Tools {
 		if !isExit(name) && name != transferName && name != answerName {
@@ -163,6 +165,7 @@ func (r *run) expectsTurn(req *model.LLMRequest) bool {
 type pass struct {
 	turns  int           // of the agent in it; 0 if there was none
 	period time.Duration // of an iteration
+	long   bool          // there was an iteration before that, after which slow ones were known
 }
 
 // passBefore reads the iteration before the running one in the log, and the one before that.
@@ -191,6 +194,7 @@ func (r *run) passBefore() *pass {
 			earlier = ev.Timestamp
 		}
 	}
+	p.long = l.Iteration > 2
 	if p.period = last.Sub(first); !earlier.IsZero() {
 		p.period = first.Sub(earlier)
 	}

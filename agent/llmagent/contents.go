@@ -29,6 +29,7 @@ type history struct {
 	contents []*genai.Content
 	calls    map[string]int   // call ID -> index of the content that holds it
 	added    []*genai.Content // of the tools, in the last request only
+	told     *genai.Content   // the instruction of the last request, if it is behind the conversation
 	late     late
 	bare     map[*genai.Content]bare // of contents with calls whose IDs are not sent
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -51,6 +52,7 @@ type keeper struct {
 type entry struct {
 	until, life time.Duration
 	written     int // tokens that were paid for
+	by          int // the number of the request
 	used        bool
 }
 
@@ -65,14 +67,15 @@ func (k *keeper) paid() float64 {
 	return float64(k.total-k.read-k.write-k.hour) + 0.1*float64(k.read) + 1.25*float64(k.write) + 2*float64(k.hour)
 }
 
-// unread counts writes that nobody has read.
-func (k *keeper) unread() (n int) {
+// unread counts the requests of whose writes something has not been read.
+func (k *keeper) unread() int {
+	requests := make(map[int]bool)
 	for _, e := range k.kept {
 		if !e.used && e.written > 0 {
-			n++
+			requests[e.by] = true
 		}
 	}
-	return n
+	return len(requests)
 }
 
 // use returns whether a beginning is kept, and keeps it for longer.
@@ -156,7 +159,7 @@ func (k *keeper) anthropic(t *testing.T, body []byte) (total, read, write, hour 
 		if life == 0 || i <= hit {
 			continue
 		}
-		k.kept[sums[i]] = &entry{until: k.now + life, life: life, written: upTo[i] - from}
+		k.kept[sums[i]] = &entry{until: k.now + life, life: life, written: upTo[i] - from, by: len(k.bodies)}
 		if life == time.Hour {
 			hour += upTo[i] - from
 		} else {
@@ -280,7 +283,7 @@ func TestCostOfLoops(t *testing.T) {
 		{"writer and critic, short", "openai", &keeper{step: 20 * time.Second},
 			func(t *testing.T, m model.LLM) agent.Agent { return writerAndCritic(t, m, 20) }, 1, 12},
 		{"writer and critic, 1500 words of rules", "anthropic", &keeper{step: 20 * time.Second},
-			func(t *testing.T, m model.LLM) agent.Agent { return writerAndCritic(t, m, 1500) }, 0.55, 12},
+			func(t *testing.T, m model.LLM) agent.Agent { return writerAndCritic(t, m, 1500) }, 0.45, 12},
 	} {
 		k := c.keeper
 		th := newThread(t, c.root(t, k.model(t, c.provider)))
@@ -333,16 +336,77 @@ func distinct(list []string) map[string]bool {
 	return all
 }
 
-// Two requests of an agent one after the other differ only behind what they could share.
-func TestNextRequestBeginsTheSame(t *testing.T) {
-	k := &keeper{tools: 38, step: time.Second}
-	newThread(t, toolLoop(t, k.model(t, "anthropic"), "")).must("go", runner.WithStateDelta(map[string]any{"x": 1}))
-	var before []string
-	for i, body := range k.bodies {
-		now, _ := blocks(t, []byte(body))
-		if i > 0 && !slices.Equal(before, now[:len(before)]) {
-			t.Errorf("request %d does not begin with the one before", i+1)
+// Random agents: the requests of one agent differ only behind the longest beginning that they could share. At
+// least that is what stays in the run; and what nobody reads is not written.
+func TestRequestsShareWhatTheyCan(t *testing.T) {
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 27))
+		k := &keeper{step: time.Second, tools: rnd.IntN(4)}
+		rules := strings.Repeat("Look twice. ", 400+rnd.IntN(400))
+		cfg := llmagent.Config{Name: "a", Model: k.model(t, "anthropic"), OutputKey: "draft", FixedKeys: []string{"topic"},
+			Context: llmagent.ContextConfig{Policy: []llmagent.ContextPolicy{llmagent.ContextFull, llmagent.ContextIteration,
+				llmagent.ContextNone}[rnd.IntN(3)]}}
+		if rnd.IntN(3) > 0 {
+			cfg.Tools = []tool.Tool{answering(t, "look", "it is there")}
+		} else {
+			k.tools = 0
 		}
-		before = now
+		draft := rnd.IntN(2) == 0
+		switch rnd.IntN(3) {
+		case 0:
+			cfg.Instruction = rules
+		case 1:
+			cfg.Instruction = "About {{topic}}. " + rules
+		default:
+			cfg.StaticInstruction = rules
+		}
+		if draft {
+			cfg.Instruction += "Better than {{draft?}}."
+		}
+		iterations := uint(1 + rnd.IntN(4))
+		th := newThread(t, newLoop(t, loopagent.Config{MaxIterations: iterations}, newAgent(t, cfg)))
+		th.must("go", runner.WithStateDelta(map[string]any{"topic": "cats"}))
+		for i := range k.bodies[1:] {
+			one, _ := blocks(t, []byte(k.bodies[i]))
+			next, _ := blocks(t, []byte(k.bodies[i+1]))
+			a, b := strings.Join(one, ""), strings.Join(next, "")
+			if shared := common(a, b); shared < len(rules) {
+				t.Errorf("seed %d: requests %d and %d share only %d bytes, and the rules have %d", seed, i+1, i+2, shared, len(rules))
+			}
+		}
+		if n := k.unread(); n > 2 { // the first guess of an agent, and what the last request writes
+			t.Errorf("seed %d: %d of %d writes that nobody has read: %d requests, %d tool calls, %d iterations, draft %v, %q, static %v, topic %v", seed, n, len(k.kept), len(k.bodies), k.tools, iterations, draft, cfg.Context.Policy, cfg.StaticInstruction != "", strings.HasPrefix(cfg.Instruction, "About"))
+		}
+		if k.cost() > 1.05 && len(k.bodies) > 1 {
+			t.Errorf("seed %d: %d requests cost %.2f: %d tool calls, %d iterations, draft %v, %q, static %v, tools %v", seed, len(k.bodies), k.cost(), k.tools, iterations, draft, cfg.Context.Policy, cfg.StaticInstruction != "", len(cfg.Tools))
+		}
+	}
+}
+
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// StaticInstruction is sent first, and Instruction behind the conversation.
+func TestStaticInstruction(t *testing.T) {
+	rec := record(script(t, calls("look"), says("done")))
+	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, StaticInstruction: "Rules {{x}}.", Instruction: "Now {{x}}.",
+		Tools: []tool.Tool{answering(t, "look", "it")}}))
+	th.must("go", runner.WithStateDelta(map[string]any{"x": 1}))
+	for i, want := range [][]string{{"user: go", "user: Now 1."}, nil} {
+		if !strings.HasPrefix(rec.system(i), "Rules {{x}}.\n\n") || strings.Contains(rec.system(i), "Now") {
+			t.Errorf("system %q", rec.system(i))
+		}
+		heard := rec.heard(i)
+		if want != nil && !slices.Equal(heard, want) || !strings.Contains(heard[len(heard)-1], "Now 1.") {
+			t.Errorf("request %d has %q", i+1, heard)
+		}
+	}
+	if c := rec.requests[1].Cache; c == nil || c.Fresh != 1 || !c.Next {
+		t.Errorf("got the hint %+v", c)
 	}
 }

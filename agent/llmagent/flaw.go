@@ -125,6 +125,9 @@ func (r *run) more(list []*genai.Content) (more []*genai.Content) {
 		}
 		more = append(more, genai.NewContentFromText(prompt, genai.RoleUser))
 	}
+	if told := r.history.told; told != nil {
+		more = append(more[:len(more):len(more)], told)
+	}
 	if r.told != "" {
 		more = append(more, genai.NewContentFromText(r.told, genai.RoleUser))
 	}

@@ -33,15 +33,15 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 		text := contentText(given)
 		all.add(text, len(text))
 	}
-	if err := a.systemInstruction(ctx, &all); err != nil {
+	var err error
+	if h.told, err = a.systemInstruction(ctx, &all); err != nil {
 		return nil, err
 	}
 	text := strings.Join(all.list, "\n\n")
 	req.Config.SystemInstruction = newText(genai.RoleUser, text)
 	list := h.update(ctx)
 	req.Contents = list
-	err := a.addTools(ctx, req)
-	if err != nil {
+	if err := a.addTools(ctx, req); err != nil {
 		return nil, err
 	}
 	if h.added, err = addedTo(list, req.Contents); err != nil {
@@ -104,8 +104,10 @@ func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 	return nil
 }
 
-// systemInstruction adds the global instruction, the agent's own, and the agent's identity.
-func (a *Agent) systemInstruction(ctx agent.Context, all *texts) error {
+// systemInstruction adds the static and the global instruction, the agent's own, and the agent's identity. If
+// there is a static one, it returns the agent's own instead of adding it.
+func (a *Agent) systemInstruction(ctx agent.Context, all *texts) (told *genai.Content, err error) {
+	all.add(a.cfg.StaticInstruction, len(a.cfg.StaticInstruction))
 	add := func(what string, p InstructionProvider, t *template.Template, b *beginning) error {
 		text, err := fill(ctx, p, t)
 		if err != nil {
@@ -123,15 +125,22 @@ func (a *Agent) systemInstruction(ctx agent.Context, all *texts) error {
 		top = root
 	}
 	if err := add("global instruction", top.cfg.GlobalInstructionProvider, top.global, &top.fixedGlobal); err != nil {
-		return err
+		return nil, err
 	}
-	if err := add("instruction", a.cfg.InstructionProvider, a.instruction, &a.fixed); err != nil {
-		return err
+	if a.cfg.StaticInstruction == "" {
+		err = add("instruction", a.cfg.InstructionProvider, a.instruction, &a.fixed)
+	} else if text, ferr := fill(ctx, a.cfg.InstructionProvider, a.instruction); ferr != nil {
+		err = fmt.Errorf("instruction: %w", ferr)
+	} else if text != "" {
+		told = newText(genai.RoleUser, text)
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, text := range append(loopTexts(drive.At(ctx).Loop()), a.identity) {
 		all.add(text, len(text))
 	}
-	return nil
+	return told, nil
 }
 
 // whoIs returns the text that tells a model its identity.

@@ -47,7 +47,7 @@ func (p *apiRequest) marked() bool { return p.breakpoints }
 // sent, and after the last block that the next one repeats. The one after the request before finds what that
 // has written even if more than 20 blocks have come since.
 func (p *apiRequest) mark(hint *model.CacheHint) {
-	if hint == nil || !hint.Later && !hint.Next {
+	if hint == nil || !hint.Later && !hint.Next && !hint.Before {
 		return
 	}
 	five := &breakpoint{Type: "ephemeral"}
@@ -67,7 +67,7 @@ func (p *apiRequest) mark(hint *model.CacheHint) {
 		}
 		p.breakpoints = static > 0 || size >= need
 	}
-	if !hint.Next {
+	if !hint.Next && !hint.Before {
 		return
 	}
 	for _, b := range p.System {
@@ -76,7 +76,7 @@ func (p *apiRequest) mark(hint *model.CacheHint) {
 	if n := len(p.System); n > static && size >= need {
 		p.System[n-1].Cache, p.breakpoints = five, true
 	}
-	p.markMessages(hint.Fresh, five, need-size)
+	p.markMessages(hint, five, need-size)
 }
 
 // splitSystem ends a block of the system after so many bytes, and returns how many blocks are before that.
@@ -103,8 +103,8 @@ func (p *apiRequest) splitSystem(bytes int) int {
 
 // markMessages sets breakpoints in the messages, without the last fresh blocks, where they are behind so many
 // bytes.
-func (p *apiRequest) markMessages(fresh int, at *breakpoint, need int) {
-	last := len(p.Messages) - 1
+func (p *apiRequest) markMessages(hint *model.CacheHint, at *breakpoint, need int) {
+	fresh, last := hint.Fresh, len(p.Messages)-1
 	for last >= 0 && fresh >= len(p.Messages[last].Content) {
 		fresh -= len(p.Messages[last].Content)
 		last--
@@ -128,7 +128,7 @@ func (p *apiRequest) markMessages(fresh int, at *breakpoint, need int) {
 			}
 			need -= b.length()
 		}
-		if need <= 0 && (i == before || i == last) {
+		if need <= 0 && (i == before || i == last && hint.Next) {
 			p.breakpoints = markLast(blocks, at) || p.breakpoints
 		}
 	}
