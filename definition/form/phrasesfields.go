@@ -320,7 +320,7 @@ var fieldPhrases = [][2]string{
 	{"price of a million output tokens; 0 is free", "preço de um milhão de tokens de saída; 0 é grátis"},
 	{
 		"text without placeholders that is sent first; instructions then follow the conversation, so that a provider's cache can keep what is before them",
-		"texto sem marcadores que vai primeiro; as instructions vêm depois da conversa, para que o cache do provedor guarde o que vem antes",
+		"texto sem espaços reservados que vai primeiro; as instructions vêm depois da conversa, para que o cache do provedor guarde o que vem antes",
 	}, {
 		"off, so that a provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI",
 		"off, para não pedir ao provedor que guarde o que os pedidos repetem; ou por quanto tempo guardar, como 24h na OpenAI",

@@ -145,6 +145,7 @@ var problemPhrases = [][2]string{
 		"{{%s}} is not replaced: the model gets the %s of a loop word for word",
 		"{{%s}} não é substituído: o modelo recebe %s de um laço palavra por palavra",
 	},
+	{"behind {{%s}} stand %d tokens that no cache can keep", "atrás de {{%s}} há %d tokens que nenhum cache pode guardar"},
 	{"output_key of %q is never written: no agent in it returns text", "output_key de %s nunca é escrito: nenhum agente nele devolve texto"},
 	{"shapes names the key %q, which no agent writes", "shapes nomeia a chave %s, que nenhum agente escreve"},
 	{
@@ -480,6 +481,7 @@ var problemPhrases = [][2]string{
 	{"name one of BuildConfig.Agents", "nomeie um de BuildConfig.Agents"},
 	{"none is no limit; without state_limit it is 64MiB", "none é sem limite; sem state_limit são 64MiB"},
 	{"none means no limit, and 0 the default, which is 500", "none é sem limite, e 0 o padrão, que é 500"},
+	{"put it last, or put what does not change into static_instruction", "ponha-o por último, ou ponha o que não muda em static_instruction"},
 	{"only the instructions of llm agents have placeholders", "só as instruções de agentes llm têm espaços reservados"},
 	{
 		"put the secret into a variable, such as HOOK_SECRET, and its name here",
