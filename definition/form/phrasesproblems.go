@@ -145,7 +145,7 @@ var problemPhrases = [][2]string{
 		"{{%s}} is not replaced: the model gets the %s of a loop word for word",
 		"{{%s}} não é substituído: o modelo recebe %s de um laço palavra por palavra",
 	},
-	{"behind {{%s}} stand %d tokens that no cache can keep", "atrás de {{%s}} há %d tokens que nenhum cache pode guardar"},
+	{"behind {{%s}} stand %d tokens that no cache can keep", "atrás de {{%s}} há %s tokens que nenhum cache pode guardar"},
 	{"output_key of %q is never written: no agent in it returns text", "output_key de %s nunca é escrito: nenhum agente nele devolve texto"},
 	{"shapes names the key %q, which no agent writes", "shapes nomeia a chave %s, que nenhum agente escreve"},
 	{
