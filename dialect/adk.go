@@ -26,7 +26,7 @@ func (r *adkReader) root(name string, data []byte) *agent {
 	if !ok {
 		return nil
 	}
-	r.open = []string{path.Clean(r.opts.Path)}
+	r.open, r.parsed = []string{path.Clean(r.opts.Path)}, make(map[string]value)
 	a := r.agent(v)
 	if a != nil {
 		r.loops(a)
@@ -194,10 +194,9 @@ func (r *adkReader) known(a *agent, p pair) bool {
 func (r *adkReader) field(a *agent, p pair) {
 	v := p.value
 	switch p.key {
-	case "agent_class", "name", "sub_agents":
-		if p.key == "sub_agents" {
-			r.subAgents(a, v)
-		}
+	case "agent_class", "name": // read before
+	case "sub_agents":
+		r.subAgents(a, v)
 	case "description":
 		r.carryDescription(a, p)
 	case "max_iterations":
@@ -306,24 +305,19 @@ func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func()
 			name)
 		return value{}, nil, false
 	}
-	if inner, ok := r.parsed[target]; ok {
-		r.open = append(r.open, target)
-		return inner, func() { r.open = r.open[:len(r.open)-1] }, true
+	inner, known := r.parsed[target]
+	if !known {
+		data, err := readFile(r.opts.FS, target)
+		if err != nil {
+			it := r.fail(v.at(), a.was, "config_path", "config_path %q cannot be read: %v", name, source.Cause(err))
+			it.Advice = r.similar(target)
+			return value{}, nil, false
+		}
+		if inner, ok = r.parse(r.folder+target, data); !ok {
+			return value{}, nil, false
+		}
+		r.parsed[target] = inner
 	}
-	data, err := readFile(r.opts.FS, target)
-	if err != nil {
-		it := r.fail(v.at(), a.was, "config_path", "config_path %q cannot be read: %v", name, source.Cause(err))
-		it.Advice = r.similar(target)
-		return value{}, nil, false
-	}
-	inner, ok := r.parse(r.folder+target, data)
-	if !ok {
-		return value{}, nil, false
-	}
-	if r.parsed == nil {
-		r.parsed = make(map[string]value)
-	}
-	r.parsed[target] = inner
 	r.open = append(r.open, target)
 	return inner, func() { r.open = r.open[:len(r.open)-1] }, true
 }

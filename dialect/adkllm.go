@@ -284,22 +284,12 @@ func (r *adkReader) tool(a *agent, item value, name string) {
 		a.came("can_exit_loop", item)
 		r.changed(item.at(), a.was, full, "can_exit_loop", "it looks like the tool that ends the loop, so the "+
 			"built-in one replaces it")
-	case !strings.Contains(own, ".") && nearTool(own) != "":
-		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = meant(own, toolNames())
+	case !strings.Contains(own, ".") && meant(own, slices.Collect(maps.Keys(adkTools))) != "":
+		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = meant(own, slices.Collect(maps.Keys(adkTools)))
 	default:
 		r.function(a, item, full, last)
 	}
 }
-
-func toolNames() []string {
-	var names []string
-	for name := range adkTools {
-		names = append(names, name)
-	}
-	return names
-}
-
-func nearTool(name string) string { return expr.Nearest(name, toolNames()) }
 
 // function keeps a function by its name: a Go program can give one.
 func (r *adkReader) function(a *agent, item value, full, name string) {

@@ -4,6 +4,7 @@ package dialect
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,11 +228,7 @@ func (f *flow) node(v value) *vertex {
 	case strings.Contains(name, "."):
 		return f.function(v, name)
 	}
-	var names []string
-	for key := range f.known {
-		names = append(names, key)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(f.known))
 	f.fail(v.at(), f.a.was, "edges", "there is no node %s before this edge", v.what()).Advice =
 		cmp.Or(f.near(name, names), "a node is a file such as writer.yaml, a function such as .agent.check, or named "+
 			"in an edge above")

@@ -281,7 +281,8 @@ func (i *importer) finish(name string, root *agent) *Result {
 		i.fail(place{File: name}, "", "", "the definition cannot be written: %v", err)
 		return res
 	}
-	res.YAML, i.report.Name, i.report.Agents = text, root.name, i.count(root)
+	res.YAML, i.report.Name = text, root.name
+	root.walk(func(*agent) { i.report.Agents++ })
 	i.texts[imported(name)] = source.New(imported(name), "", 0, string(text))
 	i.spots = from.spots(doc, read, origin{at: root.at}, nil)
 	res.name, res.spots = imported(name), i.spots
@@ -320,19 +321,6 @@ func (i *importer) besides(problems definition.Problems) definition.Problems {
 // imported is the name that a definition is loaded by. It stays in its folder, as
 // scripts of models do.
 func imported(name string) string { return name + " (imported)" }
-
-func (i *importer) count(a *agent) int {
-	n := 1
-	for _, sub := range a.subs {
-		n += i.count(sub)
-	}
-	for _, t := range a.tools {
-		if t.agent != nil {
-			n += i.count(t.agent)
-		}
-	}
-	return n
-}
 
 // readFile reads a file of a bounded size.
 func readFile(fsys fs.FS, name string) ([]byte, error) {

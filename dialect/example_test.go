@@ -39,7 +39,7 @@ sub-agents:
 	// sub_agents:
 	//   - name: writer
 	//     type: llm
-	//     instructions: Write about {{user_input}}.
+	//     instructions: "Write about {{user_input}}."
 	//     context: full
 	//     output_key: draft
 	// worker Color - there is no color "mauve"

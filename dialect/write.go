@@ -3,15 +3,15 @@
 package dialect
 
 import (
-	"errors"
+	"bytes"
 	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
+	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // emit writes an agent as a map of a definition, its fields in the order in
@@ -96,14 +96,7 @@ func node(v any) *yaml.Node {
 	case lazy:
 		return node(v())
 	case string:
-		n := scalar("!!str", v)
-		switch {
-		case odd(v):
-			n.Style = yaml.DoubleQuotedStyle
-		case strings.Contains(v, "\n"):
-			n.Style = yaml.LiteralStyle
-		}
-		return n
+		return scalar("!!str", v)
 	case bool:
 		return scalar("!!bool", strconv.FormatBool(v))
 	case int:
@@ -116,14 +109,8 @@ func node(v any) *yaml.Node {
 		return scalar("!!float", text)
 	case []any:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
-		plain := true
 		for _, item := range v {
-			c := node(item)
-			plain = plain && c.Kind == yaml.ScalarNode && !strings.Contains(c.Value, "\n")
-			n.Content = append(n.Content, c)
-		}
-		if plain {
-			n.Style = yaml.FlowStyle
+			n.Content = append(n.Content, node(item))
 		}
 		return n
 	case object:
@@ -136,64 +123,17 @@ func node(v any) *yaml.Node {
 	return scalar("!!null", "null")
 }
 
-// odd reports whether a text has something in it that YAML wants escaped.
-func odd(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool {
-		return r != '\n' && unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || r == 0xfeff
-	})
-}
-
-var errUnwritable = errors.New("YAML cannot say it")
-
-// write writes a value as YAML, with a comment above it, and makes sure that
-// what is read again is the same. It returns that as well.
+// write writes a value as YAML, with a comment above it. It returns what is read again as well.
 func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err error) {
-	defer func() {
-		if r := recover(); r != nil { // the writer is somebody else's
-			text, err = nil, errUnwritable
-		}
-	}()
-	stand := newStandIns(n)
-	for range 2 {
-		text, err = yaml.Dump(stand.in(clone(n)), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false),
-			yaml.WithLineWidth(-1), yaml.WithUnicode(true))
-		if err != nil {
-			return nil, nil, err
-		}
-		text = append([]byte("# "+comment+"\n"), stand.out(text)...)
-		var back yaml.Node
-		if yaml.Load(text, &back) == nil && len(back.Content) == 1 && same(n, back.Content[0]) {
-			return text, back.Content[0], nil
-		}
-		quote(n)
+	e, err := edit.New([]byte("# " + comment + "\n{}\n"))
+	if err == nil {
+		err = e.Set("", n)
 	}
-	return nil, nil, errUnwritable
-}
-
-// clone copies a value: the writer takes the tags off what it is given.
-func clone(n *yaml.Node) *yaml.Node {
-	c := *n
-	c.Content = make([]*yaml.Node, len(n.Content))
-	for k := range n.Content {
-		c.Content[k] = clone(n.Content[k])
+	if err != nil {
+		return nil, nil, err
 	}
-	return &c
-}
-
-// same reports whether two values mean the same.
-func same(a, b *yaml.Node) bool {
-	return a.Kind == b.Kind && a.Value == b.Value && (a.Kind != yaml.ScalarNode || a.ShortTag() == b.ShortTag()) &&
-		slices.EqualFunc(a.Content, b.Content, same)
-}
-
-// quote writes all texts in quotes, where nothing is folded or cut.
-func quote(n *yaml.Node) {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		n.Style = yaml.DoubleQuotedStyle
-	}
-	for _, c := range n.Content {
-		quote(c)
-	}
+	read, _ = source.Read(bytes.NewReader(e.Bytes()), source.New("", "", 0, ""), new(int))
+	return e.Bytes(), read, nil
 }
 
 // copied is a value of a foreign file as one of ours, without its style.
@@ -227,67 +167,4 @@ func list(s []string) []any {
 		out[n] = s[n]
 	}
 	return out
-}
-
-// standIns take the place of characters such as 🚀 while YAML is written: the
-// writer knows only those of 16 bits, and would make a prompt with one of the
-// others a single long line full of escapes.
-type standIns struct {
-	there, back map[rune]rune
-}
-
-// newStandIns finds a character of the private area for each that needs one.
-func newStandIns(n *yaml.Node) standIns {
-	seen := make(map[rune]bool)
-	runes(n, seen)
-	s := standIns{there: make(map[rune]rune), back: make(map[rune]rune)}
-	free := rune(0xe000)
-	for r := range seen {
-		if r <= 0xffff {
-			continue
-		}
-		for seen[free] {
-			free++
-		}
-		if free > 0xf8ff {
-			break // the rest is written as escapes
-		}
-		s.there[r], s.back[free] = free, r
-		free++
-	}
-	return s
-}
-
-func runes(n *yaml.Node, seen map[rune]bool) {
-	for _, r := range n.Value {
-		seen[r] = true
-	}
-	for _, c := range n.Content {
-		runes(c, seen)
-	}
-}
-
-func swap(s string, with map[rune]rune) string {
-	return strings.Map(func(r rune) rune {
-		if to, ok := with[r]; ok {
-			return to
-		}
-		return r
-	}, s)
-}
-
-// in puts them into a value, out takes them out of a text.
-func (s standIns) in(n *yaml.Node) *yaml.Node {
-	n.Value = swap(n.Value, s.there)
-	for _, c := range n.Content {
-		s.in(c)
-	}
-	return n
-}
-
-func (s standIns) out(text []byte) []byte {
-	if len(s.back) == 0 {
-		return text
-	}
-	return []byte(swap(string(text), s.back))
 }

@@ -168,6 +168,8 @@ func (p pen) scalar(n *yaml.Node, column int, m manner) string {
 		return "'" + strings.ReplaceAll(n.Value, "'", "''") + "'"
 	case bare(n.Value, m.flow):
 		return n.Value
+	case strings.ContainsAny(n.Value, "\"\\") && inked(n.Value) && !strings.Contains(n.Value, "'"):
+		return "'" + n.Value + "'" // where escapes would stand in double quotes
 	}
 	return quotedText(n.Value)
 }

@@ -27,7 +27,7 @@ type YAML string
 // newValue is a value to write.
 type newValue struct {
 	node  *yaml.Node
-	asIs  bool   // it is written already
+	asIs  bool   // it is written already, or has an order of its own
 	sheet *sheet // of one that is written already and has lines of its own; else nil
 }
 
@@ -39,8 +39,12 @@ func give(value any) (g newValue, err error) {
 			err = fmt.Errorf("a %T is nothing that YAML can say", value)
 		}
 	}()
-	if text, ok := value.(YAML); ok {
-		return fragment(text)
+	switch v := value.(type) {
+	case YAML:
+		return fragment(v)
+	case *yaml.Node:
+		n := copied(v)
+		return newValue{node: n, asIs: true}, plainValue(n)
 	}
 	n := new(yaml.Node)
 	if value == nil {
@@ -50,6 +54,15 @@ func give(value any) (g newValue, err error) {
 		return newValue{}, err
 	}
 	return newValue{node: n}, plainValue(n)
+}
+
+func copied(n *yaml.Node) *yaml.Node {
+	out := *n
+	out.Content = make([]*yaml.Node, len(n.Content))
+	for i, c := range n.Content {
+		out.Content[i] = copied(c)
+	}
+	return &out
 }
 
 // plainValue makes the values of Go those of a file, and refuses what has none.
