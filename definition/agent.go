@@ -454,7 +454,7 @@ func (r *reader) defaults(a *Agent) {
 
 func (c *checker) name(a *Agent) {
 	if _, given := a.nodes["name"]; !given {
-		c.report(a.at("name"), CodeMissing, "%s agent needs a name", articleOr(a.Type))
+		c.report(a.at("name"), CodeMissing, "%s agent needs a name", article(a.Type))
 		return
 	}
 	at := a.at("name")
@@ -493,13 +493,6 @@ func (a *Agent) aliased() *source.Node {
 		}
 	}
 	return nil
-}
-
-func articleOr(t Type) string {
-	if t == "" {
-		return "an"
-	}
-	return article(t)
 }
 
 // nameHint is a name like the one that cannot be.

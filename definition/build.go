@@ -6,10 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -125,8 +122,10 @@ type builder struct {
 }
 
 func (b *builder) build(a *Agent) (agent.Agent, error) {
-	if made, err := b.cfg.StandIns.agent(a); made != nil || err != nil {
-		return made, err
+	if standIn := b.cfg.StandIns.Agent; standIn != nil {
+		if made, err := standIn(a); made != nil || err != nil {
+			return made, err
+		}
 	}
 	cb := b.around(a)
 	switch {
@@ -183,25 +182,6 @@ type StandIns struct {
 	NoCallbacks bool
 }
 
-func (s *StandIns) agent(a *Agent) (agent.Agent, error) {
-	if s.Agent == nil {
-		return nil, nil
-	}
-	return s.Agent(a)
-}
-
-func (s *StandIns) loop(a *Agent, cfg *loopagent.Config) {
-	if s.Loop != nil {
-		s.Loop(a, cfg)
-	}
-}
-
-func (s *StandIns) llm(a *Agent, cfg *llmagent.Config) {
-	if s.LLM != nil {
-		s.LLM(a, cfg)
-	}
-}
-
 var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers",
 	plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
 
@@ -231,12 +211,8 @@ func (b *builder) resolveAgent(l *loader, a *Agent) {
 	if b.cfg.Agents[a.Func] != nil {
 		return
 	}
-	names := slices.Sorted(maps.Keys(b.cfg.Agents))
-	hint := "the agents are " + strings.Join(names, ", ")
-	if len(names) == 0 {
-		hint = "a program in Go gives agents, with command.Agent or in BuildConfig.Agents; this program has none"
-	}
-	l.report(a.at("func"), CodeTask, "there is no Go agent %q", a.Func).Hint = didYouMean(a.Func, names, hint)
+	l.report(a.at("func"), CodeTask, "there is no Go agent %q", a.Func).Hint = notHere(a.Func, b.cfg.Agents, "agents",
+		"a program in Go gives agents, with command.Agent or in BuildConfig.Agents; this program has none")
 }
 
 // goAgent makes an agent of a Go program.

@@ -298,11 +298,9 @@ func (b *builder) resolveHooks(l *loader, a *Agent) {
 	for _, point := range hook.Points() {
 		for i := range a.Callbacks[point] {
 			cb := &a.Callbacks[point][i]
-			cfg := hook.Config{Timeout: cb.Timeout, Veto: cb.Veto, OnError: cb.OnError, Failed: b.cfg.CallbackFailed}
-			h, problem := b.hook(cb, cfg)
-			if h == nil {
-				p := l.report(a.at(cb.field), CodeCallback, "%s", problem.message)
-				p.Hint = problem.hint
+			h, hint, err := b.hook(cb)
+			if err != nil {
+				l.report(a.at(cb.field), CodeCallback, "%s", err).Hint = hint
 				continue
 			}
 			if b.hooks[a] == nil {
@@ -313,22 +311,19 @@ func (b *builder) resolveHooks(l *loader, a *Agent) {
 	}
 }
 
-// trouble says why there is no hook.
-type trouble struct{ message, hint string }
-
-func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
-	var h *hook.Hook
-	var err error
+// hook makes a hook; the error says why there is none, and the hint what to do.
+func (b *builder) hook(cb *Callback) (h *hook.Hook, hint string, err error) {
+	cfg := hook.Config{Timeout: cb.Timeout, Veto: cb.Veto, OnError: cb.OnError, Failed: b.cfg.CallbackFailed}
 	switch {
 	case cb.Webhook != "":
 		secret := ""
 		if cb.SecretEnv != "" {
 			if secret = b.getenv(cb.SecretEnv); secret == "" {
-				return nil, trouble{"the webhook is signed with " + cb.SecretEnv + ", which is not set",
-					"set " + cb.SecretEnv + " in the environment"}
+				return nil, "set " + cb.SecretEnv + " in the environment",
+					fmt.Errorf("the webhook is signed with %s, which is not set", cb.SecretEnv)
 			}
 			if err := hook.CheckSecret(secret); err != nil {
-				return nil, trouble{cb.SecretEnv + ": " + err.Error(), ""}
+				return nil, "", fmt.Errorf("%s: %w", cb.SecretEnv, err)
 			}
 		}
 		h, err = hook.NewWebhook(hook.WebhookConfig{Config: cfg, URL: cb.Webhook, Secret: secret,
@@ -339,20 +334,23 @@ func (b *builder) hook(cb *Callback, cfg hook.Config) (*hook.Hook, trouble) {
 	default:
 		f := b.cfg.Callbacks[cb.Func]
 		if f == nil {
-			names := slices.Sorted(maps.Keys(b.cfg.Callbacks))
-			hint := "the functions are " + strings.Join(names, ", ")
-			if len(names) == 0 {
-				hint = "a program in Go gives functions, with command.Callback or in BuildConfig.Callbacks; this program has none"
-			}
-			return nil, trouble{"there is no callback function " + quoted(cb.Func),
-				didYouMean(cb.Func, names, hint)}
+			hint = notHere(cb.Func, b.cfg.Callbacks, "functions",
+				"a program in Go gives functions, with command.Callback or in BuildConfig.Callbacks; this program has none")
+			return nil, hint, fmt.Errorf("there is no callback function %q", cb.Func)
 		}
 		h, err = hook.NewFunc(cb.Func, f, cfg)
 	}
-	if err != nil {
-		return nil, trouble{err.Error(), ""}
+	return h, "", err
+}
+
+// notHere is the hint for a name of Go code that a program does not have; none is that of a program
+// that has no code of the kind.
+func notHere[T any](name string, has map[string]T, kind, none string) string {
+	if len(has) == 0 {
+		return none
 	}
-	return h, trouble{}
+	names := slices.Sorted(maps.Keys(has))
+	return didYouMean(name, names, "the "+kind+" are "+strings.Join(names, ", "))
 }
 
 // inherited are an agent's hooks with those of the agents around it, from the

@@ -145,16 +145,9 @@ func (c *checker) unsafe() {
 
 // unread notes results that are kept for nobody. That of the root is the run's.
 func (c *checker) unread() {
-	seen := make(map[string]bool)
-	for i := range c.reads {
-		if c.reads[i].any {
-			return
-		}
-		_, key := c.reads[i].split()
-		seen[key] = true
-	}
+	seen, all := c.keysRead()
 	for a := range c.def.Root.All {
-		if a.OutputKey != "" && a.OutputKey != LoopOutput && a.parent != nil && !a.tool && !seen[a.OutputKey] {
+		if a.OutputKey != "" && a.OutputKey != LoopOutput && a.parent != nil && !a.tool && !seen[a.OutputKey] && !all {
 			c.note(a.at("output_key"), CodeUnread, "no agent reads %q, which %q writes", a.OutputKey, a.Name)
 		}
 	}

@@ -185,7 +185,7 @@ func (r *reader) saidKey(by *Agent, n *source.Node, field string) string {
 func (c *checker) conditionReads(a *Agent) {
 	l := a.Loop
 	if l.StopWhen != nil {
-		c.conditionRead(a, "stop_when", l.StopWhen)
+		eachExpression("stop_when", l.StopWhen, func(field, src string) { c.expressionReads(a, field, src) })
 	}
 	if l.NoProgress != nil {
 		for i, key := range l.NoProgress.Keys {
@@ -207,18 +207,19 @@ func (c *checker) conditionReads(a *Agent) {
 	}
 }
 
-func (c *checker) conditionRead(a *Agent, field string, cond *loop.Condition) {
+// eachExpression visits the expressions of a condition, with the fields that have them.
+func eachExpression(field string, cond *loop.Condition, visit func(field, src string)) {
 	if cond.Expr != "" {
-		c.expressionReads(a, field, cond.Expr)
+		visit(field, cond.Expr)
 	}
 	for i := range cond.Any {
-		c.conditionRead(a, index(field+".any", i), &cond.Any[i])
+		eachExpression(index(field+".any", i), &cond.Any[i], visit)
 	}
 	for i := range cond.All {
-		c.conditionRead(a, index(field+".all", i), &cond.All[i])
+		eachExpression(index(field+".all", i), &cond.All[i], visit)
 	}
 	if cond.Not != nil {
-		c.conditionRead(a, field+".not", cond.Not)
+		eachExpression(field+".not", cond.Not, visit)
 	}
 }
 
@@ -234,26 +235,19 @@ func (c *checker) expressionReads(a *Agent, field, src string) {
 
 // wordsCompared warns of a condition that holds a model's text against a number: what
 // a model says is a text, with an output_schema too.
-func (c *checker) wordsCompared(a *Agent, field string, cond *loop.Condition) {
-	if p, err := expr.Compile(cond.Expr, vocabulary.ConditionVariables...); cond.Expr != "" && err == nil {
-		for _, key := range p.Compared("state") {
-			ws := c.writers[key]
-			if len(ws) != 1 || ws[0].Type != TypeLLM || ws[0].OutputKey != key {
-				continue
-			}
-			c.warn(a.at(field), CodeWords, "state.%s is a text that %q writes, not a number, so the condition "+
-				"never holds", key, ws[0].Name).
-				Hint = "read the number: number(state." + key + "), or json(state." + key + ").FIELD"
+func (c *checker) wordsCompared(a *Agent, field, src string) {
+	p, err := expr.Compile(src, vocabulary.ConditionVariables...)
+	if err != nil {
+		return
+	}
+	for _, key := range p.Compared("state") {
+		ws := c.writers[key]
+		if len(ws) != 1 || ws[0].Type != TypeLLM || ws[0].OutputKey != key {
+			continue
 		}
-	}
-	for i := range cond.Any {
-		c.wordsCompared(a, index(field+".any", i), &cond.Any[i])
-	}
-	for i := range cond.All {
-		c.wordsCompared(a, index(field+".all", i), &cond.All[i])
-	}
-	if cond.Not != nil {
-		c.wordsCompared(a, field+".not", cond.Not)
+		c.warn(a.at(field), CodeWords, "state.%s is a text that %q writes, not a number, so the condition "+
+			"never holds", key, ws[0].Name).
+			Hint = "read the number: number(state." + key + "), or json(state." + key + ").FIELD"
 	}
 }
 

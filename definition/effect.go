@@ -252,11 +252,7 @@ func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 	if find.Type == TypeCommand {
 		made, err = taskagent.NewCommandReconcile(commandConfig(find, base, cfg))
 	} else {
-		h := find.HTTP
-		made, err = taskagent.NewHTTPReconcile(taskagent.HTTPConfig{
-			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-			Timeout: h.Timeout, SizeLimit: h.SizeLimit, RedirectHosts: h.RedirectHosts, Client: cfg.client(),
-		})
+		made, err = taskagent.NewHTTPReconcile(httpConfig(find, base, cfg))
 	}
 	if err != nil {
 		return func(agent.InvocationContext, agent.Doubt) (agent.Reconciliation, error) {

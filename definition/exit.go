@@ -368,19 +368,17 @@ func criteria(l *Loop) string {
 	if goal := strings.TrimRight(strings.Join(strings.Fields(l.Goal), " "), "."); goal != "" {
 		parts = append(parts, fmt.Sprintf("the goal is reached (%s)", goal))
 	}
-	if s := l.Score; s != nil && s.Target != nil {
+	if s := l.Score; s != nil {
 		bound := "least"
 		if s.LowerIsBetter {
 			bound = "most"
 		}
-		parts = append(parts, fmt.Sprintf("the score is at %s %v", bound, *s.Target))
-	}
-	if s := l.Score; s != nil && s.DimensionTarget != nil {
-		bound := "least"
-		if s.LowerIsBetter {
-			bound = "most"
+		if s.Target != nil {
+			parts = append(parts, fmt.Sprintf("the score is at %s %v", bound, *s.Target))
 		}
-		parts = append(parts, fmt.Sprintf("every part of it is at %s %v", bound, *s.DimensionTarget))
+		if s.DimensionTarget != nil {
+			parts = append(parts, fmt.Sprintf("every part of it is at %s %v", bound, *s.DimensionTarget))
+		}
 	}
 	if l.StopWhen != nil {
 		parts = append(parts, "this holds: "+conditionWords(l.StopWhen))

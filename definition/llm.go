@@ -228,7 +228,9 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 			return nil, err
 		}
 	}
-	b.cfg.StandIns.llm(a, &cfg)
+	if change := b.cfg.StandIns.LLM; change != nil {
+		change(a, &cfg)
+	}
 	return llmagent.New(cfg)
 }
 

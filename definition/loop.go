@@ -205,7 +205,9 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 	if s := a.Step; s != nil && a.parent == nil && !b.cfg.StandIns.NoCallbacks {
 		waiting(&cfg, s.DelayBefore, s.DelayAfter)
 	}
-	b.cfg.StandIns.loop(a, &cfg)
+	if change := b.cfg.StandIns.Loop; change != nil {
+		change(a, &cfg)
+	}
 	return loopagent.New(cfg)
 }
 
@@ -372,7 +374,7 @@ func (c *checker) wordsAsNumbers(a *Agent) {
 		c.dimensionTarget(a, s)
 	}
 	if a.Loop.StopWhen != nil {
-		c.wordsCompared(a, "stop_when", a.Loop.StopWhen)
+		eachExpression("stop_when", a.Loop.StopWhen, func(field, src string) { c.wordsCompared(a, field, src) })
 	}
 }
 

@@ -223,8 +223,7 @@ func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 	if key == "" || slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return !w.in(a) }) {
 		return false
 	}
-	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs,
-		func(in Input) bool { return in.Name == key }) {
+	if _, given := c.def.State[key]; given || c.given(key) != "" {
 		return false
 	}
 	reads := func(who *Agent, key string) bool {

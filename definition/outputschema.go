@@ -126,10 +126,16 @@ func (s *schemaReader) keyword(p pair) {
 		out.Minimum = s.numberPointer(n, f)
 	case "maximum":
 		out.Maximum = s.numberPointer(n, f)
-	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties":
-		s.size(p.key, n, f)
 	default:
-		s.unknown(p)
+		size := map[string]**int{
+			"minLength": &out.MinLength, "maxLength": &out.MaxLength, "minItems": &out.MinItems, "maxItems": &out.MaxItems,
+			"minProperties": &out.MinProperties, "maxProperties": &out.MaxProperties,
+		}[p.key]
+		if size == nil {
+			s.unknown(p)
+		} else if v, ok := s.count(n, f); ok {
+			*size = new(int(v))
+		}
 	}
 }
 
@@ -207,28 +213,6 @@ func (s *schemaReader) properties(n *source.Node, f string) {
 	for _, p := range ps {
 		s.out.Properties[p.key] = s.schema(p.value, f+"."+p.key)
 		s.out.PropertyOrder = append(s.out.PropertyOrder, p.key)
-	}
-}
-
-func (s *schemaReader) size(key string, n *source.Node, f string) {
-	v, ok := s.count(n, f)
-	if !ok {
-		return
-	}
-	size := new(int(v))
-	switch key {
-	case "minLength":
-		s.out.MinLength = size
-	case "maxLength":
-		s.out.MaxLength = size
-	case "minItems":
-		s.out.MinItems = size
-	case "maxItems":
-		s.out.MaxItems = size
-	case "minProperties":
-		s.out.MinProperties = size
-	case "maxProperties":
-		s.out.MaxProperties = size
 	}
 }
 

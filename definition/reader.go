@@ -113,6 +113,8 @@ func (r *reader) wrong(n *source.Node, what, must string) {
 
 func article(t Type) string {
 	switch t {
+	case "":
+		return "an"
 	case TypeHTTP, TypeExpression, TypeLLM, TypeA2A:
 		return "an " + string(t)
 	}

@@ -140,8 +140,7 @@ func (c *checker) late(rd *read, key string) {
 	if len(writers) == 0 || around == nil || rd.soft {
 		return
 	}
-	if _, given := c.def.State[key]; given || slices.ContainsFunc(c.def.Inputs,
-		func(in Input) bool { return in.Name == key }) {
+	if _, given := c.def.State[key]; given || c.given(key) != "" {
 		return
 	}
 	for _, w := range writers {
@@ -234,22 +233,26 @@ func (c *checker) keyHint(rd *read, key string) string {
 
 // inputsRead warns of inputs that nobody reads.
 func (c *checker) inputsRead() {
-	seen := make(map[string]bool)
-	for i := range c.reads {
-		if c.reads[i].any {
-			return
-		}
-		_, key := c.reads[i].split()
-		seen[key] = true
-	}
-	if c.problems.count(SeverityError) > 0 {
-		return // who reads what is not known
+	seen, all := c.keysRead()
+	if all || c.problems.count(SeverityError) > 0 { // then who reads what is not known
+		return
 	}
 	for _, in := range c.def.Inputs {
 		if !seen[in.Name] {
 			c.warn(c.def.Root.src.Of(in.node), CodeUnread, "no agent reads the input %q", in.Name)
 		}
 	}
+}
+
+// keysRead are the keys that agents read; all says that one of them may read any.
+func (c *checker) keysRead() (seen map[string]bool, all bool) {
+	seen = make(map[string]bool)
+	for i := range c.reads {
+		_, key := c.reads[i].split()
+		seen[key] = true
+		all = all || c.reads[i].any
+	}
+	return seen, all
 }
 
 // beforeWords are the words in which people ask for what was before, in the

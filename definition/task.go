@@ -182,24 +182,22 @@ var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time
 // task checks the texts and expressions of a task one by one, so that each
 // problem has its place, and then asks taskagent about the whole.
 func (c *checker) task(a *Agent) {
-	if a.Type.Workflow() || a.Type == "" {
-		return
-	}
-	if a.Type == TypeLLM {
-		c.llm(a)
-		return
-	}
 	switch a.Type {
+	case TypeLLM:
+		c.llm(a)
 	case TypeA2A:
 		c.remote(a)
-		return
 	case TypeHuman:
 		c.human(a)
-		return
 	case TypeFunc:
 		c.goAgent(a)
-		return
+	case TypeCommand, TypeExpression, TypeHTTP, TypeTemplate:
+		c.local(a)
 	}
+}
+
+// local checks a task that this process does.
+func (c *checker) local(a *Agent) {
 	before := len(c.problems)
 	texts, dialect := textsOf(a)
 	for _, field := range slices.Sorted(maps.Keys(texts)) {
@@ -392,12 +390,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set,
 			Value: a.Expression.Value})
 	case TypeHTTP:
-		h := a.HTTP
-		return taskagent.NewHTTP(taskagent.HTTPConfig{
-			Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-			JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
-			RedirectHosts: h.RedirectHosts, Client: cfg.client(),
-		})
+		return taskagent.NewHTTP(httpConfig(a, base, cfg))
 	case TypeTemplate:
 		return taskagent.NewText(taskagent.TextConfig{Config: base, Text: a.Text})
 	}
@@ -412,6 +405,16 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Inherit: c.Inherit,
 		Withhold: cfg.withhold, Root: cfg.Root, Dir: c.Dir, Shapes: shapes, Parameters: parameters,
 		OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
+	}
+}
+
+// httpConfig is what the request of an agent is made from.
+func httpConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.HTTPConfig {
+	h := a.HTTP
+	return taskagent.HTTPConfig{
+		Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
+		JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
+		RedirectHosts: h.RedirectHosts, Client: cfg.client(),
 	}
 }
 

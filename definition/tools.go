@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -287,14 +285,9 @@ func (cfg *BuildConfig) functions() (map[string]function, error) {
 func (b *builder) resolveTools(l *loader, a *Agent) {
 	for _, t := range a.LLM.Tools {
 		if _, ok := b.functions[t.Func]; t.Func != "" && !ok {
-			names := slices.Sorted(maps.Keys(b.functions))
-			hint := "the functions are " + strings.Join(names, ", ")
-			if len(names) == 0 {
-				hint = "a program in Go gives functions, with command.Tool or in BuildConfig.Tools; this program has none, " +
-					"so write {command: […], name: …} or {mcp: {…}}"
-			}
-			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = didYouMean(t.Func, names,
-				hint)
+			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = notHere(t.Func, b.functions, "functions",
+				"a program in Go gives functions, with command.Tool or in BuildConfig.Tools; this program has none, "+
+					"so write {command: […], name: …} or {mcp: {…}}")
 		}
 		if t.MCP == nil {
 			continue
