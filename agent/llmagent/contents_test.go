@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -55,6 +56,25 @@ func sequence(t testing.TB, steps ...agent.Agent) agent.Agent {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// The request with which a supervised run starts is in the mark of its start. The model sees it as in any other run.
+func TestRequestOfASupervisedRun(t *testing.T) {
+	m := record(script(t, says("done")))
+	r, err := runner.New(runner.Config{AppName: "app", Agent: newAgent(t, llmagent.Config{Name: "writer", Model: m}),
+		SessionService: session.InMemoryService(), AutoCreateSession: true, Durable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range r.Run(t.Context(), "ana", "s1", genai.NewContentFromText("a poem", genai.RoleUser), agent.RunConfig{},
+		runner.WithStart(mark.Run{Name: "poems"}, mark.RunStarted{Name: "poems"})) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"user: a poem"}, m.heard(0)); diff != "" {
+		t.Errorf("the model heard (-want +got):\n%s", diff)
+	}
 }
 
 // What other agents said is context, in ADK's words; their thoughts, and parts
