@@ -42,11 +42,11 @@ func instruction(t testing.TB, cfg exampletool.ExampleToolConfig, msg *genai.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := ""
+	var text strings.Builder
 	a, err := llmagent.New(llmagent.Config{Name: "a", Model: m, Instruction: "Answer.", Tools: []tool.Tool{x},
 		BeforeModelCallbacks: []llmagent.BeforeModelCallback{func(_ agent.Context, req *model.LLMRequest) (*model.LLMResponse, error) {
 			for _, p := range req.Config.SystemInstruction.Parts {
-				text += p.Text
+				text.WriteString(p.Text)
 			}
 			if len(req.Tools) > 0 {
 				t.Errorf("the model can call %v", req.Tools)
@@ -65,7 +65,7 @@ func instruction(t testing.TB, cfg exampletool.ExampleToolConfig, msg *genai.Con
 			t.Fatal(err)
 		}
 	}
-	return text
+	return text.String()
 }
 
 func TestExamplesAreInTheInstruction(t *testing.T) {
