@@ -4,7 +4,7 @@ package session
 
 import "github.com/refrain-dev/refrain/tool/toolconfirmation"
 
-// EventActions is what an event does besides saying something.
+// EventActions holds the effects of an event besides its content.
 type EventActions struct {
 	// StateDelta is merged into the session's state when the event is
 	// appended. A nil value removes its key. Yielding or appending the event replaces
@@ -12,9 +12,9 @@ type EventActions struct {
 	StateDelta map[string]any `json:"stateDelta,omitempty"`
 	// ArtifactDelta names the artifacts saved, with their new versions.
 	ArtifactDelta map[string]int64 `json:"artifactDelta,omitempty"`
-	// RequestedToolConfirmations holds questions to a person, by call ID.
+	// RequestedToolConfirmations asks a person to confirm tool calls, by call ID.
 	RequestedToolConfirmations map[string]toolconfirmation.ToolConfirmation `json:"requestedToolConfirmations,omitempty"`
-	// TransferToAgent hands the conversation to another agent.
+	// TransferToAgent names the agent that takes over the conversation.
 	TransferToAgent string `json:"transferToAgent,omitempty"`
 	// Exit says who asks to leave a loop and why. If a tool sets only Escalate, the
 	// loop that handles it adds an Exit.
@@ -34,8 +34,7 @@ func (a *EventActions) AsksToLeave() bool {
 	return a.Escalate
 }
 
-// Exit statuses: why an agent asks to leave a loop. The empty status says that
-// the work is done.
+// Exit statuses: why an agent asks to leave a loop. The empty status means that the work is done.
 const (
 	// ExitDone: the goal of the loop is reached.
 	ExitDone = ""
@@ -50,8 +49,8 @@ const ScopeAll = "all"
 
 // Exit is the record of one request to leave a loop.
 type Exit struct {
-	// By is the name of the agent that asked. The loop that handles the request sets
-	// it, and overwrites what the agent wrote.
+	// By is the name of the agent that asked. The loop that handles the request sets it and overwrites the
+	// agent's value.
 	By string `json:"by,omitempty"`
 	// Reason is the agent's own text; empty if it gave none.
 	Reason string `json:"reason,omitempty"`
@@ -59,13 +58,13 @@ type Exit struct {
 	Status string `json:"status,omitempty"`
 	// Score is the agent's own score of the result; nil if it gave none.
 	Score *float64 `json:"score,omitempty"`
-	// Scope is how far to leave: empty for the nearest loop, a loop's name for
-	// that one and all inside it, or [ScopeAll].
+	// Scope says which loops to leave: empty for the nearest loop, a name for the loop of that name and all
+	// loops inside it, or [ScopeAll].
 	Scope string `json:"scope,omitempty"`
 	// Plain is true for an Escalate without a call of exit_loop.
 	Plain bool `json:"plain,omitempty"`
 	// HandledBy is the outermost loop that ended because of this request.
 	HandledBy Address `json:"handledBy,omitempty"`
-	// Refused says why the request was not followed; empty if it was.
+	// Refused says why the request was refused; empty if it was not.
 	Refused string `json:"refused,omitempty"`
 }

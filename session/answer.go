@@ -4,10 +4,10 @@ package session
 
 import "strings"
 
-// Answer returns which of two events of a run answers for the agents around both: what an agent says, and what one says
-// later. Either can be nil. The later event answers, unless a parallel agent makes the order a matter of chance: what a
-// branch says does not replace what was said before the parallel agent began. Of two branches the one whose name comes
-// first in the alphabet answers.
+// Answer returns the one of two events of a run that is the answer of the agents around both. Either can be
+// nil. The later event wins, unless a parallel agent leaves the order to chance: an event of a branch does
+// not replace an event from before the parallel agent, and of two branches the one whose name comes first
+// in the alphabet wins.
 func Answer(earlier, later *Event) *Event {
 	if earlier == nil || later != nil && later.replaces(earlier) {
 		return later

@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Event is one thing that happened in a run: what an agent or the user said,
-// with the changes of state that go with it.
+// Event records one thing that happened in a run, such as a message of an agent or the user, with its state
+// changes.
 //
 // Do not change an event after you have yielded or appended it: the log and its
 // readers share it.
@@ -22,8 +22,8 @@ type Event struct {
 
 	// ID names the event within its session. Appending sets an empty ID.
 	ID string `json:"id"`
-	// Timestamp is when the event was appended, unless its author set it. People
-	// read it; the order of events is Seq.
+	// Timestamp is when the event was appended, unless its author set it. It is for people to read; Seq
+	// gives the order of events.
 	Timestamp time.Time `json:"timestamp"`
 	// InvocationID names the call of a runner that the event belongs to.
 	InvocationID string `json:"invocationId"`
@@ -32,29 +32,29 @@ type Event struct {
 	Branch string `json:"branch,omitempty"`
 	// Author is "user" or the name of an agent.
 	Author string `json:"author"`
-	// Actions is what the event does besides saying something.
+	// Actions holds the effects of the event besides its content.
 	Actions EventActions `json:"actions"`
 	// LongRunningToolIDs lists the function calls whose answers come later.
 	LongRunningToolIDs []string `json:"longRunningToolIds,omitempty"`
 
 	// Seq is the event's place in its session, from 1; 0 until it is appended.
 	Seq int64 `json:"seq,omitempty"`
-	// Address is the step that yielded the event.
+	// Address names the step that yielded the event.
 	Address Address `json:"address,omitempty"`
 	// Iteration is the iteration of the nearest loop, from 1; 0 outside loops.
 	Iteration int `json:"iteration,omitempty"`
 	// Attempt is the attempt of the step, from 1.
 	Attempt int `json:"attempt,omitempty"`
-	// Mark is what a durable runner records about the run; nil for what agents say.
+	// Mark is a durable runner's record about the run; nil for an agent's own events.
 	Mark *mark.Mark `json:"mark,omitempty"`
 	// Omitted is the number of bytes cut off long texts. It is 0 except in events of
 	// an outline; see [View.Outline].
 	Omitted int64 `json:"-"`
 }
 
-// NewEvent returns an empty event of an invocation. Its StateDelta and ArtifactDelta
-// are empty maps. Appending the event sets its ID and Timestamp, unless ctx has a provider for them; see package
-// platform.
+// NewEvent returns an empty event of an invocation. Its StateDelta and ArtifactDelta are empty maps. If ctx
+// has a provider for the ID or the Timestamp, NewEvent sets it; otherwise appending the event does. See
+// package platform.
 func NewEvent(ctx context.Context, invocationID string) *Event {
 	ev := &Event{InvocationID: invocationID, Actions: EventActions{
 		StateDelta: make(map[string]any), ArtifactDelta: make(map[string]int64),
@@ -68,7 +68,7 @@ func NewEvent(ctx context.Context, invocationID string) *Event {
 	return ev
 }
 
-// NewEventWithContext is [NewEvent] under the name that ADK v1.5 gave it.
+// NewEventWithContext does the same as [NewEvent], under its name in ADK v1.5.
 func NewEventWithContext(ctx context.Context, invocationID string) *Event {
 	return NewEvent(ctx, invocationID)
 }
@@ -111,8 +111,8 @@ func (e *Event) Text() string {
 	return b.String()
 }
 
-// Speaks reports whether the event has text or data, such as a picture, that can be a
-// result. A model's thoughts, its calls and a question to a person cannot.
+// Speaks reports whether the event has text or data, such as a picture, that can be a result. A model's
+// thoughts, its calls and a question to a person do not count.
 func (e *Event) Speaks() bool {
 	if e.Content == nil || e.Mark != nil && e.Mark.Kind == mark.KindAsked {
 		return false

@@ -17,9 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// AppendJSON appends the event's JSON: what json.Marshal returns, with the fields of all objects
-// sorted by name, except in the data of its mark. It is for stores, as it is several times as
-// fast. It fails for an event that JSON cannot hold.
+// AppendJSON appends the event's JSON: the output of json.Marshal, with the fields of all objects sorted by
+// name, except in the data of its mark. It is several times as fast, for stores. It fails for an event that
+// JSON cannot hold.
 func (e *Event) AppendJSON(dst []byte) ([]byte, error) {
 	w := eventWriter{Writer: canonical.Writer{Buf: dst}, exactly: true}
 	w.delta.read(e.Actions.StateDelta)
@@ -29,11 +29,10 @@ func (e *Event) AppendJSON(dst []byte) ([]byte, error) {
 	return w.Buf, nil
 }
 
-// AppendCanonical appends the event's JSON in the one form that seals are made over: that of
-// the event as a store gives it back, with the fields of all objects sorted by name, without
-// temp: keys, and with the timestamp in UTC and in microseconds. [Event.Decode] reads it.
-// AppendCanonical fails for an event that JSON cannot hold, and for one that lacks its long
-// texts; see [View.Outline].
+// AppendCanonical appends the event's canonical JSON, from which seals are computed: the event as a store
+// returns it, with the fields of all objects sorted by name, without temp: keys, and with the timestamp in
+// UTC and microseconds. [Event.Decode] reads it. AppendCanonical fails for an event that JSON cannot hold,
+// and for an event without its long texts; see [View.Outline].
 func (e *Event) AppendCanonical(dst []byte) ([]byte, error) {
 	if e.Omitted > 0 {
 		return dst, fmt.Errorf("encode event %d: its long texts are cut off; read the event with View.Whole", e.Seq)

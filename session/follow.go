@@ -4,9 +4,8 @@ package session
 
 import "slices"
 
-// Follower is told of the events that are added to a view: see [View.Follow]. data is the
-// event's canonical JSON, which must not be kept or changed; or err says why there is none.
-// A Follower must not use the view.
+// Follower receives the events that are added to a view: see [View.Follow]. data is the event's canonical
+// JSON; if there is none, err says why. A Follower must not keep or change data, or use the view.
 type Follower func(ev *Event, data []byte, err error)
 
 // follower is one that follows the events of a step and of those below it.
@@ -15,12 +14,12 @@ type follower struct {
 	told  Follower
 }
 
-// Follow tells a Follower of each event that is added to the view from now on, in the order
-// of the log, one at a time, and of each event that comes again: see [View.Retell]. Events are those
-// of the step at an address and of all steps below it; an empty address means all. However many
-// follow, an event is encoded once. Follow returns the log as it is now, as [View.Log] does, and how
-// much of it came before: in a rewound view to which nothing was appended yet, the events up to the
-// one that was told last, without superseded ones; else nil. end ends it.
+// Follow calls told for each event that is added to the view from now on, one at a time in the order of the
+// log, and for each event that is replayed: see [View.Retell]. It reports only events of the step at an
+// address and of the steps below it; an empty address means all events. Each event is encoded once for all
+// followers. Follow returns the present log, as [View.Log] does. In a rewound view to which nothing was
+// appended yet, before holds the events up to the last reported one, without superseded ones; otherwise
+// before is nil. end stops the following.
 func (v *View) Follow(under Address, told Follower) (log, before Events, end func()) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -42,9 +41,9 @@ func (v *View) Follow(under Address, told Follower) (log, before Events, end fun
 	}
 }
 
-// Retell tells the followers of a rewound view, and those of the view that it was made from, of an
-// event of the log that is replayed, or passed over. Whoever replays a log calls it for each event
-// of it, in the order of the log, and for all that are left before the first new one.
+// Retell reports a replayed or skipped event of the log to the followers of a rewound view and of the view
+// that it was rewound from. A caller that replays a log calls Retell for each event in the order of the
+// log, and before the first new event for all that remain.
 func (v *View) Retell(ev *Event) {
 	if v.comes(ev) {
 		ev = v.Whole(ev)

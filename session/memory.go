@@ -18,11 +18,10 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// InMemoryService returns a service that keeps sessions in the memory of this process.
-// Appending takes constant time; readers share the events. About 16 MiB of events are held
-// as they are. Older ones, of sessions to which nothing was appended for some time, are
-// packed into bytes: each reader gets events of its own then. The service is also a
-// [lease.Leaser], a store.Watcher, a store.Starter and a store.BulkAppender.
+// InMemoryService returns a service that keeps sessions in the memory of this process. Appending takes
+// constant time; readers share the events. About 16 MiB of events stay unpacked. Older events, of sessions
+// to which nothing was appended for some time, are packed into bytes; each reader then gets its own copies.
+// The service is also a [lease.Leaser], a store.Watcher, a store.Starter and a store.BulkAppender.
 func InMemoryService() Service {
 	return &memory{
 		sessions: make(map[sessionKey]*record),

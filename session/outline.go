@@ -21,7 +21,7 @@ const (
 	excerptText = 100
 )
 
-// Excerpt returns the beginning of a text, as an outline has it.
+// Excerpt returns the beginning of a text as it appears in an outline.
 func Excerpt(text string) string {
 	if len(text) < excerptText {
 		return text
@@ -129,9 +129,9 @@ func (o *outliner) values(m map[string]any) map[string]any {
 // outlineSize is how many events are read at a time where long texts are not.
 const outlineSize = 1024
 
-// Outline is [View.Log] for a caller that does not need long texts: events read from
-// the store may lack them, as in [Event.Outlined]. Outline reads a log of a gigabyte in
-// a fraction of a second. [View.Whole] returns the complete event.
+// Outline yields the events of [View.Log] to a caller that does not need long texts: events read from the
+// store may lack them, as in [Event.Outlined]. Outline reads a log of a gigabyte in a fraction of a second.
+// [View.Whole] returns the complete event.
 func (v *View) Outline() iter.Seq[*Event] {
 	v.mu.Lock()
 	w := v.events
@@ -139,8 +139,8 @@ func (v *View) Outline() iter.Seq[*Event] {
 	return w.outline(nil)
 }
 
-// Marked is Outline without the events that have no mark of one of the kinds. Of a log that the view
-// remembers it looks at no others.
+// Marked yields those events of Outline that have a mark of one of the kinds. If the view remembers the
+// log, Marked reads no other events.
 func (v *View) Marked(kinds ...mark.Kind) iter.Seq[*Event] {
 	v.mu.Lock()
 	w := v.events

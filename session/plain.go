@@ -18,9 +18,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ErrNotJSON says that the state, or an event, cannot hold a value because JSON has no
-// form for it: NaN, an infinity, a function, a channel, or a value that contains itself.
-// errors.Is reports such an error to be [ErrInvalid] as well.
+// ErrNotJSON says that the state, or an event, cannot hold a value because JSON has no form for it: NaN, an
+// infinity, a function, a channel, or a value that contains itself. Such an error also matches [ErrInvalid]
+// in errors.Is.
 var ErrNotJSON error = notJSON{}
 
 type notJSON struct{}
@@ -34,11 +34,11 @@ func (notJSON) Is(target error) bool { return target == ErrInvalid }
 // exact is where float64 begins to leave out integers.
 const exact = 1 << 53
 
-// Plain returns a value as state holds it: written as JSON by encoding/json and read
-// again. The result is nil, a bool, a string, a float64, or a []any or map[string]any of
-// such values. An integer below -2^53 or above 2^53 keeps its digits: it is an int64, or
-// a uint64 if it does not fit. So a []byte becomes base64 text, a time.Duration a number
-// of nanoseconds, a struct a map by the names of its JSON, and a nil map or slice nil.
+// Plain converts a value to the form that the state holds: written as JSON by encoding/json and read again.
+// The result is nil, a bool, a string, a float64, or a []any or map[string]any of such values. An integer
+// below -2^53 or above 2^53 keeps its digits: it is an int64, or a uint64 if it does not fit. So a []byte
+// becomes base64 text, a time.Duration a number of nanoseconds, a struct a map by the names of its JSON,
+// and a nil map or slice nil.
 //
 // A value that is plain already is returned as it is, without an allocation. The error
 // wraps [ErrNotJSON].
@@ -94,9 +94,8 @@ func isKey(key string) bool {
 	return true
 }
 
-// Normalize makes the values of the state delta plain; see [Plain]. It replaces the map
-// and does not change it. The error wraps [ErrNotJSON] and names the key; the actions
-// are unchanged then.
+// Normalize makes the values of the state delta plain; see [Plain]. It replaces the map and does not change
+// it. The error wraps [ErrNotJSON] and names the key; on an error the actions are unchanged.
 func (a *EventActions) Normalize() error {
 	delta, copied, err := normalize(a.StateDelta)
 	if copied && err == nil {
@@ -105,9 +104,9 @@ func (a *EventActions) Normalize() error {
 	return err
 }
 
-// Normalize makes the state delta plain, as [EventActions.Normalize] does, and checks
-// that the rest of the event has a JSON form, as stores need it. The error wraps
-// [ErrNotJSON] and names the part; the event is unchanged then.
+// Normalize makes the state delta plain, as [EventActions.Normalize] does, and checks that the rest of the
+// event has a JSON form, as stores need it. The error wraps [ErrNotJSON] and names the part; on an error
+// the event is unchanged.
 func (e *Event) Normalize() error {
 	if err := e.writable(); err != nil {
 		return err

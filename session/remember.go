@@ -11,9 +11,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Remember makes the view keep the events that Outline reads from the store, until Forget: a second
-// Outline of the view, or of a view that was rewound from it, reads nothing. Whoever takes up a run
-// reads its log several times. A log that is kept takes some 60 bytes of memory an event.
+// Remember makes the view keep the events that Outline reads from the store, until Forget. A second Outline
+// of the view, or of a view rewound from it, then reads nothing. This helps because resuming a run reads
+// its log several times. A kept log takes about 60 bytes of memory per event.
 func (v *View) Remember() {
 	if o := v.stored(); o != nil {
 		o.mu.Lock()
@@ -22,8 +22,8 @@ func (v *View) Remember() {
 	}
 }
 
-// Forget is the end of what Remember has begun. A function that Reader has returned still has
-// what it kept.
+// Forget drops the events that the view keeps because of Remember. A function that Reader has returned still has
+// them.
 func (v *View) Forget() {
 	if o := v.stored(); o != nil {
 		o.mu.Lock()
@@ -32,9 +32,8 @@ func (v *View) Forget() {
 	}
 }
 
-// Reader returns a function that reads an event of the log, as it is now, by its sequence number,
-// with all its texts; nil if there is no such event. What the view remembers it does not read from
-// the store.
+// Reader returns a function that returns an event of the present log by its sequence number, with all its
+// texts; nil if there is no such event. It does not read remembered events from the store.
 func (v *View) Reader() func(seq int64) *Event {
 	v.mu.Lock()
 	w := v.events
@@ -87,10 +86,9 @@ func (v *View) stored() *older {
 	return v.events.older
 }
 
-// Renew gives the view the state that sessions share, app: and user: keys, as a later view of the
-// session has it. It returns false, and changes nothing, if one of the two has seen an event that the
-// other has not: then the later one takes its place. It is for whoever keeps a view over a time in
-// which others may have written.
+// Renew updates the view's app: and user: keys, which sessions share, from a later view of the session. If
+// one of the two views has seen an event that the other has not, Renew changes nothing and returns false;
+// use the later view then. It is for a caller that keeps a view while others may write.
 func (v *View) Renew(later *View) bool {
 	if v == later {
 		return true

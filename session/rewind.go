@@ -71,8 +71,7 @@ func (v *View) Noted() bool {
 	return v.noted
 }
 
-// Log returns all events, also those that are superseded and those that a rewound
-// view does not show yet.
+// Log returns all events, including superseded ones and those that a rewound view does not show yet.
 func (v *View) Log() Events {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,11 +97,10 @@ type written struct {
 	value any
 }
 
-// Rewind returns a second view of the session, as it was after the event with the
-// sequence number to. The caller passes the state of that time and must not use it
-// again; app: and user: keys, which other sessions share, have their present values.
-// Later events stay in the view's log, and appending continues after them; [View.Replay]
-// shows them again. temp: keys are lost.
+// Rewind returns a second view of the session, as it was after the event with the sequence number to. The
+// caller passes the state of that time and must not use the map again; app: and user: keys, which other
+// sessions share, keep their present values. Later events stay in the view's log, and appending continues
+// after them; [View.Replay] shows them again. temp: keys are lost.
 func (v *View) Rewind(to int64, state map[string]any) *View {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,10 +124,9 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 	return back
 }
 
-// Replay applies an event of a rewound view's log again. Events of parallel branches
-// may come in another order than before: if several wrote a key, the one with the
-// highest Seq counts. Replay does nothing in a view that was not rewound. It tells followers nothing:
-// [View.Retell] does, in the order of the log.
+// Replay applies an event of a rewound view's log again. Events of parallel branches may come in another
+// order than before: if several wrote a key, the one with the highest Seq counts. Replay does nothing in a
+// view that was not rewound. It does not call followers; [View.Retell] does, in the order of the log.
 func (v *View) Replay(ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

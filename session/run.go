@@ -8,7 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// RunOf returns what a session records of its last run; nil if it has no run.
+// RunOf returns a session's record of its last run; nil if it has no run.
 func RunOf(s Session) *mark.Run {
 	var text string
 	if v, ok := s.(*View); ok {

@@ -23,8 +23,8 @@ var (
 	ErrClosed = errors.New("session service is closed")
 	// ErrStateKeyNotExist: the state has no such key.
 	ErrStateKeyNotExist = errors.New("state key does not exist")
-	// ErrNotLogged: the session belongs to a run. A change of its state that is in
-	// no event would be in no log, so it would be lost.
+	// ErrNotLogged: the session belongs to a run, whose state changes only by events. A change outside an
+	// event would be lost.
 	ErrNotLogged = errors.New("the state of a run changes by events: set the key with ctx.State() in a callback or " +
 		"a tool, " +
 		"or in the Actions.StateDelta of an event that the agent yields")
@@ -64,8 +64,8 @@ type CreateRequest struct {
 	AppName, UserID string
 	// SessionID is optional.
 	SessionID string
-	// State is what the session starts with. Keys with the prefixes app: and
-	// user: are shared at once; temp: and iteration: are dropped.
+	// State is the session's initial state. Keys with the prefixes app: and user: are shared at once; temp:
+	// and iteration: keys are dropped.
 	State map[string]any
 }
 
@@ -75,12 +75,12 @@ type CreateResponse struct{ Session Session }
 // GetRequest asks for one session.
 type GetRequest struct {
 	AppName, UserID, SessionID string
-	// NumRecentEvents is the largest number of events, the newest; 0: all.
+	// NumRecentEvents limits the events to this many of the newest; 0: all.
 	NumRecentEvents int
-	// After leaves out events that are older; zero: none.
+	// After leaves out events that are older; zero leaves out none.
 	After time.Time
-	// Brief is for who wants to know how a run stands, and not its state: a store may leave out all
-	// keys but Refrain's own, and read events only when somebody looks at them.
+	// Brief is for a caller that needs the status of a run but not its state: a store may leave out all
+	// keys but Refrain's own, and read events only when they are accessed.
 	Brief bool
 }
 
@@ -92,7 +92,7 @@ type ListRequest struct {
 	AppName string
 	// UserID is optional: without it, the sessions of every user.
 	UserID string
-	// Brief is that of [GetRequest].
+	// Brief works as in [GetRequest].
 	Brief bool
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Session is one conversation as its holder sees it: what was in the store when it was
-// fetched, and what the holder has appended since.
+// Session is one conversation as its holder sees it: the contents of the store when it was fetched, plus
+// the events that the holder has appended since.
 type Session interface {
 	ID() string
 	AppName() string
@@ -35,11 +35,10 @@ type ReadonlyState interface {
 // that you have read, but set a new one.
 type State interface {
 	ReadonlyState
-	// Set changes a value for this holder at once: Get returns what [Plain] makes of
-	// it. The state of a context of a callback or a tool writes the value into that
-	// call's event. The state of a session in a run has no event to write to: there
-	// Set returns [ErrNotLogged], except for temp: keys. For a value that JSON cannot
-	// hold it returns [ErrNotJSON].
+	// Set changes a value for this holder at once; Get then returns its [Plain] form. In the context of a
+	// callback or a tool, the value is written into that call's event. The state of a session in a run has
+	// no event to write to, so Set returns [ErrNotLogged], except for temp: keys. For a value that JSON
+	// cannot hold, Set returns [ErrNotJSON].
 	Set(key string, value any) error
 }
 

@@ -14,9 +14,9 @@ const (
 // sharing is how many views share windowsWeight.
 var sharing atomic.Int64
 
-// Share makes the view of a run under way share the memory for events with the views of all
-// other runs, until end is called: the more there are, the sooner each reads from its store what
-// it has held. A runner calls it.
+// Share makes the view of an active run share the memory for events with the views of all other runs, until
+// end is called. The more views there are, the sooner each one drops events, which it then reads from its
+// store. A runner calls it.
 func (v *View) Share() (end func()) {
 	sharing.Add(1)
 	return func() { sharing.Add(-1) }
@@ -27,8 +27,8 @@ func share() int {
 	return max(leastWindow, windowsWeight/max(1, int(sharing.Load())))
 }
 
-// Hold is Apply for an event that the store does not have yet, but will: until the caller says
-// so by Stored, the view has it in memory.
+// Hold applies an event, as Apply does, before the store has it. The view keeps the event in memory until
+// the caller calls Stored.
 func (v *View) Hold(ev *Event) {
 	v.mu.Lock()
 	if v.unstored == 0 {
@@ -38,7 +38,7 @@ func (v *View) Hold(ev *Event) {
 	v.Apply(ev)
 }
 
-// Stored says that the store has the events that the view was given by Hold.
+// Stored tells the view that the store now has the events passed to Hold.
 func (v *View) Stored() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

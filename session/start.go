@@ -16,8 +16,7 @@ type StartRequest struct {
 	// Events are the first events of the log, at least one. Partial events are not
 	// stored.
 	Events []*Event
-	// Owner gets the lease of the session for TTL, which must be greater than zero.
-	// Empty: no lease.
+	// Owner gets the lease of the session for TTL, which must be greater than zero. Empty means no lease.
 	Owner string
 	TTL   time.Duration
 }
@@ -25,7 +24,7 @@ type StartRequest struct {
 // StartResponse holds the new session with its events.
 type StartResponse struct {
 	Session Session
-	// Lease is the owner's; nil if the request has no Owner.
+	// Lease is the owner's lease; nil if the request has no Owner.
 	Lease *lease.Lease
 }
 

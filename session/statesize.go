@@ -47,7 +47,7 @@ func (s *stateSizes) put(key string, value any) {
 	}
 }
 
-// Map returns the state as a map. Others may have the same one: do not change it.
+// Map returns the state as a map, which others may share: do not change it.
 func (s stateAt) Map() map[string]any {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
@@ -94,13 +94,13 @@ func (s stateAt) Size() int64 {
 	return total
 }
 
-// ErrStateLimit says that a state would be larger than its limit.
+// ErrStateLimit: the state would be larger than its limit.
 var ErrStateLimit = errors.New("the state is too large")
 
-// StateLimitError is the [ErrStateLimit] of a change that was not made.
+// StateLimitError reports a change that was refused because the state would be too large.
 type StateLimitError struct {
 	StateChange
-	// Limit is the largest size that the state may have. Whose says whose limit that is, such as
+	// Limit is the largest size that the state may have. Whose names the owner of the limit, such as
 	// `state_limit of the loop "refine"`.
 	Limit int64
 	Whose string
@@ -114,10 +114,10 @@ func (e *StateLimitError) Error() string {
 // Unwrap returns [ErrStateLimit].
 func (e *StateLimitError) Unwrap() error { return ErrStateLimit }
 
-// Permanent reports that to do the same again is useless.
+// Permanent returns true, because a retry cannot succeed.
 func (e *StateLimitError) Permanent() bool { return true }
 
-// StateChange is how an event changes the size of the state.
+// StateChange says how an event changes the size of the state.
 type StateChange struct {
 	// Before and After are the [StateSize] of the state without and with the event.
 	Before, After int64
@@ -155,7 +155,7 @@ func (v *View) Change(ev *Event) StateChange {
 	return c
 }
 
-// StateSize returns about how many bytes a value of the state takes as JSON.
+// StateSize estimates how many bytes a value of the state takes as JSON.
 func StateSize(v any) int64 {
 	switch x := v.(type) {
 	case string:

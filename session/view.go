@@ -37,13 +37,13 @@ type View struct {
 	stateOnly bool   // no events are kept
 }
 
-// ViewConfig is what a store knows about a session when it makes a [View].
+// ViewConfig describes a session to [NewView].
 type ViewConfig struct {
 	AppName, UserID, SessionID string
 	// State includes app: and user: keys. The view keeps the map, makes its values plain
 	// (see [Plain]), and removes those that JSON cannot hold.
 	State map[string]any
-	// Events are those that the view shows, oldest first.
+	// Events are the events that the view shows, oldest first.
 	Events []*Event
 	// Older is the number of further events before them. Load reads events by their
 	// Seq, from first to last, when a caller asks for them. A view with a Load holds
@@ -116,23 +116,23 @@ func ViewBehind(s Session) *View {
 	}
 }
 
-// ID is the session's own ID.
+// ID returns the session's own ID.
 func (v *View) ID() string { return v.id }
 
-// AppName is the application that the session belongs to.
+// AppName returns the application that the session belongs to.
 func (v *View) AppName() string { return v.appName }
 
-// UserID is the user that the session belongs to.
+// UserID returns the user that the session belongs to.
 func (v *View) UserID() string { return v.userID }
 
-// LastUpdateTime is when the last event was appended, or the session created.
+// LastUpdateTime returns when the last event was appended, or the session created.
 func (v *View) LastUpdateTime() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.updated
 }
 
-// LastSeq is the sequence number of the last event that the view has seen.
+// LastSeq returns the sequence number of the last event that the view has seen.
 func (v *View) LastSeq() int64 { return v.seq.Load() }
 
 // Events returns the log as it is now, without superseded events; see
