@@ -21,10 +21,9 @@ func KeyOf(s interface {
 	return Key{AppName: s.AppName(), UserID: s.UserID(), SessionID: s.ID()}
 }
 
-// Leaser is a session.Service that lets one process at a time drive a session. A
-// lease ends by [Leaser.Release], or by itself when it is not renewed: a
-// process that dies does not hold its sessions for ever. All services of this
-// project are Leasers; sessiontest.TestLeaser says what is asked of one.
+// Leaser is a session.Service that lets one process at a time drive a session. A lease ends with
+// [Leaser.Release], or expires if it is not renewed, so a dead process does not hold its sessions for ever.
+// All services of this project are Leasers; sessiontest.TestLeaser tests them.
 //
 //	held, err := leaser.Acquire(ctx, key, "refrain pid 4711 on laptop", 15*time.Second)
 //	if by, ok := errors.AsType[*lease.HeldError](err); ok {
@@ -33,38 +32,32 @@ func KeyOf(s interface {
 //	defer leaser.Release(context.WithoutCancel(ctx), held)
 //	ctx = lease.With(ctx, held) // appends are refused once it is lost
 //
-// The clock is the store's: that of the database server where there is one,
-// else this machine's.
+// Times are by the store's clock: that of the database server if there is one, else this machine's.
 type Leaser interface {
-	// Acquire takes the lease of a session for a time. The owner is told to
-	// whoever comes second, so it should say which process on which machine. A
-	// lease that is held is refused to every caller, also to its owner. Errors:
-	// [*HeldError], session.ErrNotFound, session.ErrInvalid.
+	// Acquire takes the lease of a session for a time. The error of later callers names the owner, so owner
+	// should name the process and its machine. A held lease is refused to every caller, including its
+	// owner. Errors: [*HeldError], session.ErrNotFound, session.ErrInvalid.
 	Acquire(ctx context.Context, key Key, owner string, ttl time.Duration) (*Lease, error)
-	// TakeOver is Acquire although held has not expired, for a caller who knows
-	// that its owner is dead. It fails with a [*HeldError] if the lease has
-	// changed hands since. Errors: those of Acquire.
+	// TakeOver acquires the lease although held has not expired, for a caller that knows that its owner is
+	// dead. It fails with a [*HeldError] if the lease has changed hands since. Errors: as for Acquire.
 	TakeOver(ctx context.Context, held *HeldError, owner string, ttl time.Duration) (*Lease, error)
 	// Renew returns the lease with a new end. One that has expired can be
 	// renewed until another owner takes it. Errors: [ErrLost], with a [*HeldError] if
 	// another owner has it now; session.ErrNotFound, session.ErrInvalid.
 	Renew(ctx context.Context, l *Lease, ttl time.Duration) (*Lease, error)
-	// Holder says who drives a session, without taking the lease. It is nil if no one does,
-	// because the lease was never taken, was released, or ran out. Errors:
-	// session.ErrNotFound, session.ErrInvalid.
+	// Holder returns the holder of a session's lease, without taking the lease. It returns nil if the lease
+	// was never taken, was released or expired. Errors: session.ErrNotFound, session.ErrInvalid.
 	Holder(ctx context.Context, key Key) (*HeldError, error)
-	// Release ends the lease. It is no error if it was lost before. Errors:
-	// session.ErrInvalid.
+	// Release ends the lease. Releasing a lost lease is not an error. Errors: session.ErrInvalid.
 	Release(ctx context.Context, l *Lease) error
 }
 
-// Lease is the right to drive a session until a point in time. It does not
-// change: [Leaser.Renew] returns a new one, and the old one serves as well in
-// [With].
+// Lease is the right to drive a session until a point in time. It does not change: [Leaser.Renew] returns a
+// new one, and [With] accepts the old one as well.
 type Lease struct {
 	Key   Key
 	Owner string
-	// Token tells this lease from every other one of the session.
+	// Token distinguishes this lease from every other lease of the session.
 	Token int64
 	// Until is when the lease ends, by the store's clock.
 	Until time.Time
@@ -82,11 +75,11 @@ type HeldError struct {
 	// Since is when the holder took the lease, Until when it ends if it is not
 	// renewed.
 	Since, Until time.Time
-	// Token is the holder's.
+	// Token is the token of the holder's lease.
 	Token int64
 }
 
-// Error names the holder and when it would lose the session.
+// Error names the holder and the time at which its lease expires.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("session %q is driven by %s since %s; unless that renews its lease it can be taken after %s",
 		e.Key.SessionID, e.Owner, e.Since.Format(time.RFC3339), e.Until.Format(time.RFC3339))

@@ -13,9 +13,9 @@ const (
 	// time, except app: and user: keys. From there on the state can be read from the
 	// log alone.
 	KeyNoted = KeyPrefix + "noted"
-	// KeyRun holds the last [Run] of a session as JSON, so that a list of many sessions
-	// does not read their logs. The events with marks of a run as a whole set it. The
-	// runner's own [KindRunResumed] does not: the supervisor has set it before.
+	// KeyRun holds the last [Run] of a session as JSON, so that a list of many sessions does not read their
+	// logs. The events with marks of a run as a whole set it. The runner's own [KindRunResumed] does not,
+	// because the supervisor has set it before.
 	KeyRun = KeyPrefix + "run"
 
 	// KeyPrefix is the prefix of these keys.

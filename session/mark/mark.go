@@ -38,8 +38,8 @@ const (
 	// KindRunResumed: a run that was cut off continues. Data is a [RunResumed]. The
 	// event's state delta undoes the changes of the superseded events.
 	KindRunResumed Kind = "run_resumed"
-	// KindReconciled: the step's Reconcile function has said whether a call that was cut
-	// off took place. Data is a [Reconciled]. The event has the step's address.
+	// KindReconciled: the step's Reconcile function reported whether an interrupted call took place. Data
+	// is a [Reconciled]. The event has the step's address.
 	KindReconciled Kind = "reconciled"
 	// KindAsked: a step asks a person. Data is a [Question]. The event has the step's
 	// address.
@@ -61,12 +61,12 @@ const (
 	KindRunEnded Kind = "run_ended"
 )
 
-// MetadataNotRun is a key of an event's CustomMetadata. On a [KindStepStarted] it says
-// that the step does not run: the event of its end follows at once.
+// MetadataNotRun is a key of an event's CustomMetadata. On a [KindStepStarted] it says that the step does
+// not run: the event that finishes it follows at once.
 const MetadataNotRun = "refrain:notRun"
 
-// MetadataWarning is a key of an event's CustomMetadata: what a person should know about its step, such
-// as that the state comes near to its limit.
+// MetadataWarning is a key of an event's CustomMetadata. Its value warns a person about the step, such as
+// that the state is near its limit.
 const MetadataWarning = "refrain:warning"
 
 // Mark is a fact about the run itself, which a durable runner writes into the log.
@@ -75,13 +75,12 @@ type Mark struct {
 	Kind Kind `json:"kind"`
 	// Data is the kind's own record, as JSON.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Joins says that the agent that yields the mark goes on at once to its next event, and
-	// does nothing to the outside world before. A runner may store the two together. It is
-	// in no log.
+	// Joins says that the agent yields its next event at once after the mark, with no effect on the outside
+	// world in between. A runner may store the two together. Joins is not stored.
 	Joins bool `json:"-"`
-	// Sorted says that Data is JSON in the one form that seals are made over: as encoding/json
-	// writes it, and with the fields of all objects sorted by name. Whoever writes that anyway saves
-	// a run that is sealed the work of reading it again. It is in no log.
+	// Sorted says that Data is canonical JSON, from which seals are computed: as encoding/json writes it,
+	// with the fields of all objects sorted by name. Setting it saves a sealed run from reading Data again.
+	// Sorted is not stored.
 	Sorted bool `json:"-"`
 }
 
@@ -89,9 +88,8 @@ type Mark struct {
 type StepFinished struct {
 	// Error is why the step failed; empty if it did not.
 	Error string `json:"error,omitempty"`
-	// Kind is the kind of the error, one of those below, or empty. Permanent says that
-	// another attempt cannot succeed. Budget is the name of the exceeded budget; empty
-	// for that of the run.
+	// Kind is the kind of the error, one of those below, or empty. Permanent says that another attempt
+	// cannot succeed. Budget is the name of the exceeded budget; empty for the run's budget.
 	Kind      FailureKind `json:"kind,omitempty"`
 	Permanent bool        `json:"permanent,omitempty"`
 	Budget    string      `json:"budget,omitempty"`
@@ -123,9 +121,9 @@ type FailureKind string
 // The kinds of failure; an error of another kind has none.
 const (
 	FailurePanic      FailureKind = "panic"       // of the agent
-	FailureBudget     FailureKind = "budget"      // a call did not fit
+	FailureBudget     FailureKind = "budget"      // a call did not fit the budget
 	FailurePrice      FailureKind = "price"       // a model's price is unknown
-	FailureModelCalls FailureKind = "model_calls" // too many in one run
+	FailureModelCalls FailureKind = "model_calls" // too many model calls in one run
 	FailureState      FailureKind = "state_limit" // the state would be too large
 	FailureDeadline   FailureKind = "deadline"    // context.DeadlineExceeded
 	FailureCanceled   FailureKind = "canceled"    // context.Canceled

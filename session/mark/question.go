@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// QuestionKind says what a person is asked for.
+// QuestionKind says what a question asks of a person.
 type QuestionKind string
 
-// The kinds of question, with the Value that an [Answer] to them has.
+// The kinds of question, each with the Value of its [Answer].
 const (
 	// AskApproval: true or false.
 	AskApproval QuestionKind = "approve"
@@ -45,14 +45,14 @@ type Question struct {
 
 // Answer is a person's answer to a [Question]. It is the data of [KindAnswered].
 type Answer struct {
-	// ID is the question's.
+	// ID is the ID of the question.
 	ID    string          `json:"id"`
 	Value json.RawMessage `json:"value,omitempty"`
 	// Reason is the person's comment.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
-	// Key is what its sender calls it, such as the ID of a message. Who sends it again does not answer
-	// the next question.
+	// Key is the sender's ID of the answer, such as a message ID. An answer that is sent again with its Key
+	// does not answer the next question.
 	Key string `json:"key,omitempty"`
 }
 
@@ -64,18 +64,18 @@ type Resolution struct {
 	Result string `json:"result,omitempty"`
 }
 
-// What a [Resolution] can say.
+// The actions of a [Resolution].
 const (
-	ResolveResult = "result" // it took place, with this Result
-	ResolveRetry  = "retry"  // it did not take place; make it now
-	ResolveSkip   = "skip"   // go on without it
+	ResolveResult = "result" // the call took place, with this Result
+	ResolveRetry  = "retry"  // the call did not take place; make it now
+	ResolveSkip   = "skip"   // continue without the call
 )
 
 // resolutions are what an answer to [AskResolution] can say.
 var resolutions = []string{ResolveResult, ResolveRetry, ResolveSkip}
 
-// InDoubt returns a question whether a call that was cut off took place. The caller sets
-// its ID and deadline.
+// InDoubt returns a question that asks whether an interrupted call took place. The caller sets its ID and
+// deadline.
 func InDoubt(text string) Question {
 	return Question{Kind: AskResolution, Text: text, Options: slices.Clone(resolutions)}
 }

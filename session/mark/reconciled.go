@@ -16,7 +16,7 @@ type Reconciled struct {
 	Why string `json:"why,omitempty"`
 }
 
-// What a [Reconciled] can say.
+// The outcomes of a [Reconciled].
 const (
 	ReconciledHappened = "happened"       // the call took place, with this Result
 	ReconciledNot      = "did_not_happen" // the step makes the call again

@@ -10,8 +10,8 @@ import (
 // RunStatus is the status of a run.
 type RunStatus string
 
-// The states of a run. If the log says that a run is running, but no process holds its
-// lease, the run was interrupted. It can be resumed like a paused run.
+// The statuses of a run. If the log says that a run is running, but no process holds its lease, the run was
+// interrupted. It can be resumed like a paused run.
 const (
 	RunRunning   RunStatus = "running"
 	RunIsPaused  RunStatus = "paused"
@@ -24,7 +24,7 @@ const (
 // Over reports whether the run has completed, failed or was canceled.
 func (s RunStatus) Over() bool { return s == RunCompleted || s == RunFailed || s == RunCanceled }
 
-// Run is what a session records of its last run: [KeyRun].
+// Run is a session's record of its last run, stored under [KeyRun].
 type Run struct {
 	// ID is the ID of the invocation, Name the name of the definition or the root agent.
 	ID     string    `json:"id"`
@@ -32,8 +32,8 @@ type Run struct {
 	Status RunStatus `json:"status"`
 	// Started is when the run began.
 	Started time.Time `json:"started"`
-	// Active is the time in which the run was active until this was recorded, in nanoseconds, and Since is
-	// when a process took the running run up; zero: when it began. 0 and zero in logs of older versions.
+	// Active is how long the run was active before this record, in nanoseconds. Since is when a process
+	// resumed the running run; zero means Started. Logs of older versions have neither.
 	Active time.Duration `json:"active_ns,omitempty"`
 	Since  time.Time     `json:"since,omitzero"`
 	// Stop is the loop.StopReason of its loop; empty until the loop stops.
@@ -47,12 +47,12 @@ type Run struct {
 	// Driver names what decides where the run is driven, such as a cluster; empty if any process
 	// may continue it. See supervisor.Config.Driver.
 	Driver string `json:"driver,omitempty"`
-	// HandOver says of a paused run that nobody wants the pause: its process ended, or its questions
-	// are answered. Whoever drives such runs may continue it. False in logs of older versions.
+	// HandOver says that nobody asked for the pause of a paused run: its process ended, or its questions
+	// are answered. A process that drives such runs may continue it. False in logs of older versions.
 	HandOver bool `json:"hand_over,omitempty"`
 }
 
-// RunIn returns what a change of a session's state says of its last run; nil if it says nothing.
+// RunIn returns the record of a session's last run in a state delta; nil if the delta has none.
 func RunIn(delta map[string]any) *Run {
 	text, _ := delta[KeyRun].(string)
 	run := new(Run)
@@ -62,8 +62,8 @@ func RunIn(delta map[string]any) *Run {
 	return run
 }
 
-// ActiveAt returns the time in which the run was active until a time. A run that is not running is not
-// active: it waits, or no process drives it.
+// ActiveAt returns how long the run was active up to a time. A run is active only while it is running, not
+// while it waits or no process drives it.
 func (r *Run) ActiveAt(at time.Time) time.Duration {
 	if r.Status != RunRunning {
 		return r.Active
@@ -75,10 +75,10 @@ func (r *Run) ActiveAt(at time.Time) time.Duration {
 	return r.Active + max(0, at.Sub(since))
 }
 
-// RunParent is the place where a run was forked from another.
+// RunParent names the run and the event from which a run was forked.
 type RunParent struct {
 	SessionID string `json:"session_id"`
-	// Seq is the last event that both have.
+	// Seq is the number of the last event that both have.
 	Seq int64 `json:"seq"`
 }
 
@@ -126,8 +126,8 @@ type RunEnded struct {
 	// Error is why the run failed or was canceled.
 	Error string `json:"error,omitempty"`
 	By    string `json:"by,omitempty"`
-	// Events is the number of events under Seal, from the run's first one on, without the
-	// end itself. Last is the Seq of the last of them. 0 in logs of older versions.
+	// Events is the number of events that Seal covers, from the run's first one on, without the end itself.
+	// Last is the Seq of the last of them. 0 in logs of older versions.
 	Events int64 `json:"events,omitempty"`
 	Last   int64 `json:"last,omitempty"`
 	// Seal is a hash over the whole run; see package seal. Empty in logs of older

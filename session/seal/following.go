@@ -10,9 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Following is the hash of a loop or of a run that is kept up while the events are added to
-// the view that drives it, so that nobody has to read the log at the end. A nil Following has
-// no hash.
+// Following computes the hash of a loop or of a run while events are added to the view that drives it, so
+// that the log need not be read at the end. A nil Following has no hash.
 type Following struct {
 	view       *session.View
 	loop       session.Address // empty: the run as a whole
@@ -32,9 +31,9 @@ type Following struct {
 // begun.
 const recent = 64
 
-// FollowLoop follows the loop at an address, which has just begun, in the run with that
-// invocation ID. In a run that was resumed the loop may begin again: then the hash has the events
-// that were replayed so far, if they come in the order of the log.
+// FollowLoop follows the loop at an address, which has just begun, in the run with that invocation ID. In a
+// resumed run the loop may begin again; the hash then includes the events replayed so far, if they come in
+// the order of the log.
 func FollowLoop(view *session.View, loop session.Address, invocation string) *Following {
 	f := &Following{view: view, loop: loop, invocation: invocation, gone: view.Superseded()}
 	if !f.begin() {
@@ -52,7 +51,7 @@ func FollowRun(view *session.View, invocation string) *Following {
 	return f
 }
 
-// FollowAgain follows a run that is about to be resumed, as its events come again: see
+// FollowAgain follows a run that is about to be resumed, from its replayed events on: see
 // [session.View.Retell].
 func FollowAgain(view *session.View, invocation string) *Following {
 	f := &Following{view: view, invocation: invocation, hash: New()}
@@ -143,15 +142,15 @@ func (f *Following) follows(ev *session.Event) bool {
 	return !f.stuck
 }
 
-// End ends the following. The hash stays as it is.
+// End stops following the view. The hash stays as it is.
 func (f *Following) End() {
 	if f != nil {
 		f.end()
 	}
 }
 
-// Follows reports whether the following is of that view and lacks no event in between, so that it
-// can go on there. A nil Following follows nothing.
+// Follows reports whether f follows that view and has missed no event, so that f can continue. A nil
+// Following follows no view.
 func (f *Following) Follows(view *session.View) bool {
 	if f == nil || f.view != view {
 		return false
@@ -161,8 +160,8 @@ func (f *Following) Follows(view *session.View) bool {
 	return f.hash != nil && !f.stuck
 }
 
-// Hash returns a copy of the hash over the events so far; nil if it lacks events, so that the
-// log has to be read. The error is that of [Hash.Add] for the first event that has no JSON.
+// Hash returns a copy of the hash over the events so far; nil if events are missing, so that the log must
+// be read. The error is that of [Hash.Add] for the first event that has no JSON.
 func (f *Following) Hash() (*Hash, error) {
 	d, _, err := f.upTo()
 	return d, err
@@ -181,8 +180,8 @@ func (f *Following) upTo() (*Hash, int64, error) {
 	return f.hash.clone(), f.last, nil
 }
 
-// Run is the function [Run] with the log of the session: it reads those events of the log that
-// were added after the ones that were followed.
+// Run seals the end of a run as the function [Run] does. log is the log of the session; Run reads only
+// those of its events that were added after the followed ones.
 func (f *Following) Run(log session.Events, end *session.Event) error {
 	d, last, err := f.upTo()
 	if err != nil {

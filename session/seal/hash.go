@@ -12,10 +12,9 @@ import (
 	"github.com/refrain-dev/refrain/session/internal/canonical"
 )
 
-// Hash is a hash over events, in their order. Whatever a store keeps of an
-// event is in it, so that an event that was changed, added or taken out later
-// gives another one. It does not depend on the store: an event that was read
-// back counts as the one that was written.
+// Hash is a hash over events, in their order. It covers everything that a store keeps of an event, so
+// changing, adding or removing an event gives another hash. It does not depend on the store: an event has
+// the same hash after it is read back.
 type Hash struct {
 	h       hash.Hash
 	n       int
@@ -29,7 +28,7 @@ const block = 1 << 10
 // New returns the hash of no events.
 func New() *Hash { return &Hash{h: sha256.New()} }
 
-// Add adds the next event. It fails for one that JSON cannot hold.
+// Add adds the next event. It fails for an event that JSON cannot hold.
 func (d *Hash) Add(ev *session.Event) (err error) {
 	if d.buf, err = ev.AppendCanonical(d.buf[:0]); err == nil {
 		d.add(d.buf)
@@ -43,8 +42,8 @@ func (d *Hash) add(data []byte) {
 	d.n++
 }
 
-// AddValue adds something that is no event, such as a record of the events.
-// Whatever has the same JSON, the order of fields apart, is the same.
+// AddValue adds a value that is not an event, such as a record of the events. Values with the same JSON,
+// apart from the order of fields, have the same hash.
 func (d *Hash) AddValue(v any) (err error) {
 	if d.buf, err = canonical.AppendJSON(d.buf[:0], v); err == nil {
 		d.write(d.buf)
@@ -77,10 +76,10 @@ func (d *Hash) clone() *Hash {
 	return &Hash{h: h, n: d.n}
 }
 
-// Len is how many events were added, other values not counted.
+// Len returns how many events were added; other values do not count.
 func (d *Hash) Len() int { return d.n }
 
-// String is the hash so far, as "sha256:" and 64 hexadecimal digits.
+// String returns the hash so far, as "sha256:" and 64 hexadecimal digits.
 func (d *Hash) String() string {
 	d.flush()
 	return "sha256:" + hex.EncodeToString(d.h.Sum(nil))

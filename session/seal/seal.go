@@ -13,10 +13,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Run seals the end of a run, an event with a [mark.KindRunEnded] that has the Seq, the ID
-// and the Timestamp with which it will be stored: it sets Events, Last and Seal of its
-// [mark.RunEnded]. Events are those of the session, in their order. It fails for events that
-// JSON cannot hold, and leaves the end alone then.
+// Run seals the end of a run: it sets Events, Last and Seal of its [mark.RunEnded]. end is an event with a
+// [mark.KindRunEnded], and with the Seq, ID and Timestamp with which it will be stored. events are those of
+// the session, in their order. Run fails for events that JSON cannot hold, and then does not change end.
 func Run(events iter.Seq[*session.Event], end *session.Event) error {
 	d, last, err := hashRun(events, end)
 	if err != nil {
@@ -48,11 +47,10 @@ func (d *Hash) seal(end *session.Event, last int64) error {
 	return err
 }
 
-// OfRun makes the hash that [mark.RunEnded.Seal] has: over all events of the session from the
-// run's first one up to its end, whether or not they count, and over the end itself, its
-// Seal aside. What the run was started with is in it, such as the definition and the
-// inputs. n is how many events there were before the end. It fails for events that JSON
-// cannot hold.
+// OfRun computes the hash that [mark.RunEnded.Seal] holds: over all events of the session from the run's
+// first one up to its end, superseded ones included, and over the end itself without its Seal. It therefore
+// covers what the run was started with, such as the definition and the inputs. n is the number of events
+// before the end. OfRun fails for events that JSON cannot hold.
 func OfRun(events iter.Seq[*session.Event], end *session.Event) (seal string, n int64, err error) {
 	d, _, err := hashRun(events, end)
 	if err != nil {
@@ -87,7 +85,7 @@ func hashRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, last
 	return d, last, nil
 }
 
-// Loop computes the seal of a loop's stop record again: see [OfLoop].
+// Loop replaces the digest of a loop's stop record by a new one: see [OfLoop].
 func Loop(before []*session.Event, stop *session.Event) error {
 	seal, _, err := OfLoop(before, stop, nil)
 	if err == nil {
@@ -96,12 +94,11 @@ func Loop(before []*session.Event, stop *session.Event) error {
 	return err
 }
 
-// OfLoop makes the hash that a loop.StopRecord has for its digest: over the events of
-// the loop that count, from its beginning up to the record, an event with a
-// [mark.KindLoopStopped], and over what the record says, its digest aside. before are the
-// session's events before it, without those that were superseded by then. n is how many of
-// them are the loop's. The events may be an outline: whole reads one of them then, and may
-// be nil otherwise. It fails for events that JSON cannot hold.
+// OfLoop computes the hash that a loop.StopRecord holds as its digest: over the events of the loop that
+// count, from its beginning up to the record, and over the record without its digest. stop is the event
+// with the record, a [mark.KindLoopStopped]. before are the session's earlier events, without those
+// superseded by then; n is how many of them are the loop's. If the events are an outline, whole reads a
+// whole event; otherwise it may be nil. OfLoop fails for events that JSON cannot hold.
 func OfLoop(before []*session.Event, stop *session.Event, whole func(*session.Event) *session.Event) (seal string, n int, err error) {
 	bare, err := without(stop.Mark, "digest")
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// OpenLister is a [session.Service] that finds the sessions whose last run is not over, which costs no more
-// where there are many others. The services of this project that keep sessions in a database are
-// OpenListers; sessiontest.TestService tests them.
+// OpenLister is a [session.Service] that finds the sessions whose last run is not over, at a cost that does
+// not grow with the number of other sessions. The services of this project that keep sessions in a database
+// are OpenListers; sessiontest.TestService tests them.
 type OpenLister interface {
-	// ListOpen is [session.Service.List] for these sessions alone. Of their state they have what
-	// session.RunOf reads. The errors are those of List, with no response; and with the response an
-	// error that names the sessions which are left out, because their run cannot be read.
+	// ListOpen lists only these sessions, as [session.Service.List] does. Their state holds what
+	// session.RunOf reads. An error without a response is one of List's errors. An error with a response
+	// names the sessions that are left out because their run cannot be read.
 	ListOpen(context.Context, *session.ListRequest) (*session.ListResponse, error)
 }
 
-// ListOpen lists the sessions whose last run is not over. With a service that is not an [OpenLister] it
-// lists all and leaves the others out. Beside an error are the sessions that could be read, if there are any.
+// ListOpen lists the sessions whose last run is not over. With a service that is not an [OpenLister], it lists all
+// sessions and drops the others. With an error it also returns the sessions that could be read, if any.
 func ListOpen(ctx context.Context, svc session.Service, req *session.ListRequest) ([]session.Session, error) {
 	list := svc.List
 	if open, ok := svc.(OpenLister); ok {

@@ -17,22 +17,22 @@ import (
 // a page has. The services of this project that keep sessions in a database are RunListers;
 // sessiontest.TestService tests them.
 type RunLister interface {
-	// ListRuns lists the sessions that have a run, without their events. Of their state they have what
+	// ListRuns lists the sessions that have a run, without their events. Their state holds what
 	// session.RunOf reads. The errors are those of [session.Service.List].
 	ListRuns(context.Context, *RunsRequest) (*RunsResponse, error)
 }
 
-// RunsRequest asks for some runs of a user. Fields that are empty choose all.
+// RunsRequest asks for some runs of a user. Empty fields match all runs.
 type RunsRequest struct {
 	AppName, UserID string
 	// Name and Status are those of the last run in a session.
 	Name   string
 	Status mark.RunStatus
-	// SessionID is the ID of the session, or Prefix its beginning: a session with either is listed.
+	// SessionID is the ID of a session, Prefix the beginning of an ID: a session that matches either is listed.
 	SessionID, Prefix string
 	// Since leaves out sessions that have not changed after it.
 	Since time.Time
-	// After is the last run of the page before; zero for the first page.
+	// After is the place of the last run on the previous page; zero for the first page.
 	After RunPlace
 	// Limit is the largest number of sessions in the page; 0: no limit.
 	Limit int
@@ -46,8 +46,8 @@ type RunsResponse struct {
 	Total int
 }
 
-// RunPlace is the place of a run in a list: those that changed last come first, and among those that changed
-// at the same time the ID decides. A run that begins or changes never moves others behind a place.
+// RunPlace is the place of a run in a list: the latest change comes first, and the ID decides between runs
+// that changed at the same time. A run that begins or changes never moves other runs behind a place.
 type RunPlace struct {
 	Updated   time.Time
 	SessionID string
@@ -56,13 +56,13 @@ type RunPlace struct {
 // PlaceOf returns the place of a session.
 func PlaceOf(s session.Session) RunPlace { return RunPlace{s.LastUpdateTime(), s.ID()} }
 
-// Compare is negative if p comes before q.
+// Compare returns a negative number if p comes before q.
 func (p RunPlace) Compare(q RunPlace) int {
 	return cmp.Or(q.Updated.Compare(p.Updated), strings.Compare(p.SessionID, q.SessionID))
 }
 
-// ListRuns lists the runs of a user page by page. With a service that is not a [RunLister] it lists all
-// sessions and leaves the others out.
+// ListRuns lists the runs of a user page by page. With a service that is not a [RunLister], it lists all
+// sessions and drops those that do not match.
 func ListRuns(ctx context.Context, svc session.Service, req *RunsRequest) (*RunsResponse, error) {
 	if lister, ok := svc.(RunLister); ok {
 		return lister.ListRuns(ctx, req)
@@ -74,7 +74,7 @@ func ListRuns(ctx context.Context, svc session.Service, req *RunsRequest) (*Runs
 	return req.Page(slices.DeleteFunc(got.Sessions, func(s session.Session) bool { return !req.has(s) })), nil
 }
 
-// Page returns the page of a list that has all runs that are asked for.
+// Page sorts all, which holds all sessions that match the request, and returns the requested page.
 func (r *RunsRequest) Page(all []session.Session) *RunsResponse {
 	resp := &RunsResponse{Sessions: all, Total: len(all)}
 	slices.SortFunc(all, func(a, b session.Session) int { return PlaceOf(a).Compare(PlaceOf(b)) })

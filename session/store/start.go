@@ -13,25 +13,24 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// Starter is a [session.Service] that makes a session together with its first events. The
-// session is never found empty, even if the process dies. All services of this project
-// are Starters; sessiontest.TestService tests them.
+// Starter is a [session.Service] that makes a session together with its first events. No reader ever finds
+// the session empty, even if the process dies. All services of this project are Starters;
+// sessiontest.TestService tests them.
 type Starter interface {
-	// Start is [session.Service.Create], [BulkAppender.AppendEvents] and, if the request names an
-	// owner, [lease.Leaser.Acquire]: all of it is stored, or nothing. The Seq of the first event
-	// is 1 or unset. Errors: [session.ErrExists], [session.ErrInvalid], [session.ErrConflict] for another Seq,
-	// [session.ErrNotJSON]. The events have no Seq then.
+	// Start combines [session.Service.Create], [BulkAppender.AppendEvents] and, if the request names an
+	// owner, [lease.Leaser.Acquire]: all of it is stored, or nothing. The Seq of the first event is 1 or
+	// unset. Errors: [session.ErrExists], [session.ErrInvalid], [session.ErrConflict] for another Seq,
+	// [session.ErrNotJSON]. On an error the events have no Seq.
 	Start(context.Context, *session.StartRequest) (*session.StartResponse, error)
 }
 
 // cleanUp bounds what is still done when a start has failed.
 const cleanUp = 10 * time.Second
 
-// Start makes a session that begins with events. With a service that is a [Starter] it is
-// stored as a whole, or not at all. With any other, which has to be a [lease.Leaser] if the
-// request names an owner, it is made first, and removed again if the events cannot be
-// appended: a process that dies in between leaves an empty session. The errors are those
-// of [Starter.Start].
+// Start makes a session that begins with events. With a service that is a [Starter], the session is stored
+// as a whole or not at all. Any other service, which has to be a [lease.Leaser] if the request names an
+// owner, creates the session first, and Start deletes it if the events cannot be appended. A process that
+// dies in between leaves an empty session. The errors are those of [Starter.Start].
 func Start(ctx context.Context, svc session.Service, req *session.StartRequest) (_ *session.StartResponse, err error) {
 	if st, ok := svc.(Starter); ok {
 		return st.Start(ctx, req)
