@@ -33,26 +33,26 @@ type Config struct {
 	// Build makes the agents of a run from what the run was started with. It is called when the run
 	// starts and each time it is resumed. Required.
 	Build func(ctx context.Context, started mark.RunStarted) (*Program, error)
-	// ArtifactService and MemoryService serve all runs whose program has none of its own. Fork
-	// copies files in ArtifactService. Both are optional.
+	// ArtifactService and MemoryService serve all runs whose program does not set them. Fork copies files
+	// in ArtifactService. Both are optional.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
-	// PluginConfig has the plugins of all runs. A run that waits for its turn before it starts does not give the
-	// user's message to them.
+	// PluginConfig has the plugins of all runs. A run that waits for its turn before it starts does not
+	// pass the user's message to them.
 	PluginConfig runner.PluginConfig
-	// Recovers limits [Supervisor.Recover] to the runs for which it returns true, by what they were
-	// started with. Nil means all runs.
+	// Recovers limits [Supervisor.Recover] to the runs for whose start record it returns true. Nil means
+	// all runs.
 	Recovers func(mark.RunStarted) bool
 	// Owner names this process in the error that another process gets when it wants to drive the
 	// same run. The default names the process and its machine.
 	Owner string
-	// Dead reports whether the owner of a lease is known to have died: then its run is taken over
-	// at once, not only when the lease expires. Nil means that no owner is known to have died.
+	// Dead reports whether the owner of a lease is known to have died. The supervisor takes over the run of
+	// a dead owner at once, not only when the lease expires. Nil means that no owner is known to have died.
 	Dead func(owner string) bool
-	// Driver names what decides where runs are driven, such as a cluster that this process works for.
-	// A run that was submitted for a driver is continued by supervisors of that driver only: by others
-	// Resume fails with [ErrDriver], and Recover leaves it alone. Pause, Cancel and Answer work for all
-	// runs. Empty means runs without a driver.
+	// Driver names what decides where runs are driven, such as a cluster that this process works for. Only
+	// supervisors of the same driver continue a run that was submitted for it; on others Resume fails with
+	// [ErrDriver], and Recover skips the run. Pause, Cancel and Answer work for all runs. Empty means runs
+	// without a driver.
 	Driver string
 	// LeaseTTL is how long a run still belongs to a process that has died, and how long a run
 	// continues while the store cannot be reached; 0 means 15 s.
@@ -63,19 +63,18 @@ type Config struct {
 	// MaxRuns is the largest number of runs driven at once; others wait in the order in which they
 	// were started. 0 means no limit.
 	MaxRuns int
-	// OnEvent is called with every event of the runs that this supervisor drives, pieces of
-	// streamed answers included, in order within each run. The run waits until it returns.
-	// A panic in it, in OnBeginning or in OnEnding is the run's [Ending].Err, and pauses the run.
-	// Optional.
+	// OnEvent is called with every event of the runs that this supervisor drives, pieces of streamed
+	// answers included, in order within each run. The run waits until it returns. A panic in OnEvent,
+	// OnBeginning or OnEnding becomes the run's [Ending].Err, and pauses the run. Optional.
 	OnEvent func(id string, ev *session.Event)
-	// OnBeginning is called when the supervisor begins to drive a run: a new one, or one that it has taken
-	// up, such as after a pause; taken says which. The run may still wait for its turn, and begins when it
-	// returns. Optional.
+	// OnBeginning is called when the supervisor begins to drive a run; taken is false for a new run and
+	// true for a resumed one. The run begins after OnBeginning returns, and may still wait for its turn.
+	// Optional.
 	OnBeginning func(id string, run mark.Run, taken bool)
-	// OnEnding is called when the supervisor stops driving a run: its end, a pause, and the loss of its
-	// lease, of which no event tells. The run waits until it returns. Optional.
+	// OnEnding is called when the supervisor stops driving a run because it ended, paused or lost its
+	// lease; no event reports a lost lease. The run waits until OnEnding returns. Optional.
 	OnEnding func(id string, end Ending)
-	// Observer is told what the runs do, unless their program has an observer of its own. Optional.
+	// Observer is notified of what the runs do, unless their program has its own observer. Optional.
 	Observer observe.Observer
 }
 
@@ -85,7 +84,7 @@ type Program struct {
 	Agent agent.Agent
 	// RunConfig configures the run. The supervisor sets its Pause.
 	RunConfig agent.RunConfig
-	// ArtifactService and MemoryService take the place of the supervisor's.
+	// ArtifactService and MemoryService replace the supervisor's.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
 	// Close is called when the agents are no longer needed. Optional.
@@ -100,20 +99,19 @@ func (p *Program) close() {
 
 // Request asks for a run.
 type Request struct {
-	// SessionID is the ID of the run and of its session; if it is empty, one is made. An existing
-	// session gets another run if its last run has ended.
+	// SessionID is the ID of the run and of its session; if it is empty, the supervisor chooses one. An
+	// existing session gets another run if its last run has ended.
 	SessionID string
 	// Message is the user's message.
 	Message *genai.Content
 	// State changes the session's state together with the message.
 	State map[string]any
-	// Driver is what is to drive the run, see [Config.Driver]. Start refuses a driver that is not the
+	// Driver is the driver of the run, see [Config.Driver]. Start refuses a driver that is not the
 	// supervisor's own.
 	Driver string
-	// Started is recorded with the run and given to Build. By is filled in.
+	// Started is recorded with the run and given to Build. The supervisor sets its By.
 	Started mark.RunStarted
-	// Program is used instead of calling Build. The supervisor closes it, also if Start fails.
-	// Optional.
+	// Program is used instead of calling Build. The supervisor closes it, even if Start fails. Optional.
 	Program *Program
 }
 
@@ -122,7 +120,7 @@ type Request struct {
 var (
 	// ErrNotFound: there is no such run.
 	ErrNotFound = errors.New("run not found")
-	// ErrOver: the run has come to its end.
+	// ErrOver: the run has ended.
 	ErrOver = errors.New("the run has ended")
 	// ErrPaused: the run is paused, and none of its steps is running.
 	ErrPaused = errors.New("the run is paused already")
@@ -130,7 +128,7 @@ var (
 	ErrUnderWay = errors.New("the run is running")
 	// ErrNoQuestion: the run asks no such question, or the question has been answered.
 	ErrNoQuestion = errors.New("no such question is open")
-	// ErrNoCheckpoint: a run cannot be forked there.
+	// ErrNoCheckpoint: the run cannot be forked at that place.
 	ErrNoCheckpoint = errors.New("no such checkpoint")
 	// ErrDriver: the run belongs to a driver that this supervisor does not work for.
 	ErrDriver = errors.New("the run has another driver")

@@ -22,13 +22,13 @@ func (s *Supervisor) Pause(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "pause", &wish{Do: doPause, Reason: reason})
 }
 
-// PauseNow is Pause, but cuts off the steps that are running. The resumed run repeats them.
+// PauseNow pauses a run as Pause does, but cuts off the steps that are running. The resumed run repeats them.
 func (s *Supervisor) PauseNow(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "pause", &wish{Do: doPauseNow, Reason: reason})
 }
 
-// Cancel ends a run now, in whichever process it is driven, also if it is paused, waits or was
-// interrupted. Resume can continue it later. It returns as Pause does. Errors to expect are
+// Cancel ends a run now, in whichever process it is driven, even if it is paused, waits or was interrupted.
+// Resume can continue it later. Cancel returns when the driver has taken the request. Errors to expect are
 // [ErrNotFound] and [ErrOver].
 func (s *Supervisor) Cancel(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "cancel", &wish{Do: doCancel, Reason: reason})
@@ -71,7 +71,7 @@ func (s *Supervisor) Questions(ctx context.Context, id string) ([]mark.Question,
 	return unanswered(view, run.ID)
 }
 
-// As returns a context in which Pause, PauseNow, Cancel and Answer are what somebody asks for, who is not
+// As returns a context in which Pause, PauseNow, Cancel and Answer are recorded as requests of who, not of
 // [Config.Owner].
 func As(ctx context.Context, who string) context.Context { return context.WithValue(ctx, asker{}, who) }
 

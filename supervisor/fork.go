@@ -41,8 +41,8 @@ func (s *Supervisor) Fork(ctx context.Context, id string, at Checkpoint) (string
 	return s.ForkIf(ctx, id, at, nil)
 }
 
-// ForkIf is [Supervisor.Fork] on the condition that fits, which gets the events up to the checkpoint,
-// returns nil. Its error is the cause of ForkIf's, and nothing is stored.
+// ForkIf forks a run as [Supervisor.Fork] does if fits, called with the events up to the checkpoint,
+// returns nil. Otherwise it stores nothing and returns an error that wraps the one of fits.
 func (s *Supervisor) ForkIf(ctx context.Context, id string, at Checkpoint, fits func([]*session.Event) error) (string, error) {
 	view, run, err := s.get(ctx, id, false)
 	if err != nil {

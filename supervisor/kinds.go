@@ -11,14 +11,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Kind is a kind of error with which an operation on runs fails, as clients, scripts and clusters know it.
+// Kind is a kind of error with which an operation on runs fails, and how clients, scripts and clusters see it.
 type Kind struct {
 	// Err is the error that errors.Is finds in an error of this kind.
 	Err error
-	// Name is the type of the failure in Temporal; "" for kinds that no request to a cluster fails with.
+	// Name is the type of the failure in Temporal; "" for a kind that no request to a cluster returns.
 	Name string
-	// Problem is the type of the problem that the HTTP API, MCP and A2A answer with, and Title says it for people.
-	// Status is the HTTP status of that problem. The error codes of MCP and A2A follow from it.
+	// Problem is the type of the problem that the HTTP API, MCP and A2A answer with, and Title its text for
+	// people. Status is the HTTP status of that problem. The error codes of MCP and A2A follow from it.
 	Problem, Title string
 	Status         int
 	// Exit is the exit code of the command.
@@ -48,7 +48,7 @@ func KindOf(err error) (k Kind, ok bool) {
 	return find(func(k *Kind) bool { return errors.Is(err, k.Err) })
 }
 
-// KindNamed returns the kind that Temporal knows by a name.
+// KindNamed returns the kind with that [Kind.Name]; ok is false if there is none.
 func KindNamed(name string) (k Kind, ok bool) {
 	return find(func(k *Kind) bool { return name != "" && k.Name == name })
 }

@@ -30,22 +30,22 @@ type ResumeOptions struct {
 	// outcome has [agent.ErrDiverged] or Build's error. A run that was paused or canceled is paused
 	// or canceled again, for the same reason; any other is paused.
 	Program json.RawMessage
-	// Continue continues a run that has ended: one that a limit stopped, with the higher limit of
-	// Program, or one that failed, by trying the failed step again. See [runner.Continue]. If the
-	// run cannot continue, it stays ended.
+	// Continue continues a run that has ended: one that a limit stopped, with the higher limit of Program,
+	// or one that failed, by retrying the failed step. See [runner.Continue]. If the run cannot continue,
+	// it stays ended.
 	Continue bool
-	// After, if it is not 0, is the last event that the caller knows of. If somebody has paused the
+	// After, if it is not 0, is the Seq of the last event that the caller knows. If somebody has paused the
 	// run, answered one of several questions or ended the run since, Resume fails with [ErrChanged] or
 	// [ErrOver]. A pause with [mark.Run.HandOver] does not count.
 	After int64
 	// Owner names who drives the run; "" means Config.Owner.
 	Owner string
-	// TakeOver reports whether to take the run from the process that drives it, for a caller who knows
-	// that this process has died or is not to drive the run any more. It is called at most once, and
-	// may compare the end of the lease with that of an earlier call: a driver that is alive has renewed
-	// it. Nil means never.
+	// TakeOver reports whether to take the run from the process that drives it, for a caller that knows
+	// that this process has died or is not to drive the run any more. It is called at most once. It may
+	// compare the end of the lease with that seen at an earlier Resume, because a live driver renews the
+	// lease. Nil means never.
 	TakeOver func(held *lease.HeldError) bool
-	// View is the run's session as the caller has read it, and does not use it until the run has
+	// View is the run's session as the caller has read it. The caller must not use it until the run has
 	// ended. If nobody has appended since, the log is not read again. Optional.
 	View *session.View
 }
@@ -141,8 +141,8 @@ func (r *Run) take(view *session.View, opts ResumeOptions) error {
 	})
 }
 
-// StartedWith returns what the last run of a session was started with, or the program that replaced
-// it since. It fails with [ErrNotFound] if the session does not record it.
+// StartedWith returns what the last run of a session was started with, and in Program the program that has
+// replaced the first one since. It fails with [ErrNotFound] if the session does not record it.
 func StartedWith(s session.Session) (mark.RunStarted, error) {
 	view := session.ViewOf(s)
 	run := session.RunOf(view)
@@ -178,11 +178,11 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 	return started, err
 }
 
-// Recover continues all runs that were interrupted: those whose log says that they are running
-// while no process holds their lease, those that [Supervisor.Close] has paused, and those that wait
-// for a person beyond the deadline. Call it when a process that serves runs starts. The runs
-// continue in the order in which they were started, at most MaxRuns at once. A run that waits for a
-// person continues when its deadline passes. Runs of another driver are left to it. The error lists the runs that could not be continued.
+// Recover continues all runs that were interrupted: those whose log says that they are running while no process holds
+// their lease, those that [Supervisor.Close] has paused, and those that wait for a person beyond the deadline. Call
+// it when a process that serves runs starts. The runs continue in the order in which they were started, at most
+// MaxRuns at once. A run that waits for a person continues when its deadline passes. Recover skips the runs of
+// another driver. The error lists the runs that could not be continued.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	var taken []*Run
 	var failed []error

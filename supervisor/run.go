@@ -46,7 +46,7 @@ type Run struct {
 	outcome Ending
 }
 
-// Ending is how a run, or a part of it, ended.
+// Ending says how a run, or a part of it, ended.
 type Ending struct {
 	// Run is its status according to the log.
 	Run mark.Run
@@ -56,8 +56,8 @@ type Ending struct {
 	Err error
 }
 
-// Dropped reports whether the run is driven no more and its log does not say why: its lease was lost, or its
-// store could not be written. The log then says that the run is running.
+// Dropped reports whether the supervisor stopped driving the run without recording why, because the lease
+// was lost or the store could not be written. The log still says that the run is running.
 func (e Ending) Dropped() bool {
 	return errors.Is(e.Err, lease.ErrLost) || e.Err != nil && e.Run.Status == mark.RunRunning
 }
@@ -92,10 +92,10 @@ func byReason(by, reason string) (s string) {
 	return s
 }
 
-// ID is the run's, and that of its session.
+// ID returns the ID of the run and of its session.
 func (r *Run) ID() string { return r.key.SessionID }
 
-// Done is closed when this supervisor no longer drives the run.
+// Done returns a channel that is closed when this supervisor no longer drives the run.
 func (r *Run) Done() <-chan struct{} { return r.done }
 
 // Wait waits until this supervisor no longer drives the run, and returns how it ended. The error is
@@ -122,9 +122,9 @@ func (r *Run) Queued() bool {
 }
 
 // HandOver pauses the run at its next step boundary, so that another process can continue it: see
-// [mark.Run.HandOver]. When ctx ends, it cuts off the steps that are still running; whoever continues
-// the run repeats them. It waits until this supervisor no longer drives the run. A pause that a person
-// has asked for stays theirs.
+// [mark.Run.HandOver]. When ctx ends, HandOver cuts off the steps that are still running; the process that
+// continues the run repeats them. HandOver waits until this supervisor no longer drives the run. It does
+// not replace a pause that a person has asked for.
 func (r *Run) HandOver(ctx context.Context) {
 	why := &PausedError{By: r.owner, Reason: closing, HandOver: true}
 	r.askPause(why)

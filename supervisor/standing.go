@@ -10,11 +10,11 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Standing is how a run stands.
+// Standing says how a run stands.
 type Standing struct {
 	// Run is its status according to the log.
 	Run mark.Run
-	// Seq is the last event of the log.
+	// Seq is the Seq of the last event of the log.
 	Seq int64
 	// Open are the IDs of the questions that a waiting run asks. It is nil for a run with another
 	// status, see [Supervisor.Questions].

@@ -58,10 +58,9 @@ const giveUp = 5 * time.Second
 const closing = "the process that drives the run ends"
 
 // Close pauses each run that the supervisor drives at its next step boundary, and waits for it.
-// [Supervisor.Recover] continues these runs.
-// When ctx ends, it cuts off the steps that are still running; those runs can be resumed too, and
-// repeat these steps. The error names the runs that did not end even then. The session service
-// stays open.
+// [Supervisor.Recover] continues these runs. When ctx ends, Close cuts off the steps that are still
+// running; those runs can be resumed too, and repeat these steps. The error names the runs that did not end
+// even then. The session service stays open.
 func (s *Supervisor) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -119,8 +118,8 @@ func (s *Supervisor) driving(id string) *Run {
 	return s.runs[id]
 }
 
-// Driving returns the runs that this supervisor drives, in no order. Those that wait for their turn are
-// among them.
+// Driving returns the runs that this supervisor drives, in no order, including those that wait for their
+// turn.
 func (s *Supervisor) Driving() []*Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +171,7 @@ func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq
 
 // Info describes a run.
 type Info struct {
-	// ID is the run's, and its session's.
+	// ID is the ID of the run and of its session.
 	ID string
 	// Run is its status according to the log.
 	Run mark.Run
@@ -183,7 +182,7 @@ type Info struct {
 }
 
 // List describes all runs without reading their logs. A run with the status running may have been
-// interrupted: [Supervisor.Driver] tells.
+// interrupted: [Supervisor.Driver] reports that.
 func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 	got, err := s.cfg.Service.List(ctx, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, Brief: true})
 	if err != nil {
@@ -192,8 +191,8 @@ func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 	return s.infos(got.Sessions), nil
 }
 
-// ListOpen is List for the runs that are not over, however many others there are: see [store.OpenLister].
-// Beside an error are the runs that could be read, if there are any.
+// ListOpen describes the runs that are not over, at a cost that does not grow with the others: see
+// [store.OpenLister]. With an error it also returns the runs that could be read, if any.
 func (s *Supervisor) ListOpen(ctx context.Context) ([]Info, error) {
 	open, err := store.ListOpen(ctx, s.cfg.Service, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
 	return s.infos(open), err

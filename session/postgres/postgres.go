@@ -10,13 +10,12 @@
 //	defer svc.Close()
 //	r, err := runner.New(runner.Config{AppName: "app", Agent: root, SessionService: svc})
 //
-// An event that AppendEvent accepted is as safe as the server's own settings
-// make it. A server that goes away is waited for. When it goes while it was told
-// to commit, the store looks afterwards whether it did, so that the event is
-// there once.
+// An event that AppendEvent accepted is as safe as the server's own settings make it. If the server is
+// away, the store waits for it. If the server fails during a commit, the store checks afterwards whether
+// the commit took place, so that the event is stored once.
 //
-// Behind a connection pooler use one that keeps a connection for a session:
-// prepared statements and LISTEN need that.
+// A connection pooler has to keep a connection for each session, because prepared statements and LISTEN
+// need that.
 package postgres
 
 import (
@@ -37,14 +36,14 @@ import (
 
 // Config says how to use the database. The zero Config is fine.
 type Config struct {
-	// Schema is where the tables are; "": refrain. It is made if it is not
-	// there. Its name has at most 63 bytes.
+	// Schema is the schema of the tables; "": refrain. Open creates it if it does not exist. Its name has
+	// at most 63 bytes.
 	Schema string
-	// Writers is how many transactions that write may be under way at once; 0: 8.
+	// Writers is the largest number of concurrent transactions that write; 0: 8.
 	Writers int
-	// Conns is how many connections the process opens at most, at least 3: one of them
-	// listens while somebody watches, and the others read and write. 0: two for each
-	// writer, and one. pool_max_conns=N in the DSN goes before it.
+	// Conns is the largest number of connections that the process opens, at least 3: one listens while a
+	// session is watched, and the others read and write. 0: two for each writer, plus one. pool_max_conns=N
+	// in the DSN overrides it.
 	Conns int
 	// Wait is how long a call waits for a server that is away; 0: 30 s.
 	Wait time.Duration
@@ -65,15 +64,14 @@ const poolSize = "pool_max_conns"
 // idle is how long a transaction may do nothing before the server ends it.
 const idle = "idle_in_transaction_session_timeout"
 
-// Open connects to the database that dsn names, as a URL or as words such as
-// "host=/run/postgresql dbname=refrain"; the environment's PGHOST, PGUSER and so
-// on fill in what it leaves out. Tables of an older version are brought up to
-// date; those of a newer one are refused. It waits for a server that is away for
-// Config.Wait.
+// Open connects to the database that dsn names, as a URL or as settings such as "host=/run/postgresql
+// dbname=refrain"; the environment's PGHOST, PGUSER and so on fill in what it leaves out. Open updates
+// tables of an older version, and refuses those of a newer one. If the server is away, Open waits for it
+// for Config.Wait.
 //
-// The server ends a transaction in which its process does nothing for 5 s, frozen or cut
-// off, so that others get the session; idle_in_transaction_session_timeout in the DSN goes
-// before that.
+// The server ends a transaction after 5 s without a statement, such as that of a frozen or disconnected
+// process, so that others get the session; idle_in_transaction_session_timeout in the DSN overrides the 5
+// s.
 func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {

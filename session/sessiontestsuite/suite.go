@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sessiontestsuite checks that a session service keeps what ADK promises of one. It has ADK's names,
-// for the tests of a service that moves over.
+// Package sessiontestsuite checks that a session service does what ADK promises. It has ADK's names, for
+// the tests of services that were written for ADK.
 //
 //	func TestService(t *testing.T) {
 //		opts := sessiontestsuite.SuiteOptions{SupportsUserProvidedSessionID: true}
 //		sessiontestsuite.RunServiceTests(t, opts, func(t *testing.T) session.Service { return mystore.Open(t.TempDir()) })
 //	}
 //
-// A service that passes works in a runner. For a durable run, and for several processes, it needs what
-// [sessiontest.TestService] demands: sequence numbers, errors for [errors.Is], and conflicts of stale writers.
+// A service that passes works in a runner. For durable runs and several processes, it needs what
+// [sessiontest.TestService] demands: sequence numbers, errors for [errors.Is], and conflicts for stale
+// writers.
 //
 // [sessiontest.TestService]: https://pkg.go.dev/github.com/refrain-dev/refrain/session/sessiontest#TestService
 package sessiontestsuite
@@ -42,7 +43,7 @@ type ExpectedSession struct {
 	Events                     []*session.Event
 }
 
-// Snapshot returns what a session holds; nothing for nil. The events are those of the session, not copies.
+// Snapshot returns what a session holds; the zero value for nil. The events are those of the session, not copies.
 func Snapshot(s session.Session) ExpectedSession {
 	if s == nil {
 		return ExpectedSession{}
@@ -59,8 +60,8 @@ func Snapshot(s session.Session) ExpectedSession {
 	return held
 }
 
-// RunServiceTests runs the suite. Each subtest has a service of its own from setup, which must be empty; setup
-// cleans up by t.Cleanup.
+// RunServiceTests runs the suite. Each subtest gets its own service from setup, which must be empty; setup
+// cleans up with t.Cleanup.
 func RunServiceTests(t *testing.T, opts SuiteOptions, setup func(t *testing.T) session.Service) {
 	for _, tt := range []struct {
 		name string

@@ -17,20 +17,20 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// RemovedError: the file of an open database was removed, moved away or replaced.
-// SQLite would go on writing to where nobody finds it.
+// RemovedError: the file of an open database was removed, moved away or replaced. SQLite would continue to
+// write to a file that nobody can find.
 type RemovedError struct {
-	// Path is where the database was, Replaced whether there is another file now.
+	// Path is where the database was. Replaced says whether another file is there now.
 	Path     string
 	Replaced bool
-	// Kept is a copy of all that the database held then; empty if there could be
-	// none, and Err says why. Do not move it to Path while there is a log of the
-	// old one, Path-wal: SQLite would take the one for the other's.
+	// Kept is the path of a copy of the whole database; empty if the copy failed, and Err says why. Do not
+	// move the copy to Path while the old log, Path-wal, exists, because SQLite would apply that log to the
+	// copy.
 	Kept string
 	Err  error
 }
 
-// Error says what to do.
+// Error says what happened and what to do.
 func (e *RemovedError) Error() string {
 	what := "was removed"
 	if e.Replaced {
@@ -44,7 +44,7 @@ func (e *RemovedError) Error() string {
 		what, e.Kept)
 }
 
-// Unwrap returns why nothing could be kept.
+// Unwrap returns why the copy failed.
 func (e *RemovedError) Unwrap() error { return e.Err }
 
 // file is the one that a database is in.
@@ -79,21 +79,21 @@ func (f *file) there() (same, replaced bool) {
 	return true, false
 }
 
-// AppendEvent is that of [session.Service]. It fails with a [*RemovedError] if the
-// file is not there any more; the first event that fails so is in the copy.
+// AppendEvent implements [session.Service]. It fails with a [*RemovedError] if the file no longer exists;
+// the copy contains the first event that fails so.
 func (s *Service) AppendEvent(ctx context.Context, of session.Session, ev *session.Event) error {
 	return s.guard(ctx, func() error { return s.store.AppendEvent(ctx, of, ev) })
 }
 
-// AppendEvents is that of [store.BulkAppender], and fails as AppendEvent does.
+// AppendEvents implements [store.BulkAppender], and fails as AppendEvent does.
 func (s *Service) AppendEvents(ctx context.Context, of session.Session, evs []*session.Event) error {
 	return s.guard(ctx, func() error { return s.store.AppendEvents(ctx, of, evs) })
 }
 
-// Commits is true: see [store.Committer].
+// Commits returns true: see [store.Committer].
 func (s *Service) Commits() bool { return true }
 
-// Start is that of [store.Starter], and fails as AppendEvent does.
+// Start implements [store.Starter], and fails as AppendEvent does.
 func (s *Service) Start(ctx context.Context, req *session.StartRequest) (resp *session.StartResponse, err error) {
 	err = s.guard(ctx, func() (err error) { resp, err = s.store.Start(ctx, req); return err })
 	if err != nil {

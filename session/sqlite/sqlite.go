@@ -10,10 +10,9 @@
 //	defer svc.Close()
 //	r, err := runner.New(runner.Config{AppName: "app", Agent: root, SessionService: svc})
 //
-// An event that AppendEvent accepted is on the disk: it survives a crash of the
-// process and a power cut. Runs that append at the same time share one way to
-// the disk. The file must be on a disk of this machine: on a network file system
-// SQLite's write-ahead log does not work.
+// An event that AppendEvent accepted is on the disk: it survives a crash of the process and a power cut.
+// Appends at the same time share one write to the disk. The file must be on a disk of this machine: on a
+// network file system SQLite's write-ahead log does not work.
 package sqlite
 
 import (
@@ -36,10 +35,9 @@ import (
 
 // Config says how to use the database. The zero Config is fine.
 type Config struct {
-	// Relaxed lets an append return before the event is on the disk. It is
-	// faster. A crash of the process still loses nothing; a power cut may lose
-	// the last events, so that a resumed run repeats what they told of. It
-	// cannot damage the database.
+	// Relaxed lets an append return before the event is on the disk. It is faster. A crash of the process
+	// still loses nothing; a power cut may lose the last events, so that a resumed run repeats the work
+	// that they recorded. A power cut cannot damage the database.
 	Relaxed bool
 	// Wait is how long a call waits for a database that another process has
 	// locked; 0: 30 s.
@@ -47,9 +45,9 @@ type Config struct {
 	// MaxSize bounds the database in bytes, roughly; an append that does not fit
 	// fails as on a full disk. 0: no bound.
 	MaxSize int64
-	// ReadOnly opens a database that is there without writing to it or beside it, as on
-	// a disk that is mounted read-only. Every call that writes fails. While another
-	// process writes to it, its log has to be readable too.
+	// ReadOnly opens an existing database without writing to it or to its folder, as on a disk that is
+	// mounted read-only. Every call that writes fails. While another process writes to the database, its
+	// write-ahead log has to be readable too.
 	ReadOnly bool
 }
 
@@ -62,8 +60,7 @@ type Service struct {
 	readOnly bool
 }
 
-// ReadOnly reports whether the database was opened to be read only: see
-// Config.ReadOnly.
+// ReadOnly reports whether the database was opened read-only: see Config.ReadOnly.
 func (s *Service) ReadOnly() bool { return s.readOnly }
 
 type store = sqlstore.Store
@@ -75,13 +72,12 @@ var migrations embed.FS
 // for what other processes did, and is there still when the file is not.
 const readers = 4
 
-// Open opens the database at path, which is made if it is not there, and so is
-// its folder, but no folder above that. Only the user that made the file may
-// read it. Tables of an older version are brought up to date; those of a newer
-// one are refused.
+// Open opens the database at path. It creates the file and its folder if they do not exist, but no folder
+// above that. Only the user that created the file may read it. Open updates tables of an older version, and
+// refuses those of a newer one.
 //
-// Errors say what to do: about a file that is no SQLite database or another
-// program's, is damaged, cannot be written, or stays locked for Config.Wait.
+// Errors say what to do about a file that is no SQLite database, belongs to another program, is damaged,
+// cannot be written, or stays locked for Config.Wait.
 func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if path == "" || path == ":memory:" {
 		return nil, fmt.Errorf("open SQLite database: no file is named; session.InMemoryService needs none")
