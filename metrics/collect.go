@@ -46,7 +46,7 @@ type stock struct {
 	asks, idle time.Time
 }
 
-// Describe tells which metrics there can be.
+// Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, one := range c.all {
 		one.Describe(ch)
@@ -58,7 +58,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect tells the metrics as they are. It lists the store's runs, which takes no longer than 5 s.
+// Collect sends the present metrics. It lists the store's runs, for at most 5 s.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, one := range c.all {
 		one.Collect(ch)

@@ -14,10 +14,10 @@ import (
 	"github.com/refrain-dev/refrain/internal/gzipped"
 )
 
-// Handler answers a scrape: with these metrics, and with those of the process and of the Go runtime.
+// Handler returns a handler that answers a scrape with these metrics and those of the process and the Go runtime.
 //
 // It writes the text format, which every Prometheus reads. Package promhttp would link 400 kB more, for
-// formats and compressions that nobody asks for.
+// formats and compressions that no Prometheus needs.
 func (c *Collector) Handler() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

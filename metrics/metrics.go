@@ -20,15 +20,15 @@ import (
 
 // Config describes a collector.
 type Config struct {
-	// Version is that of the program, for refrain_build_info.
+	// Version is the version of the program, for refrain_build_info.
 	Version string
-	// MaxValues is the largest number of definitions, of agents, of models, and of loops; 0 means 100.
+	// MaxValues limits the number of definitions, of agents, of models and of loops as labels; 0 means 100.
 	MaxValues int
-	// Every is the shortest time between two looks at the store; 0 means 5 s.
+	// Every is the shortest time between two lists of the store's runs; 0 means 5 s.
 	Every time.Duration
 }
 
-// Collector counts. It is a [prometheus.Collector], safe for concurrent use.
+// Collector counts what runs do. It is a [prometheus.Collector], safe for concurrent use.
 type Collector struct {
 	every                              time.Duration
 	definitions, agents, models, loops *values
@@ -126,8 +126,8 @@ const (
 // Refused counts a request that a server has refused; see server.Config.
 func (c *Collector) Refused(kind string) { c.refused.WithLabelValues(c.refusals.one(kind)).Inc() }
 
-// Observe makes a supervisor tell the collector about its runs, besides whom it tells already. Call it
-// before the supervisor is made, and [Collector.Watch] with the supervisor.
+// Observe makes a supervisor report its runs to the collector, and then to the functions that cfg has
+// already. Call Observe before the supervisor is made, and [Collector.Watch] with the supervisor.
 func (c *Collector) Observe(cfg *supervisor.Config) {
 	event, beginning, ending := cfg.OnEvent, cfg.OnBeginning, cfg.OnEnding
 	cfg.OnEvent = func(id string, ev *session.Event) {
@@ -150,8 +150,8 @@ func (c *Collector) Observe(cfg *supervisor.Config) {
 	}
 }
 
-// Watch adds what a supervisor knows: the runs that it drives, and those in its store. The last one
-// counts.
+// Watch adds metrics of the runs that a supervisor drives and of the runs in its store. The last supervisor
+// replaces earlier ones.
 func (c *Collector) Watch(sup *supervisor.Supervisor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

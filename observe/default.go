@@ -6,8 +6,8 @@ import "sync/atomic"
 
 var standard atomic.Pointer[Observer]
 
-// SetDefault sets the observer of the runs of this process that have none of their own; nil sets none. It
-// holds for runs that start, or are resumed, afterwards.
+// SetDefault sets the observer of the runs of this process that have no observer of their own; nil removes
+// it. It applies to runs that start, or are resumed, afterwards.
 func SetDefault(o Observer) {
 	if o == nil {
 		standard.Store(nil)

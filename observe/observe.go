@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe has the interface of those who watch runs while they happen, such as package
-// telemetry, which makes traces and metrics of them.
+// Package observe defines the interface for observers of runs in progress, such as package telemetry, which
+// makes traces and metrics of runs.
 //
 //	cfg := agent.RunConfig{Observer: mine}
 //	for ev, err := range r.Run(ctx, "ana", "s1", msg, cfg) {
 //
-// An observer is told only of what is done now. A step that a resumed run finds finished in its log
-// is not done again, and nobody is told of it.
+// An observer is notified only of work that is done now. A step that a resumed run finds finished in its
+// log does not run again, and the observer is not notified of it.
 package observe
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// Observer is told as a piece of work of a run begins, with the context of the work around it. It
-// returns the context for this work, which is the one that it was given or is derived from it, and a
-// function that is called when the work has ended, with its error. Work that does not heed the end of
-// its context may be left behind: then the function is called a second time when that work returns,
-// perhaps at the same time as the first call. Only the first call counts.
+// Observer is notified when a piece of work of a run begins. A method gets the context of the surrounding
+// work. It returns the context for this work, which is the same or derived from it, and a function that is
+// called with the work's error when the work has ended. Work that ignores the end of its context may be
+// abandoned: then the function is called again when that work returns, perhaps at the same time as the
+// first call. Only the first call counts.
 //
 // The methods are called from several goroutines. They must not block, as the run waits for them. A panic
 // fails the step that the work belongs to, or the run, with an *agent.PanicError. They must not keep or
-// change what they are given after the function was called.
+// change their arguments after the function was called.
 type Observer interface {
 	// Run is called once for each part of a run that a process drives: from its start or its resume
 	// to its end or its pause.
@@ -34,7 +34,7 @@ type Observer interface {
 	// Iteration is called when the first step of an iteration begins.
 	Iteration(ctx context.Context, it *Iteration) (context.Context, func(error))
 	// Stopped is called when a loop has decided why it stops, with the context of the loop's step. It is
-	// not called for a loop that is cut off, because its run waits, is paused or was canceled.
+	// not called for a loop that is cut off because its run waits, is paused or was canceled.
 	Stopped(ctx context.Context, s Stop)
 	// ModelCall is called for each request to a model, retries included.
 	ModelCall(ctx context.Context, c *ModelCall) (context.Context, func(error))
@@ -90,7 +90,7 @@ type Iteration struct {
 	Failures int
 }
 
-// Stop says why a loop stopped, and what it came to.
+// Stop says why a loop stopped, and with what result.
 type Stop struct {
 	// Loop is the loop agent's name. Outermost says that no other loop is around it.
 	Loop      string
@@ -106,13 +106,13 @@ type Stop struct {
 
 // ModelCall is one request to a model.
 type ModelCall struct {
-	// Model is the model's name, and Provider whose it is, such as "openai"; "" if that is not known.
+	// Model is the model's name, and Provider its provider, such as "openai"; "" if that is not known.
 	Model, Provider string
 	// Agent is the name of the agent that asks.
 	Agent string
 	// Attempt counts the requests of one turn, from 1.
 	Attempt int
-	// Request is what the model is asked.
+	// Request is the request to the model.
 	Request *model.LLMRequest
 	// Response is the last whole response, set when the call has ended. It is nil if there is none.
 	Response *model.LLMResponse
@@ -126,9 +126,9 @@ type ToolCall struct {
 	Agent string
 	// ID is the ID that the model has given the call.
 	ID string
-	// Arguments are the model's.
+	// Arguments are the arguments that the model has given.
 	Arguments map[string]any
-	// Result is what the model is told, set when the call has ended. It is nil if the answer comes later.
+	// Result is the answer to the model, set when the call has ended. It is nil if the answer comes later.
 	Result map[string]any
 }
 

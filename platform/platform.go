@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package platform lets a context decide what time it is, what a new ID is, and how tasks run at the same time.
-// Tests use it for events that are the same in each run; a host that has a clock or an executor of its own
+// Package platform lets a context decide the current time, new IDs, and how tasks run concurrently. Tests
+// use it for events that are the same in each run; a host that has a clock or an executor of its own
 // installs it here.
 //
 //	ctx = platform.WithTimeProvider(ctx, func() time.Time { return noon })
 //	ev := session.NewEvent(ctx, "run-1") // at noon
 //
-// The providers decide the time and the ID of a new event, the ID and the time of a new session, the ID of an
-// invocation, and how the tool calls of one turn run. They do not decide when a delay is over, nor the times of
-// marks in a durable run's log.
+// The providers decide the time and the ID of a new event, the ID and the time of a new session, the ID of
+// an invocation, and how the tool calls of one turn run. They do not decide when a delay ends, nor the
+// times of marks in a durable run's log.
 package platform
 
 import (
@@ -51,7 +51,7 @@ func WithTaskRunner(ctx context.Context, r TaskRunner) context.Context {
 	return context.WithValue(ctx, tasksKey{}, r)
 }
 
-// Now returns the time by the provider of ctx, or by the clock of this machine.
+// Now returns the time from the provider of ctx, or else from the clock of this machine.
 func Now(ctx context.Context) time.Time {
 	if p := TimeProviderOf(ctx); p != nil {
 		return p()
@@ -59,7 +59,7 @@ func Now(ctx context.Context) time.Time {
 	return time.Now()
 }
 
-// NewUUID returns an ID by the provider of ctx, or a random UUID.
+// NewUUID returns an ID from the provider of ctx, or else a random UUID.
 func NewUUID(ctx context.Context) string {
 	if p := UUIDProviderOf(ctx); p != nil {
 		return p()
@@ -67,8 +67,8 @@ func NewUUID(ctx context.Context) string {
 	return uuid.NewString()
 }
 
-// RunTasks runs tasks by the runner of ctx, or each one in a goroutine of its own, and returns when all have
-// returned. A panic of a task in such a goroutine is not recovered.
+// RunTasks runs tasks with the runner of ctx, or else each task in a goroutine of its own, and returns when
+// all have returned. A panic of a task in such a goroutine is not recovered.
 func RunTasks(ctx context.Context, tasks []func(context.Context)) {
 	if r := valueOf[TaskRunner](ctx, tasksKey{}); r != nil {
 		r(ctx, tasks)

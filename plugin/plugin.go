@@ -16,12 +16,12 @@
 //	})
 //
 // The plugins of a runner are called in their order, and before the callbacks that an agent has itself. The
-// first callback that returns a value that is not nil ends the list: neither later plugins nor the agent's own
-// callbacks of that kind are called. An error of a callback has the effect that it has from a callback of the
-// agent.
+// first callback that returns a value that is not nil ends the list: neither later plugins nor the agent's
+// own callbacks of that kind are called. An error of a plugin's callback has the same effect as an error of
+// the agent's own callback.
 //
-// Agents that run at the same time call a plugin at the same time. Callbacks therefore lock what they share.
-// Only OnEventCallback is called for one event of a run after the other.
+// Agents that run at the same time call a plugin at the same time. Callbacks therefore lock what they
+// share. Only OnEventCallback is called for the events of a run one at a time.
 //
 // In a resumed run a step that has finished does not call anything. A step that runs again calls its
 // callbacks again, and what they changed the first time counts.
@@ -46,14 +46,14 @@ type (
 	// error fails the run. A resumed run calls it again.
 	BeforeRunCallback func(agent.InvocationContext) (*genai.Content, error)
 
-	// AfterRunCallback is called at the end of each run, also of one that has failed or has lost its consumer.
-	// All plugins are called.
+	// AfterRunCallback is called at the end of each run, even if the run has failed or has lost its
+	// consumer. The runner calls it for all plugins.
 	AfterRunCallback func(agent.InvocationContext)
 
-	// OnEventCallback is called for each new event of an agent, before the event is stored; for the pieces of
-	// a streamed answer too, and not for marks, the user's message, and events that a resumed run has in its
-	// log. The event has no ID and no timestamp yet. An event that the callback returns takes its place in the
-	// log, and for all agents around the one that has yielded it. An error fails the agent.
+	// OnEventCallback is called for each new event of an agent, before the event is stored. It is called for the
+	// pieces of a streamed answer too, but not for marks, the user's message, and events that a resumed run has in
+	// its log. The event has no ID and no timestamp yet. An event that the callback returns replaces it in the log
+	// and for all agents around the one that yielded it. An error fails the agent.
 	OnEventCallback func(agent.InvocationContext, *session.Event) (*session.Event, error)
 )
 
@@ -84,7 +84,7 @@ type Config struct {
 	CloseFunc func() error
 }
 
-// Plugin is what [New] returns. Its methods return the callbacks; nil means that it has none.
+// Plugin holds the callbacks of one [Config]. Its methods return them; nil means that there is no such callback.
 type Plugin struct{ cfg Config }
 
 // New returns a plugin. Its error is always nil.

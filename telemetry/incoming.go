@@ -13,8 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/propagate"
 )
 
-// Handler lets runs that requests start belong to the traces of those requests, which their header
-// traceparent names.
+// Handler makes the runs that a request starts part of the trace that the header traceparent of the request
+// names.
 func (o *Observer) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := o.cfg.Propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -22,8 +22,7 @@ func (o *Observer) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Within returns a context that belongs to the trace that the environment names, by variables such as
-// TRACEPARENT.
+// Within returns a context in the trace that is named by environment variables such as TRACEPARENT.
 func (o *Observer) Within(ctx context.Context, getenv func(string) string) context.Context {
 	m := make(propagation.MapCarrier)
 	for _, name := range o.cfg.Propagator.Fields() {

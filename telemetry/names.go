@@ -91,7 +91,7 @@ const (
 	logSpan  = "span_id"
 )
 
-// EnvContent is the environment variable that asks for the contents of messages, see [Config].
+// EnvContent is the environment variable that turns on [Config].Content.
 const EnvContent = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 // scope names the instrumentation.

@@ -27,7 +27,7 @@ type options struct {
 	content  bool
 }
 
-// WithResource says what sends the spans. Its attributes win over those of the environment, such as
+// WithResource describes the sender of the spans. Its attributes override those of the environment, such as
 // OTEL_SERVICE_NAME.
 func WithResource(r *resource.Resource) Option { return func(o *options) { o.resource = r } }
 
@@ -36,21 +36,21 @@ func WithSpanProcessors(p ...sdktrace.SpanProcessor) Option {
 	return func(o *options) { o.spans = append(o.spans, p...) }
 }
 
-// WithTracerProvider takes the spans to a provider that exists. The resource and the processors of the
-// other options are ignored then.
+// WithTracerProvider sends the spans to an existing provider. New then ignores the resource and the
+// processors of the other options.
 func WithTracerProvider(tp *sdktrace.TracerProvider) Option {
 	return func(o *options) { o.tracer = tp }
 }
 
-// WithGenAICaptureMessageContent says whether spans have what models and tools are given and answer: see
+// WithGenAICaptureMessageContent says whether spans have the requests and answers of models and tools: see
 // [Config].Content. The default is the variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
 func WithGenAICaptureMessageContent(capture bool) Option {
 	return func(o *options) { o.content = capture }
 }
 
-// Providers are what [New] has set up.
+// Providers holds what [New] has set up.
 type Providers struct {
-	// TracerProvider is nil if nothing takes spans.
+	// TracerProvider is nil if no processor, collector or provider takes spans.
 	TracerProvider *sdktrace.TracerProvider
 
 	content bool
@@ -94,7 +94,7 @@ func New(ctx context.Context, opts ...Option) (*Providers, error) {
 
 // Observer returns an observer that makes spans with the TracerProvider and metrics with OpenTelemetry's
 // global MeterProvider. Without a TracerProvider the spans go to the global one. It fails if the
-// MeterProvider makes no histogram.
+// MeterProvider cannot make a histogram.
 func (p *Providers) Observer() (*Observer, error) {
 	var to trace.TracerProvider = p.TracerProvider
 	if p.TracerProvider == nil {
@@ -117,7 +117,7 @@ func (p *Providers) SetGlobalOtelProviders() {
 	observe.SetDefault(o)
 }
 
-// Shutdown sends the spans that wait, and stops the TracerProvider. It fails if they cannot be sent before
+// Shutdown sends the pending spans, and stops the TracerProvider. It fails if they cannot be sent before
 // ctx ends.
 func (p *Providers) Shutdown(ctx context.Context) error {
 	if p.TracerProvider == nil {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry makes OpenTelemetry traces and metrics of runs, by the conventions for generative
-// AI.
+// Package telemetry makes OpenTelemetry traces and metrics of runs, by its conventions for generative AI.
 //
 //	o, err := telemetry.NewObserver(telemetry.Config{TracerProvider: tp, MeterProvider: mp})
 //	if err != nil {
@@ -9,10 +8,10 @@
 //	}
 //	for ev, err := range r.Run(ctx, "ana", "s1", msg, agent.RunConfig{Observer: o}) {
 //
-// A run is a span, with the agents that it runs, the iterations of its loops, the requests to models
-// and the calls of tools below it. Agents, tools and HTTP clients get their span with their context.
-// A run that is paused and resumed is a span for each part: none is open while nobody works. doc/telemetry.md
-// lists the names, which are all in the file names.go.
+// A run is a span, with the agents that it runs, the iterations of its loops, the requests to models and
+// the calls of tools below it. Agents, tools and HTTP clients get their span with their context. A run that
+// is paused and resumed has a span for each part: no span is open during the pause. doc/telemetry.md lists
+// the names, which are all in the file names.go.
 package telemetry
 
 import (
@@ -38,10 +37,10 @@ type Config struct {
 	// Propagator writes the span into the requests of HTTP, MCP and A2A clients and into the environment
 	// of commands, and reads it in [Observer.Handler]. The default is W3C Trace Context.
 	Propagator propagation.TextMapPropagator
-	// Content adds what models and tools are given and what they answer to the spans, and the reason for
-	// which a loop rejects an iteration. Without it, texts of agents stand in no span, except where an error
-	// quotes them, such as the end of a command's standard error. Known kinds of keys are struck out of
-	// errors, but not out of contents.
+	// Content adds to the spans the requests and answers of models and tools, and the reason for which a
+	// loop rejects an iteration. Without it, spans have no texts of agents, except where an error quotes
+	// them, such as the end of a command's standard error. Known kinds of keys are removed from errors, but
+	// not from contents.
 	Content bool
 }
 
@@ -58,7 +57,7 @@ type Observer struct {
 
 var _ observe.Observer = (*Observer)(nil)
 
-// NewObserver returns an observer. It fails if the MeterProvider makes no histogram.
+// NewObserver returns an observer. It fails if the MeterProvider cannot make a histogram.
 func NewObserver(cfg Config) (*Observer, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = nooptrace.NewTracerProvider()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loggingplugin prints what a run does to the standard output: messages, agents, model calls, tools,
-// events and errors. It is for looking on while one writes a program; package observe is for telemetry.
+// Package loggingplugin prints what a run does to the standard output: messages, agents, model calls,
+// tools, events and errors. It is for use while a program is developed; package observe is for telemetry.
 //
 //	cfg.PluginConfig.Plugins = append(cfg.PluginConfig.Plugins, loggingplugin.MustNew(""))
 package loggingplugin
@@ -47,7 +47,7 @@ func New(name string) (*plugin.Plugin, error) {
 	})
 }
 
-// MustNew is [New] without an error.
+// MustNew returns the plugin of [New] without an error.
 func MustNew(name string) *plugin.Plugin {
 	p, err := New(name)
 	if err != nil {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package retryandreflect tells a model what to think about when a tool has failed, so that it tries again in a
+// Package retryandreflect gives a model guidance when a tool has failed, so that the model retries in a
 // better way.
 //
 //	cfg.PluginConfig.Plugins = append(cfg.PluginConfig.Plugins,
 //		retryandreflect.MustNew(retryandreflect.WithMaxRetries(2)))
 //
 // The answer of a failed call is then an object with the error, the number of the retry and guidance for the model.
-// After the last retry the guidance is to leave the tool alone. A call that succeeds begins the count anew.
+// After the last retry the guidance is not to use the tool again. A call that succeeds resets the count.
 //
-// The counts are in this process: a resumed run counts from the beginning.
+// The counts are kept in this process, so a resumed run counts from the beginning.
 package retryandreflect
 
 import (
@@ -26,11 +26,11 @@ import (
 // ResponseType is the value of "response_type" in the answers that the plugin makes.
 const ResponseType = "ERROR_HANDLED_BY_REFLECT_AND_RETRY_PLUGIN"
 
-// TrackingScope says whose failures of a tool are counted together.
+// TrackingScope says which failures of a tool are counted together.
 type TrackingScope string
 
 const (
-	// Invocation counts each invocation for itself.
+	// Invocation counts each invocation separately.
 	Invocation TrackingScope = "invocation"
 	// Global counts all invocations together, of all users.
 	Global TrackingScope = "global"
@@ -48,17 +48,17 @@ type reflection struct {
 // counted is a tool in a scope.
 type counted struct{ invocation, tool string }
 
-// PluginOption changes the plugin.
+// PluginOption configures the plugin.
 type PluginOption func(*reflection)
 
-// WithMaxRetries sets how often a tool may fail in a row before the model is told to leave it alone; the default
-// is 3. With 0 the model is told so at the first failure.
+// WithMaxRetries sets how often a tool may fail in a row before the model is told not to use it again; the
+// default is 3. With 0 the model is told so at the first failure.
 func WithMaxRetries(n int) PluginOption { return func(r *reflection) { r.most = n } }
 
 // WithErrorIfRetryExceeded makes the tool's own error the answer of the call after the last retry.
 func WithErrorIfRetryExceeded(is bool) PluginOption { return func(r *reflection) { r.fails = is } }
 
-// WithTrackingScope sets whose failures are counted together; the default is [Invocation].
+// WithTrackingScope sets which failures are counted together; the default is [Invocation].
 func WithTrackingScope(s TrackingScope) PluginOption { return func(r *reflection) { r.scope = s } }
 
 // New returns the plugin, with the name "RetryAndReflectPlugin". It fails on a negative number of retries, and on an
@@ -80,7 +80,7 @@ func New(opts ...PluginOption) (*plugin.Plugin, error) {
 	})
 }
 
-// MustNew is [New] for options that are right. It panics otherwise.
+// MustNew returns the plugin of [New]. It panics on an error.
 func MustNew(opts ...PluginOption) *plugin.Plugin {
 	p, err := New(opts...)
 	if err != nil {

@@ -20,13 +20,13 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Example is a message of the user, and what the model is to do with it: words, calls and their answers.
+// Example is a message of the user, and what the model should answer: texts, calls and their results.
 type Example struct {
 	Input  *genai.Content   `json:"input"`
 	Output []*genai.Content `json:"output"`
 }
 
-// ExampleToolConfig has the examples, in the order in which the model sees them.
+// ExampleToolConfig holds the examples, in the order in which the model sees them.
 type ExampleToolConfig struct {
 	Examples []*Example
 }

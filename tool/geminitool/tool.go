@@ -5,8 +5,8 @@
 //
 //	a, err := llmagent.New(llmagent.Config{Name: "searcher", Model: llm, Tools: []tool.Tool{geminitool.GoogleSearch{}}})
 //
-// Models of other providers refuse a request with such a tool, and the error names it. Some Gemini models
-// refuse it together with functions: then give it to an agent of its own, and use that by [agenttool.New].
+// Models of other providers refuse a request with such a tool, and the error names it. Some Gemini models refuse it
+// together with functions: then give it to an agent of its own, and use that agent with [agenttool.New].
 //
 // [agenttool.New]: https://pkg.go.dev/github.com/refrain-dev/refrain/tool/agenttool#New
 package geminitool
@@ -46,7 +46,7 @@ type GoogleSearch struct{}
 // Name returns "google_search".
 func (GoogleSearch) Name() string { return "google_search" }
 
-// Description tells the purpose of the tool.
+// Description returns the purpose of the tool.
 func (GoogleSearch) Description() string { return "Searches the web with Google." }
 
 // IsLongRunning returns false.

@@ -4,7 +4,7 @@
 //
 //	a, err := llmagent.New(llmagent.Config{Name: "helper", Model: llm, Tools: []tool.Tool{loadmemorytool.New()}})
 //
-// The runner needs a memory service. Package preloadmemorytool searches without being asked.
+// The runner needs a memory service. Package preloadmemorytool searches without a call of the model.
 package loadmemorytool
 
 import (

@@ -5,9 +5,8 @@
 //
 //	a, err := llmagent.New(llmagent.Config{Name: "helper", Model: llm, Tools: []tool.Tool{preloadmemorytool.New()}})
 //
-// The runner needs a memory service; without one the agent fails. What is found is text of earlier
-// conversations, which the model is told not to take as instructions. Package loadmemorytool lets the model
-// decide when to search.
+// The runner needs a memory service; without one the agent fails. The model is told not to take the text of
+// earlier conversations as instructions. Package loadmemorytool lets the model decide when to search.
 package preloadmemorytool
 
 import (

@@ -37,7 +37,7 @@ const instruction = "You have skills: instructions and files for certain tasks. 
 
 // Config describes a toolset.
 type Config struct {
-	// Source has the skills. It is needed.
+	// Source provides the skills. Required.
 	Source skill.Source
 	// Name is the name of the toolset; the default is "SkillToolset".
 	Name string
