@@ -59,7 +59,7 @@ type (
 
 // Config describes a plugin for [New]. All callbacks are optional.
 type Config struct {
-	// Name tells the plugins of a runner apart.
+	// Name distinguishes the plugin from others of its runner.
 	Name string
 
 	OnUserMessageCallback OnUserMessageCallback
@@ -80,7 +80,7 @@ type Config struct {
 	AfterToolCallback   drive.AfterToolCallback
 	OnToolErrorCallback drive.OnToolErrorCallback
 
-	// CloseFunc releases what the plugin holds. See runner.Runner.Close.
+	// CloseFunc releases the plugin's resources. See runner.Runner.Close.
 	CloseFunc func() error
 }
 

@@ -49,10 +49,10 @@ type Config struct {
 	// Dead reports whether the owner of a lease is known to have died. The supervisor takes over the run of
 	// a dead owner at once, not only when the lease expires. Nil means that no owner is known to have died.
 	Dead func(owner string) bool
-	// Driver names what decides where runs are driven, such as a cluster that this process works for. Only
-	// supervisors of the same driver continue a run that was submitted for it; on others Resume fails with
-	// [ErrDriver], and Recover skips the run. Pause, Cancel and Answer work for all runs. Empty means runs
-	// without a driver.
+	// Driver names the system that decides where runs are driven, such as a cluster that this process works
+	// for. Only supervisors of the same driver continue a run that was submitted for it; on others Resume
+	// fails with [ErrDriver], and Recover skips the run. Pause, Cancel and Answer work for all runs. Empty
+	// means runs without a driver.
 	Driver string
 	// LeaseTTL is how long a run still belongs to a process that has died, and how long a run
 	// continues while the store cannot be reached; 0 means 15 s.

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Standing says how a run stands.
+// Standing is the present status of a run.
 type Standing struct {
 	// Run is its status according to the log.
 	Run mark.Run

@@ -108,8 +108,8 @@ type StepFinished struct {
 	At string `json:"at,omitempty"`
 	// Seconds is how long the step took.
 	Seconds float64 `json:"seconds"`
-	// Outcome is the loop.Outcome of a loop's step, without the state, which the log
-	// has. nil for steps of other agents.
+	// Outcome is the loop.Outcome of a loop's step, without the state, which the log has. It is nil for
+	// steps of other agents.
 	Outcome json.RawMessage `json:"outcome,omitempty"`
 	// Usage is the budget.Usage of the model calls in the step; nil if it made none.
 	Usage json.RawMessage `json:"usage,omitempty"`

@@ -44,7 +44,7 @@ type Run struct {
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Parent is the run that this one was forked from.
 	Parent *RunParent `json:"parent,omitempty"`
-	// Driver names what decides where the run is driven, such as a cluster; empty if any process
+	// Driver names the system that decides where the run is driven, such as a cluster; empty if any process
 	// may continue it. See supervisor.Config.Driver.
 	Driver string `json:"driver,omitempty"`
 	// HandOver says that nobody asked for the pause of a paused run: its process ended, or its questions
