@@ -24,7 +24,7 @@
 // share. Only OnEventCallback is called for the events of a run one at a time.
 //
 // In a resumed run a step that has finished does not call anything. A step that runs again calls its
-// callbacks again, and what they changed the first time counts.
+// callbacks again, but the changes that they made the first time count.
 package plugin
 
 import (
