@@ -26,10 +26,10 @@ func (p Place) QuestionID(n int) string {
 	return "q" + p.CallID()[len("call"):] + "-" + strconv.Itoa(n)
 }
 
-// Ask yields a question and returns its answer. The answer is in the log, as a
-// [mark.KindAnswered] with the question's ID. If it is not there yet, the run ends at its next
-// boundary with an [*agent.WaitingError] as the cause, and calls Ask again when it is resumed.
-// After the question's deadline Ask returns the question's default.
+// Ask yields a question and returns its answer from the log, the [mark.KindAnswered] with the
+// question's ID. If the log has no answer yet, the run ends at its next boundary with an
+// [*agent.WaitingError] as the cause, and calls Ask again when it is resumed. After the
+// question's deadline Ask returns the question's default.
 //
 // ev is the event that asks; nil means one with the question's text. The agent must be a
 // [Continuer]. Ask returns an error for the agent to yield: [agent.ErrCannotAsk], or the cause
@@ -81,7 +81,7 @@ func (p Place) Began() bool {
 	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.recording.failed[inv.address])
 }
 
-// answer is what a person has said to a question; nil if nobody did.
+// answer returns a person's answer to a question; nil if there is none.
 func (r *Replay) answer(id string) *mark.Answer {
 	if r == nil {
 		return nil
@@ -89,7 +89,7 @@ func (r *Replay) answer(id string) *mark.Answer {
 	return r.answers[id]
 }
 
-// answered takes in an event about the run as a whole. The first answer to a question counts.
+// answered reads an event about the run as a whole. The first answer to a question counts.
 func (r *Replay) answered(ev *session.Event) error {
 	if ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered {
 		return nil

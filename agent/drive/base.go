@@ -40,9 +40,8 @@ func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
 // based is an agent that embeds a Base.
 type based interface{ base() *Base }
 
-// The methods of a nil Base are those of an agent without a name, which nobody takes
-// for a sub-agent and which fails when it is run: a kind of agent that was made without
-// its New embeds one.
+// The methods of a nil Base describe an agent without a name, which cannot be a sub-agent and
+// which fails when it is run. A kind of agent that was made without its New embeds a nil Base.
 
 // Name returns the agent's name.
 func (b *Base) Name() string {

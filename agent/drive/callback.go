@@ -65,10 +65,9 @@ func (b *Base) do(inv *invocation, yield func(*session.Event, error) bool) {
 	}
 }
 
-// call runs callbacks until one answers. It yields the answer, or the changes
-// that the callbacks made. Over says that there was an answer, or a request to leave
-// the loop: either takes the place of what the agent would do. Ok says that the step
-// goes on.
+// call runs callbacks until one answers. It yields the answer, or the changes that the
+// callbacks made. Over reports an answer, or a request to leave the loop; either replaces the
+// agent's own work. Ok reports that the step goes on.
 func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallback,
 	yield func(*session.Event, error) bool) (over, ok bool) {
 	ev := &session.Event{}
@@ -169,7 +168,7 @@ func (c *callContext) RequestConfirmation(hint string, payload any) error {
 	return nil
 }
 
-// trackedArtifacts notes in an event what was saved.
+// trackedArtifacts records saved artifacts in an event.
 type trackedArtifacts struct {
 	agent.Artifacts
 	actions *session.EventActions
@@ -186,7 +185,7 @@ func (t *trackedArtifacts) Save(ctx context.Context, name string, data *genai.Pa
 	return resp, err
 }
 
-// metadataCallback says of an event that it has what callbacks changed.
+// metadataCallback marks an event with the changes of callbacks.
 const metadataCallback = "refrain:callback"
 
 // MetadataTemp is a key of the CustomMetadata of an event. Its value holds those temp: keys of
@@ -194,9 +193,9 @@ const metadataCallback = "refrain:callback"
 // these.
 const MetadataTemp = "refrain:temp"
 
-// Decided is for an agent that has called callbacks. ev has what they changed, or is nil if
-// they changed nothing. In a resumed run, where callbacks are called again, it returns the
-// recorded event instead: their first changes count. Only temp: keys, which the log does not
+// Decided is for an agent that has called callbacks. ev has their changes, or is nil if they
+// changed nothing. In a resumed run, which calls callbacks again, Decided returns the recorded
+// event instead, because their first changes count. Only temp: keys, which the log does not
 // have, are taken from ev.
 func (p Place) Decided(ev *session.Event) *session.Event {
 	inv := p.inv
@@ -221,8 +220,7 @@ func (p Place) Decided(ev *session.Event) *session.Event {
 	return ev
 }
 
-// with is a copy of an event's metadata, which may be somebody else's, that has a
-// key more.
+// with returns a copy of an event's metadata with one more key; the original may be shared.
 func with(m map[string]any, key string, value any) map[string]any {
 	if m = maps.Clone(m); m == nil {
 		m = make(map[string]any, 1)
@@ -231,7 +229,7 @@ func with(m map[string]any, key string, value any) map[string]any {
 	return m
 }
 
-// keepTemp sets what no log has: keys that end with the invocation.
+// keepTemp sets the keys that no log has, because they end with the invocation.
 func (i *invocation) keepTemp(ev *session.Event) {
 	if ev == nil {
 		return

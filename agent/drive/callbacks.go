@@ -47,20 +47,20 @@ type ModelCallbacks struct {
 	OnToolError  []OnToolErrorCallback
 }
 
-// Callbacks apply to all steps of an invocation: those of plugins. Each list is called before the list that an
-// agent has itself, and the first answer ends both.
+// Callbacks are the callbacks of plugins, for all steps of an invocation. Each list is called before the
+// agent's own list, and the first answer ends both.
 type Callbacks struct {
 	// BeforeRun is called in the first step of the invocation, before BeforeAgent.
 	BeforeRun   []func(agent.InvocationContext) (*genai.Content, error)
 	BeforeAgent []agent.BeforeAgentCallback
 	AfterAgent  []agent.AfterAgentCallback
 	ModelCallbacks
-	// OnEvent is called for each new event of a step, but not for marks. An event that it returns takes the
-	// event's place for everybody.
+	// OnEvent is called for each new event of a step, but not for marks. An event that it returns replaces
+	// the event for everybody.
 	OnEvent []func(agent.InvocationContext, *session.Event) (*session.Event, error)
 }
 
-// Callbacks returns those of the invocation, or nil.
+// Callbacks returns the callbacks of the invocation, or nil.
 func (p Place) Callbacks() *Callbacks {
 	if p.inv == nil {
 		return nil
@@ -68,7 +68,7 @@ func (p Place) Callbacks() *Callbacks {
 	return p.inv.run.Callbacks
 }
 
-// Before returns the lists with those of an agent behind them.
+// Before returns the lists, each followed by the agent's own.
 func (c *Callbacks) Before(own *ModelCallbacks) *ModelCallbacks {
 	if c == nil {
 		return own
@@ -110,7 +110,7 @@ func (c *Callbacks) around(a agent.Agent, b Base, first bool) Base {
 }
 
 // metadataSaid is a key of the CustomMetadata of an event that OnEvent has changed. Its value is the hash of
-// what the step has said, with which a resumed run compares what the step says again.
+// the event as the step yielded it, which a resumed run compares with the step's new event.
 const metadataSaid = "refrain:said"
 
 // changed lets OnEvent change a new event of the step; nil ends the step. The event stays the same one, because

@@ -17,9 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// origins says by which session the calls of a run are named. A log that was copied
-// into another session keeps the names of its calls: whoever was called knows them.
-// A fork has names of its own for calls that begin behind its mark.
+// origins says which session names the calls of a run. A log that was copied into another
+// session keeps the names of its calls, because the called services know them. A fork has its
+// own names for calls that begin after its mark.
 type origins struct {
 	marks []origin
 	began map[string]int64 // the event with which a step, or a call of a tool, began
@@ -98,7 +98,7 @@ func naming(ctx agent.InvocationContext, functionCall string) string {
 	return ctx.Session().ID()
 }
 
-// CallID returns the ID of what the step does to the outside world. Give it to services that
+// CallID returns the ID of the step's effect on the outside world. Give it to services that
 // take an idempotency key. It is the same in each attempt, in a resumed run, and in a log that
 // was copied into another session. Every other step and run has another ID. A fork has the same
 // IDs for steps that began before the fork. For an agent that is a tool it is
@@ -116,11 +116,11 @@ func (p Place) CallID() string {
 	return callID(naming(p.ctx, ""), p.ctx.InvocationID(), string(at))
 }
 
-// Try names the try of a step, such as "1.2" for the second attempt in the first one of what runs it:
-// the attempts of the steps around it, outermost first, and its own. If a person has an attempt made
-// again that has come to its end, "~2" is behind it, then "~3". A step that was cut off is the same try
-// when the run is resumed, though it is a further attempt in the log. With [Place.CallID] it names what
-// is done elsewhere for the step.
+// Try names the try of a step: the attempts of the steps around it, outermost first, and its own, such
+// as "1.2" for the second attempt within the first attempt of the step around it. If a person has a
+// finished attempt repeated, "~2" follows, then "~3". A step that was cut off is the same try when the
+// run is resumed, though the log counts a further attempt. With [Place.CallID] it names the step's work
+// on another machine.
 func (p Place) Try() string {
 	if p.inv == nil {
 		return "1"
@@ -144,8 +144,8 @@ func (i *invocation) writeAttempts(b *strings.Builder) {
 	b.WriteString(strconv.Itoa(max(1, i.made)))
 }
 
-// CallAddress is [Place.Address] for people who look for what [Place.CallID] names: for an agent
-// that is a tool it is that of the step which called it.
+// CallAddress returns the address of the step that [Place.CallID] names, for people who look for
+// it: [Place.Address], or for an agent that is a tool the address of the calling step.
 func (p Place) CallAddress() session.Address {
 	at := p.Address()
 	if c, ok := p.ctx.Value(toolCallKey{}).(toolCall); ok && at.Under(c.at) {
@@ -168,7 +168,7 @@ func (p Place) WithinToolCall(functionCallID string) context.Context {
 	return context.WithValue(p.ctx, toolCallKey{}, toolCall{id: p.ToolCallID(functionCallID), at: p.Address()})
 }
 
-// ToolCallID is [Place.CallID] for a function call of the step's model.
+// ToolCallID returns the [Place.CallID] of a function call of the step's model.
 func (p Place) ToolCallID(functionCallID string) string {
 	return callID(naming(p.ctx, functionCallID), p.ctx.InvocationID(), string(p.Address()), functionCallID)
 }

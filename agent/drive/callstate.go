@@ -40,8 +40,8 @@ func valueAt(s session.Session, at session.Address, key string) (any, error) {
 // StateAt returns the session's state as a step at another address sees it.
 func (p Place) StateAt(at session.Address) session.State { return stateAt(p.ctx.Session(), at) }
 
-// StateMap returns those of some keys that StateAt has, or with all the whole of it. Others may
-// have the same map: do not change it.
+// StateMap returns the given keys that StateAt has, or if all is true every key. The map may be
+// shared, so do not change it.
 func (p Place) StateMap(at session.Address, keys []string, all bool) map[string]any {
 	s := p.StateAt(at)
 	if all {
@@ -59,8 +59,7 @@ func (p Place) StateMap(at session.Address, keys []string, all bool) map[string]
 // StateSize returns the [session.StateSize] of StateAt.
 func (p Place) StateSize(at session.Address) int64 { return stateSize(p.StateAt(at)) }
 
-// measured is a state that keeps its map and its size for those who ask again, as that of a
-// [session.View] does.
+// measured is a state that caches its map and its size, as that of a [session.View] does.
 type measured interface {
 	Map() map[string]any
 	Size() int64
@@ -90,15 +89,15 @@ func endIteration(s session.Session, pass session.Address) {
 	}
 }
 
-// callSession is a session as one callback or tool call sees it: what the call
-// sets is in its own event alone until that event is in the log. Others see it
-// then, and never if the event is not appended.
+// callSession is a session as one callback or tool call sees it. Changes of the call are only
+// in its own event until that event is in the log; if it is never appended, nobody else sees
+// them.
 type callSession struct {
 	session.Session
 	call *callContext
 }
 
-// Unwrap is the session itself, for those who want to know it again.
+// Unwrap returns the wrapped session.
 func (s *callSession) Unwrap() session.Session { return s.Session }
 
 func (s *callSession) State() session.State { return callState{s.Session.State(), s} }
@@ -124,7 +123,7 @@ func (s callState) Get(key string) (any, error) {
 	return s.State.Get(key)
 }
 
-// changed is what the call has set a key to, if it has.
+// changed returns the value that the call has set for a key, if any.
 func (c *callContext) changed(key string) (val any, changed bool, err error) {
 	c.mu.Lock()
 	val, changed = c.actions.StateDelta[key]

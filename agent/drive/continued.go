@@ -12,14 +12,14 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Reopen lets the loops at some addresses continue, which had stopped. The events of the replay
-// end with their last iterations.
+// Reopen lets the stopped loops at some addresses continue. The events of the replay end with
+// their last iterations.
 func (r *Replay) Reopen(at ...session.Address) {
 	r.reopened = slices.Clone(at)
 }
 
 // Continued reports whether the loop, which had stopped, continues at this point of a resumed
-// run. Then it yields a [mark.KindLoopContinued], and ignores what had stopped it.
+// run. The loop then yields a [mark.KindLoopContinued], and ignores its earlier stop.
 func (p Place) Continued() bool {
 	inv := p.inv
 	if inv == nil || inv.record == nil {
@@ -49,7 +49,7 @@ func isPlan(ev *session.Event) bool {
 // last loop of each branch of a parallel agent in one of these places. events are the events of
 // the run that are not superseded, in order. gone are the sequence numbers of the events after
 // the loops had stopped, which are to be superseded. It returns an error if there is no such
-// loop, or if what came after it must not be done twice.
+// loop, or if a step after it must not be done twice.
 //
 // A loop inside another loop cannot continue, because the outer loop has used its result. The
 // error says what to do instead.
@@ -91,7 +91,7 @@ func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address,
 	return loops, gone, err
 }
 
-// stops are the ends of loops in a log.
+// stops holds the ends of loops in a log.
 type stops struct {
 	events []*session.Event
 	tree   *Tree
@@ -124,7 +124,7 @@ func (s *stops) last(at session.Address) (loops []session.Address) {
 	return loops
 }
 
-// goesOn asks a loop whether its limits of now let it go on.
+// goesOn asks a loop whether its present limits let it go on.
 func (s *stops) goesOn(at session.Address) error {
 	l, ok := s.tree.Find(at.Agent()).(Reopener)
 	if !ok || s.plans[at] == nil {

@@ -28,7 +28,7 @@ func CutIn(ev *session.Event) []string {
 	return ids
 }
 
-// doubts are the calls under a step that must not be made twice, and that have begun.
+// doubts holds the calls under a step that have begun and must not be made twice.
 type doubts struct {
 	step *Step
 	open map[session.Address][]agent.Doubt

@@ -13,9 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// fence is around a step that may be left behind while it still runs. When it is
-// closed the step, and whatever runs in it, still reads what it can reach and
-// changes nothing any more.
+// fence surrounds a step that may be left behind while it still runs. After the fence is
+// closed, the step and the code that it runs can still read, but change nothing.
 type fence struct {
 	outer   *fence // around a step that this one is in
 	run     *shared
@@ -88,9 +87,9 @@ func (f *fence) write(do func() error) error {
 	return f.outer.write(do)
 }
 
-// Fenced returns a context for something that may be left behind while it still runs, such as a
-// callback. It sees the loops around it as they are now. After a call of close it can still
-// read, and each write fails with err.
+// Fenced returns a context for code that may be left behind while it still runs, such as a
+// callback. The code sees the loops around it as they are now. After a call of close it can
+// still read, but each write fails with err.
 func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) {
 	inv := parentOf(p.ctx)
 	c := inv.copy(p.ctx)
@@ -111,7 +110,7 @@ type fencedSession struct {
 	fence *fence
 }
 
-// Unwrap is the session itself, for those who want to know it again.
+// Unwrap returns the wrapped session.
 func (s fencedSession) Unwrap() session.Session { return s.Session }
 
 func (s fencedSession) State() session.State { return fencedState{s.Session.State(), s.fence} }
@@ -141,7 +140,7 @@ type fencedArtifacts struct {
 	fence *fence
 }
 
-// Save asks the fence first. It does not hold it: a store may take long.
+// Save asks the fence first. It does not hold the fence, because a store may take long.
 func (a fencedArtifacts) Save(ctx context.Context, name string, data *genai.Part) (*artifact.SaveResponse, error) {
 	if err := a.fence.write(func() error { return nil }); err != nil {
 		return nil, err

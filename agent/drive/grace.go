@@ -13,13 +13,12 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Grace is how long a step or callback that ignores its context can delay those who wait for
-// it. It counts from the end of the context, or from the moment that the consumer stops
-// listening.
+// Grace is how long a step or callback that ignores its context can delay its caller. It counts
+// from the end of the context, or from the moment that the consumer stops listening.
 const Grace = 2 * time.Second
 
-// beat is how much longer one waits who has others in it that wait: those give up
-// first, and say how they ended.
+// beat is how much longer an agent waits whose inner agents wait too: those give up first, and
+// report how they ended.
 const beat = 20 * time.Millisecond
 
 // GraceAround returns the grace of an agent that gives its steps the grace own. It is longer if
@@ -55,9 +54,9 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 	return d
 }
 
-// beside is what a step with a grace has to run its agent beside itself: in a goroutine of its own, which the
-// step can leave behind. All else that a step does, and the consumer's code, stays in the goroutine that runs
-// the step. The agent's goroutine has only its context and handOver.
+// beside is what a step with a grace needs to run its agent in a goroutine of its own, which the step can
+// leave behind. The rest of the step, and the consumer's code, stays in the goroutine that runs the step. The
+// agent's goroutine has only its context and handOver.
 type beside struct {
 	outer *invocation // that the step was made under
 	hand  func(*session.Event, error) bool

@@ -119,10 +119,10 @@ func (h *History) Keep(key any, make func() any) any {
 	return v
 }
 
-// Keep returns the value of key that the invocation keeps. If there is none it stores what
-// make returns, which may be called in vain. The value stays until the invocation ends, so that
-// an agent that runs again, as in a loop, finds what it has built. Steps of the invocation may
-// ask for it at the same time.
+// Keep returns the value of key that the invocation keeps. If there is none it stores what make
+// returns; make's result may go unused. The value stays until the invocation ends, so that an
+// agent that runs again, as in a loop, finds what it has built. Steps of the invocation may
+// call Keep concurrently.
 func (p Place) Keep(key any, make func() any) any {
 	if p.inv == nil || p.inv.run.kept == nil {
 		return make()

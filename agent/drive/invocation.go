@@ -54,7 +54,7 @@ func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 	return inv
 }
 
-// shared is what all steps of one invocation have in common.
+// shared holds what all steps of one invocation have in common.
 type shared struct {
 	Invocation
 	modelCalls *atomic.Int64

@@ -11,11 +11,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// An agent can have the methods of the interfaces below. They tell whoever runs
-// the agent what its name and its sub-agents do not tell. All of them are
-// optional.
+// An agent can have the methods of the interfaces below. Through them it tells its caller more
+// than its name and its sub-agents do. All of them are optional.
 type (
-	// Continuer is an agent that, in a resumed run, continues after what it has said. All other
+	// Continuer is an agent that, in a resumed run, continues after its last event. All other
 	// agents that run no sub-agents start again. See [Place.Recorded].
 	Continuer interface{ Continues() bool }
 
@@ -29,15 +28,15 @@ type (
 		Grace(durable bool) time.Duration
 	}
 
-	// Brief is an agent that ends at once, whatever its context says: it only computes, and waits
-	// for nothing. A step with a grace runs it in the goroutine of its caller, and a durable run may
-	// store what it says together with what comes next.
+	// Brief is an agent that ends at once, whatever its context says, because it only computes and
+	// never waits. A step with a grace runs it in the goroutine of its caller, and a durable run may
+	// store its events together with the next ones.
 	Brief interface{ Brief() bool }
 
-	// Recaller is an agent that is told, before a run is resumed, what it has said in it.
+	// Recaller is an agent that gets its own events of the run before the run is resumed.
 	Recaller interface{ Recall(*session.Event) }
 
-	// Meter is an agent that computes what a recorded answer of its has used.
+	// Meter is an agent that computes the usage of its recorded answers.
 	Meter interface {
 		Used(*session.Event, budget.Prices) budget.Usage
 	}
@@ -49,8 +48,8 @@ type (
 		GoesOn(stopped, plan *mark.Mark) error
 	}
 
-	// Skipper is an agent that can continue after a step of its has failed. Skips reports whether
-	// it does after the error.
+	// Skipper is an agent that can continue after one of its steps has failed. Skips reports
+	// whether it does so after the error.
 	Skipper interface {
 		Skips(step string, err error) bool
 	}
@@ -59,8 +58,8 @@ type (
 	// agent below it reads it.
 	HistoryReader interface{ ReadsHistory() bool }
 
-	// StateReader is an agent that decides by keys of the state. If all is true it can read any
-	// key.
+	// StateReader is an agent whose decisions depend on keys of the state. If all is true it
+	// can read any key.
 	StateReader interface {
 		Reads() (keys []string, all bool)
 	}

@@ -39,8 +39,7 @@ func (p Place) Lookup(name string) (any, bool) {
 	return lookup(p.ctx, p.Loop(), name)
 }
 
-// LookupAt is [Place.Lookup] for a step that does not run yet: the step at an address in loop
-// l.
+// LookupAt is [Place.Lookup] for the step at an address in loop l, which does not run yet.
 func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, bool) {
 	state := stateAt(p.ctx.Session(), at)
 	return func(name string) (any, bool) {

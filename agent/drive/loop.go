@@ -9,13 +9,13 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Loop is what the steps of a loop can know about it. The loop agent updates it between steps.
+// Loop has what the steps of a loop can know about it. The loop agent updates it between steps.
 // Others only read it.
 type Loop struct {
 	// Name is the loop agent's name, and Address its address.
 	Name    string
 	Address session.Address
-	// Goal and Instructions say what the loop is for and how to go about it. Agents in the loop
+	// Goal and Instructions say what the loop is for and how to reach it. Agents in the loop
 	// that ask a model add them to their prompts.
 	Goal, Instructions string
 	// Pass is the address of the running iteration, such as "story/refine[3]".
@@ -43,8 +43,8 @@ type Loop struct {
 	// Refusal returns why the agent at an address may not leave the loop, or "" if it may. A
 	// nil function lets every agent leave.
 	Refusal func(at session.Address) string
-	// Kept is for loop agents inside this one: what they keep from one pass to the next, under
-	// keys of their own. Loops within each other share it. It is nil if no loop needs it.
+	// Kept has what loop agents inside this one keep from one pass to the next, under their own
+	// keys. Loops within each other share it. It is nil if no loop needs it.
 	Kept *sync.Map
 }
 

@@ -139,9 +139,9 @@ func beyond(all, part budget.Usage) budget.Usage {
 	return more
 }
 
-// BookEarlier books into b what the run used before it was resumed. It is for an agent that
-// gives its steps a budget of their own, and comes before they run. For all other agents it is
-// done. A second call does nothing.
+// BookEarlier books into b what the run used before it was resumed. An agent that gives its
+// steps their own budget calls it before they run. Other agents need not call it. A second call
+// does nothing.
 func (p Place) BookEarlier(b *budget.Meter) {
 	if inv := p.inv; inv != nil && inv.record != nil {
 		inv.bookEarlier(b)

@@ -19,10 +19,11 @@ func Pausable(ctx context.Context, cfg *agent.RunConfig) (context.Context, func(
 	return ctx, func() { cancel(nil) }
 }
 
-// Begin counts a step of a as working, for a pause: see [agent.Pause]. While the run is to be
-// paused it waits until the context ends. Call Done on its result when the step has ended and
-// its outcome is in the log. It is for agents that write more about a step than the step
-// itself, and goes into [StepRun.Work]. It returns nil if there is nothing to wait for.
+// Begin counts a step of a as working, for a pause: see [agent.Pause]. If the run is to be
+// paused, Begin waits until the context ends. Call Done on its result when the step has ended
+// and its outcome is in the log. It is for agents that write more about a step than the step
+// itself; put the result into [StepRun.Work]. Begin returns nil if there is nothing to wait
+// for.
 func (p Place) Begin(a agent.Agent) *agent.Work {
 	inv := p.inv
 	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !works(a) {

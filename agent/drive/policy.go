@@ -17,10 +17,10 @@ import (
 
 // StepPolicy says how a sequence or a parallel agent treats one of its steps. The zero value does what ADK does.
 type StepPolicy struct {
-	// SkipOnError lets the agent around the step continue after the step has failed, as if it had ended. What the step
-	// said and changed before stays.
+	// SkipOnError lets the agent around the step continue after the step has failed, as if it had ended. Earlier
+	// events and changes of the step stay.
 	SkipOnError bool
-	// DelayBefore and DelayAfter are the delays before and after the step, also if it fails; but not after a failure
+	// DelayBefore and DelayAfter are the delays before and after the step, even if it fails, but not after a failure
 	// that cancels the other branches of a parallel agent.
 	DelayBefore, DelayAfter time.Duration
 }
@@ -43,13 +43,13 @@ func (p StepPolicies) Check(steps []agent.Agent) error {
 }
 
 // Skips reports whether the agent continues after a step has failed with err. It never does after an error that
-// concerns more than the step: see [Overall]. It also stops for a budget, since a loop around it has to.
+// concerns more than the step: see [Overall]. It also stops for a budget, because a loop around it must.
 func (p StepPolicies) Skips(step string, err error) bool {
 	return p[step].SkipOnError && !Overall(err) && !errors.Is(err, budget.ErrExceeded)
 }
 
-// Overall reports whether an error is that of the guard against a run without end, or of a log that cannot be written.
-// No policy makes up for it: an agent that continued would do so without end.
+// Overall reports whether an error comes from the guard against endless runs, or from a log that cannot be written.
+// No policy skips such an error, because an agent that continued would never end.
 func Overall(err error) bool {
 	if _, lost := errors.AsType[*agent.LogError](err); lost {
 		return true

@@ -11,9 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// record is one run of a step as the log has it. What the step said itself, and
-// the runs of other steps under it, are taken out of the record as a resumed run
-// comes to them.
+// record is one run of a step as the log has it. A resumed run takes the step's own events, and
+// the runs of steps under it, out of the record as it reaches them.
 type record struct {
 	of      *recording
 	parent  *record // nil for the one above the root
@@ -39,7 +38,7 @@ const (
 	lost                // it was cut off, and does not count
 )
 
-// content is what a resumed run can come to in a record.
+// content is what a resumed run can reach in a record.
 type content struct {
 	order []word
 	head  int   // the first that was not taken
@@ -58,7 +57,7 @@ type word struct {
 	spent bool // perhaps an answer of a model
 }
 
-// more is what few records have. It says where in the order something is.
+// more has fields that few records need. It says where in the order they are.
 type more struct {
 	aside map[session.Address][]int // what the step said at other addresses
 	runs  map[session.Address][]int // all runs; nil until somebody asks for one out of order

@@ -36,8 +36,8 @@ type Replay struct {
 }
 
 // NewReplay returns a replay of a run: give it all events of the run by Add, and then call Begin.
-// superseded are the events of the session that do not count any more; what they used is counted at
-// these prices.
+// superseded are the events of the session that no longer count; their usage is counted at these
+// prices.
 func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay {
 	r := &Replay{tree: tree, gone: superseded}
 	r.recording = newRecording(usedIn(tree, func(ev *session.Event) *session.Event { return r.recording.whole(ev.Seq) }, prices))
@@ -45,9 +45,9 @@ func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay 
 	return r
 }
 
-// Add takes in the next event of the run, in the order of the log. It may be that of an outline, and
-// is not kept. whole reads events in full, by their sequence numbers. Add returns an error for an
-// event that it cannot read.
+// Add reads the next event of the run, in the order of the log. The event may be that of an outline,
+// and is not kept. whole reads events in full, by their sequence numbers. Add returns an error for
+// an event that it cannot read.
 func (r *Replay) Add(ev *session.Event, whole func(seq int64) *session.Event) error {
 	r.recording.whole = whole
 	if ev.Address != "" {
@@ -77,7 +77,7 @@ func (r *Replay) Begin(whole func(seq int64) *session.Event) error {
 	return nil
 }
 
-// Recall tells each [Recaller] of the tree what it has said in the run.
+// Recall gives each [Recaller] of the tree its own events of the run.
 func (r *Replay) Recall() {
 	all := make(map[string]Recaller)
 	for _, name := range r.tree.Names() {
@@ -187,8 +187,8 @@ func (r *Replay) Over() bool {
 	return r.pending == 0
 }
 
-// Err returns an [*agent.DivergedError] if the run has done something else than its log says,
-// or nil. Store nothing of such a run.
+// Err returns an [*agent.DivergedError] if the run has diverged from its log, or nil. Store
+// nothing of such a run.
 func (r *Replay) Err() error {
 	if r == nil {
 		return nil
@@ -284,15 +284,15 @@ func (p Place) Recorded() *session.Event {
 	return nil
 }
 
-// Resumed reports whether the step goes on with what it did in an earlier part of the run. If not,
-// Replays and Continued are false to its end.
+// Resumed reports whether the step continues its work of an earlier part of the run. If not,
+// Replays and Continued stay false until it ends.
 func (p Place) Resumed() bool { return p.inv != nil && p.inv.record != nil }
 
 // Replays reports whether the log has events of the step that the resumed run has not reached
 // yet.
 func (p Place) Replays() bool { return p.Resumed() && p.inv.run.Replay.replays(p.inv.record) }
 
-// Replaying reports whether the run was resumed and has not come to the end of its log yet.
+// Replaying reports whether the run was resumed and has not reached the end of its log yet.
 func (p Place) Replaying() bool {
 	return p.inv != nil && p.inv.run.Replay != nil && !p.inv.run.Replay.Over()
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// MetadataFailed is a key of the CustomMetadata of an event. It says that the step failed
-// because of what the event says. The value is the error's text.
+// MetadataFailed is a key of the CustomMetadata of an event. It says that the event made the
+// step fail. The value is the error's text.
 const MetadataFailed = "refrain:failed"
 
 // End returns how a run ended, or nil if it has not ended. events are the run's events that are
@@ -41,10 +41,9 @@ func End(events []*session.Event) (*mark.StepFinished, error) {
 }
 
 // Failed returns the sequence numbers to supersede so that a failed step can run again: the end
-// of the step, the ends of the steps around it, and what they have said since. The rest is the
-// log of a run that was cut off in that step. In a parallel agent several steps can have
-// failed; all of them run again. events are the events of a failed run that are not superseded,
-// in order.
+// of the step, the ends of the steps around it, and their events since. The rest is the log of
+// a run that was cut off in that step. In a parallel agent several steps can have failed; all
+// of them run again. events are the events of a failed run that are not superseded, in order.
 func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
 	f := failures{events: events, tree: tree, gone: make(map[int64]bool)}
 	for i := len(events) - 1; i >= 0; i-- {
@@ -63,7 +62,7 @@ func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
 	return mark.SpansOf(seqs...), nil
 }
 
-// failures are those in a log.
+// failures holds the failures in a log.
 type failures struct {
 	events []*session.Event
 	tree   *Tree

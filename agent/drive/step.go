@@ -22,7 +22,7 @@ import (
 func init() { driver.Run = Run } // agent.Custom.Run is this
 
 // Run runs an agent as a step under ctx. An agent that runs others uses it, or calls their Run
-// method: for every agent of this project that is the same. An error of the agent is yielded
+// method, which does the same for every agent of this project. An error of the agent is yielded
 // last, as an [*agent.StepError]. If the context was canceled the error is context.Cause(ctx).
 func Run(ctx agent.InvocationContext, a agent.Agent) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
@@ -95,9 +95,9 @@ type StepResult struct {
 	Left bool
 	// Exit is the last event that asked to leave a loop and was not refused.
 	Exit *session.Event
-	// Said is the last whole event with words or data; see [session.Event.Speaks].
+	// Said is the last whole event with text or data; see [session.Event.Speaks].
 	Said *session.Event
-	// Answer is the whole event with words or data that answers for the step; see [session.Answer].
+	// Answer is the whole event with text or data that is the step's answer; see [session.Answer].
 	Answer *session.Event
 	// Abandoned reports that the step did not end within its grace and was left behind.
 	Abandoned bool
@@ -134,14 +134,14 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	return s
 }
 
-// StepRun is the details of one run of a step. A zero field means what [Step.Run] does.
+// StepRun holds the details of one run of a step. A zero field means what [Step.Run] does.
 type StepRun struct {
 	// Address is the step's address.
 	Address session.Address
 	// Attempt is the number of the attempt, from 1; 0 means 1.
 	Attempt int
-	// Context limits the run. It must be derived from the context that the step was made under,
-	// and nil means that context.
+	// Context limits the run. It must be derived from the step's own context; nil means that
+	// context.
 	Context context.Context
 	// Late is the cause with which Context ends when the run's own time is over, for a step
 	// with a grace. From then on the run changes nothing, and of its events only the marks of
@@ -387,7 +387,7 @@ func (s *Step) pass(ev *session.Event) bool {
 	return true
 }
 
-// Hear takes note of an event of the step.
+// Hear records an event of the step.
 func (r *StepResult) Hear(ev *session.Event) {
 	if ev.Partial || ev.Mark != nil || !ev.Speaks() {
 		return

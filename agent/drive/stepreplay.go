@@ -95,8 +95,8 @@ func (s *Step) fresh(ev *session.Event) *session.Event {
 	return ev
 }
 
-// metadataCanceled says of an event that its step was canceled when it said it. If
-// it is resumed it may have something else to say.
+// metadataCanceled marks an event that its step yielded when it was canceled. A resumed step
+// may yield another.
 const metadataCanceled = "refrain:canceled"
 
 func (s *Step) noteCancel(ev *session.Event) {
@@ -136,8 +136,8 @@ func (s *Step) rest(rec *record) bool {
 }
 
 // Replay is [Step.RunAs] for a step that has finished in an earlier part of the run. For any
-// other step it does nothing and returns false. No code of the agent runs, so in.Context need
-// not limit it.
+// other step it does nothing and returns false. No code of the agent runs, so in.Context is not
+// needed.
 func (s *Step) Replay(in *StepRun, yield func(*session.Event) bool) (res *StepResult, ok bool) {
 	around := s.parent.record
 	if around == nil || !s.parent.run.Replay.ended(around, in.Address) {
