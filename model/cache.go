@@ -2,31 +2,32 @@
 
 package model
 
-// CacheHint says what later requests are expected to repeat of a request. A provider whose cache has to be
-// asked for, and paid for, is asked to keep only that. A provider that keeps whatever it sees ignores all
-// but Key and Retention.
+// CacheHint says which parts of a request later requests are expected to repeat. A provider whose cache
+// must be requested, and paid for, keeps only these parts. A provider that caches by itself ignores all
+// fields but Key and Retention.
 //
-// A part that is written into Anthropic's cache costs 1.25 times as much as other input, for an hour twice
-// as much, and a tenth when it is read again. So whoever sets Later or Next expects a reader.
+// Writing a part into Anthropic's cache costs 1.25 times as much as other input, for an hour twice as
+// much; reading it again costs a tenth. So set Later or Next only if a later request reads the part.
 type CacheHint struct {
-	// Key is the same for the requests that begin in the same way: those of one agent in one run.
+	// Key is the same for requests that begin in the same way, such as those of one agent in one
+	// run.
 	Key string `json:"key,omitzero"`
-	// Retention is how long the provider is to keep what it sees, in the provider's words, such as OpenAI's
-	// "24h"; empty leaves it to the provider.
+	// Retention is how long the provider is to keep a request's beginning, in the provider's syntax, such
+	// as OpenAI's "24h"; empty leaves it to the provider.
 	Retention string `json:"retention,omitzero"`
 
 	// Later says that a later request of the run repeats the tools and the first Static bytes of the
-	// system instruction, or that an earlier one had them kept: Anthropic reads only what it is asked to
-	// keep.
+	// system instruction, or that an earlier request had them kept, because Anthropic reads only what a
+	// request asks it to keep.
 	Later  bool `json:"later,omitzero"`
 	Static int  `json:"static,omitzero"`
-	// Hour says that the later request comes more than five minutes from now, and others after it.
+	// Hour says that the later request comes more than five minutes from now, and more follow it.
 	Hour bool `json:"hour,omitzero"`
-	// Next says that the next request comes within five minutes, and repeats the whole of this one except
-	// for the last Fresh contents.
+	// Next says that the next request comes within five minutes, and repeats all of this one except its
+	// last Fresh contents.
 	Next  bool `json:"next,omitzero"`
 	Fresh int  `json:"fresh,omitzero"`
-	// Before says that the request begins with the whole of the one before it, which had Next: what that
-	// has written can be read.
+	// Before says that the request begins with the whole previous request, which had Next, so that the
+	// provider can read what that request wrote.
 	Before bool `json:"before,omitzero"`
 }

@@ -10,7 +10,7 @@ import (
 
 // Tokens returns the number of tokens that a provider reports for a request; zeros if u is nil. Input
 // includes the cached tokens and the results of tools that the provider ran. Output includes thoughts, and
-// tokens that only the total has. It is the one place where these counts are added up.
+// tokens that only the total has. All sums of these counts come from here.
 func Tokens(u *genai.GenerateContentResponseUsageMetadata) (input, cached, output int64) {
 	if u == nil {
 		return 0, 0, 0
@@ -28,7 +28,7 @@ const (
 	ModalityCacheWrite1h genai.MediaModality = "CACHE_WRITE_1H"
 )
 
-// SetCacheWrites notes in u how many tokens the provider wrote into its cache, for five minutes and for
+// SetCacheWrites sets in u how many tokens the provider wrote into its cache, for five minutes and for
 // an hour. [Used] reads them. If both are 0, u stays as it is.
 func SetCacheWrites(u *genai.GenerateContentResponseUsageMetadata, fiveMinutes, hour int64) {
 	for _, d := range []genai.ModalityTokenCount{
@@ -41,7 +41,8 @@ func SetCacheWrites(u *genai.GenerateContentResponseUsageMetadata, fiveMinutes, 
 	}
 }
 
-// Used returns what a provider reports for a request, without calls and cost; the zero value if u is nil.
+// Used returns the usage that a provider reports for a request, without calls and cost; the zero value if
+// u is nil.
 func Used(u *genai.GenerateContentResponseUsageMetadata) budget.Usage {
 	var used budget.Usage
 	if u == nil {

@@ -18,15 +18,15 @@ type AnswerRequest struct {
 	Value    json.RawMessage `json:"value"`
 	Reason   string          `json:"reason"`
 	By       string          `json:"by"`
-	// Wait leaves a run that no process drives as it is.
+	// Wait keeps Answer from continuing a run that no process drives.
 	Wait bool `json:"wait"`
 
-	// Key is that of the message over A2A.
+	// Key is the key of the A2A message.
 	Key string `json:"-"`
 }
 
-// Answer answers a question of the run. A run that no process drives goes on when it has all answers
-// that it waits for.
+// Answer answers a question of the run. A run that no process drives continues when it has all
+// answers that it waits for.
 func (r *Runs) Answer(ctx context.Context, id string, req *AnswerRequest) error {
 	open, err := r.Supervisor.Questions(ctx, id)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/program"
 )
 
-// Described is a definition as a client gets it.
+// Described is the description of a definition that a client gets.
 type Described struct {
 	Name string `json:"name"`
 	File string `json:"file"`
@@ -27,7 +27,7 @@ type Described struct {
 	Text        string              `json:"text,omitempty"`
 }
 
-// Input is one of a run of the definition.
+// Input is an input of the definition.
 type Input struct {
 	Name        string               `json:"name"`
 	Type        definition.InputType `json:"type"`
@@ -38,14 +38,15 @@ type Input struct {
 	Pattern     string               `json:"pattern,omitempty"`
 }
 
-// Load reads a text as the definition in a file of the folder. files is what it may refer to.
+// Load reads a text as the definition in a file of the folder. files holds the files that it
+// may refer to.
 func Load(files fs.FS, file string, text []byte) (*program.Program, *definition.Definition, error) {
 	p := new(program.Program)
 	def, err := p.ReadIn(files, file, file, text)
 	return p, def, err
 }
 
-// Describe tells about a definition. A file that holds none, as others in a folder may, has ok false.
+// Describe returns the description of a definition. For a file without a definition, ok is false.
 func (r *Runs) Describe(name, file string, text []byte) (d *Described, ok bool) {
 	d = &Described{Name: name, File: file, ETag: TagOf(text)}
 	def, err := r.Folder.Load(file, text)
@@ -61,7 +62,7 @@ func (r *Runs) Describe(name, file string, text []byte) (d *Described, ok bool) 
 	return d, true
 }
 
-// Fill tells what a definition says.
+// Fill sets the fields from a definition.
 func (d *Described) Fill(def *definition.Definition) {
 	d.Title, d.Description, d.Type, d.Valid = def.Root.Shown(), def.Description, def.Root.Type, true
 	d.Problems = slices.Concat(def.Warnings(), def.Notes())

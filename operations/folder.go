@@ -53,7 +53,7 @@ func openFolder(cfg *Config) (*Folder, error) {
 	return &Folder{root: root, own: own}, nil
 }
 
-// Own returns the definition of the program that has a name.
+// Own returns the definition of the program with a name.
 func (f *Folder) Own(name string) (src program.Source, own bool) {
 	src, own = f.own[name]
 	return src, own
@@ -77,7 +77,7 @@ func (f *Folder) Load(file string, text []byte) (def *definition.Definition, err
 	return def, err
 }
 
-// Close lets go of the folder.
+// Close closes the folder.
 func (f *Folder) Close() error {
 	if f.root == nil {
 		return nil
@@ -85,7 +85,7 @@ func (f *Folder) Close() error {
 	return f.root.Close()
 }
 
-// FS are the files of the folder.
+// FS returns the files of the folder.
 func (f *Folder) FS() fs.FS {
 	if f.root == nil {
 		return none{}
@@ -100,7 +100,7 @@ func (none) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// errNoFolder refuses to change a folder that there is not.
+// errNoFolder refuses to change a missing folder.
 var errNoFolder = problem.New(http.StatusForbidden, "no_folder", "This server has no folder of definitions",
 	"it serves the agents of its program; refrain serve has a folder")
 
@@ -112,10 +112,10 @@ func (f *Folder) Delete(file string) error {
 	return f.root.Remove(file)
 }
 
-// nameOf is what a definition can be called: a word, in a path and in a file system.
+// nameOf matches the names that a definition can have, in a path and in a file system.
 var nameOf = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
 
-// CheckName refuses what no definition can be called.
+// CheckName returns an error for a name that no definition can have.
 func CheckName(name string) error {
 	if !nameOf().MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
 		return problem.Bad("%q cannot be the name of a definition: use up to 63 letters, digits and _ . -", name)
@@ -134,7 +134,7 @@ func Places(name string) []string {
 	return []string{name + ".yaml", name + ".yml", name + "/loop.yaml", name + "/root_agent.yaml"}
 }
 
-// NameIn returns the name of the definition in a file, and empty if the file holds none.
+// NameIn returns the name of the definition in a file, or "" if the file holds none.
 func NameIn(file string) string {
 	dir, base := path.Split(file)
 	switch {
@@ -195,7 +195,7 @@ func (f *Folder) List() (names []string, files map[string]string, err error) {
 // mostText is the largest definition in bytes.
 const mostText = 2 << 20
 
-// Read finds a definition, and the file that it is in.
+// Read returns a definition, and the file that it is in.
 func (f *Folder) Read(name string) (file string, text []byte, err error) {
 	if err := CheckName(name); err != nil {
 		return "", nil, err
@@ -224,7 +224,7 @@ func (f *Folder) missing(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// ReadFile reads a file that is one: opening a pipe would wait for a writer.
+// ReadFile reads a regular file; opening a pipe would wait for a writer.
 func (f *Folder) ReadFile(file string) ([]byte, error) {
 	if src, own := f.ownIn(file); own {
 		return fs.ReadFile(src.FS, src.Path)
@@ -250,7 +250,7 @@ func (f *Folder) ReadFile(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, mostText))
 }
 
-// Write puts a text into a file, at once: nobody reads half of it.
+// Write writes a text into a file atomically, so that no reader sees half of it.
 func (f *Folder) Write(file string, text []byte) error {
 	if f.root == nil {
 		return errNoFolder
@@ -276,8 +276,8 @@ func TagOf(text []byte) string {
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// Parts are the files that a definition may refer to that came from a client: files of YAML that are
-// not hidden. Another file's lines would be in the problems.
+// Parts returns the files that a client's definition may refer to: files of YAML that are not
+// hidden. Lines of any other file would appear in the problems.
 func (f *Folder) Parts() fs.FS { return parts{f.FS()} }
 
 type parts struct{ fs.FS }

@@ -17,9 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// ForkRequest says where a run is forked, and how the fork goes on.
+// ForkRequest says where to fork a run, and how the fork continues.
 type ForkRequest struct {
-	// Iteration and Loop, or Seq, say where; without them, it is behind the last iteration.
+	// Iteration and Loop, or Seq, name the place; the default is after the last iteration.
 	// Iteration 0 is before the first one.
 	Iteration *int            `json:"iteration"`
 	Loop      session.Address `json:"loop"`
@@ -29,8 +29,8 @@ type ForkRequest struct {
 	ResumeRequest
 }
 
-// Fork makes a new run of the beginning of another, and returns its ID. It is paused, unless the request
-// resumes it. One that cannot go on is not there.
+// Fork makes a new run from the beginning of another, and returns its ID. The fork is paused, unless the
+// request resumes it. A fork that cannot continue is not kept.
 func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, error) {
 	at := supervisor.Checkpoint{Loop: req.Loop, Seq: req.Seq}
 	if n := req.Iteration; n != nil {
@@ -70,8 +70,8 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 }
 
 // ForkFitting forks a run if the fork can continue with a definition, which the program has; nil is that of
-// the run, which fits. It fails with an [*agent.DivergedError] if the definition does something else than
-// the run has done up to the checkpoint; see [Misfit].
+// the run, which fits. It fails with an [*agent.DivergedError] if the definition differs from the run's log
+// up to the checkpoint; see [Misfit].
 func ForkFitting(ctx context.Context, sup *supervisor.Supervisor, id string, at supervisor.Checkpoint, code program.Code,
 	p *program.Program, def *definition.Definition) (string, error) {
 	if def == nil {

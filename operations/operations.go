@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package operations does what people and programs ask of runs and definitions, one method a verb:
-// start, resume, fork, answer, pause, cancel, list and remove. The protocols of package server are
-// built on it.
+// Package operations acts on runs and definitions for people and programs, with one method for
+// each verb: start, resume, fork, answer, pause, cancel, list and remove. The protocols of package
+// server are built on it.
 //
 //	runs, err := operations.New(operations.Config{Service: store, AppName: "refrain", UserID: "user", Dir: "loops"})
 //	if err != nil {
@@ -45,7 +45,7 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Config says which runs there are, and what their definitions may do.
+// Config says where the runs are, and what their definitions may do.
 type Config struct {
 	// Service keeps the runs; see supervisor.Config. Required.
 	Service session.Service
@@ -54,10 +54,10 @@ type Config struct {
 	// Dir is the folder of the definitions, and that in which their commands run. Required, unless the
 	// runs are ReadOnly: then it is not used.
 	Dir string
-	// OwnOnly leaves out the definitions of the folder: there are those of Code, and none can be added.
+	// OwnOnly leaves out the definitions of the folder. Only those of Code remain, and none can be
+	// added.
 	OwnOnly bool
-	// ReadOnly serves the runs of the store to who wants to look at them, without definitions. What
-	// would change something is refused.
+	// ReadOnly only shows the runs of the store, without definitions. Changes are refused.
 	ReadOnly bool
 	// ArtifactService keeps the files of runs, and MemoryService what agents remember. The defaults keep them in memory.
 	ArtifactService artifact.Service
@@ -77,9 +77,9 @@ type Config struct {
 
 	// AllowCommands lets definitions that come from clients start programs.
 	AllowCommands bool
-	// AllowSecretEnv are the variables of the environment whose values may sign the webhooks of
-	// definitions that come from clients, and those of Refrain's own, such as keys of models, that their
-	// programs may inherit; none if it is empty.
+	// AllowSecretEnv lists environment variables for definitions that come from clients: their values
+	// may sign webhooks, and programs may inherit those that Refrain itself uses, such as keys of
+	// models. Empty allows none.
 	AllowSecretEnv []string
 	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
 	// addresses, and lets them use the proxy of the environment.
@@ -88,9 +88,9 @@ type Config struct {
 	// negative number no limit.
 	StateLimit int64
 
-	// Observe, if it is set, changes the config of the supervisor, such as to hear of its runs.
+	// Observe, if it is set, changes the config of the supervisor, such as to observe its runs.
 	Observe func(*supervisor.Config)
-	// Log is told what runs report; nil means slog.Default().
+	// Log gets the reports of runs; nil means slog.Default().
 	Log *slog.Logger
 }
 
@@ -107,7 +107,7 @@ type Runs struct {
 	closing  atomic.Bool
 }
 
-// New returns runs of which none is driven yet. It fails if the config lacks something, and if the
+// New returns the runs and drives none yet. It fails if the config lacks something, or if the
 // folder cannot be opened.
 func New(cfg Config) (*Runs, error) {
 	if cfg.Dir == "" && !cfg.ReadOnly {
@@ -208,7 +208,7 @@ func (r *Runs) Sessions(ctx context.Context) ([]session.Session, error) {
 	return runlog.List(ctx, r.Service, r.AppName, r.UserID)
 }
 
-// Row returns a run as a list has it.
+// Row returns a run as a row of a list.
 func (r *Runs) Row(ctx context.Context, id string) (*runlog.Row, error) {
 	one, err := r.Brief(ctx, id, 1)
 	if err != nil {
@@ -222,7 +222,7 @@ func (r *Runs) RowOf(ctx context.Context, one session.Session) (*runlog.Row, err
 	return runlog.RowOf(ctx, r.Service, one, r.Dead)
 }
 
-// Remove removes a run that nobody drives, with its mailbox. Its files stay.
+// Remove removes a run that no process drives, with its mailbox. Its files stay.
 func (r *Runs) Remove(ctx context.Context, id string) error {
 	if _, err := r.Brief(ctx, id, 1); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (r *Runs) Remove(ctx context.Context, id string) error {
 	return supervisor.Remove(ctx, r.Service, r.Key(id))
 }
 
-// env is what the config decides about the agents of runs.
+// env returns the config's part of how agents of runs are made.
 func (r *Runs) env() program.Env {
 	return program.Env{
 		Code: r.Code, Getenv: r.Getenv,

@@ -17,16 +17,16 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// ResumeRequest says how a run goes on.
+// ResumeRequest says how a run continues.
 type ResumeRequest struct {
 	// Definition and Text give the run another definition from here on.
 	Definition string `json:"definition,omitempty" jsonschema:"the name of a definition for the rest of the run"`
 	Text       string `json:"text,omitempty" jsonschema:"a definition as YAML for the rest of the run"`
-	// AddIterations raises the limit of iterations; Limits replaces limits. With either a run goes on
-	// that a limit has stopped.
+	// AddIterations raises the limit of iterations; Limits replaces limits. With either, a run that a
+	// limit has stopped continues.
 	AddIterations uint   `json:"add_iterations,omitempty" jsonschema:"how many iterations to add to the limit"`
 	Limits        Limits `json:"limits,omitzero" jsonschema:"limits in place of those that the run has"`
-	// Retry tries the failed step of a failed run again.
+	// Retry retries the failed step of a failed run.
 	Retry bool `json:"retry,omitempty" jsonschema:"try the failed step of a failed run again"`
 }
 
@@ -121,8 +121,9 @@ func (r *Runs) other(req *ResumeRequest) func(*program.Program) (*definition.Def
 	}
 }
 
-// Wake continues a run that has its answers, unless somebody drives it or it cannot go on here. The
-// process that has paused it drives it for a moment longer, and may take the answers or not.
+// Wake continues a run that has its answers, unless a process drives it or it cannot continue
+// here. The process that paused the run drives it for a moment longer, and may or may not take
+// the answers.
 func (r *Runs) Wake(ctx context.Context, id string) error {
 	over := time.After(LetsGo)
 	for {
@@ -153,5 +154,5 @@ func (r *Runs) Wake(ctx context.Context, id string) error {
 	}
 }
 
-// LetsGo is how long a process may take to let go of a run that waits.
+// LetsGo is how long a process may take to release a run that waits.
 const LetsGo = 10 * time.Second

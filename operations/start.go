@@ -25,7 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// StartRequest asks for a run: of a definition of the folder, or of a text.
+// StartRequest asks for a run of a definition of the folder, or of a text.
 type StartRequest struct {
 	Definition string `json:"definition"`
 	Text       string `json:"text"`
@@ -33,17 +33,17 @@ type StartRequest struct {
 	Input string `json:"input"`
 	// State has values for the definition's inputs and for keys of its state.
 	State map[string]any `json:"state"`
-	// ID is the run's; if it is empty, one is made. That of a run that has ended continues its
-	// conversation.
+	// ID is the run's ID; if it is empty, one is made. The ID of a run that has ended continues
+	// its conversation.
 	ID     string `json:"id"`
 	Model  string `json:"model"`
 	Limits Limits `json:"limits"`
 
-	// Message is the message over A2A that starts the run.
+	// Message is the A2A message that starts the run.
 	Message *program.Message `json:"-"`
 }
 
-// Limits are those of package definition, with the time as text.
+// Limits are the limits of package definition, with the time as text.
 type Limits struct {
 	MaxIterations *uint          `json:"max_iterations,omitempty" jsonschema:"of the outermost loop"`
 	Timeout       *string        `json:"timeout,omitempty" jsonschema:"a time such as 30m; 0s is no limit"`
@@ -82,7 +82,7 @@ func KeyedID(key string) string {
 // maxID is how many characters the ID of a run may have.
 const maxID = 64
 
-// CheckID refuses what cannot be the ID of a run.
+// CheckID returns an error for a string that cannot be the ID of a run.
 func CheckID(id string) error {
 	odd := strings.ContainsFunc(id, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.@", r))
@@ -93,8 +93,8 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Start starts the run that a client asks for, and sets the ID of the request. With a key the same
-// request, by its text, is the same run, also after a restart: again says that there was this run. The
+// Start starts the run that a client asks for, and sets the ID of the request. With a key, a request
+// with the same text means the same run, even after a restart; again reports that the run existed. The
 // run does not end with ctx.
 func (r *Runs) Start(ctx context.Context, req *StartRequest, key string, text []byte) (again bool, err error) {
 	if req.ID != "" {
@@ -204,8 +204,8 @@ func (r *Runs) launch(ctx context.Context, p *program.Program, def *definition.D
 	return nil
 }
 
-// StartIn starts a run of a definition of the folder in a session that there is. A nil message is the
-// definition's query. state makes what the run adds to the state of the session.
+// StartIn starts a run of a definition of the folder in an existing session. A nil message means the
+// definition's query. state returns what the run adds to the session's state.
 func (r *Runs) StartIn(ctx context.Context, id, name string, message *genai.Content,
 	state func(*definition.Definition) (map[string]any, error)) error {
 	if r.closing.Load() {
@@ -241,7 +241,7 @@ func (r *Runs) begin(ctx context.Context, p *program.Program, def *definition.De
 	return r.Supervisor.Start(ctx, req)
 }
 
-// AsTexts are values as an input of a definition takes them.
+// AsTexts returns values in the form that an input of a definition takes.
 func AsTexts(state map[string]any) (map[string]string, error) {
 	values := make(map[string]string, len(state))
 	for key, v := range state {
@@ -286,7 +286,7 @@ func (r *Runs) startedBy(ctx context.Context, id string) (request string, known 
 	return p.Request, true
 }
 
-// Here makes the files in problems those of the folder, as clients know them.
+// Here gives problems the file names of the folder, as clients know them.
 func (r *Runs) Here(err error) error {
 	if other, ok := errors.AsType[problem.Foreign](err); ok {
 		err = other.Problems()

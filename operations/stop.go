@@ -8,7 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/operations/problem"
 )
 
-// Pause asks a run to pause at its next step boundary, or with now, cuts off what is running.
+// Pause asks a run to pause at its next step boundary, or with now cuts off the running steps.
 func (r *Runs) Pause(ctx context.Context, id, reason string, now bool) error {
 	pause := r.Supervisor.Pause
 	if now {

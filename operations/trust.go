@@ -17,8 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/program"
 )
 
-// Trusts refuses what a definition that came from a client may not do: start programs, read a script
-// from outside the folder, use any secret of the server, and bring keys with it, which the log would then have.
+// Trusts returns an error for what a client's definition may not do: start programs, read a script from outside
+// the folder, use any secret of the server, and bring keys with it, which the log would then have.
 func (r *Runs) Trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !r.AllowCommands {
 		for a := range def.Root.All {
@@ -122,8 +122,8 @@ func (r *Runs) starts(a *definition.Agent) (field, what string) {
 	return field, what
 }
 
-// Refuses returns why a text that a client writes would not be taken as the definition in a file; nil if it would. The
-// text that the file has already is taken: whoever put it there may do so.
+// Refuses returns why a text that a client writes would not be taken as the definition in a file; nil if it would.
+// The text that the file has already is taken, because its author was allowed to write it.
 func (r *Runs) Refuses(file string, text []byte) *problem.Problem {
 	p, def, err := Load(r.Folder.Parts(), file, text)
 	if err != nil {

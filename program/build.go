@@ -14,22 +14,22 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// Env is what the process that makes the agents decides.
+// Env holds the choices of the process that makes the agents.
 type Env struct {
 	// Code is the Go code that definitions can name.
 	Code Code
 	// Getenv reads an environment variable; nil means os.Getenv.
 	Getenv func(string) string
-	// Report is called with what goes wrong and does not fail a run, such as a callback. Nil ignores
-	// it. It is called by one goroutine at a time.
+	// Report is called with errors that do not fail a run, such as those of callbacks. Nil ignores
+	// them. One goroutine at a time calls it.
 	Report func(error)
 	// Transport sends what agents send over HTTP: see definition.BuildConfig.
 	Transport http.RoundTripper
-	// Elsewhere has the steps with a task queue done: see definition.BuildConfig.
+	// Elsewhere sends steps with a task queue to their workers: see definition.BuildConfig.
 	Elsewhere elsewhere.Dispatcher
 	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 sets no limit.
 	StateLimit int64
-	// Check refuses programs. Optional.
+	// Check returns an error for a program to refuse. Optional.
 	Check func(*Program, *definition.Definition) error
 }
 
@@ -42,8 +42,8 @@ func (e *ModelError) Error() string { return "--model: " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// BuildConfig is what the program says of how its agents are made. The process adds the models and the
-// environment.
+// BuildConfig returns the program's part of how its agents are made. The process adds the models and
+// the environment.
 func (p *Program) BuildConfig() definition.BuildConfig {
 	return definition.BuildConfig{Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), Limits: p.Limits}
 }

@@ -11,15 +11,16 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Change is what a run continues with in place of what it was started with. The zero value changes nothing.
+// Change says what a run continues with instead of what it was started with. The zero value changes
+// nothing.
 type Change struct {
 	// Definition reads another definition into the program; nil keeps that of the run.
 	Definition func(*Program) (*definition.Definition, error)
-	// Limits replace those of the run, and AddIterations raises its limit of iterations. With either a
-	// run continues that a limit has stopped.
+	// Limits replace those of the run, and AddIterations raises its limit of iterations. With either,
+	// a run that a limit has stopped continues.
 	Limits        definition.Limits
 	AddIterations uint
-	// Retry tries the failed step of a failed run again.
+	// Retry retries the failed step of a failed run.
 	Retry bool
 	// Dir is the folder in which the run continues; see [Program.MoveTo]. Empty keeps its folder.
 	Dir string
@@ -58,8 +59,8 @@ func Of(s session.Session) (*Program, error) {
 	return Decode(started)
 }
 
-// Apply makes a change to the program of a run. It returns the definition, and how the supervisor is to
-// resume the run; nothing is written. Errors to expect are a [*ChangeError] and those of reading the
+// Apply changes the program of a run. It returns the definition, and how the supervisor is to resume
+// the run; it writes nothing. Errors to expect are a [*ChangeError] and those of reading the
 // definition.
 func (p *Program) Apply(c *Change, view *session.View) (*definition.Definition, supervisor.ResumeOptions, error) {
 	opts := supervisor.ResumeOptions{View: view}

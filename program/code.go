@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Code is what a program of one's own brings with it: Go code that definitions can name, and definitions.
+// Code holds what your own program adds: Go code that definitions can name, and definitions.
 type Code struct {
 	// Name is the name of the program; empty means refrain.
 	Name string
@@ -38,7 +38,7 @@ func Text(text string) Source {
 	return Source{kept(map[string]string{file: text}), file}
 }
 
-// Into gives a build the Go code.
+// Into adds the Go code to a build config.
 func (c *Code) Into(cfg *definition.BuildConfig) {
 	cfg.Tools, cfg.Toolsets, cfg.Agents, cfg.Callbacks = c.Tools, c.Toolsets, c.Agents, c.Callbacks
 }
@@ -71,8 +71,8 @@ func (c *Code) HasTool(name string) bool {
 		slices.ContainsFunc(c.Toolsets, func(s tool.Toolset) bool { return s.Name() == name })
 }
 
-// Own returns the definitions of the program by their names: the Sources, and for each Go agent a definition that is this
-// agent. The error is definition.Problems, or says that two definitions have one name.
+// Own returns the definitions of the program by their names: the Sources, and for each Go agent a definition that
+// runs it. The error is definition.Problems, or says that two definitions have one name.
 func (c *Code) Own() (map[string]Source, error) {
 	own := make(map[string]Source)
 	for name := range c.Agents {
@@ -91,7 +91,7 @@ func (c *Code) Own() (map[string]Source, error) {
 	return own, nil
 }
 
-// ReadOwn is Read for a definition of the program itself. name is what problems call it.
+// ReadOwn is Read for a definition of the program itself. name is its name in problems.
 func (p *Program) ReadOwn(name string, src Source) (*definition.Definition, error) {
 	text, err := fs.ReadFile(src.FS, src.Path)
 	if err != nil {
@@ -100,7 +100,7 @@ func (p *Program) ReadOwn(name string, src Source) (*definition.Definition, erro
 	return p.ReadIn(src.FS, name, src.Path, text)
 }
 
-// OtherProgramError says that the agents of a run cannot be made because they are those of another program.
+// OtherProgramError says that the agents of a run cannot be made because they belong to another program.
 type OtherProgramError struct {
 	// Program is the name of the program that started the run.
 	Program string
@@ -118,8 +118,8 @@ func (e *OtherProgramError) Hint() string {
 // Unwrap returns the reason.
 func (e *OtherProgramError) Unwrap() error { return e.Err }
 
-// Others returns an [*OtherProgramError] if a definition names Go code of the program that started the run, and that is
-// another one: it may have other code by the same name.
+// Others returns an [*OtherProgramError] if a definition names Go code and another program started the run, because
+// that program may have other code by the same name.
 func (p *Program) Others(code *Code, def *definition.Definition) error {
 	if p.Program == "" || p.Program == code.Name {
 		return nil

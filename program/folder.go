@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// MoveTo gives the program another folder than the one in which the run was started:
-// that may have been another machine's. Its root moves with it, if it was inside.
+// MoveTo gives the program another folder than the one in which the run was started, which may
+// be on another machine. Its root moves with it, if it was inside.
 func (p *Program) MoveTo(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err == nil {

@@ -40,8 +40,8 @@ import (
 type Program struct {
 	// Program is the name of the program that started the run; empty means refrain.
 	Program string `json:"program,omitempty"`
-	// File is how its starter called the definition, and Files has it, and what it refers to, by
-	// their paths. Path is the definition's own.
+	// File is the name with which the definition was started. Files has the definition and the
+	// files that it refers to, by their paths. Path is the definition's own path.
 	File  string            `json:"file"`
 	Path  string            `json:"path"`
 	Files map[string]string `json:"files"`
@@ -53,17 +53,17 @@ type Program struct {
 	DefaultModel string `json:"default_model,omitempty"`
 	// Limits replace those of the definition.
 	definition.Limits
-	// Served says that a server started the run: it continues the run after a restart. Untrusted
-	// says that the definition came from a client of a server.
+	// Served says that a server started the run, so that it continues the run after a restart.
+	// Untrusted says that the definition came from a client of a server.
 	Served    bool `json:"served,omitempty"`
 	Untrusted bool `json:"untrusted,omitempty"`
-	// Console says that a console started the run: the program's next console continues it. Streams says that
-	// answers of models arrive in pieces.
+	// Console says that a console started the run, so that the program's next console continues it. Streams
+	// says that answers of models arrive in pieces.
 	Console bool `json:"console,omitempty"`
 	Streams bool `json:"streams,omitempty"`
 	// Request is a hash of the request that a server was sent, if its client may repeat it.
 	Request string `json:"request,omitempty"`
-	// Message is the message over A2A that started the run; nil if it was started otherwise.
+	// Message is the A2A message that started the run; nil if it was started otherwise.
 	Message *Message `json:"message,omitempty"`
 
 	// Note says that the definition was a file of another product; empty if it was not.
@@ -72,13 +72,14 @@ type Program struct {
 
 // Message is the message of a client of the Agent2Agent protocol.
 type Message struct {
-	// ID is the client's.
+	// ID is the client's ID of the message.
 	ID string `json:"id"`
-	// Context is the conversation that the client calls it a part of; empty if it names none.
+	// Context is the conversation to which the client assigns the message; empty if it names
+	// none.
 	Context string `json:"context,omitempty"`
 }
 
-// Read takes a definition into the program, with the files that it refers to. A file of another
+// Read reads a definition into the program, with the files that it refers to. A file of another
 // product becomes a definition, with a Note. The error is definition.Problems, or that of the
 // translation.
 func (p *Program) Read(file string) (*definition.Definition, error) {
@@ -108,8 +109,8 @@ func readSome(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxText))
 }
 
-// ReadIn is Read for a text that stands, or would stand, at a path in a file system. name is what
-// problems call it.
+// ReadIn is Read for a text that is, or would be, at a path in a file system. name is its name in
+// problems.
 func (p *Program) ReadIn(fsys fs.FS, name, at string, text []byte) (*definition.Definition, error) {
 	return p.read(fsys, name, at, text, func(err error) (*dialect.Result, string, error) {
 		res, other := dialect.Import(name, text, dialect.Options{FS: fsys, Path: at})
@@ -133,8 +134,8 @@ func (p *Program) read(fsys fs.FS, name, at string, text []byte,
 	return def, nil
 }
 
-// Translate makes a definition of a file that is none, for the reason that err gives, if it is one
-// of another product. The note says so.
+// Translate makes a definition of a file of another product, which is not a definition for the
+// reason that err gives. The note says so.
 func Translate(file string, err error) (res *dialect.Result, note string, _ error) {
 	res, other := dialect.Load(file, dialect.Options{})
 	return translated(file, res, other, err)
@@ -168,7 +169,7 @@ func Decode(started mark.RunStarted) (*Program, error) {
 	return p, nil
 }
 
-// Definition returns what the run's files say, whatever is on the disk now.
+// Definition returns the definition in the run's files, not that on the disk now.
 func (p *Program) Definition() (*definition.Definition, error) {
 	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: kept(p.Files), Path: p.Path})
 }
@@ -179,7 +180,7 @@ func (p *Program) DefinitionFor(code *Code) (*definition.Definition, error) {
 	return def, p.Otherwise(code, err)
 }
 
-// Started returns the program as a run keeps it.
+// Started returns the program in the form that a run keeps.
 func (p *Program) Started(def *definition.Definition) (mark.RunStarted, error) {
 	text, err := json.Marshal(p)
 	return mark.RunStarted{Name: def.Name, Program: text}, err

@@ -8,7 +8,7 @@ import (
 	"github.com/refrain-dev/refrain/model/internal/wire"
 )
 
-// The words of the Messages API, as far as they are used here:
+// The types of the Messages API, as far as they are used here:
 // https://docs.anthropic.com/en/api/messages
 
 const apiVersion = "2023-06-01"

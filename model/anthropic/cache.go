@@ -17,8 +17,8 @@ import (
 // beginning that is shorter than the model's minimum is not kept. Thoughts cannot have a breakpoint. A
 // breakpoint for an hour has to come before those for five minutes.
 
-// minimum returns the tokens that a beginning must have at least to be kept. A model that is not known gets
-// the largest minimum.
+// minimum returns the least number of tokens that a beginning needs to be kept. An unknown model gets the
+// largest minimum.
 func minimum(name string) int {
 	for _, known := range []struct {
 		part   string
@@ -35,17 +35,17 @@ func minimum(name string) int {
 	return 4096
 }
 
-// bytesPerToken is a cautious guess. It does no harm if it is wrong: the API ignores a breakpoint after too
-// little.
+// bytesPerToken is a cautious guess. An error does no harm, because the API ignores a breakpoint after too
+// few tokens.
 const bytesPerToken = 4
 
 // marked reports whether p has a breakpoint.
 func (p *apiRequest) marked() bool { return p.breakpoints }
 
-// mark sets the breakpoints: after what a later request of the run repeats of tools and system; and if the
-// next request repeats the whole conversation, after the system, after what the request before this one has
-// sent, and after the last block that the next one repeats. The one after the request before finds what that
-// has written even if more than 20 blocks have come since.
+// mark sets the breakpoints: after the part of tools and system that a later request of the run repeats; and
+// if the next request repeats the whole conversation, after the system, after the end of the previous
+// request, and after the last block that the next request repeats. The breakpoint at the end of the previous
+// request finds what that request wrote even if more than 20 blocks follow.
 func (p *apiRequest) mark(hint *model.CacheHint) {
 	if hint == nil || !hint.Later && !hint.Next && !hint.Before {
 		return
@@ -79,7 +79,8 @@ func (p *apiRequest) mark(hint *model.CacheHint) {
 	p.markMessages(hint, five, need-size)
 }
 
-// splitSystem ends a block of the system after so many bytes, and returns how many blocks are before that.
+// splitSystem ends a block of the system after the given bytes, and returns the number of blocks up to
+// there.
 func (p *apiRequest) splitSystem(bytes int) int {
 	for i, b := range p.System {
 		switch {
@@ -101,8 +102,7 @@ func (p *apiRequest) splitSystem(bytes int) int {
 	return len(p.System)
 }
 
-// markMessages sets breakpoints in the messages, without the last fresh blocks, where they are behind so many
-// bytes.
+// markMessages sets breakpoints in the messages after the given bytes, but not in the last fresh blocks.
 func (p *apiRequest) markMessages(hint *model.CacheHint, at *breakpoint, need int) {
 	fresh, last := hint.Fresh, len(p.Messages)-1
 	for last >= 0 && fresh >= len(p.Messages[last].Content) {
@@ -145,7 +145,7 @@ func markLast(blocks []block, at *breakpoint) bool {
 	return false
 }
 
-// length is about how many bytes of text a block has.
+// length returns the approximate bytes of text in a block.
 func (b *block) length() int {
 	n := len(b.Text) + len(b.Name)
 	if b.Thinking != nil {

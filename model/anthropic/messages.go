@@ -66,7 +66,7 @@ func messages(contents []*genai.Content) ([]message, error) {
 	return out, nil
 }
 
-// blockOf is a part in Anthropic's words; not ok if there is nothing to send.
+// blockOf returns a part in Anthropic's format; not ok if there is nothing to send.
 func blockOf(p *genai.Part, role string) (block, bool, error) {
 	signature := string(p.ThoughtSignature)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// request puts a request in Anthropic's words. Settings that the API has no word
-// for, such as penalties, seed and safety settings, are left out.
+// request returns a request in Anthropic's format. Settings that the API lacks, such as
+// penalties, seed and safety settings, are left out.
 func (m *llm) request(req *model.LLMRequest) (*apiRequest, error) {
 	p := &apiRequest{Model: m.name, MaxTokens: m.cfg.MaxTokens}
 	if req.Model != "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/model/internal/wire"
 )
 
-// The words of Chat Completions, as far as they are used here:
+// The types of Chat Completions, as far as they are used here:
 // https://platform.openai.com/docs/api-reference/chat
 
 type chatRequest struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/model/internal/turns"
 )
 
-// messages puts a conversation in OpenAI's words: a system message, then each
-// turn; the answers of functions are messages of their own.
+// messages returns a conversation in OpenAI's format: a system message, then each turn; the
+// answers of functions are messages of their own.
 func messages(system *genai.Content, contents []*genai.Content) ([]message, error) {
 	var out []message
 	if text := plainText(system); text != "" {
@@ -53,8 +53,8 @@ func plainText(c *genai.Content) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// assistant is a model's turn. Its thoughts stay behind: Chat Completions takes
-// none back.
+// assistant returns a model's turn without its thoughts, because Chat Completions takes none
+// back.
 func assistant(c *genai.Content) ([]message, error) {
 	msg := message{Role: "assistant"}
 	var text strings.Builder

@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// request puts a request in OpenAI's words. Settings that Chat Completions has
-// no word for, such as TopK and safety settings, are left out.
+// request returns a request in OpenAI's format. Settings that Chat Completions lacks, such as
+// TopK and safety settings, are left out.
 func (m *llm) request(req *model.LLMRequest) (*chatRequest, error) {
 	p := &chatRequest{Model: m.name}
 	if req.Model != "" {
@@ -43,9 +43,8 @@ func (m *llm) request(req *model.LLMRequest) (*chatRequest, error) {
 }
 
 // asksForCache reports whether p has the fields of OpenAI's caches. The caches themselves are automatic, from
-// 1024 tokens on, in steps of 128: the key sends requests that begin in the same way to the machine that has
-// seen them, and the retention says how long it keeps them. See
-// https://platform.openai.com/docs/guides/prompt-caching.
+// 1024 tokens on, in steps of 128. The key sends requests that begin in the same way to the same machine, and
+// the retention says how long it keeps them. See https://platform.openai.com/docs/guides/prompt-caching.
 func (p *chatRequest) asksForCache() bool { return p.CacheKey != "" || p.CacheRetention != "" }
 
 func (m *llm) sampling(p *chatRequest, cfg *genai.GenerateContentConfig) {
@@ -61,9 +60,9 @@ func (m *llm) sampling(p *chatRequest, cfg *genai.GenerateContentConfig) {
 	p.ReasoningEffort = effort(cfg.ThinkingConfig)
 }
 
-// effort says a thinking level in OpenAI's word. A budget of tokens becomes the
-// effort that Google's own OpenAI endpoint takes it for: up to 1024 low, up to
-// 8192 medium, above high; 0 is none. A budget of -1 leaves it to the model.
+// effort returns a thinking level in OpenAI's term. A budget of tokens becomes the effort that
+// Google's own OpenAI endpoint takes it for: up to 1024 low, up to 8192 medium, above high; 0
+// is none. A budget of -1 leaves it to the model.
 func effort(t *genai.ThinkingConfig) string {
 	if t == nil {
 		return ""
@@ -102,7 +101,7 @@ func tools(list []*genai.Tool) ([]tool, error) {
 	return out, nil
 }
 
-// toolChoice is nil for the API's own default, else a word or a *choice.
+// toolChoice returns nil for the API's own default, else a string or a *choice.
 func toolChoice(c *genai.FunctionCallingConfig) any {
 	if c == nil {
 		return nil
@@ -130,7 +129,7 @@ func toolChoice(c *genai.FunctionCallingConfig) any {
 	return &choice{Type: "allowed_tools", AllowedTools: &allowedTools{mode, allowed}}
 }
 
-// format is nil for an answer of any form.
+// format returns nil for an answer of any form.
 func format(cfg *genai.GenerateContentConfig) (*responseFormat, error) {
 	schema, err := genaischema.Answer(cfg, genaischema.Closed)
 	switch {
