@@ -22,9 +22,9 @@ const (
 	callerVersion = "REFRAIN_CALLER_VERSION"
 )
 
-// handOver has refrain-temporal do what this process was asked for: the SDK of Temporal would make every
-// other command larger and slower. It returns only an error. It refuses to do this for another program than refrain,
-// whose code refrain-temporal does not have.
+// handOver starts refrain-temporal in place of this process, because the SDK of Temporal would make every other
+// command larger and slower. It returns only on an error. It refuses another program than refrain, because
+// refrain-temporal does not have its code.
 func handOver(ctx context.Context, e *term.Env) error {
 	if e.Code.Name != "" {
 		return term.UsageError(fmt.Errorf("the program %s is built without the SDK of Temporal: give command.Main the "+

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is the command refrain as a library: a program of one's own is the whole command, with its tools, its
+// Package command has the command refrain as a library: your own program is the whole command, with its tools, its
 // agents and its definitions.
 //
 //	func main() {
@@ -39,11 +39,11 @@ func Main(opts ...Option) int {
 	return run(ctx, opts, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
-// ExitError is the error of a command that has not succeeded.
+// ExitError says that a command has not succeeded.
 type ExitError struct {
-	// Code is the exit code that a process would end with: see the help of the verb run.
+	// Code is the exit code for the process: see the help of the verb run.
 	Code int
-	// Err is the reason; nil if the command has told it already.
+	// Err is the reason; nil if the command has printed it already.
 	Err error
 }
 

@@ -29,7 +29,7 @@ import (
 // Option adds something to the command that [Main] runs.
 type Option func(*options)
 
-// options is what the options say.
+// options holds the values of the options.
 type options struct {
 	code    program.Code
 	models  bool // the program has providers of models
@@ -54,8 +54,8 @@ func Toolset(sets ...tool.Toolset) Option {
 //	type: func
 //	func: reviewer
 //
-// All runs share the agent. The step gets the agent itself if it has the agent's name and adds no callbacks and no
-// output_key; otherwise the agent is the sub-agent of the step, or for an agent that agent.New made, a copy with the
+// All runs share the agent. The step runs the agent itself if it has the agent's name and adds no callbacks and no
+// output_key. Otherwise the agent becomes the step's sub-agent; if agent.New made it, the step runs a copy with the
 // step's name and callbacks. For an agent that is made anew for each run, use [NewAgent].
 func Agent(agents ...agent.Agent) Option {
 	return func(o *options) {
@@ -78,7 +78,7 @@ func Callback(name string, f hook.Func) Option {
 	return func(o *options) { add("callbacks", &o.code.Callbacks, name, f) }
 }
 
-// Model adds a provider of models: the model "NAME/MODEL" is then what open returns for MODEL.
+// Model adds a provider of models: the model "NAME/MODEL" is the result of open for MODEL.
 func Model(name string, open func(ctx context.Context, model string) (model.LLM, error)) Option {
 	return func(o *options) {
 		provider.Register(name, open)
@@ -86,7 +86,8 @@ func Model(name string, open func(ctx context.Context, model string) (model.LLM,
 	}
 }
 
-// Definition adds a definition, as YAML. The command takes its name in place of a file.
+// Definition adds a definition, as YAML. The command takes the definition's name in place of a
+// file.
 func Definition(text string) Option {
 	return func(o *options) { o.code.Sources = append(o.code.Sources, program.Text(text)) }
 }
@@ -110,9 +111,10 @@ func Name(name string) Option { return func(o *options) { o.code.Name = name } }
 // Without this option, refrain starts the program refrain-temporal, and a program of another name refuses --temporal.
 func Cluster(c cluster.Cluster) Option { return func(o *options) { o.cluster = c } }
 
-// Services sets where the command keeps runs, their files, and what agents remember, for as long as --store names no other
-// store. Each may be nil: then it is the command's own. The command closes none of them. To resume runs in another process,
-// such as after a crash, sessions has to be a store on a disk or in a database; all stores of this project will do.
+// Services sets where the command keeps runs, their files, and what agents remember, unless --store names another
+// store. A nil service means the command's own. The command closes none of them. To resume runs in another process,
+// such as after a crash, sessions must be a store on a disk or in a database; all such stores of this project will
+// do.
 func Services(sessions session.Service, files artifact.Service, memories memory.Service) Option {
 	return func(o *options) { o.keeps.Sessions, o.keeps.Files, o.keeps.Memory = sessions, files, memories }
 }
@@ -122,14 +124,15 @@ func Plugins(cfg runner.PluginConfig) Option {
 	return func(o *options) { o.keeps.Plugins = cfg }
 }
 
-// Serve puts a handler around that of the verb serve, such as to add routes, and calls began with the address of the server
-// when it listens; began may be nil. What the handler answers itself is not guarded: the server's checks of the host, the
-// origin and the token are inside.
+// Serve wraps the handler of the verb serve, such as to add routes, and calls began with the address of the server
+// when it listens; began may be nil. Requests that the wrapper answers itself are not guarded, because the server's
+// checks of the host, the origin and the token are inside.
 func Serve(around func(http.Handler) (http.Handler, error), began func(url string)) Option {
 	return func(o *options) { o.serves = term.Serves{Around: around, Began: began} }
 }
 
-// Args sets the arguments, without the name of the program. The default is those of the process.
+// Args sets the arguments, without the name of the program. The default is the arguments of the
+// process.
 func Args(args ...string) Option {
 	return func(o *options) { o.args = append([]string{}, args...) }
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// said is what a message says.
+// said is the content of a message.
 type said struct {
 	text     string
 	data     any // nil: none
@@ -281,7 +281,7 @@ func accepted(q *mark.Question) string {
 }
 
 // SendMessage takes a message, and waits until the run has ended, is paused or asks a person, unless the
-// client wants to know at once.
+// client wants an answer at once.
 func (a *a2aAgent) SendMessage(ctx context.Context, req *a2a.SendMessageRequest) (a2a.SendMessageResult, error) {
 	task, err := a.send(ctx, req)
 	if err != nil {
@@ -331,7 +331,7 @@ func objects(task *a2a.Task, wrong string) {
 	}
 }
 
-// SendStreamingMessage takes a message, and tells what happens until the task has ended or asks.
+// SendStreamingMessage takes a message, and reports changes until the task has ended or asks.
 func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessageRequest) iter.Seq2[a2a.Event, error] {
 	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
 		if req.Config != nil {
@@ -342,7 +342,8 @@ func (a *a2aAgent) SendStreamingMessage(ctx context.Context, req *a2a.SendMessag
 	})
 }
 
-// SubscribeToTask tells what happens to a task until it has ended or asks. Of a task that has, it tells that.
+// SubscribeToTask reports changes of a task until it has ended or asks. If it already has, SubscribeToTask
+// reports that.
 func (a *a2aAgent) SubscribeToTask(ctx context.Context, req *a2a.SubscribeToTaskRequest) iter.Seq2[a2a.Event, error] {
 	return a.telling(ctx, func() (id, wrong string, messages *int, err error) {
 		return string(req.ID), "", nil, a.mine(ctx, req.ID)
@@ -381,7 +382,7 @@ func (a *a2aAgent) telling(ctx context.Context,
 	}
 }
 
-// errLeft: the client wants to hear no more.
+// errLeft says that the client has left.
 var errLeft = errors.New("the client has left")
 
 // tell tells the task as it is, then each iteration and each change of its state, at most ten times a

@@ -107,8 +107,8 @@ func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
 	return id, nil
 }
 
-// states are the states of a task by the status of its run. What is paused or interrupted goes on when
-// somebody resumes it, and asks nobody for anything: that it rests stands in the message and the metadata.
+// states are the states of a task by the status of its run. A paused or interrupted run continues when a
+// person resumes it, and asks for nothing; the message and the metadata say that it rests.
 var states = map[string]a2a.TaskState{
 	string(mark.RunRunning):   a2a.TaskStateWorking,
 	string(mark.RunWaiting):   a2a.TaskStateInputRequired,
@@ -275,7 +275,7 @@ const (
 	tasksMost = 100
 )
 
-// ListTasks lists the tasks, those first that have changed last.
+// ListTasks lists the tasks, the last changed first.
 func (a *a2aAgent) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
 	out, err := a.list(ctx, req)
 	return out, a.fails(err)
@@ -463,7 +463,7 @@ func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (
 	return task, a.fails(err)
 }
 
-// GetExtendedAgentCard says that the card is all that there is to tell.
+// GetExtendedAgentCard reports that there is no extended card.
 func (a *a2aAgent) GetExtendedAgentCard(context.Context, *a2a.GetExtendedAgentCardRequest) (*a2a.AgentCard, error) {
 	return nil, a2a.NewError(a2a.ErrExtendedCardNotConfigured, "the agent has no other card")
 }

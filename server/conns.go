@@ -11,10 +11,10 @@ import (
 	"sync"
 )
 
-// conns is a listener that bounds its connections: all of them, and those of one client to half of that.
-// When there is no place for a new connection, the oldest idle one is closed: one on which the server
-// answers no request that it has let in. So connections that only hold a place, such as with an unfinished
-// body, keep nobody out.
+// conns is a listener that limits its connections, and those of one client to half of the limit. When
+// there is no place for a new connection, it closes the oldest idle one, on which the server answers no
+// request that it has let in. So connections that only hold a place, such as with an unfinished body, keep
+// no client out.
 type conns struct {
 	net.Listener
 	most   int
@@ -111,7 +111,7 @@ func (c *conn) busy() {
 	}
 }
 
-// connKey is under what a request's context has its *conn.
+// connKey is the key under which a request's context has its *conn.
 type connKey struct{}
 
 // withConn is [http.Server.ConnContext].

@@ -57,10 +57,10 @@ func matches(list, tag string) bool {
 	return false
 }
 
-// yamlTypes are what the text of a definition can be called. JSON is YAML.
+// yamlTypes are the media types of a definition's text. JSON is YAML.
 var yamlTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml", "text/plain", "application/json"}
 
-// errOwn is the answer to who would change a definition of the program itself.
+// errOwn refuses to change a definition of the program itself.
 var errOwn = problem.New(http.StatusForbidden, "built_in", "The definition is part of the program", "write yours under another name")
 
 func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
@@ -148,7 +148,7 @@ func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error 
 	return nil
 }
 
-// checked is what validate answers.
+// checked is the answer of validate.
 type checked struct {
 	Valid    bool                 `json:"valid"`
 	Problems []foundProblem       `json:"problems"`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server drives runs and tells about them over HTTP: an API of its own under /api/v1, which
-// openapi.json describes, that of Google's ADK under /api, the Model Context Protocol at /mcp, and the
+// Package server drives runs and serves them over HTTP: its own API under /api/v1, which openapi.json
+// describes, the API of Google's ADK under /api, the Model Context Protocol at /mcp, and the
 // Agent2Agent protocol under /a2a.
 //
 //	srv, err := server.New(server.Config{Config: operations.Config{
@@ -17,10 +17,10 @@
 //	<-ctx.Done()
 //	return srv.Shutdown(context.Background())
 //
-// A run never depends on a connection: whoever leaves misses nothing, and comes back with the number
-// of the last event. A client that reads too slowly is dropped, and the run goes on.
+// A run never depends on a connection: a client that leaves misses nothing, and continues from the
+// number of its last event. A client that reads too slowly is dropped, and the run goes on.
 //
-// What the protocols ask for, package operations does.
+// Package operations carries out the requests of all protocols.
 package server
 
 import ()

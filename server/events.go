@@ -166,7 +166,7 @@ func (c *client) keep(r *http.Request, say func() (changed <-chan struct{}, late
 
 func quoted(text string) []byte { return []byte(strconv.Quote(text)) }
 
-// client is somebody to whom events are sent.
+// client receives events.
 type client struct {
 	s      *Server
 	w      http.ResponseWriter
@@ -394,7 +394,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, out)
 }
 
-// choice says which events somebody wants.
+// choice says which events a client wants.
 type choice struct{ address, author, kind string }
 
 func (c *choice) has(ev *session.Event) bool {

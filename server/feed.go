@@ -47,7 +47,8 @@ type feed struct {
 	shown map[shownKey]shown
 }
 
-// folds are what the events of a run come to. Each event is folded once; none is kept but the last.
+// folds holds the results of folding a run's events. Each event is folded once; only the last is
+// kept.
 type folds struct {
 	folded     int64 // the number of the last event
 	invocation string

@@ -157,7 +157,8 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// timely gives a client the same time for each piece of an answer, and drops one that does not read.
+// timely gives a client the same time for each piece of an answer, and drops a client that does not
+// read.
 type timely struct {
 	http.ResponseWriter
 	s *Server
@@ -183,7 +184,7 @@ func (t *timely) Write(b []byte) (int, error) {
 	return n, t.tells(err)
 }
 
-// WriteHeader gives the time for an answer without a body, too.
+// WriteHeader also starts the time of an answer without a body.
 func (t *timely) WriteHeader(status int) {
 	_ = t.extend()
 	t.ResponseWriter.WriteHeader(status)
@@ -194,7 +195,7 @@ func (t *timely) FlushError() error {
 	return t.tells(http.NewResponseController(t.ResponseWriter).Flush())
 }
 
-// Flush is for who does not know of a [http.ResponseController].
+// Flush is for callers that do not use a [http.ResponseController].
 func (t *timely) Flush() { _ = t.FlushError() }
 
 // Unwrap lets a [http.ResponseController] set deadlines.

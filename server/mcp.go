@@ -38,10 +38,10 @@ func (s *Server) newMCP() *mcp.Server {
 	return m
 }
 
-// ServeMCP serves a client of the Model Context Protocol that writes a request a line to in and reads
-// answers from out, until in ends or [Server.Shutdown]. It returns nil then; what is read from in
-// afterwards is lost. A request of more than Config.MaxBody bytes is refused. A line that is no message, or is
-// longer than four times Config.MaxBody, is answered with an error without an ID; empty lines are skipped.
+// ServeMCP serves a client of the Model Context Protocol that writes a request a line to in and reads answers
+// from out, until in ends or [Server.Shutdown]. It then returns nil; later input is lost. A request of more
+// than Config.MaxBody bytes is refused. A line that is not a message, or is longer than four times
+// Config.MaxBody, gets an error without an ID; empty lines are skipped.
 func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 	lines := newMCPLines(in, out, int(min(4*s.cfg.MaxBody, 1<<30)))
 	session, err := s.mcp().Connect(context.Background(), &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)

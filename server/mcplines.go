@@ -123,5 +123,5 @@ func (l *mcpLines) Write(b []byte) (int, error) {
 	return l.out.Write(b)
 }
 
-// Close leaves the reader and the writer open, which the caller of ServeMCP owns.
+// Close leaves the reader and the writer open, because the caller of ServeMCP owns them.
 func (*mcpLines) Close() error { return nil }

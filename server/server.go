@@ -23,16 +23,15 @@ import (
 
 // Config describes a server.
 type Config struct {
-	// Config says which runs are served, and what the definitions of clients may do.
-	// Its Log is also told of requests that were refused, of the same kind once a minute, of runs that
-	// were dropped, and of internal errors.
+	// Config says which runs are served, and what the definitions of clients may do. Its Log also gets
+	// refused requests, once a minute for each kind, dropped runs, and internal errors.
 	operations.Config
 
-	// Token is what clients have to prove themselves with. Empty lets everybody in who reaches the
-	// address: give one unless that is a loopback address. It has at least 16 characters.
+	// Token is the token that clients must send, of at least 16 characters. Empty lets in every
+	// client that reaches the address, so set it unless the address is a loopback one.
 	Token string
 	// Hosts are the names under which browsers may reach the server, without ports. "localhost" and
-	// the loopback addresses are always among them. AnyAddress adds all IP addresses, for a server
+	// the loopback addresses are always allowed. AnyAddress adds all IP addresses, for a server
 	// that listens on all of the machine's.
 	Hosts      []string
 	AnyAddress bool
@@ -42,11 +41,11 @@ type Config struct {
 	// MaxStreams is the largest number of streams of events; 0 means 2000.
 	MaxStreams int
 	// MaxConns is the largest number of connections; 0 means 4096. One client (an address; in IPv6 a
-	// network of 64 bits) has at most half of them. For a new one beyond that, the oldest is closed of
-	// those on which no request is answered, or else the new one.
+	// network of 64 bits) has at most half of them. A new connection beyond that replaces the oldest
+	// one without a request in progress; if there is none, the new one is closed.
 	MaxConns int
-	// ReadTimeout is how long a client may take to send a body; 0 means 30 s. A body that nobody
-	// reads, such as one without the token, has 1 s.
+	// ReadTimeout is how long a client may take to send a body; 0 means 30 s. A body that the
+	// server does not read, such as one without the token, has 1 s.
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
 	WriteTimeout time.Duration
@@ -54,16 +53,16 @@ type Config struct {
 	// IdleTimeout is how long a connection stays open without a request; 0 means 1 minute.
 	IdleTimeout time.Duration
 
-	// Around, if it is set, is around the handler of all requests, such as to read their trace.
+	// Around, if it is set, wraps the handler of all requests, such as to read their trace.
 	Around func(http.Handler) http.Handler
 	// Metrics answers /metrics, which needs the token as the API does. Optional.
 	Metrics http.Handler
 
-	// Page answers what is not below /api; the default is a short text.
+	// Page answers requests that are not below /api; the default is a short text.
 	Page http.Handler
-	// Refused, if it is set, is told of each request that was refused, with the kind of problem.
+	// Refused, if it is set, is called for each refused request, with the kind of problem.
 	Refused func(kind string)
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
 }
 
@@ -96,7 +95,7 @@ type Server struct {
 
 const tokenLeast = 16 // characters
 
-// New returns a server that drives no run yet. It fails if the config lacks something, and if the
+// New returns a server that drives no run yet. It fails if the config lacks something, or if the
 // folder cannot be opened.
 func New(cfg Config) (*Server, error) {
 	if n := utf8.RuneCountInString(cfg.Token); n > 0 && n < tokenLeast {
@@ -144,10 +143,10 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Handler answers requests. Use it for a server of your own, in place of Serve.
+// Handler returns the handler of all requests. Use it with your own server, instead of Serve.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Supervisor drives the runs.
+// Supervisor returns the supervisor that drives the runs.
 func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
 
 // Recover continues the runs that a server of this store has left unfinished. The error lists those
@@ -157,7 +156,7 @@ func (s *Server) Recover(ctx context.Context) error {
 	return err
 }
 
-// Serve accepts connections until Shutdown. It returns nil then.
+// Serve accepts connections until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.Serve(&conns{Listener: l, most: s.cfg.MaxConns, closed: func(from string) {
 		s.Refusals.Add(context.Background(), "too_many_connections", "a connection was closed", "there are too many", from,
@@ -169,9 +168,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Shutdown stops in order: it starts no more runs, pauses those that it drives at their next step
-// boundary, ends the streams and closes the connections. When ctx ends, it cuts off the steps that
-// are still running. [Server.Recover] continues the runs.
+// Shutdown stops the server gracefully: it starts no more runs, pauses those that it drives at
+// their next step boundary, ends the streams and closes the connections. When ctx ends, it cuts
+// off the steps that are still running. [Server.Recover] continues the runs.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.runs.Close(ctx)
 	s.once.Do(func() { close(s.closing) })

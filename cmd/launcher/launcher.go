@@ -26,8 +26,8 @@ import (
 	"github.com/refrain-dev/refrain/telemetry"
 )
 
-// Config has the agents of a program and the services that their runs use. A service that is nil is that of the command
-// refrain: runs and their files are kept in the folder .refrain, or where --store or REFRAIN_STORE says.
+// Config has the agents of a program and the services that their runs use. A nil service means that of the command
+// refrain, which keeps runs and their files in the folder .refrain, or where --store or REFRAIN_STORE says.
 type Config struct {
 	// SessionService keeps the runs, as sessions of the application refrain and the user user. With a store on a disk or in
 	// a database, such as sqlite.Open, a run continues after its process was killed.
@@ -38,12 +38,12 @@ type Config struct {
 	MemoryService memory.Service
 	// AgentLoader has the agents. Required.
 	AgentLoader agent.Loader
-	// A2AOptions has to be empty: the tasks of clients of A2A are runs, whose store is SessionService, so that the options
-	// of another task store or executor would have no effect. The launcher a2a refuses them.
+	// A2AOptions must be empty, because the tasks of A2A clients are runs, whose store is SessionService: options for
+	// another task store or executor would have no effect. The launcher a2a refuses them.
 	A2AOptions []a2asrv.RequestHandlerOption
 	// PluginConfig has plugins for all runs. The launcher closes them at its end.
 	PluginConfig runner.PluginConfig
-	// TelemetryOptions, if there are any, say where spans go: see telemetry.New.
+	// TelemetryOptions, if any, say where spans go: see telemetry.New.
 	TelemetryOptions []telemetry.Option
 }
 
@@ -58,7 +58,7 @@ type Launcher interface {
 
 // SubLauncher is one way to run a program, which a keyword chooses.
 type SubLauncher interface {
-	// Keyword is the argument that chooses it.
+	// Keyword is the argument that chooses the launcher.
 	Keyword() string
 	// Parse reads the arguments behind the keyword, and returns those that it does not know.
 	Parse(args []string) ([]string, error)
@@ -66,6 +66,6 @@ type SubLauncher interface {
 	CommandLineSyntax() string
 	// SimpleDescription explains it in one line.
 	SimpleDescription() string
-	// Run runs it as the arguments that were parsed say, until ctx or a person ends it.
+	// Run runs the launcher with the parsed arguments, until ctx or a person ends it.
 	Run(ctx context.Context, config *Config) error
 }

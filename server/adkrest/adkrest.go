@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package adkrest serves ADK's REST API as a handler of a server of one's own: each agent of a loader is an application.
+// Package adkrest serves ADK's REST API as a handler for your own server: each agent of a loader is an application.
 //
 //	api, err := adkrest.NewServer(adkrest.ServerConfig{
 //		SessionService: session.InMemoryService(),
@@ -34,10 +34,10 @@ import (
 
 // ServerConfig describes a server.
 type ServerConfig struct {
-	// SessionService keeps the runs, as sessions of the application refrain and the user user. The default keeps them in
-	// memory. It has to be a store of this project, or one around such a store: see supervisor.Config.
+	// SessionService keeps the runs, as sessions of the application refrain and the user user. The default keeps them
+	// in memory. It must be a store of this project, or one that wraps such a store: see supervisor.Config.
 	SessionService session.Service
-	// MemoryService and ArtifactService serve the runs. The defaults keep all in memory.
+	// MemoryService and ArtifactService serve the runs. The defaults keep everything in memory.
 	MemoryService   memory.Service
 	ArtifactService artifact.Service
 	// AgentLoader has the agents. Required.
@@ -46,15 +46,15 @@ type ServerConfig struct {
 	SSEWriteTimeout time.Duration
 	// PluginConfig has the plugins of all runs. Shutdown does not close them.
 	PluginConfig runner.PluginConfig
-	// DebugConfig has no effect: the log of a run has all of its events.
+	// DebugConfig has no effect, because the log of a run has all of its events.
 	DebugConfig DebugTelemetryConfig
 	// Hosts are names under which clients reach the server, besides localhost and all IP addresses.
 	Hosts []string
-	// Token, if it is not empty, is what clients have to send as Authorization: Bearer TOKEN.
+	// Token, if it is not empty, must be sent by clients as Authorization: Bearer TOKEN.
 	Token string
 }
 
-// DebugTelemetryConfig is there for programs that set it.
+// DebugTelemetryConfig exists for programs that set it.
 type DebugTelemetryConfig struct {
 	// TraceCapacity has no effect.
 	TraceCapacity int
@@ -66,8 +66,8 @@ type Server struct {
 	routes http.Handler
 }
 
-// NewServer returns a server. It continues the runs that a server has left unfinished in the session service. It fails if the
-// config lacks something.
+// NewServer returns a server, and continues the runs that an earlier server has left unfinished in the session
+// service. It fails if the config lacks something.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	var code program.Code
 	if _, err := code.AddLoader(cfg.AgentLoader); err != nil {
@@ -101,8 +101,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.routes.Se
 // Shutdown pauses the runs at their next step boundary. When ctx ends, it cuts off the steps that are still running.
 func (s *Server) Shutdown(ctx context.Context) error { return s.srv.Shutdown(ctx) }
 
-// Routes returns the routes of ADK's API alone, of the handler of a [server.Server], without /api before their paths. A stream
-// of /run_sse ends after the time sse; 0 means no limit.
+// Routes returns only the routes of ADK's API from the handler of a [server.Server], without /api before their paths.
+// A stream of /run_sse ends after the time sse; 0 means no limit.
 func Routes(h http.Handler, sse time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") { // the API of the page

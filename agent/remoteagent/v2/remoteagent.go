@@ -15,11 +15,12 @@ import (
 	"github.com/refrain-dev/refrain/agent/remoteagent"
 )
 
-// A2AConfig describes an agent for [NewA2A]. Name is required, and either AgentCard or AgentCardProvider. More fields, such as
-// for headers, are those of the config of package agent/remoteagent.
+// A2AConfig describes an agent for [NewA2A]. Name is required, and either AgentCard or AgentCardProvider. The config
+// of package agent/remoteagent has more fields, such as for headers.
 type A2AConfig struct {
 	Name, Description string
-	// AgentCard says how to reach the remote agent, and AgentCardProvider returns such a card once a run. Both are trusted.
+	// AgentCard says how to reach the remote agent, and AgentCardProvider returns such a card once for each run. Both
+	// are trusted.
 	AgentCard         *a2a.AgentCard
 	AgentCardProvider AgentCardProvider
 
@@ -43,7 +44,8 @@ func NewAgentCardProvider(source string) AgentCardProvider {
 	return remoteagent.NewAgentCardProvider(source)
 }
 
-// NewA2A returns an agent that calls a remote one over A2A: see NewA2A of package agent/remoteagent.
+// NewA2A returns an agent that calls a remote agent over A2A: see NewA2A of package
+// agent/remoteagent.
 func NewA2A(cfg A2AConfig) (agent.Agent, error) {
 	return remoteagent.NewA2A(remoteagent.A2AConfig{
 		Name: cfg.Name, Description: cfg.Description,

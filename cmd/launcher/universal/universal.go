@@ -17,12 +17,13 @@ import (
 
 type universal struct{ subs []launcher.SubLauncher }
 
-// NewLauncher returns a launcher that runs the one of subs whose keyword is the first argument. Without an argument, or if
-// the first one is a flag, it runs the first of subs. All other arguments are those of package command: program show last,
-// program resume last. Then Execute returns nil on success, and otherwise ends the process with the command's exit code.
+// NewLauncher returns a launcher that runs the one of subs whose keyword is the first argument. Without an argument,
+// or if the first one is a flag, it runs the first of subs. Package command handles all other arguments: program show
+// last, program resume last. Execute then returns nil on success, and otherwise ends the process with the command's
+// exit code.
 func NewLauncher(subs ...launcher.SubLauncher) launcher.Launcher { return &universal{subs} }
 
-// ErrorOnUnparsedArgs returns an error if there are arguments that nobody has read, and otherwise nil.
+// ErrorOnUnparsedArgs returns an error if there are unread arguments, and otherwise nil.
 func ErrorOnUnparsedArgs(args []string) error {
 	if len(args) == 0 {
 		return nil

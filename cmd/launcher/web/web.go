@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package web serves the agents of a program over HTTP: see the verb serve of package command. What it serves, its
-// sublaunchers say.
+// Package web serves the agents of a program over HTTP: see the verb serve of package command. Its sublaunchers
+// say what it serves.
 //
 //	l := universal.NewLauncher(web.NewLauncher(api.NewLauncher(), webui.NewLauncher()))
 //
@@ -36,9 +36,9 @@ type Sublauncher interface {
 	Parse(args []string) ([]string, error)
 	CommandLineSyntax() string
 	SimpleDescription() string
-	// SetupSubrouters adds the routes. The server does not guard them: a route of one's own checks by itself who asks.
+	// SetupSubrouters adds the routes. The server does not guard them, so your own route must check its clients.
 	SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error
-	// UserMessage tells a person what the server has, at its address, when it starts.
+	// UserMessage tells a person, when the server starts, what it serves at its address.
 	UserMessage(webURL string, printer func(v ...any))
 }
 
@@ -51,8 +51,8 @@ type web struct {
 	cloud, h2c                  bool
 }
 
-// NewLauncher returns the launcher with the keyword web, which serves what those of subs add whose keywords are among the
-// arguments. Its flags are:
+// NewLauncher returns the launcher with the keyword web, which serves the routes of those subs whose keywords are
+// among the arguments. Its flags are:
 //
 //   - -port: default 8080; 0 is any free port
 //   - -host: default 127.0.0.1; another address than a loopback one needs a token in the environment, REFRAIN_TOKEN
@@ -160,7 +160,7 @@ func (w *web) Run(ctx context.Context, config *launcher.Config) error {
 		}))
 }
 
-// setUp adds the routes of a sublauncher. That two have the same route is an error.
+// setUp adds the routes of a sublauncher. It fails if two have the same route.
 func setUp(sub Sublauncher, mux *http.ServeMux, config *launcher.Config) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -170,7 +170,7 @@ func setUp(sub Sublauncher, mux *http.ServeMux, config *launcher.Config) (err er
 	return sub.SetupSubrouters(mux, config)
 }
 
-// ordered puts the page last, which answers what no other route does.
+// ordered puts the page last, because it answers what no other route does.
 func ordered(subs []Sublauncher) []Sublauncher {
 	return slices.SortedStableFunc(slices.Values(subs), func(a, b Sublauncher) int {
 		return cmp.Compare(strings.Count(a.Keyword(), "webui"), strings.Count(b.Keyword(), "webui"))

@@ -7,8 +7,8 @@
 //	}})
 //	mux.Handle("/invoke", a2asrv.NewJSONRPCHandler(a2asrv.NewHandler(executor)))
 //
-// Tasks are kept by a2a-go's server, in memory unless it gets another store. Package server serves definitions and agents over
-// A2A too: there a task is a run, which survives a crash.
+// The server of a2a-go keeps tasks, in memory unless it gets another store. Package server serves definitions and
+// agents over A2A too; its tasks are runs, which survive a crash.
 package adka2a
 
 import (
@@ -30,12 +30,12 @@ import (
 
 // ExecutorConfig describes an executor.
 type ExecutorConfig struct {
-	// RunnerConfig describes the runner of the agent. The executor creates sessions that do not exist: a conversation of A2A is
-	// a session with its ID.
+	// RunnerConfig describes the runner of the agent. The executor creates missing sessions. An A2A conversation is a
+	// session with the same ID.
 	RunnerConfig runner.Config
 	// RunConfig configures the runs.
 	RunConfig agent.RunConfig
-	// BeforeExecuteCallback is called before each run, and returns the context of the run. An error of it is the answer to
+	// BeforeExecuteCallback is called before each run, and returns the context of the run. Its error is the answer to
 	// the client. Optional.
 	BeforeExecuteCallback func(ctx context.Context, req *a2asrv.ExecutorContext) (context.Context, error)
 }
@@ -45,7 +45,7 @@ type Executor struct{ cfg ExecutorConfig }
 
 var _ a2asrv.AgentExecutor = (*Executor)(nil)
 
-// NewExecutor returns an executor. A mistake in the config is the error of each task.
+// NewExecutor returns an executor. With a mistake in the config, each task fails.
 func NewExecutor(cfg ExecutorConfig) *Executor {
 	cfg.RunnerConfig.AutoCreateSession = true
 	return &Executor{cfg}
@@ -89,7 +89,7 @@ func cmpErr(err error) error {
 	return err
 }
 
-// Cancel ends a task. a2a-go's server cancels the context of a run that is under way.
+// Cancel ends a task. The server of a2a-go cancels the context of a run in progress.
 func (e *Executor) Cancel(_ context.Context, req *a2asrv.ExecutorContext) iter.Seq2[a2a.Event, error] {
 	return func(yield func(a2a.Event, error) bool) {
 		yield(a2a.NewStatusUpdateEvent(req, a2a.TaskStateCanceled, nil), nil)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package door goes from a launcher to the command: it gives the command what a launcher's config has.
+// Package door runs the command for a launcher, with the agents and services of the launcher's config.
 //
 //	err := door.Run(ctx, config, func(root string) []string { return []string{"console", root} })
 package door
@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/telemetry"
 )
 
-// options are what the config has, as options of the command, and the name of the definition that is the root agent.
+// options returns the config as options of the command, and the name of the definition that is the root agent.
 func options(cfg *launcher.Config) (opts []command.Option, root string, err error) {
 	if cfg == nil {
 		return nil, "", errors.New("the launcher needs a Config")
@@ -35,7 +35,8 @@ func options(cfg *launcher.Config) (opts []command.Option, root string, err erro
 		command.Plugins(cfg.PluginConfig)), root, nil
 }
 
-// open sets up the telemetry of a config. The function that it returns ends that, and closes the plugins.
+// open sets up the telemetry of a config. The function that it returns ends the telemetry, and closes the
+// plugins.
 func open(ctx context.Context, cfg *launcher.Config) (func() error, error) {
 	end := func() error { return nil }
 	if len(cfg.TelemetryOptions) > 0 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package served finds the handler of the server that a sublauncher of web adds routes of.
+// Package served finds the handler of the server whose routes a sublauncher of web adds.
 //
 //	defer served.With(config, handler)()
 //	h, err := served.By(config) // in SetupSubrouters
@@ -16,7 +16,7 @@ import (
 
 var handlers sync.Map // of [http.Handler], by the [*launcher.Config]
 
-// With has By return the handler for a config, until end is called.
+// With makes By return the handler for a config, until end is called.
 func With(cfg *launcher.Config, h http.Handler) (end func()) {
 	handlers.Store(cfg, h)
 	return func() { handlers.Delete(cfg) }

@@ -28,7 +28,7 @@ type api struct {
 }
 
 // NewLauncher returns the sublauncher with the keyword api. Its flags are -path_prefix (default /api) and
-// -sse-write-timeout (the time that a stream of /run_sse lasts at most; the run goes on; default 0, no limit).
+// -sse-write-timeout (the longest time that a stream of /run_sse lasts; the run goes on; default 0, no limit).
 func NewLauncher() web.Sublauncher {
 	a := &api{flags: flag.NewFlagSet("api", flag.ContinueOnError)}
 	a.flags.StringVar(&a.prefix, "path_prefix", "/api", "`path` that all routes begin with")
