@@ -363,6 +363,7 @@ func TestTryPage(t *testing.T) {
 	p.accessible("try")
 	p.fill("max iterations", "2")
 	p.sees("This was the text before the last change.")
+	p.sees("This server starts no programs for its clients") // the text could not be run here, but tried
 	p.press("Never enough")
 	p.press("Try")
 	p.sees("Stopped after 2 iterations, without reaching 8.")

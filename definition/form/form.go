@@ -84,6 +84,8 @@ type Problem struct {
 	// Path is that of the innermost field at the problem's place; empty if there is none.
 	Path  string `json:"path,omitzero"`
 	Fixes []Fix  `json:"fixes,omitzero"`
+	// Here says that the text is right, and that this server does not run it: see [Outline.Refuse].
+	Here bool `json:"here,omitzero"`
 }
 
 // Fix is a change that solves a problem: Text replaces Length characters of a line, from Column on.
@@ -134,7 +136,7 @@ func Read(name string, text []byte, opts definition.Options) *Outline {
 	}
 	o.places = placesOf(root)
 	for _, p := range problems {
-		o.Problems = append(o.Problems, Problem{p, o.places.at(p.Line, p.Column), FixesOf(p)})
+		o.Problems = append(o.Problems, Problem{Problem: p, Path: o.places.at(p.Line, p.Column), Fixes: FixesOf(p)})
 	}
 	return o
 }

@@ -87,6 +87,7 @@ func (o *Outline) Refuse(agent, field, message string) {
 	}
 	o.Valid, o.Runs = false, false
 	o.add(path, &definition.Problem{Severity: definition.SeverityError, Code: definition.CodeCannot, Message: message})
+	o.Problems[len(o.Problems)-1].Here = true
 }
 
 // add puts a problem at a field, or at its agent if the text does not have the field.

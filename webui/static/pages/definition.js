@@ -258,7 +258,7 @@ export function Definition({ name }) {
               ${(p.fixes || []).map(f => html`<button key=${f.title} class="btn s" onClick=${() => setText(applyFix(text, f))}>${f.title}</button>`)}</li>`)}</ul>`}
           <footer class="row"><span>${t('cursor', { line: cursor[0], column: cursor[1] })}</span><span class="push mute">${t('one.text')}</span></footer></section>
         ${good && html`<${Before} outline=${good} old=${errors.length > 0} />`}
-        <${Try} text=${text} errors=${errors.length} query=${outline?.query} />
+        <${Try} text=${text} errors=${errors.filter(p => !p.here).length} query=${outline?.query} />
       </div>
     </div>
     ${asking === 'discard' && html`<${Dialog} title=${t('discard.title')} onClose=${() => setAsking(null)}><p>${t('discard.what')}</p><p class="row acts"><button class="btn" autofocus onClick=${() => setAsking(null)}>${t('back')}</button><button class="btn danger" onClick=${() => current().then(take, e => { setAsking(null); setProblem(e.message) })}>${t('discard')}</button></p><//>`}
