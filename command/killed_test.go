@@ -23,8 +23,9 @@ var seed = flag.Uint64("seed", 0, "what the tests that kill runs draw from; 0 is
 // that no effect happens under two IDs, that what must not happen twice does not, and
 // that no more is asked of models than the budget allows.
 func TestKilledRunsKeepTheirPromises(t *testing.T) {
-	adopt(t)
+	known := adopt(t)
 	k := newAttack(t, "refrain", t.TempDir(), *seed)
+	k.known = known
 	began := time.Now()
 	k.life("whole", 100, nil)
 	k.took = time.Since(began)
@@ -216,13 +217,13 @@ func oneOf(text string, parts ...string) bool {
 // quiet waits until nothing is at work that a process has left behind.
 func (k *attack) quiet() {
 	k.Helper()
-	var left []string
+	var left map[int]string
 	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		if left = orphans(nil); len(left) == 0 && k.w.idle() {
+		if left = below(k.known); len(left) == 0 && k.w.idle() {
 			return
 		}
 	}
-	k.Errorf("left behind: %q", left)
+	k.Errorf("left behind: %v", left)
 }
 
 // finish looks at what a run has come to.

@@ -27,6 +27,7 @@ type refrains struct {
 	testing.TB
 	dir, binary, store string
 	env                []string
+	known              map[int]bool // processes that are none of its own
 }
 
 // process is one refrain at work.
@@ -128,18 +129,24 @@ func (r *refrains) stand(id string) *listedRun {
 	return row
 }
 
-// adopt makes this process the parent of whatever its children leave behind.
-func adopt(t testing.TB) {
+// adopt makes this process the parent of whatever its children leave behind. It returns
+// the processes that are below it already.
+func adopt(t testing.TB) map[int]bool {
 	t.Helper()
 	const setChildSubreaper = 36
 	if _, _, err := syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0); err != 0 {
 		t.Fatal(err)
 	}
+	known := make(map[int]bool)
+	for pid := range below(nil) {
+		known[pid] = true
+	}
+	return known
 }
 
-// orphans are the children of this process other than the given ones, with those below
+// below are the children of this process other than the given ones, with those below
 // them. What has ended is collected.
-func orphans(known map[int]bool) (left []string) {
+func below(known map[int]bool) map[int]string {
 	parents, names := make(map[int]int), make(map[int]string)
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
@@ -161,10 +168,11 @@ func orphans(known map[int]bool) (left []string) {
 		}
 		parents[pid], names[pid] = parent, head+") "+state
 	}
+	left := make(map[int]string)
 	for pid := range parents {
 		for p := pid; p > 1 && !known[p]; p = parents[p] {
 			if parents[p] == os.Getpid() {
-				left = append(left, names[pid])
+				left[pid] = names[pid]
 				break
 			}
 		}

@@ -57,7 +57,7 @@ echo "$1 $n" >> taken
 // G7: whenever the process of a run is killed, the programs that it has started have been
 // given all of their input, or were not started: they do not act on half of it.
 func TestKilledRunsGiveWholeInputs(t *testing.T) {
-	adopt(t)
+	known := adopt(t)
 	dir := t.TempDir()
 	text := strings.Repeat("x", inputSize)
 	for name, data := range map[string]string{
@@ -78,8 +78,8 @@ func TestKilledRunsGiveWholeInputs(t *testing.T) {
 	r := &refrains{TB: t, dir: dir, binary: "refrain", store: "memory"}
 	killed := 0
 	taken := r.taken()
-	most := longtest.N(30, 1000)
-	for ; len(taken) < most && !t.Failed(); killed++ {
+	most := longtest.N(30, 400)
+	for until := time.Now().Add(3 * time.Minute); len(taken) < most && time.Now().Before(until); killed++ {
 		p := r.start("run", "loop.yaml")
 		for len(r.taken()) == len(taken) && !p.over() { // its first programs have started
 			time.Sleep(time.Millisecond)
@@ -89,8 +89,10 @@ func TestKilledRunsGiveWholeInputs(t *testing.T) {
 		if r.end(p); p.code() >= 0 {
 			t.Fatalf("the run has ended: exit code %d\n%s", p.code(), &p.stderr)
 		}
-		for until := time.Now().Add(time.Minute); len(orphans(nil)) > 0 && time.Now().Before(until); {
-			time.Sleep(5 * time.Millisecond)
+		for until := time.Now().Add(time.Minute); len(below(known)) > 0; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(until) {
+				t.Fatalf("left behind: %v", below(known))
+			}
 		}
 		taken = r.taken()
 	}

@@ -23,6 +23,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refrain-dev/refrain/internal/programtest"
 )
 
 // bakery is a program of one's own in a folder, whose runs are all in one store.
@@ -34,34 +36,7 @@ type bakery struct {
 // newBakery builds testdata/ownprogram as the module of its own that it is, from the module cache.
 func newBakery(t *testing.T) *bakery {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("links a program")
-	}
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := t.TempDir()
-	if err := os.CopyFS(src, os.DirFS("testdata/ownprogram")); err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(src, "go.sum"), string(sums))
-	b := &bakery{t, filepath.Join(src, "bakery"), t.TempDir()}
-	for _, args := range [][]string{
-		{"mod", "edit", "-replace", "github.com/refrain-dev/refrain=" + root},
-		{"build", "-mod=mod", "-o", b.binary, "."},
-	} {
-		cmd := exec.Command("go", args...)
-		cmd.Dir, cmd.Env = src, append(os.Environ(), "GOWORK=off", "GOPROXY=off", "GOFLAGS=")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go %s: %v\n%s", args, err, out)
-		}
-	}
-	return b
+	return &bakery{t, programtest.Build(t, "bakery", "..", "testdata/ownprogram"), t.TempDir()}
 }
 
 // command returns a call of a program in the folder.

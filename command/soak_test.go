@@ -32,14 +32,14 @@ func TestSoak(t *testing.T) {
 	if *soak == 0 {
 		t.Skip("make soak, or go test ./command -run Soak -soak 60s")
 	}
-	adopt(t)
+	known := adopt(t)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "refrain")
 	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/refrain").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	s := &soaking{attack: newAttack(t, binary, dir, *seed), forks: make(map[string]int), kills: make(map[string]int)}
-	s.took = 2 * time.Second
+	s.took, s.known = 2*time.Second, known
 	t.Setenv("OPENAI_BASE_URL", s.w.url+"/v1")
 	for _, calls := range soakBudgets {
 		writeClerk(t, dir, s.w.url, calls)

@@ -121,7 +121,7 @@ func (s *soaking) nothingIsLeft(descriptors, goroutines int) {
 		text := make([]byte, 1<<20)
 		s.Errorf("%d goroutines, %d at the beginning\n%s", routines, goroutines, text[:runtime.Stack(text, true)])
 	}
-	if left := orphans(nil); len(left) > 0 {
-		s.Errorf("processes are left: %q", left)
+	if left := below(s.known); len(left) > 0 {
+		s.Errorf("processes are left: %v", left)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/programtest"
 )
 
 // moved is the program in testdata/moved, in a folder of its own.
@@ -25,41 +27,6 @@ type moved struct {
 	*testing.T
 	binary, dir string
 	env         []string
-}
-
-// build builds the program as the module of its own that it is, from the module cache.
-func build(t *testing.T) string {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("links a program")
-	}
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	src := t.TempDir()
-	if err := os.CopyFS(src, os.DirFS("testdata/moved")); err != nil {
-		t.Fatal(err)
-	}
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(src, "go.sum"), sums, 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := filepath.Join(src, "moved")
-	for _, args := range [][]string{
-		{"mod", "edit", "-replace", "github.com/refrain-dev/refrain=" + root},
-		{"build", "-mod=mod", "-o", binary, "."},
-	} {
-		cmd := exec.Command("go", args...)
-		cmd.Dir, cmd.Env = src, append(os.Environ(), "GOWORK=off", "GOPROXY=off", "GOFLAGS=-buildvcs=false")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("go %s: %v\n%s", args, err, out)
-		}
-	}
-	return binary
 }
 
 func (m *moved) command(args ...string) *exec.Cmd {
@@ -114,7 +81,7 @@ func (m *moved) until(lines *bufio.Scanner, pattern string) string {
 
 // A program that ends in launcher.Execute is a console and a web server, and answers every verb of the command.
 func TestMovedProgram(t *testing.T) {
-	binary := build(t)
+	binary := programtest.Build(t, "moved", "../..", "testdata/moved")
 	in := func(t *testing.T, env ...string) *moved { return &moved{t, binary, t.TempDir(), env} }
 
 	t.Run("console", func(t *testing.T) {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package programtest builds a program of somebody else's: a module of its own, as those who use Refrain have.
+//
+//	binary := programtest.Build(t, "moved", "../..", "testdata/moved")
+package programtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+var moduleLine = regexp.MustCompile(`(?m)^module .*$`)
+
+// Build builds the program in the folder src against the checkout whose go.mod is in the folder root, from the module
+// cache, and returns the path of the binary, which has that name and lies in a temporary folder. It needs no module that Refrain does not
+// need: the go.mod of the program becomes that of the checkout, since the one that it has would make the go command look
+// for modules that only the tests of Refrain's modules use.
+func Build(t testing.TB, name, root, src string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("links a program")
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(src)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		if err == nil {
+			text = moduleLine.ReplaceAll(text, []byte("module example.com/"+name))
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary := filepath.Join(dir, name)
+	for _, args := range [][]string{
+		{"mod", "edit", "-require", "github.com/refrain-dev/refrain@v0.0.0", "-replace", "github.com/refrain-dev/refrain=" + root},
+		{"build", "-o", binary, "."},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off", "GOFLAGS=-buildvcs=false")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", args, err, out)
+		}
+	}
+	return binary
+}
