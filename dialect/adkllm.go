@@ -267,6 +267,7 @@ func (r *adkReader) tool(a *agent, item value, name string) {
 	last := own[strings.LastIndexByte(own, '.')+1:]
 	full := "tools " + name
 	advice, known := adkTools[own]
+	near := meant(own, slices.Sorted(maps.Keys(adkTools)))
 	switch {
 	case own == "exit_loop":
 		a.exit = new(true)
@@ -284,8 +285,8 @@ func (r *adkReader) tool(a *agent, item value, name string) {
 		a.came("can_exit_loop", item)
 		r.changed(item.at(), a.was, full, "can_exit_loop", "it looks like the tool that ends the loop, so the "+
 			"built-in one replaces it")
-	case !strings.Contains(own, ".") && meant(own, slices.Collect(maps.Keys(adkTools))) != "":
-		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = meant(own, slices.Collect(maps.Keys(adkTools)))
+	case !strings.Contains(own, ".") && near != "":
+		r.fail(item.at(), a.was, full, "there is no tool %q", name).Advice = near
 	default:
 		r.function(a, item, full, last)
 	}

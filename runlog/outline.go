@@ -64,7 +64,11 @@ func Recent(events iter.Seq[*session.Event], whole progress.Whole) iter.Seq[*ses
 		var texts int64
 		for ev := range events {
 			behind = append(behind, ev)
-			for texts += ev.Omitted; len(behind) > 0 && (behind[0].Omitted == 0 || texts > recentTexts || len(behind) > recentEvents); behind = behind[1:] {
+			texts += ev.Omitted
+			for ; len(behind) > 0; behind = behind[1:] {
+				if behind[0].Omitted > 0 && texts <= recentTexts && len(behind) <= recentEvents {
+					break
+				}
 				texts -= behind[0].Omitted
 				if !yield(behind[0]) {
 					return

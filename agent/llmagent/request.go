@@ -113,7 +113,7 @@ func (a *Agent) systemInstruction(ctx agent.Context, all *texts) (told *genai.Co
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		fixed := 0 // of a provider, nobody knows
+		fixed := 0 // the text of a provider may change from its first byte on
 		if p == nil {
 			fixed = b.bytes(text, drive.At(ctx).Lookup)
 		}

@@ -45,9 +45,9 @@ func OutgoingValue(v any) *a2a.Part {
 	return a2a.NewDataPart(v)
 }
 
-// Incoming converts a part of another agent; nil for an empty one. Data becomes a text in JSON,
+// incoming converts a part of another agent; nil for an empty one. Data becomes a text in JSON,
 // and never a call, even if it looks like one.
-func Incoming(p *a2a.Part) *genai.Part {
+func incoming(p *a2a.Part) *genai.Part {
 	if p == nil {
 		return nil
 	}
@@ -92,7 +92,7 @@ func IncomingAll(parts []*a2a.Part) []*genai.Part {
 		}
 	}
 	for _, p := range parts {
-		in := Incoming(p)
+		in := incoming(p)
 		switch {
 		case in == nil:
 		case in.Text != "":

@@ -152,7 +152,7 @@ func (s *suite) remove(id string) {
 func (s *suite) must(err error, rule ...string) {
 	s.Helper()
 	if err != nil {
-		s.Fatalf("%s: %v", strings.Join(rule, ""), err)
+		s.Fatal(strings.Join(append(rule, err.Error()), ": "))
 	}
 }
 

@@ -69,15 +69,21 @@ func New(_ context.Context, cfg Config) (*SkillToolset, error) {
 		cfg.SystemInstruction = instruction
 	}
 	ts := &SkillToolset{cfg: cfg}
-	list, err := functiontool.New(functiontool.Config{Name: "list_skills", Description: "Lists the names and descriptions of all skills."}, ts.list)
+	list, err := functiontool.New(functiontool.Config{
+		Name: "list_skills", Description: "Lists the names and descriptions of all skills.",
+	}, ts.list)
 	if err != nil {
 		return nil, err
 	}
-	load, err := functiontool.New(functiontool.Config{Name: "load_skill", Description: "Loads the instructions of a skill."}, ts.load)
+	load, err := functiontool.New(functiontool.Config{
+		Name: "load_skill", Description: "Loads the instructions of a skill.",
+	}, ts.load)
 	if err != nil {
 		return nil, err
 	}
-	resource, err := functiontool.New(functiontool.Config{Name: "load_skill_resource", Description: "Reads a text file of a skill."}, ts.resource)
+	resource, err := functiontool.New(functiontool.Config{
+		Name: "load_skill_resource", Description: "Reads a text file of a skill.",
+	}, ts.resource)
 	if err != nil {
 		return nil, err
 	}

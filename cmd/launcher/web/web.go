@@ -25,7 +25,6 @@ import (
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/served"
-	"github.com/refrain-dev/refrain/cmd/launcher/universal"
 	"github.com/refrain-dev/refrain/command"
 )
 
@@ -119,17 +118,6 @@ func (w *web) Parse(args []string) ([]string, error) {
 		}
 	}
 	return nil, nil
-}
-
-func (w *web) Execute(ctx context.Context, config *launcher.Config, args []string) error {
-	rest, err := w.Parse(args)
-	if err == nil {
-		err = universal.ErrorOnUnparsedArgs(rest)
-	}
-	if err != nil {
-		return err
-	}
-	return w.Run(ctx, config)
 }
 
 func (w *web) Run(ctx context.Context, config *launcher.Config) error {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
@@ -41,14 +42,17 @@ type ExecutorConfig struct {
 }
 
 // Executor runs an agent for the tasks of A2A clients.
-type Executor struct{ cfg ExecutorConfig }
+type Executor struct {
+	cfg    ExecutorConfig
+	runner func() (*runner.Runner, error) // made once
+}
 
 var _ a2asrv.AgentExecutor = (*Executor)(nil)
 
 // NewExecutor returns an executor. With a mistake in the config, each task fails.
 func NewExecutor(cfg ExecutorConfig) *Executor {
 	cfg.RunnerConfig.AutoCreateSession = true
-	return &Executor{cfg}
+	return &Executor{cfg, sync.OnceValues(func() (*runner.Runner, error) { return runner.New(cfg.RunnerConfig) })}
 }
 
 // user is the user of a conversation whose client has not signed in.
@@ -63,11 +67,15 @@ func (e *Executor) Execute(ctx context.Context, req *a2asrv.ExecutorContext) ite
 			return
 		}
 		if before := e.cfg.BeforeExecuteCallback; before != nil {
-			var err error
-			if ctx, err = before(ctx, req); err != nil || ctx == nil {
-				yield(nil, fmt.Errorf("BeforeExecuteCallback: %w", cmpErr(err)))
+			in, err := before(ctx, req)
+			if err == nil && in == nil {
+				err = errors.New("it has returned no context")
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("BeforeExecuteCallback: %w", err))
 				return
 			}
+			ctx = in
 		}
 		x := execution{req: req, yield: yield}
 		if req.StoredTask == nil && !yield(a2a.NewSubmittedTask(req, req.Message), nil) {
@@ -76,17 +84,10 @@ func (e *Executor) Execute(ctx context.Context, req *a2asrv.ExecutorContext) ite
 		if !x.status(a2a.TaskStateWorking) {
 			return
 		}
-		if err := x.run(ctx, &e.cfg); err != nil && !x.left {
+		if err := x.run(ctx, e); err != nil && !x.left {
 			x.status(a2a.TaskStateFailed, a2a.NewTextPart(err.Error()))
 		}
 	}
-}
-
-func cmpErr(err error) error {
-	if err == nil {
-		return errors.New("it has returned no context")
-	}
-	return err
 }
 
 // Cancel ends a task. The server of a2a-go cancels the context of a run in progress.
@@ -121,8 +122,8 @@ func (x *execution) status(state a2a.TaskState, parts ...*a2a.Part) bool {
 	return x.send(a2a.NewStatusUpdateEvent(x.req, state, msg))
 }
 
-func (x *execution) run(ctx context.Context, cfg *ExecutorConfig) error {
-	r, err := runner.New(cfg.RunnerConfig)
+func (x *execution) run(ctx context.Context, e *Executor) error {
+	r, err := e.runner()
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func (x *execution) run(ctx context.Context, cfg *ExecutorConfig) error {
 	if x.req.User != nil && x.req.User.Name != "" {
 		who = x.req.User.Name
 	}
-	for ev, err := range r.Run(ctx, who, x.req.ContextID, content, cfg.RunConfig) {
+	for ev, err := range r.Run(ctx, who, x.req.ContextID, content, e.cfg.RunConfig) {
 		if err != nil {
 			return err
 		}

@@ -28,8 +28,8 @@ func options(cfg *launcher.Config) (opts []command.Option, root string, err erro
 	if root, err = code.AddLoader(cfg.AgentLoader); err != nil {
 		return nil, "", err
 	}
-	for name, make := range code.Agents {
-		opts = append(opts, command.NewAgent(name, make))
+	for name, newAgent := range code.Agents {
+		opts = append(opts, command.NewAgent(name, newAgent))
 	}
 	return append(opts, command.Services(cfg.SessionService, cfg.ArtifactService, cfg.MemoryService),
 		command.Plugins(cfg.PluginConfig)), root, nil
