@@ -3,18 +3,11 @@
 package drive
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
-
-	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
@@ -97,92 +90,15 @@ func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallbac
 	return ev.Content != nil || leaves, yield(ev, nil)
 }
 
-// NewCallbackContext returns the context of a callback. Its changes are written to actions,
-// which are those of the callback's event.
+// NewCallbackContext is [agent.NewCallbackContext].
 func NewCallbackContext(ctx agent.InvocationContext, actions *session.EventActions) agent.Context {
-	return NewToolContext(ctx, "", actions, nil)
+	return agent.NewCallbackContext(ctx, actions)
 }
 
-// NewToolContext returns the context of a tool call. Its changes are written to actions; nil
-// means new ones.
+// NewToolContext is [agent.NewToolContext].
 func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions *session.EventActions,
 	confirmation *toolconfirmation.ToolConfirmation) agent.Context {
-	if actions == nil {
-		actions = new(session.EventActions)
-	}
-	c := &callContext{InvocationContext: ctx, callID: functionCallID, actions: actions, confirmation: confirmation}
-	c.session = callSession{ctx.Session(), c}
-	return c
-}
-
-// callContext is the Context of a callback or of a tool call.
-type callContext struct {
-	agent.InvocationContext
-	callID       string
-	actions      *session.EventActions
-	confirmation *toolconfirmation.ToolConfirmation
-	session      callSession
-
-	mu sync.Mutex // guards actions.StateDelta
-}
-
-func (c *callContext) AgentName() string              { return c.Agent().Name() }
-func (c *callContext) UserID() string                 { return c.Session().UserID() }
-func (c *callContext) AppName() string                { return c.Session().AppName() }
-func (c *callContext) SessionID() string              { return c.Session().ID() }
-func (c *callContext) Actions() *session.EventActions { return c.actions }
-func (c *callContext) FunctionCallID() string         { return c.callID }
-func (c *callContext) Session() session.Session       { return &c.session }
-func (c *callContext) State() session.State           { return At(c).State() }
-func (c *callContext) ReadonlyState() session.ReadonlyState {
-	return At(c).State()
-}
-
-func (c *callContext) ToolConfirmation() *toolconfirmation.ToolConfirmation { return c.confirmation }
-
-func (c *callContext) Artifacts() agent.Artifacts {
-	a := c.InvocationContext.Artifacts()
-	if a == nil {
-		return nil
-	}
-	return &trackedArtifacts{Artifacts: a, actions: c.actions}
-}
-
-func (c *callContext) SearchMemory(ctx context.Context, query string) (*memory.SearchResponse, error) {
-	m := c.Memory()
-	if m == nil {
-		return nil, errors.New("search memory: the runner has no MemoryService; set one in runner.Config")
-	}
-	return m.SearchMemory(ctx, query)
-}
-
-func (c *callContext) RequestConfirmation(hint string, payload any) error {
-	if c.callID == "" {
-		return errors.New("request confirmation: only a tool call can ask for one")
-	}
-	if c.actions.RequestedToolConfirmations == nil {
-		c.actions.RequestedToolConfirmations = make(map[string]toolconfirmation.ToolConfirmation)
-	}
-	c.actions.RequestedToolConfirmations[c.callID] = toolconfirmation.ToolConfirmation{Hint: hint, Payload: payload}
-	c.actions.SkipSummarization = true
-	return nil
-}
-
-// trackedArtifacts records saved artifacts in an event.
-type trackedArtifacts struct {
-	agent.Artifacts
-	actions *session.EventActions
-}
-
-func (t *trackedArtifacts) Save(ctx context.Context, name string, data *genai.Part) (*artifact.SaveResponse, error) {
-	resp, err := t.Artifacts.Save(ctx, name, data)
-	if err == nil && resp != nil {
-		if t.actions.ArtifactDelta == nil {
-			t.actions.ArtifactDelta = make(map[string]int64)
-		}
-		t.actions.ArtifactDelta[name] = resp.Version
-	}
-	return resp, err
+	return agent.NewToolContext(ctx, functionCallID, actions, confirmation)
 }
 
 // metadataCallback marks an event with the changes of callbacks.

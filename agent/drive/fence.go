@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/internal/driver"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -97,13 +98,6 @@ func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) 
 	return c, c.fence.close
 }
 
-// scoped is a session that tells loops apart by address, as a [session.View]
-// does.
-type scoped interface {
-	StateAt(session.Address) session.State
-	EndIteration(pass session.Address)
-}
-
 // fencedSession is a session as it is seen from within a fence.
 type fencedSession struct {
 	session.Session
@@ -116,11 +110,11 @@ func (s fencedSession) Unwrap() session.Session { return s.Session }
 func (s fencedSession) State() session.State { return fencedState{s.Session.State(), s.fence} }
 
 func (s fencedSession) StateAt(at session.Address) session.State {
-	return fencedState{stateAt(s.Session, at), s.fence}
+	return fencedState{driver.StateAt(s.Session, at), s.fence}
 }
 
 func (s fencedSession) EndIteration(pass session.Address) {
-	_ = s.fence.write(func() error { endIteration(s.Session, pass); return nil })
+	_ = s.fence.write(func() error { driver.EndIteration(s.Session, pass); return nil })
 }
 
 type fencedState struct {
@@ -131,6 +125,9 @@ type fencedState struct {
 func (s fencedState) Set(key string, value any) error {
 	return s.fence.write(func() error { return s.State.Set(key, value) })
 }
+
+// Write calls do, unless the fence is closed.
+func (s fencedState) Write(do func() error) error { return s.fence.write(do) }
 
 func (s fencedState) Map() map[string]any { return stateMap(s.State) }
 func (s fencedState) Size() int64         { return stateSize(s.State) }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/internal/driver"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -155,8 +156,11 @@ type invocationKey struct{}
 
 // Value lets a context that wraps an invocation be traced back to it.
 func (i *invocation) Value(key any) any {
-	if key == (invocationKey{}) {
+	switch key {
+	case invocationKey{}:
 		return i
+	case driver.AddressKey{}:
+		return &i.address
 	}
 	return i.Context.Value(key)
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/internal/driver"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
@@ -41,7 +42,7 @@ func (p Place) Lookup(name string) (any, bool) {
 
 // LookupAt is [Place.Lookup] for the step at an address in loop l, which does not run yet.
 func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, bool) {
-	state := stateAt(p.ctx.Session(), at)
+	state := driver.StateAt(p.ctx.Session(), at)
 	return func(name string) (any, bool) {
 		if v, err := state.Get(name); err == nil {
 			return v, true

@@ -143,12 +143,9 @@ func (a *answer) keep(c *genai.Candidate) {
 	}
 }
 
-// call adds a function call; the Gemini API gives most of them no ID.
+// call adds a function call. The Gemini API gives most of them no ID; an agent gives its own, and does not send it back.
 func (a *answer) call(p *genai.Part) {
 	own, fc := *p, *p.FunctionCall
-	if fc.ID == "" {
-		fc.ID = turns.NewID()
-	}
 	if fc.Args == nil {
 		fc.Args = map[string]any{}
 	}

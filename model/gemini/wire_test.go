@@ -35,8 +35,9 @@ func ask(t *testing.T, status int, body string, stream bool) (*model.LLMResponse
 	return nil, errors.New("nothing was yielded")
 }
 
-func TestCallsGetIDs(t *testing.T) {
-	const answer = `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionCall":{"name":"f","args":{"n":1}}}]},"finishReason":"STOP"}]}`
+// An agent gives an ID to a call without one, and does not send it back: Gemini has not made it.
+func TestCallsKeepTheIDsOfGemini(t *testing.T) {
+	const answer = `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f"}},{"functionCall":{"id":"x7","name":"f","args":{"n":1}}}]},"finishReason":"STOP"}]}`
 	for _, stream := range []bool{false, true} {
 		body := answer
 		if stream {
@@ -47,7 +48,7 @@ func TestCallsGetIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, b := resp.Content.Parts[0].FunctionCall, resp.Content.Parts[1].FunctionCall
-		if a.ID == "" || b.ID == "" || a.ID == b.ID || a.Args == nil {
+		if a.ID != "" || b.ID != "x7" || a.Args == nil {
 			t.Errorf("got %+v and %+v", a, b)
 		}
 	}

@@ -12,6 +12,7 @@
 package geminitool
 
 import (
+	"errors"
 	"slices"
 
 	"google.golang.org/genai"
@@ -36,8 +37,7 @@ func (t *geminiTool) Description() string { return t.description }
 func (*geminiTool) IsLongRunning() bool   { return false }
 
 func (t *geminiTool) ProcessRequest(_ tool.Context, req *model.LLMRequest) error {
-	add(req, t.tool)
-	return nil
+	return add(req, t.tool)
 }
 
 // GoogleSearch lets Gemini search the web with Google.
@@ -54,14 +54,17 @@ func (GoogleSearch) IsLongRunning() bool { return false }
 
 // ProcessRequest adds Google Search to the request.
 func (GoogleSearch) ProcessRequest(_ tool.Context, req *model.LLMRequest) error {
-	add(req, &genai.Tool{GoogleSearch: &genai.GoogleSearch{}})
-	return nil
+	return add(req, &genai.Tool{GoogleSearch: &genai.GoogleSearch{}})
 }
 
 // add does not change the list that is there, which other requests may share.
-func add(req *model.LLMRequest, t *genai.Tool) {
+func add(req *model.LLMRequest, t *genai.Tool) error {
+	if req == nil {
+		return errors.New("the request is nil")
+	}
 	if req.Config == nil {
 		req.Config = &genai.GenerateContentConfig{}
 	}
 	req.Config.Tools = append(slices.Clip(req.Config.Tools), t)
+	return nil
 }

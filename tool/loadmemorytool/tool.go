@@ -24,7 +24,7 @@ const (
 )
 
 // New returns load_memory. Its answer is a map with "memories", a list of [memory.Entry].
-func New() tool.Tool { return loadMemory{} }
+func New() tool.Function { return loadMemory{} }
 
 type loadMemory struct{}
 

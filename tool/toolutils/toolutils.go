@@ -25,12 +25,28 @@ type Tool interface {
 // Packable is the name that ADK v1 has for [Tool].
 type Packable = Tool
 
-// PackTool adds a tool and its declaration to a request. The errors are those of [tool.Pack]: the tool needs its
-// other methods too, because a model may call it.
+// PackTool adds a tool and its declaration to a request. Its errors are those of [tool.Pack], except that the tool
+// need not be a [tool.Function]: the call of one that is not gives the model an error.
 func PackTool(req *model.LLMRequest, t Tool) error {
-	full, ok := t.(tool.Tool)
+	f, ok := t.(tool.Function)
 	if !ok {
-		return fmt.Errorf("pack tool %q: a %T has not all methods of tool.Tool", t.Name(), t)
+		f = declared{t}
 	}
-	return tool.Pack(req, full)
+	return tool.Pack(req, f)
+}
+
+// declared is a tool that has only a declaration.
+type declared struct{ Tool }
+
+func (declared) IsLongRunning() bool { return false }
+
+func (d declared) Description() string {
+	if decl := d.Declaration(); decl != nil {
+		return decl.Description
+	}
+	return ""
+}
+
+func (d declared) Run(tool.Context, any) (map[string]any, error) {
+	return nil, fmt.Errorf("a %T cannot be called, because it is not a tool.Function", d.Tool)
 }
