@@ -163,17 +163,23 @@ func (r *run) expectsTurn(req *model.LLMRequest, turn int) bool {
 
 // pass is what the log tells of the iteration before the running one.
 type pass struct {
-	turns  int           // of the agent in it; 0 if there was none
-	period time.Duration // of an iteration
+	turns  int           // of the agent's last step in it; 0 if there was none
+	period time.Duration // of an iteration; 0 in the first one of a nested loop
 	long   bool          // there was an iteration before that, after which slow ones were known
 }
 
-// passBefore reads the iteration before the running one in the log, and the one before that.
+// passBefore reads the iteration before the running one in the log, and the one before that. In the first
+// iteration of a nested loop, they are those of the loop around it.
 func (r *run) passBefore() *pass {
-	p, l := new(pass), drive.At(r.ctx).Loop()
-	if l == nil || l.Iteration < 2 {
+	p, nearest := new(pass), drive.At(r.ctx).Loop()
+	l := nearest
+	for l != nil && l.Iteration < 2 {
+		l = l.Outer
+	}
+	if l == nil {
 		return p
 	}
+	var step session.Address           // of the agent
 	var first, last, earlier time.Time // of the iteration before, and the first of the one before that
 	evs := r.ctx.Session().Events()
 	for i := evs.Len() - 1; i >= 0; i-- {
@@ -183,16 +189,21 @@ func (r *run) passBefore() *pass {
 			break
 		}
 		switch n {
+		case 0: // before the loop
 		case l.Iteration - 1:
 			if first = ev.Timestamp; last.IsZero() {
 				last = first
 			}
-			if r.isAnswer(ev) {
+			if r.isAnswer(ev) && (step == "" || step == ev.Address) {
+				step = ev.Address
 				p.turns++
 			}
 		case l.Iteration - 2:
 			earlier = ev.Timestamp
 		}
+	}
+	if l != nearest {
+		return p
 	}
 	p.long = l.Iteration > 2
 	if p.period = last.Sub(first); !earlier.IsZero() {

@@ -84,6 +84,8 @@ func with(list, more []*genai.Content) []*genai.Content {
 	return append(append(make([]*genai.Content, 0, len(list)+len(more)), list...), more...)
 }
 
+// addTools adds the tools to a request. Those of a toolset are sorted by their names, because a server may list
+// them in another order each time, and a provider's cache ends at the first byte that differs.
 func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 	tools := a.cfg.Tools
 	for _, set := range a.cfg.Toolsets {
@@ -95,6 +97,7 @@ func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 			return fmt.Errorf("toolset %q: %w", set.Name(), err)
 		}
 		tools = append(tools[:len(tools):len(tools)], more...)
+		slices.SortStableFunc(tools[len(tools)-len(more):], byName)
 	}
 	for _, t := range tools {
 		if err := tool.Process(ctx, req, t); err != nil {
@@ -103,6 +106,8 @@ func (a *Agent) addTools(ctx agent.Context, req *model.LLMRequest) error {
 	}
 	return nil
 }
+
+func byName(a, b tool.Tool) int { return strings.Compare(a.Name(), b.Name()) }
 
 // systemInstruction adds the static and the global instruction, the agent's own, and the agent's identity. If
 // there is a static one, it returns the agent's own instead of adding it.
