@@ -45,7 +45,7 @@ bench: ## run the benchmarks, which are a module of their own
 
 .PHONY: bench-cost
 bench-cost: ## print what the input of loops costs, with a provider that keeps prompts by the documented rules
-	go test ./agent/llmagent -run 'TestCostOfLoops|TestResumedRunSendsTheSame' -v -count 1
+	go test ./agent/llmagent -run 'TestCostOfLoops|TestSlowIterations|TestResumedRunSendsTheSame' -v -count 1
 
 .PHONY: gates
 gates: ## measure what users do against its goals and floors; ONLY=resume for one row
