@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/gemini"
 	"github.com/refrain-dev/refrain/model/modeltest"
@@ -122,4 +123,31 @@ func TestSecrets(t *testing.T) {
 		}
 		return llm
 	})
+}
+
+// Usage of implicit caches as https://ai.google.dev/gemini-api/docs/caching shows it: what was cached is part of
+// promptTokenCount, and nothing is paid for writing.
+func TestCachedInputIsCounted(t *testing.T) {
+	for counts, cached := range map[string]int64{
+		`,"cachedContentTokenCount":2027,"promptTokensDetails":[{"modality":"TEXT","tokenCount":2152}],` +
+			`"cacheTokensDetails":[{"modality":"TEXT","tokenCount":2027}]`: 2027,
+		`,"promptTokensDetails":[{"modality":"TEXT","tokenCount":2152}]`: 0,
+	} {
+		answer := `{"candidates":[{"content":{"role":"model","parts":[{"text":"Hi."}]},"finishReason":"STOP"}],"usageMetadata":` +
+			`{"promptTokenCount":2152,"candidatesTokenCount":4,"totalTokenCount":2156` + counts + `}}`
+		for _, stream := range []bool{false, true} {
+			body := answer
+			if stream {
+				body = "data: " + answer + "\n\n"
+			}
+			resp, err := ask(t, 200, body, stream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := budget.Usage{InputTokens: 2152, CachedTokens: cached, OutputTokens: 4}
+			if got := model.Used(resp.UsageMetadata); got != want {
+				t.Errorf("stream %v, %s: got %+v", stream, counts, got)
+			}
+		}
+	}
 }
