@@ -130,6 +130,11 @@ func (w *worker) call(n *node, b *budget.Meter) {
 	if w.rng.IntN(2) == 0 {
 		req.MinOutputTokens = 1 + w.rng.Int64N(100)
 	}
+	if w.rng.IntN(2) == 0 { // the provider keeps what it is asked
+		req.CachedTokens = w.rng.Int64N(req.InputTokens + 1)
+		req.CacheWrite = w.rng.IntN(2) == 0
+		req.CacheWrite1h = req.CacheWrite && w.rng.IntN(2) == 0
+	}
 	price, priced := prices.Of(req.Model)
 	room, err := b.Reserve(req)
 	if err != nil {
@@ -144,7 +149,12 @@ func (w *worker) call(n *node, b *budget.Meter) {
 		w.Errorf("%+v: got room for %d, %d", req, room.InputTokens, room.OutputTokens)
 	}
 	used := budget.Usage{Calls: 1, InputTokens: w.rng.Int64N(room.InputTokens + 1), OutputTokens: w.rng.Int64N(room.OutputTokens + 1)}
-	cost := int64(1e3 * (float64(used.InputTokens)*price.Input + float64(used.OutputTokens)*price.Output))
+	whole := w.rng.IntN(2) == 0 // as much as was reserved
+	if whole {
+		used.InputTokens, used.OutputTokens = room.InputTokens, room.OutputTokens
+	}
+	w.cached(req, &used, whole)
+	cost := int64(math.Round(1e9 * price.Cost(used)))
 	commit, ended := w.rng.IntN(4) > 0, false
 	end := func() {
 		if !ended && commit {
@@ -159,6 +169,24 @@ func (w *worker) call(n *node, b *budget.Meter) {
 	}
 	if w.open = append(w.open, end); w.rng.IntN(4) > 0 {
 		end()
+	}
+}
+
+// cached divides the input that was used: at least as much as was expected comes from the cache, and some of the rest is
+// written into it, or all of it, if the call may do that.
+func (w *worker) cached(req budget.Request, u *budget.Usage, all bool) {
+	u.CachedTokens = min(req.CachedTokens, u.InputTokens)
+	if !all {
+		u.CachedTokens += w.rng.Int64N(u.InputTokens - u.CachedTokens + 1)
+	}
+	rest := u.InputTokens - u.CachedTokens
+	switch {
+	case req.CacheWrite1h && all:
+		u.CacheWrite1hTokens = rest
+	case req.CacheWrite && all:
+		u.CacheWriteTokens = rest
+	case req.CacheWrite:
+		u.CacheWriteTokens = w.rng.Int64N(rest + 1)
 	}
 }
 

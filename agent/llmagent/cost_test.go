@@ -5,6 +5,7 @@ package llmagent_test
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/keeper"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/model"
@@ -386,5 +388,43 @@ func TestStaticInstruction(t *testing.T) {
 	}
 	if c := rec.requests[1].Cache; c == nil || c.Fresh != 1 || !c.Next {
 		t.Errorf("got the hint %+v", c)
+	}
+}
+
+// LOOP 23: random agents spend no more than their budget of cost, even if it costs much more to write into a cache than
+// to send input.
+func TestBudgetHoldsWithCacheWrites(t *testing.T) {
+	spent, wrote := 0, 0 // runs
+	for seed := range longtest.N[uint64](40, 500) {
+		rnd := rand.New(rand.NewPCG(seed, 23))
+		k := moody()
+		if seed%2 == 0 {
+			k = keeping(int(seed/2%8), time.Second)
+		}
+		root, _ := randomAgents(t, seed, open(t, k, "anthropic"))
+		limit := 0.15 * rnd.Float64()
+		s := newSpender(t, budget.Limits{Cost: &limit}, root)
+		s.cfg.Prices = budget.Prices{"claude-sonnet-4-5": {Input: 3, Output: 15, CachedInput: 0.3, CacheWrite: 3 + 9*rnd.Float64()}}
+		_, err := s.ask(t.Context(), "go")
+		if err != nil && !errors.Is(err, budget.ErrExceeded) {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		u := s.budget.Used()
+		if u.Calls == 0 {
+			continue
+		}
+		wrote += int(min(1, u.CacheWriteTokens))
+		if *u.Cost > limit/2 {
+			spent++
+		}
+		if *u.Cost > limit {
+			t.Errorf("seed %d: used %+v, cost %v, more than %v", seed, u, *u.Cost, limit)
+		}
+		if sum := k.Tokens(); int64(sum.Write) != u.CacheWriteTokens || int64(sum.Read) != u.CachedTokens {
+			t.Errorf("seed %d: booked %+v, and the provider counts %+v", seed, u, sum)
+		}
+	}
+	if spent < 5 || wrote < 5 {
+		t.Errorf("%d budgets were more than half spent, %d runs wrote: the cases are too tame", spent, wrote)
 	}
 }

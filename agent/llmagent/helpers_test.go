@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -103,6 +104,9 @@ func (r *recorder) GenerateContent(ctx context.Context, req *model.LLMRequest, s
 	r.mu.Unlock()
 	return r.LLM.GenerateContent(ctx, req, stream)
 }
+
+// Provider is that of the model.
+func (r *recorder) Provider() string { return observe.ProviderOf(r.LLM) }
 
 // system is the system instruction of the i-th request, from 0.
 func (r *recorder) system(i int) string { return r.requests[i].Config.SystemInstruction.Parts[0].Text }
