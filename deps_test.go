@@ -28,7 +28,7 @@ const module = "github.com/refrain-dev/refrain"
 //
 // Agents and tools are one kin, as in ADK: a tool names agents, and an agent names tools.
 const floors = `
-ground:   . internal/... platform
+ground:   . internal/... platform workspace
 words:    expr template budget artifact/... tool/toolconfirmation
 models:   model/... internal/requesttemplate
 rules:    loop observe

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors that callers tell apart. A tree's methods wrap them.
+var (
+	// ErrNoGit means that there is no git binary, or that it is too old.
+	ErrNoGit = errors.New("a workspace needs git 2.36 or newer: install it with the system's package manager, or from https://git-scm.com")
+	// ErrUnknownTree means that the store has no tree of this hash.
+	ErrUnknownTree = errors.New("the store has no such tree")
+	// ErrLocked means that another process uses the tree of this run.
+	ErrLocked = errors.New("another process uses the tree of this run")
+)
+
+// RefusedError says why a folder cannot be the origin of a tree.
+type RefusedError struct {
+	Path   string // the folder, or the file in it that is the reason
+	Reason string // includes what to do
+}
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("workspace from %q: %s", e.Path, e.Reason) }
+
+// LimitError says which of the [Limits] a snapshot would exceed. Nothing was stored in the tree's name.
+type LimitError struct {
+	Limit string // files, lines, file_size, store or disk
+	Path  string // of the file, for file_size
+	Is    int64  // files, lines or bytes
+	Max   int64
+}
+
+func (e *LimitError) Error() string {
+	switch e.Limit {
+	case "file_size":
+		return fmt.Sprintf("file %q has %d bytes, more than the limit file_size of %d: delete it, ignore it in .gitignore, or raise the limit",
+			e.Path, e.Is, e.Max)
+	case "store":
+		return fmt.Sprintf("the store of files has %d bytes, more than its limit of %d: delete old runs with refrain rm, or raise the limit",
+			e.Is, e.Max)
+	case "disk":
+		return fmt.Sprintf("the disk has %d bytes left, and a copy of the files needs %d", e.Max, e.Is)
+	}
+	return fmt.Sprintf("%d %s differ from the start, more than the limit of %d", e.Is, e.Limit, e.Max)
+}
+
+// NestedError says that a folder of the tree is a git repository, whose files would not be stored.
+type NestedError struct{ Path string }
+
+func (e *NestedError) Error() string {
+	return fmt.Sprintf("%q is a git repository inside the tree, so its files would not be stored: delete its .git, or ignore the folder in .gitignore",
+		e.Path)
+}
+
+// ConflictError lists files of the user's folder that have changed since the tree was copied from
+// there, so that a result does not fit. Nothing was written.
+type ConflictError struct{ Paths []string }
+
+func (e *ConflictError) Error() string {
+	shown := e.Paths[:min(5, len(e.Paths))]
+	more := ""
+	if n := len(e.Paths) - len(shown); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("nothing was written, because files have changed since the run began: %s%s; hand the result over as a branch or a patch instead",
+		strings.Join(shown, ", "), more)
+}
+
+// GitError is a git command that failed.
+type GitError struct {
+	Args   []string
+	Stderr string // its end, at most 2 kB
+	Err    error
+}
+
+func (e *GitError) Error() string {
+	text := fmt.Sprintf("git %s: %v", strings.Join(e.Args, " "), e.Err)
+	if e.Stderr != "" {
+		text += ": " + e.Stderr
+	}
+	return text
+}
+
+// Unwrap returns the error of the process.
+func (e *GitError) Unwrap() error { return e.Err }

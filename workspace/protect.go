@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// CheckPattern returns an error for a pattern that [Match] cannot use.
+func CheckPattern(pattern string) error {
+	if pattern == "" || strings.HasPrefix(pattern, "/") || strings.Contains(pattern, `\`) {
+		return fmt.Errorf("pattern %q: it must be a path in the tree with slashes, such as **/*_test.go", pattern)
+	}
+	for part := range strings.SplitSeq(pattern, "/") {
+		if part == "" || part == "." || part == ".." {
+			return fmt.Errorf("pattern %q: it has the part %q", pattern, part)
+		}
+		if _, err := path.Match(part, ""); err != nil {
+			return fmt.Errorf("pattern %q: %w", pattern, err)
+		}
+	}
+	return nil
+}
+
+// Match reports whether a path fits a pattern: * and ? stand for characters of one part, [a-z] for one
+// of a set, and ** for any number of parts. A pattern that fits a folder fits all in it.
+func Match(pattern, name string) bool {
+	return match(strings.Split(pattern, "/"), strings.Split(name, "/"))
+}
+
+func match(pattern, name []string) bool {
+	for ; len(pattern) > 0; pattern, name = pattern[1:], name[1:] {
+		if pattern[0] == "**" {
+			for i := range len(name) + 1 {
+				if match(pattern[1:], name[i:]) {
+					return len(pattern) > 1 || len(name) > 0
+				}
+			}
+			return false
+		}
+		if len(name) == 0 {
+			return false
+		}
+		if ok, err := path.Match(pattern[0], name[0]); err != nil || !ok {
+			return false
+		}
+	}
+	return true // of a folder above, or of the file itself
+}
+
+// Protect puts back the files that fit one of the patterns and differ between base and now: it returns
+// the hash of the tree now with these files as in base, and the changes that it has undone. If there are
+// none, the hash is now, and nothing happens. Otherwise the files of the tree are restored to the hash.
+func (t *Tree) Protect(ctx context.Context, base, now Hash, patterns []string) (Hash, []Change, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(patterns) == 0 {
+		return now, nil, nil
+	}
+	if err := t.both(ctx, base, now); err != nil {
+		return "", nil, err
+	}
+	touched, err := t.protected(ctx, base, now, patterns)
+	if err != nil || len(touched) == 0 {
+		return now, nil, err
+	}
+	edits := make([]edit, 0, len(touched))
+	for _, c := range touched {
+		edits = append(edits, edit{c.Path, c.WasMode, c.wasBlob})
+	}
+	h, err := t.edited(ctx, t.git, string(now), edits)
+	if err == nil {
+		err = t.pin(ctx, string(h), h)
+	}
+	if err == nil {
+		_, err = t.restore(ctx, h)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("put protected files back: %w", err)
+	}
+	return h, touched, nil
+}
+
+// protected lists the changes that fit one of the patterns.
+func (t *Tree) protected(ctx context.Context, base, now Hash, patterns []string) (touched []Change, err error) {
+	changes, err := t.files(ctx, base, now)
+	if err != nil {
+		return nil, fmt.Errorf("look for protected files: %w", err)
+	}
+	for _, c := range changes {
+		for _, p := range patterns {
+			if Match(p, c.Path) {
+				touched = append(touched, c)
+				break
+			}
+		}
+	}
+	return touched, nil
+}
+
+// edit sets a file of a tree; the mode 000000 removes it.
+type edit struct{ path, mode, blob string }
+
+// edited returns a tree with edits, as git g knows it.
+func (t *Tree) edited(ctx context.Context, g *git, tree string, edits []edit) (Hash, error) {
+	index := filepath.Join(t.room, "scratch-"+rand.Text())
+	defer os.Remove(index)
+	g = g.with("GIT_INDEX_FILE=" + index)
+	if tree != "" {
+		if _, err := g.run(ctx, "read-tree", tree); err != nil {
+			return "", err
+		}
+	}
+	var in bytes.Buffer
+	for _, gone := range []bool{true, false} { // a folder may become a file
+		for _, e := range edits {
+			if (e.mode == "000000") == gone {
+				fmt.Fprintf(&in, "%s %s\t%s\x00", e.mode, e.blob, e.path)
+			}
+		}
+	}
+	if _, err := g.feed(ctx, in.Bytes(), "update-index", "-z", "--replace", "--index-info"); err != nil {
+		return "", err
+	}
+	out, err := g.word(ctx, "write-tree")
+	if err == nil && !Hash(out).Valid() {
+		err = fmt.Errorf("git write-tree returned %q, which is no hash", out)
+	}
+	return Hash(out), err
+}

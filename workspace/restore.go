@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Restore makes the files equal to those of a hash: files that are not in it are deleted. What is there
+// first is stored and returned as salvaged, so that nothing is lost; what no snapshot can hold, such as
+// a git repository in the tree, is moved to the folder salvage beside the tree. Ignored files stay as
+// they are, unless one is where the hash has a file. Restore verifies the files afterwards. A Restore that was interrupted can be repeated.
+//
+// The error wraps [ErrUnknownTree] if the store does not have the hash; then nothing has changed.
+func (t *Tree) Restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.restore(ctx, h)
+}
+
+// Ensure makes the files equal to those of a hash, unless they are; programs may change them from then
+// on. If a snapshot of this process was the last to happen and has the hash, Ensure does nothing.
+// Otherwise it compares all files. Those that were there are stored first and returned as salvaged; the
+// hash is empty if nothing had to be restored.
+func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sure && t.last == h {
+		t.sure = false
+		return "", t.makeOwnRepository(ctx)
+	}
+	was, err := t.restore(ctx, h)
+	t.sure = false
+	if err != nil || was == h {
+		return "", err
+	}
+	return was, nil
+}
+
+// restore stores, restores and stores again until the files are those of h.
+func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
+	if err := t.known(ctx, h); err != nil {
+		return "", fmt.Errorf("restore the workspace: %w", err)
+	}
+	if info, err := os.Lstat(t.Dir()); err == nil && !info.IsDir() {
+		if err := os.Remove(t.Dir()); err != nil { // a link or a file in the place of the folder
+			return "", fmt.Errorf("restore the workspace: %w", err)
+		}
+	}
+	if err := t.isFolder(); err != nil {
+		return "", fmt.Errorf("restore the workspace: %w", err)
+	}
+	fail := func(err error) (Hash, error) {
+		t.last = ""
+		return salvaged, fmt.Errorf("restore the workspace to %s: %w", h, err)
+	}
+	if err := t.readIndex(ctx, h); err != nil {
+		return fail(err)
+	}
+	var now Hash
+	for i := range 4 {
+		if now, err = t.salvage(ctx); err != nil {
+			return fail(err)
+		}
+		if i == 0 {
+			salvaged = now
+		}
+		if now == h {
+			if err := t.pin(ctx, string(h), h); err != nil {
+				return fail(err)
+			}
+			return salvaged, t.makeOwnRepository(ctx)
+		}
+		if err := t.unlockIndex(); err != nil {
+			return fail(err)
+		}
+		if _, err := t.git.run(ctx, "read-tree", "--reset", "-u", string(h)); err != nil {
+			return fail(err)
+		}
+		t.last = h
+		if err := t.removeNested(ctx); err != nil {
+			return fail(err)
+		}
+	}
+	return fail(fmt.Errorf("the files are those of %s afterwards: another program is changing them", now))
+}
+
+// known checks that the store has a tree of this hash.
+func (t *Tree) known(ctx context.Context, h Hash) error {
+	if !h.Valid() {
+		return fmt.Errorf("%q: %w", h, ErrUnknownTree)
+	}
+	kind, err := t.git.word(ctx, "cat-file", "-t", string(h))
+	switch {
+	case err == nil && kind == "tree":
+		return nil
+	case err != nil && ctx.Err() != nil:
+		return err
+	}
+	return fmt.Errorf("%s: %w", h, ErrUnknownTree)
+}
+
+// salvage is snapshot, which moves away what cannot be stored.
+func (t *Tree) salvage(ctx context.Context) (Hash, error) {
+	for range 1000 {
+		h, err := t.snapshot(ctx, anySize)
+		if err == nil {
+			return h, nil
+		}
+		var path string
+		if e, ok := errors.AsType[*NestedError](err); ok {
+			path = e.Path
+		} else if e, ok := errors.AsType[*LimitError](err); ok && e.Limit == "file_size" {
+			path = e.Path
+		} else {
+			return "", err
+		}
+		if err := t.moveAway(path); err != nil {
+			return "", err
+		}
+	}
+	return "", errors.New("too many files cannot be stored")
+}
+
+// moveAway moves a file or folder out of the tree.
+func (t *Tree) moveAway(name string) error {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fmt.Errorf("move %q out of the tree: it is not in the tree", name)
+	}
+	to := filepath.Join(t.room, "salvage", rand.Text(), filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return fmt.Errorf("move %q out of the tree: %w", name, err)
+	}
+	if err := os.Rename(filepath.Join(t.Dir(), filepath.FromSlash(name)), to); err != nil {
+		return fmt.Errorf("move %q out of the tree: %w", name, err)
+	}
+	return nil
+}
+
+// removeNested moves away the git repositories that were made in folders whose files are stored.
+func (t *Tree) removeNested(ctx context.Context) error {
+	out, err := t.git.run(ctx, "ls-files", "-z")
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for _, name := range list(out) {
+		for i := strings.LastIndexByte(name, '/'); i > 0; i = strings.LastIndexByte(name, '/') {
+			if name = name[:i]; seen[name] {
+				break
+			}
+			seen[name] = true
+			inner := name + "/.git"
+			switch _, err := os.Lstat(filepath.Join(t.Dir(), filepath.FromSlash(inner))); {
+			case err == nil:
+				if err := t.moveAway(inner); err != nil {
+					return err
+				}
+			case !errors.Is(err, fs.ErrNotExist):
+				return fmt.Errorf("look for repositories in the tree: %w", err)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Patch writes what a tree has changed since it was copied from From, as a patch that git apply accepts.
+func (t *Tree) Patch(ctx context.Context, h Hash, w io.Writer) error {
+	return t.Diff(ctx, t.base, h, w)
+}
+
+// Apply writes what a tree has changed since it was copied from From into From: to its files alone, not
+// to its repository. If one of these files has changed there in the meantime, Apply writes nothing and
+// returns a [*ConflictError]. An Apply that was interrupted can be repeated.
+func (t *Tree) Apply(ctx context.Context, h Hash) error {
+	changes, err := t.Files(ctx, t.base, h)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(t.from)
+	if err != nil {
+		return fmt.Errorf("apply the result: %w", err)
+	}
+	defer root.Close()
+	contents, was := make(map[string][]byte), make(map[string][]byte)
+	var todo []Change
+	conflict := &ConflictError{}
+	for _, c := range changes {
+		if contents[c.Path], err = t.blob(ctx, c.Mode, c.blob); err == nil {
+			was[c.Path], err = t.blob(ctx, c.WasMode, c.wasBlob)
+		}
+		if err != nil {
+			return fmt.Errorf("apply the result: %w", err)
+		}
+		mode, content, err := onDisk(root, c.Path)
+		switch {
+		case err != nil:
+			return fmt.Errorf("apply the result: %w", err)
+		case mode == c.Mode && bytes.Equal(content, contents[c.Path]):
+		case mode == c.WasMode && bytes.Equal(content, was[c.Path]):
+			todo = append(todo, c)
+		case mode == "" && t.makesWay(changes, c.Path):
+			todo = append(todo, c)
+		default:
+			conflict.Paths = append(conflict.Paths, c.Path)
+		}
+	}
+	if len(conflict.Paths) > 0 {
+		return conflict
+	}
+	for _, c := range todo { // first what is removed, because a folder may become a file
+		if c.Mode == "000000" {
+			if err := remove(root, c.Path); err != nil {
+				return fmt.Errorf("apply the result: %w", err)
+			}
+		}
+	}
+	for _, c := range todo {
+		if c.Mode != "000000" {
+			if err := put(root, c.Path, c.Mode, contents[c.Path]); err != nil {
+				return fmt.Errorf("apply the result: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// makesWay reports whether a folder at a path is removed by other changes.
+func (t *Tree) makesWay(changes []Change, name string) bool {
+	for _, c := range changes {
+		if c.Status == "D" && strings.HasPrefix(c.Path, name+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// blob returns a stored content, nil for the mode of a file that is not there.
+func (t *Tree) blob(ctx context.Context, mode, blob string) ([]byte, error) {
+	if mode == "000000" {
+		return nil, nil
+	}
+	return t.git.run(ctx, "cat-file", "blob", blob)
+}
+
+// onDisk returns the mode and the content of a file as a tree has them: 000000 for none, and an empty
+// mode for a folder or something else.
+func onDisk(root *os.Root, name string) (mode string, content []byte, err error) {
+	name = filepath.FromSlash(name)
+	info, err := root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err != nil && isNotFolder(root, name):
+		return "000000", nil, nil
+	case err != nil:
+		return "", nil, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := root.Readlink(name)
+		return "120000", []byte(target), err
+	case !info.Mode().IsRegular():
+		return "", nil, nil
+	}
+	content, err = root.ReadFile(name)
+	if info.Mode().Perm()&0o100 != 0 {
+		return "100755", content, err
+	}
+	return "100644", content, err
+}
+
+// isNotFolder reports whether a folder of the path is a file.
+func isNotFolder(root *os.Root, name string) bool {
+	for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+		if info, err := root.Lstat(dir); err == nil {
+			return !info.IsDir()
+		}
+	}
+	return false
+}
+
+// remove deletes a file, and the folders that are empty without it.
+func remove(root *os.Root, name string) error {
+	name = filepath.FromSlash(name)
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+		if root.Remove(dir) != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// put writes a file as a whole.
+func put(root *os.Root, name, mode string, content []byte) error {
+	name = filepath.FromSlash(name)
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	made := filepath.Join(filepath.Dir(name), ".refrain-"+rand.Text())
+	var err error
+	if mode == "120000" {
+		err = root.Symlink(string(content), made)
+	} else {
+		perm := fs.FileMode(0o644)
+		if mode == "100755" {
+			perm = 0o755
+		}
+		err = root.WriteFile(made, content, perm)
+	}
+	if err == nil {
+		err = root.Rename(made, name)
+	}
+	if err != nil {
+		_ = root.Remove(made)
+	}
+	return err
+}
+
+// ErrBranchExists means that a branch of this name has other files.
+var ErrBranchExists = errors.New("there is a branch of this name with other files")
+
+// Branch makes a branch in the user's repository with the files of a tree, and returns its commit. The
+// branch begins at the last commit of the repository; files that were not committed when the run began
+// are a commit of their own before the result. The contents pass the filters and line end conversions
+// that the user has configured, as git add does it. Nothing is checked out, and no hook runs.
+//
+// A branch of this name that has these files already is the result; with others it is
+// [ErrBranchExists].
+func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (commit string, err error) {
+	if !t.repo {
+		return "", &RefusedError{t.from, "it is no git repository, so it cannot get a branch: use patch or apply"}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	commit, err = t.branch(ctx, h, branch, message)
+	if err != nil {
+		return "", fmt.Errorf("make the branch %q: %w", branch, err)
+	}
+	return commit, nil
+}
+
+func (t *Tree) branch(ctx context.Context, h Hash, branch, message string) (string, error) {
+	g := t.user.with("GIT_AUTHOR_NAME=refrain", "GIT_AUTHOR_EMAIL=refrain@localhost", "GIT_COMMITTER_NAME=refrain",
+		"GIT_COMMITTER_EMAIL=refrain@localhost")
+	if _, err := g.run(ctx, "check-ref-format", "--branch", branch); err != nil {
+		return "", err
+	}
+	if err := t.known(ctx, h); err != nil {
+		return "", err
+	}
+	parent, err := t.head()
+	if err != nil {
+		return "", err
+	}
+	tree, err := t.committed(ctx, g, parent)
+	if err != nil {
+		return "", err
+	}
+	if tree != "" {
+		if parent, err = commitTree(ctx, g, tree, parent, "The files that were not committed when the run began"); err != nil {
+			return "", err
+		}
+	}
+	changes, err := t.files(ctx, t.base, h)
+	if err != nil {
+		return "", err
+	}
+	tree, err = t.onto(ctx, g, parent, changes)
+	if err != nil {
+		return "", err
+	}
+	return t.point(ctx, g, branch, tree, parent, message)
+}
+
+// point makes a branch with a tree, unless it is there.
+func (t *Tree) point(ctx context.Context, g *git, branch string, tree Hash, parent, message string) (string, error) {
+	ref := "refs/heads/" + branch
+	there, err := g.word(ctx, "rev-parse", "--verify", "--quiet", ref+"^{commit}")
+	if err != nil && code(err) != 1 {
+		return "", err
+	}
+	if there != "" {
+		has, err := g.word(ctx, "rev-parse", "--verify", there+"^{tree}")
+		if err == nil && Hash(has) != tree {
+			err = ErrBranchExists
+		}
+		return there, err
+	}
+	commit, err := commitTree(ctx, g, tree, parent, message)
+	if err != nil {
+		return "", err
+	}
+	_, err = g.run(ctx, "update-ref", ref, commit, strings.Repeat("0", len(commit)))
+	return commit, err
+}
+
+// head returns the commit that the tree was copied from, empty if there was none.
+func (t *Tree) head() (string, error) {
+	known, err := os.ReadFile(filepath.Join(t.room, "head"))
+	if err != nil {
+		return "", fmt.Errorf("read the commit that the run began with: %w", err)
+	}
+	return string(known), nil
+}
+
+// committed returns a tree with the files that were not committed, empty if there were none.
+func (t *Tree) committed(ctx context.Context, g *git, parent string) (Hash, error) {
+	names, err := os.ReadFile(filepath.Join(t.room, "dirty"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0 {
+		return "", nil
+	} else if err != nil {
+		return "", fmt.Errorf("read which files were not committed: %w", err)
+	}
+	out, err := t.git.run(ctx, "ls-tree", "-r", "-z", "--full-tree", string(t.base))
+	if err != nil {
+		return "", err
+	}
+	stored := make(map[string]Change)
+	for _, entry := range list(out) {
+		meta, name, _ := strings.Cut(entry, "\t")
+		f := strings.Fields(meta)
+		stored[name] = Change{Path: name, Mode: f[0], blob: f[2]}
+	}
+	var changes []Change
+	for _, name := range list(names) {
+		c, ok := stored[name]
+		if !ok {
+			c = Change{Path: name, Mode: "000000"}
+		}
+		changes = append(changes, c)
+	}
+	return t.onto(ctx, g, parent, changes)
+}
+
+// onto returns the tree of a commit with changes, stored in the user's repository.
+func (t *Tree) onto(ctx context.Context, g *git, parent string, changes []Change) (Hash, error) {
+	edits := make([]edit, 0, len(changes))
+	for _, c := range changes {
+		e := edit{t.prefix + c.Path, c.Mode, c.blob}
+		if c.Mode == "000000" {
+			e.blob = strings.Repeat("0", len(t.base))
+		} else {
+			content, err := t.blob(ctx, c.Mode, c.blob)
+			if err != nil {
+				return "", err
+			}
+			args := []string{"hash-object", "-w", "--stdin", "--path=" + c.Path}
+			if c.Mode == "120000" {
+				args = []string{"hash-object", "-w", "--stdin", "--no-filters"}
+			}
+			if e.blob, err = g.feed1(ctx, content, args...); err != nil {
+				return "", err
+			}
+		}
+		edits = append(edits, e)
+	}
+	return t.edited(ctx, g, parent, edits)
+}
+
+// feed1 is feed for an output of one word.
+func (g *git) feed1(ctx context.Context, in []byte, args ...string) (string, error) {
+	if in == nil {
+		in = []byte{}
+	}
+	out, err := g.feed(ctx, in, args...)
+	return strings.TrimSpace(string(out)), err
+}
+
+// commitTree stores a commit.
+func commitTree(ctx context.Context, g *git, tree Hash, parent, message string) (string, error) {
+	args := []string{"commit-tree", "--no-gpg-sign", "-m", message}
+	if parent != "" {
+		args = append(args, "-p", parent)
+	}
+	return g.word(ctx, append(args, string(tree))...)
+}

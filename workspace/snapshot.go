@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const modeNested = "160000" // of a git repository in a tree
+
+// anySize says that a snapshot is not limited in its difference from the start.
+const anySize = true
+
+// Snapshot stores the files as they are now and returns their hash. When it returns, the contents are
+// on the disk under a ref of the run. It fails with a [*LimitError] or a [*NestedError], and with
+// a [*GitError] if git cannot read a file; it never returns the hash of an older state.
+func (t *Tree) Snapshot(ctx context.Context) (Hash, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, err := t.snapshot(ctx, false)
+	if err != nil {
+		return "", fmt.Errorf("snapshot of the workspace: %w", err)
+	}
+	return h, nil
+}
+
+// isFolder makes sure that there is a folder for the files, and not a link to one elsewhere.
+func (t *Tree) isFolder() error {
+	info, err := os.Lstat(t.Dir())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.Mkdir(t.Dir(), 0o700)
+	case err == nil && !info.IsDir():
+		err = fmt.Errorf("%s is no folder any more: a program has replaced it", t.Dir())
+	}
+	return err
+}
+
+func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
+	t.sure = false
+	if err := t.isFolder(); err != nil {
+		return "", err
+	}
+	if err := t.readIndex(ctx, t.start); err != nil {
+		return "", err
+	}
+	if err := t.fits(ctx); err != nil {
+		return "", err
+	}
+	if err := t.unlockIndex(); err != nil {
+		return "", err
+	}
+	if _, err := t.git.run(ctx, "add", "--all", "."); err != nil {
+		return "", t.whyNot(ctx, err)
+	}
+	h, err := t.write(ctx)
+	if err != nil {
+		return "", err
+	}
+	if h == t.last {
+		t.sure = true
+		return h, nil
+	}
+	if err := t.checkNew(ctx, h, any); err != nil {
+		// What is in the index must be what last says.
+		t.last = ""
+		return "", err
+	}
+	if err := t.pin(ctx, string(h), h); err != nil {
+		return "", err
+	}
+	t.last, t.sure = h, true
+	return h, nil
+}
+
+// readIndex fills the index of this process, if it is new, with the files of a tree. They stay in
+// the state even if they are ignored.
+func (t *Tree) readIndex(ctx context.Context, h Hash) error {
+	if t.last != "" {
+		return nil
+	}
+	if err := t.unlockIndex(); err != nil {
+		return err
+	}
+	if _, err := t.git.run(ctx, "read-tree", string(h)); err != nil {
+		return err
+	}
+	t.last = h
+	return nil
+}
+
+// unlockIndex deletes the lock that a git command has left that was killed. No other command of
+// this tree runs.
+func (t *Tree) unlockIndex() error {
+	if err := os.Remove(t.index + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("unlock the index: %w", err)
+	}
+	return nil
+}
+
+// fits checks the files that have changed, before they are stored.
+func (t *Tree) fits(ctx context.Context) error {
+	if t.size == 0 || t.size > t.cfg.Limits.Store {
+		size, err := sizeOf(t.store)
+		if err != nil {
+			return err
+		}
+		if t.size = size; size > t.cfg.Limits.Store {
+			return &LimitError{"store", "", size, t.cfg.Limits.Store}
+		}
+	}
+	out, err := t.git.run(ctx, "ls-files", "-z", "--modified", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	for _, name := range list(out) {
+		if before, ok := strings.CutSuffix(name, "/"); ok {
+			return &NestedError{before}
+		}
+		info, err := os.Lstat(filepath.Join(t.Dir(), filepath.FromSlash(name)))
+		if err != nil || !info.Mode().IsRegular() {
+			continue // deleted, or a link
+		}
+		if info.Size() > t.cfg.Limits.FileSize {
+			return &LimitError{"file_size", name, info.Size(), t.cfg.Limits.FileSize}
+		}
+		t.size += info.Size()
+	}
+	return nil
+}
+
+// sizeOf returns the bytes of a store.
+func sizeOf(store string) (size int64, err error) {
+	err = filepath.WalkDir(store, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // a file that git has just renamed
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("measure the store: %w", err)
+	}
+	return max(1, size), nil
+}
+
+// whyNot returns a better error if git has refused a folder because it is a repository.
+func (t *Tree) whyNot(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*GitError](err)
+	if !ok || ctx.Err() != nil {
+		return err
+	}
+	if _, rest, ok := strings.Cut(e.Stderr, "error: '"); ok {
+		if name, _, ok := strings.Cut(rest, "/' does not have a commit checked out"); ok {
+			return &NestedError{name}
+		}
+	}
+	return err
+}
+
+// write stores the tree of the index.
+func (t *Tree) write(ctx context.Context) (Hash, error) {
+	out, err := t.git.word(ctx, "write-tree")
+	if err != nil {
+		return "", err
+	}
+	h := Hash(out)
+	if !h.Valid() {
+		return "", fmt.Errorf("git write-tree returned %q, which is no hash", out)
+	}
+	return h, nil
+}
+
+// checkNew checks what a new tree has changed.
+func (t *Tree) checkNew(ctx context.Context, h Hash, any bool) error {
+	out, err := t.git.run(ctx, "diff-tree", "-r", "-z", "--no-renames", string(t.last), string(h))
+	if err != nil {
+		return err
+	}
+	for meta, name := range entries(out) {
+		if strings.Fields(meta)[1] == modeNested {
+			return &NestedError{name}
+		}
+	}
+	if l := t.cfg.Limits; !any && (l.Files > 0 || l.Lines > 0) {
+		return t.checkSize(ctx, h, l)
+	}
+	return nil
+}
+
+// checkSize checks how far a tree is from the start.
+func (t *Tree) checkSize(ctx context.Context, h Hash, l Limits) error {
+	changes, err := t.files(ctx, t.start, h)
+	if err != nil {
+		return err
+	}
+	if n := int64(len(changes)); l.Files > 0 && n > l.Files {
+		return &LimitError{"files", "", n, l.Files}
+	}
+	var n int64
+	for _, c := range changes {
+		n += c.Added + c.Removed
+	}
+	if l.Lines > 0 && n > l.Lines {
+		return &LimitError{"lines", "", n, l.Lines}
+	}
+	return nil
+}
+
+// pin makes a ref of the run name a tree, so that it is kept.
+func (t *Tree) pin(ctx context.Context, name string, h Hash) error {
+	_, err := t.git.run(ctx, "update-ref", t.ref(name), string(h))
+	return err
+}
