@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -241,13 +243,16 @@ func (c *checker) spoiled(a *Agent) {
 	if err != nil || a.loopAround() == nil || a.LLM.StaticInstruction != "" || a.LLM.PromptCache == llmagent.PromptCacheOff {
 		return
 	}
-	fixed := fixedKeys(c.def)
+	fixed, kept := fixedKeys(c.def), keptTokens
+	if by := a.naming(); by != nil {
+		kept = cmp.Or(cachesOf(by.Model).MinTokens, keptTokens)
+	}
 	for _, ref := range t.Keys() {
-		behind := (len(a.LLM.Instructions) - ref.To) / bytesPerToken
+		behind := (len(a.LLM.Instructions) - ref.To) / model.BytesPerToken
 		switch {
 		case ref.Name == "user_input" || ref.Name == "max_iterations" || slices.Contains(fixed, ref.Name):
 			continue
-		case behind >= keptTokens:
+		case behind >= kept:
 			c.warn(c.inField(a, "instructions", ref.Line, ref.Column), CodeSpoiled,
 				"behind {{%s}} stand %d tokens that no cache can keep", ref.Name, behind).
 				Hint = "put it last, or put what does not change into static_instruction"
@@ -256,8 +261,8 @@ func (c *checker) spoiled(a *Agent) {
 	}
 }
 
-// keptTokens is how many tokens the providers' caches keep at least, and bytesPerToken about how long one is.
-const keptTokens, bytesPerToken = 1024, 4
+// keptTokens is the least that any provider's cache keeps, for a model of which nothing is known.
+const keptTokens = 1024
 
 // fixedKeys are the inputs that no agent writes.
 func fixedKeys(d *Definition) (keys []string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
@@ -474,12 +475,20 @@ func (w *worst) request(a *Agent) (tokens, cost Bound) {
 	return tokens, Bound((float64(in)*price.MostInput(w.writes(a)) + float64(out)*price.Output) / 1e6)
 }
 
-// writes reports whether the model's provider charges for writing into its cache: Anthropic does, and
-// whichever has a price for it.
+// writes reports whether the model's provider charges for writing into its cache, as far as is known, or by
+// the price.
 func (w *worst) writes(a *Agent) bool {
 	price, _ := w.price(a)
-	p, _, err := provider.Find(w.modelOf(a))
-	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || err == nil && p.Name == "anthropic"
+	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || cachesOf(w.modelOf(a)).Asked
+}
+
+// cachesOf returns the rules of the cache of a model's provider.
+func cachesOf(name string) model.Caches {
+	p, rest, err := provider.Find(name)
+	if err != nil {
+		return model.Caches{}
+	}
+	return model.CachesOf(p.Name, rest)
 }
 
 // price is what the model of an agent charges.
@@ -514,6 +523,8 @@ type Assumed struct {
 	// InputTokens is the largest number of tokens of a request, and OutputTokens that of an answer of
 	// an agent without max_tokens.
 	InputTokens, OutputTokens int64
+	// State has values that the run begins with, in place of those in the file, for [Definition.Expected].
+	State map[string]any
 	// Limits are those given to the run. Those that no run can have (see [Definition.Allows]) have no
 	// effect.
 	Limits

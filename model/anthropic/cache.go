@@ -15,32 +15,14 @@ import (
 // for five minutes since its last use, or for an hour. It reads the longest beginning that it has kept at a
 // breakpoint, or at one of the 20 blocks before it. There are at most four breakpoints in a request. A
 // beginning that is shorter than the model's minimum is not kept. Thoughts cannot have a breakpoint. A
-// breakpoint for an hour has to come before those for five minutes.
-
-// minimum returns the least number of tokens that a beginning needs to be kept. An unknown model gets the
-// largest minimum.
-func minimum(name string) int {
-	for _, known := range []struct {
-		part   string
-		tokens int
-	}{
-		{"opus-4-0", 1024}, {"opus-4-1", 1024}, {"opus-4-2025", 1024}, {"sonnet-4-0", 1024}, {"sonnet-4-2025", 1024},
-		{"sonnet-4-5", 1024}, {"3-7-sonnet", 1024}, {"3-5-sonnet", 1024}, {"3-opus", 1024},
-		{"sonnet-4-6", 2048}, {"3-5-haiku", 2048}, {"3-haiku", 2048},
-	} {
-		if strings.Contains(name, known.part) {
-			return known.tokens
-		}
-	}
-	return 4096
-}
-
-// bytesPerToken is a cautious guess. An error does no harm, because the API ignores a breakpoint after too
-// few tokens.
-const bytesPerToken = 4
+// breakpoint for an hour has to come before those for five minutes. [model.CachesOf] has the minimum.
 
 // marked reports whether p has a breakpoint.
 func (p *apiRequest) marked() bool { return p.breakpoints }
+
+// minimum returns about how many bytes a beginning needs to be kept. An error does no harm, because the API
+// ignores a breakpoint after too few tokens.
+func minimum(name string) int { return model.CachesOf(provider, name).MinTokens * model.BytesPerToken }
 
 // mark sets the breakpoints: after the part of tools and system that a later request of the run repeats; and
 // if the next request repeats the whole conversation, after the system, after the end of the previous
@@ -51,7 +33,7 @@ func (p *apiRequest) mark(hint *model.CacheHint) {
 		return
 	}
 	five := &breakpoint{Type: "ephemeral"}
-	kept, need, size := five, minimum(p.Model)*bytesPerToken, 0
+	kept, need, size := five, minimum(p.Model), 0
 	if hint.Hour {
 		kept = &breakpoint{Type: "ephemeral", TTL: "1h"}
 	}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import "strings"
+
+// BytesPerToken is about how many bytes of text a token has, for estimates before a provider has counted.
+const BytesPerToken = 4
+
+// Caches are the rules of a provider's prompt cache: it keeps how requests begin, and charges less for
+// reading that again. The zero value is a provider without one, or of which nothing is known.
+type Caches struct {
+	// MinTokens is the least number of tokens of a beginning that is kept; 0 means that none is.
+	MinTokens int
+	// Block is the number of tokens by which a kept beginning grows; 0 is 1.
+	Block int
+	// Asked says that only what a [CacheHint] asks for is kept, and that writing it is charged. Other
+	// providers keep every beginning.
+	Asked bool
+}
+
+// CachesOf returns the rules of a provider's cache for one of its models. The provider is named as in a
+// definition, or as OpenTelemetry does. An unknown model gets the largest minimum of its provider.
+//
+// The rules are those of
+// https://platform.claude.com/docs/en/build-with-claude/prompt-caching,
+// https://platform.openai.com/docs/guides/prompt-caching and
+// https://ai.google.dev/gemini-api/docs/caching.
+func CachesOf(provider, name string) Caches {
+	switch provider {
+	case "anthropic":
+		return Caches{MinTokens: least(name, 4096, anthropicMinima), Asked: true}
+	case "openai":
+		return Caches{MinTokens: 1024, Block: 128}
+	case "gemini", "gcp.gemini":
+		return Caches{MinTokens: least(name, 4096, geminiMinima)}
+	}
+	return Caches{}
+}
+
+// minima are minima by a part of a model's name.
+type minima []struct {
+	part   string
+	tokens int
+}
+
+var anthropicMinima = minima{
+	{"opus-4-0", 1024}, {"opus-4-1", 1024}, {"opus-4-2025", 1024}, {"sonnet-4-0", 1024}, {"sonnet-4-2025", 1024},
+	{"sonnet-4-5", 1024}, {"3-7-sonnet", 1024}, {"3-5-sonnet", 1024}, {"3-opus", 1024},
+	{"sonnet-4-6", 2048}, {"3-5-haiku", 2048}, {"3-haiku", 2048},
+}
+
+var geminiMinima = minima{{"2.5-flash", 1024}}
+
+func least(name string, otherwise int, known minima) int {
+	for _, m := range known {
+		if strings.Contains(name, m.part) {
+			return m.tokens
+		}
+	}
+	return otherwise
+}
