@@ -39,6 +39,10 @@ is about a run with these flags.
 The size of a request depends on what agents say. --input-tokens and --output-tokens
 give the figures to compute with, for each request and each answer.
 
+It also shows what iterations are expected to cost, with the caches of the providers and
+without, from the texts of the file. Prices that the file does not have are list prices
+that are part of refrain, each with its date; nothing is fetched.
+
 Files of other products are checked as refrain would run them.
 
 Exit code 0 if every definition can be run, 2 otherwise. --json writes one object for
@@ -86,21 +90,21 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 	if f.assumed.Limits, err = f.limits.Given(); err != nil {
 		return err
 	}
-	if _, err := deffile.InitialState(def, sets); err != nil && len(sets) > 0 {
+	if f.assumed.State, err = deffile.InitialState(def, sets); err != nil && len(sets) > 0 {
 		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
 	if err := def.Allows(f.assumed.Limits); err != nil {
 		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
-	worst := def.Worst(f.assumed)
+	worst, expected := def.Worst(f.assumed), def.Expected(f.assumed)
 	problems := from.Problems(worst.Problems())
 	if f.json {
-		return check.WriteJSON(e.Stdout, check.ReportOf(file, def, worst, problems))
+		return check.WriteJSON(e.Stdout, check.ReportOf(file, def, worst, expected, problems))
 	}
 	problems.Format(e.Stderr)
 	deffile.NoteFunctions(e, def, from)
 	deffile.NoteSchema(e.Stderr, file)
-	return check.Print(e.Stdout, file, def, worst)
+	return check.Print(e.Stdout, file, def, worst, expected)
 }
 
 // refused says why a definition cannot be run: as JSON if that is asked for, and

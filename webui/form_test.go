@@ -181,3 +181,18 @@ sub_agents:
 	p.saved()
 	p.reads("story.yaml", "iteration_delay: 2s", "can_exit_loop: true", "output_key: loop_output")
 }
+
+// U1, LOOP 34: before a run, the page says what an iteration is expected to cost, with the provider's cache and
+// without it, and of which day the prices are.
+func TestTheEditorSaysWhatIterationsCost(t *testing.T) {
+	s := serve(t, map[string]string{"paid.yaml": "name: paid\nmax_iterations: 5\nmodel: openai/gpt-5-mini\nsub_agents:\n" +
+		"  - name: write\n    max_tokens: 100\n    can_exit_loop: true\n    instructions: \"" + strings.Repeat("a rule of the house ", 400) + "{{text?}}\"\n    output_key: text\n"})
+	p := open(t, s)
+	p.visit("/definitions/paid")
+	p.until("the iterations", `[...document.querySelectorAll('#expected tbody tr')].map(r => r.innerText.split('\t')[0].trim()).join() === 'paid,Iteration 1,Iteration 2,Iteration 3,Iteration 5,all 5'`)
+	p.until("a first one without the cache, and later ones with it",
+		`(() => { const of = n => [...document.querySelectorAll('#expected tbody tr')][n].querySelectorAll('td')[2].innerText; return of(1) === '0' && of(2) === '2,176' })()`)
+	p.sees("list price of 2026-10-16")
+	p.sees("what the models answer")
+	p.accessible("expected")
+}

@@ -43,6 +43,9 @@ type Outline struct {
 	// most. They are empty if the text is not valid.
 	Ends  []Ends  `json:"ends,omitzero"`
 	Worst []Worst `json:"worst,omitzero"`
+	// Expected is what the iterations are expected to cost; nil if the text is not valid, or if it asks no
+	// model.
+	Expected *definition.Expected `json:"expected,omitzero"`
 
 	worst  *definition.WorstCase
 	places places
@@ -158,6 +161,9 @@ func (o *Outline) of(def *definition.Definition, worst *definition.WorstCase) {
 			e.Ways = append(e.Ways, way.Text)
 		}
 		o.Ends = append(o.Ends, e)
+	}
+	if e := def.Expected(definition.Assumed{}); len(e.Loops) > 0 {
+		o.Expected = e
 	}
 	for _, a := range worst.Agents {
 		o.Worst = append(o.Worst, Worst{

@@ -15,7 +15,7 @@ import (
 )
 
 // Print writes what a run can come to, for people.
-func Print(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase) error {
+func Print(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
 	if why := def.NeedsRequest(); why != "" {
@@ -29,6 +29,7 @@ func Print(w io.Writer, file string, def *definition.Definition, worst *definiti
 	}
 	b.WriteString("\nAt the most\n")
 	table(&b, worst)
+	printExpected(&b, expected)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -42,6 +42,8 @@ type Report struct {
 	Problems     definition.Problems `json:"problems"`
 	Loops        []loopReport        `json:"loops,omitzero"`
 	Worst        *worstReport        `json:"worst,omitzero"`
+	// Expected is what the iterations are expected to cost; nil if nothing asks a model.
+	Expected *definition.Expected `json:"expected,omitzero"`
 }
 
 // WriteJSON writes the report as JSON.
@@ -71,10 +73,13 @@ func report(worst *definition.WorstCase) *worstReport {
 }
 
 // ReportOf is what check says of a definition.
-func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase,
+func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected,
 	problems definition.Problems) Report {
+	if len(expected.Loops) == 0 {
+		expected = nil
+	}
 	return Report{
 		File: file, Name: def.Name, Valid: true, NeedsRequest: def.NeedsRequest(), Problems: append(definition.Problems{}, problems...),
-		Loops: loopReports(def, worst), Worst: report(worst),
+		Loops: loopReports(def, worst), Worst: report(worst), Expected: expected,
 	}
 }

@@ -286,7 +286,28 @@ function Before({ outline, old }) {
     <div class="pad"><p>${(outline.ends || []).map(e => html`<span key=${e.loop}><b>${t('ends', { loop: e.loop, n: e.ways.length })}</b>: ${e.ways.join('; ')}. </span>`)}</p></div>
     <div class="scroll-x" tabindex="0" role="group" aria-label=${t('at.the.most')}><table class="ledger"><caption class="sr">${t('at.the.most')}</caption>
       <thead><tr><th scope="col">${t('at.the.most')}</th><th scope="col" class="num">${t('times.run')}</th><th scope="col" class="num">${t('requests')}</th><th scope="col" class="num">${t('tokens')}</th><th scope="col" class="num">${t('cost')}</th><th scope="col" class="num">${t('time')}</th></tr></thead>
-      <tbody>${w.map(r => html`<tr key=${r.path}><th scope="row" style=${{ paddingLeft: 16 + r.level * 16 + 'px', fontWeight: r.level ? 400 : 650 }}>${r.name}</th><td class="num">${amount(r.runs)}</td><td class="num">${amount(r.requests)}</td><td class="num">${amount(r.tokens)}</td><td class="num">${r.cost === null ? t('worst.unknown') : r.cost ? money(r.cost) : none}</td><td class="num">${r.seconds === null ? t('worst.none') : r.seconds ? duration(r.seconds * 1e9) : none}</td></tr>`)}</tbody></table></div></section>`
+      <tbody>${w.map(r => html`<tr key=${r.path}><th scope="row" style=${{ paddingLeft: 16 + r.level * 16 + 'px', fontWeight: r.level ? 400 : 650 }}>${r.name}</th><td class="num">${amount(r.runs)}</td><td class="num">${amount(r.requests)}</td><td class="num">${amount(r.tokens)}</td><td class="num">${r.cost === null ? t('worst.unknown') : r.cost ? money(r.cost) : none}</td><td class="num">${r.seconds === null ? t('worst.none') : r.seconds ? duration(r.seconds * 1e9) : none}</td></tr>`)}</tbody></table></div>
+    ${outline.expected && html`<${Expected} of=${outline.expected} />`}</section>`
+}
+
+// Expected is what iterations are expected to cost: the first three, the last, and all of them.
+function Expected({ of }) {
+  const priced = of.loops.some(l => l.total.cost !== null)
+  const cost = c => html`<td class="num">${c === null ? t('worst.unknown') : c ? number(c, 6) : none}</td>`
+  const row = (key, name, it) => html`<tr key=${key}><th scope="row" style=${{ paddingLeft: '32px', fontWeight: 400 }}>${name}</th><td class="num">${number(it.requests, 0)}</td><td class="num">${number(it.input_tokens, 0)}</td><td class="num">${number(it.cached_tokens, 0)}</td><td class="num">${number(it.output_tokens, 0)}</td>${priced && html`${cost(it.cost)}${cost(it.cost_without_cache)}`}</tr>`
+  const names = what => (of.uncounted || []).filter(u => u.what === what).map(u => u.name).join(', ')
+  const listed = (of.prices || []).filter(p => p.date)
+  return html`<div class="scroll-x" tabindex="0" role="group" aria-label=${t('expected')} id="expected"><table class="ledger"><caption class="sr">${t('expected')}</caption>
+      <thead><tr><th scope="col">${t('expected')}</th><th scope="col" class="num">${t('requests')}</th><th scope="col" class="num">${t('input.tokens')}</th><th scope="col" class="num">${t('from.cache')}</th><th scope="col" class="num">${t('output.tokens')}</th>${priced && html`<th scope="col" class="num">${t('cost')}</th><th scope="col" class="num">${t('without.cache')}</th>`}</tr></thead>
+      <tbody>${of.loops.map((l, i) => {
+        const n = l.iterations.length
+        return html`<tr key=${i}><th scope="rowgroup" colspan=${priced ? 7 : 5}>${l.name}</th></tr>
+          ${l.iterations.map((it, j) => (j < 3 || j === n - 1) && row(i + '/' + j, t('iteration.n', { n: j + 1 }), it))}
+          ${n > 1 && row(i + '/all', t(l.more ? 'expected.first' : 'expected.all', { n }), l.total)}`
+      })}</tbody></table></div>
+    <div class="pad small soft"><p>${t('expected.how')}</p>
+      ${['request', 'answers', 'value', 'tools', 'turns', 'iterations', 'agent', 'price'].map(what => (of.uncounted || []).some(u => u.what === what) && html`<p key=${what}>${t('expected.not.' + what, { names: names(what) })}</p>`)}
+      ${listed.map(p => html`<p key=${p.model}>${t('expected.listed', { model: p.model, date: p.date })} <a href=${p.source} rel="noreferrer">${p.source}</a></p>`)}</div>`
 }
 const amount = v => (v === null ? t('worst.none') : v ? number(v, 0) : none)
 

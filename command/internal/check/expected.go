@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// shownIterations is how many iterations at the beginning have a line; later ones have one in all, the last.
+const shownIterations = 3
+
+// printExpected writes what the iterations are expected to cost, for people.
+func printExpected(b *strings.Builder, e *definition.Expected) {
+	if len(e.Loops) == 0 {
+		return
+	}
+	b.WriteString("\nExpected by iteration, in tokens\n")
+	var aligned strings.Builder
+	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', tabwriter.AlignRight)
+	wide := 0
+	for _, l := range e.Loops {
+		wide = max(wide, len([]rune(l.Name)), len("  all 500"))
+	}
+	row := func(name string, cells ...string) {
+		fmt.Fprintf(t, "%-*s\t%s\t\n", wide, name, strings.Join(cells, "\t"))
+	}
+	priced := slices.ContainsFunc(e.Loops, func(l definition.ExpectedLoop) bool { return l.Total.Cost != nil })
+	cells := func(one *definition.ExpectedIteration) []string { return expectedCells(one, priced) }
+	head := []string{"requests", "input", "from cache", "output", "cost", "without cache"}
+	if !priced {
+		head = head[:4]
+	}
+	row("", head...)
+	for _, l := range e.Loops {
+		row(l.Name, make([]string, len(head))...)
+		for i := range l.Iterations {
+			if n := len(l.Iterations); i < shownIterations || i == n-1 {
+				row(fmt.Sprintf("  %d", i+1), cells(&l.Iterations[i])...)
+			} else if i == shownIterations {
+				row("  …", make([]string, len(head))...)
+			}
+		}
+		if n := len(l.Iterations); n > 1 || l.Total.Requests > l.Iterations[0].Requests {
+			name := fmt.Sprintf("  all %d", n)
+			if l.More {
+				name = fmt.Sprintf("  first %d", n)
+			}
+			row(name, cells(&l.Total)...)
+		}
+	}
+	t.Flush()
+	for line := range strings.Lines(aligned.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	b.WriteString("\nThis is an estimate from the texts of the file: a token is taken for 4 characters, and\n" +
+		"an iteration for shorter than the 5 minutes for which providers keep what they have read.\n")
+	for _, line := range append(uncounted(e), prices(e)...) {
+		b.WriteString(line + "\n")
+	}
+}
+
+func expectedCells(e *definition.ExpectedIteration, priced bool) []string {
+	cost := func(c *float64) string {
+		if c == nil {
+			return "unknown"
+		}
+		return strconv.FormatFloat(*c, 'g', 3, 64)
+	}
+	cells := []string{strconv.Itoa(e.Requests), strconv.FormatInt(e.InputTokens, 10), strconv.FormatInt(e.CachedTokens, 10),
+		strconv.FormatInt(e.OutputTokens, 10)}
+	if priced {
+		cells = append(cells, cost(e.Cost), cost(e.Uncached))
+	}
+	return cells
+}
+
+// uncounted says what the estimate leaves out, and how to tell it.
+func uncounted(e *definition.Expected) (lines []string) {
+	for _, kind := range []struct {
+		what  definition.UncountedKind
+		words string
+	}{
+		{definition.UncountedRequest, "the user's request"},
+		{definition.UncountedAnswers, "what the models answer: give --output-tokens"},
+		{definition.UncountedValue, "the values of %s"},
+		{definition.UncountedTools, "the declarations of the tools of %s"},
+		{definition.UncountedTurns, "what %s asks after a call of a tool"},
+		{definition.UncountedIterations, "the iterations of %s after the first, because it has no max_iterations"},
+		{definition.UncountedAgent, "what %s asks by itself"},
+		{definition.UncountedPrice, "the price of %s"},
+	} {
+		var names []string
+		for _, u := range e.Uncounted {
+			if u.What == kind.what {
+				names = append(names, u.Name)
+			}
+		}
+		switch {
+		case names == nil:
+		case strings.Contains(kind.words, "%s"):
+			lines = append(lines, "Unknown: "+fmt.Sprintf(kind.words, strings.Join(names, ", "))+".")
+		default:
+			lines = append(lines, "Unknown: "+kind.words+".")
+		}
+	}
+	return lines
+}
+
+// prices says where prices come from that the file does not have.
+func prices(e *definition.Expected) (lines []string) {
+	for _, p := range e.Prices {
+		if p.Date != "" {
+			lines = append(lines, fmt.Sprintf("%s: list price of %s, in US dollars, from %s.", p.Model, p.Date, p.Source))
+		}
+	}
+	if lines != nil {
+		lines = append(lines, "The list is part of refrain; prices in the file replace it. Budgets need prices in the file.")
+	}
+	return slices.Clip(lines)
+}
