@@ -22,7 +22,7 @@ import (
 // PluginConfig has the plugins of a runner, in the order in which they are called.
 type PluginConfig struct {
 	Plugins []*plugin.Plugin
-	// CloseTimeout is how long [Runner.Close] waits for the plugins; 0 means five seconds.
+	// CloseTimeout is how long [PluginConfig.Close] waits for the plugins; 0 means five seconds.
 	CloseTimeout time.Duration
 }
 
@@ -75,25 +75,50 @@ func (r *Runner) receive(ctx context.Context, run *run) (a agent.Agent, msg *gen
 	if err != nil || run.msg == nil || r.callbacks == nil {
 		return a, run.msg, err
 	}
+	msg, err = r.pass(ctx, a, run.id, run.view, run.msg)
+	if err == nil && msg != run.msg {
+		a, err = r.who(run.view.Events(), msg)
+	}
+	return a, msg, err
+}
+
+// Receive passes the user's message to the plugins, as the first of [Runner.Run] does, and returns the message as they
+// want it. It is for a run of the session s that another process drives, or that starts later by [Runner.Resume]. It
+// stores nothing. It fails with the error of a plugin that refuses the message.
+func (r *Runner) Receive(ctx context.Context, s session.Session, invocationID string, msg *genai.Content) (*genai.Content, error) {
+	if msg == nil || r.callbacks == nil {
+		return msg, nil
+	}
+	return r.pass(ctx, r.cfg.Agent, invocationID, session.ViewOf(s), msg)
+}
+
+// pass gives a message for an agent to the plugins. The first one that returns a message ends the list.
+func (r *Runner) pass(ctx context.Context, a agent.Agent, id string, view *session.View, msg *genai.Content) (_ *genai.Content, err error) {
 	ictx := drive.Outside(drive.NewInvocation(ctx, drive.Invocation{
-		ID: run.id, Session: run.view, UserContent: run.msg, Artifacts: r.artifacts(run.view), Memory: r.memory(run.view),
+		ID: id, Session: view, UserContent: msg, Artifacts: r.artifacts(view), Memory: r.memory(view),
 	}), a)
-	defer agent.Recover(&err)
 	for _, p := range r.cfg.PluginConfig.Plugins {
 		f := p.OnUserMessageCallback()
 		if f == nil {
 			continue
 		}
-		other, err := f(ictx, run.msg)
-		if err != nil {
-			return nil, nil, fmt.Errorf("on user message callback of plugin %q: %w", p.Name(), err)
-		}
-		if other != nil {
-			a, err = r.who(run.view.Events(), other)
-			return a, other, err
+		other, err := onUserMessage(p.Name(), f, ictx, msg)
+		if err != nil || other != nil {
+			return other, err
 		}
 	}
-	return a, run.msg, nil
+	return msg, nil
+}
+
+// onUserMessage calls a callback. A panic is an error.
+func onUserMessage(name string, f plugin.OnUserMessageCallback, ctx agent.InvocationContext, msg *genai.Content) (other *genai.Content, err error) {
+	defer func() {
+		if err != nil {
+			other, err = nil, fmt.Errorf("on user message callback of plugin %q: %w", name, err)
+		}
+	}()
+	defer agent.Recover(&err)
+	return f(ctx, msg)
 }
 
 // afterRun tells the plugins that a run has ended. The error is a panic.
@@ -117,11 +142,13 @@ func afterRun(name string, f plugin.AfterRunCallback, ctx agent.InvocationContex
 	return nil
 }
 
-// Close closes the runner's plugins, the last one first. Call it when no run is under way and none will follow,
+// Close closes the runner's plugins: see [PluginConfig.Close].
+func (r *Runner) Close() error { return r.cfg.PluginConfig.Close() }
+
+// Close closes the plugins, the last one first. Call it when no run is under way and none will follow,
 // once for runners that share plugins. It returns the errors of the plugins, and an error if they have not closed
-// after PluginConfig.CloseTimeout; then it does not wait for them any longer.
-func (r *Runner) Close() error {
-	c := r.cfg.PluginConfig
+// after CloseTimeout; then it does not wait for them any longer.
+func (c PluginConfig) Close() error {
 	if len(c.Plugins) == 0 {
 		return nil
 	}

@@ -37,8 +37,9 @@ type Config struct {
 	// in ArtifactService. Both are optional.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
-	// PluginConfig has the plugins of all runs. A run that waits for its turn before it starts does not
-	// pass the user's message to them.
+	// PluginConfig has the plugins of all runs. A run that waits for its turn, or that is submitted, passes the
+	// user's message to them before Build is called: the Agent of their context then has the name that the run was
+	// started with, and nothing else.
 	PluginConfig runner.PluginConfig
 	// Recovers limits [Supervisor.Recover] to the runs for whose start record it returns true. Nil means
 	// all runs.

@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -95,7 +98,8 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 		prog, err = r.opening(&first)
 	} else if first.opening, err = session.NewRunEvent(r.run, "user", mark.KindRunStarted, req.Started); err == nil {
 		maps.Copy(first.opening.Actions.StateDelta, req.State)
-		first.opening.Content = req.Message
+		view := session.NewView(session.ViewConfig{AppName: r.key.AppName, UserID: r.key.UserID, SessionID: id})
+		first.opening.Content, err = r.receive(view, req)
 	}
 	var made *session.StartResponse
 	if err == nil {
@@ -231,8 +235,27 @@ func (r *Run) submit(req *Request) error {
 		ev.Actions.StateDelta[mark.KeyNoted] = true
 	}
 	maps.Copy(ev.Actions.StateDelta, req.State)
-	ev.Content = req.Message
+	if ev.Content, err = r.receive(view, req); err != nil {
+		return err
+	}
 	return r.s.cfg.Service.AppendEvent(r.ctx, view, ev)
+}
+
+// receive passes the message of a run that begins later to the plugins. The agents of the run are not there yet:
+// in their place is one that has the name of the definition.
+func (r *Run) receive(s session.Session, req *Request) (*genai.Content, error) {
+	if len(r.s.cfg.PluginConfig.Plugins) == 0 || req.Message == nil {
+		return req.Message, nil
+	}
+	a, err := agent.New(agent.Config{Name: cmp.Or(req.Started.Name, "agent")})
+	if err != nil {
+		return nil, err
+	}
+	later, err := r.runner(&Program{Agent: a})
+	if err != nil {
+		return nil, err
+	}
+	return later.Receive(r.ctx, s, r.run.ID, req.Message)
 }
 
 // quit gives a run back: nobody drives it here.

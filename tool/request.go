@@ -67,8 +67,11 @@ func Pack(req *model.LLMRequest, t Tool) error {
 		req.Tools = make(map[string]any)
 	}
 	req.Tools[name] = f
+	if req.Config == nil {
+		req.Config = &genai.GenerateContentConfig{}
+	}
 	if decl != nil {
-		declare(req, decl)
+		declare(req.Config, decl)
 	}
 	return nil
 }
@@ -104,11 +107,8 @@ func Instruct(req *model.LLMRequest, texts ...string) {
 }
 
 // declare adds a declaration to the first of the config's tools that has any.
-func declare(req *model.LLMRequest, decl *genai.FunctionDeclaration) {
-	if req.Config == nil {
-		req.Config = &genai.GenerateContentConfig{}
-	}
-	tools := slices.Clone(req.Config.Tools)
+func declare(cfg *genai.GenerateContentConfig, decl *genai.FunctionDeclaration) {
+	tools := slices.Clone(cfg.Tools)
 	i := slices.IndexFunc(tools, func(t *genai.Tool) bool { return t != nil && len(t.FunctionDeclarations) > 0 })
 	if i < 0 {
 		tools = append(tools, &genai.Tool{FunctionDeclarations: []*genai.FunctionDeclaration{decl}})
@@ -117,5 +117,5 @@ func declare(req *model.LLMRequest, decl *genai.FunctionDeclaration) {
 		with.FunctionDeclarations = append(slices.Clip(with.FunctionDeclarations), decl)
 		tools[i] = &with
 	}
-	req.Config.Tools = tools
+	cfg.Tools = tools
 }

@@ -47,13 +47,7 @@ func open(ctx context.Context, cfg *launcher.Config) (func() error, error) {
 		p.SetGlobalOtelProviders()
 		end = func() error { return p.Shutdown(context.WithoutCancel(ctx)) }
 	}
-	return func() error {
-		err := end()
-		for _, p := range cfg.PluginConfig.Plugins {
-			err = errors.Join(err, p.Close())
-		}
-		return err
-	}, nil
+	return func() error { return errors.Join(cfg.PluginConfig.Close(), end()) }, nil
 }
 
 // Run runs the command with the agents and services of a config, and the arguments that args returns for the name of the root
