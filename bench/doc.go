@@ -3,12 +3,14 @@
 // Package bench measures what the framework itself costs: agents and models that answer
 // at once, in loops, alone, through a runner, with marks, in a database, and by the
 // command. Beside each figure stands a floor of the same run, which does the least of the
-// same work by hand, and Eino where it does the same work. The package is a module of its
-// own, so that importers of the library do not inherit Eino. It needs Linux or another
+// same work by hand, and Eino where it does the same work. It also measures what the input
+// of five loops costs, ours and with ADK for Go and Eino. The package is a module of its
+// own, so that importers of the library do not inherit the peers. It needs Linux or another
 // Unix.
 //
 //	make gates                                       # every goal, and whether it is met: about five minutes
 //	make gates ONLY=resume                           # one of them
+//	make bench-cost                                  # what the input of loops costs: a few seconds
 //	go test -run '^$' -bench . -benchmem             # the loops alone, for benchstat
 //
 // After "go mod download" it works without a network.
@@ -39,6 +41,14 @@
 // The exact half of each goal is an ordinary test beside the code that it is about, so
 // that CI fails where it is missed: allocations and bytes of an event, commits, reads of
 // the log, and growth with the length of a run. No test there reads a clock.
+//
+// # What input costs
+//
+// TestCostAgainstPeers runs the loops of ../examples with package keeper in the place of a
+// provider: it keeps prompts by the documented rules and counts. What the models say is the
+// same for all frameworks, and as long as real answers are. All send their requests with our
+// clients of the providers, which leave out what asks for a cache if a request has no hint, as
+// those of the peers have none. Steps without a model are functions there that say nothing.
 //
 // # What is run
 //

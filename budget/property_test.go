@@ -172,8 +172,8 @@ func (w *worker) call(n *node, b *budget.Meter) {
 	}
 }
 
-// cached divides the input that was used: at least as much as was expected comes from the cache, and some of the rest is
-// written into it, or all of it, if the call may do that.
+// cached divides the input that was used: at least as much as was expected comes from the cache, and some of the rest
+// is written into it, or all of it, if the call may do that.
 func (w *worker) cached(req budget.Request, u *budget.Usage, all bool) {
 	u.CachedTokens = min(req.CachedTokens, u.InputTokens)
 	if !all {

@@ -96,8 +96,8 @@ func writerAndCritic(t *testing.T, m model.LLM, words int) agent.Agent {
 		newAgent(t, llmagent.Config{Name: "critic", Model: m, Instruction: rules + "Review {{draft}}.", OutputKey: "critique", Context: seen}))
 }
 
-// What loops cost, against the same input without a cache; make bench-cost prints it. The provider forgets a prompt five
-// minutes after its last use.
+// What loops cost, against the same input without a cache; make bench-cost prints it. The provider forgets a prompt
+// five minutes after its last use.
 func TestCostOfLoops(t *testing.T) {
 	looks := func(t *testing.T, m model.LLM) agent.Agent { return toolLoop(t, m, "") }
 	short := func(t *testing.T, m model.LLM) agent.Agent { return writerAndCritic(t, m, 20) }

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// The rules, in tokens: https://platform.claude.com/docs/en/build-with-claude/prompt-caching (breakpoints, at most four;
-// the minimum of Claude Sonnet 4.5; 20 blocks back; five minutes from the last use, or an hour) and
-// https://platform.openai.com/docs/guides/prompt-caching (1024 tokens, then steps of 128; here for five minutes). Gemini
-// says of its implicit cache only that it goes by prefix, and has a minimum that depends on the model
-// (https://ai.google.dev/gemini-api/docs/caching); it is kept here by OpenAI's rule.
+// The rules, in tokens: https://platform.claude.com/docs/en/build-with-claude/prompt-caching (breakpoints, at most
+// four; the minimum of Claude Sonnet 4.5; 20 blocks back; five minutes from the last use, or an hour) and
+// https://platform.openai.com/docs/guides/prompt-caching (1024 tokens, then steps of 128; here for five minutes).
+// Gemini says of its implicit cache only that it goes by prefix, and has a minimum that depends on the model
+// (https://ai.google.dev/gemini-api/docs/caching); here it follows OpenAI's rule.
 const (
 	Minimum    = 1024
 	step       = 128

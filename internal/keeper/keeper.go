@@ -42,7 +42,7 @@ type Keeper struct {
 // Request is a request to the model.
 type Request struct {
 	Number  int    // from 1
-	Agent   string // the name that its instructions or the path before the API's own tell, or ""
+	Agent   string // the name before the path of the API, or else the one that the instructions tell; it may be ""
 	Results int    // of tools, in the conversation
 	Body    string
 }
@@ -137,10 +137,10 @@ func (k *Keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	api, in := apiOf(r.URL.Path), Request{Number: len(k.requests) + 1, Body: string(data)}
-	if found := internalName.FindStringSubmatch(in.Body); found != nil {
-		in.Agent = found[1]
-	} else if first, _, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/v1"); ok {
+	if first, _, _ := strings.Cut(strings.TrimLeft(r.URL.Path, "/"), "/"); !strings.HasPrefix(first, "v1") {
 		in.Agent = first
+	} else if found := internalName.FindStringSubmatch(in.Body); found != nil {
+		in.Agent = found[1]
 	}
 	in.Results = strings.Count(in.Body, `"tool_use_id"`) + strings.Count(in.Body, `"tool_call_id"`) +
 		strings.Count(in.Body, `"functionResponse"`)
