@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/keeper"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/anthropic"
@@ -21,23 +22,21 @@ import (
 	"github.com/refrain-dev/refrain/model/openai"
 )
 
-// provider is where the models are, with the list price of a million tokens of input in dollars.
+// provider is where a model is.
 type provider struct {
 	name  string
-	price float64
+	model string // as the list of prices has it
 	open  func(ctx context.Context, baseURL string) (model.LLM, error)
 }
 
-// The prices are those of November 2026: https://platform.claude.com/docs/en/about-claude/pricing,
-// https://platform.openai.com/docs/pricing and https://ai.google.dev/gemini-api/docs/pricing.
 var providers = []provider{
-	{"Anthropic", 3, func(_ context.Context, url string) (model.LLM, error) {
+	{"Anthropic", "anthropic/claude-sonnet-4-5", func(_ context.Context, url string) (model.LLM, error) {
 		return anthropic.NewModel("claude-sonnet-4-5", anthropic.Config{BaseURL: url, APIKey: "k"})
 	}},
-	{"OpenAI", 0.25, func(_ context.Context, url string) (model.LLM, error) {
+	{"OpenAI", "openai/gpt-5-mini", func(_ context.Context, url string) (model.LLM, error) {
 		return openai.NewModel("gpt-5-mini", openai.Config{BaseURL: url + "/v1", APIKey: "k"})
 	}},
-	{"Gemini", 0.3, func(ctx context.Context, url string) (model.LLM, error) {
+	{"Gemini", "gemini/gemini-2.5-flash", func(ctx context.Context, url string) (model.LLM, error) {
 		return gemini.NewModel(ctx, "gemini-2.5-flash", &genai.ClientConfig{Backend: genai.BackendGeminiAPI, APIKey: "k",
 			HTTPOptions: genai.HTTPOptions{BaseURL: url}})
 	}},
@@ -116,17 +115,21 @@ func TestCostAgainstPeers(t *testing.T) {
 		for _, p := range providers {
 			var dollars, cached, requests [3]float64
 			var floor float64
+			list, ok := budget.Listed(p.model)
+			if !ok {
+				t.Fatalf("%s has no list price", p.model)
+			}
 			for i, f := range frameworks {
 				k := costed(t, f, l, p)
 				sum := k.Tokens()
-				dollars[i], cached[i], requests[i] = sum.Paid()*p.price/1e3, 100*sum.Share(), float64(len(k.Requests()))
+				dollars[i], cached[i], requests[i] = sum.Paid()*list.Input/1e3, 100*sum.Share(), float64(len(k.Requests()))
 				if i > 0 {
 					if dollars[i] < 0.98*dollars[0] {
 						t.Errorf("%s, %s: ours costs %.2f dollars, and %s %.2f", l.name, p.name, dollars[0], f.name, dollars[i])
 					}
 					continue
 				}
-				floor = sum.Floor() * p.price / 1e3
+				floor = sum.Floor() * list.Input / 1e3
 				if k.Cost() > 1 || k.Unread() > 1 {
 					t.Errorf("%s, %s: costs %.3f of what it costs without a cache, %d writes that nobody has read", l.name, p.name,
 						k.Cost(), k.Unread())

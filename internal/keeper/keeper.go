@@ -108,15 +108,6 @@ func (k *Keeper) Unread() int {
 	return len(requests)
 }
 
-// Parts returns the parts of a prompt in the order in which a provider compares them, without what asks for a cache.
-func Parts(body string) []string {
-	texts, _, err := parts(body)
-	if err != nil {
-		panic(err)
-	}
-	return texts
-}
-
 // Common returns how many bytes two texts begin with that are the same.
 func Common(a, b string) int {
 	n := 0
