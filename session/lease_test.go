@@ -114,3 +114,42 @@ func TestLeaseLastsAsLongAsItIsRenewed(t *testing.T) {
 		}
 	})
 }
+
+// A second writer takes the lease of the session. While a run holds it, the writer waits: an append would succeed, but
+// would end the run with session.ErrConflict.
+func ExampleLeaser_secondWriter() {
+	ctx := context.Background()
+	svc := session.InMemoryService()
+	made, err := svc.Create(ctx, &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	leaser, key := svc.(lease.Leaser), lease.KeyOf(made.Session)
+	note := func(text string) error {
+		mine, err := leaser.Acquire(ctx, key, "import job", time.Minute)
+		if err != nil {
+			return err
+		}
+		defer leaser.Release(ctx, mine)
+		got, err := svc.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID})
+		if err != nil {
+			return err
+		}
+		ev := session.NewEvent(ctx, "import-1")
+		ev.Author, ev.Actions.StateDelta["note"] = "import", text
+		return svc.AppendEvent(lease.With(ctx, mine), got.Session, ev)
+	}
+	run, err := leaser.Acquire(ctx, key, "a run", time.Minute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	held, waits := errors.AsType[*lease.HeldError](note("too early"))
+	fmt.Println("waits:", waits, "for", held.Owner)
+	if err := leaser.Release(ctx, run); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("appended:", note("hello") == nil)
+	// Output:
+	// waits: true for a run
+	// appended: true
+}

@@ -201,10 +201,66 @@ func TestMovedProgram(t *testing.T) {
 		m.has(errs, "name what to serve behind web: one or more of webui, a2a, api")
 		_, errs = m.does(1, "", "web", "api", "extra")
 		m.has(errs, "unknown arguments: extra")
+		_, errs = m.does(1, "", "console", "-otel_to_cloud")
+		m.has(errs, "-otel_to_cloud is not available")
+		_, errs = m.does(1, "", "web", "-h2c", "api")
+		m.has(errs, "-h2c is not available")
+		for _, flag := range []string{"api -webui_address=x", "api -trace_capacity=5", "a2a -a2a_agent_url=x", "webui -api_server_address=x"} {
+			_, errs = m.does(1, "", append([]string{"web"}, strings.Fields(flag+" extra")...)...)
+			m.has(errs, "unknown arguments: extra") // the flag is taken
+		}
 		_, errs = m.does(2, "", "shwo")
 		m.has(errs, "did you mean show?")
 	})
 	t.Run("web", func(t *testing.T) { in(t, "MOVED_STORE=runs.db", "MOVED_GREETS=1").web() })
+}
+
+// The commands of doc/adk.md do what it says.
+func TestTenMinutesOfTheDocument(t *testing.T) {
+	text, err := os.ReadFile("../../doc/adk.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, part, _ := strings.Cut(string(text), "## Ten minutes\n")
+	part, _, _ = strings.Cut(part, "\n## ")
+	m := &moved{t, programtest.Build(t, "moved", "../..", "testdata/moved"), t.TempDir(), []string{"MOVED_STORE=runs.db"}}
+	var shown []string
+	var killed *exec.Cmd
+	for line := range strings.Lines(part) {
+		line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
+		words := strings.Fields(strings.ReplaceAll(strings.TrimSpace(line), `"`, ""))
+		switch {
+		case line == "kill -9 $!":
+			_ = killed.Process.Kill()
+			_ = killed.Wait()
+		case len(words) == 0 || words[0] != "./agent":
+		case words[len(words)-1] == "&":
+			killed = m.command(words[1 : len(words)-1]...)
+			killed.Env = append(killed.Env, "MOVED_HOLD=1")
+			says, err := killed.StderrPipe()
+			if err == nil {
+				err = killed.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.until(bufio.NewScanner(says), "holding$")
+		case words[1] == "resume":
+			out, _ := m.does(3, "", words[1:]...) // a limit has stopped it
+			shown = append(shown, out)
+		default:
+			out, _ := m.does(0, "", words[1:]...)
+			shown = append(shown, out)
+		}
+	}
+	if len(shown) != 2 || killed == nil {
+		t.Fatalf("the document has the outputs %q", shown)
+	}
+	m.has(shown[0], "number 4")
+	m.has(shown[1], "max_iterations")
+	if got := m.done(); got != "step 1 step 2 step 3 step 4" {
+		t.Errorf("done: %q", got)
+	}
 }
 
 // web asks the web server, as clients of ADK do.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +150,28 @@ func TestCachedInputIsCounted(t *testing.T) {
 				t.Errorf("stream %v, %s: got %+v", stream, counts, got)
 			}
 		}
+	}
+}
+
+// A call is not shown in pieces: it comes once, in the whole answer.
+func TestCallsComeOnceInAStream(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"candidates":[{"content":{"parts":[{"text":"Let me see."}]}}]}`+"\n\n"+
+			`data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"n":1}}}]},"finishReason":"STOP"}]}`+"\n\n")
+	}))
+	defer srv.Close()
+	var got []string
+	for resp, err := range open(t, srv.URL).GenerateContent(t.Context(), &model.LLMRequest{}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range resp.Content.Parts {
+			got = append(got, fmt.Sprintf("%t %q %t", resp.Partial, p.Text, p.FunctionCall != nil))
+		}
+	}
+	want := []string{`true "Let me see." false`, `false "Let me see." false`, `false "" true`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
