@@ -194,9 +194,13 @@ func (r *run) passBefore() *pass {
 			if first = ev.Timestamp; last.IsZero() {
 				last = first
 			}
-			if r.isAnswer(ev) && (step == "" || step == ev.Address) {
+			switch {
+			case !r.isAnswer(ev):
+			case step == "" || step == ev.Address:
 				step = ev.Address
 				p.turns++
+			case l != nearest: // an earlier step; the period is not needed
+				return p
 			}
 		case l.Iteration - 2:
 			earlier = ev.Timestamp
