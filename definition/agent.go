@@ -31,6 +31,7 @@ const (
 	TypeSequential Type = "sequential"
 	TypeParallel   Type = "parallel"
 	TypeCommand    Type = "command"
+	TypeCLI        Type = "cli"
 	TypeExpression Type = "expression"
 	TypeHTTP       Type = "http"
 	TypeTemplate   Type = "template"
@@ -46,7 +47,7 @@ func (t Type) Workflow() bool {
 }
 
 // Agent is one agent of a definition. The one field that belongs to its type is
-// set: Loop, Parallel, Command, Expression, HTTP, Text, LLM, A2A, Human or Func; a
+// set: Loop, Parallel, Command (that of a cli agent too), Expression, HTTP, Text, LLM, A2A, Human or Func; a
 // sequence has none.
 type Agent struct {
 	Name        string
@@ -124,6 +125,7 @@ var typed = []struct {
 }{
 	{"sub_agents", TypeLoop},
 	{"command", TypeCommand},
+	{"cli", TypeCLI},
 	{"url", TypeHTTP},
 	{"set", TypeExpression},
 	{"value", TypeExpression},
@@ -138,7 +140,7 @@ var asking = []string{"instructions", "model"}
 
 var types = []string{
 	string(TypeLoop), string(TypeSequential), string(TypeParallel), string(TypeLLM),
-	string(TypeCommand), string(TypeExpression), string(TypeHTTP), string(TypeTemplate), string(TypeA2A),
+	string(TypeCommand), string(TypeCLI), string(TypeExpression), string(TypeHTTP), string(TypeTemplate), string(TypeA2A),
 	string(TypeHuman), string(TypeFunc),
 }
 
@@ -155,7 +157,7 @@ func TypeOf(given string, fields ...string) Type {
 		}
 	}
 	for _, name := range fields {
-		if f := fieldNamed(name); len(f.Types) == 1 {
+		if f := fieldNamed(name); len(f.Types) == 1 && !alsoMeant(name) {
 			return f.Types[0]
 		}
 	}
@@ -514,6 +516,8 @@ func nameHint(name string) string {
 // if nothing does. It skips sub-agents.
 func (a *Agent) Starts() (field, what string) {
 	switch {
+	case a.Type == TypeCLI:
+		return "cli", "a coding agent"
 	case a.Command != nil:
 		return "command", "a command"
 	case a.Reconcile != nil && a.Reconcile.Command != nil:

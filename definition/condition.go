@@ -277,6 +277,11 @@ func conditionSchema() shape {
 func textsOf(a *Agent) (map[string]string, template.Dialect) {
 	texts := make(map[string]string)
 	switch {
+	case a.Type == TypeCLI:
+		for name, v := range a.Command.Env {
+			texts["env."+name] = v
+		}
+		texts["prompt"], texts["dir"] = a.Command.Stdin, a.Command.Dir
 	case a.Command != nil:
 		for i, arg := range a.Command.Args {
 			texts[index("command", i)] = arg
@@ -378,5 +383,5 @@ func (c *checker) exitWhen(a *Agent) {
 // resultFields are what there is to know about the result of a task.
 var resultFields = map[Type][]string{
 	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"},
-	TypeTemplate: {"text"},
+	TypeTemplate: {"text"}, TypeCLI: taskagent.CLIResult(),
 }

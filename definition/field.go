@@ -27,7 +27,7 @@ func Fields() []Field { return slices.Clone(fields) }
 
 var (
 	workflows = []Type{TypeLoop, TypeSequential, TypeParallel}
-	tasks     = []Type{TypeCommand, TypeExpression, TypeHTTP, TypeTemplate}
+	tasks     = []Type{TypeCommand, TypeCLI, TypeExpression, TypeHTTP, TypeTemplate}
 )
 
 // fields are made of the rows of the kinds.
@@ -196,7 +196,7 @@ func init() { // and not where they are declared, as what reads a value may read
 		kindOfRoot(rootRows),
 		kindOf(func(a *Agent) **Loop { return &a.Loop }, loopRows, TypeLoop),
 		kindOfStep(stepTimeRows, TypeSequential, TypeParallel, TypeLLM),
-		{rows: taskTimeRows, types: []Type{TypeCommand, TypeHTTP}},
+		{rows: taskTimeRows, types: []Type{TypeCommand, TypeCLI, TypeHTTP}},
 		kindOfStep(stepTimeRows, TypeA2A, TypeFunc),
 		kindOf(func(a *Agent) **Parallel { return &a.Parallel }, parallelRows, TypeParallel),
 		{rows: errorRows},
@@ -206,14 +206,15 @@ func init() { // and not where they are declared, as what reads a value may read
 		{rows: modelRows, types: []Type{TypeLLM, TypeLoop, TypeSequential, TypeParallel}},
 		kindOf(func(a *Agent) **LLM { return &a.LLM }, llmRows, TypeLLM),
 		kindOf(func(a *Agent) **Command { return &a.Command }, commandRows, TypeCommand),
+		kindOf(func(a *Agent) **Command { return &a.Command }, cliRows, TypeCLI),
 		kindOf(func(a *Agent) **HTTP { return &a.HTTP }, httpRows, TypeHTTP),
 		kindOf(func(a *Agent) **Expression { return &a.Expression }, expressionRows, TypeExpression),
 		{rows: templateRows, types: []Type{TypeTemplate}},
 		kindOf(func(a *Agent) **A2A { return &a.A2A }, remoteRows, TypeA2A),
 		kindOf(func(a *Agent) **Human { return &a.Human }, humanRows, TypeHuman),
 		{rows: funcRows, types: []Type{TypeFunc}},
-		{rows: queueRows, types: []Type{TypeCommand, TypeHTTP, TypeLLM, TypeA2A}},
-		{rows: effectRows, types: []Type{TypeCommand, TypeHTTP}},
+		{rows: queueRows, types: []Type{TypeCommand, TypeCLI, TypeHTTP, TypeLLM, TypeA2A}},
+		{rows: effectRows, types: []Type{TypeCommand, TypeCLI, TypeHTTP}},
 		{rows: innerEffectRows, types: []Type{TypeExpression, TypeTemplate}},
 		{rows: tailRows},
 		{rows: taskRows, types: tasks},

@@ -185,7 +185,7 @@ func untypedSchema(kind string) shape {
 	for _, t := range slices.Backward(types) {
 		only := &jsonschema.Schema{}
 		for _, f := range fields {
-			if len(f.Types) == 1 && f.Types[0] == Type(t) {
+			if len(f.Types) == 1 && f.Types[0] == Type(t) && !alsoMeant(f.Name) {
 				only.AnyOf = append(only.AnyOf, has(f.Name))
 			}
 		}

@@ -39,6 +39,8 @@ type Command struct {
 	OKExitCodes []int
 	// Unsafe allows placeholders where a value could be run as code.
 	Unsafe bool
+	// CLI makes the command a coding agent, whose prompt is Stdin; its Program is empty for any other command.
+	CLI taskagent.CLI
 }
 
 // Expression computes values of the state.
@@ -151,6 +153,33 @@ var commandRows = []row[Command]{
 	field("json", "", aBool, func(c *Command) *bool { return &c.JSON }),
 }
 
+var cliRows = []row[Command]{
+	field("cli", "coding agent to ask, by its program: "+strings.Join(taskagent.CLIPrograms(), " or "), oneWord(taskagent.CLIPrograms()...), func(c *Command) *string { return &c.CLI.Program }).must(),
+	field("prompt", "what the coding agent is asked to do, with placeholders", aWords, func(c *Command) *string { return &c.Stdin }),
+	field("model", "", aText, func(c *Command) *string { return &c.CLI.Model }).alone(),
+	field("permissions", "what the coding agent may do without asking: read, edit (default: change files in its folder) or all", oneWord("read", "edit", "all"), func(c *Command) *string { return &c.CLI.Permissions }).shown("edit"),
+	field("denied", "what follows when the coding agent was not allowed to use a tool: fail (default) or allow; codex does not say so", oneWord("fail", "allow"), func(c *Command) *string { return &c.CLI.Denied }).shown("fail"),
+	field("max_turns", "most requests of the coding agent to its model; only claude", wholeFrom[int](1, "leave it out for no limit"), func(c *Command) *int { return &c.CLI.MaxTurns }),
+	field("max_cost", "most that the coding agent may spend, in US dollars, if the run's budget leaves more; only claude", aCost, func(c *Command) *float64 { return &c.CLI.MaxCost }),
+	field("args", "further arguments of the coding agent, without placeholders", each(aText, listing{empty: "leave it out for none"}), func(c *Command) *[]string { return &c.CLI.Args }),
+	field("idle_timeout", "end a coding agent that has printed nothing for so long, such as 5m", aSpan, func(c *Command) *time.Duration { return &c.CLI.IdleTimeout }),
+	field("env", "", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
+	field("clean_env", "", aBool, func(c *Command) *bool { return &c.CleanEnv }),
+	field("inherit", "", variableNames, func(c *Command) *[]string { return &c.Inherit }),
+	field("dir", "", aText, func(c *Command) *string { return &c.Dir }),
+	field("output_limit", "", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
+}
+
+var aCost = value[float64]{func() shape {
+	return &jsonschema.Schema{Type: "number", ExclusiveMinimum: new(0.0), Title: "number"}
+}, func(p place, n *source.Node) (float64, bool) {
+	v, ok := p.number(n, p.field)
+	if ok && v <= 0 {
+		p.report(p.src.Of(n), CodeValue, "%s must be above 0, got %v", p.field, v).Hint = "leave it out for no limit"
+	}
+	return v, ok && v > 0
+}}
+
 var expressionRows = []row[Expression]{
 	field("set", "state keys, each with the expression of its new value", named(plain(erasable, (*reader).erasable)), func(e *Expression) *map[string]string { return &e.Set }),
 	field("value", "expression whose value is stored in output_key", anExpr, func(e *Expression) *string { return &e.Value }),
@@ -191,7 +220,7 @@ func (c *checker) task(a *Agent) {
 		c.human(a)
 	case TypeFunc:
 		c.goAgent(a)
-	case TypeCommand, TypeExpression, TypeHTTP, TypeTemplate:
+	case TypeCommand, TypeCLI, TypeExpression, TypeHTTP, TypeTemplate:
 		c.local(a)
 	}
 }
@@ -384,7 +413,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 		OutputKey: outputKey(a), ResultKey: a.ResultKey, ExitWhen: a.ExitWhen, ExitReason: a.ExitReason,
 	}
 	switch a.Type {
-	case TypeCommand:
+	case TypeCommand, TypeCLI:
 		return taskagent.NewCommand(commandConfig(a, base, cfg))
 	case TypeExpression:
 		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set,
@@ -401,11 +430,15 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.CommandConfig {
 	c := a.Command
 	shapes, parameters := a.places()
-	return taskagent.CommandConfig{
+	made := taskagent.CommandConfig{
 		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Inherit: c.Inherit,
 		Withhold: cfg.withhold, Root: cfg.Root, Dir: c.Dir, Shapes: shapes, Parameters: parameters,
 		OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
 	}
+	if a.Type == TypeCLI {
+		made.CLI = &c.CLI
+	}
+	return made
 }
 
 // httpConfig is what the request of an agent is made from.

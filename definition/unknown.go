@@ -96,7 +96,14 @@ func (r *reader) misplaced(a *Agent, p pair, f Field) {
 	if p.key == "timeout" && a.Type == TypeHuman {
 		problem.Hint = "deadline says how long the person may take"
 	}
+	if alsoMeant(p.key) {
+		problem.Hint, _ = otherWord(a, p)
+	}
 }
+
+// alsoMeant reports whether people write the name of a field for a field of other agents too, so that it does not tell
+// the type of its agent.
+func alsoMeant(field string) bool { return otherNames[field] != nil }
 
 func join(ts []Type, word string) string {
 	names := make([]string, len(ts))
@@ -205,7 +212,7 @@ const (
 var otherTypes = map[string]string{
 	"seq": "sequential", "sequence": "sequential", "chain": "sequential", "pipeline": "sequential", "concurrent": "parallel", "fanout": "parallel",
 	"shell": "command", "bash": "command", "sh": "command", "exec": "command", "run": "command", "cmd": "command", "script": "command",
-	"program": "command", "cli": "command",
+	"program": "command", "claude": "cli", "codex": "cli", "coding_agent": "cli",
 	"agent": "llm", "model": "llm", "prompt": "llm", "chat": "llm", "llm_agent": "llm", "LlmAgent": "llm", "LoopAgent": "loop",
 	"request": "http", "webhook": "http", "api": "http", "cel": "expression", "set": "expression", "text": "template",
 	"approval": "human", "person": "human", "ask": "human", "remote": "a2a", "function": "func", "go": "func",

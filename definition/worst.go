@@ -233,6 +233,13 @@ func (w *worst) run(a *Agent) AtMost {
 		return AtMost{}
 	case TypeCommand:
 		return AtMost{Seconds: seconds(a.Command.Timeout)}
+	case TypeCLI:
+		turns := unbounded
+		if n := a.Command.CLI.MaxTurns; n > 0 {
+			turns = Bound(n)
+		}
+		return AtMost{Turns: turns, Calls: turns, Tokens: unbounded, Cost: unbounded, Seconds: seconds(a.Command.Timeout),
+			tokensEach: unbounded, costEach: unbounded}
 	case TypeHTTP:
 		return AtMost{Seconds: seconds(cmp.Or(requestTime(a), taskagent.DefaultHTTPTimeout))}
 	case TypeHuman:
@@ -391,7 +398,7 @@ func waits(p *loop.Plan, step int, sub *Agent) Bound {
 // mayAsk reports whether who fails in a step may ask to wait, as servers do.
 func mayAsk(a *Agent) bool {
 	switch a.Type {
-	case TypeLLM, TypeHTTP, TypeFunc:
+	case TypeLLM, TypeHTTP, TypeFunc, TypeCLI:
 		return true
 	}
 	return slices.ContainsFunc(a.SubAgents, mayAsk)

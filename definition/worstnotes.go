@@ -79,7 +79,7 @@ func (w *WorstCase) Notes() Problems {
 		case a.Type == TypeFunc:
 			l.note(a.at("func"), CodeNoBound, "%q is a Go agent and may ask models; how often is unknown", a.Name)
 			w.timeNote(l, &w.Agents[i])
-		case a.Type == TypeLLM || a.Type == TypeCommand:
+		case a.Type == TypeLLM || a.Type == TypeCommand || a.Type == TypeCLI:
 			w.timeNote(l, &w.Agents[i])
 		}
 		switch a.Type {

@@ -33,7 +33,7 @@ func (a *CommandAgent) checkCode(s *source) {
 			a.checkShapes(s, fmt.Sprintf("Env[%q]", v.name), v.value, false)
 		}
 	}
-	if len(a.stdin.Keys()) > 0 {
+	if len(a.stdin.Keys()) > 0 && a.cfg.CLI == nil {
 		if err := interpreter.ReadsCode(a.cfg.Args); err != nil {
 			s.errorf("Stdin: %w, or say unsafe: true if you know what the value can be", err)
 		}

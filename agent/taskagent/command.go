@@ -76,6 +76,9 @@ type CommandConfig struct {
 	OKExitCodes []int
 	// Unsafe allows any value in every place.
 	Unsafe bool
+	// CLI makes the command a coding agent. It takes the place of Args, JSON, OKExitCodes and Unsafe, and Stdin is
+	// then the prompt. nil is any other command.
+	CLI *CLI
 }
 
 // EnvCallID is the environment variable in which a command finds the ID of its
@@ -114,7 +117,7 @@ func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	if cfg.OutputLimit == 0 {
 		cfg.OutputLimit = defaultLimit
 	}
-	if len(cfg.OKExitCodes) == 0 {
+	if len(cfg.OKExitCodes) == 0 && cfg.CLI == nil {
 		cfg.OKExitCodes = []int{0}
 	}
 	a := &CommandAgent{cfg: cfg}
@@ -134,13 +137,16 @@ func (a *CommandAgent) Config() CommandConfig { return a.cfg }
 
 func (a *CommandAgent) parse(s *source) {
 	cfg := &a.cfg
-	if len(cfg.Args) == 0 || cfg.Args[0] == "" {
+	switch {
+	case cfg.CLI != nil:
+		a.parseCLI(s)
+	case len(cfg.Args) == 0 || cfg.Args[0] == "":
 		s.errorf("Args has no program")
 	}
 	for i, arg := range cfg.Args {
 		a.args = append(a.args, s.template(fmt.Sprintf("Args[%d]", i), arg, template.Mustache))
 	}
-	a.stdin = s.template("Stdin", cfg.Stdin, template.Mustache)
+	a.stdin = s.template(a.input(), cfg.Stdin, template.Mustache)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Env)) {
 		field := fmt.Sprintf("Env[%q]", name)
 		if name == "" || strings.ContainsAny(name, "=\x00") {
@@ -158,19 +164,32 @@ func (a *CommandAgent) parse(s *source) {
 	}
 }
 
+// input is what the standard input is called in errors.
+func (a *CommandAgent) input() string {
+	if a.cfg.CLI != nil {
+		return "Prompt"
+	}
+	return "Stdin"
+}
+
 func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, error) {
 	p, err := a.process(ctx, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err
 	}
+	if a.cfg.CLI != nil {
+		if err := mayAsk(ctx); err != nil {
+			return outcome{}, err
+		}
+	}
 	if a.cfg.Elsewhere.Name == "" {
-		return a.outcome(p)(p.run(ctx, a.cfg.Root, drive.At(ctx).CallID()))
+		return a.outcome(ctx, p)(p.run(ctx, a.cfg.Root, drive.At(ctx).CallID()))
 	}
 	var got processDone
 	if err := a.elsewhere(ctx, KindCommand, p, round, &got); err != nil {
 		return outcome{}, err
 	}
-	return a.outcome(p)(got.Ended, a.failedElsewhere(got.Failure))
+	return a.outcome(ctx, p)(got.Ended, a.failedElsewhere(got.Failure))
 }
 
 // doAs runs the command here for a call of an ID.
@@ -179,12 +198,15 @@ func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(
 	if err != nil {
 		return outcome{}, err
 	}
-	return a.outcome(p)(p.run(ctx, a.cfg.Root, id))
+	return a.outcome(ctx, p)(p.run(ctx, a.cfg.Root, id))
 }
 
 // outcome returns a function that turns the results of a process into the task's outcome.
-func (a *CommandAgent) outcome(p *process) func(ended, error) (outcome, error) {
+func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(ended, error) (outcome, error) {
 	return func(got ended, err error) (outcome, error) {
+		if a.cfg.CLI != nil {
+			return a.cliOutcome(ctx, got, err)
+		}
 		if err != nil {
 			return outcome{}, err
 		}
@@ -219,7 +241,7 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 		p.Args = append(p.Args, arg)
 	}
 	var err error
-	if p.Stdin, err = requesttemplate.Fill("Stdin", a.stdin, f.lookup); err != nil {
+	if p.Stdin, err = requesttemplate.Fill(a.input(), a.stdin, f.lookup); err != nil {
 		return nil, err
 	}
 	if p.Dir, err = f.fill("Dir", a.dir, false); err != nil {
@@ -231,6 +253,9 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 			return nil, err
 		}
 		p.Env = append(p.Env, v.name+"="+value)
+	}
+	if a.cfg.CLI != nil {
+		a.asCLI(ctx, p)
 	}
 	return p, nil
 }

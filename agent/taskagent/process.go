@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/internal/propagate"
@@ -32,14 +33,19 @@ type process struct {
 	Stdin    string        `json:"stdin,omitempty"`
 	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes
 	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
+
+	CLI   string        `json:"cli,omitempty"`   // the coding agent that it is; of its output only what counts is kept
+	Idle  time.Duration `json:"idle,omitempty"`  // the longest time without output; 0 is any
+	Grace time.Duration `json:"grace,omitempty"` // the time to end after it is asked to; 0: it is killed at once
 }
 
 // ended has the exit code and the output of a command.
 type ended struct {
-	Code   int    `json:"code"` // -1 for a signal
-	State  string `json:"state"`
-	Stdout string `json:"stdout,omitempty"`
-	Stderr string `json:"stderr,omitempty"`
+	Started bool   `json:"started,omitempty"` // also set if it was killed
+	Code    int    `json:"code"`              // -1 for a signal
+	State   string `json:"state"`
+	Stdout  string `json:"stdout,omitempty"`
+	Stderr  string `json:"stderr,omitempty"`
 }
 
 // run starts the command for a call of an ID, in a folder below root, and waits for it. The error
@@ -75,25 +81,58 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	stderr := &limited{stream: "stderr", limit: p.Limit, exceeded: kill}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	procgroup.Lead(cmd)
+	finish := func() {}
+	if p.CLI != "" {
+		finish = p.watch(cmd, stdout, id, kill)
+	}
 
 	err = cmd.Start()
-	if err == nil {
+	started := err == nil
+	if started {
 		err = cmd.Wait()
 		procgroup.Kill(cmd.Process)
 	}
+	finish()
 	switch _, exited := errors.AsType[*exec.ExitError](err); {
 	case err != nil && parent.Err() != nil:
-		return ended{}, context.Cause(parent)
+		err = context.Cause(parent)
 	case err != nil && ctx.Err() != nil:
-		return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], context.Cause(ctx))
+		err = fmt.Errorf("run command %q: %w", p.Args[0], context.Cause(ctx))
 	case err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay):
-		return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
+		err = fmt.Errorf("run command %q: %w", p.Args[0], err)
+	default:
+		err = nil
+	}
+	if err != nil && (p.CLI == "" || !started) {
+		return ended{}, err
 	}
 	secrets := child.Secrets(p.Env)
 	return ended{
-		Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
+		Started: p.CLI != "", Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
 		Stdout: cleanText(secrets.StrikeWhole(stdout.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String())),
-	}, nil
+	}, err
+}
+
+// watch prepares the command of a coding agent: it is asked to end before it is killed, it may not be silent for long,
+// and of its output only the lines that count are kept. The function that watch returns is called when it has ended, and ends what it has left behind.
+func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.CancelCauseFunc) (finish func()) {
+	cmd.Cancel = func() error { return procgroup.Terminate(cmd.Process) }
+	cmd.WaitDelay = p.Grace
+	lines := &codingcli.Lines{Program: p.CLI, To: stdout}
+	cmd.Stdout = lines
+	stop := func() {}
+	if p.Idle > 0 {
+		idle := time.AfterFunc(p.Idle, func() { kill(errIdle(p.Idle)) })
+		stop = func() { idle.Stop() }
+		lines.Heard = func() { idle.Reset(p.Idle) }
+	}
+	return func() {
+		stop()
+		_ = lines.Close() // what is wrong with the limit has ended the command
+		if id != "" {
+			procgroup.Sweep(EnvCallID + "=" + id)
+		}
+	}
 }
 
 // environ is the environment of the command. A variable that stands twice in it has its last value.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/session"
@@ -39,6 +40,9 @@ type outcome struct {
 	output any            // what OutputKey gets
 	sets   map[string]any // what other keys get
 	result map[string]any // what ResultKey gets
+
+	used  *budget.Usage // by a coding agent; nil for any other task
+	model string        // that it has asked
 }
 
 // prepare parses the common fields of tasks and makes the base of self. It reports every mistake
@@ -105,6 +109,7 @@ func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error
 		return
 	case out.result != nil && t.cfg.ResultKey != "":
 		ev = &session.Event{Actions: session.EventActions{StateDelta: map[string]any{t.cfg.ResultKey: out.result}}}
+		out.spent(ev)
 		t.failed(ev, err)
 	}
 	if ev != nil && says(ev) && !yield(ev, nil) {
@@ -151,6 +156,7 @@ func (t *task) event(ctx agent.InvocationContext, out *outcome) (*session.Event,
 		delta[t.cfg.ResultKey] = out.result
 	}
 	ev := &session.Event{Actions: session.EventActions{StateDelta: delta}}
+	out.spent(ev)
 	if out.words != "" {
 		ev.Content = genai.NewContentFromText(out.words, genai.RoleModel)
 	}

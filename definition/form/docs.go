@@ -19,11 +19,13 @@ var docs = map[string]map[definition.Type]string{
 		"":                     "time limit of the step, such as 30s or 5m; a plain number is seconds",
 		definition.TypeLoop:    "time limit of the loop, such as 30s or 5m; a plain number is seconds",
 		definition.TypeCommand: "time limit of the command, such as 30s or 5m; a plain number is seconds",
+		definition.TypeCLI:     "time limit of the coding agent, such as 30m; a plain number is seconds",
 		definition.TypeHTTP:    "time limit of the request, such as 30s or 5m; a plain number is seconds",
 	},
 	"model": {
 		"":                 "model of all agents inside, as provider/name; that of the run if left out",
 		definition.TypeLLM: "model, as provider/name; that of the agent around it, or of the run, if left out",
+		definition.TypeCLI: "model, in the words of the coding agent; its own choice if left out",
 	},
 	"on_error": {
 		"":                  "after the step has failed: stop (default), skip_step or, in a loop, next_iteration",
@@ -34,6 +36,7 @@ var docs = map[string]map[definition.Type]string{
 		definition.TypeLLM:        "true lets the model end the loop: it gets the tool exit_loop",
 		definition.TypeHuman:      "true lets a person who approves end the loop",
 		definition.TypeCommand:    "true lets exit_when end the loop, which is the default",
+		definition.TypeCLI:        "true lets exit_when end the loop, which is the default",
 		definition.TypeHTTP:       "true lets exit_when end the loop, which is the default",
 		definition.TypeExpression: "true lets exit_when end the loop, which is the default",
 		definition.TypeTemplate:   "true lets exit_when end the loop, which is the default",
@@ -50,7 +53,7 @@ var docs = map[string]map[definition.Type]string{
 
 // types are all types of agents.
 var types = []definition.Type{
-	definition.TypeLoop, definition.TypeSequential, definition.TypeParallel, definition.TypeLLM, definition.TypeCommand, definition.TypeHTTP,
+	definition.TypeLoop, definition.TypeSequential, definition.TypeParallel, definition.TypeLLM, definition.TypeCommand, definition.TypeCLI, definition.TypeHTTP,
 	definition.TypeExpression, definition.TypeTemplate, definition.TypeHuman, definition.TypeA2A, definition.TypeFunc,
 }
 

@@ -14,3 +14,6 @@ func Lead(*exec.Cmd) {}
 
 // Kill kills the process itself.
 func Kill(p *os.Process) error { return p.Kill() }
+
+// Terminate kills the process: there is no way to ask it.
+func Terminate(p *os.Process) error { return p.Kill() }

@@ -28,3 +28,12 @@ func Kill(p *os.Process) error {
 	}
 	return err
 }
+
+// Terminate asks the group that the process leads to end.
+func Terminate(p *os.Process) error {
+	err := syscall.Kill(-p.Pid, syscall.SIGTERM)
+	if errors.Is(err, syscall.ESRCH) {
+		return os.ErrProcessDone
+	}
+	return err
+}

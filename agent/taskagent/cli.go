@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// CLI makes a command a coding agent that is driven by its command line, such as Claude Code. Its arguments, and how
+// its output is read, are known. [CommandConfig.Stdin] is the prompt.
+//
+// The agent says the program's last words. The result has these fields; null stands for what the program does not
+// report:
+//
+//	outcome        ok, partial, denied, limited, not_configured, failed or no_result
+//	said           the last words
+//	session        ID of the program's conversation
+//	turns          requests to the model
+//	input_tokens, output_tokens, cost
+//	denied         names of the tools that it was not allowed to use
+//	exit_code, stderr
+//
+// The usage counts in the run's budget. A cost that the program does not report is computed by the price of the model,
+// and is unknown without one. The program is asked to spend no more than what a budget of cost leaves; as programs
+// look at that between their requests, one request may go beyond it.
+//
+// A program that comes to MaxTurns or MaxCost has succeeded in part: the step goes on, with the outcome partial. Every
+// other outcome than ok fails the step with a [*CLIError].
+type CLI struct {
+	// Program is claude or codex. Required.
+	Program string
+	// Model is the model's name, in the program's words; the default is the program's own choice.
+	Model string
+	// Permissions say what the program may do without asking: "read", "edit" (the default: change files in its
+	// folder) or "all". They become the program's own modes; nothing else keeps it from what it wants to do.
+	Permissions string
+	// Denied says whether the step fails if the program was not allowed to use a tool: "fail" (the default) or
+	// "allow". Codex does not report it.
+	Denied string
+	// MaxTurns limits the requests to the model; 0 is no limit. Only for claude.
+	MaxTurns int
+	// MaxCost limits the cost in US dollars; 0 is no limit but the run's. Only for claude.
+	MaxCost float64
+	// Args are further arguments, which are no templates.
+	Args []string
+	// IdleTimeout ends a program that has printed nothing for so long; 0 is no limit.
+	IdleTimeout time.Duration
+}
+
+// CLIPrograms lists the values of [CLI.Program].
+func CLIPrograms() []string { return codingcli.Names() }
+
+// CLIResult lists the fields of a CLI's result.
+func CLIResult() []string {
+	return []string{"outcome", "said", "session", "turns", "input_tokens", "output_tokens", "cost", "denied", "exit_code", "stderr"}
+}
+
+// CLIError says that a coding agent has not done what it was asked to do.
+type CLIError struct {
+	// Program is the program's name.
+	Program string
+	// Outcome is denied, limited, not_configured, failed or no_result.
+	Outcome string
+	// Said is what the program says of its failure: the end of it, at most 10 lines and 2 kB.
+	Said string
+	// Denied are the names of the tools that it was not allowed to use.
+	Denied []string
+}
+
+// Permanent reports whether another attempt is useless.
+func (e *CLIError) Permanent() bool {
+	return e.Outcome == string(codingcli.Denied) || e.Outcome == string(codingcli.NotConfigured)
+}
+
+func (e *CLIError) Error() string {
+	text := e.Program + ": "
+	switch codingcli.Outcome(e.Outcome) {
+	case codingcli.Denied:
+		return text + "it was not allowed to use " + strings.Join(e.Denied, ", ") +
+			`; give it permissions: all, allow the tool with args, or say denied: allow if that is fine`
+	case codingcli.NotConfigured:
+		text += "it is not signed in, or has no credit"
+		if p := codingcli.Programs[e.Program]; p != nil {
+			text += "; " + p.SignIn
+		}
+	case codingcli.Limited:
+		text += "its provider takes no more requests for now"
+	case codingcli.NoResult:
+		return text + "it ended without a result" + after(": ", e.Said)
+	default:
+		text += "it failed"
+	}
+	return text + after(". It says: ", e.Said)
+}
+
+// after is a text with what stands before it; empty without the text.
+func after(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// cliGrace is how long a coding agent has to end what it has started, after it is asked to end.
+const cliGrace = 10 * time.Second
+
+// parseCLI reports what is wrong with a CLI, and sets its defaults.
+func (a *CommandAgent) parseCLI(s *source) {
+	cfg := &a.cfg
+	c := *cfg.CLI
+	cfg.CLI = &c
+	p := codingcli.Programs[c.Program]
+	switch {
+	case p == nil:
+		s.errorf("CLI names no program that is known: %q; there are %s", c.Program, strings.Join(CLIPrograms(), ", "))
+		return
+	case c.MaxTurns < 0 || c.MaxCost < 0 || c.IdleTimeout < 0:
+		s.errorf("CLI: a limit is negative")
+	case (c.MaxTurns > 0 || c.MaxCost > 0) && !p.Turns:
+		s.errorf("CLI: %s takes no limit of turns or cost; use Timeout", c.Program)
+	}
+	for _, given := range []struct {
+		field string
+		is    bool
+	}{{"Args", cfg.Args != nil}, {"JSON", cfg.JSON}, {"OKExitCodes", cfg.OKExitCodes != nil}, {"Unsafe", cfg.Unsafe}} {
+		if given.is {
+			s.errorf("%s: a CLI does not have it", given.field)
+		}
+	}
+	if cfg.Stdin == "" {
+		s.errorf("Prompt is empty")
+	}
+	c.Permissions, c.Denied = cmp.Or(c.Permissions, string(codingcli.Edit)), cmp.Or(c.Denied, "fail")
+	c.Args = slices.Clone(c.Args)
+	if !slices.Contains([]codingcli.Permissions{codingcli.Read, codingcli.Edit, codingcli.All}, codingcli.Permissions(c.Permissions)) {
+		s.errorf("CLI: permissions are read, edit or all, got %q", c.Permissions)
+	}
+	if c.Denied != "fail" && c.Denied != "allow" {
+		s.errorf("CLI: denied is fail or allow, got %q", c.Denied)
+	}
+	cfg.Inherit = append(slices.Clone(cfg.Inherit), p.Variables...)
+}
+
+// asCLI fills in how the process of a coding agent is started.
+func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) {
+	c := a.cfg.CLI
+	req := codingcli.Request{
+		Permissions: codingcli.Permissions(c.Permissions), Model: c.Model, MaxTurns: c.MaxTurns, Args: c.Args,
+	}
+	program := codingcli.Programs[c.Program]
+	if left := drive.At(ctx).Budget().Remaining().Cost; program.Turns && (left != nil || c.MaxCost > 0) {
+		most := c.MaxCost
+		if left != nil && (most == 0 || *left < most) {
+			most = *left
+		}
+		req.MaxCost = &most
+	}
+	args, env := program.Start(req)
+	p.Args, p.Env = append([]string{c.Program}, args...), append(env, p.Env...)
+	p.CLI, p.Idle, p.Grace = c.Program, c.IdleTimeout, cliGrace
+}
+
+// books counts in the run's budget what a coding agent has used. Its error says that the run has made too many requests.
+func (a *CommandAgent) books(ctx agent.InvocationContext, r *codingcli.Report) error {
+	r.Model = cmp.Or(r.Model, a.cfg.CLI.Model, a.cfg.CLI.Program)
+	r.Usage = ctx.RunConfig().Prices.Priced(r.Model, r.Usage)
+	drive.At(ctx).Budget().Book(r.Usage)
+	for range r.Usage.Calls - 1 { // the first was counted before it was asked
+		if err := drive.At(ctx).CountModelCall(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayAsk reports whether the run's limits leave room for a coding agent.
+func mayAsk(ctx agent.InvocationContext) error {
+	if err := drive.At(ctx).Budget().Err(); err != nil {
+		return err
+	}
+	return drive.At(ctx).CountModelCall()
+}
+
+// cliOutcome turns what a coding agent has printed into the task's outcome. err is why it was ended, if it was.
+func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, got ended, err error) (outcome, error) {
+	c := a.cfg.CLI
+	if err != nil && !got.Started {
+		return outcome{}, err
+	}
+	r := codingcli.Programs[c.Program].Read([]byte(got.Stdout), got.Code)
+	tooMany := a.books(ctx, &r)
+	if err != nil && ctx.Err() != nil {
+		return outcome{}, err
+	}
+	out := outcome{words: trimNewline(r.Said), used: &r.Usage, model: r.Model, result: map[string]any{
+		"outcome": string(r.Outcome), "said": r.Said, "session": r.Session, "denied": r.Denied,
+		"turns": known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
+		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
+		"exit_code": got.Code, "stderr": tail(got.Stderr),
+	}}
+	out.output = out.words
+	if tooMany != nil {
+		return out, tooMany
+	}
+	switch ok := r.Outcome == codingcli.OK || r.Outcome == codingcli.Partial || r.Outcome == codingcli.Denied && c.Denied == "allow"; {
+	case ok: // though the program may have hung after its result
+		return out, nil
+	case err != nil:
+		return out, err
+	}
+	failed := &CLIError{Program: c.Program, Outcome: string(r.Outcome), Said: tail(r.Said), Denied: r.Denied}
+	if r.Outcome == codingcli.NoResult {
+		failed.Said = cmp.Or(tail(got.Stderr), got.State)
+	}
+	return out, failed
+}
+
+// known is a value that was reported, or nil.
+func known[T any](is bool, v T) any {
+	if !is {
+		return nil
+	}
+	return v
+}
+
+// metadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage].
+const metadataUsage = "refrain:usage"
+
+// spent notes in an event what was used.
+func (out *outcome) spent(ev *session.Event) {
+	if out.used == nil {
+		return
+	}
+	u := *out.used
+	ev.ModelVersion, ev.CustomMetadata = out.model, map[string]any{metadataUsage: u}
+	if u.Estimated {
+		return
+	}
+	ev.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{
+		PromptTokenCount: int32(u.InputTokens), CachedContentTokenCount: int32(u.CachedTokens),
+		CandidatesTokenCount: int32(u.OutputTokens), TotalTokenCount: int32(u.InputTokens + u.OutputTokens),
+	}
+	model.SetCacheWrites(ev.UsageMetadata, u.CacheWriteTokens, u.CacheWrite1hTokens)
+}
+
+var _ drive.Meter = (*CommandAgent)(nil)
+
+// Used returns what a coding agent has used for a logged event; zero for any other event.
+func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {
+	if ev.Mark != nil || ev.CustomMetadata[metadataUsage] == nil {
+		return used
+	}
+	data, err := json.Marshal(ev.CustomMetadata[metadataUsage])
+	if err == nil {
+		err = json.Unmarshal(data, &used)
+	}
+	if err != nil { // somebody else wrote it
+		return budget.Usage{Calls: 1, Estimated: true}
+	}
+	return used
+}
+
+// errIdle says that a program has printed nothing for too long.
+func errIdle(d time.Duration) error {
+	return fmt.Errorf("it printed nothing for its idle_timeout of %s", d)
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codingcli
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/budget"
+)
+
+// claude is Claude Code. https://code.claude.com/docs/en/headless
+var claude = &Program{
+	Name: "claude",
+	Variables: []string{
+		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",
+	},
+	Install: "npm install -g @anthropic-ai/claude-code",
+	SignIn:  "run claude once and sign in, or set ANTHROPIC_API_KEY",
+	Costs:   true, Turns: true,
+	Start: startClaude,
+	Counts: func(line []byte) bool {
+		var l claudeLine
+		return json.Unmarshal(line, &l) == nil && (l.Type == "result" || l.Type == "system" && l.Subtype == "init")
+	},
+	Read: readClaude,
+}
+
+func startClaude(r Request) (args, env []string) {
+	modes := map[Permissions]string{Read: "default", Edit: "acceptEdits", All: "bypassPermissions"}
+	args = []string{"-p", "--output-format", "stream-json", "--verbose", "--permission-mode", modes[r.Permissions]}
+	if r.Model != "" {
+		args = append(args, "--model", r.Model)
+	}
+	if r.MaxTurns > 0 {
+		args = append(args, "--max-turns", strconv.Itoa(r.MaxTurns))
+	}
+	if r.MaxCost != nil {
+		args = append(args, "--max-budget-usd", strconv.FormatFloat(*r.MaxCost, 'f', -1, 64))
+	}
+	return append(args, r.Args...), []string{
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
+	}
+}
+
+// claudeLine has the fields of a line of Claude Code that count here. The last line is the result.
+type claudeLine struct {
+	Type       string         `json:"type"`
+	Subtype    string         `json:"subtype"`
+	Model      string         `json:"model"`
+	Session    string         `json:"session_id"`
+	IsError    bool           `json:"is_error"`
+	Status     *int           `json:"api_error_status"`
+	Result     string         `json:"result"`
+	Errors     []string       `json:"errors"`
+	StopReason *string        `json:"stop_reason"`
+	Turns      int            `json:"num_turns"`
+	Cost       *float64       `json:"total_cost_usd"`
+	Usage      *claudeUsage   `json:"usage"`
+	Models     map[string]any `json:"modelUsage"`
+	Denials    []claudeDenial `json:"permission_denials"`
+}
+
+type claudeUsage struct {
+	Input  int64 `json:"input_tokens"`
+	Output int64 `json:"output_tokens"`
+	Read   int64 `json:"cache_read_input_tokens"`
+	Write  int64 `json:"cache_creation_input_tokens"`
+	Writes struct {
+		Hour int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+}
+
+type claudeDenial struct {
+	Tool string `json:"tool_name"`
+}
+
+func readClaude(stdout []byte, code int) Report {
+	var first, last claudeLine
+	each(stdout, func(line []byte) {
+		var l claudeLine
+		if json.Unmarshal(line, &l) != nil {
+			return
+		}
+		switch {
+		case l.Type == "system" && l.Subtype == "init":
+			first = l
+		case l.Type == "result":
+			last = l
+		}
+	})
+	r := Report{Outcome: NoResult, Session: first.Session, Model: first.Model, Usage: unknown(0)}
+	if last.Type == "" {
+		return r
+	}
+	r.Session, r.Turns = last.Session, last.Turns
+	r.Said = last.Result
+	if r.Said == "" {
+		r.Said = strings.Join(last.Errors, "\n")
+	}
+	for _, d := range last.Denials {
+		r.Denied = append(r.Denied, d.Tool)
+	}
+	r.Denied = distinct(r.Denied)
+	r.Usage = last.used()
+	r.Outcome = last.outcome(code)
+	if r.Outcome == OK && r.Denied != nil {
+		r.Outcome = Denied
+	}
+	return r
+}
+
+// outcome is how it ended. The subtype is "success" for many failures too.
+func (l *claudeLine) outcome(code int) Outcome {
+	status := 0
+	if l.Status != nil {
+		status = *l.Status
+	}
+	switch {
+	case slices.Contains([]string{"error_max_turns", "error_max_budget_usd"}, l.Subtype):
+		return Partial
+	case l.IsError && slices.Contains([]int{401, 402, 403}, status):
+		return NotConfigured
+	case l.IsError && slices.Contains([]int{429, 529}, status):
+		return Limited
+	case l.IsError || l.Subtype != "success" || code != 0:
+		return Failed
+	case l.StopReason == nil: // the stream of the answer was cut off
+		return NoResult
+	}
+	return OK
+}
+
+// used is what it reports. It counts nothing for an answer that was cut off, though that is paid for.
+func (l *claudeLine) used() budget.Usage {
+	u := l.Usage
+	if u == nil || u.Input+u.Output+u.Read+u.Write == 0 && !l.IsError {
+		return unknown(l.Turns)
+	}
+	return budget.Usage{
+		Calls: int64(max(1, l.Turns)), InputTokens: u.Input + u.Read + u.Write, OutputTokens: u.Output, CachedTokens: u.Read,
+		CacheWriteTokens: max(0, u.Write-u.Writes.Hour), CacheWrite1hTokens: u.Writes.Hour, Cost: l.Cost,
+	}
+}

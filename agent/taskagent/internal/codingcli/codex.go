@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codingcli
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/refrain-dev/refrain/budget"
+)
+
+// codex is OpenAI's Codex. https://developers.openai.com/codex/noninteractive
+var codex = &Program{
+	Name:      "codex",
+	Variables: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "CODEX_HOME"},
+	Install:   "npm install -g @openai/codex",
+	SignIn:    "run codex login",
+	Start:     startCodex,
+	Counts: func(line []byte) bool {
+		var l codexLine
+		return json.Unmarshal(line, &l) == nil && (l.Type != "item.completed" || l.Item.Type == "agent_message") &&
+			slices.Contains([]string{"thread.started", "item.completed", "turn.completed", "turn.failed"}, l.Type)
+	},
+	Read: readCodex,
+}
+
+func startCodex(r Request) (args, env []string) {
+	modes := map[Permissions]string{Read: "read-only", Edit: "workspace-write", All: "danger-full-access"}
+	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", modes[r.Permissions]}
+	if r.Model != "" {
+		args = append(args, "-m", r.Model)
+	}
+	return append(append(args, r.Args...), "-"), nil // the prompt is in the standard input
+}
+
+// codexLine has the fields of a line of Codex that count here.
+type codexLine struct {
+	Type   string `json:"type"`
+	Thread string `json:"thread_id"`
+	Item   struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	} `json:"item"`
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
+	Usage *struct {
+		Input  int64 `json:"input_tokens"`
+		Cached int64 `json:"cached_input_tokens"`
+		Output int64 `json:"output_tokens"`
+	} `json:"usage"`
+}
+
+// readCodex reads the lines of Codex. Why it failed is told in words only, and so is not told apart; nor does it
+// tell what it was not allowed to do.
+func readCodex(stdout []byte, code int) Report {
+	r := Report{Outcome: NoResult, Usage: unknown(0)}
+	each(stdout, func(line []byte) {
+		var l codexLine
+		if json.Unmarshal(line, &l) != nil {
+			return
+		}
+		switch {
+		case l.Type == "thread.started":
+			r.Session = l.Thread
+		case l.Type == "item.completed" && l.Item.Type == "agent_message":
+			r.Said = l.Item.Text
+		case l.Type == "turn.completed":
+			r.Outcome = OK
+			if u := l.Usage; u != nil {
+				r.Usage = budget.Usage{Calls: 1, InputTokens: u.Input, CachedTokens: u.Cached, OutputTokens: u.Output}
+			}
+		case l.Type == "turn.failed":
+			r.Outcome, r.Said = Failed, l.Error.Message
+		}
+	})
+	if r.Outcome == OK && code != 0 {
+		r.Outcome = Failed
+	}
+	return r
+}

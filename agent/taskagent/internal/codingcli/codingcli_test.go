@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package codingcli_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/budget"
+)
+
+// The outputs were recorded from the real programs, against package standin.
+var recorded = []struct {
+	program, dir, name string
+	code               int
+	want               codingcli.Report
+}{
+	{"claude", "claude-2.1.197", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done", Turns: 2,
+		Usage: budget.Usage{Calls: 2, InputTokens: 200, OutputTokens: 20, Cost: new(0.0015)}}},
+	{"claude", "claude-2.1.197", "denied", 0, codingcli.Report{Outcome: codingcli.Denied, Said: "done", Turns: 2,
+		Denied: []string{"Write"}, Usage: budget.Usage{Calls: 2, InputTokens: 200, OutputTokens: 20, Cost: new(0.0015)}}},
+	{"claude", "claude-2.1.197", "turns", 1, codingcli.Report{Outcome: codingcli.Partial, Turns: 2,
+		Said:  "Reached maximum number of turns (1)",
+		Usage: budget.Usage{Calls: 2, InputTokens: 100, OutputTokens: 10, Cost: new(0.00075)}}},
+	{"claude", "claude-2.1.197", "not_configured", 1, codingcli.Report{Outcome: codingcli.NotConfigured, Turns: 1,
+		Said: "Failed to authenticate. API Error: 401 Unauthorized", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
+	{"claude", "claude-2.1.197", "limited", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
+		Said: "API Error: Request rejected (429) · Too Many Requests", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
+	// It says "success" and counts no token, though the server was asked.
+	{"claude", "claude-2.1.197", "cut", 0, codingcli.Report{Outcome: codingcli.NoResult, Said: "abc", Turns: 1,
+		Usage: budget.Usage{Calls: 1, Estimated: true}}},
+	{"codex", "codex-0.169.0", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done",
+		Usage: budget.Usage{Calls: 1, InputTokens: 200, CachedTokens: 80, OutputTokens: 20}}},
+	{"codex", "codex-0.169.0", "unauthorized", 1, codingcli.Report{Outcome: codingcli.Failed,
+		Said:  "unexpected status 401 Unauthorized: Unauthorized, url: http://127.0.0.1:1/v1/responses",
+		Usage: budget.Usage{Calls: 1, Estimated: true}}},
+	{"codex", "codex-0.169.0", "limited", 1, codingcli.Report{Outcome: codingcli.Failed,
+		Said: "exceeded retry limit, last status: 429 Too Many Requests", Usage: budget.Usage{Calls: 1, Estimated: true}}},
+	{"codex", "codex-0.169.0", "cut", 1, codingcli.Report{Outcome: codingcli.Failed,
+		Said:  "stream disconnected before completion: stream closed before response.completed",
+		Usage: budget.Usage{Calls: 1, Estimated: true}}},
+}
+
+// kept is what the filter keeps of an output, in whatever pieces it comes.
+func kept(t *testing.T, program string, output []byte) []byte {
+	t.Helper()
+	var whole, pieces bytes.Buffer
+	lines := &codingcli.Lines{Program: program, To: &whole}
+	for rest := output; len(rest) > 0; {
+		n := 1 + rand.IntN(len(rest))
+		if _, err := lines.Write(rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	_ = lines.Close()
+	all := &codingcli.Lines{Program: program, To: &pieces}
+	_, _ = all.Write(output)
+	_ = all.Close()
+	if !bytes.Equal(whole.Bytes(), pieces.Bytes()) {
+		t.Errorf("in pieces it keeps\n%s\nwhole\n%s", whole.Bytes(), pieces.Bytes())
+	}
+	return whole.Bytes()
+}
+
+func TestRecordedOutputs(t *testing.T) {
+	for _, tt := range recorded {
+		t.Run(tt.dir+"/"+tt.name, func(t *testing.T) {
+			output, err := os.ReadFile("testdata/" + tt.dir + "/" + tt.name + ".jsonl")
+			if err != nil {
+				t.Fatal(err)
+			}
+			output = append([]byte("WARNING: a line for people\n{not JSON}\n"), output...)
+			got := codingcli.Programs[tt.program].Read(kept(t, tt.program, output), tt.code)
+			if got.Session == "" {
+				t.Error("it has no session")
+			}
+			got.Session, got.Model = "", ""
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+// An output that ends anywhere is never a success.
+func TestCutOutputs(t *testing.T) {
+	for _, tt := range recorded {
+		output, err := os.ReadFile("testdata/" + tt.dir + "/" + tt.name + ".jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			cut := output[:rand.IntN(len(output)-1)]
+			if got := codingcli.Programs[tt.program].Read(kept(t, tt.program, cut), -1); got.Outcome == codingcli.OK {
+				t.Fatalf("%s/%s cut at %d is a success: %+v", tt.dir, tt.name, len(cut), got)
+			} else if got.Usage.Calls < 1 {
+				t.Fatalf("%s/%s cut at %d has used nothing: %+v", tt.dir, tt.name, len(cut), got)
+			}
+		}
+	}
+}
+
+// What a tool has answered may be of any length: it is dropped, and the end is read.
+func TestLongLines(t *testing.T) {
+	var to bytes.Buffer
+	lines := &codingcli.Lines{Program: "claude", To: &to}
+	long := append(append([]byte(`{"type":"user","message":"`), bytes.Repeat([]byte("x"), 5<<20)...), "\"}\n"...)
+	for _, part := range [][]byte{long, []byte(`{"type":"result","subtype":"success","stop_reason":"end_turn"}`)} {
+		if _, err := bytes.NewReader(part).WriteTo(lines); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := lines.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := codingcli.Programs["claude"].Read(to.Bytes(), 0); got.Outcome != codingcli.OK || to.Len() > 1000 {
+		t.Errorf("got %+v of %d bytes", got, to.Len())
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package standin stands in for the servers of models that coding CLIs ask: it speaks Anthropic's Messages API and
+// OpenAI's Responses API, streamed, and answers by a script. Tests drive the real programs with it.
+//
+//	server := standin.New(standin.Edit("echo fixed > roman.go"), standin.Say("done"))
+//	defer server.Close()
+package standin
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Answer is what the server answers to one request of an agent.
+type Answer struct {
+	// Status is the HTTP status; 0 is 200.
+	Status int
+	// RetryAfter is the header Retry-After, in seconds; 0 is none.
+	RetryAfter int
+	// Text is what the model says.
+	Text string
+	// Tool and Input are a call of the CLI's own tool; none without Tool.
+	Tool  string
+	Input map[string]any
+	// Hang lets the request wait until the client leaves.
+	Hang bool
+	// Cut ends the stream in the middle of the answer.
+	Cut bool
+}
+
+// Say is an answer of words.
+func Say(text string) Answer { return Answer{Text: text} }
+
+// Write is a call of Claude Code's tool that writes a file.
+func Write(path, content string) Answer {
+	return Answer{Tool: "Write", Input: map[string]any{"file_path": path, "content": content}}
+}
+
+// Shell is a call of Codex's tool that runs a line of shell.
+func Shell(line string) Answer {
+	return Answer{Tool: "exec_command", Input: map[string]any{"cmd": line}}
+}
+
+// Fail is an answer of a status.
+func Fail(status int) Answer { return Answer{Status: status} }
+
+// Server is a stand-in. The tokens that it reports are 100 of input and 10 of output a request.
+type Server struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	rest  []Answer
+	asked []string
+}
+
+// New returns a server that gives the answers in order, and the last one again and again.
+func New(answers ...Answer) *Server {
+	s := &Server{rest: answers}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// Asked are the bodies of the requests that got an answer of the script.
+func (s *Server) Asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.asked...)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	claude := strings.HasSuffix(r.URL.Path, "/v1/messages")
+	if !claude && !strings.HasSuffix(r.URL.Path, "/responses") {
+		http.NotFound(w, r)
+		return
+	}
+	var body json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a := s.next(body)
+	switch {
+	case a.Hang:
+		<-r.Context().Done()
+	case a.Status != 0:
+		if a.RetryAfter > 0 {
+			w.Header().Set("Retry-After", fmt.Sprint(a.RetryAfter))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(a.Status)
+		_, _ = fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q}}`, kinds[a.Status], http.StatusText(a.Status))
+	case claude:
+		w.Header().Set("Content-Type", "text/event-stream")
+		a.messages(w)
+	default:
+		w.Header().Set("Content-Type", "text/event-stream")
+		a.responses(w)
+	}
+}
+
+var kinds = map[int]string{401: "authentication_error", 429: "rate_limit_error", 400: "invalid_request_error"}
+
+func (s *Server) next(body json.RawMessage) Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, string(body))
+	if len(s.rest) == 0 {
+		return Say("")
+	}
+	a := s.rest[0]
+	if len(s.rest) > 1 {
+		s.rest = s.rest[1:]
+	}
+	return a
+}
+
+// sends writes events of a stream; a cut one ends before the last two.
+func (a Answer) sends(w http.ResponseWriter, events []map[string]any) {
+	if a.Cut {
+		events = events[:len(events)-2]
+	}
+	for _, ev := range events {
+		data, _ := json.Marshal(ev)
+		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", ev["type"], data)
+	}
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+type object = map[string]any
+
+// messages is the answer in the words of Anthropic's Messages API.
+func (a Answer) messages(w http.ResponseWriter) {
+	id := fmt.Sprintf("msg_%d", time.Now().UnixNano())
+	reason, block, delta := "end_turn", object{"type": "text", "text": ""}, object{"type": "text_delta", "text": a.Text}
+	if a.Tool != "" {
+		input, _ := json.Marshal(a.Input)
+		reason = "tool_use"
+		block = object{"type": "tool_use", "id": "toolu_" + id, "name": a.Tool, "input": object{}}
+		delta = object{"type": "input_json_delta", "partial_json": string(input)}
+	}
+	a.sends(w, []object{
+		{"type": "message_start", "message": object{"id": id, "type": "message", "role": "assistant", "model": "stand-in",
+			"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": 100, "output_tokens": 1}}},
+		{"type": "content_block_start", "index": 0, "content_block": block},
+		{"type": "content_block_delta", "index": 0, "delta": delta},
+		{"type": "content_block_stop", "index": 0},
+		{"type": "message_delta", "delta": object{"stop_reason": reason, "stop_sequence": nil}, "usage": object{"output_tokens": 10}},
+		{"type": "message_stop"},
+	})
+}
+
+// responses is the answer in the words of OpenAI's Responses API.
+func (a Answer) responses(w http.ResponseWriter) {
+	id := fmt.Sprintf("resp_%d", time.Now().UnixNano())
+	item := object{"type": "message", "id": "msg_" + id, "role": "assistant", "status": "completed",
+		"content": []any{object{"type": "output_text", "text": a.Text, "annotations": []any{}}}}
+	if a.Tool != "" {
+		input, _ := json.Marshal(a.Input)
+		item = object{"type": "function_call", "id": "fc_" + id, "call_id": "call_" + id, "name": a.Tool,
+			"arguments": string(input), "status": "completed"}
+	}
+	a.sends(w, []object{
+		{"type": "response.created", "response": object{"id": id, "object": "response", "status": "in_progress"}},
+		{"type": "response.output_item.done", "output_index": 0, "item": item},
+		{"type": "response.completed", "response": object{"id": id, "object": "response", "status": "completed",
+			"output": []any{item}, "usage": object{"input_tokens": 100, "input_tokens_details": object{"cached_tokens": 40},
+				"output_tokens": 10, "output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 110}}},
+	})
+}
