@@ -35,6 +35,10 @@ fuzz: ## run every fuzz test; FUZZTIME=30s for longer
 temporal: ## check and test package temporal, a module of its own, against a real server
 	./.ci/temporal
 
+.PHONY: clis
+clis: ## test steps that are coding agents with the real Claude Code and Codex, which npm installs
+	REFRAIN_CLIS=$$(./.ci/clis) go test ./agent/taskagent -run RealCodingAgents -count 1 -v
+
 .PHONY: soak
 soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer
 	./.ci/soak

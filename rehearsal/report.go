@@ -124,7 +124,7 @@ type Ending struct {
 // StandIn is an agent, or a tool, that was not the real one.
 type StandIn struct {
 	Agent string `json:"agent"`
-	// Kind is what the real one is: "model", "command", "http", "a2a", "human",
+	// Kind is what the real one is: "model", "command", "cli", "http", "a2a", "human",
 	// "mcp", "func"; or "callbacks", of which there are none.
 	Kind string `json:"kind"`
 }

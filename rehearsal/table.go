@@ -40,7 +40,7 @@ func (r *Report) Format(w io.Writer) error {
 // cast lists the stand-ins by what they stand for.
 func (r *Report) cast(b *strings.Builder) {
 	kinds := []struct{ kind, words string }{
-		{"model", "a scripted model answers for"}, {"command", "commands that did not run:"}, {"http", "requests that were not sent:"},
+		{"model", "a scripted model answers for"}, {"command", "commands that did not run:"}, {"cli", "coding agents that were not asked:"}, {"http", "requests that were not sent:"},
 		{"a2a", "remote agents that were not called:"}, {"mcp", "servers of tools that were not started, of"},
 		{"func", "Go functions and agents that were not called:"}, {"human", "people who were not asked:"},
 		{"callbacks", "callbacks that were not called, of"},

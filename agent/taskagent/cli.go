@@ -64,6 +64,16 @@ type CLI struct {
 // CLIPrograms lists the values of [CLI.Program].
 func CLIPrograms() []string { return codingcli.Names() }
 
+// CLIHelp says how a coding agent is installed, how a person signs in, and which version was tested; empty texts if
+// there is no program of that name.
+func CLIHelp(program string) (install, signIn, tested string) {
+	p := codingcli.Programs[program]
+	if p == nil {
+		return "", "", ""
+	}
+	return p.Install, p.SignIn, p.Tested
+}
+
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {
 	return []string{"outcome", "said", "session", "turns", "input_tokens", "output_tokens", "cost", "denied", "exit_code", "stderr"}
@@ -201,7 +211,11 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, got ended, err er
 	if err != nil && !got.Started {
 		return outcome{}, err
 	}
-	r := codingcli.Programs[c.Program].Read([]byte(got.Stdout), got.Code)
+	code := got.Code
+	if err != nil { // it was ended, and the code says that only
+		code = 0
+	}
+	r := codingcli.Programs[c.Program].Read([]byte(got.Stdout), code)
 	tooMany := a.books(ctx, &r)
 	if err != nil && ctx.Err() != nil {
 		return outcome{}, err

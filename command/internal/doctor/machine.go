@@ -3,16 +3,21 @@
 package doctor
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	xterm "github.com/charmbracelet/x/term"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // system says what the program is and where it runs.
@@ -39,6 +44,10 @@ func (d *doctor) system() {
 
 // command looks for the program of an agent that runs one.
 func (d *doctor) command(a *definition.Agent) {
+	if a.Command != nil && a.Type == definition.TypeCLI {
+		d.cli(a)
+		return
+	}
 	if a.Command == nil || len(a.Command.Args) == 0 {
 		return
 	}
@@ -63,4 +72,32 @@ func (d *doctor) command(a *definition.Agent) {
 		return
 	}
 	d.add("commands", at, foundOK, "", "%s is there", program)
+}
+
+// cli looks for a coding agent, and asks it for its version.
+func (d *doctor) cli(a *definition.Agent) {
+	if _, own := a.Command.Env["PATH"]; own {
+		return // nobody knows it before the run
+	}
+	program := a.Command.CLI.Program
+	install, signIn, tested := taskagent.CLIHelp(program)
+	at := d.from.At(a.Position()).String() + " " + a.Name
+	if _, err := exec.LookPath(program); err != nil {
+		d.add("commands", at, foundBroken, "install it with "+install+"; "+signIn, "there is no program %q", program)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, "--version")
+	cmd.Env, cmd.WaitDelay = child.Inheritance{}.Environ(), time.Second
+	out, err := cmd.Output()
+	version, _, _ := strings.Cut(string(out), "\n")
+	switch {
+	case err != nil:
+		d.add("commands", at, foundBroken, "install it again with "+install, "%s does not tell its version: %v", program, err)
+	case !strings.Contains(version, tested):
+		d.add("commands", at, foundNote, "", "%s is %s; %s was tested", program, progress.Clean(version), tested)
+	default:
+		d.add("commands", at, foundOK, "", "%s is %s", program, progress.Clean(version))
+	}
 }

@@ -17,6 +17,7 @@ var claude = &Program{
 	Variables: []string{
 		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",
 	},
+	Tested:  "2.1.197",
 	Install: "npm install -g @anthropic-ai/claude-code",
 	SignIn:  "run claude once and sign in, or set ANTHROPIC_API_KEY",
 	Costs:   true, Turns: true,

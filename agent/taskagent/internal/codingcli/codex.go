@@ -13,6 +13,7 @@ import (
 var codex = &Program{
 	Name:      "codex",
 	Variables: []string{"OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_API_KEY", "CODEX_HOME"},
+	Tested:    "0.169.0",
 	Install:   "npm install -g @openai/codex",
 	SignIn:    "run codex login",
 	Start:     startCodex,

@@ -70,8 +70,8 @@ type Program struct {
 	// Variables are those of the environment that it may need for signing in or for finding its server, and which
 	// other programs do not get.
 	Variables []string
-	// Install says how a person installs it, and SignIn how they sign in.
-	Install, SignIn string
+	// Install says how a person installs it, and SignIn how they sign in. Tested is the version that was tested.
+	Install, SignIn, Tested string
 	// Costs reports whether it tells what it has cost, and Turns whether it takes a limit of turns.
 	Costs, Turns bool
 	// Start returns its arguments, after the name, and variables that keep it from doing what nobody watches.

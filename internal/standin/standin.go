@@ -3,7 +3,7 @@
 // Package standin stands in for the servers of models that coding CLIs ask: it speaks Anthropic's Messages API and
 // OpenAI's Responses API, streamed, and answers by a script. Tests drive the real programs with it.
 //
-//	server := standin.New(standin.Edit("echo fixed > roman.go"), standin.Say("done"))
+//	server := standin.New(standin.Write("/work/roman.go", "package roman"), standin.Say("done"))
 //	defer server.Close()
 package standin
 
