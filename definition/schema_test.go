@@ -148,7 +148,7 @@ func TestSchemaLetsDefinitionsPass(t *testing.T) {
 	if checked < 15 {
 		t.Errorf("only %d files", checked)
 	}
-	for _, name := range []string{"../README.md", "../doc/definition.md"} {
+	for _, name := range []string{"../README.md", "../doc/definition.md", "../doc/coding.md"} {
 		for _, b := range yamlBlocks(readFile(t, name)) {
 			file := write(t, t.TempDir(), "block.yaml", b)
 			if data, _ := asData(t, file); s.Validate(data) != nil {

@@ -18,6 +18,7 @@ const usual = {
   loop: ['goal', 'max_iterations', 'timeout', 'score', 'stop_when', 'on_regression', 'no_progress', 'budget'],
   llm: ['model', 'instructions', 'output_key', 'can_exit_loop'],
   command: ['command', 'output_key', 'exit_when'],
+  cli: ['cli', 'prompt', 'permissions', 'output_key'],
   http: ['url', 'method', 'output_key', 'exit_when'],
   expression: ['set', 'exit_when'],
   template: ['text', 'output_key'],
@@ -29,7 +30,7 @@ const usual = {
 }
 // The fields of a step that say how it runs.
 const policy = ['on_error', 'delay_before', 'delay_after']
-export const steps = ['llm', 'command', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
+export const steps = ['llm', 'command', 'cli', 'http', 'a2a', 'human', 'expression', 'template', 'loop', 'sequential', 'parallel']
 
 let known // the fields, from the server, once for a language
 let knownIn = ''

@@ -3,11 +3,11 @@ import { t } from '../words.js'
 import { startsPrograms } from '../server.js'
 import { Dialog } from './dialog.js'
 
-export const types = ['loop', 'sequential', 'parallel', 'llm', 'command', 'http', 'a2a', 'human', 'expression', 'template']
+export const types = ['loop', 'sequential', 'parallel', 'llm', 'command', 'cli', 'http', 'a2a', 'human', 'expression', 'template']
 export const typeName = k => (k === 'loop' ? t('loop.agent') : t('kind.' + k))
 
 // programs are the types that start programs, which not every server lets the page do.
-export const programs = ['command']
+export const programs = ['command', 'cli']
 const off = k => programs.includes(k) && !startsPrograms.value
 
 // TypeOption is a type that can be chosen, or says why it cannot.
@@ -16,6 +16,7 @@ export const TypeOption = ({ k, name, chosen }) => html`<option value=${k} selec
 // What an agent of a type cannot do without.
 const needs = {
   llm: [{ path: 'instructions', value: 'Answer: {{user_input}}' }], command: [{ path: 'command', yaml: '[echo, hello]' }],
+  cli: [{ path: 'cli', value: 'claude' }, { path: 'prompt', value: 'Make the tests pass.' }],
   http: [{ path: 'url', value: 'http://localhost:8000/' }], a2a: [{ path: 'endpoint', value: 'http://localhost:8000/' }],
   human: [{ path: 'question', value: 'Is it good enough?' }], expression: [{ path: 'set', yaml: '{n: "1"}' }], template: [{ path: 'text', value: 'hello' }],
   loop: [{ path: 'sub_agents', yaml: '[]' }], sequential: [{ path: 'sub_agents', yaml: '[]' }], parallel: [{ path: 'sub_agents', yaml: '[]' }],
