@@ -63,7 +63,7 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 		o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: now, Finished: now.Add(time.Second)}
 		now = o.Finished
 		if price != nil {
-			o.Usage = loop.Usage{Calls: 1, InputTokens: 60, OutputTokens: 40, Cost: price}
+			o.Usage = loop.Usage{Calls: 1, InputTokens: 60, OutputTokens: 40, Cost: price, CachedTokens: 30, CacheSaved: 0.05}
 		}
 		var delta map[string]any
 		if name == "critic" {
@@ -122,15 +122,15 @@ same: {plan: {can_exit: []}}
 	if code != term.ExitOK || errs != "" {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	want := `policy      stops after  reason                                                                        result                     saves iterations  steps  time  tokens  cost
-recorded    5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0s    0       0
-set         1            timeout                                                                       finalizer 1, best 1 (5.2)   4                 8      8s    800     2
-early       4            converged                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.5
+	want := `policy      stops after  reason                                                                        result                     saves iterations  steps  time  tokens  cost  cost then  from cache
+recorded    5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0s    0       0     2.5        50%, 0.5 saved
+set         1            timeout                                                                       finalizer 1, best 1 (5.2)   4                 8      8s    800     2     0.5        50%, 0.1 saved
+early       4            converged                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.5   2          50%, 0.4 saved
 late        more than 5  unknown beyond the recording
 other way   more than 0  in iteration 1 this plan would run "critic", the recording has "writer"
-enough      3            target_reached                                                                finalizer 3, best 3 (7.4)   2                 4      4s    400     1
-any of two  4            condition                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.5
-same        5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0s    0       0
+enough      3            target_reached                                                                finalizer 3, best 3 (7.4)   2                 4      4s    400     1     1.5        50%, 0.3 saved
+any of two  4            condition                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.5   2          50%, 0.4 saved
+same        5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0s    0       0     2.5        50%, 0.5 saved
 `
 	if diff := cmp.Diff(unpadded(want), unpadded(out)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -232,6 +232,8 @@ func (u *Usage) add(v *Usage) {
 	u.InputTokens += v.InputTokens
 	u.OutputTokens += v.OutputTokens
 	u.EstimatedTokens += v.EstimatedTokens
+	u.CachedTokens += v.CachedTokens
+	u.CacheSaved += v.CacheSaved
 }
 
 // fail counts a failure and applies the policy; skip says that the rest of

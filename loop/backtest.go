@@ -28,6 +28,9 @@ type BacktestResult struct {
 	SavedTokens     int64    `json:"saved_tokens,omitzero"`
 	SavedCost       *float64 `json:"saved_cost,omitzero"`
 	SavedTime       Duration `json:"saved_time,omitzero"`
+	// Used is what it would have used, the finalizer excluded; 0 if Unknown. What the provider's cache gave
+	// is as recorded, because requests before the stop are the same. A nil cost is unknown.
+	Used Usage `json:"used,omitzero"`
 	// Unknown says that this plan would have gone on where the recording
 	// ends, or gone another way; Note says which.
 	Unknown bool   `json:"unknown,omitzero"`
@@ -160,6 +163,11 @@ func (b *backtest) stop(d Decision) {
 	r.SavedCalls = all.Usage.Calls - used.Usage.Calls
 	r.SavedTokens = all.Usage.tokens() - used.Usage.tokens()
 	r.SavedTime = Duration(all.Active - used.Active)
+	r.Used = used.Usage
+	r.Used.CacheSaved = tidy(r.Used.CacheSaved)
+	if c := r.Used.Cost; c != nil {
+		r.Used.Cost = new(tidy(*c))
+	}
 	if all.Usage.Cost != nil && !used.CostUnknown {
 		r.SavedCost = new(tidy(all.KnownCost - used.KnownCost))
 	}

@@ -159,7 +159,7 @@ func TestBacktestSaves(t *testing.T) {
 		}
 		n++
 		o := scored(5, 4, 6, 7)(d)
-		o.Usage = loop.Usage{Calls: 1, InputTokens: 70, OutputTokens: 30, Cost: new(0.1)}
+		o.Usage = loop.Usage{Calls: 1, InputTokens: 70, OutputTokens: 30, Cost: new(0.1), CachedTokens: 35, CacheSaved: 0.02}
 		if d.Step == 0 && d.Attempt == 1 && d.Iteration == 3 {
 			o.Failure = failure("").Failure
 		}
@@ -179,6 +179,7 @@ func TestBacktestSaves(t *testing.T) {
 	want := loop.BacktestResult{
 		Stop: got.Stop, Records: got.Records, BestScore: new(5.0), BestIteration: 1, Steps: 4, Iterations: 2,
 		SavedSteps: 4, SavedIterations: 2, SavedCalls: 7, SavedTokens: 700, SavedCost: new(0.7), SavedTime: secs(7),
+		Used: loop.Usage{Calls: 6, InputTokens: 420, OutputTokens: 180, Cost: new(0.6), CachedTokens: 210, CacheSaved: 0.12},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || got.Stop.Rollbacks != 1 || len(got.Records) != 2 ||
 		got.Stop.Result != (loop.Result{Source: loop.FromFinalizer, Iteration: 2}) {
@@ -188,7 +189,7 @@ func TestBacktestSaves(t *testing.T) {
 	for i := range tr.outcomes {
 		tr.outcomes[i].Usage.Cost = nil
 	}
-	if got := q.BacktestOf(&p, tr.outcomes); got.SavedCost != nil || got.SavedTokens != 700 {
+	if got := q.BacktestOf(&p, tr.outcomes); got.SavedCost != nil || got.Used.Cost != nil || got.SavedTokens != 700 {
 		t.Errorf("%+v", got)
 	}
 	// How far it was good is said of a plan that goes beyond the recording too.

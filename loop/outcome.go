@@ -114,6 +114,10 @@ type Usage struct {
 	OutputTokens int64 `json:"output_tokens,omitzero"`
 	// EstimatedTokens are those of them that no provider has reported.
 	EstimatedTokens int64 `json:"estimated_tokens,omitzero"`
+	// CachedTokens of the input came from the provider's cache. CacheSaved is how much less the input has
+	// cost than without a cache; it is negative if more was paid for writing than reading has saved.
+	CachedTokens int64   `json:"cached_tokens,omitzero"`
+	CacheSaved   float64 `json:"cache_saved,omitzero"`
 	// Cost is in the currency of the price list. nil: unknown, which is not zero.
 	Cost *float64 `json:"cost,omitzero"`
 }

@@ -60,6 +60,8 @@ type Used struct {
 	// Cost is what is known of it, Unpriced says that some of it is not.
 	Cost     float64 `json:"cost,omitzero"`
 	Unpriced bool    `json:"unpriced,omitzero"`
+	// CacheSaved is what the provider's cache has saved of the cost.
+	CacheSaved float64 `json:"cache_saved,omitzero"`
 	// Time is active time, in nanoseconds. Longer delays make what is saved of it negative.
 	Time int64 `json:"time_ns,omitzero"`
 }
@@ -69,6 +71,7 @@ func (u *Used) add(v Used) {
 	u.Tokens += v.Tokens
 	u.Cost = rounded(u.Cost + v.Cost)
 	u.Unpriced = u.Unpriced || v.Unpriced
+	u.CacheSaved = rounded(u.CacheSaved + v.CacheSaved)
 	u.Time += v.Time
 }
 
@@ -144,6 +147,7 @@ func (r *Recording) try(change func(*loop.Plan) (*loop.Plan, error)) Trial {
 	t.Stops, t.Reason, t.Best = res.Stop.Iteration, res.Stop.Reason, res.Stop.BestScore
 	t.Saved = Used{Iterations: res.SavedIterations, Tokens: res.SavedTokens, Unpriced: res.SavedCost == nil &&
 		res.SavedCalls > 0, Time: int64(res.SavedTime)}
+	t.Saved.CacheSaved = rounded(r.used().CacheSaved - res.Used.CacheSaved)
 	if res.SavedCost != nil {
 		t.Saved.Cost = rounded(*res.SavedCost)
 	}
@@ -192,11 +196,12 @@ func (r *Recording) used() Used {
 		} else {
 			u.Unpriced = u.Unpriced || o.Usage.Calls > 0
 		}
+		u.CacheSaved += o.Usage.CacheSaved
 		if o.Finished.After(o.Started) {
 			u.Time += int64(o.Finished.Sub(o.Started))
 		}
 	}
-	u.Cost = rounded(u.Cost)
+	u.Cost, u.CacheSaved = rounded(u.Cost), rounded(u.CacheSaved)
 	return u
 }
 

@@ -33,7 +33,8 @@ func (r *run) spend() func() {
 // since returns the loop's usage after the given one.
 func (r *run) since(before budget.Usage) loop.Usage {
 	u := r.budget.Used().Sub(before)
-	used := loop.Usage{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
+	used := loop.Usage{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost,
+		CachedTokens: u.CachedTokens, CacheSaved: u.CacheSaved}
 	if used.EstimatedTokens = u.EstimatedTokens; u.Estimated && used.EstimatedTokens == 0 {
 		used.EstimatedTokens = u.Tokens()
 	}

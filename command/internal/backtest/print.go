@@ -16,14 +16,17 @@ import (
 
 // Print writes a table, a line for each policy.
 func Print(out io.Writer, rec *backtest.Recording, rows []Row) error {
-	asked := false
+	asked, cached := false, false
 	for _, o := range rec.Outcomes {
-		asked = asked || o.Usage.Calls > 0
+		asked, cached = asked || o.Usage.Calls > 0, cached || o.Usage.CachedTokens > 0
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "policy\tstops after\treason\tresult\tsaves iterations\tsteps\ttime")
 	if asked {
-		fmt.Fprint(w, "\ttokens\tcost")
+		fmt.Fprint(w, "\ttokens\tcost\tcost then")
+	}
+	if cached {
+		fmt.Fprint(w, "\tfrom cache")
 	}
 	fmt.Fprintln(w)
 	for i := range rows {
@@ -35,15 +38,33 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row) error {
 		}
 		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Saved.Iterations, r.Saved.Steps, progress.Short(time.Duration(r.Saved.Time)))
 		if asked {
-			price := "unknown"
-			if r.Saved.Cost != nil {
-				price = strconv.FormatFloat(*r.Saved.Cost, 'g', 4, 64)
-			}
-			fmt.Fprintf(w, "\t%d\t%s", r.Saved.Tokens, price)
+			fmt.Fprintf(w, "\t%d\t%s\t%s", r.Saved.Tokens, costOf(r.Saved.Cost), costOf(r.Result.Used.Cost))
+		}
+		if cached {
+			fmt.Fprintf(w, "\t%s", cacheOf(&r.Result.Used))
 		}
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
+}
+
+func costOf(cost *float64) string {
+	if cost == nil {
+		return "unknown"
+	}
+	return strconv.FormatFloat(*cost, 'g', 4, 64)
+}
+
+// cacheOf is the share of the input from the provider's cache, and what that has saved: 62%, 0.41 saved.
+func cacheOf(u *loop.Usage) string {
+	if u.InputTokens <= 0 {
+		return ""
+	}
+	s := fmt.Sprintf("%d%%", 100*u.CachedTokens/u.InputTokens)
+	if u.CacheSaved != 0 {
+		s += fmt.Sprintf(", %.4g saved", u.CacheSaved)
+	}
+	return s
 }
 
 func stopsAfter(res *loop.BacktestResult) string {

@@ -80,12 +80,19 @@ function Balance({ study, level, exact, move }) {
   const takes = [{ op: 'fix', path: study.agent, name: study.field, value: String(exact) + (study.unit || '') }]
   return html`<section class="panel" aria-labelledby="h-balance"><header><h2 id="h-balance">${study.now === undefined ? t('in.place.none', { value: number(exact, 6) }) : exact === study.now ? t('in.place.same', { value: number(exact, 6) }) : t('in.place', { value: number(exact, 6), was: number(study.now, 6) })}</h2></header>
     <dl class="balance" aria-live="polite"><div><dt>${t('iterations')}</dt><dd>${signed(-level.saved.iterations, 0)}</dd><dd class="mute small">${t('of.all', { all: number(level.all.iterations, 0) })}${share ? ', ' + share + ' %' : ''}</dd></div>
-      <div><dt>${t('saved.cost')}</dt><dd>${level.all.cost ? money(level.saved.cost || 0) : none}</dd><dd class="mute small">${level.all.cost ? t('of.all', { all: money(level.all.cost) }) : t('cost.unknown')}</dd></div>
+      <div><dt>${t('saved.cost')}</dt><dd>${level.all.cost ? money(level.saved.cost || 0) : none}</dd><dd class="mute small">${level.all.cost ? t('of.all', { all: money(level.all.cost) }) + '; ' + costsThen(level) : t('cost.unknown')}</dd></div>
       <div><dt>${t('results.kept')}</dt><dd>${number(level.kept + level.same, 0)}</dd><dd class="mute small">${t('of.all', { all: number(level.runs, 0) })}</dd></div>
       <div><dt>${t('lost')}</dt><dd class=${level.lost ? 'down' : ''}>${number(level.lost, 0)}</dd><dd class="mute small">${[level.loss && t('lost.by', { loss: number(level.loss) }), level.unknown && t('n.unknown', { n: level.unknown })].filter(Boolean).join('; ') || t('lost.none')}</dd></div></dl>
     <div class="pad">${safe && safe.saved.iterations > 0 ? html`<p><b>${t('safe.is', { value: number(safe.value, 6) })}</b> ${t('safe.saves', { n: safe.saved.iterations })}</p>` : html`<p class="soft">${t('safe.nothing')}</p>`}
       <p class="row gap">${safe && safe !== level && safe.saved.iterations > 0 && html`<button class="btn primary" onClick=${() => move(study.safe)}>${t('safe.move', { value: number(safe.value, 6) })}</button>`}
         ${study.file && exact !== study.now && html`<a class="btn" href=${`/definitions/${encodeURIComponent(study.file)}?edit=${encodeURIComponent(JSON.stringify(takes))}`}>${t('put.in.file', { value: number(exact, 6) })}</a>`}</p></div></section>`
+}
+
+// costsThen says what the runs would have cost, and what the providers' caches have saved of that.
+function costsThen({ all, saved }) {
+  const cached = (all.cache_saved || 0) - (saved.cache_saved || 0)
+  const cost = money(Math.max(0, all.cost - (saved.cost || 0)))
+  return cached > 0 ? t('costs.then.cached', { cost, saved: money(cached) }) : t('costs.then', { cost })
 }
 
 // Row is one run: its scores, and where it would stop.

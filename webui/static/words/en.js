@@ -494,6 +494,8 @@ export default {
   'lost.by': 'by up to {loss}',
   'lost.none': 'no result is worse',
   'saved.cost': 'Saved',
+  'costs.then': 'costs {cost} then',
+  'costs.then.cached': 'costs {cost} then, the cache saves {saved}',
   'cost.unknown': 'no cost is known',
   'safe.is': '{value} would lose nothing that is known,',
   'safe.saves': ['and save {n} iteration.', 'and save {n} iterations.'],

@@ -494,6 +494,8 @@ export default {
   'lost.by': 'até {loss} a menos',
   'lost.none': 'nenhum resultado é pior',
   'saved.cost': 'Poupado',
+  'costs.then': 'custa então {cost}',
+  'costs.then.cached': 'custa então {cost}, o cache poupa {saved}',
   'cost.unknown': 'nenhum custo é conhecido',
   'safe.is': '{value} não perderia nada do que se sabe,',
   'safe.saves': ['e pouparia {n} iteração.', 'e pouparia {n} iterações.'],
