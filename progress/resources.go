@@ -97,8 +97,8 @@ func (r *Resources) String() string {
 		if cost := u.cost(); cost != "" {
 			words = append(words, "cost "+cost)
 		}
-		if u.CachedTokens*10 >= u.InputTokens { // else it does not matter
-			words = append(words, u.caches()...)
+		if cache := u.Cache(); cache != "" && u.CachedTokens*10 >= u.InputTokens { // else it does not matter
+			words = append(words, cache)
 		}
 	}
 	return strings.Join(append(words, Short(r.Wall)), ", ")
@@ -126,8 +126,8 @@ func (r *Resources) Lines() [][2]string {
 		add("model calls", thousands(u.Calls))
 		add("tokens", cmp.Or(u.tokens(), "unknown"))
 		add("cost", cmp.Or(u.cost(), "unknown"))
-		if said := u.caches(); said != nil {
-			add("cache", strings.Join(said, ", "))
+		if cache := u.Cache(); cache != "" {
+			add("cache", cache)
 		}
 	}
 	if s := r.Saved; s.Chars != 0 {
@@ -153,18 +153,18 @@ func (u Usage) tokens() string {
 	return number(n, "token")
 }
 
-// caches returns what the provider's cache has done, such as "62% of input from the cache" and "0.41
-// saved"; nil if it has done nothing.
-func (u Usage) caches() []string {
+// Cache returns what the provider's cache has done, such as "62% of input from the cache, 0.41 saved"; "" if
+// it has done nothing.
+func (u Usage) Cache() string {
 	if u.InputTokens <= 0 || u.CachedTokens+u.CacheWriteTokens+u.CacheWrite1hTokens == 0 {
-		return nil
+		return ""
 	}
-	said := []string{fmt.Sprintf("%d%% of input from the cache", 100*u.CachedTokens/u.InputTokens)}
+	said := fmt.Sprintf("%d%% of input from the cache", 100*u.CachedTokens/u.InputTokens)
 	switch {
 	case u.CacheSaved > 0:
-		said = append(said, fmt.Sprintf("%.4g saved", u.CacheSaved))
+		said += fmt.Sprintf(", %.4g saved", u.CacheSaved)
 	case u.CacheSaved < 0:
-		said = append(said, fmt.Sprintf("%.4g more than without it", -u.CacheSaved))
+		said += fmt.Sprintf(", %.4g more than without it", -u.CacheSaved)
 	}
 	return said
 }

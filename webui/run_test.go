@@ -154,3 +154,18 @@ func TestFollowingOpensWhatRuns(t *testing.T) {
 	})()`)
 	s.post(t, "/runs/"+id+":cancel", map[string]any{})
 }
+
+// A run says how much of its input came from the provider's cache, and what that has saved; so does a step.
+func TestARunSaysWhatTheCacheHasSaved(t *testing.T) {
+	s := serve(t, map[string]string{
+		"kept.yaml": "name: kept\nmax_iterations: 2\nmodel: scripted/script.yaml\nprices: {scripted: {input: 100, output: 1, cached_input: 10}}\n" +
+			"sub_agents:\n  - {name: say, instructions: a, can_exit_loop: true}\n",
+		"script.yaml": "answers: [{text: words, repeat: true, usage: {prompt: 2000, cached: 1240, output: 10}}]\n",
+	})
+	p := open(t, s)
+	p.visit("/runs/" + s.start(t, "kept") + "#1/say/output")
+	p.sees("Why it stopped")
+	p.until("the share and the saving", `[...document.querySelectorAll('.keys div')].some(d => d.querySelector('dt').textContent === 'From the cache' && d.querySelector('dd').innerText === '62 % $0.223 saved')`)
+	p.until("the step's share", `document.querySelector('.insp .meta')?.innerText.includes('62 % of it from the cache')`)
+	p.accessible("kept")
+}

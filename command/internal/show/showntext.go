@@ -86,6 +86,9 @@ func (s *Shown) header(w io.Writer) {
 			if u.Tokens() > 0 {
 				fmt.Fprintf(w, ", %d tokens", u.Tokens())
 			}
+			if cache := u.Cache(); cache != "" {
+				fmt.Fprintf(w, ", %s", cache)
+			}
 		}
 		fmt.Fprintln(w)
 	}

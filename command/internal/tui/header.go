@@ -105,6 +105,9 @@ func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 		}
 		out = append(out, s)
 	}
+	if u.InputTokens > 0 && u.CachedTokens*10 >= u.InputTokens {
+		out = append(out, fmt.Sprintf("%d%% cached", 100*u.CachedTokens/u.InputTokens))
+	}
 	if u.Calls > 0 || b.Cost != nil {
 		s := "cost " + money(u.Cost)
 		switch {

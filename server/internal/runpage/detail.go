@@ -26,6 +26,7 @@ type Detail struct {
 	InputTokens  *int64            `json:"input_tokens,omitzero"`
 	OutputTokens *int64            `json:"output_tokens,omitzero"`
 	Cost         *float64          `json:"cost,omitzero"`
+	Cache        *Cache            `json:"cache,omitzero"`
 	Changes      []progress.Change `json:"changes,omitzero"`
 	Events       []Entry           `json:"events"`
 	EventsTotal  int               `json:"events_total"`
@@ -84,6 +85,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 		if u := s.Usage(); u.Calls > 0 {
 			d.InputTokens, d.OutputTokens = &u.InputTokens, &u.OutputTokens
 			d.Cost, _ = costOf(u)
+			d.Cache = cacheOf(u)
 		}
 		p.against(t, at, d, log)
 	}

@@ -195,6 +195,24 @@ type Keys struct {
 	// Cost is nil if none of it is known; CostAtLeast says that a part of it is not.
 	Cost        *float64 `json:"cost,omitzero"`
 	CostAtLeast bool     `json:"cost_at_least,omitzero"`
+	Cache       *Cache   `json:"cache,omitzero"`
+}
+
+// Cache is what the provider's prompt cache has done.
+type Cache struct {
+	// Share is the share of the input that came from the cache, from 0 to 1.
+	Share float64 `json:"share"`
+	// Saved is how much less the input has cost, as far as prices are known; it is negative if more was paid
+	// for writing into the cache than reading has saved.
+	Saved float64 `json:"saved,omitzero"`
+}
+
+// cacheOf returns nil if no cache was used.
+func cacheOf(u progress.Usage) *Cache {
+	if u.Cache() == "" {
+		return nil
+	}
+	return &Cache{float64(u.CachedTokens) / float64(u.InputTokens), u.CacheSaved}
 }
 
 // Best is the best score.
@@ -268,6 +286,7 @@ func (p *Page) Head(s Standing) *Head {
 		u := t.Root.Usage()
 		h.Keys.Tokens = u.Tokens()
 		h.Keys.Cost, h.Keys.CostAtLeast = costOf(u)
+		h.Keys.Cache = cacheOf(u)
 	}
 	if main != nil {
 		p.shown(h, t, main, s.Language)

@@ -66,6 +66,9 @@ function Sentence({ head, since }) {
   </section>`
 }
 
+// cacheShare says how much of the input came from the provider's cache, and what that has saved.
+const cacheShare = c => html`${number(100 * c.share, 0)} % ${c.saved ? html`<span>${t(c.saved > 0 ? 'cache.saved' : 'cache.more', { cost: money(Math.abs(c.saved)) })}</span>` : ''}`
+
 function Figures({ head, since }) {
   const k = head.keys
   return html`<dl class="keys">
@@ -74,6 +77,7 @@ function Figures({ head, since }) {
     <div><dt>${t('active')}</dt><dd>${duration(head.active_ns + since)}</dd></div>
     ${k.tokens > 0 && html`<div><dt>${t('tokens')}</dt><dd>${number(k.tokens, 0)}</dd></div>`}
     ${k.cost !== undefined && html`<div><dt>${t('cost')}</dt><dd>${k.cost_at_least && html`<span>${t('at.least')}</span> `}${money(k.cost)}</dd></div>`}
+    ${k.cache && html`<div><dt>${t('from.cache')}</dt><dd>${cacheShare(k.cache)}</dd></div>`}
   </dl>`
 }
 

@@ -44,6 +44,7 @@ export function Inspector({ id, looks, row, tab, setTab, version, onFork, onBack
       ${row.kind === 'iteration' && d.complete && onFork && html`<span class="push row"><button class="btn s" onClick=${() => onFork(row)}><${Icon} name="fork" />${t('fork.here')}</button></span>`}</header>
     <div class="pad meta"><span><b>${duration(d.took_ns)}</b></span>
       ${step?.input_tokens !== undefined && html`<span><b>${number(step.input_tokens, 0)}</b> ${t('in')}, <b>${number(step.output_tokens, 0)}</b> ${t('out')}</span>`}
+      ${step?.cache && html`<span>${t('cache.share', { share: number(100 * step.cache.share, 0) })}</span>`}
       ${step?.cost !== undefined && html`<span><b>${money(step.cost)}</b></span>`}
       ${step?.model && html`<span class="mono">${step.model}</span>`}
       ${d.attempt > 1 && html`<span>${t('attempt', { n: d.attempt })}</span>`}
