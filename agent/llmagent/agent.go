@@ -156,6 +156,7 @@ type Agent struct {
 	on          drive.ModelCallbacks
 	fixed       beginning // of the instruction
 	fixedGlobal beginning
+	key         atomic.Pointer[keyOf] // of the last request; nil before the first
 
 	meter    meter
 	transfer atomic.Pointer[transfer] // in the tree that it ran in last

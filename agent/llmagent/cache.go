@@ -52,10 +52,11 @@ func (t *texts) add(text string, fixed int) {
 
 // beginning is the part of an instruction before the first placeholder whose value may change in a run.
 type beginning struct {
-	whole bool // it is all of the instruction
-	of    *template.Template
-	keys  []string // of the placeholders whose values may change
-	moves bool     // a value changes from turn to turn
+	whole bool               // it is all of the instruction
+	of    *template.Template // nil if it has no placeholders
+	plain string             // what it is then
+	keys  []string           // of the placeholders whose values may change
+	moves bool               // a value changes from turn to turn
 }
 
 // newBeginning finds the beginning of an instruction in which only the fixed keys stay.
@@ -73,9 +74,13 @@ func newBeginning(text string, t *template.Template, fixed []string) beginning {
 	if b.whole {
 		return b
 	}
-	var err error
-	if b.of, err = template.Parse(text[:cut], template.Options{}); err != nil { // in a section
-		b.of, _ = template.Parse("", template.Options{})
+	of, err := template.Parse(text[:cut], template.Options{})
+	switch {
+	case err != nil: // in a section: nothing is known to stay
+	case len(of.Keys()) > 0:
+		b.of = of
+	default:
+		b.plain, _ = of.Execute(func(string) (any, bool) { return nil, false })
 	}
 	return b
 }
@@ -85,9 +90,12 @@ func (b *beginning) bytes(text string, lookup func(string) (any, bool)) int {
 	if b.whole {
 		return len(text)
 	}
-	start, err := b.of.Execute(lookup)
-	if err != nil {
-		return 0
+	start := b.plain
+	if b.of != nil {
+		var err error
+		if start, err = b.of.Execute(lookup); err != nil {
+			return 0
+		}
 	}
 	n := 0
 	for n < min(len(start), len(text)) && start[n] == text[n] {
@@ -109,8 +117,8 @@ func (r *run) hint(req *model.LLMRequest, fresh int) {
 	if c == nil {
 		return
 	}
-	if r.before == nil {
-		r.before = r.passBefore()
+	if !r.looked {
+		r.before, r.looked = r.passBefore(), true
 	}
 	turn, left := r.expectsTurn(req, r.turns), iterationsLeft(drive.At(r.ctx).Loop())
 	slow, again := r.before.period > lifetime, r.turns > 1 && r.expectsTurn(req, r.turns-1)
@@ -170,8 +178,8 @@ type pass struct {
 
 // passBefore reads the iteration before the running one in the log, and the one before that. In the first
 // iteration of a nested loop, they are those of the loop around it.
-func (r *run) passBefore() *pass {
-	p, nearest := new(pass), drive.At(r.ctx).Loop()
+func (r *run) passBefore() (p pass) {
+	nearest := drive.At(r.ctx).Loop()
 	l := nearest
 	for l != nil && l.Iteration < 2 {
 		l = l.Outer
@@ -222,8 +230,17 @@ func (a *Agent) isAnswer(ev *session.Event) bool {
 		ev.LongRunningToolIDs == nil
 }
 
+// keyOf is the name of an agent's requests in a session.
+type keyOf struct{ session, key string }
+
 // cacheKey names the requests of the agent in a run.
 func (r *run) cacheKey() string {
-	sum := sha256.Sum256([]byte(r.ctx.Session().ID() + "\x00" + r.Name()))
-	return "refrain-" + hex.EncodeToString(sum[:12])
+	id := r.ctx.Session().ID()
+	if last := r.key.Load(); last != nil && last.session == id {
+		return last.key
+	}
+	sum := sha256.Sum256([]byte(id + "\x00" + r.Name()))
+	made := &keyOf{id, "refrain-" + hex.EncodeToString(sum[:12])}
+	r.key.Store(made)
+	return made.key
 }

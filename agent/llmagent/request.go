@@ -24,7 +24,13 @@ const goOn = "Continue processing previous requests as instructed. Exit or provi
 // request builds the request to the model. Its contents are those of the history, which other
 // requests share; h.added has those that tools have added.
 func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error) {
-	req := &model.LLMRequest{Model: a.cfg.Model.Name(), Config: &genai.GenerateContentConfig{}}
+	made := new(struct { // of one piece, because every turn makes them
+		req   model.LLMRequest
+		cfg   genai.GenerateContentConfig
+		cache model.CacheHint
+	})
+	req := &made.req
+	req.Model, req.Config = a.cfg.Model.Name(), &made.cfg
 	if a.cfg.GenerateContentConfig != nil {
 		req.Config = copyConfig(a.cfg.GenerateContentConfig)
 	}
@@ -62,7 +68,8 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 		if own && !all.changes { // what was added stays
 			all.fixed = textBytes(req.Config.SystemInstruction)
 		}
-		req.Cache = &model.CacheHint{Static: all.fixed, Retention: string(a.cfg.PromptCache)}
+		made.cache = model.CacheHint{Static: all.fixed, Retention: string(a.cfg.PromptCache)}
+		req.Cache = &made.cache
 	}
 	return req, nil
 }
@@ -113,14 +120,15 @@ func byName(a, b tool.Tool) int { return strings.Compare(a.Name(), b.Name()) }
 // there is a static one, it returns the agent's own instead of adding it.
 func (a *Agent) systemInstruction(ctx agent.Context, all *texts) (told *genai.Content, err error) {
 	all.add(a.cfg.StaticInstruction, len(a.cfg.StaticInstruction))
+	lookup := drive.At(ctx).Lookup
 	add := func(what string, p InstructionProvider, t *template.Template, b *beginning) error {
-		text, err := fill(ctx, p, t)
+		text, err := fill(ctx, p, t, lookup)
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		fixed := 0 // the text of a provider may change from its first byte on
 		if p == nil {
-			fixed = b.bytes(text, drive.At(ctx).Lookup)
+			fixed = b.bytes(text, lookup)
 		}
 		all.add(text, fixed)
 		return nil
@@ -134,7 +142,7 @@ func (a *Agent) systemInstruction(ctx agent.Context, all *texts) (told *genai.Co
 	}
 	if a.cfg.StaticInstruction == "" {
 		err = add("instruction", a.cfg.InstructionProvider, a.instruction, &a.fixed)
-	} else if text, ferr := fill(ctx, a.cfg.InstructionProvider, a.instruction); ferr != nil {
+	} else if text, ferr := fill(ctx, a.cfg.InstructionProvider, a.instruction, lookup); ferr != nil {
 		err = fmt.Errorf("instruction: %w", ferr)
 	} else if text != "" {
 		told = newText(genai.RoleUser, text)
@@ -142,9 +150,10 @@ func (a *Agent) systemInstruction(ctx agent.Context, all *texts) (told *genai.Co
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range append(loopTexts(drive.At(ctx).Loop()), a.identity) {
+	for _, text := range loopTexts(drive.At(ctx).Loop()) {
 		all.add(text, len(text))
 	}
+	all.add(a.identity, len(a.identity))
 	return told, nil
 }
 
@@ -172,11 +181,12 @@ func loopTexts(l *drive.Loop) []string {
 	return texts
 }
 
-func fill(ctx agent.Context, p InstructionProvider, t *template.Template) (string, error) {
+func fill(ctx agent.Context, p InstructionProvider, t *template.Template,
+	lookup func(string) (any, bool)) (string, error) {
 	if p != nil {
 		return p(ctx)
 	}
-	return t.Execute(drive.At(ctx).Lookup)
+	return t.Execute(lookup)
 }
 
 // newText is a content of one text.

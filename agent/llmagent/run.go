@@ -37,7 +37,8 @@ type run struct {
 	next      agent.Agent           // that goes on in this one's place
 	questions int                   // to a person
 	turns     int                   // with those that are in the log
-	before    *pass                 // nil until it is needed
+	before    pass
+	looked    bool // before is known
 	same      repeats
 }
 
