@@ -44,7 +44,7 @@ refrain help definition lists every field of a definition.`,
 		{"Run it:", []*cobra.Command{newRun(e), newConsole(e), newServe(e), newWorker(e), newMCP(e),
 			newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e)}},
 		{"Look at runs:", []*cobra.Command{newRuns(e), newShow(e), newEvents(e), newWatch(e), newView(e), newVerify(e), newBacktest(e)}},
-		{"Move, remove, check:", []*cobra.Command{newExport(e), newImport(e), newRm(e), newDoctor(e)}},
+		{"Move, remove, check:", []*cobra.Command{newExport(e), newImport(e), newADK(e), newRm(e), newDoctor(e)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adkmove
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+)
+
+// goVersion is the least version of Go that our go.mod asks for.
+const goVersion = "1.26.0"
+
+// moveGoMod returns what becomes of the lines of a go.mod, if the module uses ADK or Refrain. The first requirement of
+// ADK becomes one of Refrain with that version; without a version there is none, and go mod tidy adds it.
+func moveGoMod(text string, uses bool, version string) (lines, moved []string, found []*Finding) {
+	lines = strings.SplitAfter(text, "\n")
+	moved = append(moved, lines...)
+	if !uses && !strings.Contains(text, adk) {
+		return lines, moved, nil
+	}
+	block := ""
+	place := -1
+	for i, line := range lines {
+		code, _, _ := strings.Cut(line, "//")
+		words := strings.Fields(code)
+		verb := block
+		switch {
+		case len(words) == 0:
+			continue
+		case words[0] == ")":
+			block = ""
+			continue
+		case block == "" && (len(words) == 2 && words[1] == "(" || len(words) == 1 && strings.HasSuffix(words[0], "(")):
+			block = strings.TrimSuffix(words[0], "(")
+			continue
+		case block == "":
+			verb, words = words[0], words[1:]
+		}
+		if len(words) == 0 {
+			continue
+		}
+		path := strings.Trim(words[0], "\"`")
+		switch {
+		case verb == "go" && older(path):
+			moved[i] = strings.Replace(line, words[0], goVersion, 1)
+		case verb == "toolchain" && older(strings.TrimPrefix(path, "go")):
+			moved[i] = ""
+		case verb == "require" && path == Module:
+			version = "" // it has one
+		case path != adk && path != adk+"/v2" && !(verb == "tool" && strings.HasPrefix(path, adk+"/")):
+		case verb == "module":
+		default:
+			moved[i] = ""
+			if verb == "require" && place < 0 {
+				place = i
+			}
+			if verb == "replace" || verb == "tool" {
+				column := strings.Index(line, words[0]) + 1
+				found = append(found, &Finding{Line: i + 1, Column: column,
+					Text: "this " + verb + " of ADK has no counterpart, so it is removed"})
+			}
+		}
+	}
+	for i := range moved {
+		blank := func(k int) bool { return k < 0 || k+1 >= len(lines) || strings.TrimSpace(lines[k]) == "" }
+		switch {
+		case moved[i] != "" || lines[i] == "" || place == i && version != "" || !blank(i-1) || !blank(i+1):
+		case i+2 < len(lines):
+			moved[i+1] = "" // one blank line is enough
+		case i > 0:
+			moved[i-1] = ""
+		}
+	}
+	was := []string(nil)
+	if place >= 0 {
+		was = strings.Fields(strings.TrimPrefix(strings.TrimSpace(lines[place]), "require "))
+	}
+	if len(was) > 1 && version != "" {
+		moved[place] = strings.Replace(strings.Replace(lines[place], was[0], Module, 1), was[1], version, 1)
+	}
+	return lines, moved, found
+}
+
+// older reports whether a version of Go is below [goVersion].
+func older(version string) bool {
+	return minor(version) < minor(goVersion)
+}
+
+// minor is the 26 of 1.26.0, or a large number for what is no version of Go 1.
+func minor(version string) int {
+	n := 0
+	if _, err := fmt.Sscanf(version, "1.%d", &n); err != nil {
+		return 1 << 30
+	}
+	return n
+}
+
+// ownVersion is the version of Refrain that this program has; empty if it is a checkout.
+func ownVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	version := info.Main.Version
+	for _, m := range info.Deps {
+		if m.Path == Module && m.Replace == nil {
+			version = m.Version
+		} else if m.Path == Module {
+			version = ""
+		}
+	}
+	if !strings.HasPrefix(version, "v") || strings.Contains(version, "+dirty") {
+		return ""
+	}
+	return version
+}
