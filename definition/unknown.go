@@ -5,6 +5,7 @@ package definition
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
@@ -153,7 +154,7 @@ func (r *reader) configured(ps []pair) []pair {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(p, q pair) int { return last(p) - last(q) })
+	sort.SliceStable(all, func(i, k int) bool { return last(all[i]) < last(all[k]) }) // smaller than slices
 	return all
 }
 

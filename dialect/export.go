@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
@@ -46,7 +47,7 @@ func Export(name string, def *definition.Definition) ([]File, *Report) {
 		return nil, e.report
 	}
 	e.report.Agents = len(e.files)
-	slices.SortStableFunc(e.files, func(a, b File) int { return root(b) - root(a) })
+	sort.SliceStable(e.files, func(i, k int) bool { return root(e.files[i]) > root(e.files[k]) }) // smaller than slices
 	return e.files, e.report
 }
 

@@ -5,6 +5,7 @@ package dialect
 import (
 	"bytes"
 	"slices"
+	"sort"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -64,7 +65,7 @@ func (o origins) emit(a *agent) *yaml.Node {
 		}
 		return slices.IndexFunc(order, func(o definition.Field) bool { return o.Name == f.key })
 	}
-	slices.SortStableFunc(fields, func(f, g field) int { return place(f) - place(g) })
+	sort.SliceStable(fields, func(i, k int) bool { return place(fields[i]) < place(fields[k]) }) // smaller than slices
 	n := node(fields)
 	o[n] = origin{at: a.at}
 	o.fields(n, fields, a.from)

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -307,5 +307,5 @@ func (r *Run) keep(ctx context.Context) {
 }
 
 func sortByStart(all []Info) {
-	slices.SortStableFunc(all, func(a, b Info) int { return a.Run.Started.Compare(b.Run.Started) })
+	sort.SliceStable(all, func(i, k int) bool { return all[i].Run.Started.Before(all[k].Run.Started) }) // smaller than slices
 }

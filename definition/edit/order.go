@@ -4,6 +4,7 @@ package edit
 
 import (
 	"slices"
+	"sort"
 
 	"go.yaml.in/yaml/v4"
 
@@ -40,7 +41,7 @@ func ordered(n *yaml.Node, path []hop) {
 		}
 		return i
 	}
-	slices.SortStableFunc(all, func(a, b field) int { return rank(a) - rank(b) })
+	sort.SliceStable(all, func(i, k int) bool { return rank(all[i]) < rank(all[k]) }) // smaller than slices
 	for i, f := range all {
 		n.Content[2*i], n.Content[2*i+1] = f.key, f.value
 	}

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
+	"sort"
 	"sync"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -54,7 +54,7 @@ func tableOf(all [][2]string) table {
 		text += regexp.QuoteMeta(english[from:])
 		t.patterns = append(t.patterns, phrase{regexp.MustCompile(`^(?s:` + text + `)$`), portuguese, len(verbs().ReplaceAllString(english, ""))})
 	}
-	slices.SortStableFunc(t.patterns, func(a, b phrase) int { return cmp.Compare(b.fixed, a.fixed) })
+	sort.SliceStable(t.patterns, func(i, k int) bool { return t.patterns[i].fixed > t.patterns[k].fixed }) // smaller than slices
 	return t
 }
 
