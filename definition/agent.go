@@ -69,6 +69,10 @@ type Agent struct {
 	// the agents inside. Empty uses the model of the agents around, or else
 	// BuildConfig.DefaultModel.
 	Model string
+	// PromptCache says whether a provider is asked to keep what requests repeat: on, off, or how long it is
+	// to keep that, such as 24h. On a workflow agent it is the default for the agents inside. Empty is that
+	// of the agents around, or else on.
+	PromptCache string
 	// SubAgents are the sub-agents of a workflow agent, in the order of the file.
 	SubAgents []*Agent
 	// ResultKey, ExitWhen and ExitReason are those of a task.

@@ -238,7 +238,7 @@ func (e *expecter) run(a *Agent) {
 			e.said = e.said[:before:before]
 		}
 		e.said = append(e.said, all...)
-	case TypeFunc, TypeA2A:
+	case TypeFunc, TypeA2A, TypeCLI:
 		e.miss(UncountedAgent, a.Name)
 		e.wrote(a, 0, false)
 	case TypeTemplate:
@@ -554,7 +554,7 @@ func (e *expecter) charge(a *Agent, r *request, out int64) {
 // marks returns up to which segment a request asks its provider to look into its cache, and to keep what is
 // there: as llmagent's hints do, without turns after tools.
 func (e *expecter) marks(a *Agent, r *request) (look, keep int) {
-	if a.LLM.PromptCache == llmagent.PromptCacheOff {
+	if a.promptCache() == llmagent.PromptCacheOff {
 		return 0, 0
 	}
 	more := slices.ContainsFunc(e.loops, func(l loopUnderWay) bool { return l.more })

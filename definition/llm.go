@@ -38,9 +38,7 @@ type LLM struct {
 	RequestRetry llmagent.RequestRetry
 	// StaticInstruction is sent first, as it stands; Instructions then follow the conversation.
 	StaticInstruction string
-	// PromptCache says whether a provider is asked to keep what requests repeat.
-	PromptCache llmagent.PromptCache
-	Tools       []Tool
+	Tools             []Tool
 }
 
 func llmOf(a *Agent) *LLM {
@@ -54,7 +52,6 @@ var llmRows = []row[LLM]{
 	field("instructions", "", aWords, func(l *LLM) *string { return &l.Instructions }),
 	field("context", "what the model sees of the conversation: iteration (default), full, digest, none, or {last: n} iterations, with digest: true to summarize those before", value[llmagent.ContextConfig]{contextShape, contextOf}, func(l *LLM) *llmagent.ContextConfig { return &l.Context }).shown(llmagent.ContextIteration),
 	field("static_instruction", "text without placeholders that is sent first; instructions then follow the conversation, so that a provider's cache can keep what is before them", aWords, func(l *LLM) *string { return &l.StaticInstruction }),
-	field("prompt_cache", "off, so that a provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI", as(oneWord("off", "24h"), promptCache), func(l *LLM) *llmagent.PromptCache { return &l.PromptCache }),
 	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, "+
 		"name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}",
 		func() shape { return list(by("tool")) }, takesTools),
@@ -81,8 +78,6 @@ func (r *reader) outputSchema(a *Agent, n *source.Node, field string) (*genai.Sc
 	a.answer = r.schema(n, field)
 	return answerSchema(a.answer), a.answer != nil
 }
-
-func promptCache(word string) llmagent.PromptCache { return llmagent.PromptCache(word) }
 
 func thinkingLevel(word string) genai.ThinkingLevel {
 	return genai.ThinkingLevel(strings.ToUpper(word))
@@ -216,7 +211,7 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 		Model: b.askedModel(a, name), Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
-		RequestRetry: l.RequestRetry, PromptCache: l.PromptCache,
+		RequestRetry: l.RequestRetry, PromptCache: a.promptCache(),
 		StaticInstruction: l.StaticInstruction, FixedKeys: b.fixed,
 	}
 	if a.mayExit() && a.exitTool() == nil {
@@ -240,7 +235,7 @@ func (b *builder) llm(a *Agent) (agent.Agent, error) {
 // cache can keep nothing of what stands behind a value that changes.
 func (c *checker) spoiled(a *Agent) {
 	t, err := template.Parse(a.LLM.Instructions, template.Options{})
-	if err != nil || a.loopAround() == nil || a.LLM.StaticInstruction != "" || a.LLM.PromptCache == llmagent.PromptCacheOff {
+	if err != nil || a.loopAround() == nil || a.LLM.StaticInstruction != "" || a.promptCache() == llmagent.PromptCacheOff {
 		return
 	}
 	fixed, kept := fixedKeys(c.def), keptTokens

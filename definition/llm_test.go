@@ -249,3 +249,34 @@ tools:
 		t.Errorf("a model is opened once, and is that of the agent around: %s", diff)
 	}
 }
+
+// What the root says of the provider's cache is the default for the agents in it, those that are tools
+// included.
+func TestPromptCacheIsInherited(t *testing.T) {
+	d := parse(t, `name: l
+max_iterations: 2
+model: openai/gpt-5-mini
+prompt_cache: off
+sub_agents:
+  - {name: a, instructions: a, tools: [{agent: {name: tool, description: d, instructions: a}}], can_exit_loop: true}
+  - {name: b, instructions: b, prompt_cache: on}
+  - name: inner
+    type: sequential
+    prompt_cache: 24h
+    sub_agents:
+      - {name: c, instructions: c}
+      - {name: e, instructions: e, prompt_cache: "off"}
+`)
+	got := make(map[string]llmagent.PromptCache)
+	_, err := d.Build(t.Context(), definition.BuildConfig{
+		Model:    noModel,
+		StandIns: definition.StandIns{LLM: func(a *definition.Agent, cfg *llmagent.Config) { got[a.Name] = cfg.PromptCache }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]llmagent.PromptCache{"a": "off", "tool": "off", "b": "", "c": "24h", "e": "off"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
@@ -28,8 +29,12 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-var modelRows = []row[Agent]{field("model", "model, as provider/name; on a workflow agent for all agents inside; "+
-	"that of the run if left out", plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model })}
+var modelRows = []row[Agent]{
+	field("model", "model, as provider/name; on a workflow agent for all agents inside; that of the run if left out",
+		plain(modelShape, (*reader).text), func(a *Agent) *string { return &a.Model }),
+	field("prompt_cache", "off, so that a provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI; "+
+		"on a workflow agent for all agents inside; on if left out", oneWord("on", "off", "24h"), func(a *Agent) *string { return &a.PromptCache }),
+}
 
 func modelShape() shape {
 	return &jsonschema.Schema{Type: "string", Title: "text", Examples: []any{"openai/gpt-5-mini", "ollama/qwen3"}}
@@ -136,6 +141,20 @@ func (a *Agent) naming() *Agent {
 		}
 	}
 	return nil
+}
+
+// promptCache is what the agent, or else the nearest one around it, says of the provider's cache.
+func (a *Agent) promptCache() llmagent.PromptCache {
+	for ; a != nil; a = a.parent {
+		switch a.PromptCache {
+		case "":
+		case "on":
+			return ""
+		default:
+			return llmagent.PromptCache(a.PromptCache)
+		}
+	}
+	return ""
 }
 
 // modelName is the name that a file gives, with a script's path relative to the

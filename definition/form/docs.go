@@ -27,6 +27,10 @@ var docs = map[string]map[definition.Type]string{
 		definition.TypeLLM: "model, as provider/name; that of the agent around it, or of the run, if left out",
 		definition.TypeCLI: "model, in the words of the coding agent; its own choice if left out",
 	},
+	"prompt_cache": {
+		"":                 "off, so that no provider is asked to keep what requests of the agents inside repeat; or how long it is to keep that, such as 24h with OpenAI; on if left out",
+		definition.TypeLLM: "off, so that the provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI; what the agents around say, or on, if left out",
+	},
 	"on_error": {
 		"":                  "after the step has failed: stop (default), skip_step or, in a loop, next_iteration",
 		definition.TypeLoop: "after a step of the loop has failed, or the loop itself: stop (default), skip_step or next_iteration",

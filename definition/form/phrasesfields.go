@@ -174,6 +174,14 @@ var fieldPhrases = [][2]string{
 		"modelo, como provedor/nome; num agente de fluxo, para todos os de dentro; sem valor, o da execução",
 	},
 	{
+		"off, so that no provider is asked to keep what requests of the agents inside repeat; or how long it is to keep that, such as 24h with OpenAI; on if left out",
+		"off, para não pedir a provedor algum que guarde o que os pedidos dos agentes dentro repetem; ou por quanto tempo guardar, como 24h na OpenAI; on se omitido",
+	},
+	{
+		"off, so that the provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI; what the agents around say, or on, if left out",
+		"off, para não pedir ao provedor que guarde o que os pedidos repetem; ou por quanto tempo guardar, como 24h na OpenAI; se omitido, o que dizem os agentes em volta, ou on",
+	},
+	{
 		"model, as provider/name; that of the agent around it, or of the run, if left out",
 		"modelo, como provedor/nome; sem valor, o do agente em volta ou o da execução",
 	},
@@ -332,8 +340,8 @@ var fieldPhrases = [][2]string{
 		"text without placeholders that is sent first; instructions then follow the conversation, so that a provider's cache can keep what is before them",
 		"texto sem espaços reservados que vai primeiro; as instructions vêm depois da conversa, para que o cache do provedor guarde o que vem antes",
 	}, {
-		"off, so that a provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI",
-		"off, para não pedir ao provedor que guarde o que os pedidos repetem; ou por quanto tempo guardar, como 24h na OpenAI",
+		"off, so that a provider is not asked to keep what requests repeat; or how long it is to keep that, such as 24h with OpenAI; on a workflow agent for all agents inside; on if left out",
+		"off, para não pedir ao provedor que guarde o que os pedidos repetem; ou por quanto tempo guardar, como 24h na OpenAI; num agente de fluxo para todos os agentes dentro; on se omitido",
 	}, {
 		"price of input tokens from the provider's cache; that of input if left out",
 		"preço dos tokens de entrada do cache do provedor; sem valor, o de input",
