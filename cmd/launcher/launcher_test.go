@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -209,8 +210,60 @@ func TestMovedProgram(t *testing.T) {
 			_, errs = m.does(1, "", append([]string{"web"}, strings.Fields(flag+" extra")...)...)
 			m.has(errs, "unknown arguments: extra") // the flag is taken
 		}
+		for _, wrong := range []string{
+			"console -shutdown-timeout -1s", "console -x", "web -port 70000 api", "web -idle-timeout -1s api", "web api api",
+			"web api -path_prefix /a/../b", "web api -path_prefix /%zz", "web api -sse-write-timeout -1s",
+		} {
+			_, errs = m.does(1, "", strings.Fields(wrong)...)
+			if m.has(errs, "run failed: "+strings.Fields(wrong)[0]+": "); strings.Contains(errs, "console: console:") {
+				t.Errorf("%s: %s", wrong, errs)
+			}
+		}
+		_, errs = m.does(1, "", "web", "-port", "0", "webui", "api", "-path_prefix", "/ui")
+		m.has(errs, "webui: another launcher serves the same path; give another -path_prefix")
+		out, _ = m.does(0, "", "console", "-h")
+		m.has(out, "talk with the root agent", "-streaming_mode")
+		out, _ = m.does(0, "", "web", "api", "-h")
+		m.has(out, "-idle-timeout", "-path_prefix")
 		_, errs = m.does(2, "", "shwo")
 		m.has(errs, "did you mean show?")
+	})
+	t.Run("port in use", func(t *testing.T) {
+		taken, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taken.Close()
+		m := in(t)
+		_, errs := m.does(1, "", "web", "-port", strings.Split(taken.Addr().String(), ":")[1], "api")
+		m.has(errs, "address already in use")
+	})
+	t.Run("plugin that does not close", func(t *testing.T) {
+		m := in(t, "MOVED_PLUGIN=1")
+		out, errs := m.does(1, "hello\n")
+		m.has(out, "Hello to you.")
+		m.has(errs, "the plugins have not closed after 100ms")
+	})
+	t.Run("two consoles", func(t *testing.T) {
+		m := in(t, "MOVED_STORE=runs.db", "MOVED_ROOT=count up")
+		first := m.command("run", "count_up", "go", "--session", "c1")
+		first.Env = append(first.Env, "MOVED_HOLD=1")
+		says, err := first.StderrPipe()
+		if err == nil {
+			err = first.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = first.Process.Kill()
+			_ = first.Wait() // it was killed
+		}()
+		m.until(bufio.NewScanner(says), "holding$")
+		_, errs := m.does(1, "go\n", "console", "-session", "c1")
+		m.has(errs, "run c1 is driven by")
+		out, _ := m.does(0, "go\n") // a conversation of its own
+		m.has(out, "number 4")
 	})
 	t.Run("web", func(t *testing.T) { in(t, "MOVED_STORE=runs.db", "MOVED_GREETS=1").web() })
 }

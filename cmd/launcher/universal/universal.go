@@ -7,6 +7,8 @@ package universal
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -55,7 +57,11 @@ func (u *universal) Execute(ctx context.Context, config *launcher.Config, args [
 	if err == nil {
 		err = ErrorOnUnparsedArgs(rest)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, err = fmt.Fprintf(os.Stdout, "%s: %s\n%s", sub.Keyword(), sub.SimpleDescription(), sub.CommandLineSyntax())
+		return err
+	case err != nil:
 		return fmt.Errorf("%s: %w", sub.Keyword(), err)
 	}
 	return sub.Run(ctx, config)

@@ -103,6 +103,11 @@ func (w *web) Parse(args []string) ([]string, error) {
 	case w.port < 0 || w.port > 65535:
 		return nil, fmt.Errorf("-port %d: give a number from 0 to 65535", w.port)
 	}
+	for _, name := range []string{"write-timeout", "read-timeout", "idle-timeout", "shutdown-timeout"} {
+		if given := w.flags.Lookup(name).Value; strings.HasPrefix(given.String(), "-") {
+			return nil, fmt.Errorf("-%s %s is negative", name, given)
+		}
+	}
 	w.active = nil
 	for len(rest) > 0 {
 		i := slices.IndexFunc(w.subs, func(s Sublauncher) bool { return s.Keyword() == rest[0] })
@@ -152,7 +157,7 @@ func (w *web) Run(ctx context.Context, config *launcher.Config) error {
 func setUp(sub Sublauncher, mux *http.ServeMux, config *launcher.Config) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("add routes: %v", p)
+			err = fmt.Errorf("another launcher serves the same path; give another -path_prefix: %v", p)
 		}
 	}()
 	return sub.SetupSubrouters(mux, config)

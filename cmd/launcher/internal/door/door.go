@@ -99,11 +99,11 @@ func Syntax(fl *flag.FlagSet) string {
 	return b.String()
 }
 
-// Parse reads flags, and returns the arguments behind them. Errors are not printed.
+// Parse reads flags, and returns the arguments behind them. Errors are not printed. It returns flag.ErrHelp for -h.
 func Parse(fl *flag.FlagSet, args []string) ([]string, error) {
 	fl.SetOutput(new(strings.Builder))
 	if err := fl.Parse(args); err != nil {
-		return nil, fmt.Errorf("%s: %w", fl.Name(), err)
+		return nil, err
 	}
 	return fl.Args(), nil
 }

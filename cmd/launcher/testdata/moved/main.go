@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -26,6 +27,8 @@ import (
 	"github.com/refrain-dev/refrain/cmd/launcher/web/api"
 	"github.com/refrain-dev/refrain/cmd/launcher/web/webui"
 	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/plugin"
+	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/tool"
@@ -61,6 +64,10 @@ func main() {
 		}
 		defer store.Close()
 		config.SessionService = store
+	}
+	if os.Getenv("MOVED_PLUGIN") != "" {
+		stuck := must(plugin.New(plugin.Config{Name: "stuck", CloseFunc: func() error { select {} }}))
+		config.PluginConfig = runner.PluginConfig{Plugins: []*plugin.Plugin{stuck}, CloseTimeout: 100 * time.Millisecond}
 	}
 	l := full.NewLauncher()
 	if os.Getenv("MOVED_GREETS") != "" {

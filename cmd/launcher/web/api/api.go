@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (a *api) Parse(args []string) ([]string, error) {
 		return nil, err
 	case a.sse < 0:
 		return nil, fmt.Errorf("-sse-write-timeout %s is negative", a.sse)
-	case strings.ContainsAny(a.prefix, "{}?# "):
+	case path.Clean(a.prefix) != a.prefix || strings.ContainsAny(a.prefix, "{}?#% \\"):
 		return nil, errors.New("-path_prefix: give a path such as /api")
 	}
 	return rest, nil
