@@ -228,6 +228,7 @@ func TestMovedProgram(t *testing.T) {
 		_, errs = m.does(2, "", "shwo")
 		m.has(errs, "did you mean show?")
 	})
+	t.Run("ten minutes", func(t *testing.T) { in(t, "MOVED_STORE=runs.db").tenMinutes() })
 	t.Run("port in use", func(t *testing.T) {
 		taken, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -268,15 +269,14 @@ func TestMovedProgram(t *testing.T) {
 	t.Run("web", func(t *testing.T) { in(t, "MOVED_STORE=runs.db", "MOVED_GREETS=1").web() })
 }
 
-// The commands of doc/adk.md do what it says.
-func TestTenMinutesOfTheDocument(t *testing.T) {
+// tenMinutes runs the commands of doc/adk.md.
+func (m *moved) tenMinutes() {
 	text, err := os.ReadFile("../../doc/adk.md")
 	if err != nil {
-		t.Fatal(err)
+		m.Fatal(err)
 	}
 	_, part, _ := strings.Cut(string(text), "## Ten minutes\n")
 	part, _, _ = strings.Cut(part, "\n## ")
-	m := &moved{t, programtest.Build(t, "moved", "../..", "testdata/moved"), t.TempDir(), []string{"MOVED_STORE=runs.db"}}
 	var shown []string
 	var killed *exec.Cmd
 	for line := range strings.Lines(part) {
@@ -295,7 +295,7 @@ func TestTenMinutesOfTheDocument(t *testing.T) {
 				err = killed.Start()
 			}
 			if err != nil {
-				t.Fatal(err)
+				m.Fatal(err)
 			}
 			m.until(bufio.NewScanner(says), "holding$")
 		case words[1] == "resume":
@@ -307,12 +307,12 @@ func TestTenMinutesOfTheDocument(t *testing.T) {
 		}
 	}
 	if len(shown) != 2 || killed == nil {
-		t.Fatalf("the document has the outputs %q", shown)
+		m.Fatalf("the document has the outputs %q", shown)
 	}
 	m.has(shown[0], "number 4")
 	m.has(shown[1], "max_iterations")
 	if got := m.done(); got != "step 1 step 2 step 3 step 4" {
-		t.Errorf("done: %q", got)
+		m.Errorf("done: %q", got)
 	}
 }
 
