@@ -205,8 +205,8 @@ func (r *Runs) launch(ctx context.Context, p *program.Program, def *definition.D
 }
 
 // StartIn starts a run of a definition of the folder in an existing session. A nil message means the
-// definition's query. state returns what the run adds to the session's state.
-func (r *Runs) StartIn(ctx context.Context, id, name string, message *genai.Content,
+// definition's query. With streams, models answer in pieces. state returns what the run adds to the session's state.
+func (r *Runs) StartIn(ctx context.Context, id, name string, message *genai.Content, streams bool,
 	state func(*definition.Definition) (map[string]any, error)) error {
 	if r.closing.Load() {
 		return supervisor.ErrClosed
@@ -215,6 +215,7 @@ func (r *Runs) StartIn(ctx context.Context, id, name string, message *genai.Cont
 	if err != nil {
 		return err
 	}
+	p.Streams = streams
 	req := supervisor.Request{SessionID: id, Message: message}
 	if req.State, err = state(def); err != nil {
 		return err

@@ -343,6 +343,7 @@ func (f *feed) read() (end func()) {
 // hear takes an event from the supervisor. Only pieces of answers that are streamed are news to who
 // follows the run: all else comes from the log, from whichever process.
 func (s *Server) hear(id string, ev *session.Event) {
+	s.pieces.Hear(id, ev)
 	if !ev.Partial {
 		s.list.hear(ev)
 		return

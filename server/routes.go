@@ -102,7 +102,7 @@ func (s *Server) routes() http.Handler {
 
 // adk are the operations of ADK's REST API.
 func (s *Server) adk() (all []route) {
-	api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing}
+	api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing, Pieces: &s.pieces}
 	for _, r := range api.Routes() {
 		all = append(all, route{r.Method, r.Path, func(_ *Server, w http.ResponseWriter, req *http.Request) error { return r.Do(w, req) }})
 	}

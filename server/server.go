@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/server/internal/adk"
 	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -87,7 +88,8 @@ type Server struct {
 	store   storeProbe
 	mcp     func() *mcp.Server // made when it is first needed
 
-	list *board
+	list   *board
+	pieces adk.Pieces // for streams of ADK's API
 
 	mu    sync.Mutex
 	feeds map[string]*feed

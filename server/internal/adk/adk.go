@@ -30,6 +30,7 @@ import (
 	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // API answers the clients of ADK.
@@ -39,6 +40,8 @@ type API struct {
 	// Place takes a place among the streams of the server, and Closing is closed when they have to end.
 	Place   func() (leave func(), err error)
 	Closing <-chan struct{}
+	// Pieces has those of streamed answers. Required.
+	Pieces *Pieces
 }
 
 // Routes are the operations of the API.
@@ -162,6 +165,9 @@ func event(ev *session.Event) (map[string]any, error) {
 		delete(m, ours)
 	}
 	m["timestamp"] = seconds(ev.Timestamp)
+	if ev.Partial { // no log has given it an ID and a time
+		m["id"], m["timestamp"] = "p-"+operations.NewID(), seconds(time.Now())
+	}
 	actions, _ := m["actions"].(map[string]any)
 	if actions == nil {
 		actions = map[string]any{}
@@ -316,16 +322,17 @@ type request struct {
 	InvocationID        string         `json:"invocationId"`
 }
 
+// read reads the request for a run.
+func (a *API) read(w http.ResponseWriter, r *http.Request) (req request, k sessionKey, err error) {
+	if err = a.Read(w, r, &req); err == nil {
+		k = sessionKey{req.AppName, req.UserID, req.SessionID}
+		err = k.check()
+	}
+	return req, k, err
+}
+
 // start starts a run, or answers the question of one that waits. It returns the last event before.
-func (a *API) start(w http.ResponseWriter, r *http.Request) (id string, seen int64, err error) {
-	var req request
-	if err := a.Read(w, r, &req); err != nil {
-		return "", 0, err
-	}
-	k := sessionKey{req.AppName, req.UserID, req.SessionID}
-	if err := k.check(); err != nil {
-		return "", 0, err
-	}
+func (a *API) start(r *http.Request, req *request, k sessionKey) (id string, seen int64, err error) {
 	id = k.id()
 	one, err := a.Runs.Session(r.Context(), id)
 	if err != nil {
@@ -335,7 +342,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) (id string, seen int
 	if run := session.RunOf(one); run != nil && run.Status == mark.RunWaiting {
 		return id, seen, a.answer(r.Context(), id, req.NewMessage)
 	}
-	return id, seen, a.Runs.StartIn(r.Context(), id, k.app, req.NewMessage, func(def *definition.Definition) (map[string]any, error) {
+	return id, seen, a.Runs.StartIn(r.Context(), id, k.app, req.NewMessage, req.Streaming, func(def *definition.Definition) (map[string]any, error) {
 		return stateOf(def, maps.Collect(one.State().All()), req.StateDelta)
 	})
 }
@@ -405,23 +412,35 @@ func (a *API) answer(ctx context.Context, id string, message *genai.Content) err
 	return a.Runs.Answer(context.WithoutCancel(ctx), id, &operations.AnswerRequest{Question: q.ID, Value: data})
 }
 
-// follow gives each the events behind one until the run ends, is paused or waits. That the client
-// leaves ends this, and not the run.
-func (a *API) follow(r *http.Request, id string, seen int64, each func(map[string]any) error) error {
+// follow gives each the events behind one until the run ends, is paused or waits, and pieces of answers in between if
+// there are any. That the client leaves ends this, and not the run.
+func (a *API) follow(r *http.Request, id string, seen int64, between *pieces, each func(map[string]any) error) error {
 	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	go func() {
-		select {
-		case <-a.Closing:
-			cancel()
-		case <-ctx.Done():
+	type said struct {
+		ev  *session.Event
+		err error
+	}
+	log := make(chan said)
+	defer func() {
+		cancel()
+		for range log { // until Watch has ended
 		}
 	}()
-	for ev, err := range a.Runs.Supervisor.Watch(ctx, id, seen) {
-		if err != nil {
-			return err
+	go func() {
+		defer close(log)
+		for ev, err := range a.Runs.Supervisor.Watch(ctx, id, seen) {
+			select {
+			case log <- said{ev, err}:
+			case <-ctx.Done():
+				return
+			}
 		}
-		if ev.Author != "user" {
+	}()
+	show := func(evs ...*session.Event) error {
+		for _, ev := range evs {
+			if ev.Author == "user" {
+				continue
+			}
 			m, err := event(ev)
 			if err == nil && m != nil {
 				err = each(m)
@@ -430,38 +449,74 @@ func (a *API) follow(r *http.Request, id string, seen int64, each func(map[strin
 				return err
 			}
 		}
-		if ev.Mark == nil {
-			continue
-		}
-		switch ev.Mark.Kind {
-		case mark.KindRunPaused, mark.KindRunEnded:
-			if _, err := a.Runs.Supervisor.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
+		return nil
+	}
+	var more <-chan struct{}
+	if between != nil {
+		more = between.wake
+	}
+	for {
+		select {
+		case <-a.Closing:
+			return supervisor.ErrClosed
+		case <-more:
+			if err := show(between.take(seen)...); err != nil {
 				return err
 			}
-			one, err := a.Runs.Brief(ctx, id, 1)
-			if err != nil {
+		case s, ok := <-log:
+			if !ok {
+				return nil
+			}
+			if s.err != nil {
+				return s.err
+			}
+			if between != nil {
+				if err := show(between.take(s.ev.Seq - 1)...); err != nil {
+					return err
+				}
+			}
+			seen = s.ev.Seq
+			if err := show(s.ev); err != nil {
 				return err
 			}
-			if session.LastSeen(one) > ev.Seq {
-				continue // an answer has come meanwhile
+			if over, err := a.over(ctx, id, s.ev); over || err != nil {
+				return err
 			}
-			var end mark.RunEnded
-			if ev.Mark.Kind == mark.KindRunEnded && ev.Mark.Decode(&end) == nil && end.Status == mark.RunFailed {
-				return problem.New(http.StatusInternalServerError, "run_failed", "The run has failed", "%s", end.Error)
-			}
-			return nil
 		}
 	}
-	return nil
+}
+
+// over reports whether a run has come to rest with an event. The error is that of a run that has failed.
+func (a *API) over(ctx context.Context, id string, ev *session.Event) (bool, error) {
+	if ev.Mark == nil || ev.Mark.Kind != mark.KindRunPaused && ev.Mark.Kind != mark.KindRunEnded {
+		return false, nil
+	}
+	if _, err := a.Runs.Supervisor.Wait(ctx, id); err != nil { // whoever drives it has to let go of it
+		return false, err
+	}
+	one, err := a.Runs.Brief(ctx, id, 1)
+	if err != nil || session.LastSeen(one) > ev.Seq { // an answer has come meanwhile
+		return false, err
+	}
+	var end mark.RunEnded
+	if ev.Mark.Kind == mark.KindRunEnded && ev.Mark.Decode(&end) == nil && end.Status == mark.RunFailed {
+		return true, problem.New(http.StatusInternalServerError, "run_failed", "The run has failed", "%s", end.Error)
+	}
+	return true, nil
 }
 
 func (a *API) run(w http.ResponseWriter, r *http.Request) error {
-	id, seen, err := a.start(w, r)
+	req, k, err := a.read(w, r)
+	if err != nil {
+		return err
+	}
+	req.Streaming = false // it answers with whole events
+	id, seen, err := a.start(r, &req, k)
 	if err != nil {
 		return err
 	}
 	all := []map[string]any{}
-	if err := a.follow(r, id, seen, func(m map[string]any) error { all = append(all, m); return nil }); err != nil {
+	if err := a.follow(r, id, seen, nil, func(m map[string]any) error { all = append(all, m); return nil }); err != nil {
 		return err
 	}
 	return a.Send(w, http.StatusOK, all)
@@ -473,7 +528,17 @@ func (a *API) runSSE(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	id, seen, err := a.start(w, r)
+	req, k, err := a.read(w, r)
+	if err != nil {
+		return err
+	}
+	var between *pieces
+	if req.Streaming {
+		var stop func()
+		between, stop = a.Pieces.follow(k.id())
+		defer stop()
+	}
+	id, seen, err := a.start(r, &req, k)
 	if err != nil {
 		return err
 	}
@@ -482,7 +547,7 @@ func (a *API) runSSE(w http.ResponseWriter, r *http.Request) error {
 	if err := wire.Write(w); err != nil {
 		return nil
 	}
-	err = a.follow(r, id, seen, func(m map[string]any) error {
+	err = a.follow(r, id, seen, between, func(m map[string]any) error {
 		text, err := progress.MarshalJSON(m)
 		if err != nil {
 			return err

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package adk
+
+import (
+	"sync"
+
+	"github.com/refrain-dev/refrain/session"
+)
+
+// Pieces hands the pieces of streamed answers to the streams of their runs. No log has them. A stream that does not take
+// its pieces loses the later ones; the whole answer follows from the log.
+type Pieces struct {
+	mu   sync.Mutex
+	runs map[string][]*pieces
+}
+
+// piecesMost is how many pieces wait for a stream.
+const piecesMost = 1000
+
+// pieces are those of one run for one stream.
+type pieces struct {
+	wake chan struct{} // there are new ones
+
+	mu   sync.Mutex
+	seen int64 // the last whole event of the run
+	list []piece
+}
+
+// piece is an event that came when the log ended with an event.
+type piece struct {
+	behind int64
+	ev     *session.Event
+}
+
+// Hear takes an event of a run that this process drives, whole or a piece.
+func (p *Pieces) Hear(id string, ev *session.Event) {
+	p.mu.Lock()
+	all := p.runs[id]
+	p.mu.Unlock()
+	for _, l := range all {
+		l.hear(ev)
+	}
+}
+
+// follow returns the pieces of a run from now on, until stop is called.
+func (p *Pieces) follow(id string) (l *pieces, stop func()) {
+	l = &pieces{wake: make(chan struct{}, 1)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runs == nil {
+		p.runs = make(map[string][]*pieces)
+	}
+	p.runs[id] = append(p.runs[id][:len(p.runs[id]):len(p.runs[id])], l) // Hear reads the old list
+	return l, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		var others []*pieces
+		for _, o := range p.runs[id] {
+			if o != l {
+				others = append(others, o)
+			}
+		}
+		if p.runs[id] = others; others == nil {
+			delete(p.runs, id)
+		}
+	}
+}
+
+func (l *pieces) hear(ev *session.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !ev.Partial {
+		l.seen = max(l.seen, ev.Seq)
+		return
+	}
+	if len(l.list) == piecesMost {
+		return
+	}
+	l.list = append(l.list, piece{l.seen, ev})
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the pieces that came before the event behind the one with this number.
+func (l *pieces) take(seen int64) (evs []*session.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for n < len(l.list) && l.list[n].behind <= seen {
+		evs = append(evs, l.list[n].ev)
+		n++
+	}
+	l.list = l.list[n:]
+	return evs
+}
