@@ -26,7 +26,8 @@ type Price struct {
 	// CacheWrite is the price of input that the provider writes into a cache for five minutes, and
 	// CacheWrite1h of input that it writes for an hour. 0 means 1.25 and 2 times the price of input, as
 	// Anthropic charges: https://platform.claude.com/docs/en/build-with-claude/prompt-caching. They
-	// apply only to tokens that the provider reports as written; OpenAI and Gemini report none.
+	// apply only to tokens that the provider reports as written; OpenAI reports them since GPT-5.6, Gemini
+	// reports none.
 	CacheWrite   float64 `json:"cache_write,omitzero" yaml:"cache_write,omitempty"`
 	CacheWrite1h float64 `json:"cache_write_1h,omitzero" yaml:"cache_write_1h,omitempty"`
 }

@@ -531,7 +531,7 @@ func (e *expecter) charge(a *Agent, r *request, out int64) {
 		}
 	}
 	if rules.MinTokens > 0 && tokens[keep] >= int64(rules.MinTokens) {
-		if rules.Asked || price.CacheWrite > 0 {
+		if rules.Charged {
 			u.CacheWriteTokens = max(0, tokens[keep]-u.CachedTokens)
 		}
 		for i := range keep {

@@ -486,7 +486,7 @@ func (w *worst) request(a *Agent) (tokens, cost Bound) {
 // the price.
 func (w *worst) writes(a *Agent) bool {
 	price, _ := w.price(a)
-	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || cachesOf(w.modelOf(a)).Asked
+	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || cachesOf(w.modelOf(a)).Charged
 }
 
 // cachesOf returns the rules of the cache of a model's provider.

@@ -2,7 +2,10 @@
 
 package model
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // BytesPerToken is about how many bytes of text a token has, for estimates before a provider has counted.
 const BytesPerToken = 4
@@ -14,9 +17,10 @@ type Caches struct {
 	MinTokens int
 	// Block is the number of tokens by which a kept beginning grows; 0 is 1.
 	Block int
-	// Asked says that only what a [CacheHint] asks for is kept, and that writing it is charged. Other
-	// providers keep every beginning.
+	// Asked says that only what a [CacheHint] asks for is kept. Other providers keep every beginning.
 	Asked bool
+	// Charged says that a token which is written into the cache costs more than another one.
+	Charged bool
 }
 
 // CachesOf returns the rules of a provider's cache for one of its models. The provider is named as in a
@@ -29,13 +33,22 @@ type Caches struct {
 func CachesOf(provider, name string) Caches {
 	switch provider {
 	case "anthropic":
-		return Caches{MinTokens: least(name, 4096, anthropicMinima), Asked: true}
+		return Caches{MinTokens: least(name, 4096, anthropicMinima), Asked: true, Charged: true}
 	case "openai":
-		return Caches{MinTokens: 1024, Block: 128}
+		return Caches{MinTokens: 1024, Block: 128, Charged: chargesWrites(name)}
 	case "gemini", "gcp.gemini":
 		return Caches{MinTokens: least(name, 4096, geminiMinima)}
 	}
 	return Caches{}
+}
+
+// chargesWrites reports whether OpenAI charges for what a model's cache keeps: since GPT-5.6.
+func chargesWrites(name string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(name, "gpt-%d.%d", &major, &minor); n == 0 {
+		return false
+	}
+	return major > 5 || major == 5 && minor >= 6
 }
 
 // minima are minima by a part of a model's name.

@@ -58,7 +58,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 		c.bytes = r.history.counted.request(req)
 		ask.InputTokens = r.meter.input(c.bytes)
 		ask.OutputTokens, most, ask.MinOutputTokens = r.meter.output(req.Config)
-		r.meter.caches(&ask, req.Cache, r.turns > 1, model.CachesOf(observe.ProviderOf(r.cfg.Model), ask.Model).Asked)
+		r.meter.caches(&ask, req.Cache, r.turns > 1, model.CachesOf(observe.ProviderOf(r.cfg.Model), ask.Model))
 	}
 	var err error
 	if c.room, err = b.ReserveWait(r.ctx, ask); err != nil {

@@ -292,3 +292,39 @@ func TestBudgetSpentByARetryShowsTheFailure(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// named is a model that says whose it is.
+type named struct {
+	model.LLM
+	name, provider string
+}
+
+func (n named) Name() string     { return n.name }
+func (n named) Provider() string { return n.provider }
+
+// A budget leaves room for what a provider writes into its cache by itself, where it charges for that, also if
+// nobody has asked for a cache.
+func TestABudgetLeavesRoomForAutomaticCacheWrites(t *testing.T) {
+	asked := make(map[string]float64)
+	for _, name := range []string{"gpt-5-mini", "gpt-6-luna"} {
+		llm, err := scripted.New(scripted.Script{Answers: []scripted.Answer{{Text: "never said"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := llmagent.New(llmagent.Config{Name: "a", Model: named{llm, name, "openai"}, PromptCache: llmagent.PromptCacheOff,
+			Instruction: strings.Repeat("a rule of the house ", 1000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSpender(t, budget.Limits{Cost: new(0.001)}, a)
+		s.cfg.Prices = budget.Prices{name: {Input: 10}}
+		e, ok := errors.AsType[*budget.ExceededError](s.spend())
+		if !ok {
+			t.Fatal("no budget's error")
+		}
+		asked[name] = e.Asked
+	}
+	if got := asked["gpt-6-luna"] / asked["gpt-5-mini"]; got < 1.24 || got > 1.26 {
+		t.Errorf("asked %v: a ratio of %v", asked, got)
+	}
+}

@@ -187,13 +187,16 @@ func (m *meter) learn(bytes, input, output int64) {
 
 // caches sets how a call that is to be reserved may use the provider's cache. A call is expected to read what
 // the one before it in the same run of the agent has read, and to write the rest if it asks for that.
-func (m *meter) caches(ask *budget.Request, hint *model.CacheHint, further, writes bool) {
+func (m *meter) caches(ask *budget.Request, hint *model.CacheHint, further bool, rules model.Caches) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if further {
 		ask.CachedTokens = m.cached
 	}
-	if hint != nil && (writes || m.writes) {
+	switch charged := rules.Charged || m.writes; {
+	case charged && rules.MinTokens > 0 && !rules.Asked:
+		ask.CacheWrite = true
+	case charged && hint != nil:
 		ask.CacheWrite = hint.Later || hint.Next
 		ask.CacheWrite1h = ask.CacheWrite && hint.Hour
 	}

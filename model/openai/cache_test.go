@@ -35,10 +35,12 @@ func TestCacheIsAskedFor(t *testing.T) {
 // Usage as OpenAI, OpenRouter, vLLM and servers without a cache show it: what was cached is part of prompt_tokens.
 func TestCachedInputIsCounted(t *testing.T) {
 	want := budget.Usage{InputTokens: 2006, CachedTokens: 1920, OutputTokens: 300}
+	written := budget.Usage{InputTokens: 2006, CachedTokens: 1024, CacheWriteTokens: 900, OutputTokens: 300}
 	without := budget.Usage{InputTokens: 2006, OutputTokens: 300}
 	for details, want := range map[string]budget.Usage{
 		`,"prompt_tokens_details":{"cached_tokens":1920,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`: want,
 		`,"prompt_tokens_details":{"cached_tokens":1920,"cache_write_tokens":0},"cost":0.0012`:                                want,
+		`,"prompt_tokens_details":{"cached_tokens":1024,"cache_write_tokens":900}`:                                            written,
 		`,"prompt_tokens_details":{"cached_tokens":1920.0}`:                                                                   want,
 		`,"prompt_tokens_details":{"cached_tokens":null}`:                                                                     without,
 		`,"prompt_tokens_details":null`:                                                                                       without,

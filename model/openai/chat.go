@@ -153,7 +153,8 @@ type tokens struct {
 	Completion    wire.Count `json:"completion_tokens"`
 	Total         wire.Count `json:"total_tokens"`
 	PromptDetails struct {
-		Cached wire.Count `json:"cached_tokens"`
+		Cached  wire.Count `json:"cached_tokens"`
+		Written wire.Count `json:"cache_write_tokens"` // by models since GPT-5.6
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
 		Reasoning wire.Count `json:"reasoning_tokens"`

@@ -94,11 +94,13 @@ func (t *tokens) metadata() *genai.GenerateContentResponseUsageMetadata {
 		return nil
 	}
 	thoughts := min(t.CompletionDetails.Reasoning, t.Completion)
-	return &genai.GenerateContentResponseUsageMetadata{
+	u := &genai.GenerateContentResponseUsageMetadata{
 		PromptTokenCount:        int32(t.Prompt),
 		CachedContentTokenCount: int32(t.PromptDetails.Cached),
 		CandidatesTokenCount:    int32(t.Completion - thoughts),
 		ThoughtsTokenCount:      int32(thoughts),
 		TotalTokenCount:         int32(t.Total),
 	}
+	model.SetCacheWrites(u, int64(t.PromptDetails.Written), 0)
+	return u
 }
