@@ -41,7 +41,7 @@ refrain help definition lists every field of a definition.`,
 		commands []*cobra.Command
 	}{
 		{"Write a definition:", []*cobra.Command{newInit(e), newValidate(e), newCheck(e), newGraph(e), newRehearse(e), newSchema(e)}},
-		{"Run it:", []*cobra.Command{newRun(e), newConsole(e), newServe(e), newWorker(e), newMCP(e),
+		{"Run it:", []*cobra.Command{newRun(e), newLoop(e), newConsole(e), newServe(e), newWorker(e), newMCP(e),
 			newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e)}},
 		{"Look at runs:", []*cobra.Command{newRuns(e), newShow(e), newEvents(e), newWatch(e), newView(e), newVerify(e), newBacktest(e)}},
 		{"Move, remove, check:", []*cobra.Command{newExport(e), newImport(e), newADK(e), newRm(e), newDoctor(e)}},

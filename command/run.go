@@ -59,8 +59,8 @@ command shows it as refrain watch does. Ctrl-C and d end only that; the run goes
 refrain pause pauses it.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or an invalid definition, 3 stopped by
-a limit before the loop's own criterion, 4 paused or waiting for a person, 130
-interrupted.
+a limit or by no_progress before the loop's own criterion, 4 paused or waiting for a
+person, 130 interrupted.
 
 Models are named provider/name, such as openai/gpt-5-mini. doc/models.md lists the
 providers and the keys that they need.`,

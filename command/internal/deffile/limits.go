@@ -41,8 +41,11 @@ func (f *Limits) Add(fl *pflag.FlagSet) {
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, by the prices in the definition")
 }
 
-// Given returns the limits of the flags that were given.
+// Given returns the limits of the flags that were given: none for a command without them.
 func (f *Limits) Given() (given definition.Limits, err error) {
+	if f.Flags == nil {
+		return given, nil
+	}
 	if f.Flags.Changed("max-iterations") {
 		given.MaxIterations = &f.maxIterations
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// exitCode is how the process of a run ends that has completed. A limit is a stop of its own kind only
-// where the loop had something else to reach: a criterion or, for time and
-// budget, its number of iterations.
+// exitCode is how the process of a run ends that has completed. A limit, or a loop that makes no progress, is a stop of
+// its own kind only where the loop had something else to reach: a criterion or, for time and budget, its number of
+// iterations.
 func exitCode(stops []*loop.StopRecord, zeroOnLimit bool) int {
 	for _, rec := range stops {
-		if rec.Reason.Limit() && hasGoal(rec) && !zeroOnLimit {
+		if (rec.Reason.Limit() || rec.Reason == loop.ReasonNoProgress) && hasGoal(rec) && !zeroOnLimit {
 			return term.ExitLimit
 		}
 	}

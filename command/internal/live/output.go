@@ -205,6 +205,9 @@ func summary(req Request, res result) string {
 		status = "failed"
 	case res.code == term.ExitLimit:
 		status = "stopped by a limit"
+		if res.stop != nil && res.stop.Reason == loop.ReasonNoProgress {
+			status = "stopped without progress"
+		}
 	}
 	s := fmt.Sprintf("run %s %s", req.Session, status)
 	rec := res.stop

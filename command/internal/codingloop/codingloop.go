@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package codingloop writes the definition of a loop that asks a coding agent until a command succeeds.
+//
+//	text, err := codingloop.Definition(&codingloop.Config{
+//		Prompt: "Make the tests pass.", CLI: "claude", Until: "go test ./...", Most: 10, Permissions: "edit", Denied: "fail",
+//	})
+package codingloop
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Config says what the loop does. The texts may be anything: none of them is read as a template or as YAML.
+type Config struct {
+	Prompt, CLI, Model, Permissions, Denied string
+	Until                                   string        // a line of shell
+	Most                                    int           // iterations
+	Cost                                    float64       // in US dollars; 0 is no limit
+	Timeout, Idle                           time.Duration // of the loop, and of the agent without output; 0 is none
+}
+
+// untilLine runs the command of --until. What it says goes to the agent. Every exit code but those of a shell that
+// cannot run it becomes 1.
+const untilLine = `sh -c "$INPUT_UNTIL" 2>&1
+code=$?
+if [ $code -eq 126 ] || [ $code -eq 127 ]; then
+  echo "this cannot be run: $INPUT_UNTIL" >&2
+  exit $code
+fi
+[ $code -eq 0 ]`
+
+// Definition returns the definition as YAML.
+func Definition(c *Config) ([]byte, error) {
+	loop := mapping(
+		"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none",
+		"no_progress", map[string]any{"keys": []string{"said_until"}, "repeats": 3},
+		"state", map[string]any{"prompt": c.Prompt, "until": c.Until},
+	)
+	if c.Timeout > 0 {
+		add(loop, "timeout", c.Timeout.String())
+	}
+	if c.Cost > 0 {
+		add(loop, "budget", map[string]any{"cost": c.Cost})
+	}
+	coder := mapping("name", "coder", "cli", c.CLI, "prompt",
+		"{{prompt}}\n{{#said_until}}\nThe command that has to succeed says:\n{{said_until}}\n{{/said_until}}\n",
+		"permissions", c.Permissions, "denied", c.Denied, "retry", 2, "output_key", "said")
+	if c.Model != "" {
+		add(coder, "model", c.Model)
+	}
+	if c.Idle > 0 {
+		add(coder, "idle_timeout", c.Idle.String())
+	}
+	until := mapping("name", "until", "command", []string{"sh", "-c", untilLine},
+		"env", map[string]any{"INPUT_UNTIL": "{{until}}"}, "ok_exit_codes", []int{0, 1}, "output_limit", "10MB", "output_key", "said_until",
+		"exit_when", "result.exit_code == 0", "exit_reason", "the command of --until succeeds")
+	add(loop, "sub_agents", []*yaml.Node{coder, until})
+	return yaml.Marshal(loop)
+}
+
+// mapping is a map that keeps its order.
+func mapping(pairs ...any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for i := 0; i < len(pairs); i += 2 {
+		add(n, pairs[i].(string), pairs[i+1])
+	}
+	return n
+}
+
+func add(n *yaml.Node, key string, value any) {
+	var k, v yaml.Node
+	k.SetString(key)
+	_ = v.Encode(value) // texts, numbers, and lists of them
+	n.Content = append(n.Content, &k, &v)
+}
