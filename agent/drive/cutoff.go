@@ -49,7 +49,11 @@ func (r *record) cutOff(last *record, tree *Tree, drop func(int32)) (again bool)
 		last.supersede(tree, drop)
 		return false
 	}
-	r.waste(last.used())
+	used := last.used()
+	if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == endless && last.started {
+		used = used.Add(s.CutOff())
+	}
+	r.waste(used)
 	last.lose(drop)
 	r.repeat(last.address)
 	r.take(int(last.place))

@@ -41,6 +41,10 @@ type (
 		Used(*session.Event, budget.Prices) budget.Usage
 	}
 
+	// Spender is an agent whose attempt uses what only its end would tell. CutOff returns what
+	// counts for an attempt that has begun and whose process was killed.
+	Spender interface{ CutOff() budget.Usage }
+
 	// Reopener is a loop that can continue after it has stopped. GoesOn returns an error if its
 	// present limits would stop it at once. stopped is the mark with its stop record, and plan
 	// the mark with the plan that stopped it.

@@ -271,7 +271,19 @@ func (out *outcome) spent(ev *session.Event) {
 	model.SetCacheWrites(ev.UsageMetadata, u.CacheWriteTokens, u.CacheWrite1hTokens)
 }
 
-var _ drive.Meter = (*CommandAgent)(nil)
+var (
+	_ drive.Meter   = (*CommandAgent)(nil)
+	_ drive.Spender = (*CommandAgent)(nil)
+)
+
+// CutOff returns the usage of an attempt that was cut off with its process. What a coding agent has used by then is
+// unknown.
+func (a *CommandAgent) CutOff() (used budget.Usage) {
+	if a.cfg.CLI != nil {
+		used = budget.Usage{Calls: 1, Estimated: true}
+	}
+	return used
+}
 
 // Used returns what a coding agent has used for a logged event; zero for any other event.
 func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {
