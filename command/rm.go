@@ -18,9 +18,12 @@ import (
 	"github.com/refrain-dev/refrain/artifact/disk"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
+	"github.com/refrain-dev/refrain/workspace"
 )
 
 // rmFlags are the flags of refrain rm.
@@ -34,8 +37,8 @@ func newRm(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rm RUN...",
 		Short: "Remove runs",
-		Long: `Remove runs with all their data: events, state, saved files, messages, and background
-output. Without --yes nothing is removed; the command lists what would be.
+		Long: `Remove runs with all their data: events, state, saved files, the files of a workspace,
+messages, and background output. Without --yes nothing is removed; the command lists what would be.
 
 Name runs, or choose them with --older-than and --status; together, the flags choose
 among the runs that you name. A run that a process is driving is never removed. To
@@ -111,7 +114,10 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 	}
 	defer closeFiles()
 	for _, r := range chosen {
-		err := removeRun(ctx, store, files, r.ID)
+		err := removeWorkspace(ctx, store, r.ID)
+		if err == nil {
+			err = removeRun(ctx, store, files, r.ID)
+		}
 		if err == nil {
 			err = removeMessages(e, f.store, r.ID)
 		}
@@ -189,6 +195,23 @@ func removeMessages(e *term.Env, spec, id string) error {
 		return err
 	}
 	return nil
+}
+
+// removeWorkspace removes the files of a run with a workspace, if they are on this machine.
+func removeWorkspace(ctx context.Context, store session.Service, id string) error {
+	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
+	if err != nil {
+		return err
+	}
+	started, err := supervisor.StartedWith(got.Session)
+	if err != nil {
+		return nil // it has no definition
+	}
+	p, err := program.Decode(started)
+	if err != nil {
+		return nil
+	}
+	return workspace.Remove(ctx, definition.WorkspaceStore(p.Root), id)
 }
 
 // removeRun removes a run and what is its own, the log last: until then the run

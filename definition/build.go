@@ -63,7 +63,8 @@ type BuildConfig struct {
 	// StandIns replace everything that leaves the process, for rehearsals.
 	StandIns StandIns
 
-	withhold []string // variables that no command inherits: the secrets of webhooks
+	workspace func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
+	withhold  []string // variables that no command inherits: the secrets of webhooks
 }
 
 // client sends what agents send; nil is each agent's own.
@@ -119,6 +120,7 @@ type builder struct {
 	fixed   []string // keys of the state that stay in a run
 
 	functions map[string]function
+	desks     *desks // the files of runs; nil without a workspace
 }
 
 func (b *builder) build(a *Agent) (agent.Agent, error) {
@@ -128,6 +130,9 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 		}
 	}
 	cb := b.around(a)
+	if b.desks != nil && a.parent == nil {
+		cb.after = append([]agent.AfterAgentCallback{b.desks.handOver}, cb.after...)
+	}
 	switch {
 	case a.Type == TypeLLM:
 		return b.llm(a)
@@ -138,7 +143,7 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	case a.Type == TypeFunc:
 		return b.goAgent(a)
 	case !a.Type.Workflow():
-		return newTask(a, b.cfg, cb)
+		return b.task(a, cb)
 	}
 	base := agent.Config{Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before,
 		AfterAgentCallbacks: cb.after}

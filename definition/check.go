@@ -60,6 +60,7 @@ func (l *loader) check(d *Definition) {
 	}
 	c.modelCalls(d.Root)
 	c.declared()
+	c.workspace()
 	for a := range d.Root.All {
 		c.written(a)
 	}

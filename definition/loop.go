@@ -193,6 +193,9 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 		AgentConfig: base, Plan: a.planWith(l),
 		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
+	if b.desks != nil && a.hasCommand() {
+		cfg.HandBack = []string{WorkspaceKey}
+	}
 	for _, sub := range a.SubAgents {
 		if sub.Step != nil && sub.Step.Cache != nil {
 			if cfg.Steps == nil {

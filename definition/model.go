@@ -194,6 +194,7 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 	}
 	b.functions = functions
 	l, failed := newLoader(), make(map[string]bool)
+	b.resolveWorkspace(ctx, l, root.def)
 	for a := range root.All {
 		b.resolveHooks(l, a)
 		b.resolveQueue(l, a)

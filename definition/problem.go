@@ -280,6 +280,8 @@ const (
 	CodeUnsafe   = "LOOP049"
 	CodePerson   = "LOOP047"
 	CodeCallback = "LOOP048"
+
+	CodeWorkspace = "LOOP051"
 )
 
 // Codes explains each code in a few words, for help texts and documentation.
@@ -329,7 +331,9 @@ var Codes = map[string]string{
 	CodeCalls:   "more model calls than a run may make",
 	CodeNoBound: "something is unbounded, or its bound is unknown",
 
-	CodeResult:   "it is unclear which step's words the loop hands back",
+	CodeResult:    "it is unclear which step's words the loop hands back",
+	CodeWorkspace: "the workspace cannot work as described, or leaves something out",
+
 	CodeUnsafe:   "a value may run as code in this command",
 	CodePerson:   "a person who may not answer, or whose answer is not used",
 	CodeCallback: "a callback cannot work as described, or is never called",

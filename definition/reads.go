@@ -423,6 +423,10 @@ func (c *checker) silent(a *Agent) {
 
 // key checks that a key of the state can be one.
 func (c *checker) key(at source.Span, key, what string) bool {
+	if key == WorkspaceKey && c.def.Workspace != nil {
+		c.report(at, CodeKeyTaken, "%q cannot be a key: the workspace has it", key).Hint = `call it "my_workspace", say`
+		return false
+	}
 	wrong := vocabulary.Key(key, what)
 	if wrong == nil {
 		c.spelled(at, key)

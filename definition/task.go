@@ -405,6 +405,15 @@ func inFileWords(msg string) string {
 	})
 }
 
+// task makes the agent of a task. A command works in the workspace, if there is one.
+func (b *builder) task(a *Agent, cb around) (agent.Agent, error) {
+	cfg := b.cfg
+	if b.desks != nil {
+		cfg.workspace = b.desks.around
+	}
+	return newTask(a, cfg, cb)
+}
+
 // newTask makes the agent of a task.
 func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	base := taskagent.Config{
@@ -434,6 +443,7 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Inherit: c.Inherit,
 		Withhold: cfg.withhold, Root: cfg.Root, Dir: c.Dir, Shapes: shapes, Parameters: parameters,
 		OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
+		Around: cfg.workspace,
 	}
 	if a.Type == TypeCLI {
 		made.CLI = &c.CLI

@@ -272,6 +272,7 @@ type Cache struct {
 	// step's texts and expressions name.
 	Key string
 
+	tree  bool     // it depends on the files of the workspace
 	reads []string // by the names that texts give them, sorted, if Key is empty
 }
 
@@ -321,17 +322,32 @@ func cacheOf(p place, n *source.Node) (*Cache, bool) {
 func (c *Cache) policy() *loopagent.Cache {
 	out := &loopagent.Cache{TTL: c.TTL}
 	if c.Key == "" {
-		out.Key = c.ofReads
+		out.Key = c.withTree(c.ofReads)
 		return out
 	}
 	key, err := template.Parse(c.Key, template.Options{Dialect: template.Mustache})
-	out.Key = func(lookup func(string) (any, bool)) (string, error) {
+	out.Key = c.withTree(func(lookup func(string) (any, bool)) (string, error) {
 		if err != nil { // it was checked
 			return "", err
 		}
 		return key.Execute(lookup)
-	}
+	})
 	return out
+}
+
+// withTree adds the files of the workspace to a key.
+func (c *Cache) withTree(key func(func(string) (any, bool)) (string, error)) func(func(string) (any, bool)) (string, error) {
+	if !c.tree {
+		return key
+	}
+	return func(lookup func(string) (any, bool)) (string, error) {
+		text, err := key(lookup)
+		if err != nil || text == "" {
+			return text, err
+		}
+		v, _ := lookup(WorkspaceKey)
+		return text + "\n" + string(treeOf(v).hash), nil
+	}
 }
 
 // ofReads is a hash over the values of all that the step reads.
@@ -357,7 +373,11 @@ func (c *checker) caches() {
 		if c.full() {
 			return
 		}
-		if a.Step == nil || a.Step.Cache == nil || a.Step.Cache.Key != "" {
+		if a.Step == nil || a.Step.Cache == nil {
+			continue
+		}
+		a.Step.Cache.tree = c.def.Workspace != nil && a.hasCommand()
+		if a.Step.Cache.Key != "" {
 			continue
 		}
 		names, why := c.namesOf(a)

@@ -56,18 +56,35 @@ func (e *NestedError) Error() string {
 		e.Path)
 }
 
+// StrangerError says that files of the tree have changed while no program of the run worked there. They
+// are stored, and nothing was restored.
+type StrangerError struct {
+	Dir   string   // the folder with the files
+	Paths []string // the files that have changed
+	Tree  Hash     // the files as they are now
+}
+
+func (e *StrangerError) Error() string {
+	return fmt.Sprintf("%s changed in %s while the run did not work there: to go on with the files of the run, delete that folder and resume; "+
+		"the changed files are kept as tree %s", some(e.Paths), e.Dir, e.Tree)
+}
+
+// some lists the first paths.
+func some(paths []string) string {
+	text := strings.Join(paths[:min(5, len(paths))], ", ")
+	if n := len(paths) - 5; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
 // ConflictError lists files of the user's folder that have changed since the tree was copied from
 // there, so that a result does not fit. Nothing was written.
 type ConflictError struct{ Paths []string }
 
 func (e *ConflictError) Error() string {
-	shown := e.Paths[:min(5, len(e.Paths))]
-	more := ""
-	if n := len(e.Paths) - len(shown); n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	return fmt.Sprintf("nothing was written, because files have changed since the run began: %s%s; hand the result over as a branch or a patch instead",
-		strings.Join(shown, ", "), more)
+	return fmt.Sprintf("nothing was written, because files have changed since the run began: %s; hand the result over as a branch or a patch instead",
+		some(e.Paths))
 }
 
 // GitError is a git command that failed.

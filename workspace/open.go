@@ -102,7 +102,10 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 	if err := t.prepareStore(ctx, format); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(t.Dir(), 0o700); err != nil {
+	switch err := os.Mkdir(t.Dir(), 0o700); {
+	case err == nil:
+		t.empty = true
+	case !errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("make the tree: %w", err)
 	}
 	t.removeLocks()
@@ -251,7 +254,7 @@ func writeFile(name string, data []byte) error {
 	made := name + "." + rand.Text()
 	err := os.MkdirAll(filepath.Dir(name), 0o700)
 	if err == nil {
-		err = os.WriteFile(made, data, 0o600)
+		err = writeSynced(made, data)
 	}
 	if err == nil {
 		err = os.Rename(made, name)
@@ -261,6 +264,18 @@ func writeFile(name string, data []byte) error {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	return nil
+}
+
+// writeSynced writes a file, and waits until it is on the disk.
+func writeSynced(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // create copies the files, sets the tree up, and marks it as complete.
@@ -311,7 +326,42 @@ func (t *Tree) create(ctx context.Context) error {
 			return err
 		}
 	}
+	if t.cfg.ForkOf != "" {
+		return t.fork(ctx)
+	}
 	return t.pin(ctx, "start", t.start)
+}
+
+// fork takes the start and the base over from the run that this one is a fork of.
+func (t *Tree) fork(ctx context.Context) error {
+	of := refName(t.cfg.ForkOf)
+	for _, note := range []string{"head", "dirty"} {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(t.room), of, note))
+		if err == nil {
+			err = writeFile(filepath.Join(t.room, note), text)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("fork the workspace: %w", err)
+		}
+	}
+	for _, name := range []string{"base", "start"} {
+		h, err := t.git.word(ctx, "rev-parse", "--verify", "--quiet", "refs/refrain/"+of+"/"+name)
+		if code(err) == 1 {
+			return fmt.Errorf("the files of run %q, of which this is a fork, were removed", t.cfg.ForkOf)
+		}
+		if err != nil {
+			return err
+		}
+		if err := t.pin(ctx, name, Hash(h)); err != nil {
+			return err
+		}
+		if name == "base" {
+			t.base = Hash(h)
+		} else {
+			t.start = Hash(h)
+		}
+	}
+	return nil
 }
 
 // copyExcludes writes the patterns of ignored files that are not in the tree itself.

@@ -55,22 +55,11 @@ func match(pattern, name []string) bool {
 	return true // of a folder above, or of the file itself
 }
 
-// Protect puts back the files that fit one of the patterns and differ between base and now: it returns
-// the hash of the tree now with these files as in base, and the changes that it has undone. If there are
-// none, the hash is now, and nothing happens. Otherwise the files of the tree are restored to the hash.
-func (t *Tree) Protect(ctx context.Context, base, now Hash, patterns []string) (Hash, []Change, error) {
+// PutBack undoes changes in the tree now, such as those that [Tree.Protected] lists: it makes the files
+// equal to now without these changes, and returns their hash.
+func (t *Tree) PutBack(ctx context.Context, now Hash, touched []Change) (Hash, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(patterns) == 0 {
-		return now, nil, nil
-	}
-	if err := t.both(ctx, base, now); err != nil {
-		return "", nil, err
-	}
-	touched, err := t.protected(ctx, base, now, patterns)
-	if err != nil || len(touched) == 0 {
-		return now, nil, err
-	}
 	edits := make([]edit, 0, len(touched))
 	for _, c := range touched {
 		edits = append(edits, edit{c.Path, c.WasMode, c.wasBlob})
@@ -83,16 +72,16 @@ func (t *Tree) Protect(ctx context.Context, base, now Hash, patterns []string) (
 		_, err = t.restore(ctx, h)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("put protected files back: %w", err)
+		return "", fmt.Errorf("put files back: %w", err)
 	}
-	return h, touched, nil
+	return h, nil
 }
 
-// protected lists the changes that fit one of the patterns.
-func (t *Tree) protected(ctx context.Context, base, now Hash, patterns []string) (touched []Change, err error) {
-	changes, err := t.files(ctx, base, now)
+// Protected lists the files that fit one of the patterns and differ between two trees.
+func (t *Tree) Protected(ctx context.Context, base, now Hash, patterns []string) (touched []Change, err error) {
+	changes, err := t.Files(ctx, base, now)
 	if err != nil {
-		return nil, fmt.Errorf("look for protected files: %w", err)
+		return nil, err
 	}
 	for _, c := range changes {
 		for _, p := range patterns {

@@ -29,19 +29,69 @@ func (t *Tree) Restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 // on. If a snapshot of this process was the last to happen and has the hash, Ensure does nothing.
 // Otherwise it compares all files. Those that were there are stored first and returned as salvaged; the
 // hash is empty if nothing had to be restored.
+//
+// Files that have changed after the last snapshot, and not after an Ensure, were changed by a stranger:
+// then the error is a [*StrangerError]. A tree whose folder was deleted is restored.
 func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.sure && t.last == h {
-		t.sure = false
+		if err := t.begin(); err != nil {
+			return "", err
+		}
 		return "", t.makeOwnRepository(ctx)
 	}
+	if err := t.noStranger(ctx); err != nil {
+		return "", err
+	}
 	was, err := t.restore(ctx, h)
-	t.sure = false
+	if err == nil {
+		err = t.begin()
+	}
 	if err != nil || was == h {
 		return "", err
 	}
 	return was, nil
+}
+
+// working is the note that programs may be changing the files.
+const working = "working"
+
+// begin notes that programs may change the files from now on.
+func (t *Tree) begin() error {
+	t.sure = false
+	return writeFile(filepath.Join(t.room, "state"), []byte(working))
+}
+
+// noStranger returns an error if files have changed since the last snapshot of an earlier process.
+func (t *Tree) noStranger(ctx context.Context) error {
+	if t.sure || t.last != "" || t.empty {
+		return nil
+	}
+	note, err := os.ReadFile(filepath.Join(t.room, "state"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	left := Hash(note)
+	if err != nil || !left.Valid() || t.known(ctx, left) != nil {
+		return err
+	}
+	if err := t.readIndex(ctx, left); err != nil {
+		return err
+	}
+	now, err := t.salvage(ctx)
+	if err == nil && now != left {
+		t.last, t.sure = "", false
+		var changes []Change
+		if changes, err = t.files(ctx, left, now); err == nil {
+			stranger := &StrangerError{Dir: t.Dir(), Tree: now}
+			for _, c := range changes {
+				stranger.Paths = append(stranger.Paths, c.Path)
+			}
+			return errors.Join(writeFile(filepath.Join(t.room, "state"), note), stranger)
+		}
+	}
+	return err
 }
 
 // restore stores, restores and stores again until the files are those of h.

@@ -64,8 +64,7 @@ func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
 		return "", err
 	}
 	if h == t.last {
-		t.sure = true
-		return h, nil
+		return h, t.settle(h)
 	}
 	if err := t.checkNew(ctx, h, any); err != nil {
 		// What is in the index must be what last says.
@@ -75,8 +74,14 @@ func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
 	if err := t.pin(ctx, string(h), h); err != nil {
 		return "", err
 	}
-	t.last, t.sure = h, true
-	return h, nil
+	t.last = h
+	return h, t.settle(h)
+}
+
+// settle notes that the files are those of a snapshot.
+func (t *Tree) settle(h Hash) error {
+	t.sure = true
+	return writeFile(filepath.Join(t.room, "state"), []byte(h))
 }
 
 // readIndex fills the index of this process, if it is new, with the files of a tree. They stay in

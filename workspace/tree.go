@@ -46,6 +46,9 @@ type Config struct {
 	Store string
 	// Run is the name of the run. Each run has a tree of its own. Required.
 	Run string
+	// ForkOf is the run whose tree and result the run continues, as a fork of it. A new tree then has
+	// the start of that run, which must still be in the store. Empty for a run that begins by itself.
+	ForkOf string
 	// Base says which files the tree begins with; the default is [Dirty].
 	Base Base
 	// Copy are patterns, as in .gitignore, of ignored files that the tree needs too, such as .env. The
@@ -93,10 +96,11 @@ type Tree struct {
 	base   Hash // before the setup
 	start  Hash
 
-	mu   sync.Mutex
-	last Hash  // what the index contains; empty if there is none yet
-	sure bool  // the files are those of last: no program may have changed them since
-	size int64 // of the store, at most; 0 if it was not measured
+	mu    sync.Mutex
+	last  Hash  // what the index contains; empty if there is none yet
+	sure  bool  // the files are those of last: no program may have changed them since
+	empty bool  // somebody has deleted the folder
+	size  int64 // of the store, at most; 0 if it was not measured
 }
 
 // Dir is the folder with the files.

@@ -79,6 +79,11 @@ type CommandConfig struct {
 	// CLI makes the command a coding agent. It takes the place of Args, JSON, OKExitCodes and Unsafe, and Stdin is
 	// then the prompt. nil is any other command.
 	CLI *CLI
+	// Around runs the command by a call of run, with a root that replaces Root and with further
+	// environment variables, which Env overrides. It returns further keys of the state to set, or the
+	// error of run, or an error of its own. It is not called for a command that is done elsewhere. Nil
+	// runs the command in Root.
+	Around func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
 }
 
 // EnvCallID is the environment variable in which a command finds the ID of its
@@ -182,6 +187,9 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, erro
 			return outcome{}, err
 		}
 	}
+	if a.cfg.Around != nil && a.cfg.Elsewhere.Name == "" {
+		return a.doAround(ctx, p)
+	}
 	if a.cfg.Elsewhere.Name == "" {
 		return a.outcome(ctx, p)(p.run(ctx, a.cfg.Root, drive.At(ctx).CallID()))
 	}
@@ -190,6 +198,23 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, erro
 		return outcome{}, err
 	}
 	return a.outcome(ctx, p)(got.Ended, a.failedElsewhere(got.Failure))
+}
+
+// doAround runs the command by Around.
+func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process) (out outcome, err error) {
+	sets, err := a.cfg.Around(ctx, func(root string, env []string) (err error) {
+		p.Env = append(slices.Clone(env), p.Env...)
+		out, err = a.outcome(ctx, p)(p.run(ctx, root, drive.At(ctx).CallID()))
+		return err
+	})
+	if len(sets) > 0 {
+		out.sets = maps.Clone(out.sets)
+		if out.sets == nil {
+			out.sets = make(map[string]any, len(sets))
+		}
+		maps.Copy(out.sets, sets)
+	}
+	return out, err
 }
 
 // doAs runs the command here for a call of an ID.

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 )
 
@@ -459,4 +460,41 @@ func alive(pid int) bool {
 	}
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err != nil || !strings.Contains(string(stat), ") Z ")
+}
+
+// Around gives a command its root and variables, and adds to what the command sets; a failed command sets nothing.
+func TestAroundRunsTheCommand(t *testing.T) {
+	root := t.TempDir()
+	calls := 0
+	around := func(_ agent.InvocationContext, run func(string, []string) error) (map[string]any, error) {
+		calls++
+		if err := run(root, []string{"A=around", "B=around"}); err != nil {
+			return nil, err
+		}
+		return map[string]any{"files": "h1"}, nil
+	}
+	got := command(t, taskagent.CommandConfig{
+		Config: taskagent.Config{Name: "c", OutputKey: "out", ExitWhen: `state.files == "h1"`},
+		Args:   []string{"sh", "-c", "pwd; echo $A $B"}, Env: map[string]string{"B": "own"}, Around: around,
+	}, nil)
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "state", map[string]any{"out": real + "\naround own", "files": "h1"}, got.state)
+	if calls != 1 || !got.events[0].Actions.Escalate {
+		t.Errorf("%d calls; the exit condition does not see what was set", calls)
+	}
+	got = command(t, taskagent.CommandConfig{Args: []string{"false"}, Around: around}, nil)
+	if _, ok := errors.AsType[*taskagent.ExitError](got.err); !ok || got.state["files"] != nil {
+		t.Errorf("a failed command: %v, state %v", got.err, got.state)
+	}
+	broken := errors.New("no snapshot")
+	around = func(_ agent.InvocationContext, run func(string, []string) error) (map[string]any, error) {
+		return nil, errors.Join(run(root, nil), broken)
+	}
+	got = command(t, taskagent.CommandConfig{Args: []string{"true"}, Around: around}, map[string]any{"out": "old"})
+	if !errors.Is(got.err, broken) || got.state["out"] != "old" {
+		t.Errorf("a snapshot that fails: %v, state %v", got.err, got.state)
+	}
 }

@@ -414,4 +414,42 @@ var fieldPhrases = [][2]string{
 		"unit that must bring the gain: an iteration, a minute, a thousand tokens or a unit of cost",
 		"unidade que deve trazer o ganho: uma iteração, um minuto, mil tokens ou uma unidade de custo",
 	},
+
+	{
+		"files that the commands work on, as part of the state: {from, base, copy, setup, protect, on_protected, limits, result}",
+		"arquivos em que os comandos trabalham, como parte do estado: {from, base, copy, setup, protect, on_protected, limits, result}",
+	},
+	{
+		"git repository or folder to copy the files from, inside the run's root; the root if left out",
+		"repositório git ou pasta de onde copiar os arquivos, dentro da raiz da execução; sem valor, a raiz",
+	},
+	{
+		"files that the copy begins with: dirty, as they are on the disk (default), or head, as in the last commit",
+		"arquivos com que a cópia começa: dirty, como estão no disco (padrão), ou head, como no último commit",
+	},
+	{
+		"ignored files to copy too, as in .gitignore; those in .worktreeinclude are copied anyway",
+		"arquivos ignorados a copiar também, como em .gitignore; os de .worktreeinclude são sempre copiados",
+	},
+	{"program and arguments that prepare a new copy; no shell reads them", "programa e argumentos que preparam uma nova cópia; nenhum shell os lê"},
+	{"files that commands may not change, such as **/*_test.go", "arquivos que os comandos não podem mudar, como **/*_test.go"},
+	{
+		"after a command has changed a protected file: restore (default) puts it back, fail fails the step",
+		"depois que um comando mudou um arquivo protegido: restore (padrão) o repõe, fail faz o passo falhar",
+	},
+	{
+		"largest difference from the start, file and store: {files, lines, file_size, store}",
+		"maior diferença do início, arquivo e depósito: {files, lines, file_size, store}",
+	},
+	{
+		"where the files of the result go: {branch}, {patch} or {apply}; they stay in the store if left out",
+		"para onde vão os arquivos do resultado: {branch}, {patch} ou {apply}; sem valor, ficam no depósito",
+	},
+	{"most files that differ from the start", "máximo de arquivos diferentes do início"},
+	{"most lines added and removed since the start", "máximo de linhas acrescentadas e removidas desde o início"},
+	{"largest file, such as 5MB", "maior arquivo, como 5MB"},
+	{"most bytes in the store of all runs, such as 2GB", "máximo de bytes no depósito de todas as execuções, como 2GB"},
+	{"new branch in the repository, such as refrain/{{run}}", "novo branch no repositório, como refrain/{{run}}"},
+	{"file for the changes, inside the run's root", "arquivo para as mudanças, dentro da raiz da execução"},
+	{"true writes the changes into the files themselves", "true escreve as mudanças nos próprios arquivos"},
 }

@@ -5,6 +5,34 @@ package form
 // problemPhrases are the problems of definitions, and what may help, in Portuguese. The
 // English is as package definition writes it, with its verbs; in Portuguese each of them is %s.
 var problemPhrases = [][2]string{
+	// The workspace.
+	{"%q cannot be a key: the workspace has it", "%s não pode ser uma chave: o workspace a tem"},
+	{"call it \"my_workspace\", say", "chame-a de \"my_workspace\", por exemplo"},
+	{"%s %q leads out of the root of the run", "%s %s leva para fora da raiz da execução"},
+	{"result has several of branch, patch and apply", "result tem mais de um entre branch, patch e apply"},
+	{"keep one", "fique com um"},
+	{"%s can have no placeholder but {{run}}", "%s só pode ter o espaço reservado {{run}}"},
+	{"%q runs on another machine, where the files of the workspace are not", "%s roda em outra máquina, onde os arquivos do workspace não estão"},
+	{"remove task_queue", "remova task_queue"},
+	{"%q is a tool, and tools cannot work in a workspace", "%s é uma ferramenta, e ferramentas não podem trabalhar num workspace"},
+	{"make it a step", "faça dele um passo"},
+	{
+		"%q runs at the same time as others, and they would share the files of the workspace",
+		"%s roda ao mesmo tempo que outros, e eles dividiriam os arquivos do workspace",
+	},
+	{"put it outside the parallel agent", "ponha-o fora do agente paralelo"},
+	{"no step works in the workspace", "nenhum passo trabalha no workspace"},
+	{"only steps with command or cli do", "só passos com command ou cli o fazem"},
+	{
+		"ignored files are not part of the workspace's state: a rollback leaves them as they are",
+		"arquivos ignorados não fazem parte do estado do workspace: desfazer uma iteração os deixa como estão",
+	},
+	{"remove from .gitignore what an iteration must not leave behind", "remova do .gitignore o que uma iteração não deve deixar para trás"},
+	{
+		"a run with a workspace cannot move between workers, because its files cannot",
+		"uma execução com workspace não pode mudar de worker, porque os arquivos não podem",
+	},
+	{"use refrain run or refrain serve", "use refrain run ou refrain serve"},
 	// What a field must be.
 	{"%s must be %s, got %s", "%s deve ser %s, e não %s"},
 	{"%s must be %s, got %q", "%s deve ser %s, e não %s"},

@@ -4,6 +4,7 @@ package loopagent
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"google.golang.org/genai"
@@ -21,6 +22,7 @@ type candidates struct {
 	makers               int      // how many of them have made something
 	told                 bool     // something was made outside parallel agents
 	cur, last, best, met candidate
+	ended, whole         candidate      // of the last iteration that ended, and of the last complete one, silent or not
 	beside, verdict      *session.Event // in this iteration: what was made in a parallel agent, and said of what was made
 }
 
@@ -29,6 +31,7 @@ type candidate struct {
 	number int
 	words  *session.Event
 	value  any
+	kept   map[string]any // the keys of Config.HandBack
 }
 
 // made reports whether the iteration made anything.
@@ -59,10 +62,13 @@ func (c *candidates) open() candidate {
 }
 
 // end takes down the candidate of an iteration that has ended.
-func (c *candidates) end(it *loop.IterationRecord, value any) {
+func (c *candidates) end(it *loop.IterationRecord, value any, kept map[string]any) {
 	now := c.open()
-	now.value = value
+	now.value, now.kept = value, kept
 	c.cur = now
+	if c.ended = now; it.Complete {
+		c.whole = now
+	}
 	if it.Complete && now.made() { // silence does not take back what was said
 		c.last = now
 	}
@@ -72,6 +78,56 @@ func (c *candidates) end(it *loop.IterationRecord, value any) {
 	if it.Met {
 		c.met = now
 	}
+}
+
+// kept returns the current values of Config.HandBack; nil if there are no such keys.
+func (r *run) kept() map[string]any {
+	if len(r.cfg.HandBack) == 0 {
+		return nil
+	}
+	state := r.state(r.loop.Pass)
+	kept := make(map[string]any, len(r.cfg.HandBack))
+	for _, k := range r.cfg.HandBack {
+		kept[k] = clone(state[k])
+	}
+	return kept
+}
+
+// handBack returns the changes of the state that give the keys of Config.HandBack the values of the
+// result's iteration.
+func (r *run) handBack(rec *loop.StopRecord, from loop.Result) map[string]any {
+	if len(r.cfg.HandBack) == 0 || rec.Reason == loop.ReasonCanceled || rec.Reason == loop.ReasonError {
+		return nil
+	}
+	c := &r.made
+	n := from.Iteration
+	if from.Source == loop.FromFinalizer {
+		switch {
+		case rec.Reason == loop.ReasonTarget:
+		case rec.Reason == loop.ReasonCondition:
+			n = c.met.number
+		default:
+			n = rec.BestIteration
+		}
+	}
+	all := []candidate{c.ended, c.best, c.met, c.whole}
+	i := slices.IndexFunc(all, func(c candidate) bool { return c.number == n && c.kept != nil })
+	if n == 0 || i < 0 {
+		return nil // the state is that of the result
+	}
+	var delta map[string]any
+	for k, now := range r.kept() {
+		if from.Source == loop.FromFinalizer && !reflect.DeepEqual(now, c.ended.kept[k]) {
+			continue
+		}
+		if was := all[i].kept[k]; !reflect.DeepEqual(now, was) {
+			if delta == nil {
+				delta = make(map[string]any)
+			}
+			delta[k] = clone(was)
+		}
+	}
+	return delta
 }
 
 // heard records the output of a step, if any. The output of a step that leaves the loop is no

@@ -93,6 +93,10 @@ type Config struct {
 	// iteration is its last output, not counting steps that judge, and steps that may exit where
 	// others may not.
 	Result string
+	// HandBack names state keys that belong to the result: when the loop ends, each gets the value that
+	// it had at the end of the iteration that the result is from. After a finalizer that is the best
+	// iteration, if there are scores, unless the finalizer has changed the key.
+	HandBack []string
 	// BestOnExit hands back the best iteration after an exit too. The default is the iteration
 	// in which the exit happened.
 	BestOnExit bool
@@ -180,7 +184,7 @@ func owned(v reflect.Value) reflect.Value {
 
 // plain reports whether a loop has no more to say than ADK's.
 func (c *Config) plain(p *loop.Plan) bool {
-	return p.Score == nil && p.StopWhen == nil && c.OutputKey == "" && c.Result == "" &&
+	return p.Score == nil && p.StopWhen == nil && c.OutputKey == "" && c.Result == "" && len(c.HandBack) == 0 &&
 		p.NoProgress == nil && p.Timeout == 0 && p.IterationTimeout == 0 && p.Budget == nil &&
 		p.DelayBefore == 0 && p.DelayAfter == 0 && p.StateLimit == 0 && len(c.Steps) == 0 &&
 		!slices.ContainsFunc(p.Steps, func(s loop.Step) bool { return s != loop.Step{Name: s.Name} })

@@ -44,7 +44,7 @@ func (r *run) callAfter(it loop.IterationRecord) bool {
 // endIteration records the outcome of an iteration.
 func (r *run) endIteration(it *loop.IterationRecord) bool {
 	if r.sums {
-		r.made.end(it, r.value())
+		r.made.end(it, r.value(), r.kept())
 	}
 	r.observedEnd(it, nil)
 	r.loop.Score = it.Score

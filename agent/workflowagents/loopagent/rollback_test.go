@@ -396,3 +396,43 @@ func TestAfterIterationSeesTheRejection(t *testing.T) {
 		t.Errorf("rejections (-want +got):\n%s", diff)
 	}
 }
+
+// A key that belongs to the result gets the value of the iteration that is handed back, and the others run on.
+func TestHandBackTakesAKeyFromTheResult(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		more func(*loopagent.Config)
+		fin  func() agent.Agent
+		want any
+	}{
+		{"best", func(*loopagent.Config) {}, nil, "draft 4"},
+		{"last, without a score", func(c *loopagent.Config) { c.Score = nil }, nil, "draft 5"},
+		{"target", func(c *loopagent.Config) { c.Score.Target = new(7.0) }, nil, "draft 2"},
+		{"the best that met the condition", func(c *loopagent.Config) {
+			c.StopWhen = &loop.Condition{Expr: "iteration >= 3"}
+		}, nil, "draft 3"},
+		{"the finalizer has words alone", func(c *loopagent.Config) { c.Finalizer = "final" }, func() agent.Agent { return says(t, "final", "the end") }, "draft 4"},
+		{"the finalizer writes the key", func(c *loopagent.Config) { c.Finalizer = "final" },
+			func() agent.Agent { return turns(t, "final", sets("bye", "draft", "the end")) }, "the end"},
+	} {
+		for _, durable := range []bool{false, true} {
+			t.Run(tt.name, func(t *testing.T) {
+				var rec *loop.StopRecord
+				steps := []agent.Agent{writer(t, 5, 7, 6, 8, 4)}
+				if tt.fin != nil {
+					steps = append(steps, tt.fin())
+				}
+				s := newStage(t, loopOf(t, "l", 5, func(c *loopagent.Config) {
+					scored(&rec, loop.Score{})(c)
+					c.HandBack = []string{"draft", "none"}
+					tt.more(c)
+				}, steps...), durable)
+				if _, err := s.send(t, t.Context(), "go"); err != nil {
+					t.Fatal(err)
+				}
+				check(t, "key", s.state(t, "draft"), tt.want)
+				check(t, "other key", s.state(t, fmt.Sprint("added in ", rec.Iterations)), any(true))
+			})
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"google.golang.org/genai"
@@ -32,6 +33,7 @@ func (r *run) fail(err error) {
 // stop ends the loop: it yields the result, or the error if the loop has failed.
 func (r *run) stop(rec *loop.StopRecord) {
 	r.stopped = true
+	from := rec.Result
 	if r.sums {
 		_, rec.Result = r.result(rec.Result)
 	}
@@ -48,7 +50,7 @@ func (r *run) stop(rec *loop.StopRecord) {
 		}
 	}
 	if r.sums {
-		if !r.conclude(rec) {
+		if !r.conclude(rec, from) {
 			return
 		}
 	}
@@ -103,9 +105,9 @@ func (r *run) noneSucceeded() error {
 	return fmt.Errorf("%s; the last failure: %w", loop.NoneSucceeded, err)
 }
 
-// conclude yields the loop's last events: its mark, its result under its output key, and the text
-// of the result unless it was the last output anyway. A canceled loop yields only its mark.
-func (r *run) conclude(rec *loop.StopRecord) bool {
+// conclude yields the loop's last events: its mark, its result under its output key with the keys that
+// it hands back, and the text of the result unless it was the last output anyway. A canceled loop yields only its mark.
+func (r *run) conclude(rec *loop.StopRecord, from loop.Result) bool {
 	result, _ := r.result(rec.Result)
 	canceled := r.canceled() != nil
 	if canceled {
@@ -114,6 +116,12 @@ func (r *run) conclude(rec *loop.StopRecord) bool {
 	ev := &session.Event{}
 	if result != nil && r.cfg.OutputKey != "" && result.Text() != "" {
 		ev.Actions.StateDelta = map[string]any{r.cfg.OutputKey: result.Text()}
+	}
+	if back := r.handBack(rec, from); len(back) > 0 && !canceled {
+		if ev.Actions.StateDelta == nil {
+			ev.Actions.StateDelta = make(map[string]any)
+		}
+		maps.Copy(ev.Actions.StateDelta, back)
 	}
 	if r.marks {
 		if err := r.seal(rec, canceled); err != nil {

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/procgroup"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// Workspace describes the files that the commands of a run work on. Each command runs in a copy of
+// the files, whose contents are a value of the state under [WorkspaceKey].
+type Workspace struct {
+	// From is a git repository or a folder inside the run's root, to copy the files from; empty is the
+	// root.
+	From string
+	// Base says which files the copy begins with; empty is workspace.Dirty.
+	Base workspace.Base
+	// Copy names ignored files to copy too. Setup is a command that prepares a new copy.
+	Copy, Setup []string
+	// Protect are patterns of files that commands may not change; see workspace.Match. OnProtected says
+	// what happens if one does: RestoreProtected (the default) or FailProtected.
+	Protect     []string
+	OnProtected string
+	Limits      workspace.Limits
+	Result      WorkspaceResult
+}
+
+// What happens after a command has changed a protected file.
+const (
+	RestoreProtected = "restore" // the file is put back, and {{workspace.protected}} names it
+	FailProtected    = "fail"    // the step fails
+)
+
+// WorkspaceResult says where the files of the result go at the end of a run. At most one field is set;
+// without any, they stay in the store. {{run}} stands for the ID of the run.
+type WorkspaceResult struct {
+	Branch string // a new branch in the repository
+	Patch  string // a file inside the run's root
+	Apply  bool   // the files of From themselves
+}
+
+// WorkspaceKey is the state key of a definition with a workspace. Its value is a map: tree is the
+// hash of the files; protected names the files that the step protected_by was not allowed to change; run
+// is the run that the tree belongs to; result says where the files of the result went.
+const WorkspaceKey = "workspace"
+
+// WorkspaceStore returns the folder below the root of a run that keeps the files of workspaces.
+func WorkspaceStore(root string) string { return filepath.Join(cmp.Or(root, "."), ".refrain", "files") }
+
+var workspaceParts = parts[Workspace]{rows: []row[Workspace]{
+	field("from", "git repository or folder to copy the files from, inside the run's root; the root if left out", aText, func(w *Workspace) *string { return &w.From }),
+	field("base", "files that the copy begins with: dirty, as they are on the disk (default), or head, as in the last commit", oneWord(workspace.Dirty, workspace.Head), func(w *Workspace) *workspace.Base { return &w.Base }).shown("dirty"),
+	field("copy", "ignored files to copy too, as in .gitignore; those in .worktreeinclude are copied anyway", each(aText, listing{empty: "leave it out for none"}), func(w *Workspace) *[]string { return &w.Copy }),
+	field("setup", "program and arguments that prepare a new copy; no shell reads them", each(aWords, listing{empty: "leave it out for none"}), func(w *Workspace) *[]string { return &w.Setup }),
+	field("protect", "files that commands may not change, such as **/*_test.go", each(aText, listing{empty: "leave it out for none"}), func(w *Workspace) *[]string { return &w.Protect }),
+	field("on_protected", "after a command has changed a protected file: restore (default) puts it back, fail fails the step", oneWord(RestoreProtected, FailProtected), func(w *Workspace) *string { return &w.OnProtected }).shown(RestoreProtected),
+	field("limits", "largest difference from the start, file and store: {files, lines, file_size, store}", workspaceLimits.inPlace(), func(w *Workspace) *workspace.Limits { return &w.Limits }),
+	field("result", "where the files of the result go: {branch}, {patch} or {apply}; they stay in the store if left out", workspaceResult.inPlace(), func(w *Workspace) *WorkspaceResult { return &w.Result }),
+}}
+
+var workspaceLimits = parts[workspace.Limits]{rows: []row[workspace.Limits]{
+	field("files", "most files that differ from the start", wholeFrom[int64](1, ""), func(l *workspace.Limits) *int64 { return &l.Files }),
+	field("lines", "most lines added and removed since the start", wholeFrom[int64](1, ""), func(l *workspace.Limits) *int64 { return &l.Lines }),
+	field("file_size", "largest file, such as 5MB", aSize, func(l *workspace.Limits) *int64 { return &l.FileSize }).shown("100MiB"),
+	field("store", "most bytes in the store of all runs, such as 2GB", aSize, func(l *workspace.Limits) *int64 { return &l.Store }).shown("10GiB"),
+}, some: "give files, lines, file_size or store"}
+
+var workspaceResult = parts[WorkspaceResult]{rows: []row[WorkspaceResult]{
+	field("branch", "new branch in the repository, such as refrain/{{run}}", aText, func(r *WorkspaceResult) *string { return &r.Branch }),
+	field("patch", "file for the changes, inside the run's root", aText, func(r *WorkspaceResult) *string { return &r.Patch }),
+	field("apply", "true writes the changes into the files themselves", aBool, func(r *WorkspaceResult) *bool { return &r.Apply }),
+}}
+
+// workspace checks the workspace of a definition.
+func (c *checker) workspace() {
+	w, root := c.def.Workspace, c.def.Root
+	if w == nil {
+		return
+	}
+	c.keys[WorkspaceKey] = "workspace"
+	report := func(field, format string, args ...any) *Problem {
+		return c.report(root.at(field), CodeWorkspace, format, args...)
+	}
+	for _, f := range []struct{ field, path string }{{"from", w.From}, {"result.patch", w.Result.Patch}} {
+		if f.path != "" && !filepath.IsLocal(filepath.FromSlash(f.path)) {
+			c.report(root.at("workspace."+f.field), CodeOutside, "%s %q leads out of the root of the run", f.field, f.path)
+		}
+	}
+	for i, p := range w.Protect {
+		if err := workspace.CheckPattern(p); err != nil {
+			report(index("workspace.protect", i), "%v", err)
+		}
+	}
+	if w.Result.ways() > 1 {
+		report("workspace.result", "result has several of branch, patch and apply").Hint = "keep one"
+	}
+	for _, f := range []struct{ name, text string }{{"branch", w.Result.Branch}, {"patch", w.Result.Patch}} {
+		if rest := strings.ReplaceAll(f.text, "{{run}}", ""); strings.ContainsAny(rest, "{}") {
+			report("workspace.result."+f.name, "%s can have no placeholder but {{run}}", f.name)
+		}
+	}
+	commands := 0
+	for a := range root.All {
+		if !a.works() {
+			continue
+		}
+		commands++
+		switch {
+		case a.TaskQueue != "":
+			c.report(a.at("task_queue"), CodeWorkspace, "%q runs on another machine, where the files of the workspace are not", a.Name).
+				Hint = "remove task_queue"
+		case a.tool:
+			c.report(a.at("name"), CodeWorkspace, "%q is a tool, and tools cannot work in a workspace", a.Name).
+				Hint = "make it a step"
+		case a.besideOthers():
+			c.report(a.at("name"), CodeWorkspace, "%q runs at the same time as others, and they would share the files of the workspace",
+				a.Name).Hint = "put it outside the parallel agent"
+		}
+	}
+	if commands == 0 {
+		c.warn(root.at("workspace"), CodeWorkspace, "no step works in the workspace").
+			Hint = "only steps with command or cli do"
+	}
+	c.note(root.at("workspace"), CodeWorkspace, "ignored files are not part of the workspace's state: a rollback leaves them as they are").
+		Hint = "remove from .gitignore what an iteration must not leave behind"
+}
+
+// besideOthers reports whether a parallel agent is around the agent.
+func (a *Agent) besideOthers() bool {
+	for p := a.parent; p != nil; p = p.parent {
+		if p.Type == TypeParallel {
+			return true
+		}
+	}
+	return false
+}
+
+// ways counts where the result goes.
+func (r *WorkspaceResult) ways() (n int) {
+	for _, given := range []bool{r.Branch != "", r.Patch != "", r.Apply} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+// resolveWorkspace reports why a workspace cannot be made here.
+func (b *builder) resolveWorkspace(ctx context.Context, l *loader, d *Definition) {
+	if d.Workspace == nil || b.cfg.StandIns.Agent != nil {
+		return
+	}
+	if b.cfg.Elsewhere != nil {
+		l.report(d.Root.at("workspace"), CodeWorkspace, "a run with a workspace cannot move between workers, because its files cannot").
+			Hint = "use refrain run or refrain serve"
+		return
+	}
+	if err := workspace.CheckGit(ctx); err != nil {
+		l.report(d.Root.at("workspace"), CodeWorkspace, "%v", err).err = err
+		return
+	}
+	b.desks = &desks{def: d.Workspace, root: cmp.Or(b.cfg.Root, "."), withhold: b.cfg.withhold, open: make(map[string]*desk)}
+	if b.cfg.Cleanup != nil {
+		b.cfg.Cleanup(b.desks.close)
+	}
+}
+
+// desks are the trees of the runs of one build.
+type desks struct {
+	def      *Workspace
+	root     string
+	withhold []string
+
+	mu   sync.Mutex
+	open map[string]*desk // by run
+}
+
+// desk is the tree of one run, at which one command works at a time.
+type desk struct {
+	mu   sync.Mutex
+	tree *workspace.Tree // nil until a command needs it
+}
+
+func (ds *desks) close() error {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	var errs []error
+	for id, d := range ds.open {
+		if d.tree != nil {
+			errs = append(errs, d.tree.Close())
+		}
+		delete(ds.open, id)
+	}
+	return errors.Join(errs...)
+}
+
+// desk returns the tree of a run, locked. was is the value of [WorkspaceKey].
+func (ds *desks) desk(ctx context.Context, id string, was tree) (*desk, error) {
+	ds.mu.Lock()
+	d := ds.open[id]
+	if d == nil {
+		d = new(desk)
+		ds.open[id] = d
+	}
+	ds.mu.Unlock()
+	d.mu.Lock()
+	if d.tree != nil {
+		return d, nil
+	}
+	w := ds.def
+	cfg := workspace.Config{From: filepath.Join(ds.root, filepath.FromSlash(w.From)), Store: WorkspaceStore(ds.root), Run: id,
+		Base: w.Base, Copy: w.Copy, Limits: w.Limits}
+	if was.run != id {
+		cfg.ForkOf = was.run
+	}
+	if len(w.Setup) > 0 {
+		cfg.Setup = ds.setUp
+	}
+	var err error
+	if d.tree, err = workspace.Open(ctx, cfg); err != nil {
+		d.mu.Unlock()
+		return nil, err
+	}
+	return d, nil
+}
+
+// setUp prepares a new tree.
+func (ds *desks) setUp(ctx context.Context, dir string, env []string) error {
+	args := ds.def.Setup
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Env = append(child.Inheritance{Withhold: ds.withhold}.Environ(), env...)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	procgroup.Lead(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("run %s: %w", args[0], err)
+	}
+	err := cmd.Wait()
+	procgroup.Kill(cmd.Process)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		text := strings.TrimSpace(said.String())
+		return fmt.Errorf("run %s: %w: %s", args[0], err, strings.ToValidUTF8(text[max(0, len(text)-2000):], ""))
+	}
+	return nil
+}
+
+// tree is the value of [WorkspaceKey].
+type tree struct {
+	hash          workspace.Hash
+	run           string
+	protected, by string
+	result        string
+	known         bool // the state has one
+}
+
+func treeOf(v any) (t tree) {
+	m, ok := v.(map[string]any)
+	text := func(key string) string { s, _ := m[key].(string); return s }
+	t = tree{hash: workspace.Hash(text("tree")), run: text("run"), protected: text("protected"), by: text("protected_by"),
+		result: text("result"), known: ok}
+	return t
+}
+
+func (t tree) value() map[string]any {
+	m := map[string]any{"tree": string(t.hash), "run": t.run}
+	for key, v := range map[string]string{"protected": t.protected, "protected_by": t.by, "result": t.result} {
+		if v != "" {
+			m[key] = v
+		}
+	}
+	return m
+}
+
+// ProtectedError says which protected files a command has changed. Its changes are undone.
+type ProtectedError struct{ Paths []string }
+
+func (e *ProtectedError) Error() string {
+	return "the command changed protected files: " + strings.Join(e.Paths, ", ")
+}
+
+// around runs a command in the tree of its run. The files are made equal to the state before it, and
+// what it changes becomes part of the state. The changes of a command that fails are not: the next
+// one begins with the files of the state.
+func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error) {
+	v, _ := drive.At(ctx).Lookup(WorkspaceKey)
+	was := treeOf(v)
+	id := ctx.Session().ID()
+	d, err := ds.desk(ctx, id, was)
+	if err != nil {
+		return nil, err
+	}
+	defer d.mu.Unlock()
+	now := was
+	now.hash, now.run = cmp.Or(was.hash, d.tree.Start()), id
+	if _, err := d.tree.Ensure(ctx, now.hash); err != nil {
+		return nil, err
+	}
+	if err := run(d.tree.Dir(), d.tree.Environ()); err != nil {
+		return nil, err
+	}
+	if now.hash, err = d.tree.Snapshot(ctx); err != nil {
+		return nil, err
+	}
+	if err := ds.protect(ctx, d.tree, &now); err != nil {
+		return nil, err
+	}
+	if now == was || !was.known && now.hash == d.tree.Start() && now.protected == "" {
+		return nil, nil
+	}
+	return map[string]any{WorkspaceKey: now.value()}, nil
+}
+
+// protect puts back the protected files that a command has changed.
+func (ds *desks) protect(ctx agent.InvocationContext, t *workspace.Tree, now *tree) error {
+	me := ctx.Agent().Name()
+	if now.by == me {
+		now.protected, now.by = "", ""
+	}
+	if len(ds.def.Protect) == 0 {
+		return nil
+	}
+	touched, err := t.Protected(ctx, t.Start(), now.hash, ds.def.Protect)
+	if err != nil || len(touched) == 0 {
+		return err
+	}
+	var paths []string
+	for _, c := range touched {
+		paths = append(paths, c.Path)
+	}
+	if ds.def.OnProtected == FailProtected {
+		return &ProtectedError{paths}
+	}
+	h, err := t.PutBack(ctx, now.hash, touched)
+	if err != nil {
+		return err
+	}
+	now.hash, now.protected, now.by = h, strings.Join(paths, ", "), me
+	return nil
+}
+
+// handOver gives the files of the result to the user, after the root agent has ended.
+func (ds *desks) handOver(ctx agent.CallbackContext) (*genai.Content, error) {
+	if drive.At(ctx).Replays() || ds.def.Result.ways() == 0 {
+		return nil, nil
+	}
+	v, err := ctx.State().Get(WorkspaceKey)
+	if err != nil { // no command has changed a file
+		return nil, nil
+	}
+	was := treeOf(v)
+	d, err := ds.desk(ctx, ctx.SessionID(), was)
+	if err != nil {
+		return nil, err
+	}
+	defer d.mu.Unlock()
+	now := was
+	if now.result, err = ds.give(ctx, d.tree, ctx.SessionID(), was.hash); err != nil {
+		return nil, fmt.Errorf("hand over the files of the result (they are kept as tree %s): %w", was.hash, err)
+	}
+	return nil, ctx.State().Set(WorkspaceKey, now.value())
+}
+
+// give hands a tree over and says where it went.
+func (ds *desks) give(ctx context.Context, t *workspace.Tree, id string, h workspace.Hash) (string, error) {
+	r := &ds.def.Result
+	name := func(text string) string { return strings.ReplaceAll(text, "{{run}}", id) }
+	switch {
+	case r.Branch != "":
+		commit, err := t.Branch(ctx, h, name(r.Branch), "Result of run "+id)
+		return fmt.Sprintf("branch %s, commit %s", name(r.Branch), commit), err
+	case r.Apply:
+		return "applied to " + cmp.Or(ds.def.From, "the files"), t.Apply(ctx, h)
+	}
+	root, err := os.OpenRoot(ds.root)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	var patch bytes.Buffer
+	if err := t.Patch(ctx, h, &patch); err != nil {
+		return "", err
+	}
+	file := filepath.FromSlash(name(r.Patch))
+	if dir := filepath.Dir(file); dir != "." {
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return "", err
+		}
+	}
+	return "patch " + file, root.WriteFile(file, patch.Bytes(), 0o644)
+}
+
+// works reports whether the agent runs a program, which works in the workspace.
+func (a *Agent) works() bool { return a.Type == TypeCommand || a.Type == TypeCLI }
+
+// hasCommand reports whether the agent, or one in it, runs a program.
+func (a *Agent) hasCommand() bool {
+	for sub := range a.All {
+		if sub.works() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// What a workspace cannot do is said by check, and what this process cannot do before a run.
+func TestWorkspaceProblems(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"workspace: {from: /}\nsub_agents: [{name: s, command: [ls]}]", `from "/" leads out of the root`},
+		{"workspace: {result: {patch: ../p}}\nsub_agents: [{name: s, command: [ls]}]", `result.patch "../p" leads out of the root`},
+		{"workspace: {result: {patch: p, apply: true}}\nsub_agents: [{name: s, command: [ls]}]", "result has several of branch, patch and apply"},
+		{"workspace: {result: {branch: 'x/{{name}}'}}\nsub_agents: [{name: s, command: [ls]}]", "branch can have no placeholder but {{run}}"},
+		{"workspace: {protect: ['[']}\nsub_agents: [{name: s, command: [ls]}]", "syntax error in pattern"},
+		{"workspace: {limits: {}}\nsub_agents: [{name: s, command: [ls]}]", "sets no limit"},
+		{"workspace: {}\nstate: {workspace: 1}\nsub_agents: [{name: s, command: [ls]}]", `"workspace" cannot be a key`},
+		{"workspace: {}\nsub_agents: [{name: s, command: [ls], task_queue: q}]", `"s" runs on another machine`},
+		{"workspace: {}\nsub_agents: [{name: m, instructions: i, tools: [{command: [ls], name: c}]}]", `"c" is a tool`},
+		{"sub_agents: [{name: s, text: '{{workspace.tree}}'}]", "{{workspace.tree}} is read here but no agent writes it"},
+	} {
+		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\n"+tt.text), definition.Options{})
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s\n%v, not %s", tt.text, err, tt.want)
+		}
+	}
+	d, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\nworkspace: {}\nsub_agents: [{name: s, command: [ls]}]"), definition.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Build(t.Context(), definition.BuildConfig{Elsewhere: struct{ elsewhere.Dispatcher }{}}); err == nil ||
+		!strings.Contains(err.Error(), "cannot move between workers") {
+		t.Errorf("on a cluster: %v", err)
+	}
+	t.Setenv("PATH", "")
+	if _, err := d.Build(t.Context(), definition.BuildConfig{}); err == nil || !strings.Contains(err.Error(), "needs git") {
+		t.Errorf("without git: %v", err)
+	}
+}
+
+// A cache knows a step by the files that it works on, and says its files again.
+func TestCacheKnowsTheFiles(t *testing.T) {
+	if err := workspace.CheckGit(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	root := t.TempDir()
+	const text = `
+name: w
+max_iterations: 4
+workspace: {result: {apply: true}}
+sub_agents:
+  - {name: turn, command: [sh, -c, "if test -e flip; then rm flip; else touch flip; fi; rm -f made"]}
+  - {name: make, cache: {key: same}, command: [sh, -c, "echo run >> \"$LOG\"; ls > made"], env: {LOG: LOGFILE}, unsafe: true}
+`
+	log := filepath.Join(t.TempDir(), "log")
+	d, err := definition.Parse("w.yaml", []byte(strings.ReplaceAll(text, "LOGFILE", log)), definition.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var closers []func() error
+	agent, err := d.Build(t.Context(), definition.BuildConfig{Root: root, Cleanup: func(f func() error) { closers = append(closers, f) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "mine"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, err := runner.NewInMemory("w", agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range r.Run(t.Context(), "u", "s", nil, d.RunConfig(definition.Limits{})) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, end := range closers {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := readFile(t, log); got != "run\nrun\n" {
+		t.Errorf("the step ran %q for two versions of the files in four iterations", got)
+	}
+	if got := readFile(t, filepath.Join(root, "made")); got != "made\nmine\n" {
+		t.Errorf("the result has %q", got)
+	}
+}
