@@ -20,7 +20,9 @@ every condition that could have stopped it.
 
 --iteration shows what the steps of one iteration said, --state the state at its end, and
 --diff how the state changed between two iterations, by key and word by word. Iteration 0
-is the state before the first iteration. --prompt shows what a step sent to its model: the
+is the state before the first iteration. --files lists the files of a workspace that
+differ from its start; with --diff it writes the change of the files between the two
+iterations as a patch. --prompt shows what a step sent to its model: the
 log does not hold that, so it is rebuilt from the log, and no model is asked. --resources shows time, model calls, tokens,
 cost and state sizes. CPU time and memory are only in the last line of refrain run --json.
 
@@ -29,6 +31,7 @@ address, such as story[2]/polish.`,
 		Example: `  refrain show last
   refrain show r_1f0c --iteration 3 --state
   refrain show last --diff 4..5
+  refrain show last --diff 4..5 --files > changes.patch
   refrain show last --prompt writer --iteration 3
   refrain show run.jsonl --json`,
 		Args:              term.Args(1, 1),
@@ -45,6 +48,7 @@ address, such as story[2]/polish.`,
 	fl.BoolVar(&f.State, "state", false, "show the state at the end, or after --iteration")
 	fl.BoolVar(&f.Resources, "resources", false, "show what the run used: time, model calls, tokens, cost, state sizes")
 	fl.StringVar(&f.Diff, "diff", "", "show how the state changed between two iterations, `N..M`")
+	fl.BoolVar(&f.Files, "files", false, "show the changed files of a workspace; with --diff, as a patch")
 	fl.StringVar(&f.Prompt, "prompt", "", "show what `STEP` sent to its model: a name, or an address such as refine[3]/writer")
 	fl.StringVar(&f.Loop, "loop", "", "`address` of the loop whose iterations to show")
 	fl.BoolVar(&f.JSON, "json", false, "write JSON")

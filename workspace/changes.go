@@ -31,10 +31,14 @@ type Change struct {
 
 // Files lists the files that differ between two trees, by path.
 func (t *Tree) Files(ctx context.Context, a, b Hash) ([]Change, error) {
-	if err := t.both(ctx, a, b); err != nil {
+	return t.git.compare(ctx, a, b)
+}
+
+func (g *git) compare(ctx context.Context, a, b Hash) ([]Change, error) {
+	if err := g.both(ctx, a, b); err != nil {
 		return nil, err
 	}
-	changes, err := t.files(ctx, a, b)
+	changes, err := g.files(ctx, a, b)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
 	}
@@ -43,10 +47,14 @@ func (t *Tree) Files(ctx context.Context, a, b Hash) ([]Change, error) {
 
 // Diff writes the difference between two trees as a patch that git apply accepts, with binary files.
 func (t *Tree) Diff(ctx context.Context, a, b Hash, w io.Writer) error {
-	if err := t.both(ctx, a, b); err != nil {
+	return t.git.diff(ctx, a, b, w)
+}
+
+func (g *git) diff(ctx context.Context, a, b Hash, w io.Writer) error {
+	if err := g.both(ctx, a, b); err != nil {
 		return err
 	}
-	err := t.git.pipe(ctx, nil, w, "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
+	err := g.pipe(ctx, nil, w, "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
 		"--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", string(a), string(b))
 	if err != nil {
 		return fmt.Errorf("compare %s with %s: %w", a, b, err)
@@ -54,18 +62,18 @@ func (t *Tree) Diff(ctx context.Context, a, b Hash, w io.Writer) error {
 	return nil
 }
 
-func (t *Tree) both(ctx context.Context, a, b Hash) error {
+func (g *git) both(ctx context.Context, a, b Hash) error {
 	for _, h := range []Hash{a, b} {
-		if err := t.known(ctx, h); err != nil {
+		if err := g.known(ctx, h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Tree) files(ctx context.Context, a, b Hash) ([]Change, error) {
+func (g *git) files(ctx context.Context, a, b Hash) ([]Change, error) {
 	args := []string{"diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"}
-	raw, err := t.git.run(ctx, append(args, "--raw", "--no-abbrev", string(a), string(b))...)
+	raw, err := g.run(ctx, append(args, "--raw", "--no-abbrev", string(a), string(b))...)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +90,7 @@ func (t *Tree) files(ctx context.Context, a, b Hash) ([]Change, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	counts, err := t.git.run(ctx, append(args, "--numstat", string(a), string(b))...)
+	counts, err := g.run(ctx, append(args, "--numstat", string(a), string(b))...)
 	if err != nil {
 		return nil, err
 	}

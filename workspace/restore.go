@@ -73,7 +73,7 @@ func (t *Tree) noStranger(ctx context.Context) error {
 		return nil
 	}
 	left := Hash(note)
-	if err != nil || !left.Valid() || t.known(ctx, left) != nil {
+	if err != nil || !left.Valid() || t.git.known(ctx, left) != nil {
 		return err
 	}
 	if err := t.readIndex(ctx, left); err != nil {
@@ -83,7 +83,7 @@ func (t *Tree) noStranger(ctx context.Context) error {
 	if err == nil && now != left {
 		t.last, t.sure = "", false
 		var changes []Change
-		if changes, err = t.files(ctx, left, now); err == nil {
+		if changes, err = t.git.files(ctx, left, now); err == nil {
 			stranger := &StrangerError{Dir: t.Dir(), Tree: now}
 			for _, c := range changes {
 				stranger.Paths = append(stranger.Paths, c.Path)
@@ -96,7 +96,7 @@ func (t *Tree) noStranger(ctx context.Context) error {
 
 // restore stores, restores and stores again until the files are those of h.
 func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
-	if err := t.known(ctx, h); err != nil {
+	if err := t.git.known(ctx, h); err != nil {
 		return "", fmt.Errorf("restore the workspace: %w", err)
 	}
 	if info, err := os.Lstat(t.Dir()); err == nil && !info.IsDir() {
@@ -143,11 +143,11 @@ func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 }
 
 // known checks that the store has a tree of this hash.
-func (t *Tree) known(ctx context.Context, h Hash) error {
+func (g *git) known(ctx context.Context, h Hash) error {
 	if !h.Valid() {
 		return fmt.Errorf("%q: %w", h, ErrUnknownTree)
 	}
-	kind, err := t.git.word(ctx, "cat-file", "-t", string(h))
+	kind, err := g.word(ctx, "cat-file", "-t", string(h))
 	switch {
 	case err == nil && kind == "tree":
 		return nil

@@ -196,7 +196,7 @@ func (t *Tree) branch(ctx context.Context, h Hash, branch, message string) (stri
 	if _, err := g.run(ctx, "check-ref-format", "--branch", branch); err != nil {
 		return "", err
 	}
-	if err := t.known(ctx, h); err != nil {
+	if err := t.git.known(ctx, h); err != nil {
 		return "", err
 	}
 	parent, err := t.head()
@@ -212,7 +212,7 @@ func (t *Tree) branch(ctx context.Context, h Hash, branch, message string) (stri
 			return "", err
 		}
 	}
-	changes, err := t.files(ctx, t.base, h)
+	changes, err := t.git.files(ctx, t.base, h)
 	if err != nil {
 		return "", err
 	}

@@ -206,7 +206,7 @@ func (t *Tree) checkNew(ctx context.Context, h Hash, any bool) error {
 
 // checkSize checks how far a tree is from the start.
 func (t *Tree) checkSize(ctx context.Context, h Hash, l Limits) error {
-	changes, err := t.files(ctx, t.start, h)
+	changes, err := t.git.files(ctx, t.start, h)
 	if err != nil {
 		return err
 	}

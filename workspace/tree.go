@@ -154,7 +154,7 @@ func Remove(ctx context.Context, store, run string) error {
 		return err
 	}
 	defer lock.Close()
-	for _, name := range []string{"store", "store-sha256"} {
+	for _, name := range storeNames {
 		repo := filepath.Join(store, name)
 		if _, err := os.Stat(repo); err != nil {
 			continue

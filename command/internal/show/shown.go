@@ -26,6 +26,7 @@ type Options struct {
 	Iteration         int
 	One               bool // --iteration is given
 	State, JSON       bool
+	Files             bool // of a workspace
 	Resources         bool
 }
 
@@ -38,6 +39,7 @@ type Shown struct {
 	Resources *progress.Resources `json:"resources,omitempty"`
 	Diff      []progress.Change   `json:"diff,omitempty"`
 	Prompt    *prompt.Request     `json:"prompt,omitempty"`
+	Files     *Files              `json:"files,omitempty"`
 
 	main *progress.Step  // whose iterations are meant
 	step session.Address // whose prompt is shown
@@ -55,6 +57,9 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 	}
 	if f.Diff != "" && (f.One || f.State) {
 		return errors.New("--diff is about two iterations; leave out --iteration and --state")
+	}
+	if f.Files && (f.One || f.State || f.Prompt != "" || f.Resources) {
+		return errors.New("--files stands alone or beside --diff")
 	}
 	if f.Prompt != "" && (f.Diff != "" || f.State) {
 		return errors.New("--prompt is about one step; leave out --diff and --state")
@@ -90,6 +95,11 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 	if f.Diff != "" {
 		if s.Diff, err = diffOf(run, s.main, from, to); err != nil {
 			return err
+		}
+	}
+	if f.Files {
+		if s.Files, err = filesOf(ctx, run, s.main, f.Diff != "", from, to); err != nil {
+			return term.UsageError(err)
 		}
 	}
 	if f.Prompt != "" {

@@ -25,13 +25,16 @@ import (
 // print writes what was asked for.
 func (s *Shown) print(e *term.Env, f Options) error {
 	if f.JSON {
-		if f.One || f.Diff != "" || f.Prompt != "" {
+		if f.One || f.Diff != "" || f.Prompt != "" || f.Files {
 			s.Tree, s.Loops = nil, nil
 		}
 		return term.WriteJSON(e.Stdout, s)
 	}
 	w := bufio.NewWriter(e.Stdout)
 	switch {
+	case f.Files:
+		s.Files.print(w, s.columns > 0)
+		return w.Flush()
 	case f.Diff != "":
 		printDiff(w, s.Diff)
 		return w.Flush()

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package show
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// Files is how the files of a workspace changed: since the start of the run, or between two iterations.
+type Files struct {
+	From    workspace.Hash `json:"from"`
+	To      workspace.Hash `json:"to"`
+	Changes []FileChange   `json:"changes"`
+
+	patch []byte
+}
+
+// FileChange is a file that was added (A), deleted (D), modified (M) or has become a link or the reverse (T).
+type FileChange struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"`
+	Added   int64  `json:"added"` // lines
+	Removed int64  `json:"removed"`
+	Binary  bool   `json:"binary,omitempty"`
+}
+
+// filesOf compares the files of a run: of two iterations, or of its start and its end.
+func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool, from, to int) (*Files, error) {
+	root, err := rootOf(r.Events)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := workspace.OpenStored(ctx, definition.WorkspaceStore(root), r.ID)
+	if err != nil {
+		return nil, err
+	}
+	start, err := stored.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := func(seq int64) workspace.Hash {
+		m, _ := r.StateAfter(seq)[definition.WorkspaceKey].(map[string]any)
+		if h, _ := m["tree"].(string); h != "" {
+			return workspace.Hash(h)
+		}
+		return start
+	}
+	f := &Files{From: start, To: at(r.Events[len(r.Events)-1].Seq), Changes: []FileChange{}}
+	if two {
+		a, err := seqOf(r, main, from)
+		if err != nil {
+			return nil, err
+		}
+		b, err := seqOf(r, main, to)
+		if err != nil {
+			return nil, err
+		}
+		f.From, f.To = at(a), at(b)
+	}
+	changes, err := stored.Files(ctx, f.From, f.To)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		f.Changes = append(f.Changes, FileChange{c.Path, c.Status, c.Added, c.Removed, c.Binary})
+	}
+	if two {
+		var patch bytes.Buffer
+		err = stored.Diff(ctx, f.From, f.To, &patch)
+		f.patch = patch.Bytes()
+	}
+	return f, err
+}
+
+// rootOf returns the root of a run.
+func rootOf(events []*session.Event) (string, error) {
+	for _, ev := range events {
+		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
+			continue
+		}
+		var started mark.RunStarted
+		if err := ev.Mark.Decode(&started); err != nil {
+			return "", err
+		}
+		p, err := program.Decode(started)
+		if err != nil {
+			return "", err
+		}
+		return p.Root, nil
+	}
+	return "", errors.New("its log does not say where its files are")
+}
+
+// print writes the patch between two iterations, or the list of the files since the start. On a
+// terminal it writes no control characters of the files.
+func (f *Files) print(w io.Writer, terminal bool) {
+	switch {
+	case len(f.Changes) == 0:
+		fmt.Fprintln(w, "no difference")
+	case f.patch != nil && !terminal:
+		_, _ = w.Write(f.patch) // bufio keeps the error for Flush
+	case f.patch != nil:
+		for line := range strings.SplitSeq(strings.TrimSuffix(string(f.patch), "\n"), "\n") {
+			fmt.Fprintln(w, progress.Clean(line))
+		}
+	default:
+		for _, c := range f.Changes {
+			size := fmt.Sprintf("+%d -%d", c.Added, c.Removed)
+			if c.Binary {
+				size = "binary"
+			}
+			fmt.Fprintf(w, "%s %s  %s\n", c.Status, progress.Clean(c.Path), size)
+		}
+	}
+}

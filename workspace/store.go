@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Stored reads the trees of a run from the store. It needs no [Tree], so it may read while another
+// process works on the files.
+type Stored struct {
+	git  *git
+	name string
+}
+
+// OpenStored opens the trees of a run in the folder [Config].Store. The error wraps fs.ErrNotExist if
+// the folder has no files of the run, or [ErrNoGit].
+func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
+	bin, err := findGit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stored{name: refName(run)}
+	for _, name := range storeNames {
+		repo := filepath.Join(folder, name)
+		if _, statErr := os.Stat(repo); statErr != nil {
+			err = statErr
+			continue
+		}
+		s.git = &git{bin: bin, dir: repo, config: slices.Clone(pinned), env: []string{"GIT_DIR=" + repo}}
+		if _, err = s.Start(ctx); err == nil {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("open the files of run %q: %w", run, err)
+}
+
+// storeNames are the repositories of a store, one for each kind of hash.
+var storeNames = []string{"store", "store-sha256"}
+
+// Start is the hash of the files with which the run began.
+func (s *Stored) Start(ctx context.Context) (Hash, error) {
+	h, err := s.git.word(ctx, "rev-parse", "--verify", "--quiet", "refs/refrain/"+s.name+"/start")
+	if code(err) == 1 {
+		return "", fmt.Errorf("the store has no files of the run: %w", os.ErrNotExist)
+	}
+	return Hash(h), err
+}
+
+// Files lists the files that differ between two trees, by path. The error wraps [ErrUnknownTree] if the
+// store has not both.
+func (s *Stored) Files(ctx context.Context, a, b Hash) ([]Change, error) {
+	return s.git.compare(ctx, a, b)
+}
+
+// Diff writes the difference between two trees as a patch that git apply accepts, with binary files.
+func (s *Stored) Diff(ctx context.Context, a, b Hash, w io.Writer) error {
+	return s.git.diff(ctx, a, b, w)
+}
