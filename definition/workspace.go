@@ -126,10 +126,10 @@ func (c *checker) workspace() {
 		case a.TaskQueue != "":
 			c.report(a.at("task_queue"), CodeWorkspace, "%q runs on another machine, where the files of the workspace are not", a.Name).
 				Hint = "remove task_queue"
-		case a.tool:
-			c.report(a.at("name"), CodeWorkspace, "%q is a tool, and tools cannot work in a workspace", a.Name).
+		case a.under(func(p *Agent) bool { return p.tool }):
+			c.report(a.at("name"), CodeWorkspace, "%q works in a tool, and tools cannot work in a workspace", a.Name).
 				Hint = "make it a step"
-		case a.besideOthers():
+		case a.under(func(p *Agent) bool { return p.Type == TypeParallel }):
 			c.report(a.at("name"), CodeWorkspace, "%q runs at the same time as others, and they would share the files of the workspace",
 				a.Name).Hint = "put it outside the parallel agent"
 		}
@@ -142,10 +142,10 @@ func (c *checker) workspace() {
 		Hint = "remove from .gitignore what an iteration must not leave behind"
 }
 
-// besideOthers reports whether a parallel agent is around the agent.
-func (a *Agent) besideOthers() bool {
-	for p := a.parent; p != nil; p = p.parent {
-		if p.Type == TypeParallel {
+// under reports whether something holds for the agent or for one around it, also beyond the nearest loop.
+func (a *Agent) under(holds func(*Agent) bool) bool {
+	for ; a != nil; a = a.parent {
+		if holds(a) {
 			return true
 		}
 	}

@@ -25,7 +25,8 @@ func TestWorkspaceProblems(t *testing.T) {
 		{"workspace: {limits: {}}\nsub_agents: [{name: s, command: [ls]}]", "sets no limit"},
 		{"workspace: {}\nstate: {workspace: 1}\nsub_agents: [{name: s, command: [ls]}]", `"workspace" cannot be a key`},
 		{"workspace: {}\nsub_agents: [{name: s, command: [ls], task_queue: q}]", `"s" runs on another machine`},
-		{"workspace: {}\nsub_agents: [{name: m, instructions: i, tools: [{command: [ls], name: c}]}]", `"c" is a tool`},
+		{"workspace: {}\nsub_agents: [{name: m, instructions: i, tools: [{command: [ls], name: c}]}]", `"c" works in a tool`},
+		{"workspace: {}\nsub_agents: [{name: m, instructions: i, tools: [{agent: {name: t, max_iterations: 2, sub_agents: [{name: c, command: [ls]}]}}]}]", `"c" works in a tool`},
 		{"sub_agents: [{name: s, text: '{{workspace.tree}}'}]", "{{workspace.tree}} is read here but no agent writes it"},
 	} {
 		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\n"+tt.text), definition.Options{})

@@ -14,7 +14,7 @@ var problemPhrases = [][2]string{
 	{"%s can have no placeholder but {{run}}", "%s só pode ter o espaço reservado {{run}}"},
 	{"%q runs on another machine, where the files of the workspace are not", "%s roda em outra máquina, onde os arquivos do workspace não estão"},
 	{"remove task_queue", "remova task_queue"},
-	{"%q is a tool, and tools cannot work in a workspace", "%s é uma ferramenta, e ferramentas não podem trabalhar num workspace"},
+	{"%q works in a tool, and tools cannot work in a workspace", "%s trabalha numa ferramenta, e ferramentas não podem trabalhar num workspace"},
 	{"make it a step", "faça dele um passo"},
 	{
 		"%q runs at the same time as others, and they would share the files of the workspace",
