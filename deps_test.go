@@ -49,7 +49,7 @@ starts:   cmd/launcher/...
 
 // readers are the packages that may import a YAML library.
 var readers = []string{
-	"model/scripted", "tool/skilltoolset/skill", "internal/source", "definition/edit", "dialect/...", "command/internal/backtest",
+	"model/scripted", "tool/skilltoolset/skill", "internal/source", "definition/edit", "dialect/...", "command/internal/backtest", "command/internal/codingloop",
 }
 
 // Arrows between packages point down.
