@@ -21,6 +21,27 @@ var moduleLine = regexp.MustCompile(`(?m)^module .*$`)
 // for modules that only the tests of Refrain's modules use.
 func Build(t testing.TB, name, root, src string) string {
 	t.Helper()
+	binary := filepath.Join(t.TempDir(), name)
+	build(t, "example.com/"+name, root, src, []string{"build", "-o", binary, "."})
+	return binary
+}
+
+// BuildAll compiles as [Build] does all packages below src, a module of that path, and links the programs in the named
+// folders. It returns the folder of the binaries, which have the names of their folders.
+func BuildAll(t testing.TB, module, root, src string, folders []string) string {
+	t.Helper()
+	dir := t.TempDir()
+	link := []string{"build", "-ldflags=-s -w", "-o", dir}
+	for _, f := range folders {
+		link = append(link, "./"+f)
+	}
+	build(t, module, root, src, []string{"vet", "./..."}, link)
+	return dir
+}
+
+// build runs the go command several times in a copy of src that is a module of that path.
+func build(t testing.TB, module, root, src string, commands ...[]string) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("links a program")
 	}
@@ -35,23 +56,20 @@ func Build(t testing.TB, name, root, src string) string {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil {
-			text = moduleLine.ReplaceAll(text, []byte("module example.com/"+name))
+			text = moduleLine.ReplaceAll(text, []byte("module "+module))
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	binary := filepath.Join(dir, name)
-	for _, args := range [][]string{
-		{"mod", "edit", "-require", "github.com/refrain-dev/refrain@v0.0.0", "-replace", "github.com/refrain-dev/refrain=" + root},
-		{"build", "-o", binary, "."},
-	} {
+	requires := []string{"mod", "edit", "-require", "github.com/refrain-dev/refrain@v0.0.0",
+		"-replace", "github.com/refrain-dev/refrain=" + root}
+	for _, args := range append([][]string{requires}, commands...) {
 		cmd := exec.Command("go", args...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off", "GOFLAGS=-buildvcs=false")
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -buildvcs=false")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", args, err, out)
 		}
 	}
-	return binary
 }

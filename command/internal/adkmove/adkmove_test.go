@@ -47,6 +47,7 @@ func TestTable(t *testing.T) {
 		"the content that this":     "The content that `BeforeRunCallback` returns is the answer of the run",
 		"the events have no ID":     "`OnEventCallback` gets events without ID and time.",
 		"a save that names":         "A save that names a version writes that one.",
+		"the structured result":     "The structured result of an MCP tool is the answer itself, without a key `output` around it.",
 		"openaimodel speaks":        "`openaimodel` speaks Chat Completions",
 		"runs are traced only":      "Runs are traced after `Providers.SetGlobalOtelProviders`",
 		"in a run this returns":     "outside a callback, a tool or an event returns `session.ErrNotLogged`",
