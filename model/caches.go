@@ -3,7 +3,7 @@
 package model
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -44,11 +44,10 @@ func CachesOf(provider, name string) Caches {
 
 // chargesWrites reports whether OpenAI charges for what a model's cache keeps: since GPT-5.6.
 func chargesWrites(name string) bool {
-	var major, minor int
-	if n, _ := fmt.Sscanf(name, "gpt-%d.%d", &major, &minor); n == 0 {
-		return false
-	}
-	return major > 5 || major == 5 && minor >= 6
+	version, ok := strings.CutPrefix(name, "gpt-")
+	version, _, _ = strings.Cut(version, "-")
+	n, err := strconv.ParseFloat(version, 64)
+	return ok && err == nil && n >= 5.6
 }
 
 // minima are minima by a part of a model's name.
