@@ -27,7 +27,10 @@ type row[S any] struct {
 }
 
 // field is the row of a field that becomes a T of an S. A row without a doc is of a
-// field that a row of another kind of agent explains.
+// field that a row of another kind of agent explains. It is not inlined, like the others in this file: each use would
+// have its own copy of the functions in it, 130 KB of the command together.
+//
+//go:noinline
 func field[S, T any](name, doc string, v value[T], at func(*S) *T) row[S] {
 	return special(name, doc, v.shape, func(p place, n *source.Node, s *S) bool {
 		t, ok := v.read(p, n)
@@ -150,6 +153,8 @@ func oneWord[T ~string](words ...T) value[T] {
 }
 
 // wholeFrom is a whole number of at least so much. One that is not an int64 has 32 bits.
+//
+//go:noinline
 func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 	_, long := any(least).(int64)
 	return value[T]{func() shape {
@@ -217,6 +222,8 @@ type listing struct {
 }
 
 // each is a list. Where its elements are is kept, also that of one that cannot be read.
+//
+//go:noinline
 func each[T comparable](v value[T], l listing) value[[]T] {
 	return value[[]T]{func() shape {
 		s := list(v.shape())
@@ -258,6 +265,8 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 }
 
 // named is a map with names of the author's own. What cannot be read is left out.
+//
+//go:noinline
 func named[T any](v value[T]) value[map[string]T] {
 	return value[map[string]T]{func() shape { return mapOf(v.shape()) },
 		func(p place, n *source.Node) (map[string]T, bool) {
