@@ -27,6 +27,8 @@ type loopFlags struct {
 	model, permissions, denied string
 	most                       int
 	cost                       float64
+	branch                     string
+	protect                    []string
 	timeout, idle              time.Duration
 }
 
@@ -37,7 +39,9 @@ func newLoop(e *term.Env) *cobra.Command {
 		Short: "Ask a coding agent again and again until a command succeeds",
 		Long: `Ask a coding agent, such as Claude Code, again and again until the command of --until
 succeeds: what one would write as a loop of shell around the agent. Each time the agent
-gets the prompt, and what the command has said last. It works in the current folder.
+gets the prompt, and what the command has said last. It works in the current folder;
+with --branch it works on a copy of the repository there, and the result becomes a new
+branch.
 
 The loop ends when the command succeeds, when a limit is reached, or when the command
 says the same three times in a row. It is a run like any other: refrain show says why it
@@ -51,6 +55,7 @@ that it could not be run, the loop fails at once.
 Exit codes are those of refrain run: 0 if the command has succeeded, 3 if a limit came
 first, or if the command says nothing new.`,
 		Example: `  refrain loop "Make the tests pass" --until 'go test ./...' --max 10 --budget-cost 5
+  refrain loop -p PROMPT.md --until 'go test ./...' --branch fix-tests --protect '**/*_test.go'
   refrain loop -p PROMPT.md --cli codex --until 'npm test' --timeout 2h
   refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
 		Args: term.Args(0, 1),
@@ -80,6 +85,9 @@ first, or if the command says nothing new.`,
 	fl.StringVar(&f.until, "until", "", "`command` that ends the loop when it succeeds")
 	fl.IntVar(&f.most, "max", 10, "ask at most this many times")
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 is no limit")
+	fl.StringVar(&f.branch, "branch", "", "work on a copy of the repository, and put the result on this new `branch`")
+	fl.StringArrayVar(&f.protect, "protect", nil, "put files back that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
+		"repeat the flag for more; needs --branch")
 	fl.StringVar(&f.model, "model", "", "model, in the words of the coding agent (default: its own choice)")
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
 	fl.StringVar(&f.denied, "denied", "fail", "after the coding agent was not allowed to use a tool: fail or allow")
@@ -128,6 +136,8 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, errors.New("there is no --until; give the command that says that the work is done, such as 'go test ./...'")
 	case f.most < 1:
 		return nil, fmt.Errorf("--max %d: give a number from 1", f.most)
+	case f.protect != nil && f.branch == "":
+		return nil, errors.New("--protect needs --branch: files are put back in a copy, and never in your own folder")
 	case f.timeout < 0 || f.idle < 0:
 		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
 	case f.cost < 0:
@@ -135,7 +145,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	}
 	return codingloop.Definition(&codingloop.Config{
 		Prompt: prompt, CLI: f.cli, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
-		Model: f.model, Permissions: f.permissions, Denied: f.denied,
+		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 	})
 }
 

@@ -20,6 +20,8 @@ type Config struct {
 	Most                                    int           // iterations
 	Cost                                    float64       // in US dollars; 0 is no limit
 	Timeout, Idle                           time.Duration // of the loop, and of the agent without output; 0 is none
+	Branch                                  string        // new branch for the result; "" works on the files themselves
+	Protect                                 []string      // patterns of files that stay as they are; only with Branch
 }
 
 // untilLine runs the command of --until. What it says goes to the agent. Every exit code but those of a shell that
@@ -39,6 +41,15 @@ func Definition(c *Config) ([]byte, error) {
 		"no_progress", map[string]any{"keys": []string{"said_until"}, "repeats": 3},
 		"state", map[string]any{"prompt": c.Prompt, "until": c.Until},
 	)
+	told := ""
+	if c.Branch != "" {
+		space := map[string]any{"from": ".", "result": map[string]any{"branch": c.Branch}}
+		if c.Protect != nil {
+			space["protect"] = c.Protect
+			told = "{{#workspace.protected}}\nYou may not change {{workspace.protected}}: these files were put back.\n{{/workspace.protected}}\n"
+		}
+		add(loop, "workspace", space)
+	}
 	if c.Timeout > 0 {
 		add(loop, "timeout", c.Timeout.String())
 	}
@@ -46,7 +57,7 @@ func Definition(c *Config) ([]byte, error) {
 		add(loop, "budget", map[string]any{"cost": c.Cost})
 	}
 	coder := mapping("name", "coder", "cli", c.CLI, "prompt",
-		"{{prompt}}\n{{#said_until}}\nThe command that has to succeed says:\n{{said_until}}\n{{/said_until}}\n",
+		"{{prompt}}\n{{#said_until}}\nThe command that has to succeed says:\n{{said_until}}\n{{/said_until}}\n"+told,
 		"permissions", c.Permissions, "denied", c.Denied, "retry", 2, "output_key", "said")
 	if c.Model != "" {
 		add(coder, "model", c.Model)
