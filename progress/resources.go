@@ -94,7 +94,7 @@ func (r *Resources) String() string {
 		if u.Tokens() > 0 {
 			words = append(words, u.tokens())
 		}
-		if cost := u.cost(); cost != "" {
+		if cost := u.CostText(); cost != "" {
 			words = append(words, "cost "+cost)
 		}
 		if cache := u.Cache(); cache != "" && u.CachedTokens*10 >= u.InputTokens { // else it does not matter
@@ -125,7 +125,7 @@ func (r *Resources) Lines() [][2]string {
 	if u := r.Usage; u.Calls > 0 {
 		add("model calls", thousands(u.Calls))
 		add("tokens", cmp.Or(u.tokens(), "unknown"))
-		add("cost", cmp.Or(u.cost(), "unknown"))
+		add("cost", cmp.Or(u.CostText(), "unknown"))
 		if cache := u.Cache(); cache != "" {
 			add("cache", cache)
 		}
@@ -169,8 +169,8 @@ func (u Usage) Cache() string {
 	return said
 }
 
-// cost is in words; "" if all of it is unknown.
-func (u Usage) cost() string {
+// CostText is the cost in words, such as "0.4", or "0.4 or more" if a part of it is unknown; "" if all of it is.
+func (u Usage) CostText() string {
 	switch {
 	case u.Unknown && u.Cost > 0:
 		return fmt.Sprintf("%.4g or more", u.Cost)

@@ -175,6 +175,11 @@ func (s *Step) Children() iter.Seq[*Step] {
 func (s *Step) Usage() Usage {
 	u := s.own
 	if s.Status != StatusRunning {
+		if u.Unknown && u.Cost == 0 { // its mark has no part of the cost, but those below may
+			for c := range s.Children() {
+				u.Cost += c.Usage().Cost
+			}
+		}
 		return u
 	}
 	u.Add(s.live)

@@ -89,6 +89,9 @@ func (s *Shown) header(w io.Writer) {
 			if u.Tokens() > 0 {
 				fmt.Fprintf(w, ", %d tokens", u.Tokens())
 			}
+			if cost := u.CostText(); cost != "" && cost != "0" {
+				fmt.Fprintf(w, ", cost %s", cost)
+			}
 			if cache := u.Cache(); cache != "" {
 				fmt.Fprintf(w, ", %s", cache)
 			}
