@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,7 +38,7 @@ type git struct {
 	user   bool // with the user's own configuration
 }
 
-var versionWord = regexp.MustCompile(`(\d+)\.(\d+)`)
+var versionWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)`) })
 
 // CheckGit returns an error that wraps [ErrNoGit] if there is no git binary that is new enough.
 func CheckGit(ctx context.Context) error {
@@ -55,7 +56,7 @@ func findGit(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask %s for its version: %w", bin, err)
 	}
-	m := versionWord.FindSubmatch(out)
+	m := versionWord().FindSubmatch(out)
 	if m == nil {
 		return "", fmt.Errorf("%s calls itself %q: %w", bin, out, ErrNoGit)
 	}

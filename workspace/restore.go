@@ -131,6 +131,9 @@ func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 		if err := t.unlockIndex(); err != nil {
 			return fail(err)
 		}
+		if err := t.begin(); err != nil { // whoever is killed in the middle is no stranger
+			return fail(err)
+		}
 		if _, err := t.git.run(ctx, "read-tree", "--reset", "-u", string(h)); err != nil {
 			return fail(err)
 		}

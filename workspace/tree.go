@@ -19,10 +19,10 @@ import (
 // trees with the same files have the same hash.
 type Hash string
 
-var hashWord = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+var hashWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`) })
 
 // Valid reports whether h has the form of a hash.
-func (h Hash) Valid() bool { return hashWord.MatchString(string(h)) }
+func (h Hash) Valid() bool { return hashWord().MatchString(string(h)) }
 
 // Base says which files a tree begins with.
 type Base string
@@ -123,11 +123,11 @@ func (t *Tree) Close() error {
 	return t.lock.Close()
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
 // refName returns the name of a run as a part of a path and of a ref.
 func refName(run string) string {
-	if plainName.MatchString(run) {
+	if plainName().MatchString(run) {
 		return run
 	}
 	sum := sha256.Sum256([]byte(run))

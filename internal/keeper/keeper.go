@@ -14,10 +14,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // Keeper is a provider. It is an http.Handler of the three providers' APIs, without streams.
@@ -117,7 +118,7 @@ func Common(a, b string) int {
 	return n
 }
 
-var internalName = regexp.MustCompile(`Your internal name is \\"([^\\"]*)\\"`)
+var internalName = lazyregexp.New(`Your internal name is \\"([^\\"]*)\\"`)
 
 func (k *Keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, err := io.ReadAll(r.Body)
@@ -130,7 +131,7 @@ func (k *Keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	api, in := apiOf(r.URL.Path), Request{Number: len(k.requests) + 1, Body: string(data)}
 	if first, _, _ := strings.Cut(strings.TrimLeft(r.URL.Path, "/"), "/"); !strings.HasPrefix(first, "v1") {
 		in.Agent = first
-	} else if found := internalName.FindStringSubmatch(in.Body); found != nil {
+	} else if found := internalName().FindStringSubmatch(in.Body); found != nil {
 		in.Agent = found[1]
 	}
 	in.Results = strings.Count(in.Body, `"tool_use_id"`) + strings.Count(in.Body, `"tool_call_id"`) +

@@ -9,11 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"testing"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-var moduleLine = regexp.MustCompile(`(?m)^module .*$`)
+var moduleLine = lazyregexp.New(`(?m)^module .*$`)
 
 // Build builds the program in the folder src against the checkout whose go.mod is in the folder root, from the module
 // cache, and returns the path of the binary, which has that name and lies in a temporary folder. It needs no module that Refrain does not
@@ -56,7 +57,7 @@ func build(t testing.TB, module, root, src string, commands ...[]string) {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err == nil {
-			text = moduleLine.ReplaceAll(text, []byte("module "+module))
+			text = moduleLine().ReplaceAll(text, []byte("module "+module))
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
 		if err != nil {
