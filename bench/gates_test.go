@@ -43,6 +43,7 @@ var allGates = []gate{
 	{"start", startUp},
 	{"binary", binarySize},
 	{"output", longOutputs},
+	{"workspace", treeOfTenThousand},
 }
 
 // TestGates measures every gate, prints one table, and then fails for each goal that is

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/refrain-dev/refrain/bench/ours"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/session/sqlite"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// An iteration whose command changes one of 10,000 files, as part of a run and by hand: git add and
+// git write-tree in a repository with the same files. CPU is that of this process and its children.
+func treeOfTenThousand(t *testing.T, tb *table) {
+	if err := workspace.CheckGit(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	const few, many = 3, 23
+	folder := newFolder(t)
+	for i := range 10_000 {
+		name := filepath.Join(folder, fmt.Sprintf("d%d", i%100), fmt.Sprintf("f%d.txt", i))
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, fmt.Appendf(nil, "file %d\n%s", i, text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell(t, folder, "git init -q . && git add -A && git -c user.name=a -c user.email=a@example.com commit -qm a")
+
+	run := func(iterations int) time.Duration {
+		d, err := definition.Parse("loop.yaml", fmt.Appendf(nil, `
+name: loop
+max_iterations: %d
+workspace: {}
+sub_agents: [{name: edit, command: [sh, -c, "echo {{iteration}} > d7/f7.txt"]}]
+`, iterations), definition.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ends []func() error
+		root, err := d.Build(t.Context(), definition.BuildConfig{Root: folder, Cleanup: func(f func() error) { ends = append(ends, f) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		svc, _ := openStore(t, sqlite.Config{})
+		r, err := ours.NewRunner(root, svc, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := familyTime()
+		if _, err := ours.Said(ours.Run(r, "s")); err != nil {
+			t.Fatal(err)
+		}
+		spent := familyTime() - before
+		for _, end := range ends {
+			if err := end(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.RemoveAll(filepath.Join(folder, ".refrain")); err != nil {
+			t.Fatal(err)
+		}
+		return spent
+	}
+	var got, hand series
+	for range 3 {
+		got = append(got, (run(many)-run(few)).Seconds()/(many-few))
+		before := familyTime()
+		for i := range many {
+			shell(t, folder, fmt.Sprintf("echo %d > d7/f7.txt && git add -A && git write-tree", i))
+		}
+		hand = append(hand, (familyTime()-before).Seconds()/many)
+	}
+	tb.atMost("an iteration that changes one of 10,000 files", "CPU s", 0.2, got, floor("git add, git write-tree", "CPU s", hand))
+}
+
+// familyTime is the CPU time of this process and of its children that have ended.
+func familyTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
+		panic(err)
+	}
+	return cpuTime() + time.Duration(u.Utime.Nano()+u.Stime.Nano())
+}
+
+func shell(t *testing.T, dir, script string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
