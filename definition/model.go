@@ -42,7 +42,7 @@ func modelShape() shape {
 
 // model checks that a name names a model. Keys are of no interest yet.
 func (c *checker) model(a *Agent) {
-	if n, given := a.nodes["model"]; !given || !source.PlainText(n) ||
+	if n, given := a.nodes["model"]; !given || !source.PlainText(n) || a.Type == TypeCLI || // in the words of its program
 		a.Type != "" && !fieldNamed("model").has(a.Type) {
 		return
 	}
