@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/backtest"
@@ -52,7 +53,7 @@ func costOf(cost *float64) string {
 	if cost == nil {
 		return "unknown"
 	}
-	return strconv.FormatFloat(*cost, 'g', 4, 64)
+	return term.Amount(*cost)
 }
 
 // cacheOf is the share of the input from the provider's cache, and what that has saved: 62%, 0.41 saved.
@@ -111,7 +112,7 @@ func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 		if i == s.Safe {
 			note += "  saves most without a loss"
 		}
-		cost := strconv.FormatFloat(l.Saved.Cost, 'g', 4, 64)
+		cost := term.Amount(l.Saved.Cost)
 		if l.Saved.Unpriced {
 			cost = "unknown"
 		}

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -109,7 +110,7 @@ func modelCells(u definition.AtMost) []string {
 		tokens = count(u.Tokens)
 	}
 	if !u.Cost.Unbounded() {
-		cost = strconv.FormatFloat(float64(u.Cost), 'g', 4, 64)
+		cost = term.Amount(float64(u.Cost))
 	}
 	return []string{count(u.Turns), count(u.Calls), tokens, cost}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -70,7 +71,7 @@ func expectedCells(e *definition.ExpectedIteration, priced bool) []string {
 		if c == nil {
 			return "unknown"
 		}
-		return strconv.FormatFloat(*c, 'g', 3, 64)
+		return term.Amount(*c)
 	}
 	cells := []string{strconv.Itoa(e.Requests), strconv.FormatInt(e.InputTokens, 10), strconv.FormatInt(e.CachedTokens, 10),
 		strconv.FormatInt(e.OutputTokens, 10)}

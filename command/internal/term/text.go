@@ -5,6 +5,7 @@ package term
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
@@ -83,4 +84,10 @@ func Note(f prose.Finding) string {
 		text = string(f.Loop) + ": " + text
 	}
 	return "Note: " + strings.Join(strings.Fields(text), " ")
+}
+
+// Amount writes an amount of money, in whichever currency, with four significant digits and no exponent.
+func Amount(f float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 4, 64), 64) // which reads what it has written
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
