@@ -50,7 +50,7 @@ bench: ## run the benchmarks, which are a module of their own
 .PHONY: bench-cost
 bench-cost: ## print what the input of loops costs, ours and of peers, with providers that keep prompts by the documented rules
 	go test ./agent/llmagent -run 'TestCostOfLoops|TestSlowIterations|TestResumedRunSendsTheSame' -v -count 1
-	cd bench && go test -run TestCostAgainstPeers -v -count 1
+	cd bench && go test -run 'TestCostAgainstPeers|TestCostOfContext' -v -count 1
 
 .PHONY: gates
 gates: ## measure what users do against its goals and floors; ONLY=resume for one row

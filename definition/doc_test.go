@@ -68,7 +68,7 @@ func manualHas(t *testing.T, what, table string) {
 
 // The definitions in the documents are valid, and build.
 func TestDefinitionsInDocumentsAreValid(t *testing.T) {
-	for _, name := range []string{"../README.md", "../doc/definition.md", "../doc/scoring.md", "../doc/coding.md"} {
+	for _, name := range []string{"../README.md", "../doc/definition.md", "../doc/scoring.md", "../doc/coding.md", "../doc/models.md"} {
 		blocks := yamlBlocks(readFile(t, name))
 		if len(blocks) == 0 {
 			t.Errorf("%s has no definition in it", name)
