@@ -37,7 +37,7 @@ temporal: ## check and test package temporal, a module of its own, against a rea
 
 .PHONY: clis
 clis: ## test steps that are coding agents with the real Claude Code and Codex, which npm installs
-	REFRAIN_CLIS=$$(./.ci/clis) go test ./agent/taskagent -run RealCodingAgents -count 1 -v
+	REFRAIN_CLIS=$$(./.ci/clis) go test ./agent/taskagent ./command -run RealCodingAgent -count 1 -v
 
 .PHONY: soak
 soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer
