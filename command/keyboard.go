@@ -104,6 +104,9 @@ func hintOf(q *mark.Question) string {
 	case mark.AskEdit:
 		return "key=value, or an empty line> "
 	case mark.AskResolution:
+		if q.IsEdited() {
+			return strings.Join(q.Options, ", ") + "> "
+		}
 		return "retry, skip, or result TEXT> "
 	}
 	if len(q.Options) > 0 {

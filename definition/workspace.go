@@ -57,7 +57,8 @@ type WorkspaceResult struct {
 }
 
 // WorkspaceKey is the state key of a definition with a workspace. Its value is a map: tree is the
-// hash of the files; protected names the files that the step protected_by was not allowed to change; run
+// hash of the files; base is the hash of the files that protect and limits compare with, if it is not the
+// start; protected names the files that the step protected_by was not allowed to change; run
 // is the run that the tree belongs to; result says where the files of the result went.
 const WorkspaceKey = "workspace"
 
@@ -267,7 +268,7 @@ func (ds *desks) setUp(ctx context.Context, dir string, env []string) error {
 
 // tree is the value of [WorkspaceKey].
 type tree struct {
-	hash          workspace.Hash
+	hash, base    workspace.Hash
 	run           string
 	protected, by string
 	result        string
@@ -277,14 +278,14 @@ type tree struct {
 func treeOf(v any) (t tree) {
 	m, ok := v.(map[string]any)
 	text := func(key string) string { s, _ := m[key].(string); return s }
-	t = tree{hash: workspace.Hash(text("tree")), run: text("run"), protected: text("protected"), by: text("protected_by"),
+	t = tree{hash: workspace.Hash(text("tree")), base: workspace.Hash(text("base")), run: text("run"), protected: text("protected"), by: text("protected_by"),
 		result: text("result"), known: ok}
 	return t
 }
 
 func (t tree) value() map[string]any {
 	m := map[string]any{"tree": string(t.hash), "run": t.run}
-	for key, v := range map[string]string{"protected": t.protected, "protected_by": t.by, "result": t.result} {
+	for key, v := range map[string]string{"base": string(t.base), "protected": t.protected, "protected_by": t.by, "result": t.result} {
 		if v != "" {
 			m[key] = v
 		}
@@ -302,7 +303,7 @@ func (e *ProtectedError) Error() string {
 // around runs a command in the tree of its run. The files are made equal to the state before it, and
 // what it changes becomes part of the state. The changes of a command that fails are not: the next
 // one begins with the files of the state.
-func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error) {
+func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env []string) error) (sets map[string]any, err error) {
 	v, _ := drive.At(ctx).Lookup(WorkspaceKey)
 	was := treeOf(v)
 	id := ctx.Session().ID()
@@ -313,9 +314,15 @@ func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env [
 	defer d.mu.Unlock()
 	now := was
 	now.hash, now.run = cmp.Or(was.hash, d.tree.Start()), id
-	if _, err := d.tree.Ensure(ctx, now.hash); err != nil {
+	if err := startFrom(ctx, d.tree, &now); err != nil {
 		return nil, err
 	}
+	begun := now
+	defer func() {
+		if err != nil && begun.hash != cmp.Or(was.hash, d.tree.Start()) { // a person has decided that
+			sets = map[string]any{WorkspaceKey: begun.value()}
+		}
+	}()
 	if err := run(d.tree.Dir(), d.tree.Environ()); err != nil {
 		return nil, err
 	}
@@ -340,7 +347,7 @@ func (ds *desks) protect(ctx agent.InvocationContext, t *workspace.Tree, now *tr
 	if len(ds.def.Protect) == 0 {
 		return nil
 	}
-	touched, err := t.Protected(ctx, t.Start(), now.hash, ds.def.Protect)
+	touched, err := t.Protected(ctx, cmp.Or(now.base, t.Start()), now.hash, ds.def.Protect)
 	if err != nil || len(touched) == 0 {
 		return err
 	}

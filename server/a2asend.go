@@ -250,7 +250,7 @@ func valueFor(q *mark.Question, what *said) json.RawMessage {
 			value = map[string]any{"confirmed": isYes}
 		}
 	case mark.AskResolution:
-		if word == mark.ResolveRetry || word == mark.ResolveSkip {
+		if word != mark.ResolveResult && slices.Contains(q.Options, word) {
 			value = mark.Resolution{Action: word}
 		}
 	}
@@ -272,6 +272,9 @@ func accepted(q *mark.Question) string {
 	case mark.AskEdit:
 		return "data: an object with new values for some of " + strings.Join(slices.Sorted(maps.Keys(q.Keys)), ", ")
 	case mark.AskResolution:
+		if q.IsEdited() {
+			return "one of " + strings.Join(q.Options, ", ")
+		}
 		return `retry, skip, or data such as {"action": "result", "result": TEXT}`
 	}
 	if len(q.Options) > 0 {

@@ -127,7 +127,9 @@ func formOf(q *mark.Question) map[string]any {
 		fields["confirmed"], required = map[string]any{"type": "boolean", "title": "Yes"}, []string{"confirmed"}
 	case mark.AskResolution:
 		fields["action"], required = map[string]any{"type": "string", "enum": q.Options}, []string{"action"}
-		fields["result"] = map[string]any{"type": "string", "title": "Result, if it took place"}
+		if !q.IsEdited() {
+			fields["result"] = map[string]any{"type": "string", "title": "Result, if it took place"}
+		}
 	case mark.AskEdit:
 		for key, value := range q.Keys {
 			kind := ""

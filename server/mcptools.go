@@ -426,6 +426,9 @@ func valueOf(q *mark.Question) string {
 	case mark.AskConfirmation:
 		return `{"confirmed": true} or {"confirmed": false}`
 	case mark.AskResolution:
+		if q.IsEdited() {
+			return `{"action": A}, with A one of ` + strings.Join(q.Options, ", ")
+		}
 		return `{"action": "retry"}, {"action": "skip"} or {"action": "result", "result": TEXT}`
 	}
 	if len(q.Options) > 0 {

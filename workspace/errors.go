@@ -5,6 +5,7 @@ package workspace
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -66,13 +67,23 @@ type StrangerError struct {
 
 func (e *StrangerError) Error() string {
 	return fmt.Sprintf("%s changed in %s while the run did not work there: to go on with the files of the run, delete that folder and resume; "+
-		"the changed files are kept as tree %s", some(e.Paths), e.Dir, e.Tree)
+		"the changed files are kept as tree %s", e.Some(5), e.Dir, e.Tree)
 }
 
+// Some lists the first n of the changed files, and says how many more there are.
+func (e *StrangerError) Some(n int) string { return some(e.Paths, n) }
+
 // some lists the first paths.
-func some(paths []string) string {
-	text := strings.Join(paths[:min(5, len(paths))], ", ")
-	if n := len(paths) - 5; n > 0 {
+func some(paths []string, most int) string {
+	var names []string
+	for _, name := range paths[:min(most, len(paths))] {
+		if strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }) {
+			name = strconv.Quote(name)
+		}
+		names = append(names, name)
+	}
+	text := strings.Join(names, ", ")
+	if n := len(paths) - most; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
 	return text
@@ -84,7 +95,7 @@ type ConflictError struct{ Paths []string }
 
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("nothing was written, because files have changed since the run began: %s; hand the result over as a branch or a patch instead",
-		some(e.Paths))
+		some(e.Paths, 5))
 }
 
 // GitError is a git command that failed.

@@ -31,7 +31,7 @@ func (t *Tree) Restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 // hash is empty if nothing had to be restored.
 //
 // Files that have changed after the last snapshot, and not after an Ensure, were changed by a stranger:
-// then the error is a [*StrangerError]. A tree whose folder was deleted is restored.
+// then the error is a [*StrangerError], unless they are those of the hash. A tree whose folder was deleted is restored.
 func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +41,7 @@ func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 		}
 		return "", t.makeOwnRepository(ctx)
 	}
-	if err := t.noStranger(ctx); err != nil {
+	if err := t.noStranger(ctx, h); err != nil {
 		return "", err
 	}
 	was, err := t.restore(ctx, h)
@@ -63,8 +63,9 @@ func (t *Tree) begin() error {
 	return writeFile(filepath.Join(t.room, "state"), []byte(working))
 }
 
-// noStranger returns an error if files have changed since the last snapshot of an earlier process.
-func (t *Tree) noStranger(ctx context.Context) error {
+// noStranger returns an error if files have changed since the last snapshot of an earlier process, and
+// are not those of h.
+func (t *Tree) noStranger(ctx context.Context, h Hash) error {
 	if t.sure || t.last != "" || t.empty {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (t *Tree) noStranger(ctx context.Context) error {
 		return err
 	}
 	now, err := t.salvage(ctx)
-	if err == nil && now != left {
+	if err == nil && now != left && now != h {
 		t.last, t.sure = "", false
 		var changes []Change
 		if changes, err = t.git.files(ctx, left, now); err == nil {

@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -204,9 +205,9 @@ func (t *Tree) checkNew(ctx context.Context, h Hash, any bool) error {
 	return nil
 }
 
-// checkSize checks how far a tree is from the start.
+// checkSize checks how far a tree is from the start, or from what somebody has made the base.
 func (t *Tree) checkSize(ctx context.Context, h Hash, l Limits) error {
-	changes, err := t.git.files(ctx, t.start, h)
+	changes, err := t.git.files(ctx, cmp.Or(t.against, t.start), h)
 	if err != nil {
 		return err
 	}

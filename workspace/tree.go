@@ -96,6 +96,8 @@ type Tree struct {
 	base   Hash // before the setup
 	start  Hash
 
+	against Hash // what Limits are counted from; the start if empty
+
 	mu    sync.Mutex
 	last  Hash  // what the index contains; empty if there is none yet
 	sure  bool  // the files are those of last: no program may have changed them since
@@ -108,6 +110,13 @@ func (t *Tree) Dir() string { return filepath.Join(t.room, "tree") }
 
 // Start is the hash of the files with which the run began, after its setup.
 func (t *Tree) Start() Hash { return t.start }
+
+// CountFrom makes h what [Limits] are counted from, in place of the start; the empty hash is the start.
+func (t *Tree) CountFrom(h Hash) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.against = h
+}
 
 // Environ returns variables for programs that run in the tree: REFRAIN_WORKSPACE names its folder, and
 // GIT_CEILING_DIRECTORIES keeps git from finding a repository above it.

@@ -364,13 +364,22 @@ func TestATreeThatWasLeftIsAsItWas(t *testing.T) {
 	tree.Close()
 	write(t, tree.Dir(), "mine", "a stranger's")
 	tree = open(t, cfg)
+	var edited workspace.Hash
 	for range 2 {
 		_, err := tree.Ensure(t.Context(), h)
 		var stranger *workspace.StrangerError
 		if !errors.As(err, &stranger) || len(stranger.Paths) != 1 || stranger.Paths[0] != "mine" {
 			t.Fatalf("the edit of a stranger: %v", err)
 		}
+		edited = stranger.Tree
 	}
+	if was, err := tree.Ensure(t.Context(), edited); err != nil || was != "" {
+		t.Fatalf("the files that somebody has decided to keep: %q, %v", was, err)
+	}
+	if got := snapshot(t, tree); got != edited {
+		t.Fatalf("the files are those of %s, want %s", got, edited)
+	}
+	sh(t, tree.Dir(), "echo again > mine")
 	tree.Close()
 	if err := os.RemoveAll(tree.Dir()); err != nil { // as the error says
 		t.Fatal(err)

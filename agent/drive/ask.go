@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/genai"
@@ -22,9 +23,11 @@ func (p Place) CanAsk() bool {
 }
 
 // QuestionID returns the ID of the step's n-th question, from 1.
-func (p Place) QuestionID(n int) string {
-	return "q" + p.CallID()[len("call"):] + "-" + strconv.Itoa(n)
-}
+func (p Place) QuestionID(n int) string { return p.QuestionIDOf(strconv.Itoa(n)) }
+
+// QuestionIDOf returns the ID of the step's question about something that word names, which is no
+// number: a question that is asked again when the step begins again.
+func (p Place) QuestionIDOf(word string) string { return "q" + p.CallID()[len("call"):] + "-" + word }
 
 // Ask yields a question and returns its answer from the log, the [mark.KindAnswered] with the
 // question's ID. If the log has no answer yet, the run ends at its next boundary with an
@@ -74,6 +77,21 @@ func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event
 	return nil, context.Cause(p.ctx)
 }
 
+// Answers returns the answers in the log to questions of this step whose IDs are those of QuestionID and
+// QuestionIDOf, in the order of the log. It returns none in a new run.
+func (p Place) Answers() (all []*mark.Answer) {
+	if p.inv == nil || p.inv.run.Replay == nil || len(p.inv.run.Replay.answered) == 0 {
+		return nil
+	}
+	prefix := p.QuestionIDOf("")
+	for _, a := range p.inv.run.Replay.answered {
+		if strings.HasPrefix(a.ID, prefix) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // Began reports whether, in an earlier part of the run, the step had begun and was cut off, or
 // had failed.
 func (p Place) Began() bool {
@@ -89,8 +107,8 @@ func (r *Replay) answer(id string) *mark.Answer {
 	return r.answers[id]
 }
 
-// answered reads an event about the run as a whole. The first answer to a question counts.
-func (r *Replay) answered(ev *session.Event) error {
+// takeAnswer reads an event about the run as a whole. The first answer to a question counts.
+func (r *Replay) takeAnswer(ev *session.Event) error {
 	if ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered {
 		return nil
 	}
@@ -103,6 +121,7 @@ func (r *Replay) answered(ev *session.Event) error {
 	}
 	if r.answers[a.ID] == nil {
 		r.answers[a.ID] = a
+		r.answered = append(r.answered, a)
 	}
 	return nil
 }

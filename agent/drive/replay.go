@@ -27,6 +27,7 @@ type Replay struct {
 	superseded mark.Spans
 	err        atomic.Pointer[error]
 	answers    map[string]*mark.Answer // by the question's ID
+	answered   []*mark.Answer          // the same, in the order of the log
 	reopened   []session.Address       // loops that go on from here
 
 	mu      *sync.Mutex      // the recording's
@@ -53,7 +54,7 @@ func (r *Replay) Add(ev *session.Event, whole func(seq int64) *session.Event) er
 	if ev.Address != "" {
 		return r.recording.add(ev, r.gone.Has(ev.Seq))
 	}
-	if err := r.answered(ev); err != nil {
+	if err := r.takeAnswer(ev); err != nil {
 		return err
 	}
 	return r.origins.name(ev)

@@ -80,8 +80,8 @@ type CommandConfig struct {
 	// then the prompt. nil is any other command.
 	CLI *CLI
 	// Around runs the command by a call of run, with a root that replaces Root and with further
-	// environment variables, which Env overrides. It returns further keys of the state to set, or the
-	// error of run, or an error of its own. It is not called for a command that is done elsewhere. Nil
+	// environment variables, which Env overrides. It returns further keys of the state to set, also with an
+	// error: that of run, one of its own, or a [*QuestionError]. It is not called for a command that is done elsewhere. Nil
 	// runs the command in Root.
 	Around func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
 }

@@ -31,12 +31,11 @@ func (t *task) Reconcile() agent.Reconcile { return t.cfg.Reconcile }
 
 // settle finds out whether to do a task that must not be done twice. It asks in this order, until the
 // answer is certain: the log, the machine that did the task elsewhere, the task's Reconcile, and a
-// person. round is the number of earlier decisions to do the task again; lost reports that the task is
-// already known to be in doubt.
-func (t *task) settle(ctx agent.InvocationContext, round int, lost bool,
+// person. round is the number of earlier decisions to do the task again; begun reports that the task may
+// have begun in an earlier part of the run, and lost that it is already known to be in doubt.
+func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 	yield func(*session.Event, error) bool) (_ int, todo bool) {
-	begun := lost || drive.At(ctx).Began()
-	for ; ; round++ {
+	for begun = begun || lost; ; round++ {
 		known := drive.At(ctx).Recorded()
 		if known != nil && known.Mark == nil { // it was done
 			if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
@@ -50,20 +49,48 @@ func (t *task) settle(ctx agent.InvocationContext, round int, lost bool,
 		if lost = false; !t.again(ctx, round+1, yield) {
 			return round, false
 		}
-		next := drive.At(ctx).Recorded()
-		begun = next != nil
-		if next == nil {
-			m, err := mark.New(mark.KindDispatched, mark.Dispatched{})
-			if err != nil {
-				yield(nil, err)
-				return round, false
-			}
-			next = &session.Event{Mark: m}
-		}
-		if !yield(next, nil) {
+		var more bool
+		if begun, more = t.dispatch(ctx, yield); !more {
 			return round, false
 		}
 	}
+}
+
+// dispatch yields that the task begins now, and reports whether the log has that already.
+func (t *task) dispatch(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (known, more bool) {
+	next := drive.At(ctx).Recorded()
+	known = next != nil
+	if !known {
+		m, err := mark.New(mark.KindDispatched, mark.Dispatched{})
+		if err != nil {
+			yield(nil, err)
+			return false, false
+		}
+		next = &session.Event{Mark: m}
+	}
+	return known, yield(next, nil)
+}
+
+// asked goes through the questions by a [QuestionError] that a task has asked which must not be done twice.
+// It reports whether the task may have begun since, and whether all have their answers.
+func (t *task) asked(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (begun, more bool) {
+	begun, more = drive.At(ctx).Began(), true
+	for more {
+		var q mark.Question
+		known := drive.At(ctx).Recorded()
+		if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindAsked || known.Mark.Decode(&q) != nil || !q.IsEdited() {
+			break
+		}
+		answer, err := drive.At(ctx).Ask(nil, q, yield)
+		if err != nil {
+			yield(nil, err)
+		}
+		if answer == nil {
+			return begun, false
+		}
+		begun, more = t.dispatch(ctx, yield)
+	}
+	return begun, more
 }
 
 // again reports whether to do a task now that may have been done. If the task was done, again

@@ -6,7 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/refrain-dev/refrain/session/mark"
 )
+
+// QuestionError is an error of [CommandConfig].Around: the command cannot begin before a person has
+// answered. The run waits, and the step begins again when it is resumed; the answer is then one of
+// [drive.Place.Answers]. The question's ID is of [drive.Place.QuestionIDOf].
+type QuestionError struct{ Question mark.Question }
+
+func (e *QuestionError) Error() string { return "a person has to answer first: " + e.Question.Text }
 
 // ExitError says that a command ended with an exit code that means failure.
 type ExitError struct {

@@ -107,8 +107,15 @@ func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error
 	case ctx.Err() != nil:
 		yield(nil, context.Cause(ctx))
 		return
-	case out.result != nil && t.cfg.ResultKey != "":
-		ev = &session.Event{Actions: session.EventActions{StateDelta: map[string]any{t.cfg.ResultKey: out.result}}}
+	case out.result != nil && t.cfg.ResultKey != "" || len(out.sets) > 0:
+		delta := out.sets
+		if delta == nil {
+			delta = make(map[string]any, 1)
+		}
+		if out.result != nil && t.cfg.ResultKey != "" {
+			delta[t.cfg.ResultKey] = out.result
+		}
+		ev = &session.Event{Actions: session.EventActions{StateDelta: delta}}
 		out.spent(ev)
 		t.failed(ev, err)
 	}
@@ -126,12 +133,22 @@ func (t *task) once(ctx agent.InvocationContext, yield func(*session.Event, erro
 	round, lost := 0, false
 	for {
 		if t.Continues() {
-			var todo bool
-			if round, todo = t.settle(ctx, round, lost, yield); !todo {
+			begun, todo := t.asked(ctx, yield)
+			if todo {
+				round, todo = t.settle(ctx, round, begun, lost, yield)
+			}
+			if !todo {
 				return out, nil, false
 			}
 		}
-		if out, err = t.do(ctx, round); !t.isLost(err) || ctx.Err() != nil {
+		out, err = t.do(ctx, round)
+		if q, ok := errors.AsType[*QuestionError](err); ok && ctx.Err() == nil {
+			if _, err := drive.At(ctx).Ask(nil, q.Question, yield); err != nil {
+				yield(nil, err)
+			}
+			return out, nil, false
+		}
+		if !t.isLost(err) || ctx.Err() != nil {
 			return out, err, true
 		}
 		lost = true

@@ -24,7 +24,8 @@ const (
 	AskEdit QuestionKind = "edit"
 	// AskConfirmation of a tool call: a toolconfirmation.ToolConfirmation.
 	AskConfirmation QuestionKind = "confirm"
-	// AskResolution of a call that may or may not have taken place: a [Resolution].
+	// AskResolution of a call that may or may not have taken place, or of files that somebody else has
+	// changed: a [Resolution].
 	AskResolution QuestionKind = "resolve"
 )
 
@@ -56,23 +57,34 @@ type Answer struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Resolution says whether a call in doubt took place, and with which result.
+// Resolution says whether a call in doubt took place, and with which result, or what to do with the
+// files that somebody else has changed.
 type Resolution struct {
-	// Action is [ResolveResult], [ResolveRetry] or [ResolveSkip].
+	// Action is one of the question's Options.
 	Action string `json:"action"`
 	// Result is the call's result.
 	Result string `json:"result,omitempty"`
 }
 
-// The actions of a [Resolution].
+// The actions of a [Resolution] of a call.
 const (
 	ResolveResult = "result" // the call took place, with this Result
 	ResolveRetry  = "retry"  // the call did not take place; make it now
 	ResolveSkip   = "skip"   // continue without the call
 )
 
-// resolutions are what an answer to [AskResolution] can say.
-var resolutions = []string{ResolveResult, ResolveRetry, ResolveSkip}
+// The actions of a [Resolution] of changed files.
+const (
+	ResolveKeep    = "keep"    // continue with the changed files
+	ResolveDiscard = "discard" // continue with the files of the run
+	ResolveBase    = "base"    // continue with the changed files, and compare later changes with them
+)
+
+// What an answer to [AskResolution] can say.
+var (
+	resolutions     = []string{ResolveResult, ResolveRetry, ResolveSkip}
+	editResolutions = []string{ResolveKeep, ResolveDiscard, ResolveBase}
+)
 
 // InDoubt returns a question that asks whether an interrupted call took place. The caller sets its ID and
 // deadline.
@@ -80,18 +92,38 @@ func InDoubt(text string) Question {
 	return Question{Kind: AskResolution, Text: text, Options: slices.Clone(resolutions)}
 }
 
-// Resolution decodes the answer to a question of the kind [AskResolution]. It fails for
-// an answer to a question of another kind.
-func (a *Answer) Resolution() (Resolution, error) {
+// Edited returns a question that asks what to do with files that somebody else has changed. The caller
+// sets its ID and deadline.
+func Edited(text string) Question {
+	return Question{Kind: AskResolution, Text: text, Options: slices.Clone(editResolutions)}
+}
+
+// IsEdited reports whether a question is one of [Edited].
+func (q *Question) IsEdited() bool {
+	return q.Kind == AskResolution && slices.Contains(q.Options, ResolveKeep)
+}
+
+// Resolution decodes the answer to a question of [InDoubt]. It fails for an answer to another question.
+func (a *Answer) Resolution() (Resolution, error) { return a.resolution(resolutions) }
+
+// EditResolution decodes the answer to a question of [Edited]. It fails for an answer to another question.
+func (a *Answer) EditResolution() (Resolution, error) { return a.resolution(editResolutions) }
+
+func (a *Answer) resolution(options []string) (Resolution, error) {
 	var r Resolution
 	if err := json.Unmarshal(a.Value, &r); err != nil {
 		return r, fmt.Errorf("answer to question %s: %w", a.ID, err)
 	}
-	if !slices.Contains(resolutions, r.Action) {
-		return r, fmt.Errorf("answer to question %s: the action is %s, %s or %s, not %q", a.ID, ResolveResult,
-			ResolveRetry, ResolveSkip, r.Action)
+	if !slices.Contains(options, r.Action) {
+		return r, fmt.Errorf("answer to question %s: the action is %s, not %q", a.ID, choice(options), r.Action)
 	}
 	return r, nil
+}
+
+// choice lists options in a sentence.
+func choice(options []string) string {
+	last := len(options) - 1
+	return strings.Join(options[:last], ", ") + " or " + options[last]
 }
 
 // Check returns an error if the answer does not fit the question.
@@ -131,9 +163,12 @@ func (q *Question) Check(a *Answer) error {
 			return wrong(`{"confirmed": true} or {"confirmed": false}`)
 		}
 	case AskResolution:
-		if _, err := a.Resolution(); err != nil {
-			return wrong(fmt.Sprintf("an object whose action is %s, %s or %s", ResolveResult, ResolveRetry,
-				ResolveSkip))
+		options := resolutions
+		if q.IsEdited() {
+			options = editResolutions
+		}
+		if _, err := a.resolution(options); err != nil {
+			return wrong("an object whose action is " + choice(options))
 		}
 	default:
 		return fmt.Errorf("this version of refrain does not know questions of the kind %q; install a newer one", q.Kind)

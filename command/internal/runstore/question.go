@@ -35,6 +35,9 @@ func HowToAnswer(id string, q mark.Question, several bool) string {
 		how += " --set KEY=VALUE"
 	case mark.AskResolution:
 		how, named = "refrain resolve "+id+" --result TEXT|--retry|--skip", " --call "+q.ID
+		if q.IsEdited() {
+			how = "refrain resolve " + id + " --" + strings.Join(q.Options, "|--")
+		}
 	default:
 		how += " yes|no"
 	}

@@ -40,6 +40,10 @@ export function Question({ id, question: q, first, open }) {
     controls = html`<label class="sr" for=${'why-' + q.id}>${t('answer.reason')}</label><input id=${'why-' + q.id} placeholder=${t('answer.reason')} value=${text} onInput=${e => setText(e.target.value)} />
       <button type="button" class="btn ask" disabled=${busy} onClick=${() => send({ value: true, ...why })}>${t('yes')}</button>
       <button type="button" class="btn" disabled=${busy} onClick=${() => send({ value: false, ...why })}>${t('no')}</button>`
+  } else if (q.kind === 'resolve') {
+    const says = q.options.includes('result')
+    controls = html`${says && html`<label class="sr" for=${'say-' + q.id}>${t('answer')}</label><input id=${'say-' + q.id} placeholder=${t('answer')} value=${text} onInput=${e => setText(e.target.value)} />`}
+      ${q.options.map((o, i) => html`<button key=${o} type="button" class=${i ? 'btn' : 'btn ask'} disabled=${busy} onClick=${() => send({ value: o === 'result' ? { action: o, result: text } : { action: o } })}>${o}</button>`)}`
   } else if (q.options?.length) {
     controls = q.options.map((o, i) => html`<button key=${o} type="button" class=${i ? 'btn' : 'btn ask'} disabled=${busy} onClick=${() => send({ value: o })}>${o}</button>`)
   } else {
