@@ -23,6 +23,7 @@ type candidates struct {
 	told                 bool     // something was made outside parallel agents
 	cur, last, best, met candidate
 	ended, whole         candidate      // of the last iteration that ended, and of the last complete one, silent or not
+	cut                  candidate      // the values of Config.HandBack before the finalizer ran
 	beside, verdict      *session.Event // in this iteration: what was made in a parallel agent, and said of what was made
 }
 
@@ -94,32 +95,45 @@ func (r *run) kept() map[string]any {
 }
 
 // handBack returns the changes of the state that give the keys of Config.HandBack the values of the
-// result's iteration.
+// result's iteration. A finalizer has them since before it ran, and may have changed them.
 func (r *run) handBack(rec *loop.StopRecord, from loop.Result) map[string]any {
-	if len(r.cfg.HandBack) == 0 || rec.Reason == loop.ReasonCanceled || rec.Reason == loop.ReasonError {
+	if rec.Reason == loop.ReasonCanceled || rec.Reason == loop.ReasonError || from.Source == loop.FromFinalizer {
 		return nil
 	}
-	c := &r.made
-	n := from.Iteration
-	if from.Source == loop.FromFinalizer {
-		switch {
-		case rec.Reason == loop.ReasonTarget:
-		case rec.Reason == loop.ReasonCondition:
-			n = c.met.number
-		default:
-			n = rec.BestIteration
-		}
+	return r.valuesOf(from.Iteration)
+}
+
+// handOn gives the finalizer the values of the iteration whose result it works on.
+func (r *run) handOn(rec *loop.StopRecord) bool {
+	if len(r.cfg.HandBack) == 0 {
+		return true
 	}
-	all := []candidate{c.ended, c.best, c.met, c.whole}
-	i := slices.IndexFunc(all, func(c candidate) bool { return c.number == n && c.kept != nil })
-	if n == 0 || i < 0 {
+	r.made.cut = candidate{number: rec.Result.Iteration, kept: r.kept()}
+	n := rec.BestIteration
+	switch rec.Reason {
+	case loop.ReasonTarget:
+		n = rec.Result.Iteration
+	case loop.ReasonCondition:
+		n = r.made.met.number
+	}
+	ev := &session.Event{}
+	if ev.Actions.StateDelta = r.valuesOf(n); ev.Actions.StateDelta == nil {
+		return true
+	}
+	r.touch(ev)
+	return r.yield(ev, nil)
+}
+
+// valuesOf returns the changes of the state that give the keys of Config.HandBack the values that they
+// had at the end of an iteration; nil if there are none, or for an iteration that is not remembered.
+func (r *run) valuesOf(iteration int) (delta map[string]any) {
+	c := &r.made
+	all := []candidate{c.ended, c.best, c.met, c.whole, c.cut}
+	i := slices.IndexFunc(all, func(c candidate) bool { return c.number == iteration && c.kept != nil })
+	if iteration == 0 || i < 0 {
 		return nil // the state is that of the result
 	}
-	var delta map[string]any
 	for k, now := range r.kept() {
-		if from.Source == loop.FromFinalizer && !reflect.DeepEqual(now, c.ended.kept[k]) {
-			continue
-		}
 		if was := all[i].kept[k]; !reflect.DeepEqual(now, was) {
 			if delta == nil {
 				delta = make(map[string]any)

@@ -4,6 +4,7 @@ package loopagent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"testing"
@@ -414,6 +415,16 @@ func TestHandBackTakesAKeyFromTheResult(t *testing.T) {
 		{"the finalizer has words alone", func(c *loopagent.Config) { c.Finalizer = "final" }, func() agent.Agent { return says(t, "final", "the end") }, "draft 4"},
 		{"the finalizer writes the key", func(c *loopagent.Config) { c.Finalizer = "final" },
 			func() agent.Agent { return turns(t, "final", sets("bye", "draft", "the end")) }, "the end"},
+		{"the finalizer reads the key", func(c *loopagent.Config) { c.Finalizer = "final" }, func() agent.Agent { return appends(t, nil) }, "draft 4, the end"},
+		{"the finalizer reads it after the target", func(c *loopagent.Config) { c.Finalizer, c.Score.Target = "final", new(7.0) },
+			func() agent.Agent { return appends(t, nil) }, "draft 2, the end"},
+		{"the finalizer reads it after the condition", func(c *loopagent.Config) {
+			c.Finalizer, c.StopWhen = "final", &loop.Condition{Expr: "iteration >= 3"}
+		}, func() agent.Agent { return appends(t, nil) }, "draft 3, the end"},
+		{"the finalizer reads the last, without a score", func(c *loopagent.Config) { c.Finalizer, c.Score = "final", nil },
+			func() agent.Agent { return appends(t, nil) }, "draft 5, the end"},
+		{"the finalizer fails after it wrote the key", func(c *loopagent.Config) { c.Finalizer = "final" },
+			func() agent.Agent { return appends(t, errors.New("no ink")) }, "draft 4"},
 	} {
 		for _, durable := range []bool{false, true} {
 			t.Run(tt.name, func(t *testing.T) {
@@ -435,4 +446,13 @@ func TestHandBackTakesAKeyFromTheResult(t *testing.T) {
 			})
 		}
 	}
+}
+
+// appends is a finalizer that adds to the draft.
+func appends(t testing.TB, err error) agent.Agent {
+	return does(t, "final", func(ctx agent.InvocationContext, say say) error {
+		draft, _ := ctx.Session().State().Get("draft")
+		say(sets("bye", "draft", fmt.Sprint(draft, ", the end")))
+		return err
+	})
 }

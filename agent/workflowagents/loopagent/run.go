@@ -180,10 +180,14 @@ func (r *run) next() bool {
 	case loop.Rollback:
 		return r.rollBack(&d)
 	case loop.Finalize:
+		first := !r.finalizing
 		r.finalizing = true
 		r.observedEnd(nil, nil)
 		r.loop.Pass = r.loop.Address
 		r.fit(d.Stop.Reason)
+		if first && !r.handOn(d.Stop) {
+			return false
+		}
 		return r.step(r.bounded(&d))
 	default:
 		r.stop(d.Stop)
