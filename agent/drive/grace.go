@@ -22,9 +22,20 @@ const Grace = 2 * time.Second
 const beat = 20 * time.Millisecond
 
 // GraceAround returns the grace of an agent that gives its steps the grace own. It is longer if
-// agents below a wait for steps too.
+// agents below a wait for steps too, or need longer to end.
 func GraceAround(a agent.Agent, own time.Duration) time.Duration {
-	return own + time.Duration(waits(a))*beat
+	return max(own, ends(a)) + time.Duration(waits(a))*beat
+}
+
+// ends is the longest time that an [Ender] in a's tree needs; 0 without one.
+func ends(a agent.Agent) (most time.Duration) {
+	if e, ok := a.(Ender); ok {
+		most = e.EndsWithin()
+	}
+	for _, sub := range a.SubAgents() {
+		most = max(most, ends(sub))
+	}
+	return most
 }
 
 // waits is how many agents below a that wait for their steps are in each other.
@@ -40,9 +51,9 @@ func waits(a agent.Agent) (most int) {
 }
 
 // GraceOf returns the grace that a runner gives its root: [Grace], or longer if a [Waiter] in
-// the tree gives its own steps longer.
+// the tree gives its own steps longer, or an [Ender] needs longer.
 func GraceOf(a agent.Agent, durable bool) time.Duration {
-	d := Grace
+	d := max(Grace, ends(a))
 	if w, ok := a.(Waiter); ok {
 		if own := w.Grace(durable); own > 0 {
 			d = max(d, own+beat)

@@ -28,6 +28,10 @@ type (
 		Grace(durable bool) time.Duration
 	}
 
+	// Ender is an agent that heeds its context, but has to end what it has started first, for at most
+	// EndsWithin; 0 is at once. A step that runs it is not left behind before that.
+	Ender interface{ EndsWithin() time.Duration }
+
 	// Brief is an agent that ends at once, whatever its context says, because it only computes and
 	// never waits. A step with a grace runs it in the goroutine of its caller, and a durable run may
 	// store its events together with the next ones.

@@ -271,7 +271,17 @@ func (out *outcome) spent(ev *session.Event) {
 	model.SetCacheWrites(ev.UsageMetadata, u.CacheWriteTokens, u.CacheWrite1hTokens)
 }
 
+// EndsWithin returns how long a coding agent may take to end after its context has. Whoever did not wait for it would
+// start the next one beside it.
+func (a *CommandAgent) EndsWithin() time.Duration {
+	if a.cfg.CLI == nil {
+		return 0
+	}
+	return cliGrace + pipeDelay
+}
+
 var (
+	_ drive.Ender   = (*CommandAgent)(nil)
 	_ drive.Meter   = (*CommandAgent)(nil)
 	_ drive.Spender = (*CommandAgent)(nil)
 )

@@ -21,6 +21,27 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
+// slow says that it needs six seconds to end after its context has.
+type slow struct{ agent.Agent }
+
+func (slow) EndsWithin() time.Duration { return 6 * time.Second }
+
+// An agent that says how long it needs to end is not left behind before that, so that no other one begins beside it.
+func TestAStepThatNeedsLongToEndIsWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var rec *loop.StopRecord
+		start := time.Now()
+		var ended []time.Duration
+		step := slow{deaf(t, "slow", func(agent.InvocationContext, say) { ended = append(ended, time.Since(start)) }, 8*time.Second, 8*time.Second)}
+		check(t, "grace of the runner", drive.GraceOf(step, true), 6*time.Second)
+		_, err := play(t, loopOf(t, "l", 2, within(&rec, "slow", 3*time.Second), step))
+		if err == nil || strings.Contains(err.Error(), "abandoned") {
+			t.Errorf("it ended with %v", err)
+		}
+		check(t, "ended", ended, []time.Duration{8 * time.Second, 16 * time.Second})
+	})
+}
+
 // deaf is an agent that needs so long, one after another, and does not heed its
 // context; then it does what it likes.
 func deaf(t testing.TB, name string, after func(agent.InvocationContext, say), times ...time.Duration) agent.Agent {
