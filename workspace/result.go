@@ -141,7 +141,7 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// put writes a file as a whole.
+// put writes a file as a whole. Who may read and write one that is there stays as it is.
 func put(root *os.Root, name, mode string, content []byte) error {
 	name = filepath.FromSlash(name)
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -153,10 +153,17 @@ func put(root *os.Root, name, mode string, content []byte) error {
 		err = root.Symlink(string(content), made)
 	} else {
 		perm := fs.FileMode(0o644)
-		if mode == "100755" {
-			perm = 0o755
+		was, statErr := root.Lstat(name)
+		kept := statErr == nil && was.Mode().IsRegular()
+		if kept {
+			perm = was.Mode().Perm() &^ 0o111
 		}
-		err = root.WriteFile(made, content, perm)
+		if mode == "100755" {
+			perm |= perm & 0o444 >> 2
+		}
+		if err = root.WriteFile(made, content, perm); err == nil && kept {
+			err = root.Chmod(made, perm) // whatever the umask is
+		}
 	}
 	if err == nil {
 		err = root.Rename(made, name)

@@ -499,6 +499,21 @@ func TestTheResultGoesBack(t *testing.T) {
 	same(t, "after a conflict", now, files(t, from, ".refrain"))
 }
 
+// A file that only its owner may read stays so.
+func TestAppliedFilesKeepTheirPermissions(t *testing.T) {
+	from := repository(t)
+	sh(t, from, "echo s > secret; chmod 600 secret; echo x > shared; chmod 664 shared; echo r > run; chmod 700 run; echo n > no; chmod 640 no")
+	tree := open(t, workspace.Config{From: from})
+	sh(t, tree.Dir(), "for f in secret shared run no; do echo more >> $f; done; chmod +x no; chmod -x run; echo new > fresh; chmod +x fresh")
+	if err := tree.Apply(t.Context(), snapshot(t, tree)); err != nil {
+		t.Fatal(err)
+	}
+	got := sh(t, from, "umask 022; stat -c '%n %a' secret shared run no fresh")
+	if want := "secret 600\nshared 664\nrun 600\nno 750\nfresh 755\n"; got != want {
+		t.Errorf("got\n%s want\n%s", got, want)
+	}
+}
+
 // keep returns the entries without a prefix.
 func keep(all map[string]string, without string) map[string]string {
 	some := make(map[string]string)
