@@ -21,6 +21,12 @@ import (
 // the folder, use any secret of the server, and bring keys with it, which the log would then have.
 func (r *Runs) Trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !r.AllowCommands {
+		if def.Workspace != nil { // its setup is a program, and its result is written into the folder, whatever the steps are
+			p := problem.New(http.StatusForbidden, "commands", "This server starts no programs for its clients",
+				"the definition has a workspace; put it into the server's folder by hand, or start the server with --allow-commands")
+			p.Agent, p.Field = def.Root.Name, "workspace"
+			return p
+		}
 		for a := range def.Root.All {
 			if field, what := r.starts(a); field != "" {
 				p := problem.New(http.StatusForbidden, "commands", "This server starts no programs for its clients",

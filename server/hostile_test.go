@@ -149,6 +149,8 @@ func TestDefinitionsOfClientsAreNotTrusted(t *testing.T) {
 		"in a loop":     "name: x\nmax_iterations: 1\nsub_agents:\n  - name: y\n    command: [touch, pwned]\n",
 		"a callback":    "name: x\ntext: y\ncallbacks:\n  after_agent: [{command: [touch, pwned]}]\n",
 		"a tool server": "name: x\nmodel: ollama/x\ninstructions: y\ntools:\n  - mcp: {command: [touch, pwned]}\n",
+		"a workspace":   "name: x\nmax_iterations: 1\nworkspace: {setup: [touch, pwned]}\nsub_agents:\n  - {name: y, text: hi}\n",
+		"an agent":      "name: x\ncli: claude\nprompt: y\n",
 		"a part":        "name: x\nmax_iterations: 1\nsub_agents:\n  - ref: trusted.yaml\n",
 	} {
 		if got := s.do("POST", "/api/v1/runs", map[string]any{"text": text}); got.status != http.StatusForbidden {
