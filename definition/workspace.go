@@ -104,6 +104,11 @@ func (c *checker) workspace() {
 			c.report(root.at("workspace."+f.field), CodeOutside, "%s %q leads out of the root of the run", f.field, f.path)
 		}
 	}
+	for _, part := range strings.Split(filepath.ToSlash(filepath.Clean(w.Result.Patch)), "/") {
+		if strings.EqualFold(part, ".git") || part == ".refrain" {
+			report("workspace.result.patch", "result.patch %q is inside %s, which is no place for a patch", w.Result.Patch, part)
+		}
+	}
 	for i, p := range w.Protect {
 		if err := workspace.CheckPattern(p); err != nil {
 			report(index("workspace.protect", i), "%v", err)
@@ -151,6 +156,11 @@ func (a *Agent) under(holds func(*Agent) bool) bool {
 		}
 	}
 	return false
+}
+
+// named is the name of a branch or file for a run.
+func (r *WorkspaceResult) named(text, run string) string {
+	return strings.ReplaceAll(text, "{{run}}", run)
 }
 
 // ways counts where the result goes.
@@ -238,6 +248,14 @@ func (ds *desks) desk(ctx context.Context, id string, was tree) (*desk, error) {
 	if d.tree, err = workspace.Open(ctx, cfg); err != nil {
 		d.mu.Unlock()
 		return nil, err
+	}
+	if w.Result.Branch != "" && !was.known { // before anything is paid for; a run that goes on may have made it
+		if err = d.tree.CheckBranch(ctx, w.Result.named(w.Result.Branch, id)); err != nil {
+			err = errors.Join(err, d.tree.Close())
+			d.tree = nil
+			d.mu.Unlock()
+			return nil, err
+		}
 	}
 	return d, nil
 }
@@ -391,7 +409,7 @@ func (ds *desks) handOver(ctx agent.CallbackContext) (*genai.Content, error) {
 // give hands a tree over and says where it went.
 func (ds *desks) give(ctx context.Context, t *workspace.Tree, id string, h workspace.Hash) (string, error) {
 	r := &ds.def.Result
-	name := func(text string) string { return strings.ReplaceAll(text, "{{run}}", id) }
+	name := func(text string) string { return r.named(text, id) }
 	switch {
 	case r.Branch != "":
 		commit, err := t.Branch(ctx, h, name(r.Branch), "Result of run "+id)

@@ -19,6 +19,7 @@ func TestWorkspaceProblems(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"workspace: {from: /}\nsub_agents: [{name: s, command: [ls]}]", `from "/" leads out of the root`},
 		{"workspace: {result: {patch: ../p}}\nsub_agents: [{name: s, command: [ls]}]", `result.patch "../p" leads out of the root`},
+		{"workspace: {result: {patch: ./.GIT/config}}\nsub_agents: [{name: s, command: [ls]}]", "which is no place for a patch"},
 		{"workspace: {result: {patch: p, apply: true}}\nsub_agents: [{name: s, command: [ls]}]", "result has several of branch, patch and apply"},
 		{"workspace: {result: {branch: 'x/{{name}}'}}\nsub_agents: [{name: s, command: [ls]}]", "branch can have no placeholder but {{run}}"},
 		{"workspace: {protect: ['[']}\nsub_agents: [{name: s, command: [ls]}]", "syntax error in pattern"},

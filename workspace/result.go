@@ -197,6 +197,25 @@ func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (comm
 	return commit, nil
 }
 
+// CheckBranch returns an error if [Tree.Branch] could not make a new branch of a name now, so that nobody works for a
+// result that cannot be handed over.
+func (t *Tree) CheckBranch(ctx context.Context, branch string) error {
+	if !t.repo {
+		return &RefusedError{t.from, "it is no git repository, so it cannot get a branch: use patch or apply"}
+	}
+	if _, err := t.user.run(ctx, "check-ref-format", "--branch", branch); err != nil {
+		return fmt.Errorf("the result cannot become the branch %q: %w", branch, err)
+	}
+	_, err := t.user.run(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch)
+	if err == nil {
+		return fmt.Errorf("the result cannot become the new branch %q: there is one of this name; delete it or choose another name", branch)
+	}
+	if code(err) == 1 {
+		return nil
+	}
+	return err
+}
+
 func (t *Tree) branch(ctx context.Context, h Hash, branch, message string) (string, error) {
 	g := t.user.with("GIT_AUTHOR_NAME=refrain", "GIT_AUTHOR_EMAIL=refrain@localhost", "GIT_COMMITTER_NAME=refrain",
 		"GIT_COMMITTER_EMAIL=refrain@localhost")
