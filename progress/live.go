@@ -283,7 +283,7 @@ func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
 	}
 	s.Steps, s.Loop = nil, nil
 	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt-l.unbegun[s.Address]), StatusRunning, now, now
-	s.Text, s.said, s.Doing, s.Asks, s.open, s.Exit, s.Cached, s.Again = "", "", "", "", nil, nil, false, false
+	s.Text, s.said, s.Doing, s.Line, s.Asks, s.open, s.Exit, s.Cached, s.Again = "", "", "", "", "", nil, nil, false, false
 }
 
 func (l *Live) forget(s *Step) {
@@ -343,7 +343,7 @@ func (s *Step) close(as Status, now time.Duration) {
 		s.Status = StatusSkipped
 		return
 	case StatusRunning:
-		s.Status, s.Ended, s.Doing, s.Asks = as, now, "", ""
+		s.Status, s.Ended, s.Doing, s.Line, s.Asks = as, now, "", "", ""
 	}
 	if s.Loop != nil {
 		for _, it := range s.Loop.Iterations {

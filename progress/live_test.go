@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // The seed's screen, at the moment that it shows: the third of five iterations,
@@ -256,6 +257,30 @@ func TestLiveHearsStreams(t *testing.T) {
 	live.Add(say(strings.Repeat("é", 100_000), false))
 	if got := live.Tree().Root.Text; len(got) > 33<<10 || !strings.HasPrefix(got, "…é") {
 		t.Errorf("%d bytes are kept, from %q", len(got), got[:8])
+	}
+}
+
+// What a coding agent does is seen while it does it, and no more when it has ended.
+func TestLiveHearsLines(t *testing.T) {
+	live := new(progress.Live)
+	at := func(partial bool, meta map[string]any) *session.Event {
+		ev := &session.Event{Author: "a", Address: "a", InvocationID: "i"}
+		ev.Partial, ev.CustomMetadata = partial, meta
+		return ev
+	}
+	for _, line := range []string{"edits a.go", "runs go test"} {
+		live.Add(at(true, map[string]any{mark.MetadataDoing: line}))
+		if got := live.Tree().Root.Line; got != line {
+			t.Errorf("got %q, want %q", got, line)
+		}
+	}
+	if got := live.Tree().Root.Text; got != "edits a.go\nruns go test\n" {
+		t.Errorf("got %q", got)
+	}
+	live.Add(at(true, map[string]any{mark.MetadataDoing: 7}))
+	live.Add(at(false, nil))
+	if got := live.Tree().Root; got.Line != "" || got.Text != "" {
+		t.Errorf("got %q and %q after the step's event", got.Line, got.Text)
 	}
 }
 

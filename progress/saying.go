@@ -24,6 +24,9 @@ func (l *Live) hear(ev *session.Event) {
 		s.Exit = x
 	}
 	if ev.Partial {
+		if line, ok := ev.CustomMetadata[mark.MetadataDoing].(string); ok {
+			s.Line, s.Text = line, bounded(s.Text+line+"\n")
+		}
 		s.Text = bounded(s.Text + ev.Text())
 		return
 	}
@@ -35,7 +38,7 @@ func (l *Live) hear(ev *session.Event) {
 		s.live.Add(Usage{Calls: 1, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
 			CachedTokens: u.CachedTokens, CacheWriteTokens: u.CacheWriteTokens, CacheWrite1hTokens: u.CacheWrite1hTokens})
 	}
-	s.Doing = ""
+	s.Doing, s.Line = "", ""
 	if ev.Content != nil {
 		for _, p := range ev.Content.Parts {
 			if p != nil && p.FunctionCall != nil {

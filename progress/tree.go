@@ -61,7 +61,9 @@ type Step struct {
 	Text string `json:"text,omitempty"`
 	// Doing is the tool that the step waits for, Asks the question that it asks a person.
 	Doing string `json:"doing,omitempty"`
-	Asks  string `json:"asks,omitempty"`
+	// Line is what a coding agent does now, as it says: "runs go test ./...".
+	Line string `json:"line,omitempty"`
+	Asks string `json:"asks,omitempty"`
 	// Error is why the step, or its last attempt, failed. It is empty if the error is that of a
 	// step below.
 	Error string `json:"error,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -177,7 +178,7 @@ func (a *CommandAgent) input() string {
 	return "Stdin"
 }
 
-func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, error) {
+func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*session.Event, error) bool) (outcome, error) {
 	p, err := a.process(ctx, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err
@@ -188,10 +189,10 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, erro
 		}
 	}
 	if a.cfg.Around != nil && a.cfg.Elsewhere.Name == "" {
-		return a.doAround(ctx, p)
+		return a.doAround(ctx, p, yield)
 	}
 	if a.cfg.Elsewhere.Name == "" {
-		return a.outcome(ctx, p)(p.run(ctx, a.cfg.Root, drive.At(ctx).CallID()))
+		return a.outcome(ctx, p)(p.shown(ctx, a.cfg.Root, yield))
 	}
 	var got processDone
 	if err := a.elsewhere(ctx, KindCommand, p, round, &got); err != nil {
@@ -201,10 +202,11 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int) (outcome, erro
 }
 
 // doAround runs the command by Around.
-func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process) (out outcome, err error) {
+func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield func(*session.Event, error) bool) (out outcome,
+	err error) {
 	sets, err := a.cfg.Around(ctx, func(root string, env []string) (err error) {
 		p.Env = append(slices.Clone(env), p.Env...)
-		out, err = a.outcome(ctx, p)(p.run(ctx, root, drive.At(ctx).CallID()))
+		out, err = a.outcome(ctx, p)(p.shown(ctx, root, yield))
 		return err
 	})
 	if len(sets) > 0 {

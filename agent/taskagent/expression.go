@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // ExpressionConfig describes an agent that computes values of the state, in the
@@ -101,7 +102,7 @@ func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 // be done twice, because it is looked up.
 func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
 
-func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int) (outcome, error) {
+func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int, _ func(*session.Event, error) bool) (outcome, error) {
 	vals := &scope{ctx: ctx, task: &a.task}
 	out := outcome{sets: make(map[string]any, len(a.set))}
 	if a.cfg.ResultKey != "" || a.exitWhen != nil { // somebody reads it

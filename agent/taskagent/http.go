@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/propagate"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -166,7 +167,7 @@ func (a *HTTPAgent) parse(s *source) {
 	}
 }
 
-func (a *HTTPAgent) do(ctx agent.InvocationContext, round int) (outcome, error) {
+func (a *HTTPAgent) do(ctx agent.InvocationContext, round int, _ func(*session.Event, error) bool) (outcome, error) {
 	key := ""
 	if changes(a.cfg.Method) && a.cfg.Effect != agent.Pure {
 		key = drive.At(ctx).CallID()

@@ -11,10 +11,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/internal/propagate"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // pipeDelay limits how long the agent reads a command's output after the command has ended or been
@@ -37,6 +40,8 @@ type process struct {
 	CLI   string        `json:"cli,omitempty"`   // the coding agent that it is; of its output only what counts is kept
 	Idle  time.Duration `json:"idle,omitempty"`  // the longest time without output; 0 is any
 	Grace time.Duration `json:"grace,omitempty"` // the time to end after it is asked to; 0: it is killed at once
+
+	tell func(string) // shows what a coding agent does; nil is nobody
 }
 
 // ended has the exit code and the output of a command.
@@ -46,6 +51,20 @@ type ended struct {
 	State   string `json:"state"`
 	Stdout  string `json:"stdout,omitempty"`
 	Stderr  string `json:"stderr,omitempty"`
+}
+
+// shown is run for the call of a step. It shows what a coding agent does.
+func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*session.Event, error) bool) (got ended,
+	err error) {
+	if p.CLI == "" {
+		return p.run(ctx, root, drive.At(ctx).CallID())
+	}
+	id := drive.At(ctx).CallID()
+	meanwhile(ctx, yield, func(ctx context.Context, tell func(string)) {
+		p.tell = tell
+		got, err = p.run(ctx, root, id)
+	})
+	return got, err
 }
 
 // run starts the command for a call of an ID, in a folder below root, and waits for it. The error
@@ -119,6 +138,10 @@ func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.
 	cmd.Cancel = func() error { return procgroup.Terminate(cmd.Process) }
 	cmd.WaitDelay = p.Grace
 	lines := &codingcli.Lines{Program: p.CLI, To: stdout}
+	if p.tell != nil {
+		secrets := child.Secrets(p.Env)
+		lines.Doing = func(words string) { p.tell(secrets.StrikeWhole(strings.ReplaceAll(words, cmd.Dir+"/", ""))) }
+	}
 	cmd.Stdout = lines
 	stop := func() {}
 	if p.Idle > 0 {

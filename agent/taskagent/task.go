@@ -22,7 +22,7 @@ import (
 // task is the part of an agent that is the same for all kinds.
 type task struct {
 	cfg        Config
-	do         func(ctx agent.InvocationContext, round int) (outcome, error) // see settle
+	do         doing
 	exitWhen   *expr.Program
 	exitReason *template.Template
 	reads      []Read
@@ -32,6 +32,9 @@ type task struct {
 	keys    []string // of the state, that its expressions read
 	allKeys bool     // they may read any
 }
+
+// doing does a task; see settle for round. It may yield pieces, which no log has.
+type doing func(ctx agent.InvocationContext, round int, yield func(*session.Event, error) bool) (outcome, error)
 
 // outcome is the outcome of a task. A result together with an error means that the task was done,
 // and failed.
@@ -141,7 +144,7 @@ func (t *task) once(ctx agent.InvocationContext, yield func(*session.Event, erro
 				return out, nil, false
 			}
 		}
-		out, err = t.do(ctx, round)
+		out, err = t.do(ctx, round, yield)
 		if q, ok := errors.AsType[*QuestionError](err); ok && ctx.Err() == nil {
 			if _, err := drive.At(ctx).Ask(nil, q.Question, yield); err != nil {
 				yield(nil, err)

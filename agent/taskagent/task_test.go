@@ -41,6 +41,11 @@ func (r *ran) words() []string {
 // run runs an agent in a new session that has a state.
 func run(ctx context.Context, t testing.TB, a agent.Agent, state map[string]any) *ran {
 	t.Helper()
+	return runAs(ctx, t, a, state, agent.RunConfig{})
+}
+
+func runAs(ctx context.Context, t testing.TB, a agent.Agent, state map[string]any, cfg agent.RunConfig) *ran {
+	t.Helper()
 	svc := session.InMemoryService()
 	created, err := svc.Create(ctx, &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s", State: state})
 	if err != nil {
@@ -51,7 +56,7 @@ func run(ctx context.Context, t testing.TB, a agent.Agent, state map[string]any)
 		t.Fatal(err)
 	}
 	var got ran
-	for ev, err := range r.Run(ctx, "ana", created.Session.ID(), genai.NewContentFromText("Please.", genai.RoleUser), agent.RunConfig{}) {
+	for ev, err := range r.Run(ctx, "ana", created.Session.ID(), genai.NewContentFromText("Please.", genai.RoleUser), cfg) {
 		if err != nil {
 			got.err = err
 			break
@@ -67,7 +72,7 @@ func run(ctx context.Context, t testing.TB, a agent.Agent, state map[string]any)
 }
 
 // must unwraps what a constructor returns.
-func must(a agent.Agent, err error) agent.Agent {
+func must[T any](a T, err error) T {
 	if err != nil {
 		panic(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -46,7 +47,7 @@ func NewText(cfg TextConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *TextAgent) Config() TextConfig { return a.cfg }
 
-func (a *TextAgent) do(ctx agent.InvocationContext, _ int) (outcome, error) {
+func (a *TextAgent) do(ctx agent.InvocationContext, _ int, _ func(*session.Event, error) bool) (outcome, error) {
 	text, err := requesttemplate.Fill("Text", a.text, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err

@@ -65,6 +65,10 @@ const (
 // not run: the event that finishes it follows at once.
 const MetadataNotRun = "refrain:notRun"
 
+// MetadataDoing is a key of the CustomMetadata of a piece, which no log has. Its value says in a line what the step's
+// program does, such as "runs go test ./...".
+const MetadataDoing = "refrain:doing"
+
 // MetadataWarning is a key of an event's CustomMetadata. Its value warns a person about the step, such as
 // that the state is near its limit.
 const MetadataWarning = "refrain:warning"

@@ -208,6 +208,8 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 		notes = append(notes, passOf(s.Loop))
 	case s.Status == progress.StatusRunning && s.Doing != "":
 		notes = append(notes, "calls "+progress.Clean(s.Doing))
+	case s.Status == progress.StatusRunning && s.Line != "":
+		notes = append(notes, progress.Clean(s.Line))
 	case s.Status == progress.StatusRunning && s.Text != "":
 		notes = append(notes, "“"+strings.Join(strings.Fields(progress.Clean(tail(s.Text))), " ")+"”")
 	case s.Cached:

@@ -160,7 +160,7 @@ func (x *execution) tell(ev *session.Event) bool {
 		x.waits = append(x.waits, questions(ev)...)
 	}
 	again := x.pieces && !ev.Partial
-	x.pieces = ev.Partial
+	x.pieces = ev.Partial && ev.Content != nil
 	parts := a2apart.Outgoing(ev.Content)
 	if ev.Author == "user" || len(parts) == 0 || again {
 		return true

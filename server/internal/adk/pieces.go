@@ -74,7 +74,7 @@ func (l *pieces) hear(ev *session.Event) {
 		l.seen = max(l.seen, ev.Seq)
 		return
 	}
-	if len(l.list) == piecesMost {
+	if len(l.list) == piecesMost || ev.Content == nil {
 		return
 	}
 	l.list = append(l.list, piece{l.seen, ev})

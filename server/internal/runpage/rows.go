@@ -3,6 +3,7 @@
 package runpage
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -141,11 +142,11 @@ func note(rec *loop.IterationRecord) string {
 
 func stepOf(s *progress.Step, now time.Duration) Step {
 	out := Step{
-		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: line(s.Doing, 160),
+		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: line(cmp.Or(s.Doing, s.Line), 160),
 		Error: line(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
 		Cached: s.Cached, Loop: s.Loop != nil, Took: s.Took(now), Tokens: s.Usage().Tokens(),
 	}
-	if s.Status == progress.StatusRunning {
+	if s.Status == progress.StatusRunning && s.Line == "" {
 		out.Says = tail(progress.CleanText(s.Text), 120)
 	}
 	if s.Exit != nil {

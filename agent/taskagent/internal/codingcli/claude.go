@@ -3,7 +3,9 @@
 package codingcli
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +28,8 @@ var claude = &Program{
 		var l claudeLine
 		return json.Unmarshal(line, &l) == nil && (l.Type == "result" || l.Type == "system" && l.Subtype == "init")
 	},
-	Read: readClaude,
+	Doing: doingClaude,
+	Read:  readClaude,
 }
 
 func startClaude(r Request) (args, env []string) {
@@ -76,6 +79,63 @@ type claudeUsage struct {
 
 type claudeDenial struct {
 	Tool string `json:"tool_name"`
+}
+
+// doingClaude says what a line of Claude Code tells: which tools are called, what the model says, and that a request
+// is tried again.
+func doingClaude(line []byte) string {
+	var l struct {
+		Type    string `json:"type"`
+		Subtype string `json:"subtype"`
+		Attempt int    `json:"attempt"`
+		Most    int    `json:"max_retries"`
+		Status  *int   `json:"error_status"`
+		Message struct {
+			Content []struct {
+				Type  string `json:"type"`
+				Text  string `json:"text"`
+				Name  string `json:"name"`
+				Input struct {
+					Path     string `json:"file_path"`
+					Notebook string `json:"notebook_path"`
+					Command  string `json:"command"`
+					Pattern  string `json:"pattern"`
+					URL      string `json:"url"`
+					Query    string `json:"query"`
+				} `json:"input"`
+			} `json:"content"`
+		} `json:"message"`
+	}
+	if json.Unmarshal(line, &l) != nil {
+		return ""
+	}
+	if l.Type == "system" && l.Subtype == "api_retry" {
+		why := "did not answer"
+		if l.Status != nil {
+			why = "answered " + strconv.Itoa(*l.Status)
+		}
+		return fmt.Sprintf("waits: its provider %s, attempt %d of %d follows", why, l.Attempt+1, l.Most+1)
+	}
+	if l.Type != "assistant" {
+		return ""
+	}
+	var all []string
+	for _, c := range l.Message.Content {
+		switch in := c.Input; {
+		case c.Type == "text":
+			all = append(all, c.Text)
+		case c.Type != "tool_use":
+		case in.Command != "":
+			all = append(all, doing("runs", in.Command))
+		case c.Name == "Read":
+			all = append(all, doing("reads", in.Path))
+		case in.Path != "" || in.Notebook != "":
+			all = append(all, doing("edits", cmp.Or(in.Path, in.Notebook)))
+		default:
+			all = append(all, strings.TrimSpace(doing("calls", c.Name)+" "+cmp.Or(in.Pattern, in.URL, in.Query)))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 func readClaude(stdout []byte, code int) Report {

@@ -5,6 +5,7 @@ package codingcli
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/budget"
 )
@@ -22,7 +23,8 @@ var codex = &Program{
 		return json.Unmarshal(line, &l) == nil && (l.Type != "item.completed" || l.Item.Type == "agent_message") &&
 			slices.Contains([]string{"thread.started", "item.completed", "turn.completed", "turn.failed"}, l.Type)
 	},
-	Read: readCodex,
+	Doing: doingCodex,
+	Read:  readCodex,
 }
 
 func startCodex(r Request) (args, env []string) {
@@ -50,6 +52,50 @@ type codexLine struct {
 		Cached int64 `json:"cached_input_tokens"`
 		Output int64 `json:"output_tokens"`
 	} `json:"usage"`
+}
+
+// doingCodex says what a line of Codex tells: which commands and tools are called, which files have changed, and what
+// the model says.
+func doingCodex(line []byte) string {
+	var l struct {
+		Type string `json:"type"`
+		Item struct {
+			Type    string `json:"type"`
+			Text    string `json:"text"`
+			Command string `json:"command"`
+			Query   string `json:"query"`
+			Server  string `json:"server"`
+			Tool    string `json:"tool"`
+			Changes []struct {
+				Path string `json:"path"`
+			} `json:"changes"`
+		} `json:"item"`
+	}
+	if json.Unmarshal(line, &l) != nil {
+		return ""
+	}
+	began, ended := l.Type == "item.started", l.Type == "item.completed"
+	switch i := l.Item; {
+	case began && i.Type == "command_execution":
+		command := i.Command
+		if _, inner, shell := strings.Cut(command, " -lc "); shell {
+			command = strings.Trim(inner, `'"`)
+		}
+		return doing("runs", command)
+	case began && i.Type == "mcp_tool_call":
+		return doing("calls", i.Server+" "+i.Tool)
+	case ended && i.Type == "file_change":
+		var paths []string
+		for _, c := range i.Changes {
+			paths = append(paths, c.Path)
+		}
+		return doing("edits", strings.Join(paths, ", "))
+	case ended && i.Type == "web_search":
+		return doing("searches the web for", i.Query)
+	case ended && i.Type == "agent_message":
+		return i.Text
+	}
+	return ""
 }
 
 // readCodex reads the lines of Codex. Why it failed is told in words only, and so is not told apart; nor does it

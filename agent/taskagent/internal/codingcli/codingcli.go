@@ -78,6 +78,8 @@ type Program struct {
 	Start func(Request) (args, env []string)
 	// Counts reports whether a line of its standard output counts for Read.
 	Counts func(line []byte) bool
+	// Doing says in a few words what a line tells of what the program does, such as "runs go test"; empty if nothing.
+	Doing func(line []byte) string
 	// Read reads the lines that count. code is the exit code.
 	Read func(stdout []byte, code int) Report
 }
@@ -105,7 +107,8 @@ const longest = 1 << 20
 type Lines struct {
 	Program string
 	To      io.Writer
-	Heard   func() // called at each write; nil is allowed
+	Heard   func()       // called at each write; nil is allowed
+	Doing   func(string) // called with what the program does, as it says; nil is allowed
 
 	line []byte // that has begun
 	long bool   // it is too long, and dropped
@@ -128,6 +131,11 @@ func (l *Lines) Write(p []byte) (int, error) {
 		}
 		line := l.line
 		keep := !l.long && Programs[l.Program].Counts(line)
+		if l.Doing != nil && !l.long {
+			if words := Programs[l.Program].Doing(line); words != "" {
+				l.Doing(words)
+			}
+		}
 		l.line, l.long = l.line[:0], false
 		if keep {
 			if _, err := l.To.Write(append(line, '\n')); err != nil {
@@ -145,6 +153,14 @@ func (l *Lines) Close() error {
 	}
 	_, err := l.Write([]byte("\n"))
 	return err
+}
+
+// doing puts a verb before what something is done to; empty without that.
+func doing(verb, what string) string {
+	if what == "" {
+		return ""
+	}
+	return verb + " " + what
 }
 
 // unknown is the usage of requests that nobody has counted.

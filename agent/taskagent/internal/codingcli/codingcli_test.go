@@ -123,3 +123,25 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("got %+v of %d bytes", got, to.Len())
 	}
 }
+
+// What a program does is told from its own fields, for each line that there is.
+func TestDoing(t *testing.T) {
+	for _, tt := range []struct{ program, line, want string }{
+		{"claude", `{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{"file_path":"/w/a.go"}},{"type":"text","text":"so"}]}}`, "edits /w/a.go, so"},
+		{"claude", `{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Read","input":{"file_path":"/w/a.go"}}]}}`, "reads /w/a.go"},
+		{"claude", `{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Grep","input":{"pattern":"x y"}}]}}`, "calls Grep x y"},
+		{"claude", `{"type":"system","subtype":"api_retry","attempt":1,"max_retries":3,"error_status":429}`, "waits: its provider answered 429, attempt 2 of 4 follows"},
+		{"claude", `{"type":"assistant","message":{"content":"wrong"}}`, ""},
+		{"claude", `{"type":"user"}`, ""},
+		{"claude", `not JSON`, ""},
+		{"codex", `{"type":"item.started","item":{"type":"command_execution","command":"/bin/bash -lc 'go test ./...'"}}`, "runs go test ./..."},
+		{"codex", `{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a.go"},{"path":"b.go"}]}}`, "edits a.go, b.go"},
+		{"codex", `{"type":"item.started","item":{"type":"mcp_tool_call","server":"s","tool":"t"}}`, "calls s t"},
+		{"codex", `{"type":"item.completed","item":{"type":"command_execution","command":"x"}}`, ""},
+		{"codex", `{"type":"item.started","item":7}`, ""},
+	} {
+		if got := codingcli.Programs[tt.program].Doing([]byte(tt.line)); got != tt.want {
+			t.Errorf("%s\ngot %q, want %q", tt.line, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package taskagent_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/runner"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// What a coding agent does is shown while it works, cleaned and bounded, if pieces are wanted; no log has it.
+func TestCodingAgentLines(t *testing.T) {
+	says := `{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Bash","input":{"command":"go\u001b[2Jtest\n\u202e ./... ` +
+		strings.Repeat("x", 5000) + `"}}]}}`
+	flood := "i=0; while test $i -lt 500; do i=$((i+1)); printf '%s\\n' '" + says + "'; done; sleep 0.3; "
+	fake(t, "claude", flood+strings.Replace(recording(t, "claude-2.1.197/ok", 0), "; exit", "; sleep 0.5; exit", 1))
+	cfg := taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}}
+	cfg.Name, cfg.OutputKey = "c", "out"
+	coder := must(taskagent.NewCommand(cfg))
+	for _, mode := range []agent.StreamingMode{agent.StreamingModeSSE, agent.StreamingModeNone, ""} {
+		got := runAs(t.Context(), t, coder, nil, agent.RunConfig{StreamingMode: mode})
+		equal(t, "error", nil, got.err)
+		equal(t, "output", any("done"), got.state["out"])
+		var lines []string
+		for _, ev := range got.events {
+			if line, ok := ev.CustomMetadata[mark.MetadataDoing].(string); ok {
+				if !ev.Partial || ev.Seq != 0 {
+					t.Errorf("%q is in the log", line)
+				}
+				if n := len([]rune(line)); n == 0 || n > 201 || strings.ContainsAny(line, "\n\x1b\u202e") {
+					t.Errorf("got a line of %d characters, %q", n, line)
+				}
+				lines = append(lines, line)
+			}
+		}
+		all := strings.Join(lines, "\n")
+		if mode != agent.StreamingModeSSE {
+			equal(t, "lines that nobody wants", "", all)
+			continue
+		}
+		if len(lines) > 100 || !strings.Contains(all, "runs go[2Jtest ./... xxx") || !strings.Contains(all, "edits /work/a.txt\ndone") {
+			t.Errorf("got %d lines:\n%s", len(lines), all)
+		}
+	}
+}
+
+// Who listens no more ends the program.
+func TestCodingAgentWithoutListener(t *testing.T) {
+	dir := fake(t, "claude", "echo $$ >pid; echo '"+`{"type":"assistant","message":{"content":[{"type":"text","text":"hello"}]}}`+"'; exec sleep 60")
+	cfg := taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}}
+	cfg.Name = "c"
+	svc := session.InMemoryService()
+	r := must(runner.New(runner.Config{AppName: "app", Agent: must(taskagent.NewCommand(cfg)), SessionService: svc}))
+	s := must(svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana"})).Session
+	for ev, err := range r.Run(t.Context(), "ana", s.ID(), genai.NewContentFromText("x", genai.RoleUser),
+		agent.RunConfig{StreamingMode: agent.StreamingModeSSE}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Partial {
+			break
+		}
+	}
+	isGone(t, must(strconv.Atoi(strings.TrimSpace(text(t, dir, "pid")))))
+}
