@@ -194,7 +194,7 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
 	if b.desks != nil && a.hasCommand() {
-		cfg.HandBack = []string{WorkspaceKey}
+		cfg.HandBack = []string{a.workspaceKey()}
 	}
 	for _, sub := range a.SubAgents {
 		if sub.Step != nil && sub.Step.Cache != nil {

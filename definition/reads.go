@@ -423,7 +423,7 @@ func (c *checker) silent(a *Agent) {
 
 // key checks that a key of the state can be one.
 func (c *checker) key(at source.Span, key, what string) bool {
-	if key == WorkspaceKey && c.def.Workspace != nil {
+	if c.def.hasWorkspaceKey(key) {
 		c.report(at, CodeKeyTaken, "%q cannot be a key: the workspace has it", key).Hint = `call it "my_workspace", say`
 		return false
 	}

@@ -272,7 +272,7 @@ type Cache struct {
 	// step's texts and expressions name.
 	Key string
 
-	tree  bool     // it depends on the files of the workspace
+	tree  string   // key of the files that it depends on; empty for none
 	reads []string // by the names that texts give them, sorted, if Key is empty
 }
 
@@ -337,7 +337,7 @@ func (c *Cache) policy() *loopagent.Cache {
 
 // withTree adds the files of the workspace to a key.
 func (c *Cache) withTree(key func(func(string) (any, bool)) (string, error)) func(func(string) (any, bool)) (string, error) {
-	if !c.tree {
+	if c.tree == "" {
 		return key
 	}
 	return func(lookup func(string) (any, bool)) (string, error) {
@@ -345,7 +345,7 @@ func (c *Cache) withTree(key func(func(string) (any, bool)) (string, error)) fun
 		if err != nil || text == "" {
 			return text, err
 		}
-		v, _ := lookup(WorkspaceKey)
+		v, _ := lookup(c.tree)
 		return text + "\n" + string(treeOf(v).hash), nil
 	}
 }
@@ -376,7 +376,9 @@ func (c *checker) caches() {
 		if a.Step == nil || a.Step.Cache == nil {
 			continue
 		}
-		a.Step.Cache.tree = c.def.Workspace != nil && a.hasCommand()
+		if c.def.Workspace != nil && a.hasCommand() {
+			a.Step.Cache.tree = a.workspaceKey()
+		}
 		if a.Step.Cache.Key != "" {
 			continue
 		}

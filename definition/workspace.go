@@ -96,6 +96,7 @@ func (c *checker) workspace() {
 		return
 	}
 	c.keys[WorkspaceKey] = "workspace"
+	c.workspaceKeys()
 	report := func(field, format string, args ...any) *Problem {
 		return c.report(root.at(field), CodeWorkspace, format, args...)
 	}
@@ -135,9 +136,6 @@ func (c *checker) workspace() {
 		case a.under(func(p *Agent) bool { return p.tool }):
 			c.report(a.at("name"), CodeWorkspace, "%q works in a tool, and tools cannot work in a workspace", a.Name).
 				Hint = "make it a step"
-		case a.under(func(p *Agent) bool { return p.Type == TypeParallel }):
-			c.report(a.at("name"), CodeWorkspace, "%q runs at the same time as others, and they would share the files of the workspace",
-				a.Name).Hint = "put it outside the parallel agent"
 		}
 	}
 	if commands == 0 {
@@ -187,7 +185,10 @@ func (b *builder) resolveWorkspace(ctx context.Context, l *loader, d *Definition
 		l.report(d.Root.at("workspace"), CodeWorkspace, "%v", err).err = err
 		return
 	}
-	b.desks = &desks{def: d.Workspace, root: cmp.Or(b.cfg.Root, "."), withhold: b.cfg.withhold, open: make(map[string]*desk)}
+	b.desks = &desks{def: d.Workspace, root: cmp.Or(b.cfg.Root, "."), withhold: b.cfg.withhold, open: make(map[treePlace]*desk), keys: make(map[string]string)}
+	for a := range d.Root.All {
+		b.desks.keys[a.Name] = a.workspaceKey()
+	}
 	if b.cfg.Cleanup != nil {
 		b.cfg.Cleanup(b.desks.close)
 	}
@@ -199,11 +200,16 @@ type desks struct {
 	root     string
 	withhold []string
 
+	keys map[string]string // of the files that an agent works on, by its name
+
 	mu   sync.Mutex
-	open map[string]*desk // by run
+	open map[treePlace]*desk
 }
 
-// desk is the tree of one run, at which one command works at a time.
+// treePlace is a run, and a branch of a parallel agent in it; empty outside them.
+type treePlace struct{ run, branch string }
+
+// desk is the tree of one run or branch, at which one command works at a time.
 type desk struct {
 	mu   sync.Mutex
 	tree *workspace.Tree // nil until a command needs it
@@ -222,17 +228,30 @@ func (ds *desks) close() error {
 	return errors.Join(errs...)
 }
 
-// desk returns the tree of a run, locked. was is the value of [WorkspaceKey].
-func (ds *desks) desk(ctx context.Context, id string, was tree) (*desk, error) {
+// desk returns the tree of a run or of a branch, locked. was is the value of its state key.
+func (ds *desks) desk(ctx context.Context, id, branch string, was tree) (*desk, error) {
 	ds.mu.Lock()
-	d := ds.open[id]
+	at := treePlace{id, branch}
+	d := ds.open[at]
 	if d == nil {
 		d = new(desk)
-		ds.open[id] = d
+		ds.open[at] = d
 	}
 	ds.mu.Unlock()
 	d.mu.Lock()
 	if d.tree != nil {
+		return d, nil
+	}
+	if branch != "" {
+		run, err := ds.desk(ctx, id, "", was)
+		if err == nil {
+			d.tree, err = run.tree.Beside(ctx, branch)
+			run.mu.Unlock()
+		}
+		if err != nil {
+			d.mu.Unlock()
+			return nil, err
+		}
 		return d, nil
 	}
 	w := ds.def
@@ -322,10 +341,11 @@ func (e *ProtectedError) Error() string {
 // what it changes becomes part of the state. The changes of a command that fails are not: the next
 // one begins with the files of the state.
 func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env []string) error) (sets map[string]any, err error) {
-	v, _ := drive.At(ctx).Lookup(WorkspaceKey)
+	key := ds.keyOf(ctx)
+	v, _ := drive.At(ctx).Lookup(key)
 	was := treeOf(v)
 	id := ctx.Session().ID()
-	d, err := ds.desk(ctx, id, was)
+	d, err := ds.beside(ctx, key, was)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +358,7 @@ func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env [
 	begun := now
 	defer func() {
 		if err != nil && begun.hash != cmp.Or(was.hash, d.tree.Start()) { // a person has decided that
-			sets = map[string]any{WorkspaceKey: begun.value()}
+			sets = map[string]any{key: begun.value()}
 		}
 	}()
 	if err := run(d.tree.Dir(), d.tree.Environ()); err != nil {
@@ -353,7 +373,7 @@ func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env [
 	if now == was || !was.known && now.hash == d.tree.Start() && now.protected == "" {
 		return nil, nil
 	}
-	return map[string]any{WorkspaceKey: now.value()}, nil
+	return map[string]any{key: now.value()}, nil
 }
 
 // protect puts back the protected files that a command has changed.
@@ -394,7 +414,7 @@ func (ds *desks) handOver(ctx agent.CallbackContext) (*genai.Content, error) {
 		return nil, nil
 	}
 	was := treeOf(v)
-	d, err := ds.desk(ctx, ctx.SessionID(), was)
+	d, err := ds.desk(ctx, ctx.SessionID(), "", was)
 	if err != nil {
 		return nil, err
 	}

@@ -89,11 +89,19 @@ func some(paths []string, most int) string {
 	return text
 }
 
-// ConflictError lists files of the user's folder that have changed since the tree was copied from
-// there, so that a result does not fit. Nothing was written.
-type ConflictError struct{ Paths []string }
+// ConflictError lists files that were changed in two ways, so that the changes do not fit together.
+// Nothing was written.
+type ConflictError struct {
+	Paths []string
+	// Branches are what has changed the files: the names given to [Tree.Merge]. It is empty if the files
+	// have changed in the user's folder since the tree was copied from there.
+	Branches []string
+}
 
 func (e *ConflictError) Error() string {
+	if len(e.Branches) > 0 {
+		return fmt.Sprintf("%s changed the same files differently: %s", strings.Join(e.Branches, " and "), some(e.Paths, 5))
+	}
 	return fmt.Sprintf("nothing was written, because files have changed since the run began: %s; hand the result over as a branch or a patch instead",
 		some(e.Paths, 5))
 }

@@ -16,11 +16,7 @@ var problemPhrases = [][2]string{
 	{"remove task_queue", "remova task_queue"},
 	{"%q works in a tool, and tools cannot work in a workspace", "%s trabalha numa ferramenta, e ferramentas não podem trabalhar num workspace"},
 	{"make it a step", "faça dele um passo"},
-	{
-		"%q runs at the same time as others, and they would share the files of the workspace",
-		"%s roda ao mesmo tempo que outros, e eles dividiriam os arquivos do workspace",
-	},
-	{"put it outside the parallel agent", "ponha-o fora do agente paralelo"},
+	{"%q works in a branch, whose files have another key", "%s trabalha num ramo, cujos arquivos têm outra chave"},
 	{"no step works in the workspace", "nenhum passo trabalha no workspace"},
 	{"only steps with command or cli do", "só passos com command ou cli o fazem"},
 	{

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// workspaceKey is the state key of the files that the agent works on: [WorkspaceKey], or in a branch of a
+// parallel agent that of [WorkspaceKeyOf] the branch.
+func (a *Agent) workspaceKey() string {
+	for ; a.parent != nil; a = a.parent {
+		if a.parent.Type == TypeParallel {
+			return WorkspaceKeyOf(a.Name)
+		}
+	}
+	return WorkspaceKey
+}
+
+// WorkspaceKeyOf returns the state key of the files of a branch: those on which a sub-agent of a parallel
+// agent works. Its value is as that of [WorkspaceKey].
+func WorkspaceKeyOf(branch string) string { return WorkspaceKey + "_" + branch }
+
+// workspaceKeys checks what names the files in branches.
+func (c *checker) workspaceKeys() {
+	for a := range c.def.Root.All {
+		for _, sub := range a.branches() {
+			c.keys[sub.workspaceKey()] = "workspace"
+		}
+		key := a.workspaceKey()
+		if a.Loop == nil || a.Loop.NoProgress == nil || key == WorkspaceKey {
+			continue
+		}
+		if i := slices.Index(a.Loop.NoProgress.Keys, WorkspaceKey); i >= 0 {
+			c.report(a.at(index("no_progress.keys", i)), CodeWorkspace, "%q works in a branch, whose files have another key", a.Name).
+				Hint = "write " + key
+		}
+	}
+}
+
+// hasWorkspaceKey reports whether the workspace of the definition has a key.
+func (d *Definition) hasWorkspaceKey(key string) bool {
+	if d.Workspace == nil || !strings.HasPrefix(key, WorkspaceKey) {
+		return false
+	}
+	for a := range d.Root.All {
+		for _, sub := range a.branches() {
+			if sub.workspaceKey() == key {
+				return true
+			}
+		}
+	}
+	return key == WorkspaceKey
+}
+
+// branches are the sub-agents of a parallel agent that work on files; none for another agent.
+func (a *Agent) branches() (subs []*Agent) {
+	if a.Type != TypeParallel {
+		return nil
+	}
+	for _, sub := range a.SubAgents {
+		if sub.hasCommand() {
+			subs = append(subs, sub)
+		}
+	}
+	return subs
+}
+
+// aroundBranches makes each branch of a parallel agent begin with the files of the agent, and merges the
+// changes of all branches after it.
+func (ds *desks) aroundBranches(a *Agent, cb around) around {
+	cb.before = append([]agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
+		return nil, ds.fork(ctx, a)
+	}}, cb.before...)
+	cb.after = append([]agent.AfterAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
+		return nil, ds.join(ctx, a)
+	}}, cb.after...)
+	return cb
+}
+
+// read returns the value of a key, with the files that a tree begins with if there is none yet.
+func (ds *desks) read(ctx agent.Context, key string) (tree, error) {
+	v, err := ctx.State().Get(key)
+	if err != nil {
+		v = nil
+	}
+	now := treeOf(v)
+	if now.hash != "" {
+		return now, nil
+	}
+	d, err := ds.desk(ctx, ctx.SessionID(), "", now)
+	if err != nil {
+		return now, err
+	}
+	defer d.mu.Unlock()
+	now.hash, now.run = d.tree.Start(), ctx.SessionID()
+	return now, nil
+}
+
+func (ds *desks) fork(ctx agent.Context, a *Agent) error {
+	if drive.At(ctx).Replays() {
+		return nil
+	}
+	now, err := ds.read(ctx, a.workspaceKey())
+	if err != nil {
+		return err
+	}
+	for _, sub := range a.branches() {
+		key := sub.workspaceKey()
+		own := tree{hash: now.hash, base: now.base, run: now.run}
+		if v, err := ctx.State().Get(key); err == nil { // what its steps were told
+			own.protected, own.by = treeOf(v).protected, treeOf(v).by
+		}
+		if err := ctx.State().Set(key, own.value()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ds *desks) join(ctx agent.Context, a *Agent) error {
+	if drive.At(ctx).Replays() {
+		return nil
+	}
+	was, err := ds.read(ctx, a.workspaceKey())
+	if err != nil {
+		return err
+	}
+	trees := make(map[string]workspace.Hash)
+	for _, sub := range a.branches() {
+		v, err := ctx.State().Get(sub.workspaceKey())
+		if err != nil {
+			return err
+		}
+		if h := treeOf(v).hash; h != was.hash {
+			trees[sub.Name] = h
+		}
+	}
+	if len(trees) == 0 {
+		return nil
+	}
+	d, err := ds.desk(ctx, ctx.SessionID(), "", was)
+	if err != nil {
+		return err
+	}
+	defer d.mu.Unlock()
+	now := was
+	now.run = ctx.SessionID()
+	if now.hash, err = d.tree.Merge(ctx, was.hash, trees); err != nil {
+		return fmt.Errorf("join the branches of %q: %w", a.Name, err)
+	}
+	return ctx.State().Set(a.workspaceKey(), now.value())
+}
+
+// beside opens the tree of a branch.
+func (ds *desks) beside(ctx agent.InvocationContext, key string, was tree) (*desk, error) {
+	branch := strings.TrimPrefix(strings.TrimPrefix(key, WorkspaceKey), "_")
+	return ds.desk(ctx, ctx.Session().ID(), branch, was)
+}
+
+// keyOf returns the state key of the files that an agent works on.
+func (ds *desks) keyOf(ctx agent.InvocationContext) string {
+	return cmp.Or(ds.keys[ctx.Agent().Name()], WorkspaceKey)
+}

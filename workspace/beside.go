@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Beside returns a further tree of the run, in which programs can work at the same time as in t. It has
+// the start of t, its limits and its store. A new one begins with a copy of the files of t as they are, ignored ones
+// included; otherwise its files are as the last process has left them.
+//
+// The error wraps [ErrLocked] or a [*LimitError].
+func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	part := filepath.Join("beside", refName(name))
+	s := &Tree{
+		cfg: t.cfg, from: t.from, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
+		name: t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
+	}
+	if err := os.MkdirAll(s.room, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the workspace: %w", err)
+	}
+	lock, err := lockFile(ctx, filepath.Join(s.room, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	s.lock = lock
+	s.tidy()
+	g := *t.git
+	g.dir, g.lock = s.Dir(), lock
+	g.env = []string{"GIT_DIR=" + s.store, "GIT_WORK_TREE=" + s.Dir(), "GIT_INDEX_FILE=" + s.index}
+	s.git = &g
+	err = os.Mkdir(s.Dir(), 0o700)
+	if s.empty = err == nil; errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	start := Hash("")
+	if err == nil {
+		start, err = s.resolve(ctx, "start")
+	}
+	if err == nil && start == "" {
+		err = s.copyOf(ctx, t)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("open the tree %q beside that of run %q: %w", name, t.cfg.Run, err)
+	}
+	return s, nil
+}
+
+// copyOf makes the files those of another tree, and marks the tree as complete.
+func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
+	if err := removeAll(t.Dir()); err != nil {
+		return fmt.Errorf("delete an incomplete tree: %w", err)
+	}
+	for _, note := range []string{"from", "head", "dirty", "exclude"} {
+		text, err := os.ReadFile(filepath.Join(of.room, note))
+		if err == nil {
+			err = writeFile(filepath.Join(t.room, note), text)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("copy a tree: %w", err)
+		}
+	}
+	if err := os.Mkdir(t.Dir(), 0o700); err != nil {
+		return fmt.Errorf("copy a tree: %w", err)
+	}
+	size, err := sizeOf(of.Dir())
+	if err != nil {
+		return err
+	}
+	if left := free(t.room); left >= 0 && left < size+spare {
+		return &LimitError{"disk", t.room, size + spare, left}
+	}
+	if err := of.copyTo(ctx, t.Dir()); err != nil {
+		return err
+	}
+	return t.pin(ctx, "start", t.start)
+}
+
+// copyTo copies all files but the tree's own repository.
+func (t *Tree) copyTo(ctx context.Context, folder string) error {
+	err := filepath.WalkDir(t.Dir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		name, err := filepath.Rel(t.Dir(), path)
+		if err != nil || name == "." {
+			return err
+		}
+		to := filepath.Join(folder, name)
+		info, err := d.Info()
+		switch {
+		case err != nil:
+			return err
+		case name == ".git" && d.IsDir():
+			return fs.SkipDir
+		case name == ".git":
+			return nil
+		case d.IsDir():
+			return os.Mkdir(to, info.Mode().Perm()|0o700)
+		case info.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			return os.Symlink(target, to)
+		case info.Mode().IsRegular():
+			return copyContent(path, to, info)
+		}
+		return nil // a socket or pipe
+	})
+	if err != nil {
+		return fmt.Errorf("copy a tree: %w", err)
+	}
+	return nil
+}
+
+// Merge returns the tree that has what each of several trees has changed in base; the keys are what an
+// error calls them. It changes no files. Changes that do not fit together are a [*ConflictError]: two trees
+// have changed a file differently, or one has a file where another has a folder. The contents
+// of a file are never merged.
+func (t *Tree) Merge(ctx context.Context, base Hash, trees map[string]Hash) (Hash, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h, err := t.merge(ctx, base, trees)
+	if err != nil {
+		return "", fmt.Errorf("merge trees: %w", err)
+	}
+	return h, nil
+}
+
+func (t *Tree) merge(ctx context.Context, base Hash, trees map[string]Hash) (Hash, error) {
+	type owned struct {
+		Change
+		by string
+	}
+	all := make(map[string]owned)
+	conflict, between := &ConflictError{}, make(map[string]bool)
+	clash := func(path, a, b string) {
+		between[a], between[b] = true, true
+		if !slices.Contains(conflict.Paths, path) {
+			conflict.Paths = append(conflict.Paths, path)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(trees)) {
+		changes, err := t.git.compare(ctx, base, trees[name])
+		if err != nil {
+			return "", err
+		}
+		for _, c := range changes {
+			other, taken := all[c.Path]
+			if taken && (other.Mode != c.Mode || other.blob != c.blob) {
+				clash(c.Path, other.by, name)
+			} else if !taken {
+				all[c.Path] = owned{c, name}
+			}
+		}
+	}
+	var edits []edit
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		c := all[path]
+		edits = append(edits, edit{path, c.Mode, c.blob})
+		for dir := path; c.Mode != "000000"; {
+			i := strings.LastIndexByte(dir, '/')
+			if i < 0 {
+				break
+			}
+			dir = dir[:i]
+			if file, ok := all[dir]; ok && file.Mode != "000000" && file.by != c.by {
+				clash(dir, file.by, c.by)
+			}
+		}
+	}
+	if len(conflict.Paths) > 0 {
+		slices.Sort(conflict.Paths)
+		conflict.Branches = slices.Sorted(maps.Keys(between))
+		return "", conflict
+	}
+	h, err := t.edited(ctx, t.git, string(base), edits)
+	if err == nil {
+		err = t.pin(ctx, string(h), h)
+	}
+	return h, err
+}
+
+// tidy names the index of this process, and deletes what processes have left that were killed.
+func (t *Tree) tidy() {
+	t.index = filepath.Join(t.room, "index-"+rand.Text())
+	for _, pattern := range []string{"index-*", "scratch-*"} {
+		old, _ := filepath.Glob(filepath.Join(t.room, pattern))
+		for _, name := range old {
+			os.Remove(name)
+		}
+	}
+	t.removeLocks()
+}
