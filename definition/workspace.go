@@ -105,7 +105,7 @@ func (c *checker) workspace() {
 			c.report(root.at("workspace."+f.field), CodeOutside, "%s %q leads out of the root of the run", f.field, f.path)
 		}
 	}
-	for _, part := range strings.Split(filepath.ToSlash(filepath.Clean(w.Result.Patch)), "/") {
+	for part := range strings.SplitSeq(filepath.ToSlash(filepath.Clean(w.Result.Patch)), "/") {
 		if strings.EqualFold(part, ".git") || part == ".refrain" {
 			report("workspace.result.patch", "result.patch %q is inside %s, which is no place for a patch", w.Result.Patch, part)
 		}

@@ -145,7 +145,8 @@ func TestMerge(t *testing.T) {
 			same(t, "merged", want, files(t, tree.Dir(), ".git"))
 		})
 	}
-	if _, err := tree.Merge(t.Context(), tree.Start(), map[string]workspace.Hash{"a": "0123456789012345678901234567890123456789"}); !errors.Is(err, workspace.ErrUnknownTree) {
+	unknown := map[string]workspace.Hash{"a": "0123456789012345678901234567890123456789"}
+	if _, err := tree.Merge(t.Context(), tree.Start(), unknown); !errors.Is(err, workspace.ErrUnknownTree) {
 		t.Errorf("an unknown tree: %v", err)
 	}
 }
