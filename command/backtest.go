@@ -14,6 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/backtest"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/progress"
 	past "github.com/refrain-dev/refrain/progress/backtest"
 )
 
@@ -35,7 +37,8 @@ func newBacktest(e *term.Env) *cobra.Command {
 refrain export or refrain run --record has written. For each policy, the table shows
 where the run would have stopped, why, with which result, and what that would have
 saved. Nothing runs and no model is asked. What would have happened after the end of
-the run is shown as unknown.
+the run is shown as unknown. For a run with a workspace the table also shows the hash
+of the files that the policy would have handed back.
 
 A policy changes fields of the recorded plan, by their JSON names: max_iterations,
 score.target, score.min_delta_percent, score.patience, stop_when, timeout,
@@ -108,6 +111,10 @@ func openRecording(ctx context.Context, e *term.Env, f backtestFlags, name strin
 		return nil, err
 	}
 	defer run.Close()
+	return recordingOf(run, f, name)
+}
+
+func recordingOf(run *runstore.Run, f backtestFlags, name string) (*past.Recording, error) {
 	rec, err := backtest.Recording(slices.Collect(run.Wholes.All(run.Events)), f.loop)
 	if err = cmp.Or(run.Wholes.Err, err); err != nil {
 		return nil, term.Failure(fmt.Errorf("%s: %w", name, err))
@@ -120,7 +127,12 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 	if err != nil {
 		return err
 	}
-	rec, err := openRecording(ctx, e, f, name)
+	run, err := runstore.Open(ctx, e, f.store, name)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	rec, err := recordingOf(run, f, name)
 	if err != nil {
 		return err
 	}
@@ -128,10 +140,19 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 	if err != nil {
 		return err
 	}
+	backtest.AddTrees(rows, func(iteration int) string {
+		seq := progress.IterationSeq(run.Events, rec.Loop, iteration)
+		if seq == 0 {
+			return ""
+		}
+		space, _ := run.StateAfter(seq)[definition.WorkspaceKey].(map[string]any)
+		hash, _ := space["tree"].(string)
+		return hash
+	})
 	if f.json {
 		err = term.WriteJSON(e.Stdout, map[string]any{"loop": rec.Loop, "policies": rows})
 	} else {
-		err = backtest.Print(e.Stdout, rec, rows)
+		err = backtest.Print(e.Stdout, rec, rows, run.ID)
 	}
 	if err != nil {
 		return term.Failure(fmt.Errorf("write the result: %w", err))

@@ -23,6 +23,10 @@ type Row struct {
 	Plan   *loop.Plan          `json:"plan"`
 	Result loop.BacktestResult `json:"result"`
 	Saved  Saving              `json:"saved"`
+	// Tree is the hash of the files that would have been handed back, at the end of the iteration From; empty without
+	// a workspace.
+	Tree string `json:"tree,omitempty"`
+	From int    `json:"tree_of,omitempty"`
 }
 
 // Saving is what a policy would not have used of what was recorded. Tokens and
@@ -114,6 +118,28 @@ func Compare(rec *backtest.Recording, policies []policy) ([]Row, error) {
 		got.Result = rec.Stop.Result
 	}
 	return rows, nil
+}
+
+// AddTrees adds the files that each policy would have handed back. tree returns the hash of those after an iteration.
+func AddTrees(rows []Row, tree func(iteration int) string) {
+	for i := range rows {
+		r := &rows[i]
+		if r.Result.Unknown {
+			continue
+		}
+		rec := r.Result.Stop
+		n := rec.Result.Iteration
+		switch {
+		case rec.Result.Source != loop.FromFinalizer || rec.Reason == loop.ReasonTarget:
+		case rec.Reason == loop.ReasonCondition && rec.BestScore != nil:
+			continue // the record does not say which iteration the finalizer would have worked on
+		case rec.BestIteration != 0:
+			n = rec.BestIteration
+		}
+		if r.Tree = tree(n); r.Tree != "" {
+			r.From = n
+		}
+	}
 }
 
 // Policies are the policies that flags give: --set, --policy and --policies.

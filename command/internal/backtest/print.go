@@ -5,6 +5,7 @@ package backtest
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -15,9 +16,10 @@ import (
 	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
-// Print writes a table, a line for each policy.
-func Print(out io.Writer, rec *backtest.Recording, rows []Row) error {
+// Print writes a table, a line for each policy. run is how commands name the run.
+func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error {
 	asked, cached := false, false
+	trees := slices.ContainsFunc(rows, func(r Row) bool { return r.Tree != "" })
 	for _, o := range rec.Outcomes {
 		asked, cached = asked || o.Usage.Calls > 0, cached || o.Usage.CachedTokens > 0
 	}
@@ -28,6 +30,9 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row) error {
 	}
 	if cached {
 		fmt.Fprint(w, "\tfrom cache")
+	}
+	if trees {
+		fmt.Fprint(w, "\tfiles")
 	}
 	fmt.Fprintln(w)
 	for i := range rows {
@@ -44,9 +49,26 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row) error {
 		if cached {
 			fmt.Fprintf(w, "\t%s", cacheOf(&r.Result.Used))
 		}
+		if trees {
+			fmt.Fprintf(w, "\t%s", r.Tree[:min(12, len(r.Tree))])
+		}
 		fmt.Fprintln(w)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || !trees {
+		return err
+	}
+	seen := make(map[int]bool)
+	for i := range rows {
+		n := rows[i].From
+		if n == 0 || seen[n] {
+			continue
+		}
+		seen[n] = true
+		if _, err := fmt.Fprintf(out, "Files of iteration %d: refrain show %s --diff 0..%d --files\n", n, run, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func costOf(cost *float64) string {
