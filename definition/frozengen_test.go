@@ -35,7 +35,7 @@ var goodValues = map[string][]string{
 	"no_progress": {"true", "false", "{repeats: 2, swings: 3, keys: [k]}"}, "not_worth": {"{gain: 1}", "{gain: 0.5, per: ktokens}"},
 	"timeouts": {"fast", "standard", "long", "none"}, "timeout": {"5m", "90", "1h30m"}, "iteration_timeout": {"10s"}, "iteration_delay": {"0s", "1s"},
 	"budget": {"{calls: 3, tokens: 1000, cost: 2.5}", "{tokens: 3}"}, "finalizer": {"after", "each_iteration"}, "finalizer_reserve": {"10%", "0.2"},
-	"state_limit": {"10MB", "none", "0", "0.0"}, "max_consecutive_failures": {"2"}, "max_concurrency": {"2"}, "on_error": {"stop", "skip_step", "next_iteration"},
+	"state_limit": {"10MB", "none", "0", "0.0"}, "max_consecutive_failures": {"2"}, "max_concurrency": {"2"}, "keep_best": {"{s: k}", "{}", "x"}, "on_error": {"stop", "skip_step", "next_iteration"},
 	"retry": {"3", "{attempts: 3, backoff: 1s, max_backoff: 2s}"}, "circuit": {"{failures: 2, cooldown: 1m, endpoint: e}"},
 	"adaptive_timeout": {"{min: 1s, max: 10s, factor: 2, after: 4}"}, "delay_before": {"1s", "0"}, "delay_after": {"500ms"},
 	"cache": {"true", "false", "10m", "{ttl: 1m, key: '{{k}}'}"}, "continue_on_error": {"true", "false"},

@@ -35,11 +35,16 @@ import (
 type Parallel struct {
 	// MaxConcurrency is how many run at once; 0 is all.
 	MaxConcurrency uint
+	// KeepBest has the state key of the score of each branch that works in the workspace. Only the files of the branch
+	// with the highest score are kept; without it the changes of all branches are merged.
+	KeepBest map[string]string
 }
 
 var parallelRows = []row[Parallel]{
 	field("max_concurrency", "most sub-agents that run at once; all if left out", wholeFrom[uint](0, ""),
 		func(p *Parallel) *uint { return &p.MaxConcurrency }),
+	field("keep_best", "state key of each branch's score, to keep only the files of the best branch; the changes of all are merged if left out", named(aText),
+		func(p *Parallel) *map[string]string { return &p.KeepBest }),
 }
 
 var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file",

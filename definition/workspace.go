@@ -59,7 +59,8 @@ type WorkspaceResult struct {
 // WorkspaceKey is the state key of a definition with a workspace. Its value is a map: tree is the
 // hash of the files; base is the hash of the files that protect and limits compare with, if it is not the
 // start; protected names the files that the step protected_by was not allowed to change; run
-// is the run that the tree belongs to; result says where the files of the result went.
+// is the run that the tree belongs to; result says where the files of the result went; kept is the branch whose
+// files the last parallel agent with keep_best has kept.
 const WorkspaceKey = "workspace"
 
 // WorkspaceStore returns the folder below the root of a run that keeps the files of workspaces.
@@ -92,6 +93,9 @@ var workspaceResult = parts[WorkspaceResult]{rows: []row[WorkspaceResult]{
 // workspace checks the workspace of a definition.
 func (c *checker) workspace() {
 	w, root := c.def.Workspace, c.def.Root
+	for a := range root.All {
+		c.keepBest(a)
+	}
 	if w == nil {
 		return
 	}
@@ -308,7 +312,7 @@ type tree struct {
 	hash, base    workspace.Hash
 	run           string
 	protected, by string
-	result        string
+	result, kept  string
 	known         bool // the state has one
 }
 
@@ -316,13 +320,13 @@ func treeOf(v any) (t tree) {
 	m, ok := v.(map[string]any)
 	text := func(key string) string { s, _ := m[key].(string); return s }
 	t = tree{hash: workspace.Hash(text("tree")), base: workspace.Hash(text("base")), run: text("run"), protected: text("protected"), by: text("protected_by"),
-		result: text("result"), known: ok}
+		result: text("result"), kept: text("kept"), known: ok}
 	return t
 }
 
 func (t tree) value() map[string]any {
 	m := map[string]any{"tree": string(t.hash), "run": t.run}
-	for key, v := range map[string]string{"base": string(t.base), "protected": t.protected, "protected_by": t.by, "result": t.result} {
+	for key, v := range map[string]string{"base": string(t.base), "protected": t.protected, "protected_by": t.by, "result": t.result, "kept": t.kept} {
 		if v != "" {
 			m[key] = v
 		}

@@ -28,6 +28,11 @@ func TestWorkspaceProblems(t *testing.T) {
 		{"workspace: {}\nsub_agents: [{name: s, command: [ls], task_queue: q}]", `"s" runs on another machine`},
 		{"workspace: {}\nsub_agents: [{name: m, instructions: i, tools: [{command: [ls], name: c}]}]", `"c" works in a tool`},
 		{"workspace: {}\nsub_agents: [{name: m, instructions: i, tools: [{agent: {name: t, max_iterations: 2, sub_agents: [{name: c, command: [ls]}]}}]}]", `"c" works in a tool`},
+		{"sub_agents: [{name: p, type: parallel, keep_best: {s: n}, sub_agents: [{name: s, command: [ls], output_key: n}]}]", `keep_best of "p" needs a workspace`},
+		{"workspace: {}\nsub_agents: [{name: p, type: parallel, keep_best: {s: n, t: m}, sub_agents: [{name: s, command: [ls], output_key: n}, {name: t, text: x, output_key: m}]}]", `"t" is no branch of "p" that works in the workspace`},
+		{"workspace: {}\nsub_agents: [{name: p, type: parallel, keep_best: {s: n}, sub_agents: [{name: s, command: [ls], output_key: n}, {name: t, command: [ls]}]}]", `keep_best names no score of the branch "t"`},
+		{"workspace: {}\nsub_agents: [{name: p, type: parallel, keep_best: {s: n, t: n}, sub_agents: [{name: s, command: [ls], output_key: n}, {name: t, command: [ls]}]}]", `two branches of "p" have the score "n"`},
+		{"workspace: {}\nsub_agents: [{name: p, type: parallel, keep_best: {s: nn}, sub_agents: [{name: s, command: [ls], output_key: n}]}]", `names the key "nn", which no agent writes`},
 		{"sub_agents: [{name: s, text: '{{workspace.tree}}'}]", "{{workspace.tree}} is read here but no agent writes it"},
 	} {
 		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\n"+tt.text), definition.Options{})

@@ -4,7 +4,10 @@ package definition
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -106,6 +110,82 @@ func (ds *desks) read(ctx agent.Context, key string) (tree, error) {
 	return now, nil
 }
 
+// keepBest checks which score decides for which branch.
+func (c *checker) keepBest(a *Agent) {
+	if a.Parallel == nil || len(a.Parallel.KeepBest) == 0 {
+		return
+	}
+	subs, seen := a.branches(), make(map[string]bool)
+	if c.def.Workspace == nil || len(subs) == 0 {
+		c.report(a.at("keep_best"), CodeWorkspace, "keep_best of %q needs a workspace in which its branches work", a.Name)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Parallel.KeepBest)) {
+		field, key := "keep_best."+name, a.Parallel.KeepBest[name]
+		if !slices.ContainsFunc(subs, func(sub *Agent) bool { return sub.Name == name }) {
+			c.report(a.at("key of "+field), CodeWorkspace, "%q is no branch of %q that works in the workspace", name, a.Name)
+		}
+		if seen[key] {
+			c.report(a.at(field), CodeWorkspace, "two branches of %q have the score %q", a.Name, key)
+		}
+		seen[key] = true
+		c.reads = append(c.reads, read{agent: a, field: field, name: key, bare: true, line: 1, column: 1})
+	}
+	for _, sub := range subs {
+		if _, ok := a.Parallel.KeepBest[sub.Name]; !ok {
+			c.report(a.at("keep_best"), CodeWorkspace, "keep_best names no score of the branch %q", sub.Name)
+		}
+	}
+}
+
+// NoScoreError says that no branch of a parallel agent has a score, so that none is the best.
+type NoScoreError struct {
+	Agent string
+	Keys  []string // in which the scores would be
+}
+
+func (e *NoScoreError) Error() string {
+	return fmt.Sprintf("no branch of %q has a score, so none can be kept: there is no number in %s", e.Agent, strings.Join(e.Keys, ", "))
+}
+
+// best returns the branch with the highest score, the first of several.
+func (a *Agent) best(ctx agent.Context) (name string, err error) {
+	var most float64
+	for _, sub := range a.branches() {
+		v, err := ctx.State().Get(a.Parallel.KeepBest[sub.Name])
+		if err != nil {
+			continue
+		}
+		score, ok := scoreOf(v)
+		if ok && (name == "" || score > most) {
+			name, most = sub.Name, score
+		}
+	}
+	if name == "" {
+		return "", &NoScoreError{a.Name, slices.Sorted(maps.Values(a.Parallel.KeepBest))}
+	}
+	return name, nil
+}
+
+// scoreOf reads a score: a number, or the first one in a text.
+func scoreOf(v any) (float64, bool) {
+	switch x := v.(type) {
+	case float64:
+		return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	case int:
+		return float64(x), true
+	case int64:
+		return float64(x), true
+	case json.Number:
+		f, err := x.Float64()
+		return f, err == nil
+	case string:
+		f, err := expr.Number(x)
+		return f, err == nil
+	}
+	return 0, false
+}
+
 func (ds *desks) fork(ctx agent.Context, a *Agent) error {
 	if drive.At(ctx).Replays() {
 		return nil
@@ -124,6 +204,14 @@ func (ds *desks) fork(ctx agent.Context, a *Agent) error {
 			return err
 		}
 	}
+	for _, key := range a.Parallel.KeepBest { // a score belongs to the files that it was given for
+		if _, err := ctx.State().Get(key); err != nil {
+			continue
+		}
+		if err := ctx.State().Set(key, nil); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -135,17 +223,23 @@ func (ds *desks) join(ctx agent.Context, a *Agent) error {
 	if err != nil {
 		return err
 	}
+	only := ""
+	if len(a.Parallel.KeepBest) > 0 {
+		if only, err = a.best(ctx); err != nil {
+			return err
+		}
+	}
 	trees := make(map[string]workspace.Hash)
 	for _, sub := range a.branches() {
 		v, err := ctx.State().Get(sub.workspaceKey())
 		if err != nil {
 			return err
 		}
-		if h := treeOf(v).hash; h != was.hash {
+		if h := treeOf(v).hash; h != was.hash && (only == "" || only == sub.Name) {
 			trees[sub.Name] = h
 		}
 	}
-	if len(trees) == 0 {
+	if len(trees) == 0 && only == was.kept {
 		return nil
 	}
 	d, err := ds.desk(ctx, ctx.SessionID(), "", was)
@@ -154,7 +248,7 @@ func (ds *desks) join(ctx agent.Context, a *Agent) error {
 	}
 	defer d.mu.Unlock()
 	now := was
-	now.run = ctx.SessionID()
+	now.run, now.kept = ctx.SessionID(), only
 	if now.hash, err = d.tree.Merge(ctx, was.hash, trees); err != nil {
 		return fmt.Errorf("join the branches of %q: %w", a.Name, err)
 	}

@@ -56,6 +56,10 @@ var fieldPhrases = [][2]string{
 	{"name of a Go agent that the embedding program registers", "nome de um agente em Go que o programa registra"},
 	{"state key of the details of the result, such as exit_code", "chave do estado com os detalhes do resultado, como exit_code"},
 	{"reason of the exit, in words", "motivo da saída, em palavras"},
+	{
+		"state key of each branch's score, to keep only the files of the best branch; the changes of all are merged if left out",
+		"chave de estado da nota de cada ramo, para ficar só com os arquivos do melhor; sem valor, as mudanças de todos são juntadas",
+	},
 	{"most sub-agents that run at once; all if left out", "máximo de subagentes ao mesmo tempo; sem valor, todos"},
 	{"end the loop after this many failed steps in a row", "encerra o laço depois de tantos passos seguidos com falha"},
 
