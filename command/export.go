@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
@@ -84,7 +85,8 @@ a run.
 The last line has a hash of everything, including the definition and the inputs; a
 file that was changed is not imported. To notice changes later, keep the hash in
 another place and use refrain verify --expect. With --audit each line has a hash, so
-verify can name the first event that was changed.
+verify can name the first event that was changed. The files of a workspace are not
+exported.
 
 With --to, export a definition.
 The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
@@ -128,6 +130,9 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 		if err != nil {
 			return term.Failure(err)
 		}
+	}
+	if len(run.Events) > 0 && run.StateAfter(run.Events[len(run.Events)-1].Seq)[definition.WorkspaceKey] != nil {
+		fmt.Fprintln(e.Stderr, "the files of the workspace are not exported, only their hashes: where the file is imported, the run cannot be resumed")
 	}
 	opts := runlog.ExportOptions{Audit: f.audit, Version: term.Version()}
 	if f.out == "" || f.out == "-" {
