@@ -289,6 +289,10 @@ func (p Place) Recorded() *session.Event {
 // Replays and Continued stay false until it ends.
 func (p Place) Resumed() bool { return p.inv != nil && p.inv.record != nil }
 
+// Repeats reports whether an earlier part of the run has begun the step. What that has started may still run, if its
+// process was killed.
+func (p Place) Repeats() bool { return p.Began() || p.inv != nil && p.inv.attempt > p.inv.made }
+
 // Replays reports whether the log has events of the step that the resumed run has not reached
 // yet.
 func (p Place) Replays() bool { return p.Resumed() && p.inv.run.Replay.replays(p.inv.record) }

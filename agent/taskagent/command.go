@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/template"
@@ -23,7 +24,8 @@ const defaultLimit = 1 << 20
 //
 // The command leads a process group of its own. When the step ends, for any reason, the group is
 // killed, so that no process that the command started stays alive. (Windows has no process groups:
-// there only the command itself is killed.)
+// there only the command itself is killed.) If this process was killed with kill -9, what the command has left is
+// killed when the run is resumed, before the command runs again; only Linux can find it.
 type CommandConfig struct {
 	Config
 	// Args is the program and its arguments. Each is a template and stays one argument, whatever
@@ -182,6 +184,9 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*se
 	p, err := a.process(ctx, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err
+	}
+	if drive.At(ctx).Repeats() && a.cfg.Elsewhere.Name == "" {
+		procgroup.Sweep(EnvCallID + "=" + drive.At(ctx).CallID())
 	}
 	if a.cfg.CLI != nil {
 		if err := mayAsk(ctx); err != nil {

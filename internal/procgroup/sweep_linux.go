@@ -8,12 +8,20 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // Sweep kills every process that was started with the variable in its environment, as NAME=value: those too that have
-// left the group. It passes over processes of other users and does nothing where it cannot find processes, as outside
-// Linux.
+// left the group, and those that they start meanwhile. It returns when they are gone, after a second at the latest. It
+// passes over processes of other users and does nothing where it cannot find processes, as outside Linux.
 func Sweep(variable string) {
+	for end := time.Now().Add(time.Second); sweep(variable) && time.Now().Before(end); {
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// sweep kills once. It reports whether there was anything.
+func sweep(variable string) (found bool) {
 	want := append([]byte(variable), 0)
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range paths {
@@ -22,7 +30,8 @@ func Sweep(variable string) {
 			continue
 		}
 		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && pid != os.Getpid() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			found = syscall.Kill(pid, syscall.SIGKILL) == nil || found
 		}
 	}
+	return found
 }
