@@ -201,10 +201,10 @@ func (t *Tree) merge(ctx context.Context, base Hash, trees map[string]Hash) (Has
 // tidy names the index of this process, and deletes what processes have left that were killed.
 func (t *Tree) tidy() {
 	t.index = filepath.Join(t.room, "index-"+rand.Text())
-	for _, pattern := range []string{"index-*", "scratch-*"} {
+	for _, pattern := range []string{"index-*", "scratch-*", "clean-*"} {
 		old, _ := filepath.Glob(filepath.Join(t.room, pattern))
 		for _, name := range old {
-			os.Remove(name)
+			_ = removeAll(name)
 		}
 	}
 	t.removeLocks()
