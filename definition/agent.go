@@ -81,6 +81,8 @@ type Agent struct {
 	ExitReason string
 	// Step says how the workflow agent around the agent treats it as a step; nil if the file does not say.
 	Step *Step
+	// Work is how a command uses the workspace; nil if nothing is said of it.
+	Work *Work
 	// Effect is the effect of a task on the outside world; empty is the default of its type.
 	Effect agent.Effect
 	// Reconcile is a command or a request that finds out whether a task that must not run twice

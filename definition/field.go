@@ -187,6 +187,13 @@ func kindOfStep(rows []row[Step], types ...Type) kind {
 	return k
 }
 
+// kindOfWork are fields of what works in a workspace, kept as those of steps are.
+func kindOfWork(rows []row[Work], types ...Type) kind {
+	k := kindOf(func(a *Agent) **Work { return &a.Work }, rows, types...)
+	k.begin = nil
+	return k
+}
+
 // kinds are all of them, in the order in which people write the fields.
 var kinds []kind
 
@@ -207,6 +214,7 @@ func init() { // and not where they are declared, as what reads a value may read
 		kindOf(func(a *Agent) **LLM { return &a.LLM }, llmRows, TypeLLM),
 		kindOf(func(a *Agent) **Command { return &a.Command }, commandRows, TypeCommand),
 		kindOf(func(a *Agent) **Command { return &a.Command }, cliRows, TypeCLI),
+		kindOfWork(workRows, TypeCommand, TypeCLI),
 		kindOf(func(a *Agent) **HTTP { return &a.HTTP }, httpRows, TypeHTTP),
 		kindOf(func(a *Agent) **Expression { return &a.Expression }, expressionRows, TypeExpression),
 		{rows: templateRows, types: []Type{TypeTemplate}},

@@ -24,6 +24,7 @@ var goodValues = map[string][]string{
 	"inputs": {"{a: {type: int, default: 3, description: d}, b: x}", "{p: {type: path}, l: [1], m: {type: map, default: {k: 1}}}"},
 	"state":  {"{k: 1, l: [1, {a: b}], m: null}", "{start: 2026-01-02}"}, "query": {"go"}, "session": {"one"},
 	"prices": {"{openai/gpt-5-mini: {input: 1, output: 2.5, cached_input: 0}}"}, "max_model_calls": {"3", "none", "0"}, "init_timeout": {"5s"},
+	"in": {"clean"}, "overlay": {"hidden"}, "changes": {"required"},
 	"workspace": {"{from: ., base: head, copy: [.env], setup: [ls, 1], protect: ['**/*_test.go'], on_protected: fail}",
 		"{limits: {files: 4, lines: 5, file_size: 5MB, store: 2GB}, result: {branch: 'refrain/{{run}}'}}", "{result: {patch: p}}", "{}"},
 	"goal": {"g"}, "instructions": {"i {k}", `"{{k}}"`}, "max_iterations": {"3", "0", "2.0"}, "order": {"[s]", "[s, a]", "[a, s, b]"},

@@ -409,7 +409,7 @@ func inFileWords(msg string) string {
 func (b *builder) task(a *Agent, cb around) (agent.Agent, error) {
 	cfg := b.cfg
 	if b.desks != nil {
-		cfg.workspace = b.desks.around
+		cfg.workspace = b.desks.around(a.Work)
 	}
 	return newTask(a, cfg, cb)
 }

@@ -97,6 +97,9 @@ func (c *checker) workspace() {
 		c.keepBest(a)
 	}
 	if w == nil {
+		for a := range root.All {
+			c.work(a)
+		}
 		return
 	}
 	c.keys[WorkspaceKey] = "workspace"
@@ -129,6 +132,7 @@ func (c *checker) workspace() {
 	}
 	commands := 0
 	for a := range root.All {
+		c.work(a)
 		if !a.works() {
 			continue
 		}
@@ -193,6 +197,7 @@ func (b *builder) resolveWorkspace(ctx context.Context, l *loader, d *Definition
 	for a := range d.Root.All {
 		b.desks.keys[a.Name] = a.workspaceKey()
 	}
+	b.desks.readOverlays(ctx, l, d)
 	if b.cfg.Cleanup != nil {
 		b.cfg.Cleanup(b.desks.close)
 	}
@@ -204,7 +209,9 @@ type desks struct {
 	root     string
 	withhold []string
 
-	keys map[string]string // of the files that an agent works on, by its name
+	keys      map[string]string // of the files that an agent works on, by its name
+	overlays  []string          // folders in from that the tree never has, relative to it with slashes
+	protected []string          // patterns: those of the definition, and the overlays
 
 	mu   sync.Mutex
 	open map[treePlace]*desk
@@ -260,7 +267,7 @@ func (ds *desks) desk(ctx context.Context, id, branch string, was tree) (*desk, 
 	}
 	w := ds.def
 	cfg := workspace.Config{From: filepath.Join(ds.root, filepath.FromSlash(w.From)), Store: WorkspaceStore(ds.root), Run: id,
-		Base: w.Base, Copy: w.Copy, Limits: w.Limits}
+		Base: w.Base, Copy: w.Copy, Exclude: ds.overlays, Limits: w.Limits}
 	if was.run != id {
 		cfg.ForkOf = was.run
 	}
@@ -341,10 +348,24 @@ func (e *ProtectedError) Error() string {
 	return "the command changed protected files: " + strings.Join(e.Paths, ", ")
 }
 
-// around runs a command in the tree of its run. The files are made equal to the state before it, and
+// around returns what runs a command by its work.
+func (ds *desks) around(work *Work) func(agent.InvocationContext, func(string, []string) error) (map[string]any, error) {
+	w := new(Work)
+	if work != nil {
+		w = work
+	}
+	return func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error) {
+		if w.In == InClean {
+			return nil, ds.clean(ctx, w, run)
+		}
+		return ds.work(ctx, w, run)
+	}
+}
+
+// work runs a command in the tree of its run. The files are made equal to the state before it, and
 // what it changes becomes part of the state. The changes of a command that fails are not: the next
 // one begins with the files of the state.
-func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env []string) error) (sets map[string]any, err error) {
+func (ds *desks) work(ctx agent.InvocationContext, w *Work, run func(root string, env []string) error) (sets map[string]any, err error) {
 	key := ds.keyOf(ctx)
 	v, _ := drive.At(ctx).Lookup(key)
 	was := treeOf(v)
@@ -361,7 +382,7 @@ func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env [
 	}
 	begun := now
 	defer func() {
-		if err != nil && begun.hash != cmp.Or(was.hash, d.tree.Start()) { // a person has decided that
+		if err != nil && sets == nil && begun.hash != cmp.Or(was.hash, d.tree.Start()) { // a person has decided that
 			sets = map[string]any{key: begun.value()}
 		}
 	}()
@@ -373,6 +394,9 @@ func (ds *desks) around(ctx agent.InvocationContext, run func(root string, env [
 	}
 	if err := ds.protect(ctx, d.tree, &now); err != nil {
 		return nil, err
+	}
+	if w.Changes == ChangesRequired && now.hash == begun.hash {
+		return map[string]any{key: now.value()}, &UnchangedError{now.protected}
 	}
 	if now == was || !was.known && now.hash == d.tree.Start() && now.protected == "" {
 		return nil, nil
@@ -386,10 +410,7 @@ func (ds *desks) protect(ctx agent.InvocationContext, t *workspace.Tree, now *tr
 	if now.by == me {
 		now.protected, now.by = "", ""
 	}
-	if len(ds.def.Protect) == 0 {
-		return nil
-	}
-	touched, err := t.Protected(ctx, cmp.Or(now.base, t.Start()), now.hash, ds.def.Protect)
+	touched, err := ds.touched(ctx, t, now)
 	if err != nil || len(touched) == 0 {
 		return err
 	}
@@ -406,6 +427,14 @@ func (ds *desks) protect(ctx agent.InvocationContext, t *workspace.Tree, now *tr
 	}
 	now.hash, now.protected, now.by = h, strings.Join(paths, ", "), me
 	return nil
+}
+
+// touched lists the protected files that differ from the base.
+func (ds *desks) touched(ctx context.Context, t *workspace.Tree, now *tree) ([]workspace.Change, error) {
+	if len(ds.protected) == 0 {
+		return nil, nil
+	}
+	return t.Protected(ctx, cmp.Or(now.base, t.Start()), now.hash, ds.protected)
 }
 
 // handOver gives the files of the result to the user, after the root agent has ended.

@@ -74,10 +74,10 @@ func resolved(folder string) (string, error) {
 
 func (t *Tree) open(ctx context.Context, bin, store string) error {
 	t.index = filepath.Join(t.room, "index-"+rand.Text())
-	for _, pattern := range []string{"index-*", "scratch-*"} { // of processes that were killed
+	for _, pattern := range []string{"index-*", "scratch-*", "clean-*"} { // of processes that were killed
 		old, _ := filepath.Glob(filepath.Join(t.room, pattern))
 		for _, name := range old {
-			os.Remove(name)
+			_ = removeAll(name)
 		}
 	}
 	if err := t.findOrigin(ctx, bin); err != nil {
@@ -308,14 +308,14 @@ func (t *Tree) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := t.copyIgnored(ctx); err != nil {
+	if err := t.copyIgnored(ctx, t.Dir()); err != nil {
 		return err
 	}
 	if err := t.pin(ctx, "base", base); err != nil {
 		return err
 	}
 	t.base, t.start, t.last = base, base, base
-	if err := t.makeOwnRepository(ctx); err != nil {
+	if err := t.makeOwnRepository(ctx, t.Dir()); err != nil {
 		return err
 	}
 	if t.cfg.Setup != nil {
@@ -367,6 +367,9 @@ func (t *Tree) fork(ctx context.Context) error {
 // copyExcludes writes the patterns of ignored files that are not in the tree itself.
 func (t *Tree) copyExcludes(ctx context.Context) error {
 	text := []byte("/.refrain/\n")
+	for _, name := range t.cfg.Exclude {
+		text = append(text, "/"+Literal(name)+"\n"...)
+	}
 	if t.repo {
 		own, err := t.userPath(ctx, "info/exclude")
 		if err != nil {
@@ -411,7 +414,7 @@ func (t *Tree) copyDirty(ctx context.Context) error {
 	names := list(out)
 	slices.Sort(names)
 	names = slices.Compact(names)
-	names = slices.DeleteFunc(names, t.isStore)
+	names = slices.DeleteFunc(names, t.stays)
 	if err := t.weigh(names); err != nil {
 		return err
 	}
@@ -420,7 +423,7 @@ func (t *Tree) copyDirty(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		ok, err := t.copyFile(name)
+		ok, err := t.copyFile(name, t.Dir())
 		if err != nil {
 			return err
 		}
@@ -432,8 +435,13 @@ func (t *Tree) copyDirty(ctx context.Context) error {
 	return err
 }
 
-// isStore reports whether a file of the origin belongs to a store.
-func (t *Tree) isStore(name string) bool {
+// stays reports whether a file of the origin is not copied: it is excluded, or belongs to a store.
+func (t *Tree) stays(name string) bool {
+	for _, out := range t.cfg.Exclude {
+		if name == out || strings.HasPrefix(name, out+"/") {
+			return true
+		}
+	}
 	path := filepath.Join(t.from, filepath.FromSlash(name))
 	return name == ".refrain" || strings.HasPrefix(name, ".refrain/") || within(path, filepath.Dir(t.store))
 }
@@ -465,9 +473,9 @@ func (t *Tree) weigh(names []string) error {
 	return nil
 }
 
-// copyFile copies a file or a link into the tree. It reports false if there is no file to copy.
-func (t *Tree) copyFile(name string) (bool, error) {
-	from, to := filepath.Join(t.from, filepath.FromSlash(name)), filepath.Join(t.Dir(), filepath.FromSlash(name))
+// copyFile copies a file or a link into a folder. It reports false if there is no file to copy.
+func (t *Tree) copyFile(name, into string) (bool, error) {
+	from, to := filepath.Join(t.from, filepath.FromSlash(name)), filepath.Join(into, filepath.FromSlash(name))
 	info, err := os.Lstat(from)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
 		return false, nil
@@ -531,7 +539,7 @@ func (t *Tree) noteHead(ctx context.Context) error {
 	}
 	var names []string
 	for _, entry := range list(out) {
-		if name, ok := strings.CutPrefix(entry[min(3, len(entry)):], t.prefix); ok && !t.isStore(name) {
+		if name, ok := strings.CutPrefix(entry[min(3, len(entry)):], t.prefix); ok && !t.stays(name) {
 			names = append(names, name)
 		}
 	}
@@ -553,7 +561,7 @@ func (t *Tree) checkOutHead(ctx context.Context) error {
 	}
 	var links []string
 	for _, entry := range list(out) {
-		if meta, name, _ := strings.Cut(entry, "\t"); strings.HasPrefix(meta, modeNested) {
+		if meta, name, _ := strings.Cut(entry, "\t"); strings.HasPrefix(meta, modeNested) || t.stays(name) {
 			links = append(links, name)
 		}
 	}
@@ -566,8 +574,8 @@ func (t *Tree) checkOutHead(ctx context.Context) error {
 	return err
 }
 
-// copyIgnored copies the ignored files that the tree needs.
-func (t *Tree) copyIgnored(ctx context.Context) error {
+// copyIgnored copies the ignored files that a tree needs into its folder.
+func (t *Tree) copyIgnored(ctx context.Context, into string) error {
 	patterns := strings.Join(t.cfg.Copy, "\n") + "\n"
 	if more, err := os.ReadFile(filepath.Join(t.from, ".worktreeinclude")); err == nil {
 		patterns += string(more)
@@ -575,7 +583,7 @@ func (t *Tree) copyIgnored(ctx context.Context) error {
 	if strings.TrimSpace(patterns) == "" {
 		return nil
 	}
-	file := filepath.Join(t.room, "scratch-copy")
+	file := filepath.Join(t.room, "scratch-"+rand.Text())
 	if err := writeFile(file, []byte(patterns)); err != nil {
 		return err
 	}
@@ -585,24 +593,24 @@ func (t *Tree) copyIgnored(ctx context.Context) error {
 		return err
 	}
 	names := slices.DeleteFunc(list(out), func(name string) bool {
-		_, err := os.Lstat(filepath.Join(t.Dir(), filepath.FromSlash(name)))
-		return err == nil || t.isStore(name) || strings.HasSuffix(name, "/")
+		_, err := os.Lstat(filepath.Join(into, filepath.FromSlash(name)))
+		return err == nil || t.stays(name) || strings.HasSuffix(name, "/")
 	})
 	if err := t.weigh(names); err != nil {
 		return err
 	}
 	for _, name := range names {
-		if _, err := t.copyFile(name); err != nil {
+		if _, err := t.copyFile(name, into); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeOwnRepository makes the git repository in which the programs work, unless it is there. Its
+// makeOwnRepository makes the git repository of a folder in which programs work, unless it is there. Its
 // history ends with the user's last commit; in a plain folder, with a commit of the start.
-func (t *Tree) makeOwnRepository(ctx context.Context) error {
-	dir := filepath.Join(t.Dir(), ".git")
+func (t *Tree) makeOwnRepository(ctx context.Context, work string) error {
+	dir := filepath.Join(work, ".git")
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {
 		return nil
 	} else if err == nil {
@@ -611,7 +619,7 @@ func (t *Tree) makeOwnRepository(ctx context.Context) error {
 		}
 	}
 	g := *t.git
-	g.dir, g.env = t.Dir(), []string{"GIT_CEILING_DIRECTORIES=" + t.room}
+	g.dir, g.env = work, []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(work)}
 	format, err := t.git.word(ctx, "rev-parse", "--show-object-format")
 	if err != nil {
 		return err

@@ -29,6 +29,11 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
+// Literal returns a pattern that fits a path and all in it.
+func Literal(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
 // Match reports whether a path fits a pattern: * and ? stand for characters of one part, [a-z] for one
 // of a set, and ** for any number of parts. A pattern that fits a folder fits all in it.
 func Match(pattern, name string) bool {
@@ -60,11 +65,7 @@ func match(pattern, name []string) bool {
 func (t *Tree) PutBack(ctx context.Context, now Hash, touched []Change) (Hash, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	edits := make([]edit, 0, len(touched))
-	for _, c := range touched {
-		edits = append(edits, edit{c.Path, c.WasMode, c.wasBlob})
-	}
-	h, err := t.edited(ctx, t.git, string(now), edits)
+	h, err := t.edited(ctx, t.git, string(now), undone(touched))
 	if err == nil {
 		err = t.pin(ctx, string(h), h)
 	}
@@ -92,6 +93,15 @@ func (t *Tree) Protected(ctx context.Context, base, now Hash, patterns []string)
 		}
 	}
 	return touched, nil
+}
+
+// undone returns the edits that undo changes.
+func undone(changes []Change) []edit {
+	edits := make([]edit, 0, len(changes))
+	for _, c := range changes {
+		edits = append(edits, edit{c.Path, c.WasMode, c.wasBlob})
+	}
+	return edits
 }
 
 // edit sets a file of a tree; the mode 000000 removes it.

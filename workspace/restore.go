@@ -39,7 +39,7 @@ func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 		if err := t.begin(); err != nil {
 			return "", err
 		}
-		return "", t.makeOwnRepository(ctx)
+		return "", t.makeOwnRepository(ctx, t.Dir())
 	}
 	if err := t.noStranger(ctx, h); err != nil {
 		return "", err
@@ -127,7 +127,7 @@ func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 			if err := t.pin(ctx, string(h), h); err != nil {
 				return fail(err)
 			}
-			return salvaged, t.makeOwnRepository(ctx)
+			return salvaged, t.makeOwnRepository(ctx, t.Dir())
 		}
 		if err := t.unlockIndex(); err != nil {
 			return fail(err)

@@ -54,6 +54,9 @@ type Config struct {
 	// Copy are patterns, as in .gitignore, of ignored files that the tree needs too, such as .env. The
 	// patterns in the file .worktreeinclude of From are added. The copies are not part of the state.
 	Copy []string
+	// Exclude are folders or files, relative to From with slashes, that the tree never contains: they are
+	// not copied, and not stored. What git has of them in its history can be read in the tree.
+	Exclude []string
 	// Setup prepares a new tree, such as by installing packages, in the folder dir with the additional
 	// environment variables env. What it changes is part of the start, not of the result. A tree whose
 	// setup was interrupted begins again with a fresh copy. Nil does nothing.

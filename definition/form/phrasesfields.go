@@ -424,6 +424,18 @@ var fieldPhrases = [][2]string{
 		"arquivos em que os comandos trabalham, como parte do estado: {from, base, copy, setup, protect, on_protected, limits, result}",
 	},
 	{
+		"clean runs the step in a fresh checkout of the workspace's files, with protected files as they were at the start; what it changes there is dropped",
+		"clean roda o passo numa cópia nova dos arquivos do workspace, com os arquivos protegidos como eram no início; o que ele muda ali é descartado",
+	},
+	{
+		"folder inside the run's root that is laid over the clean checkout, such as tests that the agent never sees",
+		"pasta dentro da raiz da execução que é posta sobre a cópia nova, como testes que o agente nunca vê",
+	},
+	{
+		"required fails the step if it leaves the files of the workspace as they were",
+		"required faz o passo falhar se ele deixa os arquivos do workspace como estavam",
+	},
+	{
 		"git repository or folder to copy the files from, inside the run's root; the root if left out",
 		"repositório git ou pasta de onde copiar os arquivos, dentro da raiz da execução; sem valor, a raiz",
 	},

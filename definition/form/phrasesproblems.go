@@ -21,6 +21,37 @@ var problemPhrases = [][2]string{
 	{"keep_best names no score of the branch %q", "keep_best não nomeia a nota do ramo %s"},
 	{"two branches of %q have the score %q", "dois ramos de %s têm a nota %s"},
 	{"%q works in a branch, whose files have another key", "%s trabalha num ramo, cujos arquivos têm outra chave"},
+	{
+		"%s is for steps that work in a workspace, and the definition has none",
+		"%s é para passos que trabalham num workspace, e a definição não tem nenhum",
+	},
+	{"give the root a workspace", "dê um workspace à raiz"},
+	{
+		"%q works in a clean checkout, whose changes are dropped, so none can be required",
+		"%s trabalha numa cópia nova, cujas mudanças são descartadas, então nenhuma pode ser exigida",
+	},
+	{"remove changes or in", "remova changes ou in"},
+	{
+		"%q has an overlay, which is for steps in a clean checkout",
+		"%s tem um overlay, que é para passos numa cópia nova",
+	},
+	{"add in: clean", "acrescente in: clean"},
+	{
+		"overlay %q contains the files that the workspace is copied from",
+		"o overlay %s contém os arquivos de que o workspace é copiado",
+	},
+	{"name a folder of its own", "indique uma pasta própria"},
+	{"%q is not copied into the workspace", "%s não é copiada para o workspace"},
+	{"steps without in: clean do not see it", "passos sem in: clean não a veem"},
+	{"there is no folder %q", "não há uma pasta %s"},
+	{
+		"%q is in the history of the repository, which the steps can read",
+		"%s está no histórico do repositório, que os passos podem ler",
+	},
+	{
+		"keep it in a folder that git has never had: outside of the repository, or in .gitignore",
+		"guarde-a numa pasta que o git nunca teve: fora do repositório, ou no .gitignore",
+	},
 	{"no step works in the workspace", "nenhum passo trabalha no workspace"},
 	{"only steps with command or cli do", "só passos com command ou cli o fazem"},
 	{
