@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -130,6 +131,9 @@ func (c *checker) workspace() {
 			report("workspace.result."+f.name, "%s can have no placeholder but {{run}}", f.name)
 		}
 	}
+	if b := w.Result.Branch; notABranch().MatchString(w.Result.named(b, "r_1")) {
+		report("workspace.result.branch", "git takes no branch of the name %q", b).Hint = "use letters, digits, - and /, such as fix-tests"
+	}
 	commands := 0
 	for a := range root.All {
 		c.work(a)
@@ -163,6 +167,9 @@ func (a *Agent) under(holds func(*Agent) bool) bool {
 	}
 	return false
 }
+
+// notABranch matches the names that git check-ref-format refuses.
+var notABranch = lazyregexp.New(`^[-/.]|^(@|HEAD)$|[\x00-\x20\x7f~^:?*\[\\]|\.\.|//|/\.|@\{|\.lock(/|$)|[/.]$`)
 
 // named is the name of a branch or file for a run.
 func (r *WorkspaceResult) named(text, run string) string {

@@ -3,8 +3,11 @@
 package definition_test
 
 import (
+	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -51,6 +54,26 @@ func TestWorkspaceProblems(t *testing.T) {
 	t.Setenv("PATH", "")
 	if _, err := d.Build(t.Context(), definition.BuildConfig{}); err == nil || !strings.Contains(err.Error(), "needs git") {
 		t.Errorf("without git: %v", err)
+	}
+}
+
+// A name of a branch is taken where git takes it.
+func TestNamesOfBranches(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip(err)
+	}
+	parts := []string{"a", "b", "HEAD", "/", ".", "-", "@", "~", " ", ":", "\\", ".lock", "é", "*", "x1", "_", "#"}
+	for range 300 {
+		name := ""
+		for range 1 + rand.IntN(4) {
+			name += parts[rand.IntN(len(parts))]
+		}
+		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\nworkspace: {result: {branch: "+strconv.Quote(name)+
+			"}}\nsub_agents: [{name: s, command: [ls]}]"), definition.Options{})
+		if got, want := err == nil, exec.Command(git, "check-ref-format", "--branch", name).Run() == nil; got != want && name != "@" { // git reads HEAD for it
+			t.Errorf("%q is taken: %v; git takes it: %v", name, got, want)
+		}
 	}
 }
 

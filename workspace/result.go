@@ -4,6 +4,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -174,15 +175,16 @@ func put(root *os.Root, name, mode string, content []byte) error {
 	return err
 }
 
-// ErrBranchExists means that a branch of this name has other files.
-var ErrBranchExists = errors.New("there is a branch of this name with other files")
+// ErrBranchExists means that there is a branch of this name that is not the result.
+var ErrBranchExists = errors.New("there is one of this name; rename or delete it, or choose another name")
 
 // Branch makes a branch in the user's repository with the files of a tree, and returns its commit. The
 // branch begins at the last commit of the repository; files that were not committed when the run began
 // are a commit of their own before the result. The contents pass the filters and line end conversions
 // that the user has configured, as git add does it. Nothing is checked out, and no hook runs.
 //
-// A branch of this name that has these files already is the result; with others it is
+// A branch of this name that has these files already is the result. One whose last commit was made here
+// with the same message gets the new result in its place, unless it is checked out. Any other is
 // [ErrBranchExists].
 func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (commit string, err error) {
 	if !t.repo {
@@ -208,7 +210,7 @@ func (t *Tree) CheckBranch(ctx context.Context, branch string) error {
 	}
 	_, err := t.user.run(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch)
 	if err == nil {
-		return fmt.Errorf("the result cannot become the new branch %q: there is one of this name; delete it or choose another name", branch)
+		return fmt.Errorf("the result cannot become the new branch %q: %w", branch, ErrBranchExists)
 	}
 	if code(err) == 1 {
 		return nil
@@ -258,16 +260,22 @@ func (t *Tree) point(ctx context.Context, g *git, branch string, tree Hash, pare
 	}
 	if there != "" {
 		has, err := g.word(ctx, "rev-parse", "--verify", there+"^{tree}")
-		if err == nil && Hash(has) != tree {
-			err = ErrBranchExists
+		if err != nil || Hash(has) == tree {
+			return there, err
 		}
-		return there, err
+		is, err := g.word(ctx, "for-each-ref", "--format=%(worktreepath)%(committeremail)%(contents)", ref)
+		if err != nil {
+			return "", err
+		}
+		if is != "<refrain@localhost>"+message {
+			return "", ErrBranchExists
+		}
 	}
 	commit, err := commitTree(ctx, g, tree, parent, message)
 	if err != nil {
 		return "", err
 	}
-	_, err = g.run(ctx, "update-ref", ref, commit, strings.Repeat("0", len(commit)))
+	_, err = g.run(ctx, "update-ref", ref, commit, cmp.Or(there, strings.Repeat("0", len(commit))))
 	return commit, err
 }
 

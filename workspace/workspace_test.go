@@ -452,6 +452,9 @@ func TestTheResultGoesBack(t *testing.T) {
 	h := snapshot(t, tree)
 	before := files(t, from, ".refrain")
 
+	if err := tree.CheckBranch(t.Context(), "refrain/r_1"); err != nil {
+		t.Error(err)
+	}
 	commit, err := tree.Branch(t.Context(), h, "refrain/r_1", "Result of r_1")
 	if err != nil {
 		t.Fatal(err)
@@ -461,6 +464,12 @@ func TestTheResultGoesBack(t *testing.T) {
 	}
 	if _, err := tree.Branch(t.Context(), h, "main", "Result"); !errors.Is(err, workspace.ErrBranchExists) {
 		t.Errorf("a branch that has other files: %v", err)
+	}
+	if err := tree.CheckBranch(t.Context(), "refrain/r_1"); !errors.Is(err, workspace.ErrBranchExists) {
+		t.Errorf("the check of a branch that exists: %v", err)
+	}
+	if err := tree.CheckBranch(t.Context(), "a..b"); err == nil || errors.Is(err, workspace.ErrBranchExists) {
+		t.Errorf("the check of a bad name: %v", err)
 	}
 	if _, err := tree.Branch(t.Context(), h, "--force", "Result"); err == nil {
 		t.Error("a bad name of a branch is taken")
@@ -526,6 +535,35 @@ func keep(all map[string]string, without string) map[string]string {
 }
 
 // The contents of a branch pass the user's line end conversion, and those of the tree do not.
+// The run goes on after its branch was made: the new result takes its place, unless somebody has touched the branch.
+func TestABranchIsMadeAgain(t *testing.T) {
+	from := repository(t)
+	tree := open(t, workspace.Config{From: from})
+	result := func(content string) (string, error) {
+		sh(t, tree.Dir(), "echo "+content+" > a.go")
+		return tree.Branch(t.Context(), snapshot(t, tree), "fix", "Result of r_1")
+	}
+	first, err := result("1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := result("2")
+	if err != nil || second == first || sh(t, from, "git show fix:a.go") != "2\n" {
+		t.Fatalf("the second result: %s after %s, %v", second, first, err)
+	}
+	sh(t, from, "git branch -q fix2 fix; git worktree add -q ../checked fix")
+	if _, err := result("3"); !errors.Is(err, workspace.ErrBranchExists) {
+		t.Errorf("a branch that is checked out: %v", err)
+	}
+	sh(t, from, "git worktree remove --force ../checked; git commit-tree -p fix -m 'Result of r_1' fix^{tree} | xargs git branch -qf fix")
+	if _, err := result("3"); !errors.Is(err, workspace.ErrBranchExists) {
+		t.Errorf("a branch with a commit of somebody else: %v", err)
+	}
+	if got := sh(t, from, "git show fix:a.go"); got != "2\n" {
+		t.Errorf("the branch has %q", got)
+	}
+}
+
 func TestABranchHasTheLineEndsOfTheRepository(t *testing.T) {
 	needGit(t)
 	from := filepath.Join(t.TempDir(), "project")
