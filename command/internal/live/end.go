@@ -115,6 +115,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 	switch {
 	case end.Err == nil:
 		res.code = exitCode(f.sees.Fold.Stops(), f.req.ZeroOnLimit)
+		res.next = append(res.next, f.files()...)
 		if f.req.lasts {
 			res.next = append(res.next, "Look into it with: refrain show "+id)
 		}

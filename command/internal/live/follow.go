@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -193,15 +194,7 @@ func (f *follower) current(upTo int64) iter.Seq[*session.Event] {
 // log is the outline of the run's log as the store has it now, or what has a mark of some kind;
 // empty if the store is gone. It is not kept: it grows with the run.
 func (f *follower) log(kinds ...mark.Kind) iter.Seq[*session.Event] {
-	view, run := f.req.View, (*mark.Run)(nil)
-	if view != nil && view.LastSeq() == f.seen {
-		run = session.RunOf(view)
-	} else {
-		var err error
-		if view, run, err = f.stock.View(context.Background(), f.req.Session); err != nil {
-			run = nil
-		}
-	}
+	view, run := f.stored()
 	if run == nil {
 		return func(func(*session.Event) bool) {}
 	}
@@ -216,6 +209,34 @@ func (f *follower) log(kinds ...mark.Kind) iter.Seq[*session.Event] {
 			}
 		}
 	}
+}
+
+// stored is the run as the store has it now; nil if the store is gone.
+func (f *follower) stored() (*session.View, *mark.Run) {
+	if view := f.req.View; view != nil && view.LastSeq() == f.seen {
+		return view, session.RunOf(view)
+	}
+	view, run, err := f.stock.View(context.Background(), f.req.Session)
+	if err != nil {
+		return nil, nil
+	}
+	return view, run
+}
+
+// files says where the files of the result are; empty if the definition has no workspace.
+func (f *follower) files() []string {
+	w := f.def.Workspace
+	if w == nil {
+		return nil
+	}
+	view, _ := f.stored()
+	switch line := runstore.FilesOf(f.req.Session, view); {
+	case line != "":
+		return []string{line}
+	case view != nil && w.Result.Branch != "":
+		return []string{"Files: no step has changed any, so there is no branch " + strings.ReplaceAll(w.Result.Branch, "{{run}}", f.req.Session)}
+	}
+	return nil
 }
 
 // ask asks the supervisor for something; what goes wrong is told.

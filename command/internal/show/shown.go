@@ -45,6 +45,7 @@ type Shown struct {
 	step session.Address // whose prompt is shown
 
 	resume func() string // how it goes on
+	where  string        // where the files of its result are
 
 	columns int // of the terminal; 0: there is none
 }
@@ -141,7 +142,7 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 	if err != nil {
 		err = term.Failure(err)
 	}
-	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume}, err
+	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume, where: runstore.FilesOf(r.ID, r.View())}, err
 }
 
 // iterationIn is an iteration of a loop, with all that its steps said.

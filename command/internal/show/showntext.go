@@ -131,6 +131,9 @@ func (s *Shown) ending(w io.Writer) {
 	case runlog.StatusInterrupted, string(mark.RunIsPaused), string(mark.RunCanceled):
 		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
 	}
+	if s.where != "" && mark.RunStatus(s.Status).Over() {
+		fmt.Fprintf(w, "\n%s\n", s.where)
+	}
 	if s.Answer != "" {
 		title := "Answer:"
 		if !mark.RunStatus(s.Status).Over() {
