@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
 )
 
 // loopFlags are the flags of refrain loop.
@@ -64,17 +66,20 @@ first, or if the command says nothing new.`,
 			if err != nil {
 				return term.UsageError(err)
 			}
-			file, remove, err := f.written(text)
-			if err != nil {
-				return term.Failure(err)
-			}
-			defer remove()
 			if err := checkGrace(f.run.grace); err != nil {
 				return err
 			}
 			if f.run.progress, err = term.ChosenMode(e, f.run.progress, cmd.Flags().Changed("progress"), f.run.json); err != nil {
 				return err
 			}
+			if _, err := term.Mode(e, f.run.progress); err != nil {
+				return term.UsageError(err)
+			}
+			file, remove, err := f.written(text)
+			if err != nil {
+				return term.Failure(err)
+			}
+			defer remove()
 			return runFile(cmd.Context(), e, f.run, file, "")
 		},
 	}
@@ -143,10 +148,33 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	case f.cost < 0:
 		return nil, fmt.Errorf("--budget-cost %v: give a positive number", f.cost)
 	}
-	return codingloop.Definition(&codingloop.Config{
+	text, err := codingloop.Definition(&codingloop.Config{
 		Prompt: prompt, CLI: f.cli, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 	})
+	if err == nil {
+		err = checkLoop(text)
+	}
+	if product := map[string]string{"claude": "Claude Code", "codex": "Codex"}[f.cli]; err == nil && product != "" {
+		if _, err := exec.LookPath(f.cli); err != nil {
+			return nil, fmt.Errorf("--cli: there is no program %q: install %s, or put its folder into PATH", f.cli, product)
+		}
+	}
+	return text, err
+}
+
+// checkLoop says which values of flags a definition cannot have. Its lines are of no interest to those who gave flags.
+func checkLoop(text []byte) error {
+	_, err := definition.Parse("loop.yaml", text, definition.Options{})
+	problems, ok := errors.AsType[definition.Problems](err)
+	if !ok {
+		return err
+	}
+	said := problems[0].Message
+	if hint := problems[0].Hint; hint != "" {
+		said += " (" + hint + ")"
+	}
+	return errors.New(said)
 }
 
 // written writes the definition to the file of --write, or to one that remove removes.
