@@ -100,7 +100,12 @@ func listHint(n *source.Node, what string) string {
 	switch {
 	case n.Kind == source.Map && what == "sub_agents":
 		return "each agent begins with - name:"
-	case n.Kind == source.Scalar && !source.IsNull(n) && len(n.Value) < 60 && !strings.ContainsAny(n.Value, "[]{}\n"):
+	case n.Kind == source.Scalar && what == "workspace.setup":
+		return "write " + strings.TrimPrefix(commandLine(n.Value), "command: ")
+	case n.Kind == source.Scalar && !source.IsNull(n) && n.Value != "" && len(n.Value) < 60 && !strings.ContainsAny(n.Value, "[]{}\n"):
+		if strings.ContainsRune("*&!|>%@`#?:-\"'", rune(n.Value[0])) || strings.Contains(n.Value, ": ") || strings.Contains(n.Value, " #") {
+			return "write ['" + strings.ReplaceAll(n.Value, "'", "''") + "']" // as it is, it would be something else in YAML
+		}
 		return "write [" + n.Value + "]"
 	}
 	return ""

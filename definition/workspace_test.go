@@ -3,6 +3,7 @@
 package definition_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -54,6 +55,23 @@ func TestWorkspaceProblems(t *testing.T) {
 	t.Setenv("PATH", "")
 	if _, err := d.Build(t.Context(), definition.BuildConfig{}); err == nil || !strings.Contains(err.Error(), "needs git") {
 		t.Errorf("without git: %v", err)
+	}
+}
+
+// What is no list is shown as the list that it is meant to be.
+func TestHintsOfLists(t *testing.T) {
+	for value, want := range map[string]string{
+		"setup: npm ci":           "write [npm, ci]",
+		"setup: npm ci && ls":     "write [sh, -c, 'npm ci && ls']",
+		"protect: '**/*_test.go'": "write ['**/*_test.go']",
+		"protect: go.mod":         "write [go.mod]",
+		"copy: '- .env'":          "write ['- .env']",
+	} {
+		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\nworkspace: {"+value+"}\nsub_agents: [{name: s, command: [ls]}]"), definition.Options{})
+		problems, _ := errors.AsType[definition.Problems](err)
+		if len(problems) != 1 || problems[0].Hint != want {
+			t.Errorf("%s: %v, hint %q, not %q", value, err, append(problems, new(definition.Problem))[0].Hint, want)
+		}
 	}
 }
 
