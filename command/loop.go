@@ -46,10 +46,10 @@ with --branch it works on a copy of the repository there, and the result becomes
 branch.
 
 The loop ends when the command succeeds, when a limit is reached, or when the command
-says the same three times in a row. It is a run like any other: refrain show says why it
-stopped and what it has cost, Ctrl-C pauses it, and refrain resume continues it, also
-after a crash. --write keeps the definition that runs, so that you can change it and
-run it with refrain run.
+says the same three times in a row, where times such as 0.03s do not count. It is a run
+like any other: refrain show says why it stopped and what it has cost, Ctrl-C pauses it,
+and refrain resume continues it, also after a crash. --write keeps the definition that
+runs, so that you can change it and run it with refrain run.
 
 --until is a line for the shell. Its exit code 0 is success; with 126 or 127, which mean
 that it could not be run, the loop fails at once.

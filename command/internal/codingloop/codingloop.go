@@ -34,11 +34,14 @@ if [ $code -eq 126 ] || [ $code -eq 127 ]; then
 fi
 [ $code -eq 0 ]`
 
+// withoutTimes is a command of sed: go test and others say how long they took, which is never the same.
+const withoutTimes = `s/[0-9]+(\.[0-9]+)? ?(ms|s|sec|secs|seconds)([^A-Za-z]|$)/(time)\3/g`
+
 // Definition returns the definition as YAML.
 func Definition(c *Config) ([]byte, error) {
 	loop := mapping(
-		"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none",
-		"no_progress", map[string]any{"keys": []string{"said_until"}, "repeats": 3},
+		"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none", "result", "said",
+		"no_progress", map[string]any{"keys": []string{"compared"}, "repeats": 3},
 		"state", map[string]any{"prompt": c.Prompt, "until": c.Until},
 	)
 	told := ""
@@ -65,10 +68,14 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Idle > 0 {
 		add(coder, "idle_timeout", c.Idle.String())
 	}
-	until := mapping("name", "until", "command", []string{"sh", "-c", untilLine},
-		"env", map[string]any{"INPUT_UNTIL": "{{until}}"}, "ok_exit_codes", []int{0, 1}, "output_limit", "10MB", "output_key", "said_until",
-		"exit_when", "result.exit_code == 0", "exit_reason", "the command of --until succeeds")
-	add(loop, "sub_agents", []*yaml.Node{coder, until})
+	check := mapping("name", "check", "command", []string{"sh", "-c", untilLine},
+		"env", map[string]any{"INPUT_UNTIL": "{{until}}"}, "ok_exit_codes", []int{0, 1}, "output_limit", "10MB",
+		"output_key", "said_until", "result_key", "checked")
+	until := mapping("name", "until", "description", "ends the loop, and finds out whether the command says the same again",
+		"command", []string{"sed", "-E", withoutTimes}, "stdin", "{{said_until}}", "env", map[string]any{"LC_ALL": "C"},
+		"output_limit", "10MB", "output_key", "compared",
+		"exit_when", "state.checked.exit_code == 0", "exit_reason", "the command of --until succeeds")
+	add(loop, "sub_agents", []*yaml.Node{coder, check, until})
 	return yaml.Marshal(loop)
 }
 
