@@ -67,7 +67,8 @@ func TestHintsOfLists(t *testing.T) {
 		"protect: go.mod":         "write [go.mod]",
 		"copy: '- .env'":          "write ['- .env']",
 	} {
-		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\nworkspace: {"+value+"}\nsub_agents: [{name: s, command: [ls]}]"), definition.Options{})
+		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\nworkspace: {"+value+
+			"}\nsub_agents: [{name: s, command: [ls]}]"), definition.Options{})
 		problems, _ := errors.AsType[definition.Problems](err)
 		if len(problems) != 1 || problems[0].Hint != want {
 			t.Errorf("%s: %v, hint %q, not %q", value, err, append(problems, new(definition.Problem))[0].Hint, want)

@@ -169,8 +169,8 @@ var (
 	circlesTurns = phrase{"two results take turns, %s times running",
 		"dois resultados se alternam, %s vezes seguidas"}
 	circlesSwing = phrase{"the scores swing: %s", "os scores oscilam: %s"}
-	circlesDo    = phrase{"Let the critic see all earlier feedback, or raise the temperature of the step that should find something new",
-		"Deixe o crítico ver todo o retorno anterior, ou aumente a temperatura do passo que deve achar algo novo"}
+	circlesDo    = phrase{"Show the step that should find something new what was tried before, or change its prompt, its model or its temperature",
+		"Mostre ao passo que deve achar algo novo o que já foi tentado, ou mude seu prompt, seu modelo ou sua temperatura"}
 	refusedTitle = phrase{"An exit was refused", "Uma saída foi recusada"}
 	refusedHow   = phrase{"%s, asked by %s", "%s, pedida por %s"}
 	refusedDo    = phrase{"Give %s can_exit_loop: true, or tell it not to decide about the end",

@@ -198,7 +198,7 @@ func (d *doctor) file(ctx context.Context, name string) {
 	}
 	if n := len(def.Warnings()); n > 0 {
 		d.add("definition", name, foundOK, "refrain check "+term.ShellWord(name)+" says which",
-			"%s is valid, with %d warnings", def.Name, n)
+			"%s is valid, with %s", def.Name, term.Counted(int64(n), "warning"))
 	} else {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
 	}

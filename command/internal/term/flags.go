@@ -18,7 +18,11 @@ import (
 func Args(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%d arguments given; write: %s", len(args), cmd.UseLine())
+			hint := ""
+			if len(args) < least && strings.Contains(cmd.Use, " RUN") {
+				hint = "; last is the newest run, and refrain runs lists all"
+			}
+			return fmt.Errorf("%d arguments given; write: %s%s", len(args), cmd.UseLine(), hint)
 		}
 		return nil
 	}
