@@ -92,6 +92,11 @@ func TestADK(t *testing.T) {
 	if one.State["who"] != "Bea" {
 		t.Errorf("the state is %v", one.State)
 	}
+	files := map[string]any{"workspace": map[string]any{"tree": "4b825dc642cb6eb9a060e54bf8d69288fbee4904", "run": ""}}
+	s.refused(400, "bad_request", "PATCH", sessions+"/s1", map[string]any{"stateDelta": files})
+	s.refused(400, "bad_request", "POST", sessions+"/s3", map[string]any{"state": files})
+	s.refused(400, "bad_request", "POST", "/api/run", map[string]any{"appName": "greeter", "userId": "ana", "sessionId": "s1",
+		"newMessage": run["newMessage"], "stateDelta": files})
 	s.ok("POST", "/api/run", run, &events) // the conversation goes on
 	if text, _ := json.Marshal(events); !strings.Contains(string(text), "Hello Bea") {
 		t.Errorf("the second run says %s", text)

@@ -235,6 +235,9 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	if _, _, err := a.Runs.Folder.Read(k.app); err != nil {
 		return err
 	}
+	if err := givable(state); err != nil {
+		return err
+	}
 	got, err := a.Runs.Service.Create(r.Context(), &session.CreateRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
 		SessionID: k.id(), State: state})
 	if err != nil {
@@ -289,10 +292,8 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 	if run := session.RunOf(one); run != nil && !run.Status.Over() {
 		return problem.New(http.StatusConflict, "run_under_way", "The run has not ended", "its state changes by its events alone")
 	}
-	for key := range req.StateDelta {
-		if strings.HasPrefix(key, mark.KeyPrefix) {
-			return problem.Bad("the key %q is the log's own", key)
-		}
+	if err := givable(req.StateDelta); err != nil {
+		return err
 	}
 	ev := session.NewEvent(r.Context(), "p-"+operations.NewID())
 	ev.Author, ev.Actions.StateDelta = "user", req.StateDelta
@@ -300,6 +301,17 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 		return err
 	}
 	return a.session(w, r, k)
+}
+
+// givable reports what a client may not give as state: what the log keeps there, and the files of a workspace, which would
+// be handed over as the result of a run.
+func givable(state map[string]any) error {
+	for key, v := range state {
+		if m, _ := v.(map[string]any); strings.HasPrefix(key, mark.KeyPrefix) || m["tree"] != nil && (key == definition.WorkspaceKey || strings.HasPrefix(key, definition.WorkspaceKeyOf(""))) {
+			return problem.Bad("the key %q is the log's own", key)
+		}
+	}
+	return nil
 }
 
 func (a *API) delete(w http.ResponseWriter, r *http.Request, k sessionKey) error {
@@ -341,6 +353,9 @@ func (a *API) start(r *http.Request, req *request, k sessionKey) (id string, see
 	seen = session.LastSeen(one)
 	if run := session.RunOf(one); run != nil && run.Status == mark.RunWaiting {
 		return id, seen, a.answer(r.Context(), id, req.NewMessage)
+	}
+	if err := givable(req.StateDelta); err != nil {
+		return "", 0, err
 	}
 	return id, seen, a.Runs.StartIn(r.Context(), id, k.app, req.NewMessage, req.Streaming, func(def *definition.Definition) (map[string]any, error) {
 		return stateOf(def, maps.Collect(one.State().All()), req.StateDelta)
