@@ -307,7 +307,8 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 // be handed over as the result of a run.
 func givable(state map[string]any) error {
 	for key, v := range state {
-		if m, _ := v.(map[string]any); strings.HasPrefix(key, mark.KeyPrefix) || m["tree"] != nil && (key == definition.WorkspaceKey || strings.HasPrefix(key, definition.WorkspaceKeyOf(""))) {
+		files := key == definition.WorkspaceKey || strings.HasPrefix(key, definition.WorkspaceKeyOf(""))
+		if m, _ := v.(map[string]any); strings.HasPrefix(key, mark.KeyPrefix) || files && m["tree"] != nil {
 			return problem.Bad("the key %q is the log's own", key)
 		}
 	}
