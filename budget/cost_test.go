@@ -153,9 +153,11 @@ func TestUsage(t *testing.T) {
 		return u
 	}
 	nothing := budget.Usage{}
+	partly := used(3, 30, 11)
+	partly.KnownCost = 0.1
 	for _, tt := range []struct{ u, v, sum budget.Usage }{
 		{used(1, 10, 5, 0.1), used(2, 20, 6, 0.2), used(3, 30, 11, 0.3)},
-		{used(1, 10, 5, 0.1), used(2, 20, 6), used(3, 30, 11)},
+		{used(1, 10, 5, 0.1), used(2, 20, 6), partly},
 		{nothing, used(2, 20, 6, 0.2), used(2, 20, 6, 0.2)},
 		{nothing, used(2, 20, 6), used(2, 20, 6)},
 		{used(2, 20, 6, 0.2), nothing, used(2, 20, 6, 0.2)},

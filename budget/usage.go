@@ -19,6 +19,8 @@ type Usage struct {
 	// Cost is in the currency of the price list. nil means unknown, unless nothing was used. The
 	// cost is unknown if any part of it is.
 	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
+	// KnownCost is the known part of a cost that is unknown; 0 if Cost is set.
+	KnownCost float64 `json:"known_cost,omitzero" yaml:"known_cost,omitempty"`
 	// CacheSaved is how much less the input has cost than without a cache, as far as prices are known. It
 	// is negative if more was paid for writing into the cache than reading from it has saved.
 	CacheSaved float64 `json:"cache_saved,omitzero" yaml:"cache_saved,omitempty"`
@@ -91,6 +93,8 @@ func (u Usage) internal(p Price, priced bool) usage {
 	switch {
 	case u.Cost != nil && *u.Cost >= 0:
 		in.nanos = nanos(math.Round(*u.Cost * 1e9))
+	case u.KnownCost > 0:
+		in.nanos, in.unpriced = nanos(math.Round(u.KnownCost*1e9)), 1
 	case nothing && u.Estimated: // nobody has counted
 		in.unpriced = one(!priced || p.Input != 0 || p.Output != 0)
 	case nothing && (priced || in.calls == 0):
@@ -110,6 +114,8 @@ func (u usage) public() Usage {
 	}
 	if u.unpriced == 0 && (u.nanos != 0 || u.calls != 0 || u.input != 0 || u.output != 0) {
 		out.Cost = new(currency(u.nanos))
+	} else if u.unpriced > 0 {
+		out.KnownCost = max(0, currency(u.nanos))
 	}
 	return out
 }

@@ -323,7 +323,8 @@ func (l *Live) finish(s *Step, ev *session.Event, now time.Duration) {
 func recorded(data json.RawMessage) Usage {
 	var u struct {
 		Usage
-		Cost *float64 `json:"cost"`
+		Cost  *float64 `json:"cost"`
+		Known float64  `json:"known_cost"`
 	}
 	if len(data) == 0 || json.Unmarshal(data, &u) != nil {
 		return Usage{}
@@ -331,7 +332,7 @@ func recorded(data json.RawMessage) Usage {
 	if u.Cost != nil {
 		u.Usage.Cost = *u.Cost
 	} else {
-		u.Unknown = u.Calls > 0 || u.Tokens() > 0
+		u.Usage.Cost, u.Unknown = max(0, u.Known), u.Calls > 0 || u.Tokens() > 0 || u.Known > 0
 	}
 	return u.Usage
 }

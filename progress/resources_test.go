@@ -92,6 +92,7 @@ func TestResourcesOfModels(t *testing.T) {
 			"2,210 tokens, cost 0.0381, 62% of input from the cache, 0.41 saved, 2s",
 		`{"calls":4,"input_tokens":2000,"output_tokens":210,"cost":0.0381,"cached_tokens":30}`: "4 model calls, 2,210 tokens, cost 0.0381, 2s",
 		`{"calls":1234567,"output_tokens":1,"estimated":true,"unknown":true,"cost":3}`:         "1,234,567 model calls, about 1 token, cost 3 or more, 2s",
+		`{"calls":3,"output_tokens":1,"known_cost":0.4}`:                                       "3 model calls, 1 token, cost 0.4 or more, 2s",
 		`{}`: "2s",
 	} {
 		l := &told{t: t}
