@@ -32,6 +32,7 @@ import (
 //	turns          requests to the model
 //	input_tokens, output_tokens, cost
 //	denied         names of the tools that it was not allowed to use
+//	files          paths that its edits name, below its folder or absolute; only with ACP
 //	exit_code, stderr
 //
 // The usage counts in the run's budget. A cost that the program does not report is computed by the price of the model,
@@ -41,12 +42,17 @@ import (
 // A program that comes to MaxTurns or MaxCost has succeeded in part: the step goes on, with the outcome partial. Every
 // other outcome than ok fails the step with a [*CLIError].
 type CLI struct {
-	// Program is claude or codex. Required.
+	// Program is claude or codex. Required without ACP.
 	Program string
+	// ACP is a program, and its arguments, that speaks the Agent Client Protocol, in place of Program:
+	// []string{"gemini", "--acp"}. They are no templates. It inherits the variables that programs need to work, such as
+	// PATH and HOME, and those that Inherit names.
+	ACP []string
 	// Model is the model's name, in the program's words; the default is the program's own choice.
 	Model string
 	// Permissions say what the program may do without asking: "read", "edit" (the default: change files in its
-	// folder) or "all". They become the program's own modes; nothing else keeps it from what it wants to do.
+	// folder) or "all". They become the program's own modes, and with ACP they answer its requests for permission;
+	// nothing else keeps it from what it wants to do.
 	Permissions string
 	// Denied says whether the step fails if the program was not allowed to use a tool: "fail" (the default) or
 	// "allow". Codex does not report it.
@@ -55,7 +61,7 @@ type CLI struct {
 	MaxTurns int
 	// MaxCost limits the cost in US dollars; 0 is no limit but the run's. Only for claude.
 	MaxCost float64
-	// Args are further arguments, which are no templates.
+	// Args are further arguments, which are no templates. Not with ACP, nor is Model.
 	Args []string
 	// IdleTimeout ends a program that has printed nothing for so long; 0 is no limit.
 	IdleTimeout time.Duration
@@ -76,7 +82,7 @@ func CLIHelp(program string) (install, signIn, tested string) {
 
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {
-	return []string{"outcome", "said", "session", "turns", "input_tokens", "output_tokens", "cost", "denied", "exit_code", "stderr"}
+	return []string{"outcome", "said", "session", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "exit_code", "stderr"}
 }
 
 // CLIError says that a coding agent has not done what it was asked to do.
@@ -100,12 +106,18 @@ func (e *CLIError) Error() string {
 	text := e.Program + ": "
 	switch codingcli.Outcome(e.Outcome) {
 	case codingcli.Denied:
+		how := "allow the tool with args"
+		if codingcli.Programs[e.Program] == nil {
+			how = "allow it in the program's own settings"
+		}
 		return text + "it was not allowed to use " + strings.Join(e.Denied, ", ") +
-			`; give it permissions: all, allow the tool with args, or say denied: allow if that is fine`
+			"; give it permissions: all, " + how + ", or say denied: allow if that is fine"
 	case codingcli.NotConfigured:
 		text += "it is not signed in, or has no credit"
 		if p := codingcli.Programs[e.Program]; p != nil {
 			text += "; " + p.SignIn
+		} else {
+			text += "; run it by hand and sign in, or name the variable of its key with inherit"
 		}
 	case codingcli.Limited:
 		text += "its provider takes no more requests for now"
@@ -133,15 +145,21 @@ func (a *CommandAgent) parseCLI(s *source) {
 	cfg := &a.cfg
 	c := *cfg.CLI
 	cfg.CLI = &c
-	p := codingcli.Programs[c.Program]
+	p := c.program()
 	switch {
+	case len(c.ACP) > 0 && c.Program != "":
+		s.errorf("CLI and ACP: give one of them")
+	case c.ACP != nil && (len(c.ACP) == 0 || c.ACP[0] == ""):
+		s.errorf("ACP has no program")
 	case p == nil:
 		s.errorf("CLI names no program that is known: %q; there are %s", c.Program, strings.Join(CLIPrograms(), ", "))
 		return
+	case c.ACP != nil && (c.Model != "" || c.Args != nil):
+		s.errorf("ACP: a model and further arguments stand in it, in the program's own options")
 	case c.MaxTurns < 0 || c.MaxCost < 0 || c.IdleTimeout < 0:
 		s.errorf("CLI: a limit is negative")
 	case (c.MaxTurns > 0 || c.MaxCost > 0) && !p.Turns:
-		s.errorf("CLI: %s takes no limit of turns or cost; use Timeout", c.Program)
+		s.errorf("CLI: %s takes no limit of turns or cost; use Timeout", c.name())
 	}
 	for _, given := range []struct {
 		field string
@@ -163,15 +181,37 @@ func (a *CommandAgent) parseCLI(s *source) {
 		s.errorf("CLI: denied is fail or allow, got %q", c.Denied)
 	}
 	cfg.Inherit = append(slices.Clone(cfg.Inherit), p.Variables...)
+	cfg.CleanEnv = cfg.CleanEnv || c.ACP != nil
+}
+
+// program is what is known of it; nil if nothing is.
+func (c *CLI) program() *codingcli.Program {
+	if c.ACP != nil {
+		return &codingcli.Program{Read: readACP}
+	}
+	return codingcli.Programs[c.Program]
+}
+
+// name is the program's name.
+func (c *CLI) name() string {
+	if len(c.ACP) > 0 {
+		return c.ACP[0]
+	}
+	return c.Program
 }
 
 // asCLI fills in how the process of a coding agent is started.
 func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) {
 	c := a.cfg.CLI
+	p.CLI, p.Idle, p.Grace = c.name(), c.IdleTimeout, cliGrace
+	if c.ACP != nil {
+		p.Args, p.ACP = slices.Clone(c.ACP), codingcli.Permissions(c.Permissions)
+		return
+	}
 	req := codingcli.Request{
 		Permissions: codingcli.Permissions(c.Permissions), Model: c.Model, MaxTurns: c.MaxTurns, Args: c.Args,
 	}
-	program := codingcli.Programs[c.Program]
+	program := c.program()
 	if left := drive.At(ctx).Budget().Remaining().Cost; program.Turns && (left != nil || c.MaxCost > 0) {
 		most := c.MaxCost
 		if left != nil && (most == 0 || *left < most) {
@@ -181,12 +221,11 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) {
 	}
 	args, env := program.Start(req)
 	p.Args, p.Env = append([]string{c.Program}, args...), append(env, p.Env...)
-	p.CLI, p.Idle, p.Grace = c.Program, c.IdleTimeout, cliGrace
 }
 
 // books counts in the run's budget what a coding agent has used. Its error says that the run has made too many requests.
 func (a *CommandAgent) books(ctx agent.InvocationContext, r *codingcli.Report) error {
-	r.Model = cmp.Or(r.Model, a.cfg.CLI.Model, a.cfg.CLI.Program)
+	r.Model = cmp.Or(r.Model, a.cfg.CLI.Model, a.cfg.CLI.name())
 	r.Usage = ctx.RunConfig().Prices.Priced(r.Model, r.Usage)
 	drive.At(ctx).Budget().Book(r.Usage)
 	for range r.Usage.Calls - 1 { // the first was counted before it was asked
@@ -215,7 +254,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, got ended, err er
 	if err != nil { // it was ended, and the code says that only
 		code = 0
 	}
-	r := codingcli.Programs[c.Program].Read([]byte(got.Stdout), code)
+	r := c.program().Read([]byte(got.Stdout), code)
 	tooMany := a.books(ctx, &r)
 	if err != nil && ctx.Err() != nil {
 		return outcome{}, err
@@ -224,7 +263,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, got ended, err er
 		"outcome": string(r.Outcome), "said": r.Said, "session": r.Session, "denied": r.Denied,
 		"turns": known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
 		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
-		"exit_code": got.Code, "stderr": tail(got.Stderr),
+		"files": known(r.Files != nil, r.Files), "exit_code": known(c.ACP == nil || got.Code >= 0, got.Code), "stderr": tail(got.Stderr),
 	}}
 	out.output = out.words
 	if tooMany != nil {
@@ -236,7 +275,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, got ended, err er
 	case err != nil:
 		return out, err
 	}
-	failed := &CLIError{Program: c.Program, Outcome: string(r.Outcome), Said: tail(r.Said), Denied: r.Denied}
+	failed := &CLIError{Program: c.name(), Outcome: string(r.Outcome), Said: tail(r.Said), Denied: r.Denied}
 	if r.Outcome == codingcli.NoResult {
 		failed.Said = cmp.Or(tail(got.Stderr), got.State)
 	}

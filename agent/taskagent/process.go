@@ -40,6 +40,9 @@ type process struct {
 	CLI   string        `json:"cli,omitempty"`   // the coding agent that it is; of its output only what counts is kept
 	Idle  time.Duration `json:"idle,omitempty"`  // the longest time without output; 0 is any
 	Grace time.Duration `json:"grace,omitempty"` // the time to end after it is asked to; 0: it is killed at once
+	// ACP are the permissions of a coding agent that speaks the Agent Client Protocol, in which it gets Stdin; its
+	// Stdout is then the report. "" is any other.
+	ACP codingcli.Permissions `json:"acp,omitempty"`
 
 	tell func(string) // shows what a coding agent does; nil is nobody
 }
@@ -89,7 +92,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environ(parent, dir, id), dir, pipeDelay
-	if p.Stdin != "" {
+	if p.Stdin != "" && p.ACP == "" {
 		done, err := child.Input(cmd, strings.NewReader(p.Stdin))
 		if err != nil {
 			return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
@@ -102,7 +105,9 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	procgroup.Lead(cmd)
 	finish := func() {}
 	if p.CLI != "" {
-		finish = p.watch(cmd, stdout, id, kill)
+		if finish, err = p.watch(cmd, stdout, id, kill); err != nil {
+			return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
+		}
 	}
 
 	err = cmd.Start()
@@ -115,6 +120,8 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	switch _, exited := errors.AsType[*exec.ExitError](err); {
 	case err != nil && parent.Err() != nil:
 		err = context.Cause(parent)
+	case errors.Is(context.Cause(ctx), errAnswered):
+		err = nil
 	case err != nil && ctx.Err() != nil:
 		err = fmt.Errorf("run command %q: %w", p.Args[0], context.Cause(ctx))
 	case err != nil && !exited && !errors.Is(err, exec.ErrWaitDelay):
@@ -133,29 +140,38 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 }
 
 // watch prepares the command of a coding agent: it is asked to end before it is killed, it may not be silent for long,
-// and of its output only the lines that count are kept. The function that watch returns is called when it has ended, and ends what it has left behind.
-func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.CancelCauseFunc) (finish func()) {
+// and of its output only what counts is kept. The function that watch returns is called when it has ended, and ends what
+// it has left behind.
+func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.CancelCauseFunc) (finish func(), err error) {
 	cmd.Cancel = func() error { return procgroup.Terminate(cmd.Process) }
 	cmd.WaitDelay = p.Grace
-	lines := &codingcli.Lines{Program: p.CLI, To: stdout}
+	var doing func(words string)
 	if p.tell != nil {
 		secrets := child.Secrets(p.Env)
-		lines.Doing = func(words string) { p.tell(secrets.StrikeWhole(strings.ReplaceAll(words, cmd.Dir+"/", ""))) }
+		doing = func(words string) { p.tell(secrets.StrikeWhole(strings.ReplaceAll(words, cmd.Dir+"/", ""))) }
 	}
-	cmd.Stdout = lines
-	stop := func() {}
+	heard, stop := func() {}, func() bool { return true }
 	if p.Idle > 0 {
 		idle := time.AfterFunc(p.Idle, func() { kill(errIdle(p.Idle)) })
-		stop = func() { idle.Stop() }
-		lines.Heard = func() { idle.Reset(p.Idle) }
+		heard, stop = func() { idle.Reset(p.Idle) }, idle.Stop
+	}
+	var last func()
+	if p.ACP != "" {
+		if last, err = p.talk(cmd, stdout, heard, doing, kill); err != nil {
+			stop()
+			return nil, err
+		}
+	} else {
+		lines := &codingcli.Lines{Program: p.CLI, To: stdout, Heard: heard, Doing: doing}
+		cmd.Stdout, last = lines, func() { _ = lines.Close() } // what is wrong with the limit has ended the command
 	}
 	return func() {
 		stop()
-		_ = lines.Close() // what is wrong with the limit has ended the command
+		last()
 		if id != "" {
 			procgroup.Sweep(EnvCallID + "=" + id)
 		}
-	}
+	}, nil
 }
 
 // environ is the environment of the command. A variable that stands twice in it has its last value.

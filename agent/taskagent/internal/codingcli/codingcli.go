@@ -60,6 +60,7 @@ type Report struct {
 	Model   string       // that it has asked
 	Turns   int          // requests to the model; 0 is unknown
 	Denied  []string     // names of the tools that it was not allowed to use
+	Files   []string     // files that its edits name; nil if it reports none
 	Usage   budget.Usage // Estimated if it reports none; without Cost if it reports no cost
 }
 

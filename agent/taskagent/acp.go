@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/acpclient"
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/internal/procgroup"
+)
+
+// errAnswered ends a program that goes on after its answer.
+var errAnswered = errors.New("it has answered")
+
+// acpLeave is how long a program has to end by itself when its standard input is closed after its answer.
+const acpLeave = time.Second
+
+// talk lets a program be asked over the Agent Client Protocol, when it has started. last writes its report.
+func (p *process) talk(cmd *exec.Cmd, stdout *limited, heard func(), doing func(string), kill context.CancelCauseFunc) (last func(), err error) {
+	to, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	talk := acpclient.New(acpclient.Config{
+		Dir: cmd.Dir, Prompt: p.Stdin, Permissions: p.ACP, Limit: p.Limit, To: to, Heard: heard, Doing: doing,
+		End: func(err error) {
+			switch {
+			case errors.Is(err, acpclient.ErrSaidTooMuch):
+				kill(&LimitError{Stream: "stdout", Limit: p.Limit})
+			case err != nil:
+				kill(err)
+			default:
+				time.AfterFunc(acpLeave, func() { kill(errAnswered) })
+			}
+		},
+	})
+	cmd.Stdout = talk
+	cmd.Cancel = func() error {
+		talk.Cancel()
+		return procgroup.Terminate(cmd.Process)
+	}
+	return func() {
+		talk.Close()
+		data, err := json.Marshal(talk.Report())
+		if err == nil {
+			_, _ = stdout.buf.Write(data) // of what is in it, each is bounded
+		}
+	}, nil
+}
+
+// readACP reads the report of a program that speaks the Agent Client Protocol.
+func readACP(stdout []byte, _ int) codingcli.Report {
+	var r codingcli.Report
+	if json.Unmarshal(stdout, &r) != nil || r.Outcome == "" {
+		r.Outcome = codingcli.NoResult
+		r.Usage.Calls, r.Usage.Estimated = 1, true
+	}
+	return r
+}

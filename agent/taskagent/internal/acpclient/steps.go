@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acpclient
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/budget"
+)
+
+// The answers have the fields that count here. A program may be newer than the SDK, and what it says besides is no
+// reason to refuse it.
+
+func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
+	var r struct {
+		Version int `json:"protocolVersion"`
+	}
+	switch {
+	case failed != nil:
+		t.failed(failed)
+	case json.Unmarshal(result, &r) != nil || r.Version != acp.ProtocolVersionNumber:
+		t.end(fmt.Errorf("it does not speak version %d of the Agent Client Protocol", acp.ProtocolVersionNumber))
+	default:
+		t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
+	}
+}
+
+// choice is a list of which one is chosen: modes, or the values of a setting.
+type choice struct {
+	config  string // ID of the setting; "" for modes
+	current string
+	ids     []string
+}
+
+// newSession is the answer to session/new.
+type newSession struct {
+	Session acp.SessionId `json:"sessionId"`
+	Modes   *struct {
+		Current   string `json:"currentModeId"`
+		Available []struct {
+			ID string `json:"id"`
+		} `json:"availableModes"`
+	} `json:"modes"`
+	Config []struct {
+		ID       string          `json:"id"`
+		Category string          `json:"category"`
+		Current  any             `json:"currentValue"`
+		Options  json.RawMessage `json:"options"`
+	} `json:"configOptions"`
+}
+
+// modes are those that the program offers: by its modes, or by its setting of that category.
+func (r *newSession) modes() (c choice) {
+	if m := r.Modes; m != nil {
+		c.current = m.Current
+		for _, mode := range m.Available {
+			c.ids = append(c.ids, mode.ID)
+		}
+		return c
+	}
+	for _, o := range r.Config {
+		var options []struct {
+			Value string `json:"value"`
+		}
+		if o.Category != string(acp.SessionConfigOptionCategoryMode) || json.Unmarshal(o.Options, &options) != nil {
+			continue
+		}
+		c.config = o.ID
+		c.current, _ = o.Current.(string)
+		for _, v := range options {
+			c.ids = append(c.ids, v.Value)
+		}
+		break
+	}
+	return c
+}
+
+// modes are the names of modes for each permission, the best first: those of Claude, Codex, Gemini and Qwen, opencode.
+// A program that has none of them keeps its own mode, and its requests for permission are answered.
+var modes = map[codingcli.Permissions][]string{
+	codingcli.Read: {"read-only", "default", "plan"},
+	codingcli.Edit: {"acceptEdits", "workspace-write", "autoEdit", "auto-edit", "auto", "build"},
+	codingcli.All:  {"bypassPermissions", "agent-full-access", "full-access", "yolo", "build"},
+}
+
+func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
+	var r newSession
+	switch err := json.Unmarshal(result, &r); {
+	case failed != nil:
+		t.failed(failed)
+		return
+	case err != nil || r.Session == "" || len(r.Session) > longestName:
+		t.end(fmt.Errorf("its answer to %s has no session", acp.AgentMethodSessionNew))
+		return
+	}
+	t.session = r.Session
+	t.report.Session = string(r.Session)
+	offered := r.modes()
+	best := slices.IndexFunc(modes[t.cfg.Permissions], func(id string) bool { return slices.Contains(offered.ids, id) })
+	if best < 0 || modes[t.cfg.Permissions][best] == offered.current {
+		t.prompt()
+		return
+	}
+	mode := modes[t.cfg.Permissions][best]
+	then := func(_ json.RawMessage, failed *acp.RequestError) {
+		if failed != nil && t.cfg.Permissions != codingcli.All { // it may be in a mode that allows more
+			t.failed(failed)
+			return
+		}
+		t.prompt()
+	}
+	if offered.config == "" {
+		t.call(acp.AgentMethodSessionSetMode, acp.SetSessionModeRequest{SessionId: t.session, ModeId: acp.SessionModeId(mode)}, then)
+		return
+	}
+	t.call(acp.AgentMethodSessionSetConfigOption, acp.SetSessionConfigOptionValueId{
+		SessionId: t.session, ConfigId: acp.SessionConfigId(offered.config), Value: acp.SessionConfigValueId(mode),
+	}, then)
+}
+
+func (t *Talk) prompt() {
+	t.hello.Stop()
+	t.call(acp.AgentMethodSessionPrompt, acp.PromptRequest{
+		SessionId: t.session, Prompt: []acp.ContentBlock{acp.TextBlock(t.cfg.Prompt)},
+	}, t.stopped)
+}
+
+// usage is what one prompt has used. The total tells whether the tokens of the cache are counted among the input.
+type usage struct {
+	Input   int64 `json:"inputTokens"`
+	Output  int64 `json:"outputTokens"`
+	Read    int64 `json:"cachedReadTokens"`
+	Write   int64 `json:"cachedWriteTokens"`
+	Thought int64 `json:"thoughtTokens"`
+	Total   int64 `json:"totalTokens"`
+}
+
+// stopped is the answer to the prompt.
+func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
+	if failed != nil {
+		t.failed(failed)
+		return
+	}
+	var r struct {
+		Reason acp.StopReason `json:"stopReason"`
+		Usage  *usage         `json:"usage"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		t.end(fmt.Errorf("its answer to %s cannot be read", acp.AgentMethodSessionPrompt))
+		return
+	}
+	t.used(r.Usage)
+	switch r.Reason {
+	case acp.StopReasonEndTurn:
+		t.report.Outcome = codingcli.OK
+		if len(t.report.Denied) > 0 {
+			t.report.Outcome = codingcli.Denied
+		}
+	case acp.StopReasonMaxTokens, acp.StopReasonMaxTurnRequests:
+		t.report.Outcome = codingcli.Partial
+	case acp.StopReasonCancelled:
+		t.report.Outcome = codingcli.NoResult
+	default:
+		t.report.Outcome = codingcli.Failed
+	}
+	t.end(nil)
+}
+
+// used counts what the prompt has used.
+func (t *Talk) used(u *usage) {
+	if u == nil || min(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) < 0 || u.Input+u.Output+u.Read+u.Write == 0 {
+		return
+	}
+	counted := budget.Usage{
+		Calls: 1, InputTokens: u.Input, OutputTokens: u.Output, CachedTokens: u.Read, CacheWriteTokens: u.Write,
+		Cost: t.report.Usage.Cost,
+	}
+	rest := u.Total - u.Input - u.Output
+	if cached := u.Read + u.Write; rest >= cached {
+		counted.InputTokens += cached
+		rest -= cached
+	}
+	if rest >= u.Thought {
+		counted.OutputTokens += u.Thought
+	}
+	t.report.Usage = counted
+}
+
+// Codes of errors: those of the protocol, and statuses of HTTP, which some programs pass on.
+var (
+	notConfigured = []int{-32000, 401, 402, 403}
+	limited       = []int{429, 529}
+)
+
+// failed takes an error as the answer.
+func (t *Talk) failed(e *acp.RequestError) {
+	switch {
+	case slices.Contains(notConfigured, e.Code):
+		t.report.Outcome = codingcli.NotConfigured
+	case slices.Contains(limited, e.Code):
+		t.report.Outcome = codingcli.Limited
+	default:
+		t.report.Outcome = codingcli.Failed
+	}
+	t.report.Said = e.Message
+	switch data := e.Data.(type) {
+	case string:
+		t.report.Said += "\n" + data
+	case map[string]any:
+		if details, ok := data["details"].(string); ok {
+			t.report.Said += "\n" + details
+		}
+	}
+	t.end(nil)
+}
+
+// update is what session/update says.
+type update struct {
+	Session acp.SessionId `json:"sessionId"`
+	Update  struct {
+		Is      string          `json:"sessionUpdate"`
+		Content json.RawMessage `json:"content"`
+		Cost    *acp.Cost       `json:"cost"`
+		tool
+	} `json:"update"`
+}
+
+// tool has the fields of a tool call that count here.
+type tool struct {
+	ID        acp.ToolCallId     `json:"toolCallId"`
+	Title     string             `json:"title"`
+	Kind      acp.ToolKind       `json:"kind"`
+	Status    acp.ToolCallStatus `json:"status"`
+	Locations []struct {
+		Path string `json:"path"`
+	} `json:"locations"`
+	Content json.RawMessage `json:"content"`
+}
+
+// updated takes an update.
+func (t *Talk) updated(params json.RawMessage) {
+	var u update
+	if json.Unmarshal(params, &u) != nil || u.Session != t.session || t.session == "" {
+		return
+	}
+	switch u.Update.Is {
+	case "agent_message_chunk":
+		var c struct {
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(u.Update.Content, &c) == nil {
+			t.says(c.Text)
+		}
+	case "tool_call", "tool_call_update":
+		t.next = true
+		u.Update.tool.Content = u.Update.Content
+		begins := t.calls[u.Update.ID] == nil && u.Update.Is == "tool_call"
+		if c := t.called(u.Update.tool); begins && c.title != "" && t.cfg.Doing != nil {
+			t.cfg.Doing(c.title)
+		}
+	case "usage_update":
+		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 {
+			t.report.Usage.Cost = &c.Amount
+		}
+	}
+}
+
+// says keeps the last message.
+func (t *Talk) says(text string) {
+	if text == "" {
+		return
+	}
+	if t.next {
+		t.said, t.next = t.said[:0], false
+	}
+	if int64(len(t.said)+len(text)) > t.cfg.Limit {
+		t.end(ErrSaidTooMuch)
+		return
+	}
+	t.said = append(t.said, text...)
+}
+
+// called notes a tool call, and returns what is known of it.
+func (t *Talk) called(u tool) *toolCall {
+	c := t.calls[u.ID]
+	if c == nil {
+		c = &toolCall{}
+		if len(t.calls) < mostCalls && len(u.ID) <= longestName {
+			t.calls[u.ID] = c
+		}
+	}
+	c.kind = cmp.Or(u.Kind, c.kind)
+	if len(c.kind) > longestName {
+		c.kind = acp.ToolKindOther
+	}
+	c.title = cmp.Or(clip(u.Title), c.title)
+	if paths := u.paths(); paths != nil {
+		c.paths, c.outside = t.below(paths)
+	}
+	if u.Status == acp.ToolCallStatusCompleted || u.Status == acp.ToolCallStatusFailed {
+		delete(t.calls, u.ID)
+		if u.Status == acp.ToolCallStatusCompleted && changes(c.kind) {
+			t.changed(c.paths)
+		}
+	}
+	return c
+}
+
+// paths are the files that a tool call names.
+func (u tool) paths() (paths []string) {
+	for _, l := range u.Locations {
+		paths = append(paths, l.Path)
+	}
+	var content []struct {
+		Type string `json:"type"`
+		Path string `json:"path"`
+	}
+	if json.Unmarshal(u.Content, &content) == nil {
+		for _, c := range content {
+			if c.Type == "diff" {
+				paths = append(paths, c.Path)
+			}
+		}
+	}
+	return paths
+}
+
+// below gives the first paths relative to the folder, where they are in it, and reports whether any is not. It reads the
+// paths only: a link in the folder can lead out of it.
+func (t *Talk) below(paths []string) (first []string, outside bool) {
+	for _, path := range paths {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(t.cfg.Dir, path)
+		}
+		in := false
+		for _, dir := range t.dirs {
+			if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) && !in {
+				path, in = rel, true
+			}
+		}
+		outside = outside || !in
+		if len(first) < mostPaths && len(path) <= longestPath && !slices.Contains(first, path) {
+			first = append(first, path)
+		}
+	}
+	return first, outside
+}
+
+func changes(k acp.ToolKind) bool {
+	return k == acp.ToolKindEdit || k == acp.ToolKindDelete || k == acp.ToolKindMove
+}
+
+// changed notes files that were changed.
+func (t *Talk) changed(paths []string) {
+	for _, path := range paths {
+		if len(t.report.Files) < mostFiles && !slices.Contains(t.report.Files, path) {
+			t.report.Files = append(t.report.Files, path)
+		}
+	}
+}
+
+// clip is a name in one line, of bounded length.
+func clip(name string) string {
+	name = strings.Join(strings.Fields(name), " ")
+	if len(name) > longestName {
+		name = strings.ToValidUTF8(name[:longestName], "") + "…"
+	}
+	return name
+}
+
+// request answers a request of the program: for permission, or one that is unknown here.
+func (t *Talk) request(m message) {
+	if m.Method != acp.ClientMethodSessionRequestPermission {
+		t.send(message{ID: m.ID, Error: acp.NewMethodNotFound(clip(m.Method))})
+		return
+	}
+	var p struct {
+		Session acp.SessionId `json:"sessionId"`
+		Tool    tool          `json:"toolCall"`
+		Options []struct {
+			ID   string                   `json:"optionId"`
+			Kind acp.PermissionOptionKind `json:"kind"`
+		} `json:"options"`
+	}
+	if json.Unmarshal(m.Params, &p) != nil {
+		t.send(message{ID: m.ID, Error: acp.NewInvalidParams(nil)})
+		return
+	}
+	chosen := ""
+	if p.Session == t.session && t.asked == acp.AgentMethodSessionPrompt && !t.canceled {
+		c := t.called(p.Tool)
+		wanted := []acp.PermissionOptionKind{acp.PermissionOptionKindRejectOnce, acp.PermissionOptionKindRejectAlways}
+		allow := t.allows(c)
+		if allow {
+			wanted = []acp.PermissionOptionKind{acp.PermissionOptionKindAllowOnce, acp.PermissionOptionKindAllowAlways}
+		}
+		for _, kind := range wanted {
+			for _, o := range p.Options {
+				if o.Kind == kind && chosen == "" && len(o.ID) <= longestName {
+					chosen = o.ID
+				}
+			}
+		}
+		if !allow || chosen == "" {
+			t.denies(cmp.Or(c.title, string(c.kind), string(acp.ToolKindOther)))
+		}
+	}
+	outcome := acp.NewRequestPermissionOutcomeCancelled()
+	if chosen != "" {
+		outcome = acp.NewRequestPermissionOutcomeSelected(acp.PermissionOptionId(chosen))
+	}
+	t.send(message{ID: m.ID, Result: encode(acp.RequestPermissionResponse{Outcome: outcome})})
+}
+
+func (t *Talk) denies(name string) {
+	if len(t.report.Denied) < mostDenied && !slices.Contains(t.report.Denied, name) {
+		t.report.Denied = append(t.report.Denied, name)
+	}
+}
+
+// allows reports whether the permissions allow a tool call, by the kind that the program gives it. An edit may not name
+// a file out of the folder.
+func (t *Talk) allows(c *toolCall) bool {
+	switch c.kind {
+	case acp.ToolKindRead, acp.ToolKindSearch, acp.ToolKindFetch, acp.ToolKindThink:
+		return true
+	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
+		return t.cfg.Permissions == codingcli.All ||
+			t.cfg.Permissions == codingcli.Edit && !c.outside
+	}
+	return t.cfg.Permissions == codingcli.All
+}
