@@ -132,6 +132,7 @@ var typed = []struct {
 	{"sub_agents", TypeLoop},
 	{"command", TypeCommand},
 	{"cli", TypeCLI},
+	{"acp", TypeCLI},
 	{"url", TypeHTTP},
 	{"set", TypeExpression},
 	{"value", TypeExpression},
@@ -522,6 +523,8 @@ func nameHint(name string) string {
 // if nothing does. It skips sub-agents.
 func (a *Agent) Starts() (field, what string) {
 	switch {
+	case a.Type == TypeCLI && a.Command.CLI.ACP != nil:
+		return "acp", "a coding agent"
 	case a.Type == TypeCLI:
 		return "cli", "a coding agent"
 	case a.Command != nil:

@@ -39,7 +39,7 @@ type Command struct {
 	OKExitCodes []int
 	// Unsafe allows placeholders where a value could be run as code.
 	Unsafe bool
-	// CLI makes the command a coding agent, whose prompt is Stdin; its Program is empty for any other command.
+	// CLI makes the command a coding agent, whose prompt is Stdin; its Program and its ACP are empty for any other command.
 	CLI taskagent.CLI
 }
 
@@ -154,7 +154,8 @@ var commandRows = []row[Command]{
 }
 
 var cliRows = []row[Command]{
-	field("cli", "coding agent to ask, by its program: "+strings.Join(taskagent.CLIPrograms(), " or "), oneWord(taskagent.CLIPrograms()...), func(c *Command) *string { return &c.CLI.Program }).must(),
+	field("cli", "coding agent to ask, by its program: "+strings.Join(taskagent.CLIPrograms(), " or "), oneWord(taskagent.CLIPrograms()...), func(c *Command) *string { return &c.CLI.Program }),
+	field("acp", "program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", each(aText, listing{line: asList, empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.ACP }),
 	field("prompt", "what the coding agent is asked to do, with placeholders", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("model", "", aText, func(c *Command) *string { return &c.CLI.Model }).alone(),
 	field("permissions", "what the coding agent may do without asking: read, edit (default: change files in its folder) or all", oneWord("read", "edit", "all"), func(c *Command) *string { return &c.CLI.Permissions }).shown("edit"),
@@ -332,6 +333,10 @@ func (c *checker) unset(a *Agent) bool {
 			c.report(a.src.Of(a.node), CodeMissing, "%s agent needs %s", article(a.Type), field)
 		}
 		return !given || source.IsNull(n)
+	}
+	if a.Type == TypeCLI && a.Command.CLI.Program == "" && a.Command.CLI.ACP == nil && !a.broken {
+		c.report(a.src.Of(a.node), CodeMissing, "a cli agent needs cli or acp")
+		return true
 	}
 	if a.Type == TypeExpression && !a.broken && len(a.Expression.Set) == 0 && a.Expression.Value == "" &&
 		a.ExitWhen == "" {

@@ -213,7 +213,7 @@ const (
 var otherTypes = map[string]string{
 	"seq": "sequential", "sequence": "sequential", "chain": "sequential", "pipeline": "sequential", "concurrent": "parallel", "fanout": "parallel",
 	"shell": "command", "bash": "command", "sh": "command", "exec": "command", "run": "command", "cmd": "command", "script": "command",
-	"program": "command", "claude": "cli", "codex": "cli", "coding_agent": "cli",
+	"program": "command", "claude": "cli", "codex": "cli", "coding_agent": "cli", "acp": "cli",
 	"agent": "llm", "model": "llm", "prompt": "llm", "chat": "llm", "llm_agent": "llm", "LlmAgent": "llm", "LoopAgent": "loop",
 	"request": "http", "webhook": "http", "api": "http", "cel": "expression", "set": "expression", "text": "template",
 	"approval": "human", "person": "human", "ask": "human", "remote": "a2a", "function": "func", "go": "func",

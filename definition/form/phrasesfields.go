@@ -27,6 +27,7 @@ var fieldPhrases = [][2]string{
 	{"temperature, from 0 to 2; that of the model if left out", "temperatura, de 0 a 2; sem valor, a do modelo"},
 	{"program and arguments; no shell reads them", "programa e argumentos; nenhum shell os lê"},
 	{"coding agent to ask, by its program: claude or codex", "agente de programação a perguntar, pelo seu programa: claude ou codex"},
+	{"program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", "programa, com seus argumentos, que fala o Agent Client Protocol, em vez de cli, como [gemini, --acp]"},
 	{"what the coding agent is asked to do, with placeholders", "o que se pede ao agente de programação, com marcadores"},
 	{"what the coding agent may do without asking: read, edit (default: change files in its folder) or all", "o que o agente de programação pode fazer sem perguntar: read, edit (padrão: alterar arquivos na sua pasta) ou all"},
 	{"what follows when the coding agent was not allowed to use a tool: fail (default) or allow; codex does not say so", "o que se segue quando o agente de programação não pôde usar uma ferramenta: fail (padrão) ou allow; o codex não o diz"},

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,14 +45,18 @@ func (d *doctor) system() {
 
 // command looks for the program of an agent that runs one.
 func (d *doctor) command(a *definition.Agent) {
-	if a.Command != nil && a.Type == definition.TypeCLI {
+	if a.Command != nil && a.Type == definition.TypeCLI && a.Command.CLI.ACP == nil {
 		d.cli(a)
 		return
 	}
-	if a.Command == nil || len(a.Command.Args) == 0 {
+	if a.Command == nil {
 		return
 	}
-	program := a.Command.Args[0]
+	args := slices.Concat(a.Command.Args, a.Command.CLI.ACP) // one of them
+	if len(args) == 0 {
+		return
+	}
+	program := args[0]
 	if _, own := a.Command.Env["PATH"]; own {
 		return // nobody knows it before the run
 	}
