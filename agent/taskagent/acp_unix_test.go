@@ -64,7 +64,8 @@ func playACP(plays string) {
 		}
 		id := m.ID
 		ok := `{"id":` + string(id) + `,"result":{"stopReason":"end_turn"}}`
-		fmt.Println(acpUpdate(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + strconv.Quote("I was asked: "+m.Params.Prompt[0].Text) + `}}`))
+		said := strconv.Quote("I was asked: " + m.Params.Prompt[0].Text)
+		fmt.Println(acpUpdate(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":` + said + `}}`))
 		switch plays {
 		case "ok":
 			fmt.Println(ok)
@@ -72,7 +73,9 @@ func playACP(plays string) {
 			_ = os.WriteFile("env", []byte(strings.Join(os.Environ(), "\n")), 0o600)
 			fmt.Println(ok)
 		case "denied":
-			fmt.Println(`{"id":"p","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"1","kind":"execute","title":"rm -rf x"},"options":[{"optionId":"y","kind":"allow_once"},{"optionId":"n","kind":"reject_once"}]}}`)
+			fmt.Println(`{"id":"p","method":"session/request_permission","params":{"sessionId":"s1",` +
+				`"toolCall":{"toolCallId":"1","kind":"execute","title":"rm -rf x"},` +
+				`"options":[{"optionId":"y","kind":"allow_once"},{"optionId":"n","kind":"reject_once"}]}}`)
 			if !strings.Contains(string(read().Result), `"n"`) {
 				os.Exit(4)
 			}

@@ -227,6 +227,10 @@ func TestCodingAgentLeavesNothing(t *testing.T) {
 	}
 }
 
+func acpClaude(permissions string) taskagent.CLI {
+	return taskagent.CLI{ACP: []string{"claude-agent-acp"}, Permissions: permissions}
+}
+
 // The real programs do what the recordings say, against a stand-in for their models' servers. See .ci/clis.
 func TestRealCodingAgents(t *testing.T) {
 	bin := os.Getenv("REFRAIN_CLIS")
@@ -269,8 +273,18 @@ func TestRealCodingAgents(t *testing.T) {
 			return []standin.Answer{standin.Shell("echo new >" + filepath.Base(file)), standin.Say("done")}
 		}, "ok", true},
 		{"429", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "failed", false},
+		{"edits", acpClaude("edit"), func(file string) []standin.Answer {
+			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
+		}, "ok", true},
+		{"denied", acpClaude("read"), func(file string) []standin.Answer {
+			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
+		}, "denied", false},
+		{"429", acpClaude("edit"), func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "failed", false},
+		{"hangs", taskagent.CLI{ACP: []string{"claude-agent-acp"}, IdleTimeout: 10 * time.Second}, func(string) []standin.Answer {
+			return []standin.Answer{{Hang: true}}
+		}, "no_result", false},
 	} {
-		t.Run(tt.cli.Program+"/"+tt.name, func(t *testing.T) {
+		t.Run(tt.cli.Program+strings.Join(tt.cli.ACP, " ")+"/"+tt.name, func(t *testing.T) {
 			work := t.TempDir()
 			file := filepath.Join(work, "file")
 			server := standin.New(tt.answers(file)...)
@@ -280,7 +294,10 @@ func TestRealCodingAgents(t *testing.T) {
 				tt.cli.Model, tt.cli.Args = "gpt-5", []string{"-c", "model_provider=stub", "-c",
 					`model_providers.stub={name="stub",base_url="` + server.URL + `/v1",env_key="OPENAI_API_KEY",wire_api="responses"}`}
 			}
-			got := asked(t, tt.cli, func(c *taskagent.CommandConfig) { c.Root, c.Timeout = work, time.Minute })
+			got := asked(t, tt.cli, func(c *taskagent.CommandConfig) {
+				c.Root, c.Timeout = work, time.Minute
+				c.Inherit = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"}
+			})
 			result, _ := got.state["all"].(map[string]any)
 			if result["outcome"] != tt.outcome {
 				t.Errorf("got the outcome %v, want %s: %v\n%v", result["outcome"], tt.outcome, got.err, result)
