@@ -44,6 +44,7 @@ var probes = []string{
 var needed = map[definition.Type]string{
 	definition.TypeLoop: `"sub_agents": [{"name": "s", "text": "s"}]`, definition.TypeSequential: `"sub_agents": [{"name": "s", "text": "s"}]`,
 	definition.TypeParallel: `"sub_agents": [{"name": "s", "text": "s"}]`, definition.TypeLLM: `"instructions": "i"`, definition.TypeCommand: `"command": ["ls"]`,
+	definition.TypeCLI:        `"cli": "claude", "prompt": "p"`,
 	definition.TypeExpression: `"set": {"k": "1"}`, definition.TypeHTTP: `"url": "http://localhost/"`, definition.TypeTemplate: `"text": "t"`, definition.TypeA2A: `"endpoint": "http://localhost/"`,
 	definition.TypeHuman: `"question": "q"`, definition.TypeFunc: `"func": "f"`,
 }
