@@ -84,10 +84,11 @@ func TestNamesOfBranches(t *testing.T) {
 	}
 	parts := []string{"a", "b", "HEAD", "/", ".", "-", "@", "~", " ", ":", "\\", ".lock", "é", "*", "x1", "_", "#"}
 	for range 300 {
-		name := ""
+		var drawn strings.Builder
 		for range 1 + rand.IntN(4) {
-			name += parts[rand.IntN(len(parts))]
+			drawn.WriteString(parts[rand.IntN(len(parts))])
 		}
+		name := drawn.String()
 		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\nworkspace: {result: {branch: "+strconv.Quote(name)+
 			"}}\nsub_agents: [{name: s, command: [ls]}]"), definition.Options{})
 		if got, want := err == nil, exec.Command(git, "check-ref-format", "--branch", name).Run() == nil; got != want && name != "@" { // git reads HEAD for it
