@@ -145,8 +145,7 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 		if seq == 0 {
 			return ""
 		}
-		space, _ := run.StateAfter(seq)[definition.WorkspaceKey].(map[string]any)
-		hash, _ := space["tree"].(string)
+		hash, _ := runstore.Workspace(run.StateAfter(seq)[definition.WorkspaceKey])
 		return hash
 	})
 	if f.json {

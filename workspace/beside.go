@@ -37,6 +37,7 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	}
 	s.lock = lock
 	s.tidy()
+	s.removeLocks()
 	g := *t.git
 	g.dir, g.lock = s.Dir(), lock
 	g.env = []string{"GIT_DIR=" + s.store, "GIT_WORK_TREE=" + s.Dir(), "GIT_INDEX_FILE=" + s.index}
@@ -207,5 +208,4 @@ func (t *Tree) tidy() {
 			_ = removeAll(name)
 		}
 	}
-	t.removeLocks()
 }

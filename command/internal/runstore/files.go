@@ -3,6 +3,8 @@
 package runstore
 
 import (
+	"cmp"
+
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -15,13 +17,18 @@ func FilesOf(id string, view *session.View) string {
 		return ""
 	}
 	v, err := view.State().Get(definition.WorkspaceKey)
-	m, _ := v.(map[string]any)
-	if tree, _ := m["tree"].(string); err != nil || tree == "" {
+	tree, where := Workspace(v)
+	if err != nil || tree == "" {
 		return ""
 	}
-	where, _ := m["result"].(string)
-	if where == "" {
-		where = "kept in the store"
-	}
-	return progress.Clean("Files: " + where + "; list them with: refrain show " + id + " --files")
+	return progress.Clean("Files: " + cmp.Or(where, "kept in the store") + "; list them with: refrain show " + id + " --files")
+}
+
+// Workspace reads the value of [definition.WorkspaceKey]: the hash of the files, and where those of the result went.
+// Each is empty if the value does not say it.
+func Workspace(v any) (tree, result string) {
+	m, _ := v.(map[string]any)
+	tree, _ = m["tree"].(string)
+	result, _ = m["result"].(string)
+	return tree, result
 }

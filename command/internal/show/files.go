@@ -52,8 +52,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 		return nil, err
 	}
 	at := func(seq int64) workspace.Hash {
-		m, _ := r.StateAfter(seq)[definition.WorkspaceKey].(map[string]any)
-		if h, _ := m["tree"].(string); h != "" {
+		if h, _ := runstore.Workspace(r.StateAfter(seq)[definition.WorkspaceKey]); h != "" {
 			return workspace.Hash(h)
 		}
 		return start

@@ -598,7 +598,7 @@ func TestCutOutputs(t *testing.T) {
 	}
 }
 
-// cutter writes so many bytes, and then fails.
+// cutter is a writer that passes on a number of bytes and then fails.
 type cutter struct {
 	to   io.Writer
 	most int

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// findOrigin finds the folder that the tree is, or will be, a copy of.
+func (t *Tree) findOrigin(ctx context.Context, bin string) error {
+	note := filepath.Join(t.room, "from")
+	if known, err := os.ReadFile(note); err == nil {
+		t.from = string(known)
+	} else if t.from, err = resolved(t.cfg.From); err != nil {
+		return err
+	}
+	if info, err := os.Stat(t.from); err != nil || !info.IsDir() {
+		return &RefusedError{t.from, "there is no such folder"}
+	}
+	home, _ := os.UserHomeDir()
+	if home != "" {
+		if real, err := filepath.EvalSymlinks(home); err == nil {
+			home = real
+		}
+		if within(home, t.from) {
+			return &RefusedError{t.from, "it contains the home directory: name the folder of the project"}
+		}
+	}
+	if filepath.Dir(t.from) == t.from {
+		return &RefusedError{t.from, "it is the root of the file system: name the folder of the project"}
+	}
+	t.user = ofUser(bin, t.from)
+	inside, err := t.user.word(ctx, "rev-parse", "--is-inside-work-tree")
+	switch {
+	case err == nil && inside == "true":
+		t.repo = true
+		t.prefix, err = t.user.word(ctx, "rev-parse", "--show-prefix")
+		return err
+	case err == nil:
+		return &RefusedError{t.from, "it is a bare repository or the inside of one: name a folder with files"}
+	case code(err) != 128:
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(t.from, ".git")); err == nil {
+		return &RefusedError{t.from, "git cannot read its repository: " + err0(t.user.run(ctx, "rev-parse", "--git-dir"))}
+	}
+	if t.cfg.Base == Head {
+		return &RefusedError{t.from, "it is no git repository, so it has no last commit: use the base dirty"}
+	}
+	return nil
+}
+
+// userPath returns the absolute path of a part of the user's repository.
+func (t *Tree) userPath(ctx context.Context, part string) (string, error) {
+	path, err := t.user.word(ctx, "rev-parse", "--git-path", part)
+	if err == nil && !filepath.IsAbs(path) {
+		path = filepath.Join(t.from, path)
+	}
+	return path, err
+}
+
+// copyExcludes writes the patterns of ignored files that are not in the tree itself.
+func (t *Tree) copyExcludes(ctx context.Context) error {
+	text := []byte("/.refrain/\n")
+	for _, name := range t.cfg.Exclude {
+		text = append(text, "/"+Literal(name)+"\n"...)
+	}
+	if t.repo {
+		own, err := t.userPath(ctx, "info/exclude")
+		if err != nil {
+			return err
+		}
+		names := []string{own}
+		all, err := t.user.word(ctx, "config", "--path", "core.excludesFile")
+		if err != nil && code(err) != 1 {
+			return err
+		}
+		if all == "" {
+			if folder, err := os.UserConfigDir(); err == nil {
+				all = filepath.Join(folder, "git", "ignore")
+			}
+		}
+		for _, name := range append(names, all) {
+			if more, err := os.ReadFile(name); err == nil {
+				text = append(append(text, more...), '\n')
+			}
+		}
+	}
+	return writeFile(filepath.Join(t.room, "exclude"), text)
+}
+
+// listing returns a git that lists the files of the origin.
+func (t *Tree) listing() *git {
+	if t.repo {
+		return t.user
+	}
+	g := *t.git
+	g.dir = t.from
+	g.env = []string{"GIT_DIR=" + t.store, "GIT_WORK_TREE=" + t.from, "GIT_INDEX_FILE=" + filepath.Join(t.room, "scratch-none")}
+	return &g
+}
+
+// copyDirty copies the files of the origin as they are.
+func (t *Tree) copyDirty(ctx context.Context) error {
+	out, err := t.listing().run(ctx, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	if err != nil {
+		return err
+	}
+	names := list(out)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	names = slices.DeleteFunc(names, t.stays)
+	if err := t.weigh(names); err != nil {
+		return err
+	}
+	copied := make([]string, 0, len(names))
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		ok, err := t.copyFile(name, t.Dir())
+		if err != nil {
+			return err
+		}
+		if ok {
+			copied = append(copied, name)
+		}
+	}
+	_, err = t.git.feed(ctx, lines(copied), "update-index", "-z", "--add", "--stdin")
+	return err
+}
+
+// stays reports whether a file of the origin is not copied: it is excluded, or belongs to a store.
+func (t *Tree) stays(name string) bool {
+	for _, out := range t.cfg.Exclude {
+		if name == out || strings.HasPrefix(name, out+"/") {
+			return true
+		}
+	}
+	path := filepath.Join(t.from, filepath.FromSlash(name))
+	return name == ".refrain" || strings.HasPrefix(name, ".refrain/") || within(path, filepath.Dir(t.store))
+}
+
+// weigh checks the files of the origin against the limits and the space on the disk.
+func (t *Tree) weigh(names []string) error {
+	var total int64
+	for _, name := range names {
+		path := filepath.Join(t.from, filepath.FromSlash(name))
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("read the files of the workspace: %w", err)
+		case info.IsDir():
+			if inside, err := os.ReadDir(path); err != nil || len(inside) > 0 {
+				return &RefusedError{path, "it is a git repository inside the folder, whose files would not be saved: " +
+					"ignore it in .gitignore, or for a submodule, git submodule deinit it"}
+			}
+		case info.Size() > t.cfg.Limits.FileSize:
+			return &LimitError{"file_size", name, info.Size(), t.cfg.Limits.FileSize}
+		default:
+			total += info.Size()
+		}
+	}
+	if left := free(t.room); left >= 0 && left < 2*total+spare {
+		return &LimitError{"disk", t.room, 2*total + spare, left}
+	}
+	return nil
+}
+
+// copyFile copies a file or a link into a folder. It reports false if there is no file to copy.
+func (t *Tree) copyFile(name, into string) (bool, error) {
+	from, to := filepath.Join(t.from, filepath.FromSlash(name)), filepath.Join(into, filepath.FromSlash(name))
+	info, err := os.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
+		return false, nil
+	}
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	}
+	if err == nil && info.Mode().IsRegular() {
+		err = copyContent(from, to, info)
+	} else if err == nil {
+		var target string
+		if target, err = os.Readlink(from); err == nil {
+			err = os.Symlink(target, to)
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("copy %s into the workspace: %w", name, err)
+	}
+	return true, nil
+}
+
+// noteHead keeps the last commit and the names of the files that are not committed, for the result.
+func (t *Tree) noteHead(ctx context.Context) error {
+	head, err := t.user.word(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if err != nil && code(err) != 1 {
+		return err
+	}
+	if err := writeFile(filepath.Join(t.room, "head"), []byte(head)); err != nil {
+		return err
+	}
+	if t.cfg.Base == Head {
+		return nil
+	}
+	out, err := t.user.run(ctx, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, entry := range list(out) {
+		if name, ok := strings.CutPrefix(entry[min(3, len(entry)):], t.prefix); ok && !t.stays(name) {
+			names = append(names, name)
+		}
+	}
+	return writeFile(filepath.Join(t.room, "dirty"), lines(names))
+}
+
+// checkOutHead writes the files of the last commit.
+func (t *Tree) checkOutHead(ctx context.Context) error {
+	head, err := t.user.word(ctx, "rev-parse", "--verify", "HEAD:"+strings.TrimSuffix(t.prefix, "/"))
+	if err != nil {
+		return err
+	}
+	if _, err := t.git.run(ctx, "read-tree", head); err != nil {
+		return err
+	}
+	out, err := t.git.run(ctx, "ls-files", "-z", "--stage")
+	if err != nil {
+		return err
+	}
+	var links []string
+	for _, entry := range list(out) {
+		if meta, name, _ := strings.Cut(entry, "\t"); strings.HasPrefix(meta, modeNested) || t.stays(name) {
+			links = append(links, name)
+		}
+	}
+	if len(links) > 0 {
+		if _, err := t.git.feed(ctx, lines(links), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
+			return err
+		}
+	}
+	_, err = t.git.run(ctx, "checkout-index", "--all", "--quiet", "-u")
+	return err
+}
+
+// copyIgnored copies the ignored files that a tree needs into its folder.
+func (t *Tree) copyIgnored(ctx context.Context, into string) error {
+	patterns := strings.Join(t.cfg.Copy, "\n") + "\n"
+	if more, err := os.ReadFile(filepath.Join(t.from, ".worktreeinclude")); err == nil {
+		patterns += string(more)
+	}
+	if strings.TrimSpace(patterns) == "" {
+		return nil
+	}
+	file := filepath.Join(t.room, "scratch-"+rand.Text())
+	if err := writeFile(file, []byte(patterns)); err != nil {
+		return err
+	}
+	defer os.Remove(file)
+	out, err := t.listing().run(ctx, "ls-files", "-z", "--others", "--ignored", "--exclude-from="+file)
+	if err != nil {
+		return err
+	}
+	names := slices.DeleteFunc(list(out), func(name string) bool {
+		_, err := os.Lstat(filepath.Join(into, filepath.FromSlash(name)))
+		return err == nil || t.stays(name) || strings.HasSuffix(name, "/")
+	})
+	if err := t.weigh(names); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := t.copyFile(name, into); err != nil {
+			return err
+		}
+	}
+	return nil
+}
