@@ -186,8 +186,21 @@ func (a *agent) ResumeSession(context.Context, acp.ResumeSessionRequest) (r acp.
 // run is the program.
 func (a *agent) run(in io.Reader, out io.Writer) {
 	a.canceled = make(chan struct{})
-	a.conn = acp.NewAgentSideConnection(a, out, in)
+	listens := make(chan struct{})
+	a.conn = acp.NewAgentSideConnection(a, out, readerAfter{in, listens}) // it reads before it is returned
+	close(listens)
 	<-a.conn.Done()
+}
+
+// readerAfter is a reader that gives nothing before a moment.
+type readerAfter struct {
+	io.Reader
+	moment <-chan struct{}
+}
+
+func (r readerAfter) Read(p []byte) (int, error) {
+	<-r.moment
+	return r.Reader.Read(p)
 }
 
 func (a *agent) updates(updates ...acp.SessionUpdate) {
