@@ -205,7 +205,7 @@ func manyAtOnce(t *testing.T, tb *table) {
 	got := rounds(t, 5, sides...)
 	rate := func(name string) series { return got[name].wall().perSecond().in(1e3) }
 	least := floor("the process alone", "MB", peaks["nothing"])
-	tb.atLeast("1,000 runs × 20 at once, plain", "k events/s", 600, rate("ours"),
+	tb.atLeast("1,000 runs × 20 at once, plain", "k events/s", 500, rate("ours"),
 		floor("by hand, with ID and time as ADK's", "k events/s", rate("floorid")))
 	tb.tell("1,000 runs × 20 at once, plain", "MB peak", peaks["plain"])
 	tb.atMost("1,000 runs × 20 at once, with marks", "MB peak", 100, peaks["marks"], least+"; Eino and ADK have no marks")

@@ -13,12 +13,14 @@ import (
 
 // The loop agent alone.
 func loopAlone(t *testing.T, tb *table) {
-	ownPart(t, tb, "loop alone", 0.5, 1, func(i implementation) func(int) (op, error) { return i.direct })
+	ownPart(t, tb, "loop alone", 0.8, 1, func(i implementation) func(int) (op, error) { return i.direct })
 }
 
-// The same through the runner and a session in memory, which keeps the events.
+// The same through the runner and a session in memory, which keeps the events. The agent runs in a goroutine of
+// its own, so that a consumer may lock its thread, and an agent may be left behind: most of this is the way of an
+// event from one to the other and back.
 func throughRunner(t *testing.T, tb *table) {
-	ownPart(t, tb, "runner", 0.9, 0, func(i implementation) func(int) (op, error) { return i.runner })
+	ownPart(t, tb, "runner", 3, 0, func(i implementation) func(int) (op, error) { return i.runner })
 }
 
 // A step with a timeout, which runs in a goroutine of its own so that it can be left behind, for a step
@@ -108,7 +110,7 @@ func withMarks(t *testing.T, tb *table) {
 	}
 	got := rounds(t, 9, sampled("event", eventsAlone(3*iterations)), sampled("marks", do))
 	marks, alone := got["marks"], got["event"]
-	tb.atMost("runner with marks, in memory", "µs/event", 8, marks.cpu().in(us),
+	tb.atMost("runner with marks, in memory", "µs/event", 15, marks.cpu().in(us),
 		floor("the fresh event alone; Eino and ADK have no marks", "µs", alone.cpu().in(us)))
 	tb.atMost("runner with marks, in memory", "allocs/event", 40, marks.allocs(),
 		floor("the fresh event alone", "allocs", alone.allocs()))
@@ -142,10 +144,14 @@ func modelTurns(t *testing.T, tb *table) {
 	got := rounds(t, 7, sides...)
 	alone := got["answer"].cpu()
 	for callbacks, what := range []string{"model loop, full history", "the same with one callback"} {
+		micros, times := 12.0, 1.25
+		if callbacks > 0 { // the callback may change each content, so each is read again
+			micros, times = 20, 1.6
+		}
 		long, short := got[name(callbacks, many)].cpu(), got[name(callbacks, few)].cpu()
-		tb.atMost(fmt.Sprintf("%s, k = %d", what, many), "µs/turn", 10, long.in(us),
+		tb.atMost(fmt.Sprintf("%s, k = %d", what, many), "µs/turn", micros, long.in(us),
 			floor("a fresh answer and a fresh event alone", "µs", alone.in(us)))
-		tb.atMost(fmt.Sprintf("%s, k = %d to k = %d", what, many, few), "times", 1.25, long.over(short),
+		tb.atMost(fmt.Sprintf("%s, k = %d to k = %d", what, many, few), "times", times, long.over(short),
 			floor(fmt.Sprintf("at k = %d", few), "µs", short.in(us)))
 	}
 }
