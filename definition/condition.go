@@ -172,7 +172,7 @@ func (r *reader) saidKey(by *Agent, n *source.Node, field string) string {
 		return problem("%s names %q, which has no output_key", `give "`+by.Name+`" an output_key`)
 	case by.OutputKey == LoopOutput:
 		return problem("%s names %q, which is a finalizer and runs after the loop", "name a step of the loop")
-	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && by.Command.JSON,
+	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && (by.Command.JSON || by.Command.Tests != ""),
 		by.HTTP != nil && by.HTTP.JSON,
 		by.Type == TypeParallel, by.Type == TypeExpression, by.Human != nil && by.Human.Ask != mark.AskText:
 		return problem("%s names %q, whose result is no text",

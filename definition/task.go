@@ -36,6 +36,8 @@ type Command struct {
 	Timeout     time.Duration // 0: no limit; for a step of a loop see Step
 	OutputLimit int64         // bytes; 0: taskagent's default
 	JSON        bool
+	// Tests says how tests are counted in what the command leaves; see [taskagent.CommandConfig].
+	Tests       string
 	OKExitCodes []int
 	// Unsafe allows placeholders where a value could be run as code.
 	Unsafe bool
@@ -148,9 +150,10 @@ var commandRows = []row[Command]{
 	field("inherit", "environment variables that the command gets besides: keys of models, REFRAIN_… and others that Refrain itself uses; with clean_env any variable", variableNames, func(c *Command) *[]string { return &c.Inherit }),
 	field("dir", "working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
 	field("output_limit", "largest output, such as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
-	field("ok_exit_codes", "exit codes that mean success; [0] if left out", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
+	field("ok_exit_codes", "exit codes that mean success; [0] if left out, with tests [0, 1]", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
 	field("unsafe", "true allows any value in an argument or in a variable, where a program may read it as an option, a setting or code", aBool, func(c *Command) *bool { return &c.Unsafe }),
 	field("json", "", aBool, func(c *Command) *bool { return &c.JSON }),
+	field("tests", "count tests in the output, which is go_json (go test -json), junit (XML) or counts (a JSON object), or in a JUnit file such as report.xml; output_key gets {passed, failed, skipped, total, score, said}", aText, func(c *Command) *string { return &c.Tests }),
 }
 
 var cliRows = []row[Command]{
@@ -447,7 +450,7 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 	made := taskagent.CommandConfig{
 		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Inherit: c.Inherit,
 		Withhold: cfg.withhold, Root: cfg.Root, Dir: c.Dir, Shapes: shapes, Parameters: parameters,
-		OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
+		OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, Tests: c.Tests, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
 		Around: cfg.workspace,
 	}
 	if a.Type == TypeCLI {

@@ -164,7 +164,7 @@ func (a *CommandAgent) parseCLI(s *source) {
 	for _, given := range []struct {
 		field string
 		is    bool
-	}{{"Args", cfg.Args != nil}, {"JSON", cfg.JSON}, {"OKExitCodes", cfg.OKExitCodes != nil}, {"Unsafe", cfg.Unsafe}} {
+	}{{"Args", cfg.Args != nil}, {"JSON", cfg.JSON}, {"Tests", cfg.Tests != ""}, {"OKExitCodes", cfg.OKExitCodes != nil}, {"Unsafe", cfg.Unsafe}} {
 		if given.is {
 			s.errorf("%s: a CLI does not have it", given.field)
 		}

@@ -66,15 +66,22 @@ type CommandConfig struct {
 	// that leads out of Root, by "..", by a symbolic link or because it is absolute, is an error.
 	// Dir limits where the command starts, not what it can do.
 	Dir string
-	// OutputLimit limits the bytes of the command's standard output, and of its standard error; more
-	// is a [*LimitError]. The default is 1 MiB.
+	// OutputLimit limits the bytes of the command's standard output, of its standard error, and of the file of Tests; more
+	// is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests.
 	OutputLimit int64
 	// Timeout limits the command's running time; 0 means no limit.
 	Timeout time.Duration
 	// JSON says that the standard output must be one JSON value, which is then written to
 	// OutputKey.
 	JSON bool
-	// OKExitCodes are the exit codes of success; the default is 0 alone. Any other is an
+	// Tests says how to count tests in what the command leaves: in its standard output as TestsGo, TestsJUnit or TestsCounts,
+	// or as JUnit XML in a file below Dir, a path that ends with .xml, which is deleted before the command starts. The counts
+	// take the place of the output, as the value of JSON does: a map with passed, failed, skipped and total; broken, if there
+	// are any, counts packages that did not build or not run to the end, each of which counts as failed unless one of its
+	// tests has; score, if there are tests, is passed / total; said is what failed tests have printed, at most 16 KiB. A test
+	// with subtests counts only if it failed and they did not. If nothing can be counted, the step fails.
+	Tests string
+	// OKExitCodes are the exit codes of success; the default is 0 alone, or 0 and 1 with Tests. Any other is an
 	// [*ExitError].
 	OKExitCodes []int
 	// Unsafe allows any value in every place.
@@ -124,12 +131,19 @@ func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	cfg.Shapes, cfg.Parameters = maps.Clone(cfg.Shapes), slices.Clone(cfg.Parameters)
 	if cfg.OutputLimit == 0 {
 		cfg.OutputLimit = defaultLimit
+		if cfg.Tests != "" {
+			cfg.OutputLimit = testsLimit
+		}
 	}
-	if len(cfg.OKExitCodes) == 0 && cfg.CLI == nil {
+	switch {
+	case len(cfg.OKExitCodes) > 0 || cfg.CLI != nil:
+	case cfg.Tests != "":
+		cfg.OKExitCodes = []int{0, 1}
+	default:
 		cfg.OKExitCodes = []int{0}
 	}
 	a := &CommandAgent{cfg: cfg}
-	a.task = task{cfg: cfg.Config, do: a.do, json: cfg.JSON}
+	a.task = task{cfg: cfg.Config, do: a.do, json: cfg.JSON || cfg.Tests != ""}
 	var s source
 	a.parse(&s)
 	base, err := a.prepare(a, "command", &s)
@@ -151,6 +165,7 @@ func (a *CommandAgent) parse(s *source) {
 	case len(cfg.Args) == 0 || cfg.Args[0] == "":
 		s.errorf("Args has no program")
 	}
+	a.checkTests(s)
 	for i, arg := range cfg.Args {
 		a.args = append(a.args, s.template(fmt.Sprintf("Args[%d]", i), arg, template.Mustache))
 	}
@@ -249,6 +264,9 @@ func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(end
 		if !slices.Contains(a.cfg.OKExitCodes, got.Code) {
 			return out, &ExitError{Command: p.Args[0], Code: got.Code, State: got.State, Stderr: tail(got.Stderr)}
 		}
+		if a.cfg.Tests != "" {
+			return a.counted(out, &got)
+		}
 		if a.cfg.JSON {
 			v, err := parseJSON(got.Stdout)
 			if err != nil {
@@ -263,7 +281,7 @@ func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(end
 // process fills the templates.
 func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) (any, bool)) (*process, error) {
 	p := &process{CleanEnv: a.cfg.CleanEnv, Inherit: a.cfg.Inherit, Withhold: a.cfg.Withhold,
-		Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout}
+		Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout, Report: a.cfg.report()}
 	f := filling{cfg: &a.cfg, lookup: a.cfg.withArguments(ctx, lookup), p: p}
 	for i, t := range a.args {
 		arg, err := f.fill(fmt.Sprintf("Args[%d]", i), t, false)

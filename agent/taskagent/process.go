@@ -37,6 +37,8 @@ type process struct {
 	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes
 	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
 
+	Report string `json:"report,omitempty"` // a file below Dir that the command writes; "" is none
+
 	CLI   string        `json:"cli,omitempty"`   // the coding agent that it is; of its output only what counts is kept
 	Idle  time.Duration `json:"idle,omitempty"`  // the longest time without output; 0 is any
 	Grace time.Duration `json:"grace,omitempty"` // the time to end after it is asked to; 0: it is killed at once
@@ -54,6 +56,7 @@ type ended struct {
 	State   string `json:"state"`
 	Stdout  string `json:"stdout,omitempty"`
 	Stderr  string `json:"stderr,omitempty"`
+	Report  string `json:"report,omitempty"`
 }
 
 // shown is run for the call of a step. It shows what a coding agent does.
@@ -78,6 +81,9 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 		return ended{}, err
 	}
 	if err := checkFiles(root, p.Dir, p.Files); err != nil {
+		return ended{}, err
+	}
+	if err := removeReport(dir, p.Report); err != nil {
 		return ended{}, err
 	}
 	ctx := parent
@@ -132,10 +138,17 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	if err != nil && (p.CLI == "" || !started) {
 		return ended{}, err
 	}
+	report := ""
+	if err == nil {
+		if report, err = readReport(dir, p.Report, p.Limit); err != nil {
+			return ended{}, err
+		}
+	}
 	secrets := child.Secrets(p.Env)
 	return ended{
 		Started: p.CLI != "", Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
 		Stdout: cleanText(secrets.StrikeWhole(stdout.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String())),
+		Report: cleanText(secrets.StrikeWhole(report)),
 	}, err
 }
 

@@ -30,7 +30,7 @@ func Editing(a *definition.Agent) bool { return a.Human != nil && a.Human.Ask ==
 
 // jsonTask reports whether the output of a task is JSON.
 func jsonTask(a *definition.Agent) bool {
-	return Approving(a) || a.Command != nil && a.Command.JSON || a.HTTP != nil && a.HTTP.JSON
+	return Approving(a) || a.Command != nil && (a.Command.JSON || a.Command.Tests != "") || a.HTTP != nil && a.HTTP.JSON
 }
 
 // Result is a task's result: what its exit_when reads and what its result key gets.

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package taskagent
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/testcount"
+)
+
+// The values of [CommandConfig.Tests] besides the path of a file.
+const (
+	TestsGo     = testcount.GoJSON  // of go test -json
+	TestsJUnit  = testcount.JUnit   // XML
+	TestsCounts = testcount.Numbers // a JSON object with passed, failed, and perhaps skipped and broken
+)
+
+// testsLimit is the default of OutputLimit where tests are counted, whose programs print much.
+const testsLimit = 16 << 20
+
+// report is the file in which tests are counted; "" is none.
+func (c *CommandConfig) report() string {
+	if c.Tests == "" || slices.Contains(testcount.Formats(), c.Tests) {
+		return ""
+	}
+	return filepath.FromSlash(c.Tests)
+}
+
+func (a *CommandAgent) checkTests(s *source) {
+	switch cfg := &a.cfg; {
+	case cfg.Tests == "" || cfg.CLI != nil:
+	case cfg.JSON:
+		s.errorf("Tests is set, and JSON too: the counts are JSON already")
+	case cfg.report() == "":
+	case !strings.HasSuffix(cfg.Tests, ".xml"):
+		s.errorf("Tests: %q is not one of %s, nor a file whose name ends with .xml", cfg.Tests, strings.Join(testcount.Formats(), ", "))
+	case !filepath.IsLocal(cfg.report()):
+		s.errorf("Tests: %q is not a path below the working directory", cfg.Tests)
+	}
+}
+
+// counted makes the counts of tests the output.
+func (a *CommandAgent) counted(out outcome, got *ended) (outcome, error) {
+	format, text, where := a.cfg.Tests, got.Stdout, "the output"
+	if a.cfg.report() != "" {
+		format, text, where = TestsJUnit, got.Report, a.cfg.Tests
+	}
+	r, err := testcount.Of(format, text)
+	if err != nil {
+		if said := tail(got.Stderr); said != "" {
+			err = fmt.Errorf("%w; it wrote to stderr: %s", err, said)
+		}
+		return out, fmt.Errorf("count the tests in %s of command %q: %w", where, a.cfg.Args[0], err)
+	}
+	m := r.Map()
+	out.output, out.result["json"] = m, m
+	if r.Said != "" {
+		out.words = r.Said
+	}
+	return out, nil
+}
+
+// removeReport deletes the report that an earlier command has left, so that it is not read for this one's.
+func removeReport(dir, name string) error {
+	if name == "" {
+		return nil
+	}
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open the working directory: %w", err)
+	}
+	defer r.Close()
+	if err := r.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the report of an earlier run: %w", err)
+	}
+	return nil
+}
+
+// readReport reads a report of at most limit bytes; it is empty if there is none.
+func readReport(dir, name string, limit int64) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	r, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", fmt.Errorf("open the working directory: %w", err)
+	}
+	defer r.Close()
+	info, err := r.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err == nil && !info.Mode().IsRegular():
+		return "", fmt.Errorf("read the report: %s is not a file", name)
+	case err != nil:
+		return "", fmt.Errorf("read the report: %w", err)
+	}
+	f, err := r.Open(name)
+	if err != nil {
+		return "", fmt.Errorf("read the report: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return "", fmt.Errorf("read the report: %w", err)
+	}
+	if int64(len(b)) > limit {
+		return "", &LimitError{Stream: name, Limit: limit}
+	}
+	return string(b), nil
+}
