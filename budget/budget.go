@@ -37,6 +37,7 @@ type Meter struct {
 	metered bool  // tokens or cost are limited here or above
 	costed  bool  // cost is, here or above
 	claims  *Hold // what is kept for this budget, here and above
+	among   int64 // how many parts of the work above share what is left there; 0 is one
 
 	mu sync.Mutex // the root's guards what follows in the whole tree
 
@@ -73,6 +74,13 @@ func (b *Meter) Child(l Limits) *Meter {
 // budget is used.
 func (b *Meter) Named(name string) *Meter {
 	b.name = name
+	return b
+}
+
+// Among says that b is for one of n parts of the work that run at the same time, and returns b. A [Meter.ReserveSum]
+// without a limit then takes an nth of what is left above b. Call it before the budget is used.
+func (b *Meter) Among(n int) *Meter {
+	b.among = int64(n)
 	return b
 }
 

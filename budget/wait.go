@@ -19,9 +19,21 @@ func (b *Meter) ReserveWait(ctx context.Context, r Request) (Reservation, error)
 	if err != nil {
 		return Reservation{}, err
 	}
-	var late <-chan time.Time // when only parked calls have been in the way for too long
+	return b.wait(ctx, func(late bool) (Reservation, <-chan struct{}, bool, error) {
+		if late {
+			room, err := b.Reserve(r)
+			return room, nil, false, err
+		}
+		return w.try(b)
+	})
+}
+
+// wait calls try until it returns no channel: again when the channel is closed, and for the last time, with late set,
+// when only parked calls have been in the way for too long.
+func (b *Meter) wait(ctx context.Context, try func(late bool) (Reservation, <-chan struct{}, bool, error)) (Reservation, error) {
+	var late <-chan time.Time
 	for {
-		room, changed, parked, err := w.try(b)
+		room, changed, parked, err := try(false)
 		if changed == nil {
 			return room, err
 		}
@@ -37,7 +49,8 @@ func (b *Meter) ReserveWait(ctx context.Context, r Request) (Reservation, error)
 		case <-ctx.Done():
 			return Reservation{}, context.Cause(ctx)
 		case <-late:
-			return b.Reserve(r)
+			room, _, _, err := try(true)
+			return room, err
 		}
 	}
 }

@@ -37,7 +37,8 @@ import (
 //
 // The usage counts in the run's budget. A cost that the program does not report is computed by the price of the model,
 // and is unknown without one. The program is asked to spend no more than what a budget of cost leaves; as programs
-// look at that between their requests, one request may go beyond it.
+// look at that between their requests, one request may go beyond it. Programs that run at the same time share what is
+// left.
 //
 // A program that comes to MaxTurns or MaxCost has succeeded in part: the step goes on, with the outcome partial. Every
 // other outcome than ok fails the step with a [*CLIError].
@@ -200,34 +201,44 @@ func (c *CLI) name() string {
 	return c.Program
 }
 
-// asCLI fills in how the process of a coding agent is started.
-func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) {
-	c := a.cfg.CLI
+// asCLI fills in how the process of a coding agent is started. It reserves what the agent is told that it may cost.
+func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
+	c, b := a.cfg.CLI, drive.At(ctx).Budget()
+	if err := b.Err(); err != nil {
+		return err
+	}
+	if err := drive.At(ctx).CountModelCall(); err != nil {
+		return err
+	}
 	p.CLI, p.Idle, p.Grace = c.name(), c.IdleTimeout, cliGrace
 	if c.ACP != nil {
 		p.Args, p.ACP = slices.Clone(c.ACP), codingcli.Permissions(c.Permissions)
-		return
+		return nil
 	}
 	req := codingcli.Request{
 		Permissions: codingcli.Permissions(c.Permissions), Model: c.Model, MaxTurns: c.MaxTurns, Args: c.Args,
 	}
 	program := c.program()
-	if left := drive.At(ctx).Budget().Remaining().Cost; program.Turns && (left != nil || c.MaxCost > 0) {
-		most := c.MaxCost
-		if left != nil && (most == 0 || *left < most) {
-			most = *left
+	if program.Turns {
+		var err error
+		if c.MaxCost > 0 {
+			req.MaxCost = &c.MaxCost
 		}
-		req.MaxCost = &most
+		if p.room, req.MaxCost, err = b.ReserveSum(ctx, req.MaxCost); err != nil {
+			return err
+		}
 	}
 	args, env := program.Start(req)
 	p.Args, p.Env = append([]string{c.Program}, args...), append(env, p.Env...)
+	return nil
 }
 
 // books counts in the run's budget what a coding agent has used. Its error says that the run has made too many requests.
-func (a *CommandAgent) books(ctx agent.InvocationContext, r *codingcli.Report) error {
+func (a *CommandAgent) books(ctx agent.InvocationContext, p *process, r *codingcli.Report) error {
 	r.Model = cmp.Or(r.Model, a.cfg.CLI.Model, a.cfg.CLI.name())
 	r.Usage = ctx.RunConfig().Prices.Priced(r.Model, r.Usage)
 	drive.At(ctx).Budget().Book(r.Usage)
+	p.room.Release()
 	for range r.Usage.Calls - 1 { // the first was counted before it was asked
 		if err := drive.At(ctx).CountModelCall(); err != nil {
 			return err
@@ -236,16 +247,8 @@ func (a *CommandAgent) books(ctx agent.InvocationContext, r *codingcli.Report) e
 	return nil
 }
 
-// mayAsk reports whether the run's limits leave room for a coding agent.
-func mayAsk(ctx agent.InvocationContext) error {
-	if err := drive.At(ctx).Budget().Err(); err != nil {
-		return err
-	}
-	return drive.At(ctx).CountModelCall()
-}
-
 // cliOutcome turns what a coding agent has printed into the task's outcome. err is why it was ended, if it was.
-func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, got ended, err error) (outcome, error) {
+func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got ended, err error) (outcome, error) {
 	c := a.cfg.CLI
 	if err != nil && !got.Started {
 		return outcome{}, err
@@ -255,7 +258,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, got ended, err er
 		code = 0
 	}
 	r := c.program().Read([]byte(got.Stdout), code)
-	tooMany := a.books(ctx, &r)
+	tooMany := a.books(ctx, p, &r)
 	if err != nil && ctx.Err() != nil {
 		return outcome{}, err
 	}

@@ -15,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/standin"
 )
 
@@ -142,6 +145,29 @@ func TestCodingAgentIsStarted(t *testing.T) {
 	equal(t, "args", "exec\n--json\n--skip-git-repo-check\n-s\nread-only\n-\n", text(t, dir, "args"))
 	if env := text(t, dir, "env"); !strings.Contains(env, "secret of OPENAI") || strings.Contains(env, "secret of ANTHROPIC") {
 		t.Errorf("the environment is\n%s", env)
+	}
+}
+
+// Agents that run at the same time are told together no more than what the run's budget leaves.
+func TestCodingAgentsShareABudget(t *testing.T) {
+	dir := fake(t, "claude", `while [ $# -gt 0 ]; do [ "$1" = --max-budget-usd ] && echo "$2" >"told.$$"; shift; done
+for i in 1 2 3 4 5 6 7 8 9; do set -- told.*; [ $# -ge 3 ] && break; sleep 0.2; done
+`+recording(t, "claude-2.1.197/ok", 0))
+	var all []agent.Agent
+	for _, name := range []string{"a", "b", "c"} {
+		cfg := taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}}
+		cfg.Name = name
+		all = append(all, must(taskagent.NewCommand(cfg)))
+	}
+	p := must(parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "p", SubAgents: all}}))
+	got := runAs(t.Context(), t, p, nil, agent.RunConfig{Budget: &budget.Limits{Cost: new(6.0)}})
+	equal(t, "error", nil, got.err)
+	told, err := filepath.Glob(filepath.Join(dir, "told.*"))
+	if err != nil || len(told) != 3 {
+		t.Fatalf("%d agents were told, %v", len(told), err)
+	}
+	for _, path := range told {
+		equal(t, "told", "2\n", text(t, path))
 	}
 }
 

@@ -196,18 +196,14 @@ func (a *CommandAgent) input() string {
 }
 
 func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*session.Event, error) bool) (outcome, error) {
+	if drive.At(ctx).Repeats() && a.cfg.Elsewhere.Name == "" {
+		procgroup.Sweep(EnvCallID + "=" + drive.At(ctx).CallID())
+	}
 	p, err := a.process(ctx, drive.At(ctx).Lookup)
 	if err != nil {
 		return outcome{}, err
 	}
-	if drive.At(ctx).Repeats() && a.cfg.Elsewhere.Name == "" {
-		procgroup.Sweep(EnvCallID + "=" + drive.At(ctx).CallID())
-	}
-	if a.cfg.CLI != nil {
-		if err := mayAsk(ctx); err != nil {
-			return outcome{}, err
-		}
-	}
+	defer p.room.Release()
 	if a.cfg.Around != nil && a.cfg.Elsewhere.Name == "" {
 		return a.doAround(ctx, p, yield)
 	}
@@ -252,7 +248,7 @@ func (a *CommandAgent) doAs(ctx agent.InvocationContext, id string, lookup func(
 func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(ended, error) (outcome, error) {
 	return func(got ended, err error) (outcome, error) {
 		if a.cfg.CLI != nil {
-			return a.cliOutcome(ctx, got, err)
+			return a.cliOutcome(ctx, p, got, err)
 		}
 		if err != nil {
 			return outcome{}, err
@@ -305,7 +301,7 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 		p.Env = append(p.Env, v.name+"="+value)
 	}
 	if a.cfg.CLI != nil {
-		a.asCLI(ctx, p)
+		return p, a.asCLI(ctx, p)
 	}
 	return p, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/internal/propagate"
@@ -46,7 +47,8 @@ type process struct {
 	// Stdout is then the report. "" is any other.
 	ACP codingcli.Permissions `json:"acp,omitempty"`
 
-	tell func(string) // shows what a coding agent does; nil is nobody
+	room budget.Reservation // what a coding agent is told that it may cost
+	tell func(string)       // shows what a coding agent does; nil is nobody
 }
 
 // ended has the exit code and the output of a command.

@@ -13,12 +13,14 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -43,6 +45,7 @@ type Agent struct {
 	cfg   Config
 	steps drive.StepPolicies
 	grace time.Duration
+	among int // how many of the sub-agents that run at once spend money
 }
 
 // New returns an agent that runs its sub-agents at the same time. Each waits
@@ -66,7 +69,18 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	a.Base = base
 	a.grace = drive.GraceAround(a, drive.Grace)
+	for _, sub := range cfg.AgentConfig.SubAgents {
+		if spends(sub) {
+			a.among = min(a.among+1, a.limit())
+		}
+	}
 	return a, nil
+}
+
+// spends reports whether an agent, or one below it, asks a model.
+func spends(a agent.Agent) bool {
+	s, ok := a.(drive.Spender)
+	return agent.TypeOf(a) == agent.TypeLLM || ok && s.CutOff() != (budget.Usage{}) || slices.ContainsFunc(a.SubAgents(), spends)
 }
 
 // Config returns the config that the agent was made from.
@@ -117,7 +131,11 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	slots := make(chan struct{}, a.limit())
 	under := ctx.WithContext(child)
 	for _, sub := range subs {
-		step := drive.NewStep(under, drive.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: a.grace})
+		cfg := drive.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: a.grace}
+		if a.among > 1 {
+			cfg.Budget = drive.At(ctx).Budget().Child(budget.Limits{}).Among(a.among)
+		}
+		step := drive.NewStep(under, cfg)
 		wg.Go(func() {
 			var err error
 			defer func() { ended <- err }()
