@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -50,8 +51,8 @@ func (r *record) cutOff(last *record, tree *Tree, drop func(int32)) (again bool)
 		return false
 	}
 	used := last.used()
-	if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == endless && last.started {
-		used = used.Add(s.CutOff())
+	if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == endless && last.started && used == (budget.Usage{}) {
+		used = s.CutOff()
 	}
 	r.waste(used)
 	last.lose(drop)

@@ -68,6 +68,9 @@ func (x *recording) forget(ev *session.Event, fin *mark.StepFinished) {
 		used = budget.Usage{}
 		if r := x.latest[at]; r != nil && (r.end == lost || !r.closed()) {
 			used = beyond(usageOf(fin.Usage), r.used())
+			if r.end == lost {
+				r.to = int32(len(x.seqs))
+			}
 		}
 	}
 	for used != (budget.Usage{}) {
@@ -84,6 +87,25 @@ func (x *recording) forget(ev *session.Event, fin *mark.StepFinished) {
 		}
 		at = at.Parent()
 	}
+}
+
+// cutEarlier counts the runs that do not count any more because an earlier resumption has found them cut off, and that
+// have told nothing of their use. The end of a run around them has it already.
+func (x *recording) cutEarlier(tree *Tree) {
+	for _, r := range x.gone {
+		s, ok := tree.Find(r.address.Agent()).(Spender)
+		if !ok || r.spent != nil || r.to > r.from {
+			continue
+		}
+		around := r.parent
+		for around.end == lost && around.to == around.from {
+			around = around.parent
+		}
+		if around.end != lost {
+			around.waste(s.CutOff())
+		}
+	}
+	x.gone = nil
 }
 
 // waste adds what nothing in the record accounts for.

@@ -100,6 +100,7 @@ type recording struct {
 	latest map[session.Address]*record // by address the last run, unless that has finished
 	failed map[session.Address]bool    // where a step has failed, whether or not that counts
 	tries  map[session.Address]int     // how many runs came to an end that does not count any more
+	gone   []*record                   // runs that do not count any more
 	used   func(*session.Event) budget.Usage
 	whole  func(seq int64) *session.Event
 
@@ -223,6 +224,7 @@ func (x *recording) begin(ev *session.Event, gone bool) *record {
 	}
 	if gone {
 		r.end = lost
+		x.gone = append(x.gone, r)
 		parent.repeat(ev.Address)
 		return r
 	}

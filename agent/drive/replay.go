@@ -68,6 +68,7 @@ func (r *Replay) Begin(whole func(seq int64) *session.Event) error {
 	if err := x.fits(r.tree); err != nil {
 		return err
 	}
+	x.cutEarlier(r.tree)
 	r.superseded = x.supersede(r.tree)
 	for _, owner := range x.owners {
 		if owner != nil {
