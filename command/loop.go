@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,15 +47,17 @@ with --branch it works on a copy of the repository there, and the result becomes
 branch.
 
 The loop ends when the command succeeds, when a limit is reached, or when the command
-says the same three times in a row, where times such as 0.03s do not count. It is a run
+says the same three times in a row, where times such as 0.03s do not count. The command
+runs once before the agent is asked: if it succeeds, nothing is asked. The loop is a run
 like any other: refrain show says why it stopped and what it has cost, Ctrl-C pauses it,
 and refrain resume continues it, also after a crash. --write keeps the definition that
 runs, so that you can change it and run it with refrain run.
 
 --until is a line for the shell. Its exit code 0 is success; with 126 or 127, which mean
-that it could not be run, the loop fails at once.
+that it could not be run, the loop fails at once. With --branch the command runs in a
+copy of the repository, without the files that git ignores.
 
-Exit codes are those of refrain run: 0 if the command has succeeded, 3 if a limit came
+Exit codes are those of refrain run: 0 if the command succeeds, 3 if a limit came
 first, or if the command says nothing new.`,
 		Example: `  refrain loop "Make the tests pass" --until 'go test ./...' --max 10 --budget-cost 5
   refrain loop -p PROMPT.md --until 'go test ./...' --branch fix-tests --protect '**/*_test.go'
@@ -74,6 +77,13 @@ first, or if the command says nothing new.`,
 			}
 			if _, err := term.Mode(e, f.run.progress); err != nil {
 				return term.UsageError(err)
+			}
+			switch done, err := f.done(cmd.Context(), e); {
+			case err != nil:
+				return term.Failure(err)
+			case done:
+				fmt.Fprintln(e.Stderr, "Nothing was asked, because the command of --until succeeds already.")
+				return nil
 			}
 			file, remove, err := f.written(text)
 			if err != nil {
@@ -147,6 +157,9 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
 	case f.cost < 0:
 		return nil, fmt.Errorf("--budget-cost %v: give a positive number", f.cost)
+	}
+	if _, err := os.Lstat(f.write); err == nil { // said before the command of --until runs
+		return nil, fmt.Errorf("--write: %s: %w", f.write, fs.ErrExist)
 	}
 	text, err := codingloop.Definition(&codingloop.Config{
 		Prompt: prompt, CLI: f.cli, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,

@@ -153,6 +153,10 @@ func (t *Tree) ref(name string) string { return "refs/refrain/" + t.name + "/" +
 // Contents that were stored in the last hour stay until a later Remove, because another run may be
 // storing them.
 func Remove(ctx context.Context, store, run string) error {
+	store, err := filepath.Abs(store)
+	if err != nil {
+		return fmt.Errorf("find the folder %q: %w", store, err)
+	}
 	room := filepath.Join(store, "runs", refName(run))
 	if _, err := os.Stat(room); err != nil {
 		return nil
