@@ -39,14 +39,15 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))
 		}
 	}()
-	tree, err := workspace.Open(ctx, workspace.Config{From: f.run.root, Store: store, Run: f.run.session})
+	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session}
+	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
+		return false, err
+	}
+	tree, err := workspace.Open(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
 	defer tree.Close()
-	if err := tree.CheckBranch(ctx, strings.ReplaceAll(f.branch, "{{run}}", f.run.session)); err != nil {
-		return false, err
-	}
 	err = tree.Clean(ctx, tree.Start(), nil, "", func(dir string, env []string) error {
 		done, err = f.succeeds(ctx, dir, env)
 		return err

@@ -281,20 +281,29 @@ func (ds *desks) desk(ctx context.Context, id, branch string, was tree) (*desk, 
 	if len(w.Setup) > 0 {
 		cfg.Setup = ds.setUp
 	}
-	var err error
-	if d.tree, err = workspace.Open(ctx, cfg); err != nil {
+	err := ds.checkBranch(ctx, cfg)
+	if err == nil {
+		d.tree, err = workspace.Open(ctx, cfg)
+	}
+	if err != nil {
 		d.mu.Unlock()
 		return nil, err
 	}
-	if w.Result.Branch != "" && !was.known { // before anything is paid for; a run that goes on may have made it
-		if err = d.tree.CheckBranch(ctx, w.Result.named(w.Result.Branch, id)); err != nil {
-			err = errors.Join(err, d.tree.Close())
-			d.tree = nil
-			d.mu.Unlock()
-			return nil, err
-		}
-	}
 	return d, nil
+}
+
+// checkBranch reports a branch that could not be made at the end, before anything is paid for. A run that goes on may
+// have made it; a fork has not made that of the run that it is a fork of.
+func (ds *desks) checkBranch(ctx context.Context, cfg workspace.Config) error {
+	branch := ds.def.Result.Branch
+	if branch == "" {
+		return nil
+	}
+	err := workspace.CheckBranch(ctx, cfg, ds.def.Result.named(branch, cfg.Run), resultOf(cfg.Run))
+	if errors.Is(err, workspace.ErrBranchExists) {
+		err = fmt.Errorf("%w; with {{run}} in its name, such as %s-{{run}}, each run and fork has its own", err, branch)
+	}
+	return err
 }
 
 // setUp prepares a new tree.
@@ -444,6 +453,9 @@ func (ds *desks) touched(ctx context.Context, t *workspace.Tree, now *tree) ([]w
 	return t.Protected(ctx, cmp.Or(now.base, t.Start()), now.hash, ds.protected)
 }
 
+// resultOf is the message of a result's commit.
+func resultOf(run string) string { return "Result of run " + run }
+
 // handOver gives the files of the result to the user, after the root agent has ended.
 func (ds *desks) handOver(ctx agent.CallbackContext) (*genai.Content, error) {
 	if drive.At(ctx).Replays() || ds.def.Result.ways() == 0 {
@@ -472,7 +484,7 @@ func (ds *desks) give(ctx context.Context, t *workspace.Tree, id string, h works
 	name := func(text string) string { return r.named(text, id) }
 	switch {
 	case r.Branch != "":
-		commit, err := t.Branch(ctx, h, name(r.Branch), "Result of run "+id)
+		commit, err := t.Branch(ctx, h, name(r.Branch), resultOf(id))
 		return fmt.Sprintf("branch %s, commit %s", name(r.Branch), commit), err
 	case r.Apply:
 		return "applied to " + cmp.Or(ds.def.From, "the files"), t.Apply(ctx, h)

@@ -199,21 +199,38 @@ func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (comm
 	return commit, nil
 }
 
-// CheckBranch returns an error if [Tree.Branch] could not make a new branch of a name now, so that nobody works for a
-// result that cannot be handed over.
-func (t *Tree) CheckBranch(ctx context.Context, branch string) error {
+// CheckBranch returns an error if [Tree.Branch] could not make a branch for the tree of cfg now, so that nobody works for a
+// result that cannot be handed over. It opens no tree: only From, Store and Run of cfg count.
+func CheckBranch(ctx context.Context, cfg Config, branch, message string) error {
+	bin, err := findGit(ctx)
+	if err != nil {
+		return err
+	}
+	t := &Tree{cfg: cfg, room: filepath.Join(cfg.Store, "runs", refName(cfg.Run))}
+	if err := t.findOrigin(ctx, bin); err != nil {
+		return err
+	}
 	if !t.repo {
 		return &RefusedError{t.from, "it is no git repository, so it cannot get a branch: use patch or apply"}
 	}
 	if _, err := t.user.run(ctx, "check-ref-format", "--branch", branch); err != nil {
 		return fmt.Errorf("the result cannot become the branch %q: %w", branch, err)
 	}
-	_, err := t.user.run(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch)
-	if err == nil {
-		return fmt.Errorf("the result cannot become the new branch %q: %w", branch, ErrBranchExists)
+	there, err := t.user.word(ctx, "for-each-ref", "--format=%(refname)", "refs/heads/"+branch)
+	if err != nil || there == "" {
+		return err
 	}
-	if code(err) == 1 {
-		return nil
+	if err := madeHere(ctx, t.user, branch, message); err != nil {
+		return fmt.Errorf("the result cannot become the new branch %q: %w", branch, err)
+	}
+	return nil
+}
+
+// madeHere returns [ErrBranchExists] if a branch is not a result with this message, or is checked out.
+func madeHere(ctx context.Context, g *git, branch, message string) error {
+	is, err := g.word(ctx, "for-each-ref", "--format=%(worktreepath)%(committeremail)%(contents)", "refs/heads/"+branch)
+	if err == nil && is != "<refrain@localhost>"+message {
+		err = ErrBranchExists
 	}
 	return err
 }
@@ -263,12 +280,8 @@ func (t *Tree) point(ctx context.Context, g *git, branch string, tree Hash, pare
 		if err != nil || Hash(has) == tree {
 			return there, err
 		}
-		is, err := g.word(ctx, "for-each-ref", "--format=%(worktreepath)%(committeremail)%(contents)", ref)
-		if err != nil {
+		if err := madeHere(ctx, g, branch, message); err != nil {
 			return "", err
-		}
-		if is != "<refrain@localhost>"+message {
-			return "", ErrBranchExists
 		}
 	}
 	commit, err := commitTree(ctx, g, tree, parent, message)

@@ -452,7 +452,10 @@ func TestTheResultGoesBack(t *testing.T) {
 	h := snapshot(t, tree)
 	before := files(t, from, ".refrain")
 
-	if err := tree.CheckBranch(t.Context(), "refrain/r_1"); err != nil {
+	check := func(branch, message string) error {
+		return workspace.CheckBranch(t.Context(), workspace.Config{From: from, Store: t.TempDir(), Run: "other"}, branch, message)
+	}
+	if err := check("refrain/r_1", "Result of r_1"); err != nil {
 		t.Error(err)
 	}
 	commit, err := tree.Branch(t.Context(), h, "refrain/r_1", "Result of r_1")
@@ -465,10 +468,13 @@ func TestTheResultGoesBack(t *testing.T) {
 	if _, err := tree.Branch(t.Context(), h, "main", "Result"); !errors.Is(err, workspace.ErrBranchExists) {
 		t.Errorf("a branch that has other files: %v", err)
 	}
-	if err := tree.CheckBranch(t.Context(), "refrain/r_1"); !errors.Is(err, workspace.ErrBranchExists) {
+	if err := check("refrain/r_1", "Result of r_1"); err != nil {
+		t.Errorf("the check of a branch that is the result: %v", err)
+	}
+	if err := check("refrain/r_1", "Result of r_2"); !errors.Is(err, workspace.ErrBranchExists) {
 		t.Errorf("the check of a branch that exists: %v", err)
 	}
-	if err := tree.CheckBranch(t.Context(), "a..b"); err == nil || errors.Is(err, workspace.ErrBranchExists) {
+	if err := check("a..b", ""); err == nil || errors.Is(err, workspace.ErrBranchExists) {
 		t.Errorf("the check of a bad name: %v", err)
 	}
 	if _, err := tree.Branch(t.Context(), h, "--force", "Result"); err == nil {
