@@ -145,8 +145,8 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 		if seq == 0 {
 			return ""
 		}
-		hash, _ := runstore.Workspace(run.StateAfter(seq)[definition.WorkspaceKey])
-		return hash
+		hash, _ := definition.WorkspaceValue(run.StateAfter(seq)[definition.WorkspaceKey])
+		return string(hash)
 	})
 	if f.json {
 		err = term.WriteJSON(e.Stdout, map[string]any{"loop": rec.Loop, "policies": rows})

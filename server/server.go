@@ -80,6 +80,7 @@ type Server struct {
 	streams chan struct{} // a place for each
 	tries   chan struct{} // a place for each
 	prompts chan struct{} // a place for each that is rebuilt
+	diffs   chan struct{} // a place for each comparison of files
 	began   time.Time
 
 	closing chan struct{} // closed when streams have to end
@@ -115,7 +116,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost),
-		began: time.Now(), closing: make(chan struct{}), feeds: make(map[string]*feed),
+		diffs: make(chan struct{}, compareMost), began: time.Now(), closing: make(chan struct{}), feeds: make(map[string]*feed),
 		Exchange: &wire.Exchange{
 			Log: cfg.Log, MaxBody: cfg.MaxBody, Refusals: &wire.Refusals{Log: cfg.Log, Told: cfg.Refused}, Replies: new(wire.Replies),
 		},

@@ -49,7 +49,7 @@ func (f *feed) head(lang prose.Language, old time.Duration) (shown, error) {
 	return f.made(shownKey{"view", lang}, old, func() any {
 		return f.page.Head(runpage.Standing{
 			ID: f.id, Name: f.name, Status: f.status, Definition: f.definition, Parent: f.parent, Language: lang,
-			Looks: f.looks, ReadOnly: f.s.cfg.ReadOnly,
+			Looks: f.looks, ReadOnly: f.s.cfg.ReadOnly, Workspace: f.workspace,
 		})
 	})
 }
@@ -58,21 +58,27 @@ func (f *feed) head(lang prose.Language, old time.Duration) (shown, error) {
 func (f *folds) begun(s *Server, ev *session.Event) {
 	var started mark.RunStarted
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&started) == nil {
-		f.name, f.definition, f.looks = started.Name, s.definitionOf(&started), looksOf(started)
+		f.name, f.definition = started.Name, s.definitionOf(&started)
+		if def, err := keptBy(started); err == nil {
+			f.looks = looksOf(def)
+			if !s.cfg.ReadOnly { // a run in a file has no files
+				f.workspace = def.Workspace
+			}
+		}
 	}
 }
 
-// looksOf are the display names and colors in the definition that a run keeps. A run of a Go program
-// keeps none.
-func looksOf(started mark.RunStarted) map[string]runpage.Look {
+// keptBy is the definition that a run keeps. A run of a Go program keeps none.
+func keptBy(started mark.RunStarted) (*definition.Definition, error) {
 	p, err := program.Decode(started)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	def, err := p.Definition()
-	if err != nil {
-		return nil
-	}
+	return p.Definition()
+}
+
+// looksOf are the display names and colors in the definition that a run keeps.
+func looksOf(def *definition.Definition) map[string]runpage.Look {
 	looks := make(map[string]runpage.Look)
 	var visit func(*definition.Agent)
 	visit = func(a *definition.Agent) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,11 +35,12 @@ func (t *Tree) Files(ctx context.Context, a, b Hash) ([]Change, error) {
 	return t.git.compare(ctx, a, b)
 }
 
-func (g *git) compare(ctx context.Context, a, b Hash) ([]Change, error) {
+// compare lists the files that differ; those with names, or in folders with these names, if there are any.
+func (g *git) compare(ctx context.Context, a, b Hash, names ...string) ([]Change, error) {
 	if err := g.both(ctx, a, b); err != nil {
 		return nil, err
 	}
-	changes, err := g.files(ctx, a, b)
+	changes, err := g.files(ctx, a, b, names...)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with %s: %w", a, b, err)
 	}
@@ -50,13 +52,13 @@ func (t *Tree) Diff(ctx context.Context, a, b Hash, w io.Writer) error {
 	return t.git.diff(ctx, a, b, w)
 }
 
-func (g *git) diff(ctx context.Context, a, b Hash, w io.Writer) error {
+func (g *git) diff(ctx context.Context, a, b Hash, w io.Writer, names ...string) error {
 	if err := g.both(ctx, a, b); err != nil {
 		return err
 	}
-	err := g.pipe(ctx, nil, w, "diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
-		"--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", string(a), string(b))
-	if err != nil {
+	args := append([]string{"diff-tree", "-r", "-p", "--binary", "--full-index", "--no-renames", "--no-ext-diff",
+		"--no-textconv", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", string(a), string(b), "--"}, names...)
+	if err := g.pipe(ctx, nil, w, args...); err != nil {
 		return fmt.Errorf("compare %s with %s: %w", a, b, err)
 	}
 	return nil
@@ -71,9 +73,10 @@ func (g *git) both(ctx context.Context, a, b Hash) error {
 	return nil
 }
 
-func (g *git) files(ctx context.Context, a, b Hash) ([]Change, error) {
+func (g *git) files(ctx context.Context, a, b Hash, names ...string) ([]Change, error) {
 	args := []string{"diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"}
-	raw, err := g.run(ctx, append(args, "--raw", "--no-abbrev", string(a), string(b))...)
+	of := append([]string{string(a), string(b), "--"}, names...)
+	raw, err := g.run(ctx, slices.Concat(args, []string{"--raw", "--no-abbrev"}, of)...)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +93,7 @@ func (g *git) files(ctx context.Context, a, b Hash) ([]Change, error) {
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	counts, err := g.run(ctx, append(args, "--numstat", string(a), string(b))...)
+	counts, err := g.run(ctx, slices.Concat(args, []string{"--numstat"}, of)...)
 	if err != nil {
 		return nil, err
 	}

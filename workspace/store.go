@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Stored reads the trees of a run from the store. It needs no [Tree], so it may read while another
@@ -44,8 +45,13 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 var storeNames = []string{"store", "store-sha256"}
 
 // Start is the hash of the files with which the run began.
-func (s *Stored) Start(ctx context.Context) (Hash, error) {
-	h, err := s.git.word(ctx, "rev-parse", "--verify", "--quiet", "refs/refrain/"+s.name+"/start")
+func (s *Stored) Start(ctx context.Context) (Hash, error) { return s.ref(ctx, "start") }
+
+// Base is the hash of the files before the setup, from which the patch of a result is counted.
+func (s *Stored) Base(ctx context.Context) (Hash, error) { return s.ref(ctx, "base") }
+
+func (s *Stored) ref(ctx context.Context, name string) (Hash, error) {
+	h, err := s.git.word(ctx, "rev-parse", "--verify", "--quiet", "refs/refrain/"+s.name+"/"+name)
 	if code(err) == 1 {
 		return "", fmt.Errorf("the store has no files of the run: %w", os.ErrNotExist)
 	}
@@ -61,4 +67,28 @@ func (s *Stored) Files(ctx context.Context, a, b Hash) ([]Change, error) {
 // Diff writes the difference between two trees as a patch that git apply accepts, with binary files.
 func (s *Stored) Diff(ctx context.Context, a, b Hash, w io.Writer) error {
 	return s.git.diff(ctx, a, b, w)
+}
+
+// File is [Stored.Files] and [Stored.Diff] for one file. The error wraps fs.ErrNotExist if the file does not
+// differ between the trees, which is so for every name that is not one of them. It writes nothing for a binary
+// file.
+func (s *Stored) File(ctx context.Context, a, b Hash, name string, w io.Writer) (Change, error) {
+	not := fmt.Errorf("the file %q has not changed: %w", name, os.ErrNotExist)
+	if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
+		return Change{}, not
+	}
+	changes, err := s.git.compare(ctx, a, b, name)
+	if err != nil {
+		return Change{}, err
+	}
+	for _, c := range changes { // of a folder, those in it
+		if c.Path != name {
+			continue
+		}
+		if c.Binary {
+			return c, nil
+		}
+		return c, s.git.diff(ctx, a, b, w, name)
+	}
+	return Change{}, not
 }

@@ -17,18 +17,9 @@ func FilesOf(id string, view *session.View) string {
 		return ""
 	}
 	v, err := view.State().Get(definition.WorkspaceKey)
-	tree, where := Workspace(v)
+	tree, where := definition.WorkspaceValue(v)
 	if err != nil || tree == "" {
 		return ""
 	}
 	return progress.Clean("Files: " + cmp.Or(where, "kept in the store") + "; list them with: refrain show " + id + " --files")
-}
-
-// Workspace reads the value of [definition.WorkspaceKey]: the hash of the files, and where those of the result went.
-// Each is empty if the value does not say it.
-func Workspace(v any) (tree, result string) {
-	m, _ := v.(map[string]any)
-	tree, _ = m["tree"].(string)
-	result, _ = m["result"].(string)
-	return tree, result
 }

@@ -4,6 +4,7 @@ package show
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,10 +53,8 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 		return nil, err
 	}
 	at := func(seq int64) workspace.Hash {
-		if h, _ := runstore.Workspace(r.StateAfter(seq)[definition.WorkspaceKey]); h != "" {
-			return workspace.Hash(h)
-		}
-		return start
+		h, _ := definition.WorkspaceValue(r.StateAfter(seq)[definition.WorkspaceKey])
+		return cmp.Or(h, start)
 	}
 	f := &Files{From: start, To: at(r.Events[len(r.Events)-1].Seq), Changes: []FileChange{}}
 	if two {

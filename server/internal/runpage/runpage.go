@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -40,6 +41,7 @@ type Page struct {
 	error   string
 	spans   map[session.Address]span
 	writes  map[slot][]int64
+	files   any // the value of definition.WorkspaceKey
 }
 
 // slot is a state key. One that lives as long as an iteration is another one in each.
@@ -86,7 +88,10 @@ func (p *Page) Add(ev *session.Event) {
 // Wrote takes down which state keys an event has written. It is for each event of the session, also
 // for those of earlier runs and those that count no more: the state is made of all.
 func (p *Page) Wrote(ev *session.Event) {
-	for key := range ev.Actions.StateDelta {
+	for key, v := range ev.Actions.StateDelta {
+		if key == definition.WorkspaceKey {
+			p.files = v
+		}
 		if strings.HasPrefix(key, session.KeyPrefixTemp) || strings.HasPrefix(key, mark.KeyPrefix) {
 			continue
 		}
@@ -142,6 +147,8 @@ type Standing struct {
 	// Looks are those of the agents, by name, that are shown in a way of their own.
 	Looks  map[string]Look
 	Parent *mark.RunParent
+	// Workspace is that of the definition; nil if it has none.
+	Workspace *definition.Workspace
 	// Language is that of sentences.
 	Language prose.Language
 	// ReadOnly says that nothing can be done to the run where it is shown.
@@ -168,15 +175,17 @@ type Head struct {
 	Updated    time.Time       `json:"updated,omitzero"`
 	Error      string          `json:"error,omitzero"`
 	// Active is the time in which the run was active, which goes on if ClockRunning.
-	Active       time.Duration   `json:"active_ns"`
-	ClockRunning bool            `json:"clock_running,omitzero"`
-	Keys         Keys            `json:"keys"`
-	Sentence     *prose.Words    `json:"sentence,omitzero"`
-	Result       *Result         `json:"result,omitzero"`
-	Questions    []Question      `json:"questions,omitzero"`
-	Findings     []prose.Finding `json:"findings,omitzero"`
-	Checkpoints  []Checkpoint    `json:"checkpoints,omitzero"`
-	Where        []Spent         `json:"where,omitzero"`
+	Active       time.Duration `json:"active_ns"`
+	ClockRunning bool          `json:"clock_running,omitzero"`
+	Keys         Keys          `json:"keys"`
+	Sentence     *prose.Words  `json:"sentence,omitzero"`
+	Result       *Result       `json:"result,omitzero"`
+	// Files says where the files of the run's workspace went; nil if it has no workspace that can be seen.
+	Files       *definition.Handed `json:"files,omitzero"`
+	Questions   []Question         `json:"questions,omitzero"`
+	Findings    []prose.Finding    `json:"findings,omitzero"`
+	Checkpoints []Checkpoint       `json:"checkpoints,omitzero"`
+	Where       []Spent            `json:"where,omitzero"`
 	// Loop is the loop to show first, Loops all that can be chosen.
 	Loop      *Loop  `json:"loop,omitzero"`
 	Loops     []Loop `json:"loops,omitzero"`
@@ -273,6 +282,12 @@ func (p *Page) Head(s Standing) *Head {
 	h := &Head{
 		Seq: p.seq, ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition,
 		Parent: s.Parent, Looks: s.Looks, Began: p.began, Updated: t.At, Error: progress.CleanText(p.error), Active: t.Active(),
+	}
+	if s.Workspace != nil {
+		h.Files = new(s.Workspace.Handed(p.files))
+		for _, text := range []*string{&h.Files.Name, &h.Files.Commit, &h.Files.Command} {
+			*text = progress.Clean(*text)
+		}
 	}
 	h.ClockRunning = s.Status == string(mark.RunRunning)
 	main := t.Main()

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"cmp"
+	"path/filepath"
+	"strings"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// WorkspaceValue reads the value of [WorkspaceKey]: the hash of the files, and where those of the result went, such as
+// "branch refrain/r_1, commit 1f0c". Each is empty if the value does not say it.
+func WorkspaceValue(v any) (files workspace.Hash, result string) {
+	t := treeOf(v)
+	return t.hash, t.result
+}
+
+// Handed says where the files of a result went. It is zero while they are in the store alone.
+type Handed struct {
+	// Way is branch, patch or applied; Name is that of the branch, of the file or of the folder.
+	Way    string `json:"way,omitzero"`
+	Name   string `json:"name,omitzero"`
+	Commit string `json:"commit,omitzero"`
+	// Command takes the files over, for a shell in the root of the run. It is empty if they were applied.
+	Command string `json:"command,omitzero"`
+}
+
+// Handed reads from the value of [WorkspaceKey] where the files went.
+func (w *Workspace) Handed(v any) (h Handed) {
+	_, result := WorkspaceValue(v)
+	from := filepath.FromSlash(cmp.Or(w.From, "."))
+	git := "git "
+	if from != "." {
+		git += "-C " + shellWord(from) + " "
+	}
+	if name, ok := strings.CutPrefix(result, "branch "); ok {
+		h = Handed{Way: "branch", Name: name}
+		h.Name, h.Commit, _ = strings.Cut(name, ", commit ")
+		h.Command = git + "merge " + shellWord(h.Name)
+	} else if name, ok := strings.CutPrefix(result, "patch "); ok {
+		h = Handed{Way: "patch", Name: name}
+		if seen, err := filepath.Rel(from, name); err == nil {
+			h.Command = git + "apply " + shellWord(seen)
+		}
+	} else if name, ok := strings.CutPrefix(result, "applied to "); ok {
+		h = Handed{Way: "applied", Name: name}
+	}
+	return h
+}
+
+var plainShellWord = lazyregexp.New(`^[\w./@%+=:,][\w./@%+=:,-]*$`)
+
+// shellWord quotes a word for a shell of POSIX, if that is necessary.
+func shellWord(s string) string {
+	if plainShellWord().MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// What is shown of files, how long a comparison may take, and how many are made at once.
+const (
+	filesMost   = pageMost
+	diffMost    = 256 << 10 // bytes of the difference of one file
+	diffLines   = 2000
+	diffColumns = 1000 // characters of a line
+	patchMost   = 32 << 20
+	compareTime = 20 * time.Second
+	compareMost = 2
+)
+
+var errCompareTime = errors.New("it takes too long")
+
+// compared are two trees of a run's workspace.
+type compared struct {
+	id       string
+	stored   *workspace.Stored
+	from, to workspace.Hash
+}
+
+// comparing answers with the difference between two places of a run: from its start to its end, if the query
+// names none.
+func (s *Server) comparing(r *http.Request, answer func(context.Context, *compared) error) error {
+	ctx, cancel := context.WithTimeoutCause(r.Context(), compareTime, errCompareTime)
+	defer cancel()
+	select {
+	case s.diffs <- struct{}{}:
+		defer func() { <-s.diffs }()
+	case <-ctx.Done():
+		return filesProblem(context.Cause(ctx))
+	}
+	c, err := s.compared(ctx, r)
+	if err == nil {
+		err = answer(ctx, c)
+	}
+	return filesProblem(err)
+}
+
+func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, error) {
+	id, q := r.PathValue("id"), r.URL.Query()
+	started, err := s.runs.Started(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	p, err := program.Decode(started)
+	var def *definition.Definition
+	if err == nil {
+		def, err = p.Definition()
+	}
+	if err != nil || def.Workspace == nil {
+		return nil, problem.New(http.StatusNotFound, "no_workspace", "The run has no workspace",
+			"its definition has no field workspace, so its files are not kept")
+	}
+	if s.cfg.ReadOnly { // the log of a stranger may name any folder
+		return nil, problem.New(http.StatusNotFound, "files_not_here", "The files of the run are not here", "an exported run has none")
+	}
+	run, err := s.log(r)
+	if err != nil {
+		return nil, err
+	}
+	c := &compared{id: id}
+	if c.stored, err = workspace.OpenStored(ctx, definition.WorkspaceStore(p.Root), id); err != nil {
+		return nil, err
+	}
+	start, err := c.stored.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.from = start
+	if q.Get("from") != "" {
+		if c.from, err = filesAt(run, q.Get("from"), q.Get("loop"), start); err != nil {
+			return nil, err
+		}
+	}
+	c.to, err = filesAt(run, q.Get("to"), q.Get("loop"), start)
+	return c, err
+}
+
+// filesAt is the tree at a place of a run.
+func filesAt(run *runlog.Run, place, loop string, start workspace.Hash) (workspace.Hash, error) {
+	seq, err := seqAt(run, place, loop)
+	if err != nil {
+		return "", err
+	}
+	h, _ := definition.WorkspaceValue(run.StateAfter(seq)[definition.WorkspaceKey])
+	return cmp.Or(h, start), run.Wholes.Err
+}
+
+// filesProblem says why files cannot be shown.
+func filesProblem(err error) error {
+	switch {
+	case errors.Is(err, workspace.ErrNoGit):
+		return problem.New(http.StatusServiceUnavailable, "no_git", "The server has no git", "%v", err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, workspace.ErrUnknownTree):
+		return problem.New(http.StatusNotFound, "files_not_here", "The files of the run are not here",
+			"no command has worked on them yet, they were removed with refrain rm, or they are on another machine")
+	case errors.Is(err, errCompareTime):
+		return problem.New(http.StatusServiceUnavailable, "files_slow", "The files cannot be compared now", "%v; ask again", err)
+	}
+	return err
+}
+
+// fileChange is a file that differs between two places of a run.
+type fileChange struct {
+	Path    string `json:"path"`
+	Status  string `json:"status"` // A, D, M or T, as git says
+	Added   int64  `json:"added"`  // lines
+	Removed int64  `json:"removed"`
+	Binary  bool   `json:"binary,omitzero"`
+}
+
+func changeOf(c workspace.Change) fileChange {
+	return fileChange{shownName(c.Path), c.Status, c.Added, c.Removed, c.Binary}
+}
+
+// files lists the files that differ between two places.
+func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
+	return s.comparing(r, func(ctx context.Context, c *compared) error {
+		changes, err := c.stored.Files(ctx, c.from, c.to)
+		if err != nil {
+			return err
+		}
+		list, added, removed := []fileChange{}, int64(0), int64(0)
+		for _, one := range changes {
+			added, removed = added+one.Added, removed+one.Removed
+			if len(list) < filesMost {
+				list = append(list, changeOf(one))
+			}
+		}
+		return s.SendMasked(w, http.StatusOK, map[string]any{"from": c.from, "to": c.to, "total": len(changes), "added": added,
+			"removed": removed, "files": list})
+	})
+}
+
+// fileDiff is what has changed in one file.
+func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
+	name, ok := nameShown(r.URL.Query().Get("path"))
+	if !ok {
+		return problem.Bad("give the path of a file, as the list of the files has it")
+	}
+	return s.comparing(r, func(ctx context.Context, c *compared) error {
+		text := limited{most: diffMost}
+		change, err := c.stored.File(ctx, c.from, c.to, name, &text)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return problem.New(http.StatusNotFound, "file_not_changed", "The file has not changed there", "%s", shownName(name))
+		case err != nil && !text.cut:
+			return err
+		}
+		lines, cut := diffOf(text.String())
+		return s.SendMasked(w, http.StatusOK, struct {
+			fileChange
+			Lines []diffLine `json:"lines"`
+			Cut   bool       `json:"cut,omitzero"`
+		}{changeOf(change), lines, cut || text.cut})
+	})
+}
+
+// patch is the difference as git apply takes it; without from, that of the result, as the run hands it over.
+func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
+	return s.comparing(r, func(ctx context.Context, c *compared) (err error) {
+		if r.URL.Query().Get("from") == "" {
+			if c.from, err = c.stored.Base(ctx); err != nil {
+				return err
+			}
+		}
+		text := limited{most: patchMost}
+		err = c.stored.Diff(ctx, c.from, c.to, &text)
+		const instead = "on the machine of the run, refrain show %s --diff 0..N --files writes what has changed up to iteration N"
+		switch {
+		case text.cut:
+			return problem.New(http.StatusUnprocessableEntity, "patch_too_large", "The patch is too large",
+				"it has more than %d MiB; "+instead, patchMost>>20, c.id)
+		case err != nil:
+			return err
+		case credential.Masked(text.String()) != text.String(): // without the secret the patch would be another one
+			return problem.New(http.StatusUnprocessableEntity, "patch_has_secret", "The patch contains a key or a password", instead, c.id)
+		}
+		w.Header().Set("Content-Type", "text/x-diff")
+		w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(c.id)+`.patch"`)
+		_, err = io.WriteString(w, text.String())
+		return err
+	})
+}
+
+// limited keeps the beginning of what is written, and fails beyond.
+type limited struct {
+	strings.Builder
+	most int
+	cut  bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := l.most - l.Len(); len(p) > room {
+		l.cut = true
+		n, _ := l.Builder.Write(p[:room])
+		return n, io.ErrShortWrite
+	}
+	return l.Builder.Write(p)
+}
+
+// diffLine is a line of a difference: one that is in both files (" "), was added ("+") or removed ("-"), says
+// where the next ones are ("@"), or that a file ends without a line end ("\").
+type diffLine struct {
+	Op   string `json:"op"`
+	Old  int64  `json:"old,omitzero"` // number in the file before
+	New  int64  `json:"new,omitzero"`
+	Text string `json:"text"`
+}
+
+// diffOf reads the lines of a patch of one file.
+func diffOf(patch string) (lines []diffLine, cut bool) {
+	lines = []diffLine{}
+	var before, after int64
+	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
+		if strings.HasPrefix(line, "@@ ") {
+			before, after = hunkAt(line)
+			_, around, _ := strings.Cut(line[3:], "@@")
+			lines = append(lines, diffLine{Op: "@", Old: before, New: after, Text: shownLine(strings.TrimPrefix(around, " "))})
+			continue
+		}
+		if len(lines) == 0 || line == "" { // before the first hunk are the names
+			continue
+		}
+		if len(lines) >= diffLines {
+			return lines, true
+		}
+		l := diffLine{Op: line[:1], Text: shownLine(line[1:])}
+		if l.Op == " " || l.Op == "-" {
+			l.Old = before
+			before++
+		}
+		if l.Op == " " || l.Op == "+" {
+			l.New = after
+			after++
+		}
+		lines = append(lines, l)
+	}
+	return lines, false
+}
+
+// hunkAt reads where a hunk begins: "@@ -3,4 +5,6 @@".
+func hunkAt(line string) (before, after int64) {
+	f := strings.Fields(line)
+	if len(f) < 3 {
+		return 0, 0
+	}
+	number := func(s string) int64 {
+		s, _, _ = strings.Cut(s[1:], ",")
+		n, _ := strconv.ParseInt(s, 10, 64)
+		return n
+	}
+	return number(f[1]), number(f[2])
+}
+
+// shownLine is a line of a file with all that cannot be seen made visible: an escape is ␛, and what turns the
+// direction of a text is its number.
+func shownLine(s string) string {
+	var out strings.Builder
+	for _, c := range progress.Clip(strings.ToValidUTF8(s, "\uFFFD"), diffColumns) {
+		switch {
+		case c == '\t' || unicode.IsPrint(c):
+			out.WriteRune(c)
+		case c < ' ':
+			out.WriteRune('\u2400' + c)
+		default:
+			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+		}
+	}
+	return out.String()
+}
+
+// shownName is the name of a file: quoted as in Go if it has anything in it that cannot be seen, is no UTF-8, or
+// could be taken for a quoted one.
+func shownName(name string) string {
+	odd := func(c rune) bool { return c == unicode.ReplacementChar || !unicode.IsPrint(c) }
+	if strings.HasPrefix(name, `"`) || strings.ContainsFunc(name, odd) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// nameShown is the name of a file that is shown like that.
+func nameShown(shown string) (name string, ok bool) {
+	if !strings.HasPrefix(shown, `"`) {
+		return shown, shown != ""
+	}
+	name, err := strconv.Unquote(shown)
+	return name, err == nil && name != ""
+}
