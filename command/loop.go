@@ -157,6 +157,9 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
 	case f.cost < 0:
 		return nil, fmt.Errorf("--budget-cost %v: give a positive number", f.cost)
+	case f.cost > 0 && (&taskagent.CLI{Program: f.cli, Model: f.model}).PricedAs() != "":
+		return nil, fmt.Errorf("--budget-cost: %s does not say what it costs; give --timeout in its place, or keep the definition "+
+			"with --write, and add its prices and a budget", f.cli)
 	}
 	if _, err := os.Lstat(f.write); err == nil { // said before the command of --until runs
 		return nil, fmt.Errorf("--write: %s: %w", f.write, fs.ErrExist)

@@ -380,27 +380,32 @@ var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *source.Node) (
 // them bounds the cost. A script says itself what it is called, so that nobody
 // knows the price of one before a run.
 func (c *checker) unpriced(a *Agent) {
-	by := a.naming()
-	if a.Type != TypeLLM || by == nil {
-		return
-	}
-	p, rest, err := provider.Find(by.Model)
-	if err != nil || p.Name == scriptedProvider {
-		return
+	var name, price string // the model, and as what a call looks for its price
+	var at source.Span
+	switch by := a.naming(); {
+	case a.Type == TypeCLI:
+		name, at = a.Command.CLI.PricedAs(), a.at("cli")
+		price = name
+	case a.Type == TypeLLM && by != nil:
+		p, rest, err := provider.Find(by.Model)
+		if err != nil || p.Name == scriptedProvider {
+			return
+		}
+		name, price, at = by.Model, rest, by.at("model")
 	}
 	around := a.loopAround()
 	for around != nil && (around.Loop.Budget == nil || around.Loop.Budget.Cost == nil) {
 		around = around.loopAround()
 	}
-	if around == nil {
+	if _, known := c.def.Prices.Of(price); name == "" || around == nil || known {
 		return
 	}
-	if _, known := c.def.Prices.Of(rest); known { // as a call looks for it
-		return
+	if p := c.report(at, CodePrice, "the loop %q has a budget of cost, but the price of %q is not known", around.Name, name); a.Type == TypeLLM {
+		p.Hint = c.priceHint(name)
+	} else {
+		p.Hint = "codex does not say what it costs; add it to the root: prices: {" + name +
+			": {input: …, output: …}}, for a million tokens; or give a budget of tokens"
 	}
-	c.report(by.at("model"), CodePrice, "the loop %q has a budget of cost, but the price of %q is not known",
-		around.Name, by.Model).
-		Hint = c.priceHint(by.Model)
 }
 
 func (c *checker) priceHint(model string) string {

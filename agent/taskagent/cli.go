@@ -81,6 +81,15 @@ func CLIHelp(program string) (install, signIn, tested string) {
 	return p.Install, p.SignIn, p.Tested
 }
 
+// PricedAs is the name by which the prices need to have what the agent asks, if there is a budget of cost. It is empty
+// for a program that reports its cost, and for ACP, which may.
+func (c *CLI) PricedAs() string {
+	if p := c.program(); c.ACP != nil || p == nil || p.Costs {
+		return ""
+	}
+	return cmp.Or(c.Model, c.Program)
+}
+
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {
 	return []string{"outcome", "said", "session", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "exit_code", "stderr"}
@@ -206,6 +215,11 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	c, b := a.cfg.CLI, drive.At(ctx).Budget()
 	if err := b.Err(); err != nil {
 		return err
+	}
+	if name := c.PricedAs(); name != "" && b.Remaining().Cost != nil {
+		if _, known := ctx.RunConfig().Prices.Of(name); !known {
+			return &budget.UnknownPriceError{Model: name}
+		}
 	}
 	if err := drive.At(ctx).CountModelCall(); err != nil {
 		return err

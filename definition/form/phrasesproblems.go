@@ -439,6 +439,10 @@ var problemPhrases = [][2]string{
 	{"a tenth is 10% or 0.1", "um décimo é 10% ou 0.1"},
 	{"add digest: true", "adicione digest: true"},
 	{
+		"codex does not say what it costs; add it to the root: prices: {%s: {input: …, output: …}}, for a million tokens; or give a budget of tokens",
+		"codex não diz quanto custa; adicione à raiz: prices: {%s: {input: …, output: …}}, por um milhão de tokens; ou dê um orçamento de tokens",
+	},
+	{
 		"add it to the root: prices: {%s: {input: …, output: …}}, for a million tokens; 0 is free",
 		"adicione à raiz: prices: {%s: {input: …, output: …}}, por um milhão de tokens; 0 é grátis",
 	},
