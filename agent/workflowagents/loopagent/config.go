@@ -94,8 +94,8 @@ type Config struct {
 	// others may not.
 	Result string
 	// HandBack names state keys that belong to the result: when the loop ends, each gets the value that
-	// it had at the end of the iteration that the result is from. A finalizer begins with the values of the
-	// best iteration, if there are scores, and may change them.
+	// it had at the end of the iteration that the result is from, unless that was undone. A finalizer begins
+	// with the values of the best iteration, if there are scores, and may change them.
 	HandBack []string
 	// BestOnExit hands back the best iteration after an exit too. The default is the iteration
 	// in which the exit happened.

@@ -44,7 +44,11 @@ func (r *run) callAfter(it loop.IterationRecord) bool {
 // endIteration records the outcome of an iteration.
 func (r *run) endIteration(it *loop.IterationRecord) bool {
 	if r.sums {
-		r.made.end(it, r.value(), r.kept())
+		kept := r.kept()
+		if r.tally.RollbackDue { // what is undone is not handed back either
+			kept = nil
+		}
+		r.made.end(it, r.value(), kept)
 	}
 	r.observedEnd(it, nil)
 	r.loop.Score = it.Score
