@@ -400,9 +400,8 @@ func (c *checker) unpriced(a *Agent) {
 	if _, known := c.def.Prices.Of(price); name == "" || around == nil || known {
 		return
 	}
-	if p := c.report(at, CodePrice, "the loop %q has a budget of cost, but the price of %q is not known", around.Name, name); a.Type == TypeLLM {
-		p.Hint = c.priceHint(name)
-	} else {
+	p := c.report(at, CodePrice, "the loop %q has a budget of cost, but the price of %q is not known", around.Name, name)
+	if p.Hint = c.priceHint(name); a.Type == TypeCLI {
 		p.Hint = "codex does not say what it costs; add it to the root: prices: {" + name +
 			": {input: …, output: …}}, for a million tokens; or give a budget of tokens"
 	}

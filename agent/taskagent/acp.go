@@ -30,8 +30,6 @@ func (p *process) talk(cmd *exec.Cmd, stdout *limited, heard func(), doing func(
 		Dir: cmd.Dir, Prompt: p.Stdin, Permissions: p.ACP, Limit: p.Limit, To: to, Heard: heard, Doing: doing,
 		End: func(err error) {
 			switch {
-			case errors.Is(err, acpclient.ErrSaidTooMuch):
-				kill(&LimitError{Stream: "stdout", Limit: p.Limit})
 			case err != nil:
 				kill(err)
 			default:

@@ -192,6 +192,17 @@ func TestCodingAgentConfig(t *testing.T) {
 	}
 }
 
+// A program that prints much is not ended: the end of its standard error is kept.
+func TestCodingAgentPrintsMuch(t *testing.T) {
+	fake(t, "codex", "yes 'a warning' | head -c 3000000 >&2; echo the end >&2; yes '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"so\"}}' |\n"+
+		"head -n 30000; "+recording(t, "codex-0.169.0/ok", 0))
+	got := asked(t, taskagent.CLI{Program: "codex"})
+	equal(t, "error", nil, got.err)
+	if said := got.state["all"].(map[string]any)["stderr"].(string); !strings.HasSuffix(said, "a warning\nthe end") {
+		t.Errorf("the standard error ends with %q", said)
+	}
+}
+
 // A program that says nothing for too long is ended, and one that hangs after its result has given it.
 func TestCodingAgentThatHangs(t *testing.T) {
 	idle := taskagent.CLI{Program: "claude", IdleTimeout: 300 * time.Millisecond}

@@ -67,7 +67,8 @@ type CommandConfig struct {
 	// Dir limits where the command starts, not what it can do.
 	Dir string
 	// OutputLimit limits the bytes of the command's standard output, of its standard error, and of the file of Tests; more
-	// is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests.
+	// is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests. A coding agent may print more: of its standard error
+	// and of its last words the end is kept.
 	OutputLimit int64
 	// Timeout limits the command's running time; 0 means no limit.
 	Timeout time.Duration

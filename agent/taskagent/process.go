@@ -35,7 +35,7 @@ type process struct {
 	Dir      string        `json:"dir,omitempty"`   // below the root
 	Files    []string      `json:"files,omitempty"` // paths in Args and Env that must not lead out of the root
 	Stdin    string        `json:"stdin,omitempty"`
-	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes
+	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes; a coding agent may print more
 	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
 
 	Report string `json:"report,omitempty"` // a file below Dir that the command writes; "" is none
@@ -110,6 +110,10 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	stdout := &limited{stream: "stdout", limit: p.Limit, exceeded: kill}
 	stderr := &limited{stream: "stderr", limit: p.Limit, exceeded: kill}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
+	tail := &codingcli.Tail{Limit: p.Limit}
+	if p.CLI != "" { // what it prints for people does not end it
+		cmd.Stderr = tail
+	}
 	procgroup.Lead(cmd)
 	finish := func() {}
 	if p.CLI != "" {
@@ -149,7 +153,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	secrets := child.Secrets(p.Env)
 	return ended{
 		Started: p.CLI != "", Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
-		Stdout: cleanText(secrets.StrikeWhole(stdout.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String())),
+		Stdout: cleanText(secrets.StrikeWhole(stdout.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),
 		Report: cleanText(secrets.StrikeWhole(report)),
 	}, err
 }
@@ -177,8 +181,8 @@ func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.
 			return nil, err
 		}
 	} else {
-		lines := &codingcli.Lines{Program: p.CLI, To: stdout, Heard: heard, Doing: doing}
-		cmd.Stdout, last = lines, func() { _ = lines.Close() } // what is wrong with the limit has ended the command
+		lines := &codingcli.Lines{Program: p.CLI, Heard: heard, Doing: doing}
+		cmd.Stdout, last = lines, func() { stdout.buf.Write(lines.Kept()) } // a line of each kind, which is bounded
 	}
 	return func() {
 		stop()

@@ -57,7 +57,7 @@ type Config struct {
 	Prompt string
 	// Permissions choose the program's mode, and answer its requests for permission.
 	Permissions codingcli.Permissions
-	// Limit is the most bytes that it may say after its last tool call.
+	// Limit is how many bytes of what it says after its last tool call are kept, from the end.
 	Limit int64
 	// To is the program's standard input.
 	To io.WriteCloser
@@ -71,9 +71,6 @@ type Config struct {
 	// ended.
 	End func(error)
 }
-
-// ErrSaidTooMuch says that a program has said more than its limit.
-var ErrSaidTooMuch = errors.New("it said more than its limit")
 
 // Talk is one conversation. It is the writer for the program's standard output.
 type Talk struct {
@@ -95,8 +92,8 @@ type Talk struct {
 
 	dirs  []string // the folder, and where it leads
 	calls map[acp.ToolCallId]*toolCall
-	said  []byte // the last message
-	next  bool   // what it says next is a new message
+	said  codingcli.Tail // the last message
+	next  bool           // what it says next is a new message
 }
 
 // toolCall is what is known of a tool call that is not done.
@@ -113,7 +110,7 @@ func New(cfg Config) *Talk {
 		cfg.Hello = Hello
 	}
 	t := &Talk{
-		cfg: cfg, done: make(chan struct{}), calls: make(map[acp.ToolCallId]*toolCall),
+		cfg: cfg, done: make(chan struct{}), said: codingcli.Tail{Limit: cfg.Limit}, calls: make(map[acp.ToolCallId]*toolCall),
 		report: codingcli.Report{Outcome: codingcli.NoResult, Usage: budget.Usage{Calls: 1, Estimated: true}},
 	}
 	t.dirs = []string{cfg.Dir}
@@ -140,7 +137,7 @@ func (t *Talk) Report() codingcli.Report {
 	defer t.mu.Unlock()
 	r := t.report
 	if r.Said == "" {
-		r.Said = string(t.said)
+		r.Said = t.said.String()
 	}
 	return r
 }

@@ -279,13 +279,10 @@ func (t *Talk) says(text string) {
 		return
 	}
 	if t.next {
-		t.said, t.next = t.said[:0], false
+		t.said.Reset()
+		t.next = false
 	}
-	if int64(len(t.said)+len(text)) > t.cfg.Limit {
-		t.end(ErrSaidTooMuch)
-		return
-	}
-	t.said = append(t.said, text...)
+	_, _ = t.said.Write([]byte(text))
 }
 
 // called notes a tool call, and returns what is known of it.

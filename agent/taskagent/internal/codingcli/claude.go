@@ -24,9 +24,12 @@ var claude = &Program{
 	SignIn:  "run claude once and sign in, or set ANTHROPIC_API_KEY",
 	Costs:   true, Turns: true,
 	Start: startClaude,
-	Counts: func(line []byte) bool {
+	Kind: func(line []byte) string {
 		var l claudeLine
-		return json.Unmarshal(line, &l) == nil && (l.Type == "result" || l.Type == "system" && l.Subtype == "init")
+		if json.Unmarshal(line, &l) == nil && (l.Type == "result" || l.Type == "system" && l.Subtype == "init") {
+			return l.Type
+		}
+		return ""
 	},
 	Doing: doingClaude,
 	Read:  readClaude,

@@ -18,10 +18,13 @@ var codex = &Program{
 	Install:   "npm install -g @openai/codex",
 	SignIn:    "run codex login",
 	Start:     startCodex,
-	Counts: func(line []byte) bool {
+	Kind: func(line []byte) string {
 		var l codexLine
-		return json.Unmarshal(line, &l) == nil && (l.Type != "item.completed" || l.Item.Type == "agent_message") &&
-			slices.Contains([]string{"thread.started", "item.completed", "turn.completed", "turn.failed"}, l.Type)
+		if json.Unmarshal(line, &l) != nil || l.Type == "item.completed" && l.Item.Type != "agent_message" ||
+			!slices.Contains([]string{"thread.started", "item.completed", "turn.completed", "turn.failed"}, l.Type) {
+			return ""
+		}
+		return l.Type
 	},
 	Doing: doingCodex,
 	Read:  readCodex,

@@ -13,8 +13,8 @@ package codingcli
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/budget"
 )
@@ -77,8 +77,9 @@ type Program struct {
 	Costs, Turns bool
 	// Start returns its arguments, after the name, and variables that keep it from doing what nobody watches.
 	Start func(Request) (args, env []string)
-	// Counts reports whether a line of its standard output counts for Read.
-	Counts func(line []byte) bool
+	// Kind is the kind of a line of its standard output that counts for Read, of which only the last one does; "" if it does
+	// not count.
+	Kind func(line []byte) string
 	// Doing says in a few words what a line tells of what the program does, such as "runs go test"; empty if nothing.
 	Doing func(line []byte) string
 	// Read reads the lines that count. code is the exit code.
@@ -104,18 +105,23 @@ func each(stdout []byte, f func(line []byte)) {
 // longest is the longest line that is read, in bytes. What a tool has answered can be longer; no line that counts is.
 const longest = 1 << 20
 
-// Lines writes the lines that count for a program to another writer, and drops the rest.
+// Lines keeps the lines of a program that count, of each kind the last, and drops the rest.
 type Lines struct {
 	Program string
-	To      io.Writer
 	Heard   func()       // called at each write; nil is allowed
 	Doing   func(string) // called with what the program does, as it says; nil is allowed
 
 	line []byte // that has begun
 	long bool   // it is too long, and dropped
+	kept []keptLine
 }
 
-// Write takes output of the program.
+type keptLine struct {
+	kind string
+	line []byte
+}
+
+// Write takes output of the program. It never fails.
 func (l *Lines) Write(p []byte) (int, error) {
 	if l.Heard != nil {
 		l.Heard()
@@ -130,30 +136,64 @@ func (l *Lines) Write(p []byte) (int, error) {
 		if !ended {
 			break
 		}
-		line := l.line
-		keep := !l.long && Programs[l.Program].Counts(line)
-		if l.Doing != nil && !l.long {
-			if words := Programs[l.Program].Doing(line); words != "" {
-				l.Doing(words)
-			}
+		if !l.long {
+			l.read()
 		}
 		l.line, l.long = l.line[:0], false
-		if keep {
-			if _, err := l.To.Write(append(line, '\n')); err != nil {
-				return 0, err
-			}
-		}
 	}
 	return n, nil
 }
 
-// Close writes a last line that has no end.
-func (l *Lines) Close() error {
-	if len(l.line) == 0 {
-		return nil
+// read takes a whole line.
+func (l *Lines) read() {
+	if kind := Programs[l.Program].Kind(l.line); kind != "" {
+		l.kept = append(slices.DeleteFunc(l.kept, func(k keptLine) bool { return k.kind == kind }), keptLine{kind, bytes.Clone(l.line)})
 	}
-	_, err := l.Write([]byte("\n"))
-	return err
+	if l.Doing != nil {
+		if words := Programs[l.Program].Doing(l.line); words != "" {
+			l.Doing(words)
+		}
+	}
+}
+
+// Kept ends the last line, and returns the lines that count.
+func (l *Lines) Kept() (all []byte) {
+	if len(l.line) > 0 && !l.long {
+		l.read()
+	}
+	l.line = nil
+	for _, k := range l.kept {
+		all = append(append(all, k.line...), '\n')
+	}
+	return all
+}
+
+// Tail keeps the end of a text.
+type Tail struct {
+	Limit int64 // of what it keeps, in bytes
+
+	buf []byte
+}
+
+// Write adds to the text. It never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	if t.buf = append(t.buf, p...); int64(len(t.buf)) > 2*t.Limit {
+		t.buf = append(t.buf[:0], t.end()...)
+	}
+	return len(p), nil
+}
+
+// Reset begins a new text.
+func (t *Tail) Reset() { t.buf = t.buf[:0] }
+
+func (t *Tail) end() []byte { return t.buf[max(0, int64(len(t.buf))-t.Limit):] }
+
+// String returns the end of the text.
+func (t *Tail) String() string {
+	if end := t.end(); len(end) < len(t.buf) {
+		return strings.ToValidUTF8(string(end), "")
+	}
+	return string(t.buf)
 }
 
 // doing puts a verb before what something is done to; empty without that.

@@ -4,8 +4,10 @@ package codingcli_test
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,8 +51,7 @@ var recorded = []struct {
 // kept is what the filter keeps of an output, in whatever pieces it comes.
 func kept(t *testing.T, program string, output []byte) []byte {
 	t.Helper()
-	var whole, pieces bytes.Buffer
-	lines := &codingcli.Lines{Program: program, To: &whole}
+	lines := &codingcli.Lines{Program: program}
 	for rest := output; len(rest) > 0; {
 		n := 1 + rand.IntN(len(rest))
 		if _, err := lines.Write(rest[:n]); err != nil {
@@ -58,14 +59,13 @@ func kept(t *testing.T, program string, output []byte) []byte {
 		}
 		rest = rest[n:]
 	}
-	_ = lines.Close()
-	all := &codingcli.Lines{Program: program, To: &pieces}
+	pieces := lines.Kept()
+	all := &codingcli.Lines{Program: program}
 	_, _ = all.Write(output)
-	_ = all.Close()
-	if !bytes.Equal(whole.Bytes(), pieces.Bytes()) {
-		t.Errorf("in pieces it keeps\n%s\nwhole\n%s", whole.Bytes(), pieces.Bytes())
+	if whole := all.Kept(); !bytes.Equal(whole, pieces) {
+		t.Errorf("in pieces it keeps\n%s\nwhole\n%s", pieces, whole)
 	}
-	return whole.Bytes()
+	return pieces
 }
 
 func TestRecordedOutputs(t *testing.T) {
@@ -108,19 +108,38 @@ func TestCutOutputs(t *testing.T) {
 
 // What a tool has answered may be of any length: it is dropped, and the end is read.
 func TestLongLines(t *testing.T) {
-	var to bytes.Buffer
-	lines := &codingcli.Lines{Program: "claude", To: &to}
+	lines := &codingcli.Lines{Program: "claude"}
 	long := append(append([]byte(`{"type":"user","message":"`), bytes.Repeat([]byte("x"), 5<<20)...), "\"}\n"...)
 	for _, part := range [][]byte{long, []byte(`{"type":"result","subtype":"success","stop_reason":"end_turn"}`)} {
 		if _, err := bytes.NewReader(part).WriteTo(lines); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := lines.Close(); err != nil {
-		t.Fatal(err)
+	kept := lines.Kept()
+	if got := codingcli.Programs["claude"].Read(kept, 0); got.Outcome != codingcli.OK || len(kept) > 1000 {
+		t.Errorf("got %+v of %d bytes", got, len(kept))
 	}
-	if got := codingcli.Programs["claude"].Read(to.Bytes(), 0); got.Outcome != codingcli.OK || to.Len() > 1000 {
-		t.Errorf("got %+v of %d bytes", got, to.Len())
+}
+
+// However much a program says, the last of it is kept, and no more than that.
+func TestManyMessages(t *testing.T) {
+	lines := &codingcli.Lines{Program: "codex"}
+	_, _ = lines.Write([]byte(`{"type":"thread.started","thread_id":"t1"}` + "\n"))
+	for range 300 {
+		_, _ = fmt.Fprintf(lines, `{"type":"item.completed","item":{"type":"agent_message","text":"%s"}}`+"\n", strings.Repeat("x", 10_000))
+	}
+	_, _ = lines.Write([]byte(`{"type":"item.completed","item":{"type":"agent_message","text":"done"}}` + "\n" + `{"type":"turn.completed","usage":{"input_tokens":5}}`))
+	kept := lines.Kept()
+	got := codingcli.Programs["codex"].Read(kept, 0)
+	if got.Outcome != codingcli.OK || got.Said != "done" || got.Session != "t1" || got.Usage.InputTokens != 5 || len(kept) > 1000 {
+		t.Errorf("got %+v of %d bytes", got, len(kept))
+	}
+	tail := &codingcli.Tail{Limit: 5}
+	for _, text := range []string{"", "abc", "defgh", "ijklmnopqrstuvwx", "é", "yz"} {
+		_, _ = tail.Write([]byte(text))
+	}
+	if got := tail.String(); got != "xéyz" {
+		t.Errorf("the tail is %q", got)
 	}
 }
 
