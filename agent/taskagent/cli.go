@@ -40,8 +40,8 @@ import (
 // look at that between their requests, one request may go beyond it. Programs that run at the same time share what is
 // left.
 //
-// A program that comes to MaxTurns or MaxCost has succeeded in part: the step goes on, with the outcome partial. Every
-// other outcome than ok fails the step with a [*CLIError].
+// A program that comes to MaxTurns or MaxCost has succeeded in part: the step goes on, with the outcome partial, unless it
+// was denied a tool before. Every other outcome than ok fails the step with a [*CLIError].
 type CLI struct {
 	// Program is claude or codex. Required without ACP.
 	Program string
@@ -272,6 +272,9 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		code = 0
 	}
 	r := c.program().Read([]byte(got.Stdout), code)
+	if r.Outcome == codingcli.Partial && len(r.Denied) > 0 && c.Denied == "fail" {
+		r.Outcome = codingcli.Denied
+	}
 	tooMany := a.books(ctx, p, &r)
 	if err != nil && ctx.Err() != nil {
 		return outcome{}, err

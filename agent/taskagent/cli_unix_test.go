@@ -102,6 +102,18 @@ func TestCodingAgentReports(t *testing.T) {
 	}
 }
 
+// An agent that came to a limit after it was denied a tool was denied.
+func TestCodingAgentIsDeniedAndPartial(t *testing.T) {
+	fake(t, "claude", `echo '{"type":"result","subtype":"error_max_turns","is_error":true,"num_turns":2,`+
+		`"permission_denials":[{"tool_name":"Bash"}]}'; exit 1`)
+	got := asked(t, taskagent.CLI{Program: "claude"})
+	has(t, got.err, "it was not allowed to use Bash")
+	equal(t, "outcome", any("denied"), got.state["all"].(map[string]any)["outcome"])
+	got = asked(t, taskagent.CLI{Program: "claude", Denied: "allow"})
+	equal(t, "error", nil, got.err)
+	equal(t, "outcome", any("partial"), got.state["all"].(map[string]any)["outcome"])
+}
+
 // What a program has cost is in the event of its step; what it does not report is unknown, and not zero.
 func TestCodingAgentUsage(t *testing.T) {
 	fake(t, "claude", recording(t, "claude-2.1.197/ok", 0))
