@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -281,7 +280,7 @@ func (ds *desks) desk(ctx context.Context, id, branch string, was tree) (*desk, 
 	if len(w.Setup) > 0 {
 		cfg.Setup = ds.setUp
 	}
-	err := ds.checkBranch(ctx, cfg)
+	err := ds.checkResult(ctx, cfg)
 	if err == nil {
 		d.tree, err = workspace.Open(ctx, cfg)
 	}
@@ -292,10 +291,13 @@ func (ds *desks) desk(ctx context.Context, id, branch string, was tree) (*desk, 
 	return d, nil
 }
 
-// checkBranch reports a branch that could not be made at the end, before anything is paid for. A run that goes on may
-// have made it; a fork has not made that of the run that it is a fork of.
-func (ds *desks) checkBranch(ctx context.Context, cfg workspace.Config) error {
+// checkResult reports a branch or patch that could not be made at the end, before anything is paid for. A run that goes
+// on may have made it; a fork has not made that of the run that it is a fork of.
+func (ds *desks) checkResult(ctx context.Context, cfg workspace.Config) error {
 	branch := ds.def.Result.Branch
+	if ds.def.Result.Patch != "" {
+		return ds.checkPatch(cfg.Run)
+	}
 	if branch == "" {
 		return nil
 	}
@@ -489,22 +491,7 @@ func (ds *desks) give(ctx context.Context, t *workspace.Tree, id string, h works
 	case r.Apply:
 		return "applied to " + cmp.Or(ds.def.From, "the files"), t.Apply(ctx, h)
 	}
-	root, err := os.OpenRoot(ds.root)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	var patch bytes.Buffer
-	if err := t.Patch(ctx, h, &patch); err != nil {
-		return "", err
-	}
-	file := filepath.FromSlash(name(r.Patch))
-	if dir := filepath.Dir(file); dir != "." {
-		if err := root.MkdirAll(dir, 0o755); err != nil {
-			return "", err
-		}
-	}
-	return "patch " + file, root.WriteFile(file, patch.Bytes(), 0o644)
+	return ds.givePatch(ctx, t, id, h)
 }
 
 // works reports whether the agent runs a program, which works in the workspace.

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// patchHead begins each patch of a run, so that no other file is overwritten by one. git apply skips it.
+const patchHead = "Result of run "
+
+// errNotOurs says that there is a file in the place of a patch which no run has written.
+var errNotOurs = errors.New("there is something of this name that is no patch of a run; rename it, or choose another name")
+
+// checkPatch returns an error if the patch of a run would have to overwrite a file of the user's.
+func (ds *desks) checkPatch(id string) error {
+	root, err := os.OpenRoot(ds.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	file := filepath.FromSlash(ds.def.Result.named(ds.def.Result.Patch, id))
+	if err := mayReplace(root, file); err != nil {
+		return fmt.Errorf("the result cannot become the patch %q: %w", file, err)
+	}
+	return nil
+}
+
+// mayReplace returns an error if a file is there that no run has written.
+func mayReplace(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errNotOurs
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, len(patchHead))
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != patchHead {
+		return errNotOurs
+	}
+	return nil
+}
+
+// givePatch writes the patch of a run and says where. If another file has come to its place since the run began, the patch
+// goes beside it.
+func (ds *desks) givePatch(ctx context.Context, t *workspace.Tree, id string, h workspace.Hash) (string, error) {
+	patch := bytes.NewBufferString(patchHead + id + "\n\n")
+	if err := t.Patch(ctx, h, patch); err != nil {
+		return "", err
+	}
+	root, err := os.OpenRoot(ds.root)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	file := filepath.FromSlash(ds.def.Result.named(ds.def.Result.Patch, id))
+	if err := root.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return "", err
+	}
+	said := "patch " + file
+	if err = mayReplace(root, file); errors.Is(err, errNotOurs) {
+		ext := filepath.Ext(file)
+		beside := strings.TrimSuffix(file, ext) + "-" + id + ext
+		said = fmt.Sprintf("patch %s, because %s is no patch of a run", beside, file)
+		file, err = beside, mayReplace(root, beside)
+	}
+	if err != nil {
+		return "", err
+	}
+	return said, root.WriteFile(file, patch.Bytes(), 0o644)
+}
