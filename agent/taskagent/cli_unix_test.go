@@ -321,7 +321,8 @@ func TestRealCodingAgents(t *testing.T) {
 		{"edits", taskagent.CLI{Program: "codex"}, func(file string) []standin.Answer {
 			return []standin.Answer{standin.Shell("echo new >" + filepath.Base(file)), standin.Say("done")}
 		}, "ok", true},
-		{"429", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "failed", false},
+		{"429", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "limited", false},
+		{"401", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(401)} }, "not_configured", false},
 		{"edits", acpClaude("edit"), func(file string) []standin.Answer {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
 		}, "ok", true},

@@ -182,7 +182,12 @@ func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.
 		}
 	} else {
 		lines := &codingcli.Lines{Program: p.CLI, Heard: heard, Doing: doing}
-		cmd.Stdout, last = lines, func() { stdout.buf.Write(lines.Kept()) } // a line of each kind, which is bounded
+		cmd.Stdout, last = lines, func() {
+			stdout.buf.Write(lines.Kept()) // a line of each kind, which is bounded
+			if more := codingcli.Programs[p.CLI].Record; more != nil {
+				stdout.buf.Write(more(cmd.Env, stdout.buf.Bytes())) // one line
+			}
+		}
 	}
 	return func() {
 		stop()

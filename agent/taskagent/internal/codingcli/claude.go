@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/refrain-dev/refrain/budget"
 )
@@ -26,8 +27,14 @@ var claude = &Program{
 	Start: startClaude,
 	Kind: func(line []byte) string {
 		var l claudeLine
-		if json.Unmarshal(line, &l) == nil && (l.Type == "result" || l.Type == "system" && l.Subtype == "init") {
+		if json.Unmarshal(line, &l) != nil {
+			return ""
+		}
+		switch {
+		case l.Type == "result" || l.Type == "rate_limit_event":
 			return l.Type
+		case l.Type == "system" && (l.Subtype == "init" || l.Subtype == "api_retry"):
+			return l.Subtype
 		}
 		return ""
 	},
@@ -68,6 +75,12 @@ type claudeLine struct {
 	Usage      *claudeUsage   `json:"usage"`
 	Models     map[string]any `json:"modelUsage"`
 	Denials    []claudeDenial `json:"permission_denials"`
+	Limit      struct {
+		Status string  `json:"status"`
+		Resets float64 `json:"resetsAt"` // in seconds since 1970
+	} `json:"rate_limit_info"` // of a rate_limit_event, which only subscriptions have
+	RetryMS     float64 `json:"retry_delay_ms"` // of an api_retry
+	RetryStatus *int    `json:"error_status"`
 }
 
 type claudeUsage struct {
@@ -143,6 +156,8 @@ func doingClaude(line []byte) string {
 
 func readClaude(stdout []byte, code int) Report {
 	var first, last claudeLine
+	var until time.Time
+	var wait time.Duration
 	each(stdout, func(line []byte) {
 		var l claudeLine
 		if json.Unmarshal(line, &l) != nil {
@@ -151,6 +166,12 @@ func readClaude(stdout []byte, code int) Report {
 		switch {
 		case l.Type == "system" && l.Subtype == "init":
 			first = l
+		case l.Type == "system" && l.RetryStatus != nil && isLimit(*l.RetryStatus):
+			wait = milliseconds(l.RetryMS)
+		case l.Type == "rate_limit_event":
+			if until = (time.Time{}); l.Limit.Status == "rejected" {
+				until = epoch(l.Limit.Resets)
+			}
 		case l.Type == "result":
 			last = l
 		}
@@ -173,6 +194,9 @@ func readClaude(stdout []byte, code int) Report {
 	if r.Outcome == OK && r.Denied != nil {
 		r.Outcome = Denied
 	}
+	if r.Outcome == Limited {
+		r.Until, r.Wait = until, wait
+	}
 	return r
 }
 
@@ -185,9 +209,9 @@ func (l *claudeLine) outcome(code int) Outcome {
 	switch {
 	case slices.Contains([]string{"error_max_turns", "error_max_budget_usd"}, l.Subtype):
 		return Partial
-	case l.IsError && slices.Contains([]int{401, 402, 403}, status):
+	case l.IsError && slices.Contains(noAccess, status):
 		return NotConfigured
-	case l.IsError && slices.Contains([]int{429, 529}, status):
+	case l.IsError && isLimit(status):
 		return Limited
 	case l.IsError || l.Subtype != "success" || code != 0:
 		return Failed

@@ -26,8 +26,9 @@ var codex = &Program{
 		}
 		return l.Type
 	},
-	Doing: doingCodex,
-	Read:  readCodex,
+	Doing:  doingCodex,
+	Record: recordCodex,
+	Read:   readCodex,
 }
 
 func startCodex(r Request) (args, env []string) {
@@ -101,8 +102,8 @@ func doingCodex(line []byte) string {
 	return ""
 }
 
-// readCodex reads the lines of Codex. Why it failed is told in words only, and so is not told apart; nor does it
-// tell what it was not allowed to do.
+// readCodex reads the lines of Codex, which do not tell what it was not allowed to do. Why it failed is in the line of
+// recordCodex.
 func readCodex(stdout []byte, code int) Report {
 	r := Report{Outcome: NoResult, Usage: unknown(0)}
 	each(stdout, func(line []byte) {
@@ -122,6 +123,14 @@ func readCodex(stdout []byte, code int) Report {
 			}
 		case l.Type == "turn.failed":
 			r.Outcome, r.Said = Failed, l.Error.Message
+		case l.Type == codexRecord && r.Outcome == Failed:
+			var why codexReason
+			if json.Unmarshal(line, &why) != nil {
+				return
+			}
+			if r.Outcome = why.outcome(); r.Outcome == Limited {
+				r.Until = why.until()
+			}
 		}
 	})
 	if r.Outcome == OK && code != 0 {

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/refrain-dev/refrain/budget"
 )
@@ -55,13 +56,15 @@ const (
 // Report is what a program reports of itself.
 type Report struct {
 	Outcome Outcome
-	Said    string       // its last words, or what it says of its failure
-	Session string       // ID of the conversation
-	Model   string       // that it has asked
-	Turns   int          // requests to the model; 0 is unknown
-	Denied  []string     // names of the tools that it was not allowed to use
-	Files   []string     // files that its edits name; nil if it reports none
-	Usage   budget.Usage // Estimated if it reports none; without Cost if it reports no cost
+	Said    string        // its last words, or what it says of its failure
+	Session string        // ID of the conversation
+	Model   string        // that it has asked
+	Turns   int           // requests to the model; 0 is unknown
+	Denied  []string      // names of the tools that it was not allowed to use
+	Files   []string      // files that its edits name; nil if it reports none
+	Until   time.Time     `json:",omitzero"` // when a provider that is limited takes requests again; zero is unknown
+	Wait    time.Duration `json:",omitzero"` // that such a provider has last asked for
+	Usage   budget.Usage  // Estimated if it reports none; without Cost if it reports no cost
 }
 
 // Program is a coding agent with a command line.
@@ -82,6 +85,9 @@ type Program struct {
 	Kind func(line []byte) string
 	// Doing says in a few words what a line tells of what the program does, such as "runs go test"; empty if nothing.
 	Doing func(line []byte) string
+	// Record returns a line to add to those that count, with what the program's own files tell of it; nil is for a
+	// program without such files. env is the program's environment.
+	Record func(env []string, stdout []byte) []byte
 	// Read reads the lines that count. code is the exit code.
 	Read func(stdout []byte, code int) Report
 }
@@ -207,6 +213,31 @@ func doing(verb, what string) string {
 // unknown is the usage of requests that nobody has counted.
 func unknown(calls int) budget.Usage {
 	return budget.Usage{Calls: int64(max(1, calls)), Estimated: true}
+}
+
+// noAccess are the statuses of a server for somebody who is not signed in or has no credit.
+var noAccess = []int{401, 402, 403}
+
+// isLimit reports whether a server that answers with a status takes no more requests for now.
+func isLimit(status int) bool { return status == 429 || status == 529 }
+
+// farthest bounds what a program says of times: nobody waits for longer.
+const farthest = 366 * 24 * time.Hour
+
+// milliseconds is a duration that a program reports; 0 if that makes no sense.
+func milliseconds(ms float64) time.Duration {
+	if !(ms > 0 && ms < float64(farthest.Milliseconds())) {
+		return 0
+	}
+	return time.Duration(ms * float64(time.Millisecond))
+}
+
+// epoch is a time that a program reports in seconds since 1970; zero if that makes no sense.
+func epoch(seconds float64) time.Time {
+	if !(seconds > 0 && seconds < 1<<40) {
+		return time.Time{}
+	}
+	return time.Unix(int64(seconds), 0).UTC()
 }
 
 // distinct are the texts, each once, in the order of their first place.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,7 +34,13 @@ var recorded = []struct {
 	{"claude", "claude-2.1.197", "not_configured", 1, codingcli.Report{Outcome: codingcli.NotConfigured, Turns: 1,
 		Said: "Failed to authenticate. API Error: 401 Unauthorized", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
 	{"claude", "claude-2.1.197", "limited", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
-		Said: "API Error: Request rejected (429) · Too Many Requests", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
+		Said: "API Error: Request rejected (429) · Too Many Requests", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
+		Wait: 516963194 * time.Nanosecond}},
+	{"claude", "claude-2.1.197", "retry_after", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
+		Said: "API Error: Request rejected (429) · Too many", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}, Wait: 3 * time.Second}},
+	{"claude", "claude-2.1.197", "subscription", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
+		Said: "You've hit your session limit · resets 4:19pm (UTC)", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
+		Until: time.Date(2026, 11, 26, 16, 19, 17, 0, time.UTC)}},
 	// It says "success" and counts no token, though the server was asked.
 	{"claude", "claude-2.1.197", "cut", 0, codingcli.Report{Outcome: codingcli.NoResult, Said: "abc", Turns: 1,
 		Usage: budget.Usage{Calls: 1, Estimated: true}}},
@@ -43,6 +51,9 @@ var recorded = []struct {
 		Usage: budget.Usage{Calls: 1, Estimated: true}}},
 	{"codex", "codex-0.169.0", "limited", 1, codingcli.Report{Outcome: codingcli.Failed,
 		Said: "exceeded retry limit, last status: 429 Too Many Requests", Usage: budget.Usage{Calls: 1, Estimated: true}}},
+	{"codex", "codex-0.169.0", "usage_limit", 1, codingcli.Report{Outcome: codingcli.Failed,
+		Said: "You’ve hit your usage limit. Upgrade to Pro (https://chatgpt.com/explore/pro), visit " +
+			"https://chatgpt.com/settings/usage to purchase more credits or try again at 4:31 PM.", Usage: budget.Usage{Calls: 1, Estimated: true}}},
 	{"codex", "codex-0.169.0", "cut", 1, codingcli.Report{Outcome: codingcli.Failed,
 		Said:  "stream disconnected before completion: stream closed before response.completed",
 		Usage: budget.Usage{Calls: 1, Estimated: true}}},
@@ -162,5 +173,53 @@ func TestDoing(t *testing.T) {
 		if got := codingcli.Programs[tt.program].Doing([]byte(tt.line)); got != tt.want {
 			t.Errorf("%s\ngot %q, want %q", tt.line, got, tt.want)
 		}
+	}
+}
+
+// Why Codex failed is in its own record of the conversation, which is looked up by the ID that it has printed.
+func TestRecordOfCodex(t *testing.T) {
+	codex := codingcli.Programs["codex"]
+	for name, want := range map[string]codingcli.Report{
+		"limited":      {Outcome: codingcli.Limited},
+		"usage_limit":  {Outcome: codingcli.Limited, Until: time.Date(2026, 11, 26, 16, 31, 13, 0, time.UTC)},
+		"unauthorized": {Outcome: codingcli.NotConfigured},
+	} {
+		output, err := os.ReadFile("testdata/codex-0.169.0/" + name + ".jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		record, err := os.ReadFile("testdata/codex-0.169.0/" + name + ".record")
+		if err != nil {
+			t.Fatal(err)
+		}
+		home, kept := t.TempDir(), kept(t, "codex", output)
+		id := codex.Read(kept, 1).Session
+		day := filepath.Join(home, ".codex", "sessions", "2026", "11", "26")
+		if err := os.MkdirAll(day, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(day, "rollout-2026-11-26T15-31-12-"+id+".jsonl")
+		// The record is long, and its end counts.
+		text := append(bytes.Repeat([]byte(`{"payload":{"type":"task_complete","error":{"codex_error_info":"other"}}}`+"\n"), 40_000), record...)
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, env := range [][]string{{"HOME=/", "HOME=" + home}, {"HOME=/", "CODEX_HOME=" + filepath.Join(home, ".codex")}} {
+			got := codex.Read(append(kept[:len(kept):len(kept)], codex.Record(env, kept)...), 1)
+			if got.Outcome != want.Outcome || !got.Until.Equal(want.Until) {
+				t.Errorf("%s: got %s until %s", name, got.Outcome, got.Until)
+			}
+		}
+		// No other file is read, and nothing is looked up for one that has succeeded.
+		for _, stdout := range []string{`{"type":"thread.started","thread_id":"*"}` + "\n" + `{"type":"turn.failed"}`,
+			`{"type":"thread.started","thread_id":"` + id + `"}` + "\n" + `{"type":"turn.completed"}`} {
+			if more := codex.Record([]string{"HOME=" + home}, []byte(stdout)); more != nil {
+				t.Errorf("%s: it has looked up %s", name, more)
+			}
+		}
+	}
+	lie := `{"type":"refrain.record","codex_error_info":"usage_limit_exceeded"}` + "\n"
+	if got := kept(t, "codex", []byte(lie)); len(got) > 0 {
+		t.Errorf("a line of the program itself is kept: %s", got)
 	}
 }
