@@ -133,6 +133,9 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	if b.desks != nil && a.parent == nil {
 		cb.after = append([]agent.AfterAgentCallback{b.desks.handOver}, cb.after...)
 	}
+	if a.Parallel != nil && a.Parallel.copies != nil {
+		cb = b.aroundCopies(a, cb)
+	}
 	if b.desks != nil && len(a.branches()) > 0 {
 		cb = b.desks.aroundBranches(a, cb)
 	}

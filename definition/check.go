@@ -31,7 +31,7 @@ type checker struct {
 }
 
 // check reports what is wrong with a definition as a whole.
-func (l *loader) check(d *Definition) {
+func (l *loader) check(d *Definition) *checker {
 	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string),
 		writers: make(map[string][]*Agent), scripts: make(map[string]readScript)}
 	for a := range d.Root.All {
@@ -49,7 +49,7 @@ func (l *loader) check(d *Definition) {
 		c.cacheKey(a)
 		if c.programs += programs(a); c.programs > maxPrograms {
 			c.report(a.src.Of(a.node), CodeFile, "the definition has more than %d expressions", maxPrograms)
-			return
+			return c
 		}
 		if a.Type == TypeLoop {
 			c.loop(a)
@@ -79,7 +79,11 @@ func (l *loader) check(d *Definition) {
 	}
 	c.keeps()
 	c.caches()
+	for a := range d.Root.All {
+		c.bestOf(a)
+	}
 	c.worthKnowing()
+	return c
 }
 
 // programs counts the expressions of an agent.

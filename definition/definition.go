@@ -203,7 +203,7 @@ func (l *loader) definition(src *source.Source, n *source.Node) (*Definition, er
 		if d.Root = r.agent(n, nil); d.Root != nil {
 			d.title()
 			d.declare()
-			l.check(d)
+			l.expand(l.check(d))
 		}
 	}
 	l.problems = l.problems.sort().first(maxProblems)

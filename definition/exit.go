@@ -173,7 +173,7 @@ func (c *checker) anyone(a *Agent) {
 	}
 	var names []string
 	for _, s := range all {
-		if s.Type == TypeLLM && !s.refused() {
+		if s.Type == TypeLLM && !s.refused() && !s.copied() {
 			s.CanExitLoop, s.anyone = true, true
 			names = append(names, s.Name)
 		}

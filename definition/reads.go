@@ -391,6 +391,11 @@ func (c *checker) written(a *Agent) {
 			c.silent(a)
 		}
 	}
+	if a.Parallel != nil && a.Parallel.copies != nil {
+		for _, key := range a.Parallel.copies.keys {
+			c.wrote(key, by, a)
+		}
+	}
 	if a.Expression == nil {
 		return
 	}

@@ -38,6 +38,8 @@ type Parallel struct {
 	// KeepBest has the state key of the score of each branch that works in the workspace. Only the files of the branch
 	// with the highest score are kept; without it the changes of all branches are merged.
 	KeepBest map[string]string
+
+	copies *copies // of a step with best_of, which the branches are
 }
 
 var parallelRows = []row[Parallel]{
@@ -164,6 +166,9 @@ type Step struct {
 	DelayBefore, DelayAfter time.Duration
 	// Cache keeps the step's result, and uses it again while the step reads the same values.
 	Cache *Cache
+	// BestOf is the number of copies of the step that run side by side, of which the best one counts; 0 without copies.
+	// In the definition that [Load] returns, a parallel agent stands for such a step.
+	BestOf int
 }
 
 func stepOf(a *Agent) *Step {
@@ -189,6 +194,7 @@ var stepRows = []row[Step]{
 	field("delay_before", "pause before the agent; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
 	field("delay_after", "pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
 	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
+	field("best_of", "copies of the step that run side by side; each is scored by the steps behind it, and the best is kept; for steps of a loop with a score", wholeIn(2, 16), func(s *Step) *int { return &s.BestOf }),
 }
 
 var retryParts = parts[loop.Retry]{rows: []row[loop.Retry]{

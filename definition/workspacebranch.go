@@ -140,16 +140,24 @@ func (c *checker) keepBest(a *Agent) {
 
 // NoScoreError says that no branch of a parallel agent has a score, so that none is the best.
 type NoScoreError struct {
-	Agent string
-	Keys  []string // in which the scores would be
+	Agent  string
+	Keys   []string // in which the scores would be
+	Copies error    // why no copy of a step with best_of has one; nil for branches with keep_best
 }
 
 func (e *NoScoreError) Error() string {
+	if e.Copies != nil {
+		return fmt.Sprintf("no copy of %q has a score, so none can be kept: %s", e.Agent, strings.ReplaceAll(e.Copies.Error(), "\n", "; "))
+	}
 	return fmt.Sprintf("no branch of %q has a score, so none can be kept: there is no number in %s", e.Agent, strings.Join(e.Keys, ", "))
 }
 
 // best returns the branch with the highest score, the first of several.
 func (a *Agent) best(ctx agent.Context) (name string, err error) {
+	if c := a.Parallel.copies; c != nil {
+		i, err := c.best(ctx)
+		return c.branches[max(0, i)], err
+	}
 	var most float64
 	for _, sub := range a.branches() {
 		v, err := ctx.State().Get(a.Parallel.KeepBest[sub.Name])
@@ -162,7 +170,7 @@ func (a *Agent) best(ctx agent.Context) (name string, err error) {
 		}
 	}
 	if name == "" {
-		return "", &NoScoreError{a.Name, slices.Sorted(maps.Values(a.Parallel.KeepBest))}
+		return "", &NoScoreError{Agent: a.Name, Keys: slices.Sorted(maps.Values(a.Parallel.KeepBest))}
 	}
 	return name, nil
 }
@@ -224,7 +232,7 @@ func (ds *desks) join(ctx agent.Context, a *Agent) error {
 		return err
 	}
 	only := ""
-	if len(a.Parallel.KeepBest) > 0 {
+	if len(a.Parallel.KeepBest) > 0 || a.Parallel.copies != nil {
 		if only, err = a.best(ctx); err != nil {
 			return err
 		}

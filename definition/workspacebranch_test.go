@@ -23,7 +23,7 @@ func TestTreesAfterADeathAtAnyEvent(t *testing.T) {
 	if err := workspace.CheckGit(t.Context()); err != nil {
 		t.Skip(err)
 	}
-	const text = `
+	const branches = `
 name: refine
 max_iterations: 3
 workspace: {}
@@ -41,6 +41,29 @@ sub_agents:
   - {name: rate, set: {points: "[5, 9, 1][iteration - 1]"}}
   - {name: end, output_key: loop_output, command: [sh, -c, "tail -n 1 one two > end; cat one two"]}
 `
+	const copies = `
+name: attempts
+max_iterations: 2
+workspace: {}
+score: points
+sub_agents:
+  - name: coder
+    best_of: 2
+    command: [sh, -c, "n=${REFRAIN_WORKSPACE%/tree}; echo $(($0 * (3 - ${n##*_}) + ${n##*_})) >> points; rm -f half; echo ${n##*_}", "{{iteration}}"]
+    output_key: said
+  - {name: tests, command: [sh, -c, "test ! -e half; tail -n 1 points"], json: true, output_key: points}
+  - {name: end, output_key: loop_output, command: [sh, -c, "cat points; echo $0", "{{said}}"]}
+shapes: {said: {pattern: "[0-9]"}}
+`
+	for _, tt := range []struct{ name, text, want string }{
+		{"branches", branches, "1\n1\n2\n2\n1\n2"},
+		{"copies", copies, "3\n5\n1"}, // both are worth 3 at first, then the first one more
+	} {
+		t.Run(tt.name, func(t *testing.T) { diesAnywhere(t, tt.text, tt.want) })
+	}
+}
+
+func diesAnywhere(t *testing.T, text, want string) {
 	live := func(cut int) (ended bool, result string, tree any) {
 		var ends []func() error
 		closeAll := func() {
@@ -71,7 +94,7 @@ sub_agents:
 		return ended, h.result(), space["tree"]
 	}
 	_, result, tree := live(0)
-	if want := "1\n1\n2\n2\n1\n2"; result != want || tree == nil {
+	if result != want || tree == nil {
 		t.Fatalf("the run hands back %q, want %q; tree %v", result, want, tree)
 	}
 	for cut := 1; ; cut += longtest.N(9, 1) {

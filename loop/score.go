@@ -161,6 +161,21 @@ func (s *Score) read(t *Tally, o *incoming) (reading, error) {
 	return got, err
 }
 
+// Best returns the index of the state with the best score, the first of several that are equal; -1 if none has a score,
+// with the reason for each. Of the variables of Expr, only state has a value.
+func (s *Score) Best(states []map[string]any) (best int, why []error) {
+	best = -1
+	most := 0.0
+	why = make([]error, len(states))
+	for i, state := range states {
+		got, err := s.read(&Tally{}, &incoming{&Outcome{State: state}})
+		if why[i] = err; err == nil && (best < 0 || s.better(got.score, most)) {
+			best, most = i, got.score
+		}
+	}
+	return best, why
+}
+
 // number reads a value of state as a score.
 func (s *Score) number(v any) (float64, error) {
 	switch x := v.(type) {

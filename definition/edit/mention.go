@@ -3,8 +3,6 @@
 package edit
 
 import (
-	"slices"
-	"sort"
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
@@ -48,13 +46,13 @@ func exprKeys(text string, r role) (found []mention, any bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	keys, hides := celKeys(text)
+	keys, hides := vocabulary.CelKeys(text)
 	seen := make(map[string]bool)
 	for _, k := range keys {
-		seen[k.name] = true
-		found = append(found, mention{name: k.name, from: k.from, to: k.to, word: k.dot, odd: hides})
+		seen[k.Name] = true
+		found = append(found, mention{name: k.Name, from: k.From, to: k.To, word: k.Dot, odd: hides})
 	}
-	for _, root := range celRoots {
+	for _, root := range vocabulary.CelRoots {
 		read, all := p.Reads(root)
 		any = any || all
 		for _, key := range read {
@@ -68,36 +66,10 @@ func exprKeys(text string, r role) (found []mention, any bool, err error) {
 
 // textKeys are the keys that a text names.
 func textKeys(text string, d template.Dialect) ([]mention, error) {
-	t, err := template.Parse(text, template.Options{Dialect: d})
-	if err != nil {
-		return nil, err
-	}
+	keys, err := vocabulary.TextKeys(text, d)
 	var found []mention
-	add := func(name string, at int) {
-		if key, from, ok := keyPart(name); ok {
-			found = append(found, mention{name: key, from: at + from, to: at + from + len(key)})
-		}
+	for _, k := range keys {
+		found = append(found, mention{name: k.Name, from: k.From, to: k.To})
 	}
-	for _, ref := range t.Keys() {
-		add(ref.Name, ref.NameIn(text, ref.From))
-		if ref.Section {
-			add(ref.Name, ref.NameIn(text, ref.Close))
-		}
-	}
-	sort.Slice(found, func(i, k int) bool { return found[i].from < found[k].from }) // 20 KB smaller than slices.SortFunc
-	return found, nil
-}
-
-// keyPart is the key in a name that a text gives: draft in draft.title and in
-// prev.draft. What is built in is no key.
-func keyPart(name string) (key string, from int, ok bool) {
-	head, rest, dotted := strings.Cut(name, ".")
-	switch {
-	case slices.Contains(vocabulary.BuiltIn, name), head == "artifact" && dotted, head == "":
-		return "", 0, false
-	case dotted && (head == "prev" || head == "best" || head == "rejected"):
-		key, _, _ = strings.Cut(rest, ".")
-		return key, len(head) + 1, true
-	}
-	return head, 0, true
+	return found, err
 }

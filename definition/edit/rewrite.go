@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 )
 
 // rewriting is a change of words in scalars that stay as they are written.
@@ -42,7 +44,7 @@ func (r *rewriting) rename(n naming, found []mention, from, to string) error {
 		if m.odd {
 			return s.fail(n.node, "%s names it in a way that cannot be told from others; rename it by hand", n.path)
 		}
-		if m.word && !celName(to) {
+		if m.word && !vocabulary.CelName(to) {
 			return s.fail(n.node, "%s names it behind a dot, where %q cannot stand; write state[%q] there first",
 				n.path, to, from)
 		}
@@ -85,13 +87,6 @@ func (r *rewriting) whole(n *yaml.Node, text string) error {
 	r.pieces = append(r.pieces, splice{e.body, e.to, written})
 	r.values[n] = text
 	return nil
-}
-
-// celName reports whether a key can stand behind a dot in an expression.
-func celName(key string) bool {
-	return !strings.ContainsFunc(key, func(r rune) bool {
-		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
-	})
 }
 
 // attempt is the change of all that was renamed.

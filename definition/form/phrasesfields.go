@@ -164,6 +164,10 @@ var fieldPhrases = [][2]string{
 		"pausa antes do agente; para os passos de agentes de fluxo, e um laço na raiz",
 	},
 	{
+		"copies of the step that run side by side; each is scored by the steps behind it, and the best is kept; for steps of a loop with a score",
+		"cópias do passo que rodam lado a lado; cada uma recebe a nota dos passos depois dela, e a melhor fica; para passos de um laço com nota",
+	},
+	{
 		"pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root",
 		"pausa depois do agente, mesmo se falhar; para os passos de agentes de fluxo, e um laço na raiz",
 	},

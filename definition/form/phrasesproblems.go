@@ -7,6 +7,44 @@ package form
 var problemPhrases = [][2]string{
 	// The workspace.
 	{"%q cannot be a key: the workspace has it", "%s não pode ser uma chave: o workspace a tem"},
+	// Copies of a step.
+	{"%q has best_of, and a copy cannot end the loop", "%s tem best_of, e uma cópia não pode terminar o laço"},
+	{"let a later step end the loop", "deixe que um passo posterior termine o laço"},
+	{
+		"%q has best_of and cache, with which all copies would be the same",
+		"%s tem best_of e cache, com o qual todas as cópias seriam iguais",
+	},
+	{
+		"%q is the finalizer, which nothing scores, so it cannot have best_of",
+		"%s é o finalizador, a que nada dá nota, então não pode ter best_of",
+	},
+	{
+		"a step with best_of needs a score of its loop, from its own output or a later step's",
+		"um passo com best_of precisa de uma nota do seu laço, da própria saída ou da de um passo posterior",
+	},
+	{"%q has best_of, but the loop %q has no score", "%s tem best_of, mas o laço %s não tem nota"},
+	{
+		"%q has best_of, but neither it nor a step behind it writes the score",
+		"%s tem best_of, mas nem ele nem um passo depois dele escreve a nota",
+	},
+	{
+		"%q cannot have copies: %q has agents inside or asks a person",
+		"%s não pode ter cópias: %s tem agentes dentro ou pergunta a uma pessoa",
+	},
+	{
+		"%q cannot have copies: %q, which runs before the score, has best_of too",
+		"%s não pode ter cópias: %s, que roda antes da nota, também tem best_of",
+	},
+	{
+		"write the copies as branches of a parallel agent with keep_best",
+		"escreva as cópias como ramos de um agente paralelo com keep_best",
+	},
+	{
+		"put a score behind the first of them, or write the copies as branches of a parallel agent with keep_best",
+		"ponha uma nota depois do primeiro deles, ou escreva as cópias como ramos de um agente paralelo com keep_best",
+	},
+	{"a copy of %q writes the key %q, which exists (%s)", "uma cópia de %s escreve a chave %s, que já existe (%s)"},
+	{"give that key another name", "dê outro nome a essa chave"},
 	{"call it \"my_workspace\", say", "chame-a de \"my_workspace\", por exemplo"},
 	{"%s %q leads out of the root of the run", "%s %s leva para fora da raiz da execução"},
 	{"result has several of branch, patch and apply", "result tem mais de um entre branch, patch e apply"},

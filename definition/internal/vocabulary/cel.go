@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package edit
+package vocabulary
 
 import (
 	"slices"
@@ -98,20 +98,28 @@ func celQuoted(src string, at int) celQuote {
 	return celQuote{celToken{kind, src[from:to], from, to}, min(to+len(quote), len(src))}
 }
 
-// celRoots are the variables whose fields are keys of the state.
-var celRoots = []string{"state", "prev"}
+// CelRoots are the variables whose fields are keys of the state.
+var CelRoots = []string{"state", "prev"}
 
-// celKey is a place in an expression that names a key; dot says that it stands behind
-// one, where a key has to be a word.
-type celKey struct {
-	celToken
-	dot bool
+// Mention is a place in a text or an expression that names a key: its bytes are From to To. Earlier says that it is the
+// key of an earlier state, as in prev.key. Dot says that it stands behind a dot in an expression, where a key has to be a word.
+type Mention struct {
+	Name         string
+	From, To     int
+	Earlier, Dot bool
 }
 
-// celKeys finds the keys that an expression names: state.key, state.?key, state["key"],
-// state[?"key"] and "key" in state. Hides reports that a variable of its own has the
+// CelName reports whether a key can stand behind a dot in an expression.
+func CelName(key string) bool {
+	return !strings.ContainsFunc(key, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	})
+}
+
+// CelKeys finds the keys that an expression names: state.key, state.?key, state["key"],
+// state[?"key"] and "key" in state. hides reports that a variable of its own has the
 // name of one that keys are in.
-func celKeys(src string) (keys []celKey, hides bool) {
+func CelKeys(src string) (keys []Mention, hides bool) {
 	all := celTokens(src)
 	at := func(i int) celToken {
 		if i < 0 || i >= len(all) {
@@ -121,7 +129,7 @@ func celKeys(src string) (keys []celKey, hides bool) {
 	}
 	sign := func(i int, text string) bool { return at(i).kind == celSign && at(i).name == text }
 	for i, t := range all {
-		if t.kind != celWord || !slices.Contains(celRoots, t.name) || sign(i-1, ".") ||
+		if t.kind != celWord || !slices.Contains(CelRoots, t.name) || sign(i-1, ".") ||
 			sign(i-1, "?") && sign(i-2, ".") {
 			continue
 		}
@@ -135,15 +143,15 @@ func celKeys(src string) (keys []celKey, hides bool) {
 		}
 		switch k := at(next); {
 		case sign(i+1, ".") && k.kind == celWord:
-			keys = append(keys, celKey{k, src[k.from-1] != '`'})
+			keys = append(keys, Mention{k.name, k.from, k.to, t.name == "prev", src[k.from-1] != '`'})
 		case sign(i+1, "[") && k.kind == celText && sign(next+1, "]"):
-			keys = append(keys, celKey{k, false})
+			keys = append(keys, Mention{k.name, k.from, k.to, t.name == "prev", false})
 		}
 		if k := at(i - 2); at(i-1).kind == celWord && at(i-1).name == "in" && k.kind == celText && !sign(i+1, ".") &&
 			!sign(i+1, "[") {
-			keys = append(keys, celKey{k, false})
+			keys = append(keys, Mention{k.name, k.from, k.to, t.name == "prev", false})
 		}
 	}
-	sort.Slice(keys, func(i, k int) bool { return keys[i].from < keys[k].from }) // 20 KB smaller than slices.SortFunc
+	sort.Slice(keys, func(i, k int) bool { return keys[i].From < keys[k].From }) // 20 KB smaller than slices.SortFunc
 	return keys, hides
 }
