@@ -44,6 +44,10 @@ func TestPreflight(t *testing.T) {
 			"would be refused: can_exit_loop is false", "remove one of the two", [2]string{"can_exit_loop: false, ", ""},
 		},
 		{
+			"requests of a coding agent", "max_iterations: 20\nsub_agents: [{name: a, cli: claude, prompt: x, max_turns: 30, exit_when: 'true'}]\nmax_model_calls: 500", "2:17",
+			definition.SeverityWarning, definition.CodeCalls, "can make 600 model calls, but a run may make only 500", "max_model_calls", [2]string{"max_model_calls: 500", "max_model_calls: 600"},
+		},
+		{
 			"more calls than a run may make", "max_iterations: 30\nmax_model_calls: 50\ntimeouts: none\nsub_agents:\n  - {name: a, instructions: a, output_key: k, can_exit_loop: false}\n  - {name: b, instructions: 'b {{k}}', can_exit_loop: true}", "2:17",
 			definition.SeverityWarning, definition.CodeCalls, "can make 60 model calls, but a run may make only 50", "max_model_calls", [2]string{"max_model_calls: 50", "max_model_calls: 60"},
 		},

@@ -406,11 +406,14 @@ func (c *checker) modelCalls(a *Agent) {
 }
 
 // modelCalls is how often models are asked if every agent asks once each time
-// that it runs, and every loop comes to its limit. A loop without one counts
-// for one iteration.
+// that it runs, a coding agent as often as its max_turns allow, and every loop
+// comes to its limit. A loop without one counts for one iteration.
 func (a *Agent) modelCalls() float64 {
-	if a.Type == TypeLLM {
+	switch a.Type {
+	case TypeLLM:
 		return 1
+	case TypeCLI:
+		return float64(max(a.Command.CLI.MaxTurns, 1))
 	}
 	var each, after float64
 	for _, sub := range a.SubAgents {

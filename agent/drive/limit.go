@@ -18,13 +18,13 @@ func (p Place) CountModelCall() error {
 	if inv == nil {
 		return nil
 	}
-	limit := int64(agent.DefaultMaxLLMCalls)
+	limit, which := int64(agent.DefaultMaxLLMCalls), ", the default"
 	if c := inv.run.RunConfig; c != nil && c.MaxLLMCalls != 0 {
-		limit = int64(c.MaxLLMCalls)
+		limit, which = int64(c.MaxLLMCalls), ""
 	}
 	if n := inv.run.modelCalls.Add(1); limit > 0 && n > limit {
-		return fmt.Errorf("%w: the limit is %d; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls",
-			agent.ErrTooManyModelCalls, limit)
+		return fmt.Errorf("%w: the limit is %d%s; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls",
+			agent.ErrTooManyModelCalls, limit, which)
 	}
 	return nil
 }

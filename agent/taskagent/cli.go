@@ -255,7 +255,7 @@ func (a *CommandAgent) books(ctx agent.InvocationContext, p *process, r *codingc
 	p.room.Release()
 	for range r.Usage.Calls - 1 { // the first was counted before it was asked
 		if err := drive.At(ctx).CountModelCall(); err != nil {
-			return err
+			return fmt.Errorf("each of the %d requests of %s to its model counts: %w", r.Usage.Calls, a.cfg.CLI.name(), err)
 		}
 	}
 	return nil

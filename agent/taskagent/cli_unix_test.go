@@ -160,6 +160,19 @@ func TestCodingAgentIsStarted(t *testing.T) {
 	}
 }
 
+// The requests of a coding agent count, and the error says which limit they have come to.
+func TestCodingAgentsRequestsAreLimited(t *testing.T) {
+	fake(t, "claude", recording(t, "claude-2.1.197/ok", 0))
+	a := func() agent.Agent {
+		cfg := taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}}
+		cfg.Name = "c"
+		return must(taskagent.NewCommand(cfg))
+	}
+	equal(t, "error", nil, runAs(t.Context(), t, a(), nil, agent.RunConfig{MaxLLMCalls: 2}).err)
+	has(t, runAs(t.Context(), t, a(), nil, agent.RunConfig{MaxLLMCalls: 1}).err,
+		"each of the 2 requests of claude to its model counts: too many model calls in one run: the limit is 1; raise it with max_model_calls")
+}
+
 // Agents that run at the same time are told together no more than what the run's budget leaves.
 func TestCodingAgentsShareABudget(t *testing.T) {
 	dir := fake(t, "claude", `while [ $# -gt 0 ]; do [ "$1" = --max-budget-usd ] && echo "$2" >"told.$$"; shift; done
