@@ -129,8 +129,8 @@ func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 	}
 	same, turns := float64(t.Repeats-1)/float64(n.repeats()), float64(t.Swings)/float64(n.swings()+1)
 	r := Row{ConditionRecord: ConditionRecord{
-		Name: "no_progress", Value: fmt.Sprintf("same %d, in turns %d", t.Repeats, t.Swings),
-		Threshold: fmt.Sprintf("same ≥ %d or in turns ≥ %d", n.repeats(), n.swings()),
+		Name: "no_progress", Value: fmt.Sprintf("same result %d×, two in turns %d×", t.Repeats, t.Swings),
+		Threshold: fmt.Sprintf("%d× or %d×", n.repeats(), n.swings()),
 		Holds:     n.circling(t), Fired: reason == ReasonNoProgress,
 	}}.of(UnitTimes, float64(t.Repeats), float64(n.repeats()))
 	if t.Swings > 1 { // the first two results are one swing, if they differ

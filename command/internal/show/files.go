@@ -83,6 +83,11 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 	return f, err
 }
 
+// changesFiles reports whether a change of the state is one of the files of the run.
+func changesFiles(c progress.Change) bool {
+	return c.Key == definition.WorkspaceKey || c.Key == definition.WorkspaceKey+".tree"
+}
+
 // rootOf returns the root of a run.
 func rootOf(events []*session.Event) (string, error) {
 	for _, ev := range events {

@@ -37,6 +37,9 @@ func (s *Shown) print(e *term.Env, f Options) error {
 		return w.Flush()
 	case f.Diff != "":
 		printDiff(w, s.Diff)
+		if slices.ContainsFunc(s.Diff, changesFiles) {
+			fmt.Fprintf(w, "To see how the files changed: refrain show %s --diff %s --files\n", s.Run, f.Diff)
+		}
 		return w.Flush()
 	case f.Prompt != "":
 		printPrompt(w, s.step, s.Prompt)
@@ -273,6 +276,8 @@ func conditionText(c loop.ConditionRecord, plan *loop.Plan) string {
 			notes = append(notes, fmt.Sprintf("%.3g%% is kept for the finalizer", plan.Share()*100))
 		}
 		words[len(words)-1] += " of " + limit
+	case c.Name == "no_progress" && c.Threshold != "":
+		words[len(words)-1] += ", ends the loop at " + c.Threshold
 	case c.Threshold != "":
 		words[len(words)-1] += ", wanted " + c.Threshold
 	}
