@@ -292,6 +292,7 @@ type parts[S any] struct {
 	or      string          // the part that a value is which is no map; "true" is a map with nothing in it
 	form    string          // what the value must be, in words; "" leaves it to the part
 	some    string          // the hint for a map with nothing in it; "" if it may be empty
+	instead string          // the hint for a value that is no map; "" if there is none
 	settled func(place, *S) // a rule about the parts together
 	keep    bool            // what can be read counts though the rest cannot
 	what    string          // what the map is, in words; "" is the name of its field
@@ -385,6 +386,9 @@ func (of parts[S]) read(p place, n *source.Node) (*S, bool) {
 	}
 	before, given := len(p.problems), make(map[string]bool)
 	ps, ok := p.pairs(n, p.field)
+	if n.Kind != source.Map {
+		p.hint(of.instead)
+	}
 	for _, e := range ps {
 		w, known := of.row(e.key)
 		if !known {

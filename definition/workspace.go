@@ -75,7 +75,7 @@ var workspaceParts = parts[Workspace]{rows: []row[Workspace]{
 	field("on_protected", "after a command has changed a protected file: restore (default) puts it back, fail fails the step", oneWord(RestoreProtected, FailProtected), func(w *Workspace) *string { return &w.OnProtected }).shown(RestoreProtected),
 	field("limits", "largest difference from the start, file and store: {files, lines, file_size, store}", workspaceLimits.inPlace(), func(w *Workspace) *workspace.Limits { return &w.Limits }),
 	field("result", "where the files of the result go: {branch}, {patch} or {apply}; they stay in the store if left out", workspaceResult.inPlace(), func(w *Workspace) *WorkspaceResult { return &w.Result }),
-}}
+}, instead: "write {} for a copy of the folder where the run starts"}
 
 var workspaceLimits = parts[workspace.Limits]{rows: []row[workspace.Limits]{
 	field("files", "most files that differ from the start", wholeFrom[int64](1, ""), func(l *workspace.Limits) *int64 { return &l.Files }),
@@ -88,7 +88,7 @@ var workspaceResult = parts[WorkspaceResult]{rows: []row[WorkspaceResult]{
 	field("branch", "new branch in the repository, such as refrain/{{run}}", aText, func(r *WorkspaceResult) *string { return &r.Branch }),
 	field("patch", "file for the changes, inside the run's root", aText, func(r *WorkspaceResult) *string { return &r.Patch }),
 	field("apply", "true writes the changes into the files themselves", aBool, func(r *WorkspaceResult) *bool { return &r.Apply }),
-}}
+}, instead: "write {branch: NAME}, {patch: FILE} or {apply: true}"}
 
 // workspace checks the workspace of a definition.
 func (c *checker) workspace() {
@@ -107,9 +107,12 @@ func (c *checker) workspace() {
 	report := func(field, format string, args ...any) *Problem {
 		return c.report(root.at(field), CodeWorkspace, format, args...)
 	}
-	for _, f := range []struct{ field, path string }{{"from", w.From}, {"result.patch", w.Result.Patch}} {
+	for _, f := range []struct{ field, path, hint string }{
+		{"from", w.From, "name a folder below the root; refrain run --root FOLDER makes another folder the root"},
+		{"result.patch", w.Result.Patch, "name a file below the root, such as result.patch"},
+	} {
 		if f.path != "" && !filepath.IsLocal(filepath.FromSlash(f.path)) {
-			c.report(root.at("workspace."+f.field), CodeOutside, "%s %q leads out of the root of the run", f.field, f.path)
+			c.report(root.at("workspace."+f.field), CodeOutside, "%s %q leads out of the root of the run", f.field, f.path).Hint = f.hint
 		}
 	}
 	for part := range strings.SplitSeq(filepath.ToSlash(filepath.Clean(w.Result.Patch)), "/") {

@@ -58,6 +58,33 @@ func TestWorkspaceProblems(t *testing.T) {
 	}
 }
 
+// What is wrong about a workspace says what to write.
+func TestHintsOfWorkspaces(t *testing.T) {
+	for text, want := range map[string]string{
+		"workspace: true":                  "write {} for a copy of the folder where the run starts",
+		"workspace: {result: fix}":         "write {branch: NAME}, {patch: FILE} or {apply: true}",
+		"workspace: {result: [fix]}":       "write {branch: NAME}, {patch: FILE} or {apply: true}",
+		"workspace: {from: ../x}":          "name a folder below the root; refrain run --root FOLDER makes another folder the root",
+		"workspace: {result: {patch: /p}}": "name a file below the root, such as result.patch",
+	} {
+		_, err := definition.Parse("w.yaml", []byte("name: w\nmax_iterations: 1\n"+text+"\nsub_agents: [{name: s, command: [ls]}]"), definition.Options{})
+		problems, _ := errors.AsType[definition.Problems](err)
+		if len(problems) != 1 || problems[0].Hint != want {
+			t.Errorf("%s: %v, hint %q, not %q", text, err, append(problems, new(definition.Problem))[0].Hint, want)
+		}
+	}
+	for program, want := range map[string]string{
+		"cursor": "ask a program that speaks the Agent Client Protocol with acp, and any other with command",
+		"cladue": `did you mean "claude"?`,
+	} {
+		_, err := definition.Parse("w.yaml", []byte("name: s\nprompt: x\ncli: "+program), definition.Options{})
+		problems, _ := errors.AsType[definition.Problems](err)
+		if len(problems) != 1 || problems[0].Hint != want {
+			t.Errorf("%s: %v, hint %q, not %q", program, err, append(problems, new(definition.Problem))[0].Hint, want)
+		}
+	}
+}
+
 // What is no list is shown as the list that it is meant to be.
 func TestHintsOfLists(t *testing.T) {
 	for value, want := range map[string]string{

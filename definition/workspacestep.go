@@ -80,7 +80,8 @@ func (c *checker) work(a *Agent) {
 	}
 	folder := filepath.FromSlash(w.Overlay)
 	if !filepath.IsLocal(folder) {
-		c.report(a.at("overlay"), CodeOutside, "%s %q leads out of the root of the run", "overlay", w.Overlay)
+		c.report(a.at("overlay"), CodeOutside, "%s %q leads out of the root of the run", "overlay", w.Overlay).
+			Hint = "name a folder below the root"
 		return
 	}
 	switch in, over := c.def.Workspace.placeOf(w.Overlay); {

@@ -64,6 +64,12 @@ var problemPhrases = [][2]string{
 		"%s é para passos que trabalham num workspace, e a definição não tem nenhum",
 	},
 	{"give the root a workspace", "dê um workspace à raiz"},
+	{"write {} for a copy of the folder where the run starts", "escreva {} para uma cópia da pasta em que a execução começa"},
+	{"write {branch: NAME}, {patch: FILE} or {apply: true}", "escreva {branch: NOME}, {patch: ARQUIVO} ou {apply: true}"},
+	{"name a folder below the root; refrain run --root FOLDER makes another folder the root", "indique uma pasta abaixo da raiz; refrain run --root PASTA torna raiz outra pasta"},
+	{"name a file below the root, such as result.patch", "indique um arquivo abaixo da raiz, como result.patch"},
+	{"name a folder below the root", "indique uma pasta abaixo da raiz"},
+	{"ask a program that speaks the Agent Client Protocol with acp, and any other with command", "consulte com acp um programa que fala o Agent Client Protocol, e qualquer outro com command"},
 	{
 		"%q works in a clean checkout, whose changes are dropped, so none can be required",
 		"%s trabalha numa cópia nova, cujas mudanças são descartadas, então nenhuma pode ser exigida",
