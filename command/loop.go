@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,12 +26,13 @@ import (
 // loopFlags are the flags of refrain loop.
 type loopFlags struct {
 	run                        runFlags
-	file, cli, until, write    string
+	file, cli, acp             string
+	until, write               string
 	model, permissions, denied string
 	most                       int
 	cost                       float64
 	branch                     string
-	protect                    []string
+	protect, inherit           []string
 	timeout, idle              time.Duration
 }
 
@@ -53,6 +54,10 @@ like any other: refrain show says why it stopped and what it has cost, Ctrl-C pa
 and refrain resume continues it, also after a crash. --write keeps the definition that
 runs, so that you can change it and run it with refrain run.
 
+--acp asks any program that speaks the Agent Client Protocol. Its words are split without
+a shell: quotes and backslashes work as in a shell, and nothing is expanded. It gets PATH,
+HOME and the like; name the variable of its key with --inherit.
+
 --until is a line for the shell. Its exit code 0 is success; with 126 or 127, which mean
 that it could not be run, the loop fails at once. With --branch the command runs in a
 copy of the repository, without the files that git ignores.
@@ -62,6 +67,7 @@ first, or if the command says nothing new.`,
 		Example: `  refrain loop "Make the tests pass" --until 'go test ./...' --max 10 --budget-cost 5
   refrain loop -p PROMPT.md --until 'go test ./...' --branch fix-tests --protect '**/*_test.go'
   refrain loop -p PROMPT.md --cli codex --until 'npm test' --timeout 2h
+  refrain loop -p PROMPT.md --acp 'gemini --acp' --inherit GEMINI_API_KEY --until 'npm test'
   refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
 		Args: term.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,7 +102,11 @@ first, or if the command says nothing new.`,
 	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	fl.StringVarP(&f.file, "prompt", "p", "", "read the prompt from this `FILE`; - is stdin")
-	fl.StringVar(&f.cli, "cli", taskagent.CLIPrograms()[0], "`program` of the coding agent: "+strings.Join(taskagent.CLIPrograms(), " or "))
+	fl.StringVar(&f.cli, "cli", "", "`program` of the coding agent: "+strings.Join(taskagent.CLIPrograms(), " or ")+
+		" (default: "+taskagent.CLIPrograms()[0]+")")
+	fl.StringVar(&f.acp, "acp", "", "`program`, with its arguments, that speaks the Agent Client Protocol, in place of --cli, "+
+		"such as 'gemini --acp'")
+	fl.StringArrayVar(&f.inherit, "inherit", nil, "`variable` of the environment that the coding agent gets too; repeat the flag for more")
 	fl.StringVar(&f.until, "until", "", "`command` that ends the loop when it succeeds")
 	fl.IntVar(&f.most, "max", 10, "ask at most this many times")
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 is no limit")
@@ -164,19 +174,44 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	if _, err := os.Lstat(f.write); err == nil { // said before the command of --until runs
 		return nil, fmt.Errorf("--write: %s: %w", f.write, fs.ErrExist)
 	}
+	program, acp, err := f.agent()
+	if err != nil {
+		return nil, err
+	}
 	text, err := codingloop.Definition(&codingloop.Config{
-		Prompt: prompt, CLI: f.cli, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
+		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 	})
 	if err == nil {
 		err = checkLoop(text)
 	}
-	if product := map[string]string{"claude": "Claude Code", "codex": "Codex"}[f.cli]; err == nil && product != "" {
-		if _, err := exec.LookPath(f.cli); err != nil {
-			return nil, fmt.Errorf("--cli: there is no program %q: install %s, or put its folder into PATH", f.cli, product)
-		}
+	if err == nil {
+		err = taskagent.FindCLI(program)
+	}
+	if _, missing := errors.AsType[*taskagent.NoProgramError](err); missing && acp != nil {
+		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, acpPrograms))
 	}
 	return text, err
+}
+
+// acpPrograms are programs that speak the Agent Client Protocol, of those that people may mean.
+var acpPrograms = []string{"gemini", "qwen", "opencode", "claude-agent-acp", "codex-acp"}
+
+// agent returns the program of the coding agent, and for --acp the program with its arguments.
+func (f *loopFlags) agent() (program string, acp []string, err error) {
+	if f.acp == "" {
+		return cmp.Or(f.cli, taskagent.CLIPrograms()[0]), nil, nil
+	}
+	if f.cli != "" {
+		return "", nil, errors.New("--cli and --acp: give one of them")
+	}
+	if acp, err = codingloop.Words(f.acp); err != nil {
+		return "", nil, fmt.Errorf("--acp %s: %w", f.acp, err)
+	}
+	if slices.Contains(taskagent.CLIPrograms(), acp[0]) {
+		return "", nil, fmt.Errorf("--acp: %s does not speak the Agent Client Protocol; write --cli %[1]s", acp[0])
+	}
+	return acp[0], acp, nil
 }
 
 // checkLoop says which values of flags a definition cannot have. Its lines are of no interest to those who gave flags.

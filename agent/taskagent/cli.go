@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +91,33 @@ func (c *CLI) PricedAs() string {
 	}
 	return cmp.Or(c.Model, c.Program)
 }
+
+// FindCLI returns a [*NoProgramError] if the program of a coding agent, by CLI.Program or the first of CLI.ACP, is not
+// installed here. It cannot say that of one with a path.
+func FindCLI(program string) error {
+	if _, err := exec.LookPath(program); err == nil || filepath.Base(program) != program {
+		return nil
+	}
+	install, _, _ := CLIHelp(program)
+	return &NoProgramError{Program: program, Install: install}
+}
+
+// NoProgramError says that the program of a coding agent is not installed. It wraps [exec.ErrNotFound].
+type NoProgramError struct {
+	Program string
+	// Install is the command that installs it, if that is known.
+	Install string
+}
+
+func (e *NoProgramError) Error() string {
+	return fmt.Sprintf("there is no program %q: install it%s, or put its folder into PATH", e.Program, after(" with ", e.Install))
+}
+
+// Permanent returns true: another attempt is useless.
+func (e *NoProgramError) Permanent() bool { return true }
+
+// Unwrap returns [exec.ErrNotFound].
+func (e *NoProgramError) Unwrap() error { return exec.ErrNotFound }
 
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {

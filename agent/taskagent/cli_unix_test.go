@@ -212,7 +212,9 @@ func TestCodingAgentConfig(t *testing.T) {
 		has(t, err, want)
 	}
 	t.Setenv("PATH", t.TempDir())
-	if got := asked(t, taskagent.CLI{Program: "claude"}); !errors.Is(got.err, exec.ErrNotFound) {
+	got := asked(t, taskagent.CLI{Program: "claude"})
+	missing, _ := errors.AsType[*taskagent.NoProgramError](got.err)
+	if !errors.Is(got.err, exec.ErrNotFound) || missing == nil || !missing.Permanent() || missing.Install == "" {
 		t.Errorf("without the program: %v", got.err)
 	}
 }

@@ -122,6 +122,12 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 		}
 	}
 
+	if p.CLI != "" && errors.Is(cmd.Err, exec.ErrNotFound) {
+		if err := FindCLI(p.Args[0]); err != nil {
+			finish()
+			return ended{}, err
+		}
+	}
 	err = cmd.Start()
 	started := err == nil
 	if started {

@@ -16,6 +16,7 @@ import (
 // Config says what the loop does. The texts may be anything: none of them is read as a template or as YAML.
 type Config struct {
 	Prompt, CLI, Model, Permissions, Denied string
+	ACP, Inherit                            []string      // program that speaks the Agent Client Protocol, in place of CLI; variables that it gets
 	Until                                   string        // a line of shell
 	Most                                    int           // iterations
 	Cost                                    float64       // in US dollars; 0 is no limit
@@ -59,9 +60,16 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Cost > 0 {
 		add(loop, "budget", map[string]any{"cost": c.Cost})
 	}
-	coder := mapping("name", "coder", "cli", c.CLI, "prompt",
+	program, asked := "cli", any(c.CLI)
+	if c.ACP != nil {
+		program, asked = "acp", c.ACP
+	}
+	coder := mapping("name", "coder", program, asked, "prompt",
 		"{{prompt}}\n{{#said_until}}\nThe command that has to succeed says:\n{{said_until}}\n{{/said_until}}\n"+told,
 		"permissions", c.Permissions, "denied", c.Denied, "retry", 2, "output_key", "said")
+	if c.Inherit != nil {
+		add(coder, "inherit", c.Inherit)
+	}
 	if c.Model != "" {
 		add(coder, "model", c.Model)
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/program"
@@ -57,5 +59,19 @@ func Build(ctx context.Context, e *term.Env, p *program.Program,
 
 // EnvOf is what a command decides about the agents of its runs.
 func EnvOf(e *term.Env) program.Env {
-	return program.Env{Code: e.Code, Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }}
+	return program.Env{Code: e.Code, Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }, Check: findPrograms}
+}
+
+// findPrograms returns an error if a coding agent that this machine asks is not installed.
+func findPrograms(_ *program.Program, def *definition.Definition) error {
+	for a := range def.Root.All {
+		if a.Type != definition.TypeCLI || a.TaskQueue != "" {
+			continue
+		}
+		asked := slices.Concat(a.Command.CLI.ACP, []string{a.Command.CLI.Program})
+		if err := taskagent.FindCLI(asked[0]); err != nil {
+			return fmt.Errorf("%s: %q: %w", a.Position(), a.Name, err)
+		}
+	}
+	return nil
 }
