@@ -17,9 +17,12 @@ func TestHanded(t *testing.T) {
 		want         definition.Handed
 	}{
 		{"", "", definition.Handed{}},
-		{"", "branch refrain/r_1, commit 1f0c", definition.Handed{Way: "branch", Name: "refrain/r_1", Commit: "1f0c", Command: "git merge refrain/r_1"}},
-		{"sub/dir", "branch a;b, commit 1f0c", definition.Handed{Way: "branch", Name: "a;b", Commit: "1f0c", Command: "git -C sub/dir merge 'a;b'"}},
-		{"", "patch out/it's.patch", definition.Handed{Way: "patch", Name: "out/it's.patch", Command: `git apply 'out/it'\''s.patch'`}},
+		{"", "branch refrain/r_1, commit 1f0c", definition.Handed{
+			Way: "branch", Name: "refrain/r_1", Commit: "1f0c", Command: "git merge refrain/r_1"}},
+		{"sub/dir", "branch a;b, commit 1f0c", definition.Handed{
+			Way: "branch", Name: "a;b", Commit: "1f0c", Command: "git -C sub/dir merge 'a;b'"}},
+		{"", "patch out/it's.patch", definition.Handed{
+			Way: "patch", Name: "out/it's.patch", Command: `git apply 'out/it'\''s.patch'`}},
 		{"sub", "patch r.patch", definition.Handed{Way: "patch", Name: "r.patch", Command: "git -C sub apply ../r.patch"}},
 		{"sub", "applied to sub", definition.Handed{Way: "applied", Name: "sub"}},
 	} {

@@ -21,25 +21,28 @@ import (
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
 // What is shown of files, how long a comparison may take, and how many are made at once.
 const (
-	filesMost   = pageMost
-	diffMost    = 256 << 10 // bytes of the difference of one file
-	diffLines   = 2000
-	diffColumns = 1000 // characters of a line
-	patchMost   = 32 << 20
-	compareTime = 20 * time.Second
-	compareMost = 2
+	filesMost    = pageMost
+	filesColumns = 8         // iterations beside each other
+	diffMost     = 256 << 10 // bytes of the difference of one file
+	diffLines    = 2000
+	diffColumns  = 1000 // characters of a line
+	patchMost    = 32 << 20
+	compareTime  = 20 * time.Second
+	compareMost  = 2
 )
 
 var errCompareTime = errors.New("it takes too long")
 
 // compared are two trees of a run's workspace.
 type compared struct {
-	id       string
+	run      *runlog.Run
+	start    workspace.Hash
 	stored   *workspace.Stored
 	from, to workspace.Hash
 }
@@ -84,32 +87,33 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &compared{id: id}
+	c := &compared{run: run}
 	if c.stored, err = workspace.OpenStored(ctx, definition.WorkspaceStore(p.Root), id); err != nil {
 		return nil, err
 	}
-	start, err := c.stored.Start(ctx)
+	if c.start, err = c.stored.Start(ctx); err != nil {
+		return nil, err
+	}
+	c.from = c.start
+	if from := q.Get("from"); from != "" {
+		seq, err := seqAt(run, from, q.Get("loop"))
+		if err != nil {
+			return nil, err
+		}
+		c.from = c.at(seq)
+	}
+	seq, err := seqAt(run, q.Get("to"), q.Get("loop"))
 	if err != nil {
 		return nil, err
 	}
-	c.from = start
-	if q.Get("from") != "" {
-		if c.from, err = filesAt(run, q.Get("from"), q.Get("loop"), start); err != nil {
-			return nil, err
-		}
-	}
-	c.to, err = filesAt(run, q.Get("to"), q.Get("loop"), start)
-	return c, err
+	c.to = c.at(seq)
+	return c, run.Wholes.Err
 }
 
-// filesAt is the tree at a place of a run.
-func filesAt(run *runlog.Run, place, loop string, start workspace.Hash) (workspace.Hash, error) {
-	seq, err := seqAt(run, place, loop)
-	if err != nil {
-		return "", err
-	}
-	h, _ := definition.WorkspaceValue(run.StateAfter(seq)[definition.WorkspaceKey])
-	return cmp.Or(h, start), run.Wholes.Err
+// at is the tree after an event of the run.
+func (c *compared) at(seq int64) workspace.Hash {
+	h, _ := definition.WorkspaceValue(c.run.StateAfter(seq)[definition.WorkspaceKey])
+	return cmp.Or(h, c.start)
 }
 
 // filesProblem says why files cannot be shown.
@@ -139,6 +143,15 @@ func changeOf(c workspace.Change) fileChange {
 	return fileChange{shownName(c.Path), c.Status, c.Added, c.Removed, c.Binary}
 }
 
+// changesOf are the first of some changes.
+func changesOf(all []workspace.Change) []fileChange {
+	list := []fileChange{}
+	for _, one := range all[:min(len(all), filesMost)] {
+		list = append(list, changeOf(one))
+	}
+	return list
+}
+
 // files lists the files that differ between two places.
 func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 	return s.comparing(r, func(ctx context.Context, c *compared) error {
@@ -146,15 +159,52 @@ func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		list, added, removed := []fileChange{}, int64(0), int64(0)
+		var added, removed int64
 		for _, one := range changes {
 			added, removed = added+one.Added, removed+one.Removed
-			if len(list) < filesMost {
-				list = append(list, changeOf(one))
-			}
 		}
 		return s.SendMasked(w, http.StatusOK, map[string]any{"from": c.from, "to": c.to, "total": len(changes), "added": added,
-			"removed": removed, "files": list})
+			"removed": removed, "files": changesOf(changes)})
+	})
+}
+
+// filesBy lists what the last iterations of a loop, and its best, have changed against those that they were written
+// from.
+func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
+	type iteration struct {
+		Number int          `json:"number"`
+		From   int          `json:"from"`
+		Best   bool         `json:"best,omitzero"`
+		Undone bool         `json:"undone,omitzero"`
+		Total  int          `json:"total"`
+		Files  []fileChange `json:"files"`
+	}
+	return s.comparing(r, func(ctx context.Context, c *compared) error {
+		var live progress.Live
+		for _, ev := range progress.LastRun(c.run.Events) {
+			live.Add(ev)
+		}
+		t := live.Tree()
+		loop := t.Main()
+		if at := r.URL.Query().Get("loop"); at != "" {
+			loop = t.Find(session.Address(at))
+		}
+		if loop == nil || loop.Loop == nil {
+			return problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
+		}
+		best, list := loop.Loop.Best(), []iteration{}
+		for i, it := range loop.Loop.Iterations {
+			if it.Record == nil || it != best && i < len(loop.Loop.Iterations)-filesColumns {
+				continue
+			}
+			from, to := progress.IterationSeq(c.run.Events, loop.Address, it.From), progress.IterationSeq(c.run.Events, loop.Address, it.Number)
+			changes, err := c.stored.Files(ctx, c.at(from), c.at(to))
+			if err != nil {
+				return err
+			}
+			list = append(list, iteration{it.Number, it.From, it == best, it.RolledBack, len(changes), changesOf(changes)})
+		}
+		return s.SendMasked(w, http.StatusOK, map[string]any{"loop": loop.Address, "iterations": list})
 	})
 }
 
@@ -196,14 +246,14 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 		switch {
 		case text.cut:
 			return problem.New(http.StatusUnprocessableEntity, "patch_too_large", "The patch is too large",
-				"it has more than %d MiB; "+instead, patchMost>>20, c.id)
+				"it has more than %d MiB; "+instead, patchMost>>20, c.run.ID)
 		case err != nil:
 			return err
 		case credential.Masked(text.String()) != text.String(): // without the secret the patch would be another one
-			return problem.New(http.StatusUnprocessableEntity, "patch_has_secret", "The patch contains a key or a password", instead, c.id)
+			return problem.New(http.StatusUnprocessableEntity, "patch_has_secret", "The patch contains a key or a password", instead, c.run.ID)
 		}
 		w.Header().Set("Content-Type", "text/x-diff")
-		w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(c.id)+`.patch"`)
+		w.Header().Set("Content-Disposition", `attachment; filename="`+url.PathEscape(c.run.ID)+`.patch"`)
 		_, err = io.WriteString(w, text.String())
 		return err
 	})
@@ -279,19 +329,16 @@ func hunkAt(line string) (before, after int64) {
 	return number(f[1]), number(f[2])
 }
 
-// shownLine is a line of a file with all that cannot be seen made visible: an escape is ␛, and what turns the
-// direction of a text is its number.
+// shownLine is a line of a file in which a character that cannot be seen, or that turns the direction of a text, is
+// written as in Go: \x1b.
 func shownLine(s string) string {
 	var out strings.Builder
 	for _, c := range progress.Clip(strings.ToValidUTF8(s, "\uFFFD"), diffColumns) {
-		switch {
-		case c == '\t' || unicode.IsPrint(c):
+		if c == '\t' || unicode.IsPrint(c) {
 			out.WriteRune(c)
-		case c < ' ':
-			out.WriteRune('\u2400' + c)
-		default:
-			out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
+			continue
 		}
+		out.WriteString(strings.Trim(strconv.QuoteRuneToASCII(c), "'"))
 	}
 	return out.String()
 }

@@ -3,6 +3,7 @@
 package server_test
 
 import (
+	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
@@ -92,6 +93,19 @@ func TestFilesOfARun(t *testing.T) {
 		}
 	}
 
+	var by struct {
+		Loop       string
+		Iterations []struct {
+			Number, From, Total int
+			Best, Undone        bool
+		}
+	}
+	s.ok("GET", at+"/iterations", nil, &by)
+	if text := fmt.Sprint(by); text != "{coding [{1 0 3 false false} {2 1 6 true false} {3 2 3 false true}]}" {
+		t.Error(text)
+	}
+	s.refused(404, "loop_not_found", "GET", at+"/iterations?loop=coding/judge", nil)
+
 	var got struct {
 		file
 		Lines []struct {
@@ -109,8 +123,8 @@ func TestFilesOfARun(t *testing.T) {
 		}
 		return text
 	}
-	want := "@\n one\n-two\n+two ␛[31m\\u202e <b>\n+four\n\\ No newline at end of file\n"
-	if text := diff("?from=iteration/0&to=iteration/1", "a.txt"); text != want || got.Added != 2 || got.Lines[3].New != 2 || got.Lines[2].Old != 2 {
+	want := "@\n one\n-two\n+two \\x1b[31m\\u202e <b>\n+four\n\\ No newline at end of file\n"
+	if text := diff("?from=iteration/0&to=iteration/1", "a.txt"); text != want || got.Lines[3].New != 2 || got.Lines[2].Old != 2 {
 		t.Errorf("%q, %+v", text, got)
 	}
 	if text := diff("?to=end", shown); text != "@\n+x\n" || got.Path != shown {
@@ -133,7 +147,8 @@ func TestFilesOfARun(t *testing.T) {
 		Files definition.Handed
 	}
 	s.ok("GET", "/api/v1/runs/"+id+"/view", nil, &head)
-	if want := (definition.Handed{Way: "patch", Name: id + ".patch", Command: "git -C project apply ../" + id + ".patch"}); head.Files != want {
+	name := id + ".patch"
+	if want := (definition.Handed{Way: "patch", Name: name, Command: "git -C project apply ../" + name}); head.Files != want {
 		t.Errorf("the page says %+v", head.Files)
 	}
 }
@@ -173,10 +188,11 @@ func TestFilesAreRefused(t *testing.T) {
 // masked.
 func TestAKeyInAFileIsMasked(t *testing.T) {
 	const key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
-	s, id := coded(t, map[string]string{"coding.yaml": strings.Replace(coding, "echo 5 > points", "echo key = "+key+" > a.txt; echo 5 > points", 1)})
+	leaking := strings.Replace(coding, "echo 5 > points", "echo key = "+key+" > a.txt; echo 5 > points", 1)
+	s, id := coded(t, map[string]string{"coding.yaml": leaking})
 	at := "/api/v1/runs/" + id + "/files"
-	if got := s.ok("GET", at+"/diff?path=a.txt", nil, nil); strings.Contains(string(got.body), key) || !strings.Contains(string(got.body), "[secret]") {
-		t.Errorf("%s", got.body)
+	if got := string(s.ok("GET", at+"/diff?path=a.txt", nil, nil).body); strings.Contains(got, key) || !strings.Contains(got, "[secret]") {
+		t.Error(got)
 	}
 	s.refused(422, "patch_has_secret", "GET", at+"/patch", nil)
 }

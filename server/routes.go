@@ -45,6 +45,7 @@ var v1 = []route{
 	{"GET", "/runs/{id}/state", (*Server).state},
 	{"GET", "/runs/{id}/diff", (*Server).diff},
 	{"GET", "/runs/{id}/files", (*Server).files},
+	{"GET", "/runs/{id}/files/iterations", (*Server).filesBy},
 	{"GET", "/runs/{id}/files/diff", (*Server).fileDiff},
 	{"GET", "/runs/{id}/files/patch", (*Server).patch},
 	{"GET", "/runs/{id}/export", (*Server).export},

@@ -50,6 +50,17 @@ const query = values => {
   return q.size ? '?' + q : ''
 }
 
+// saved downloads a file. A link would send no token.
+async function saved(path, type, name) {
+  const answer = await call('GET', path, { headers: { Accept: type } })
+  const at = URL.createObjectURL(await answer.blob())
+  const a = document.createElement('a')
+  a.href = at
+  a.download = name
+  a.click()
+  setTimeout(() => URL.revokeObjectURL(at), 60_000)
+}
+
 export const api = {
   get: path => json('GET', path),
   runs: filter => json('GET', '/runs' + query(filter)),
@@ -62,16 +73,12 @@ export const api = {
   ranWith: id => json('GET', run(id) + '/definition'),
   act: (id, verb, body = {}) => json('POST', run(id) + ':' + verb, { body, headers: once() }),
   remove: id => json('DELETE', run(id)),
-  // download saves the log of a run. A link would send no token.
-  async download(id) {
-    const answer = await call('GET', run(id) + '/export', { headers: { Accept: 'application/jsonl' } })
-    const at = URL.createObjectURL(await answer.blob())
-    const a = document.createElement('a')
-    a.href = at
-    a.download = id + '.jsonl'
-    a.click()
-    setTimeout(() => URL.revokeObjectURL(at), 60_000)
-  },
+  // The files of a run's workspace that differ between two places; see the server's routes.
+  files: (id, places) => json('GET', run(id) + '/files' + query(places)),
+  filesByIteration: id => json('GET', run(id) + '/files/iterations'),
+  fileDiff: (id, path, places) => json('GET', run(id) + '/files/diff' + query({ path, ...places })),
+  savePatch: id => saved(run(id) + '/files/patch', 'text/x-diff', id + '.patch'),
+  download: id => saved(run(id) + '/export', 'application/jsonl', id + '.jsonl'),
 
   definitions: () => json('GET', '/definitions'),
   async definition(name) {

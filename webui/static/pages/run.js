@@ -17,6 +17,7 @@ import { Ask, limitFields, limitsOf } from '../parts/ask.js'
 import { Fork } from '../parts/fork.js'
 import { Findings } from '../parts/findings.js'
 import { AgentName, shownName } from '../parts/agent-name.js'
+import { Changes, HandOver, useFiles } from '../parts/files.js'
 
 // useRun keeps a store in step with a run.
 export function useRun(id) {
@@ -84,13 +85,14 @@ function Figures({ head, since }) {
 // resultFrom says which step and iteration a result is of.
 export const resultFrom = ({ result: r, looks }) => [r.by && shownName(r.by, looks), r.iteration > 0 && t('from.iteration', { n: r.iteration }), r.best && t('the.best')].filter(Boolean).join(', ')
 
-function Result({ head, onState }) {
+function Result({ head, onState, files, onSee, say }) {
   const r = head.result
   return html`<section class=${'panel result ' + (head.loop?.stop?.kind || (head.status === 'failed' ? 'bad' : 'good'))} aria-labelledby="h-result">
     <header><h2 id="h-result">${t('result')}</h2><span class="mute small">${r && resultFrom(head)}</span>
       ${r && html`<span class="push row"><${Copy} text=${r.text} label=${t('copy')} /></span>`}</header>
     ${r ? html`<div class="pad resulttext" tabindex="0" role="group" aria-label=${t('result')}><p class="prose pre">${r.text}</p></div>`
         : html`<div class="pad"><p class="soft">${t('result.none')} ${onState && html`<button class="linklike" onClick=${onState}>${t('result.state')}</button>`}</p></div>`}
+    ${head.files && html`<${HandOver} head=${head} files=${files} onSee=${onSee} say=${say} />`}
     <footer><${Figures} head=${head} since=${0} /></footer>
   </section>`
 }
@@ -168,6 +170,9 @@ export function Run({ id }) {
   const [tab, setTabIn] = useState(parse(route.value.hash).tab)
   const [asking, setAsking] = useState(null)
   const [said, say] = useState('')
+  const [cell, setCell] = useState(null)
+  const ended = !!head && over(head)
+  const files = useFiles(id, ended && !!head.files, {}, [head?.seq])
   const version = store.version.value
 
   const main = head?.loop
@@ -237,6 +242,7 @@ export function Run({ id }) {
   const setTab = to => {
     setTabIn(to)
     if (row?.kind === 'step' && row.iteration) name(`${row.iteration}/${row.data.name}/${to}`)
+    else if (row?.loop === main.address) name(to === 'output' ? `${row.number}` : `${row.number}//${to}`)
   }
   const selectIteration = n => {
     store.load(main.address, n)
@@ -246,7 +252,12 @@ export function Run({ id }) {
     setRow({ key, kind: 'iteration', data: store.loop(main.address)?.iterations.get(n), number: n, loop: main.address })
     name(`${n}`)
   }
-  const ended = over(head)
+  const see = path => {
+    if (path) setCell({ path, key: 'all' })
+    const at = document.getElementById('h-changes')
+    at?.scrollIntoView()
+    at?.focus()
+  }
   return html`<main id="main" tabindex="-1">
     <p class="crumb"><a href="/">${t('runs')}</a> / <span class="mono">${id}</span><${Copy} text=${id} /></p>
     <div class="head"><div><div class="row"><h1><${AgentName} name=${head.name} looks=${head.looks} /></h1>${shownName(head.name, head.looks) !== head.name && html`<span class="mono mute small">${head.name}</span>`}<${Status} status=${head.status} box />
@@ -262,7 +273,7 @@ export function Run({ id }) {
     ${!ended && html`<${Sentence} head=${head} since=${since} />`}
     ${head.error && html`<section class="panel pad errorbox" aria-label=${t('status.failed')}><p class="st bad"><${Icon} name="cross" />${t('failed.with')}</p><pre class="block">${head.error}</pre></section>`}
     <div class="grid cols">
-      ${ended && html`<${Result} head=${head} onState=${main?.total > 0 && (() => { selectIteration(main.total); setTabIn('state') })} />`}
+      ${ended && html`<${Result} head=${head} onState=${main?.total > 0 && (() => { selectIteration(main.total); setTabIn('state') })} files=${files} onSee=${see} say=${say} />`}
       ${loop && ended && html`<${Stops} loop=${loop} head=${head} loopAt=${loopAt} setLoopAt=${setLoopAt} />`}
       ${loop && html`<section class="panel tall" aria-labelledby="h-score"><header><h2 id="h-score">${t('score')}</h2><span class="mute small hide-s ell" title=${loop.judged}>${loop.judged}</span>
           <span class="push seg s" role="group" aria-label=${t('axis')}>${['iterations', 'time', 'table'].map(a => html`<button key=${a} aria-pressed=${axis === a} onClick=${() => setAxis(a)}>${t('axis.' + a)}</button>`)}</span></header>
@@ -275,9 +286,11 @@ export function Run({ id }) {
           <span class="push row"><button class="btn quiet s" aria-pressed=${onlyErrors} onClick=${() => setOnlyErrors(!onlyErrors)}>${t('errors.only')}</button></span></header>
         <${Tree} store=${store} loop=${main.address} finalizer=${head.finalizer} selected=${row?.key} onSelect=${select} onlyErrors=${onlyErrors}
           follow=${following && !ended} setFollow=${setFollowing} open=${open} setOpen=${setOpen} /></section>`}
-      <${Inspector} id=${id} looks=${head.looks} row=${current} tab=${tab} setTab=${setTab} version=${version} onFork=${head.can?.fork && (r => setAsking({ fork: { iteration: r.number, loop: r.loop } }))} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
-      ${ended && head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
-      ${ended && html`<${Where} head=${head} />`}
+      <${Inspector} id=${id} looks=${head.looks} row=${current} files=${!!head.files} tab=${tab} setTab=${setTab} version=${version} onFork=${head.can?.fork && (r => setAsking({ fork: { iteration: r.number, loop: r.loop } }))} onBack=${() => document.querySelector(`[data-key="${CSS.escape(row.key)}"]`)?.focus()} />
+      ${ended && head.files && html`<${Changes} head=${head} files=${files} cell=${cell} setCell=${setCell} />`}
+      ${ended && html`<div class=${head.files ? 'stack' : 'apart'}>
+        ${head.findings?.length > 0 && html`<section class="panel" aria-labelledby="h-findings"><header><h2 id="h-findings">${t('findings')}</h2><span class="push mute small">${head.findings.length}</span></header><${Findings} findings=${head.findings} definition=${head.definition} /></section>`}
+        <${Where} head=${head} /></div>`}
     </div>
     ${asking === 'cancel' && html`<${Ask} title=${t('cancel.title', { name: head.name })} what=${t('cancel.what')} verb=${t('cancel.do')} danger onClose=${() => setAsking(null)} onSend=${() => api.act(id, 'cancel')} />`}
     ${asking === 'remove' && html`<${Ask} title=${t('remove.title', { name: head.name })} what=${t('remove.what')} verb=${t('remove')} danger onClose=${() => setAsking(null)} onSend=${async () => { await api.remove(id); go('/') }} />`}

@@ -7,16 +7,20 @@ import { Icon } from './icon.js'
 import { Prompt } from './prompt.js'
 import { AgentName, shownName } from './agent-name.js'
 import { WordsDiff, Changes } from './words-diff.js'
+import { Files } from './files.js'
 
-export const tabs = ['output', 'prompt', 'state', 'events', 'raw']
+// An iteration of a run with a workspace has all of these, others have no files.
+export const tabs = ['output', 'prompt', 'state', 'events', 'raw', 'files']
 
 // Inspector is what a step said, was told, changed and left in the log.
-export function Inspector({ id, looks, row, tab, setTab, version, onFork, onBack }) {
+export function Inspector({ id, looks, row, files, tab: wanted, setTab, version, onFork, onBack }) {
   const [step, setStep] = useState(null)
   const [problem, setProblem] = useState('')
   const [text, setText] = useState(false)
   const at = row && (row.kind === 'iteration' ? row.key : row.data.address)
   const live = row?.data?.status === 'running'
+  const offered = files && row?.kind === 'iteration' ? tabs : tabs.slice(0, -1)
+  const tab = offered.includes(wanted) ? wanted : 'output'
   const ref = useRef()
   useEffect(() => {
     if (!at) return setStep(null)
@@ -24,17 +28,17 @@ export function Inspector({ id, looks, row, tab, setTab, version, onFork, onBack
     api.step(id, at).then(s => !over && (setStep(s), setProblem('')), e => !over && setProblem(e.message))
     return () => (over = true)
   }, [at, live && version, row?.data?.status])
-  useKeys(Object.fromEntries(tabs.map((name, i) => [String(i + 1), () => at && setTab(name)])), [at])
+  useKeys(Object.fromEntries(offered.map((name, i) => [String(i + 1), () => at && setTab(name)])), [at, offered.length])
   if (!row) return html`<section class="panel insp" aria-label=${t('inspector')}><p class="pad mute">${t('choose')}</p></section>`
   const d = row.data || {}
   const move = e => {
-    const i = tabs.indexOf(tab)
-    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: tabs.length - 1 }[e.key]
+    const i = offered.indexOf(tab)
+    const to = { ArrowRight: i + 1, ArrowLeft: i - 1, Home: 0, End: offered.length - 1 }[e.key]
     if (e.key === 'Escape') return onBack()
-    if (to === undefined || !tabs[to]) return
+    if (to === undefined || !offered[to]) return
     e.preventDefault()
-    setTab(tabs[to])
-    ref.current.querySelector(`#tab-${tabs[to]}`).focus()
+    setTab(offered[to])
+    ref.current.querySelector(`#tab-${offered[to]}`).focus()
   }
   const count = { state: step?.changes?.length, events: step?.events_total }
   return html`<section class="panel insp" aria-label=${t('inspector')} ref=${ref}>
@@ -50,11 +54,11 @@ export function Inspector({ id, looks, row, tab, setTab, version, onFork, onBack
       ${d.attempt > 1 && html`<span>${t('attempt', { n: d.attempt })}</span>`}
       ${d.from > 0 && html`<span>${t('written.from', { n: d.from })}</span>`}</div>
     <div class="tabs" role="tablist" aria-label=${t('inspector')} onKeyDown=${move}>
-      ${tabs.map(name => html`<button key=${name} role="tab" id=${'tab-' + name} aria-controls="tabpanel" aria-selected=${tab === name} tabindex=${tab === name ? 0 : -1} onClick=${() => setTab(name)}>${t('tab.' + name)} ${count[name] > 0 && html`<span class="mute">${number(count[name], 0)}</span>`}</button>`)}
+      ${offered.map(name => html`<button key=${name} role="tab" id=${'tab-' + name} aria-controls="tabpanel" aria-selected=${tab === name} tabindex=${tab === name ? 0 : -1} onClick=${e => { setTab(name); e.currentTarget.scrollIntoView({ block: 'nearest', inline: 'nearest' }) }}>${t('tab.' + name)} ${count[name] > 0 && html`<span class="mute">${number(count[name], 0)}</span>`}</button>`)}
     </div>
     <div class="pad panelbody" role="tabpanel" id="tabpanel" aria-labelledby=${'tab-' + tab} tabindex="0">
       ${problem && html`<p class="st bad">${problem}</p>`}
-      ${!step && !problem ? html`<p class="mute">${t('loading')}</p>` : step && html`<${Body} id=${id} tab=${tab} step=${step} live=${live} d=${d} text=${text} setText=${setText} />`}
+      ${!step && !problem ? html`<p class="mute">${t('loading')}</p>` : tab === 'files' ? html`<${Files} key=${at} id=${id} loop=${row.loop} number=${row.number} it=${d} />` : step && html`<${Body} id=${id} tab=${tab} step=${step} live=${live} d=${d} text=${text} setText=${setText} />`}
     </div>
   </section>`
 }
