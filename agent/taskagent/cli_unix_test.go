@@ -114,6 +114,19 @@ func TestCodingAgentIsDeniedAndPartial(t *testing.T) {
 	equal(t, "outcome", any("partial"), got.state["all"].(map[string]any)["outcome"])
 }
 
+// A program that is not there is not tried again, and the error says how to get it.
+func TestCodingAgentIsNotInstalled(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	err := asked(t, taskagent.CLI{Program: "claude"}).err
+	has(t, err, "install it with npm install -g @anthropic-ai/claude-code, or put its folder into PATH")
+	if p, ok := errors.AsType[interface {
+		error
+		Permanent() bool
+	}](err); !ok || !p.Permanent() || !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("got %#v", err)
+	}
+}
+
 // What a program has cost is in the event of its step; what it does not report is unknown, and not zero.
 func TestCodingAgentUsage(t *testing.T) {
 	fake(t, "claude", recording(t, "claude-2.1.197/ok", 0))

@@ -1,3 +1,0 @@
-module example.org/roman
-
-go 1.26
