@@ -23,9 +23,9 @@ func newDoctor(e *term.Env) *cobra.Command {
 		Short: "Check the machine: store, keys, models, tool servers",
 		Long: `Check that this machine has what a run needs: the program and the terminal, the store
 of runs, and the keys of model providers. With FILE, doctor also opens each model of the
-definition, starts its tool servers, and looks for the programs of its commands; no agent
-runs. Without FILE it opens the model in REFRAIN_MODEL. --ask sends each model one short
-question, which its provider charges for.
+definition, starts its tool servers, and looks for the programs of its commands and for
+the git repository of its workspace; no agent runs. Without FILE it opens the model in
+REFRAIN_MODEL. --ask sends each model one short question, which its provider charges for.
 
 With --temporal, doctor also connects with a Temporal server.
 

@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/doctor"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/dialect"
@@ -31,46 +33,47 @@ var templates embed.FS
 // starter is one of the templates.
 type starter struct {
 	name, about string
-	// command is what runs it, in its folder.
-	command string
+	// file has the definition. command is what runs it, in its folder.
+	file, command string
 }
 
 var starters = []starter{
-	{"refine", "improve a text until its marks are good", `refrain run loop.yaml "An advertisement for a bakery"`},
-	{"retry", "check an answer, and ask again with what was wrong", "refrain run loop.yaml"},
-	{"poll", "ask about a job until it is done; no model", "refrain run loop.yaml"},
-	{"codegen", "write a program until its tests pass", "refrain run loop.yaml"},
-	{"negotiate", "let a seller and a buyer bargain until they agree", "refrain run loop.yaml"},
+	{"refine", "improve a text until its marks are good", "loop.yaml", `refrain run loop.yaml "An advertisement for a bakery"`},
+	{"retry", "check an answer, and ask again with what was wrong", "loop.yaml", "refrain run loop.yaml"},
+	{"poll", "ask about a job until it is done; no model", "loop.yaml", "refrain run loop.yaml"},
+	{"codegen", "write a program until its tests pass", "loop.yaml", "refrain run loop.yaml"},
+	{"negotiate", "let a seller and a buyer bargain until they agree", "loop.yaml", "refrain run loop.yaml"},
+	{"fix-tests", "let a coding agent work until the tests of a git repository pass", "fix-tests.yaml", "refrain run fix-tests.yaml"},
+	{"optimize-metric", "let a coding agent improve a number that a command measures", "optimize-metric.yaml",
+		"refrain run optimize-metric.yaml --set measure='sh measure.sh' --set tests='go test ./...'"},
 }
 
 // schemaFile is the copy of the schema that init writes beside a definition.
 const schemaFile = "refrain.schema.json"
 
 func newInit(e *term.Env) *cobra.Command {
-	var name string
-	cmd := &cobra.Command{
-		Use:   "init [DIR]",
+	return &cobra.Command{
+		Use:   "init [TEMPLATE] [DIR]",
 		Short: "Create a definition from a template",
 		Long: `Write a small definition with comments into DIR (default: the current folder), with all
-that it needs to run at once and offline: a script answers in place of a model. DIR is
-created if needed. Files that exist are never overwritten.
+that it needs to run at once and offline: a script answers in place of a model. Only
+fix-tests and optimize-metric need more: they belong into a git repository of yours, and
+ask Claude Code. DIR is created if needed; write ./poll if it has the name of a template.
+Files that exist are never overwritten.
 
-The templates:
+The templates, of which the first is the default:
 ` + starterList(),
 		Example: `  refrain init
-  refrain init shop --template negotiate`,
-		Args: term.Args(0, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := starterNamed(name)
+  refrain init negotiate shop
+  refrain init fix-tests`,
+		Args: term.Args(0, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, dir, err := chosen(args)
 			if err != nil {
-				return fmt.Errorf("--template: %w", err)
-			}
-			dir := "."
-			if len(args) > 0 {
-				dir = args[0]
+				return err
 			}
 			if ext := strings.ToLower(filepath.Ext(dir)); ext == ".yaml" || ext == ".yml" {
-				return fmt.Errorf("%s is the name of a file: give the folder that loop.yaml is to be in", dir)
+				return fmt.Errorf("%s is the name of a file: give the folder that %s is to be in", dir, s.file)
 			}
 			files, err := s.files()
 			if err == nil {
@@ -78,18 +81,34 @@ The templates:
 				err = writeAll(dir, missing, false)
 			}
 			if there, ok := errors.AsType[thereError](err); ok {
-				err = fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init NAME",
-					strings.Join(there, ", "))
+				err = fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init %s NAME",
+					strings.Join(there, ", "), s.name)
 			}
 			if err != nil {
 				return term.UsageError(err)
 			}
-			return s.next(e.Stdout, dir, files)
+			return s.next(cmd.Context(), e, dir, files)
 		},
 	}
-	cmd.Flags().StringVar(&name, "template", starters[0].name,
-		"`TEMPLATE` to write: "+strings.Join(starterNames(), ", "))
-	return cmd
+}
+
+// chosen returns the template and the folder that the arguments name.
+func chosen(args []string) (s starter, dir string, err error) {
+	dir = "."
+	if len(args) == 0 {
+		return starters[0], dir, nil
+	}
+	s, err = starterNamed(args[0])
+	if len(args) == 2 {
+		return s, args[1], err
+	}
+	if err == nil {
+		return s, dir, nil
+	}
+	if _, there := os.Stat(args[0]); there != nil && expr.Nearest(args[0], starterNames()) != "" {
+		return s, dir, fmt.Errorf("%w; for a folder of this name write ./%s", err, args[0])
+	}
+	return starters[0], args[0], nil
 }
 
 func starterNames() []string {
@@ -103,7 +122,7 @@ func starterNames() []string {
 func starterList() string {
 	var b strings.Builder
 	for _, s := range starters {
-		fmt.Fprintf(&b, "\n  %-10s %s", s.name, s.about)
+		fmt.Fprintf(&b, "\n  %-15s  %s", s.name, s.about)
 	}
 	return b.String()
 }
@@ -134,7 +153,7 @@ func (s starter) files() ([]dialect.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if entry.Name() == "loop.yaml" {
+		if entry.Name() == s.file {
 			data = append([]byte(deffile.SchemaLine+schemaFile+"\n"), data...)
 		}
 		files = append(files, dialect.File{Name: entry.Name(), Data: data})
@@ -157,8 +176,8 @@ func sameSchema(dir string, f dialect.File) bool {
 	return err == nil && bytes.Equal(data, f.Data)
 }
 
-// next says what there is now, and what to do with it.
-func (s starter) next(w io.Writer, dir string, files []dialect.File) error {
+// next says what there is now, what it still lacks, and what to do with it.
+func (s starter) next(ctx context.Context, e *term.Env, dir string, files []dialect.File) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Template %s (%s), written to:\n", s.name, s.about)
 	scripted := false
@@ -166,9 +185,11 @@ func (s starter) next(w io.Writer, dir string, files []dialect.File) error {
 		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, f.Name))
 		scripted = scripted || f.Name == "script.yaml"
 	}
-	if other := filepath.Base(dir); other != s.name && slices.Contains(starterNames(), other) {
-		fmt.Fprintf(&b, "\n%s is the name of the folder. For the template %s: refrain init --template %s %s\n", other,
-			other, other, dir)
+	if lacks := doctor.New(e, false, 0).Lacks(ctx, filepath.Join(dir, s.file)); len(lacks) > 0 {
+		b.WriteString("\nIt cannot run yet:\n")
+		for _, what := range lacks {
+			fmt.Fprintf(&b, "  %s\n", what)
+		}
 	}
 	b.WriteString("\nRun it:\n")
 	if dir != "." {
@@ -179,9 +200,8 @@ func (s starter) next(w io.Writer, dir string, files []dialect.File) error {
 		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model "+
 			"openai/gpt-5-mini\n", s.command)
 	}
-	b.WriteString("\nThen change loop.yaml, and see how it can end, what it can cost, and which guard catches which " +
-		"fault:\n  " +
-		"refrain check loop.yaml\n  refrain graph loop.yaml\n  refrain rehearse loop.yaml\n")
-	_, err := io.WriteString(w, b.String())
+	fmt.Fprintf(&b, "\nThen change %[1]s, and see how it can end, what it can cost, and which guard catches which fault:\n"+
+		"  refrain check %[1]s\n  refrain graph %[1]s\n  refrain rehearse %[1]s\n", s.file)
+	_, err := io.WriteString(e.Stdout, b.String())
 	return err
 }

@@ -46,6 +46,24 @@ func CheckGit(ctx context.Context) error {
 	return err
 }
 
+// CheckRepository returns a [*RefusedError] if a folder is not in a git repository, so that it cannot get a branch.
+func CheckRepository(ctx context.Context, dir string) error {
+	bin, err := findGit(ctx)
+	if err != nil {
+		return err
+	}
+	if inside, err := ofUser(bin, dir).word(ctx, "rev-parse", "--is-inside-work-tree"); err != nil || inside != "true" {
+		return noRepository(dir)
+	}
+	return nil
+}
+
+// noRepository is the error for a folder that cannot get a branch.
+func noRepository(dir string) error {
+	return &RefusedError{dir, "it is no git repository, so it cannot get a branch: " +
+		"make it one with git init, git add -A and git commit -m start, or use patch or apply"}
+}
+
 // findGit returns the path of a git binary that is new enough.
 func findGit(ctx context.Context) (string, error) {
 	bin, err := exec.LookPath("git")

@@ -188,7 +188,7 @@ var ErrBranchExists = errors.New("there is one of this name; rename or delete it
 // [ErrBranchExists].
 func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (commit string, err error) {
 	if !t.repo {
-		return "", &RefusedError{t.from, "it is no git repository, so it cannot get a branch: use patch or apply"}
+		return "", noRepository(t.from)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -211,7 +211,7 @@ func CheckBranch(ctx context.Context, cfg Config, branch, message string) error 
 		return err
 	}
 	if !t.repo {
-		return &RefusedError{t.from, "it is no git repository, so it cannot get a branch: use patch or apply"}
+		return noRepository(t.from)
 	}
 	if _, err := t.user.run(ctx, "check-ref-format", "--branch", branch); err != nil {
 		return fmt.Errorf("the result cannot become the branch %q: %w", branch, err)

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/workspace"
 )
 
 // What a check can find.
@@ -203,9 +205,7 @@ func (d *doctor) file(ctx context.Context, name string) {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
 	}
 	d.models(ctx, def)
-	for a := range def.Root.All {
-		d.command(a)
-	}
+	d.programs(ctx, def, ".")
 	for a := range def.Root.All {
 		if a.Type != definition.TypeLLM {
 			continue
@@ -216,6 +216,42 @@ func (d *doctor) file(ctx context.Context, name string) {
 			}
 		}
 	}
+}
+
+// programs checks what the steps of a definition run, and the files that they work on in a root.
+func (d *doctor) programs(ctx context.Context, def *definition.Definition, root string) {
+	if w := def.Workspace; w != nil {
+		from := filepath.Join(root, w.From)
+		err := workspace.CheckGit(ctx)
+		if err == nil && (w.Result.Branch != "" || w.Base == workspace.Head) {
+			err = workspace.CheckRepository(ctx, from)
+		}
+		if err != nil {
+			d.add("workspace", from, foundBroken, "", "%v", err)
+		} else {
+			d.add("workspace", from, foundOK, "", "git can copy it")
+		}
+	}
+	for a := range def.Root.All {
+		d.command(a)
+	}
+}
+
+// Lacks says what is missing for a definition to run where its file is, each with what to do; nothing if it has the
+// programs and the files that it needs.
+func (d *doctor) Lacks(ctx context.Context, file string) (lacks []string) {
+	def, from, err := deffile.LoadWithOrigin(d.Env, file)
+	if err != nil {
+		return []string{firstLine(err)}
+	}
+	d.from = from
+	d.programs(ctx, def, filepath.Dir(file))
+	for _, c := range d.checks {
+		if what := strings.TrimSuffix(c.Detail+"; "+c.Fix, "; "); c.Found == foundBroken && !slices.Contains(lacks, what) {
+			lacks = append(lacks, what)
+		}
+	}
+	return lacks
 }
 
 // firstLine is the first of what an error says.
