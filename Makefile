@@ -36,8 +36,8 @@ temporal: ## check and test package temporal, a module of its own, against a rea
 	./.ci/temporal
 
 .PHONY: clis
-clis: ## test steps that are coding agents with the real Claude Code and Codex, which npm installs
-	REFRAIN_CLIS=$$(./.ci/clis) go test ./agent/taskagent ./command -run RealCodingAgent -count 1 -v
+clis: ## test steps that are coding agents with the real programs, which npm installs
+	REFRAIN_CLIS=$$(./.ci/clis all) go test ./agent/taskagent ./command -run RealCodingAgent -count 1 -v
 
 .PHONY: soak
 soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer

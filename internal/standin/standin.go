@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standin stands in for the servers of models that coding CLIs ask: it speaks Anthropic's Messages API and
-// OpenAI's Responses API, streamed, and answers by a script. Tests drive the real programs with it.
+// Package standin stands in for the servers of models that coding CLIs ask: it speaks Anthropic's Messages API,
+// OpenAI's Responses and Chat Completions APIs and Google's Gemini API, streamed, and answers by a script. Tests drive
+// the real programs with it.
 //
 //	server := standin.New(standin.Write("/work/roman.go", "package roman"), standin.Say("done"))
 //	defer server.Close()
 package standin
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,6 +23,8 @@ import (
 type Answer struct {
 	// Status is the HTTP status; 0 is 200.
 	Status int
+	// Kind is the error's type, in place of the usual one of the Status; the error then says when it ends.
+	Kind string
 	// RetryAfter is the header Retry-After, in seconds; 0 is none.
 	RetryAfter int
 	// Text is what the model says.
@@ -73,15 +77,25 @@ func (s *Server) Asked() []string {
 	return append([]string(nil), s.asked...)
 }
 
+// formats are the ways to write an answer, by how the path of a request ends.
+var formats = map[string]func(Answer, http.ResponseWriter){
+	"/messages": Answer.messages, "/responses": Answer.responses, "/completions": Answer.completions,
+	":streamGenerateContent": Answer.contents,
+}
+
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	claude := strings.HasSuffix(r.URL.Path, "/v1/messages")
-	if !claude && !strings.HasSuffix(r.URL.Path, "/responses") {
+	write := formats[r.URL.Path[strings.LastIndexAny(r.URL.Path, "/:"):]]
+	if write == nil {
 		http.NotFound(w, r)
 		return
 	}
 	var body json.RawMessage
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/chat/completions") && !bytes.Contains(body, []byte(`"tools"`)) { // of a title
+		Say("A title").completions(w)
 		return
 	}
 	a := s.next(body)
@@ -94,17 +108,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(a.Status)
-		_, _ = fmt.Fprintf(w, `{"type":"error","error":{"type":%q,"message":%q}}`, kinds[a.Status], http.StatusText(a.Status))
-	case claude:
-		w.Header().Set("Content-Type", "text/event-stream")
-		a.messages(w)
+		failed := object{"type": kinds[a.Status], "code": a.Status, "status": statuses[a.Status], "message": http.StatusText(a.Status)}
+		if a.Kind != "" {
+			failed = object{"type": a.Kind, "message": http.StatusText(a.Status), "resets_at": time.Now().Add(time.Hour).Unix()}
+		}
+		_ = json.NewEncoder(w).Encode(object{"type": "error", "error": failed})
 	default:
 		w.Header().Set("Content-Type", "text/event-stream")
-		a.responses(w)
+		write(a, w)
 	}
 }
 
-var kinds = map[int]string{401: "authentication_error", 429: "rate_limit_error", 400: "invalid_request_error"}
+// What an error is called: by Anthropic and OpenAI, and by Google.
+var (
+	kinds    = map[int]string{401: "authentication_error", 429: "rate_limit_error", 400: "invalid_request_error"}
+	statuses = map[int]string{401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 400: "INVALID_ARGUMENT"}
+)
 
 func (s *Server) next(body json.RawMessage) Answer {
 	s.mu.Lock()
@@ -126,8 +145,11 @@ func (a Answer) sends(w http.ResponseWriter, events []map[string]any) {
 		events = events[:len(events)-2]
 	}
 	for _, ev := range events {
+		if ev["type"] != nil {
+			_, _ = fmt.Fprintf(w, "event: %s\n", ev["type"])
+		}
 		data, _ := json.Marshal(ev)
-		_, _ = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", ev["type"], data)
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", data)
 	}
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
@@ -173,5 +195,41 @@ func (a Answer) responses(w http.ResponseWriter) {
 		{"type": "response.completed", "response": object{"id": id, "object": "response", "status": "completed",
 			"output": []any{item}, "usage": object{"input_tokens": 100, "input_tokens_details": object{"cached_tokens": 40},
 				"output_tokens": 10, "output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 110}}},
+	})
+}
+
+// completions is the answer in the words of OpenAI's Chat Completions API.
+func (a Answer) completions(w http.ResponseWriter) {
+	id := fmt.Sprintf("chatcmpl_%d", time.Now().UnixNano())
+	delta, reason := object{"role": "assistant", "content": a.Text}, "stop"
+	if a.Tool != "" {
+		input, _ := json.Marshal(a.Input)
+		reason = "tool_calls"
+		delta = object{"role": "assistant", "tool_calls": []any{object{"index": 0, "id": "call_" + id, "type": "function",
+			"function": object{"name": a.Tool, "arguments": string(input)}}}}
+	}
+	chunk := func(choices ...any) object {
+		return object{"id": id, "object": "chat.completion.chunk", "created": 1, "model": "stand-in", "choices": choices}
+	}
+	usage := chunk()
+	usage["choices"], usage["usage"] = []any{}, object{"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+	a.sends(w, []object{chunk(object{"index": 0, "delta": delta}),
+		chunk(object{"index": 0, "delta": object{}, "finish_reason": reason}), usage})
+	if !a.Cut {
+		_, _ = fmt.Fprint(w, "data: [DONE]\n\n")
+	}
+}
+
+// contents is the answer in the words of Google's Gemini API.
+func (a Answer) contents(w http.ResponseWriter) {
+	part := object{"text": a.Text}
+	if a.Tool != "" {
+		part = object{"functionCall": object{"name": a.Tool, "args": a.Input}}
+	}
+	a.sends(w, []object{
+		{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{part}}}}},
+		{"candidates": []any{object{"index": 0, "content": object{"role": "model", "parts": []any{object{"text": ""}}}, "finishReason": "STOP"}},
+			"usageMetadata": object{"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}},
+		{"usageMetadata": object{"promptTokenCount": 100, "candidatesTokenCount": 10, "totalTokenCount": 110}},
 	})
 }

@@ -90,10 +90,16 @@ type Talk struct {
 	ended    bool
 	report   codingcli.Report
 
-	dirs  []string // the folder, and where it leads
-	calls map[acp.ToolCallId]*toolCall
-	said  codingcli.Tail // the last message
-	next  bool           // what it says next is a new message
+	dirs    []string // the folder, and where it leads
+	calls   map[acp.ToolCallId]*toolCall
+	tools   bool           // there was a tool call
+	said    codingcli.Tail // the last message
+	next    bool           // what it says next is a new message
+	message string         // ID of that message; "" of many
+
+	each     usage // of the requests to its model, where it reports each
+	opencode bool  // what it reports of its usage is less than it says
+	broken   bool  // it has said that its conversation is in error
 }
 
 // toolCall is what is known of a tool call that is not done.

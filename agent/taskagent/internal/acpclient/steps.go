@@ -22,6 +22,9 @@ import (
 func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 	var r struct {
 		Version int `json:"protocolVersion"`
+		Agent   struct {
+			Name string `json:"name"`
+		} `json:"agentInfo"`
 	}
 	switch {
 	case failed != nil:
@@ -29,6 +32,7 @@ func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 	case json.Unmarshal(result, &r) != nil || r.Version != acp.ProtocolVersionNumber:
 		t.end(fmt.Errorf("it does not speak version %d of the Agent Client Protocol", acp.ProtocolVersionNumber))
 	default:
+		t.opencode = r.Agent.Name == "OpenCode"
 		t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
 	}
 }
@@ -83,7 +87,8 @@ func (r *newSession) modes() (c choice) {
 	return c
 }
 
-// modes are the names of modes for each permission, the best first: those of Claude, Codex, Gemini and Qwen, opencode.
+// modes are the names of modes for each permission, the best first: those of Claude, the two of Codex, Gemini and Qwen,
+// opencode.
 // A program that has none of them keeps its own mode, and its requests for permission are answered.
 var modes = map[codingcli.Permissions][]string{
 	codingcli.Read: {"read-only", "default", "plan"},
@@ -111,7 +116,9 @@ func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 	}
 	mode := modes[t.cfg.Permissions][best]
 	then := func(_ json.RawMessage, failed *acp.RequestError) {
-		if failed != nil && t.cfg.Permissions != codingcli.All { // it may be in a mode that allows more
+		// It may be in a mode that allows more. One that allows less asks: Gemini allows no other in a folder that it
+		// was not told to trust.
+		if failed != nil && t.cfg.Permissions != codingcli.All && !slices.Contains(modes[codingcli.Read], offered.current) {
 			t.failed(failed)
 			return
 		}
@@ -143,6 +150,11 @@ type usage struct {
 	Total   int64 `json:"totalTokens"`
 }
 
+// counts reports whether anything was used.
+func (u *usage) counts() bool {
+	return u != nil && min(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) >= 0 && u.Input+u.Output+u.Read+u.Write > 0
+}
+
 // stopped is the answer to the prompt.
 func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 	if failed != nil {
@@ -150,23 +162,41 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 		return
 	}
 	var r struct {
-		Reason acp.StopReason `json:"stopReason"`
-		Usage  *usage         `json:"usage"`
+		Reason acp.StopReason  `json:"stopReason"`
+		Usage  *usage          `json:"usage"`
+		Meta   json.RawMessage `json:"_meta"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
 		t.end(fmt.Errorf("its answer to %s cannot be read", acp.AgentMethodSessionPrompt))
 		return
 	}
-	t.used(r.Usage)
-	switch r.Reason {
-	case acp.StopReasonEndTurn:
-		t.report.Outcome = codingcli.OK
-		if len(t.report.Denied) > 0 {
-			t.report.Outcome = codingcli.Denied
+	var meta struct { // Gemini's
+		Quota struct {
+			Tokens struct {
+				Input  int64 `json:"input_tokens"`
+				Output int64 `json:"output_tokens"`
+			} `json:"token_count"`
+		} `json:"quota"`
+	}
+	_ = json.Unmarshal(r.Meta, &meta)
+	quota := meta.Quota.Tokens
+	for _, u := range []*usage{r.Usage, {Input: quota.Input, Output: quota.Output}, &t.each} {
+		if u.counts() {
+			t.used(u)
+			break
 		}
-	case acp.StopReasonMaxTokens, acp.StopReasonMaxTurnRequests:
+	}
+	denied := len(t.report.Denied) > 0
+	switch {
+	case r.Reason == acp.StopReasonEndTurn && t.broken:
+		t.report.Outcome = codingcli.Failed
+	case r.Reason == acp.StopReasonEndTurn && !denied:
+		t.report.Outcome = codingcli.OK
+	case r.Reason == acp.StopReasonEndTurn, r.Reason == acp.StopReasonCancelled && denied && !t.canceled:
+		t.report.Outcome = codingcli.Denied // some end their turn at the first no
+	case r.Reason == acp.StopReasonMaxTokens, r.Reason == acp.StopReasonMaxTurnRequests:
 		t.report.Outcome = codingcli.Partial
-	case acp.StopReasonCancelled:
+	case r.Reason == acp.StopReasonCancelled:
 		t.report.Outcome = codingcli.NoResult
 	default:
 		t.report.Outcome = codingcli.Failed
@@ -176,7 +206,7 @@ func (t *Talk) stopped(result json.RawMessage, failed *acp.RequestError) {
 
 // used counts what the prompt has used.
 func (t *Talk) used(u *usage) {
-	if u == nil || min(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) < 0 || u.Input+u.Output+u.Read+u.Write == 0 {
+	if t.opencode && t.tools { // it reports the last request only, and there were more
 		return
 	}
 	counted := budget.Usage{
@@ -200,26 +230,57 @@ var (
 	limited       = []int{429, 529}
 )
 
+// causes are the names that Codex gives an error, with and without underscores.
+var causes = map[string]codingcli.Outcome{
+	"unauthorized": codingcli.NotConfigured, "usagelimitexceeded": codingcli.Limited, "ratelimitexceeded": codingcli.Limited,
+	"serveroverloaded": codingcli.Limited,
+}
+
 // failed takes an error as the answer.
 func (t *Talk) failed(e *acp.RequestError) {
-	switch {
-	case slices.Contains(notConfigured, e.Code):
-		t.report.Outcome = codingcli.NotConfigured
-	case slices.Contains(limited, e.Code):
-		t.report.Outcome = codingcli.Limited
-	default:
-		t.report.Outcome = codingcli.Failed
-	}
 	t.report.Said = e.Message
+	code, outcome := e.Code, codingcli.Failed
 	switch data := e.Data.(type) {
 	case string:
 		t.report.Said += "\n" + data
 	case map[string]any:
-		if details, ok := data["details"].(string); ok {
-			t.report.Said += "\n" + details
+		for _, key := range []string{"details", "message"} {
+			if text, ok := data[key].(string); ok {
+				t.report.Said += "\n" + text
+			}
+		}
+		for _, key := range []string{"codex_error_info", "codexErrorInfo"} {
+			switch cause := data[key].(type) {
+			case string:
+				outcome = cmp.Or(causes[strings.ToLower(strings.ReplaceAll(cause, "_", ""))], outcome)
+			case map[string]any:
+				code = cmp.Or(status(cause), code)
+			}
 		}
 	}
+	switch {
+	case t.canceled:
+		outcome = codingcli.NoResult
+	case slices.Contains(notConfigured, code):
+		outcome = codingcli.NotConfigured
+	case slices.Contains(limited, code):
+		outcome = codingcli.Limited
+	}
+	t.report.Outcome = outcome
 	t.end(nil)
+}
+
+// status is the status of HTTP in Codex's cause of an error; 0 if there is none.
+func status(cause map[string]any) int {
+	for _, v := range cause {
+		fields, _ := v.(map[string]any)
+		for _, key := range []string{"http_status_code", "httpStatusCode"} {
+			if code, ok := fields[key].(float64); ok {
+				return int(code)
+			}
+		}
+	}
+	return 0
 }
 
 // update is what session/update says.
@@ -228,9 +289,21 @@ type update struct {
 	Update  struct {
 		Is      string          `json:"sessionUpdate"`
 		Content json.RawMessage `json:"content"`
+		Message string          `json:"messageId"`
 		Cost    *acp.Cost       `json:"cost"`
+		Meta    json.RawMessage `json:"_meta"`
 		tool
 	} `json:"update"`
+}
+
+// updateMeta is what two programs say beside an update: Qwen the usage of a request, Codex how its conversation is.
+type updateMeta struct {
+	Usage *usage `json:"usage"`
+	Codex struct {
+		Thread struct {
+			Is string `json:"type"`
+		} `json:"threadStatus"`
+	} `json:"codex"`
 }
 
 // tool has the fields of a tool call that count here.
@@ -251,23 +324,37 @@ func (t *Talk) updated(params json.RawMessage) {
 	if json.Unmarshal(params, &u) != nil || u.Session != t.session || t.session == "" {
 		return
 	}
+	var meta updateMeta
+	_ = json.Unmarshal(u.Update.Meta, &meta)
 	switch u.Update.Is {
 	case "agent_message_chunk":
 		var c struct {
 			Text string `json:"text"`
 		}
 		if json.Unmarshal(u.Update.Content, &c) == nil {
+			t.next = t.next || u.Update.Message != t.message
 			t.says(c.Text)
 		}
+		if len(u.Update.Message) <= longestName {
+			t.message = u.Update.Message
+		}
+		if used := meta.Usage; used.counts() {
+			t.each.Input, t.each.Output, t.each.Total = t.each.Input+used.Input, t.each.Output+used.Output, t.each.Total+used.Total
+			t.each.Read, t.each.Write, t.each.Thought = t.each.Read+used.Read, t.each.Write+used.Write, t.each.Thought+used.Thought
+		}
+	case "session_info_update":
+		if is := meta.Codex.Thread.Is; is != "" {
+			t.broken = is == "systemError"
+		}
 	case "tool_call", "tool_call_update":
-		t.next = true
+		t.next, t.tools = true, true
 		u.Update.tool.Content = u.Update.Content
 		begins := t.calls[u.Update.ID] == nil && u.Update.Is == "tool_call"
 		if c := t.called(u.Update.tool); begins && c.title != "" && t.cfg.Doing != nil {
 			t.cfg.Doing(c.title)
 		}
 	case "usage_update":
-		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 {
+		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && (c.Amount > 0 || !t.opencode) { // to it, an unknown price is 0
 			t.report.Usage.Cost = &c.Amount
 		}
 	}
