@@ -276,7 +276,8 @@ func (ds *desks) desk(ctx context.Context, id, branch string, was tree) (*desk, 
 	}
 	w := ds.def
 	cfg := workspace.Config{From: filepath.Join(ds.root, filepath.FromSlash(w.From)), Store: WorkspaceStore(ds.root), Run: id,
-		Base: w.Base, Copy: w.Copy, Exclude: ds.overlays, Limits: w.Limits}
+		Base: w.Base, Copy: w.Copy, Exclude: ds.overlays, Limits: w.Limits,
+		Environ: child.Inheritance{Withhold: ds.withhold}.Environ()}
 	if was.run != id {
 		cfg.ForkOf = was.run
 	}

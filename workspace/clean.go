@@ -156,7 +156,7 @@ func Tracked(ctx context.Context, from, folder string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	g, own := ofUser(bin, folder), ofUser(bin, from)
+	g, own := ofUser(bin, folder, nil), ofUser(bin, from, nil)
 	top, err := g.word(ctx, "rev-parse", "--show-toplevel")
 	if code(err) == 128 { // no repository
 		return false, nil

@@ -35,7 +35,8 @@ type git struct {
 	env    []string // besides the fixed variables
 	lock   *os.File // inherited, so that the lock lives as long as the command; may be nil
 	dir    string
-	user   bool // with the user's own configuration
+	user   bool     // with the user's own configuration
+	all    []string // the variables of which git inherits some; nil means those of this process
 }
 
 var versionWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)`) })
@@ -99,7 +100,11 @@ func (g *git) environ() []string {
 			"GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "HOME="+os.DevNull,
 			"XDG_CONFIG_HOME="+os.DevNull)
 	}
-	for _, v := range os.Environ() {
+	all := g.all
+	if all == nil {
+		all = os.Environ()
+	}
+	for _, v := range all {
 		name, _, _ := strings.Cut(v, "=")
 		if g.user && (!strings.HasPrefix(name, "GIT_") || slices.Contains(kept, name)) || slices.Contains(inherited, name) {
 			env = append(env, v)
@@ -168,8 +173,8 @@ func code(err error) int {
 
 // ofUser returns a git that reads the repository around a folder, with the user's own configuration.
 // It takes no locks, runs no hooks and starts no monitor.
-func ofUser(bin, folder string) *git {
-	return &git{bin: bin, dir: folder, user: true, config: []string{
+func ofUser(bin, folder string, environ []string) *git {
+	return &git{bin: bin, dir: folder, user: true, all: environ, config: []string{
 		"core.hooksPath=" + os.DevNull, "core.fsmonitor=false", "core.quotePath=false", "core.splitIndex=false", "gc.auto=0",
 		"maintenance.auto=false",
 	}}

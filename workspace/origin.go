@@ -37,7 +37,7 @@ func (t *Tree) findOrigin(ctx context.Context, bin string) error {
 	if filepath.Dir(t.from) == t.from {
 		return &RefusedError{t.from, "it is the root of the file system: name the folder of the project"}
 	}
-	t.user = ofUser(bin, t.from)
+	t.user = ofUser(bin, t.from, t.cfg.Environ)
 	inside, err := t.user.word(ctx, "rev-parse", "--is-inside-work-tree")
 	switch {
 	case err == nil && inside == "true":

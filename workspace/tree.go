@@ -61,6 +61,9 @@ type Config struct {
 	// environment variables env. What it changes is part of the start, not of the result. A tree whose
 	// setup was interrupted begins again with a fresh copy. Nil does nothing.
 	Setup func(ctx context.Context, dir string, env []string) error
+	// Environ are the variables, as NAME=value, that the user's own git gets, and with it the filters that the user has
+	// configured. Nil means those of this process.
+	Environ []string
 	// Limits limit what a snapshot can hold.
 	Limits Limits
 }
