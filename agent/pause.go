@@ -103,6 +103,32 @@ func (w *Work) Done() {
 	w.pause.end()
 }
 
+// Rest is for package drive. It calls wait, during which the step does not count as working. If a pause was requested
+// by then, Rest waits for the end of the run. It returns an error if ctx has ended.
+func (w *Work) Rest(ctx context.Context, wait func() error) error {
+	if w == nil {
+		return wait()
+	}
+	p := w.pause
+	p.mu.Lock()
+	working := p.busy[w]
+	delete(p.busy, w)
+	p.end()
+	p.mu.Unlock()
+	err := wait()
+	p.mu.Lock()
+	paused := working && err == nil && p.cause != nil && p.run != nil
+	if working && !paused {
+		p.busy[w] = true
+	}
+	p.mu.Unlock()
+	if paused { // steps beside it end first
+		<-ctx.Done()
+		err = context.Cause(ctx)
+	}
+	return err
+}
+
 // Leave is for package drive. It calls Done for every step whose owner was left behind.
 func (p *Pause) Leave(left func(owner any) bool) {
 	if p == nil {

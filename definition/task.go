@@ -168,12 +168,18 @@ var cliRows = []row[Command]{
 	field("max_cost", "most that the coding agent may spend, in US dollars, if the run's budget leaves more; only claude", aCost, func(c *Command) *float64 { return &c.CLI.MaxCost }),
 	field("args", "further arguments of the coding agent, without placeholders", each(aText, listing{empty: "leave it out for none"}), func(c *Command) *[]string { return &c.CLI.Args }),
 	field("idle_timeout", "end a coding agent that has printed nothing for so long, such as 5m", aSpan, func(c *Command) *time.Duration { return &c.CLI.IdleTimeout }),
+	field("on_limit", "when the coding agent's provider takes no more requests for now: stop (default) fails the step; {wait: reset, at_most: 6h} waits until the limit ends", onLimitParts.inPlace(), func(c *Command) *taskagent.OnLimit { return &c.CLI.OnLimit }).shown("stop"),
 	field("env", "", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "", aBool, func(c *Command) *bool { return &c.CleanEnv }),
 	field("inherit", "", variableNames, func(c *Command) *[]string { return &c.Inherit }),
 	field("dir", "", aText, func(c *Command) *string { return &c.Dir }),
 	field("output_limit", "", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
 }
+
+var onLimitParts = parts[taskagent.OnLimit]{or: "wait", rows: []row[taskagent.OnLimit]{
+	field("wait", "reset waits until the limit ends, as far as that is known, and asks again; stop fails the step", oneWord(taskagent.LimitReset, taskagent.LimitStop), func(l *taskagent.OnLimit) *string { return &l.Wait }).must(),
+	field("at_most", "longest time to wait before the step fails", aSpan, func(l *taskagent.OnLimit) *time.Duration { return &l.AtMost }).shown("6h"),
+}, has: "it has wait and at_most"}
 
 var aCost = value[float64]{func() shape {
 	return &jsonschema.Schema{Type: "number", ExclusiveMinimum: new(0.0), Title: "number"}

@@ -166,7 +166,7 @@ func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
 	} else {
 		t.Idle = 0
 	}
-	t.IterationActive += max(0, took)
+	t.IterationActive += max(0, took-o.Limited)
 	if t.Ended.Number != 0 {
 		t.Ended = IterationRecord{}
 	}

@@ -260,7 +260,7 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 		o.Waited = d.Wait
 	}
 	if !o.Started.IsZero() {
-		o.Finished = o.Started.Add(o.Waited + took)
+		o.Finished = o.Started.Add(o.Waited + o.Limited + took)
 	}
 	limited := kind == Timeout || kind == IterationTimeout || kind == TotalTimeout
 	switch {

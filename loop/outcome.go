@@ -16,6 +16,9 @@ type Outcome struct {
 	Finished time.Time `json:"finished,omitzero"`
 	// Waited is the part of that time spent on the decision's Wait, in nanoseconds.
 	Waited time.Duration `json:"waited_ns,omitzero"`
+	// Limited is the part of that time in which the step waited until its provider took requests again, in
+	// nanoseconds. It counts for the loop's time only.
+	Limited time.Duration `json:"limited_ns,omitzero"`
 	// Between is the driver's own time before the step, in nanoseconds, such as that of
 	// callbacks around iterations. It counts for the loop and for no iteration.
 	Between time.Duration `json:"between_ns,omitzero"`
@@ -57,8 +60,8 @@ func (o *Outcome) active() time.Duration {
 	return o.Finished.Sub(o.Started)
 }
 
-// took is active without the delay.
-func (o *Outcome) took() time.Duration { return max(0, o.active()-o.Waited) }
+// took is active without the delay and without the wait for a limit.
+func (o *Outcome) took() time.Duration { return max(0, o.active()-o.Waited-o.Limited) }
 
 // Failure says how a step failed.
 type Failure struct {

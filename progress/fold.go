@@ -66,6 +66,11 @@ func (f *Fold) Add(ev *session.Event) []string {
 		f.begin(ev)
 	case mark.KindStepFinished:
 		return f.finish(ev)
+	case mark.KindLimited:
+		var w mark.Limited
+		if ev.Mark.Decode(&w) == nil {
+			return []string{indent(ev) + ev.Address.Agent() + " " + Waits(w.Until, ev.Timestamp)}
+		}
 	case mark.KindIterationFinished:
 		return f.iteration(ev)
 	case mark.KindRolledBack:

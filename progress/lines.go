@@ -75,7 +75,7 @@ func prefix(ev *session.Event) string {
 // indent puts what happens in a nested loop under its outer loop.
 func indent(ev *session.Event) string {
 	depth := strings.Count(string(ev.Address), "[")
-	if ev.Mark == nil || ev.Mark.Kind == mark.KindStepFinished {
+	if ev.Mark == nil || ev.Mark.Kind == mark.KindStepFinished || ev.Mark.Kind == mark.KindLimited {
 		depth--
 	}
 	return strings.Repeat("  ", max(depth, 0))
@@ -83,6 +83,16 @@ func indent(ev *session.Event) string {
 
 // oneLine keeps text of a model or a program from looking like a line of ours.
 func oneLine(s string) string { return Clip(Clean(s), 200) }
+
+// Waits says until when a step waits whose provider takes no more requests: "waits until 14:05 (limited)", with the day
+// if that is not the day of now.
+func Waits(until, now time.Time) string {
+	layout := "15:04"
+	if until, now = until.Local(), now.Local(); until.YearDay() != now.YearDay() || until.Year() != now.Year() {
+		layout = "2 Jan 15:04"
+	}
+	return "waits until " + until.Format(layout) + " (limited)"
+}
 
 // Short writes a duration as people do: 850ms, 9s, 2m15s.
 func Short(d time.Duration) string {

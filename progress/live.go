@@ -193,6 +193,13 @@ func (l *Live) mark(ev *session.Event, now time.Duration) {
 		if ev.Mark.Decode(rec) == nil {
 			s.loop().stop(rec, now)
 		}
+	case mark.KindLimited:
+		var w mark.Limited
+		if ev.Mark.Decode(&w) == nil {
+			s.Limited, s.Doing, s.Line = w.Until, "", ""
+		}
+	case mark.KindLimitOver:
+		s.Limited = time.Time{}
 	case mark.KindAsked:
 		var q mark.Question
 		if ev.Mark.Decode(&q) == nil {
@@ -284,6 +291,7 @@ func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
 	s.Steps, s.Loop = nil, nil
 	s.Attempt, s.Status, s.Began, s.Ended = max(1, ev.Attempt-l.unbegun[s.Address]), StatusRunning, now, now
 	s.Text, s.said, s.Doing, s.Line, s.Asks, s.open, s.Exit, s.Cached, s.Again = "", "", "", "", "", nil, nil, false, false
+	s.Limited = time.Time{}
 }
 
 func (l *Live) forget(s *Step) {
@@ -345,6 +353,7 @@ func (s *Step) close(as Status, now time.Duration) {
 		return
 	case StatusRunning:
 		s.Status, s.Ended, s.Doing, s.Line, s.Asks = as, now, "", "", ""
+		s.Limited = time.Time{}
 	}
 	if s.Loop != nil {
 		for _, it := range s.Loop.Iterations {

@@ -305,3 +305,40 @@ func TestLiveIsAFunctionOfTheLog(t *testing.T) {
 		}
 	}
 }
+
+// A step whose provider is limited shows until when it waits, and no longer than it does.
+func TestLiveShowsAWaitForALimit(t *testing.T) {
+	now := time.Date(2026, 11, 26, 13, 0, 0, 0, time.Local)
+	until := now.Add(65 * time.Minute)
+	limited, err := mark.New(mark.KindLimited, mark.Limited{Until: until, Why: "Too many requests"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var live progress.Live
+	var fold progress.Fold
+	var lines []string
+	add := func(m *mark.Mark) *progress.Step {
+		ev := &session.Event{InvocationID: "i", Author: "c", Address: "c", Timestamp: now, Mark: m}
+		live.Add(ev)
+		lines = append(lines, fold.Add(ev)...)
+		return live.Tree().Root
+	}
+	add(&mark.Mark{Kind: mark.KindStepStarted})
+	if s := add(limited); !s.Limited.Equal(until) || s.Status != progress.StatusRunning {
+		t.Errorf("got %+v", s)
+	}
+	if s := add(&mark.Mark{Kind: mark.KindLimitOver}); !s.Limited.IsZero() {
+		t.Errorf("it waits still: %+v", s)
+	}
+	add(limited)
+	if s := add(&mark.Mark{Kind: mark.KindStepFinished, Data: json.RawMessage(`{"canceled":true}`)}); !s.Limited.IsZero() {
+		t.Errorf("it has ended, and waits: %+v", s)
+	}
+	want := "c waits until 14:05 (limited)"
+	if diff := cmp.Diff([]string{want, want}, lines); diff != "" {
+		t.Error(diff)
+	}
+	if got := progress.Waits(until, now.AddDate(0, 0, -1)); got != "waits until 26 Nov 14:05 (limited)" {
+		t.Error(got)
+	}
+}

@@ -63,7 +63,9 @@ type Step struct {
 	Doing string `json:"doing,omitempty"`
 	// Line is what a coding agent does now, as it says: "runs go test ./...".
 	Line string `json:"line,omitempty"`
-	Asks string `json:"asks,omitempty"`
+	// Limited is until when the step waits, because its provider takes no more requests for now; zero if it does not.
+	Limited time.Time `json:"limited,omitzero"`
+	Asks    string    `json:"asks,omitempty"`
 	// Error is why the step, or its last attempt, failed. It is empty if the error is that of a
 	// step below.
 	Error string `json:"error,omitempty"`

@@ -32,6 +32,9 @@ type (
 	// EndsWithin; 0 is at once. A step that runs it is not left behind before that.
 	Ender interface{ EndsWithin() time.Duration }
 
+	// Rester is an agent that may call [Place.Rest].
+	Rester interface{ Rests() bool }
+
 	// Brief is an agent that ends at once, whatever its context says, because it only computes and
 	// never waits. A step with a grace runs it in the goroutine of its caller, and a durable run may
 	// store its events together with the next ones.
@@ -46,7 +49,7 @@ type (
 	}
 
 	// Spender is an agent whose attempt uses what only its end would tell. CutOff returns what
-	// counts for an attempt that has begun and whose process was killed.
+	// counts for an attempt that has begun and whose process was killed, unless it rested: see [Place.Rest].
 	Spender interface{ CutOff() budget.Usage }
 
 	// Reopener is a loop that can continue after it has stopped. GoesOn returns an error if its

@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // CLI makes a command a coding agent that is driven by its command line, such as Claude Code. Its arguments, and how
@@ -69,7 +70,28 @@ type CLI struct {
 	Args []string
 	// IdleTimeout ends a program that has printed nothing for so long; 0 is no limit.
 	IdleTimeout time.Duration
+	// OnLimit says what follows when the program's provider takes no more requests for now.
+	OnLimit OnLimit
 }
+
+// OnLimit says what follows when the provider of a coding agent takes no more requests for now.
+type OnLimit struct {
+	// Wait is [LimitStop] (the default) or [LimitReset].
+	Wait string
+	// AtMost is the longest time from the first wait of an attempt on; the default is six hours. After it the step fails,
+	// and is not tried again. It fails at once if the limit is known to last longer.
+	AtMost time.Duration
+}
+
+// What follows when the provider of a coding agent takes no more requests for now.
+const (
+	// LimitStop fails the step with the outcome limited.
+	LimitStop = "stop"
+	// LimitReset waits, and asks the program again in the same attempt: when the limit ends, if the program reports
+	// that, or else after one minute, then two, five, ten, and again and again fifteen. The waits are in the log: a run
+	// that is resumed waits the rest. No time limit counts them but the loop's. Not for the effect agent.AtMostOnce.
+	LimitReset = "reset"
+)
 
 // CLIPrograms lists the values of [CLI.Program].
 func CLIPrograms() []string { return codingcli.Names() }
@@ -135,11 +157,15 @@ type CLIError struct {
 	Said string
 	// Denied are the names of the tools that it was not allowed to use.
 	Denied []string
+	// Until is when its provider takes requests again; zero if it does not say.
+	Until time.Time
+	// GivenUp says that the step has waited for the provider, or would have to, for longer than CLI.OnLimit allows.
+	GivenUp bool
 }
 
 // Permanent reports whether another attempt is useless.
 func (e *CLIError) Permanent() bool {
-	return e.Outcome == string(codingcli.Denied) || e.Outcome == string(codingcli.NotConfigured)
+	return e.GivenUp || e.Outcome == string(codingcli.Denied) || e.Outcome == string(codingcli.NotConfigured)
 }
 
 func (e *CLIError) Error() string {
@@ -160,7 +186,15 @@ func (e *CLIError) Error() string {
 			text += "; run it by hand and sign in, or name the variable of its key with inherit"
 		}
 	case codingcli.Limited:
-		text += "its provider takes no more requests for now"
+		text += "its provider takes no more requests "
+		if e.Until.IsZero() {
+			text += "for now"
+		} else {
+			text += "until " + e.Until.UTC().Format("2006-01-02 15:04 MST")
+		}
+		if e.GivenUp {
+			text += ", which is longer than at_most of on_limit"
+		}
 	case codingcli.NoResult:
 		return text + "it ended without a result" + after(": ", e.Said)
 	default:
@@ -196,7 +230,13 @@ func (a *CommandAgent) parseCLI(s *source) {
 		return
 	case c.ACP != nil && (c.Model != "" || c.Args != nil):
 		s.errorf("ACP: a model and further arguments stand in it, in the program's own options")
-	case c.MaxTurns < 0 || c.MaxCost < 0 || c.IdleTimeout < 0:
+	case c.OnLimit.Wait == LimitReset && cfg.Effect == agent.AtMostOnce:
+		s.errorf("OnLimit: the program would be asked again, and the step must not be done twice; say stop")
+	case c.OnLimit.Wait != "" && c.OnLimit.Wait != LimitStop && c.OnLimit.Wait != LimitReset:
+		s.errorf("OnLimit: wait is reset or stop, got %q", c.OnLimit.Wait)
+	case c.OnLimit.Wait != LimitReset && c.OnLimit.AtMost != 0:
+		s.errorf("OnLimit: at_most is for wait: reset")
+	case c.MaxTurns < 0 || c.MaxCost < 0 || c.IdleTimeout < 0 || c.OnLimit.AtMost < 0:
 		s.errorf("CLI: a limit is negative")
 	case (c.MaxTurns > 0 || c.MaxCost > 0) && !p.Turns:
 		s.errorf("CLI: %s takes no limit of turns or cost; use Timeout", c.name())
@@ -214,6 +254,10 @@ func (a *CommandAgent) parseCLI(s *source) {
 	}
 	c.Permissions, c.Denied = cmp.Or(c.Permissions, string(codingcli.Edit)), cmp.Or(c.Denied, "fail")
 	c.Args = slices.Clone(c.Args)
+	if c.OnLimit.Wait == LimitReset {
+		c.OnLimit.AtMost = cmp.Or(c.OnLimit.AtMost, limitMost)
+		a.waits = c.OnLimit.AtMost
+	}
 	if !slices.Contains([]codingcli.Permissions{codingcli.Read, codingcli.Edit, codingcli.All}, codingcli.Permissions(c.Permissions)) {
 		s.errorf("CLI: permissions are read, edit or all, got %q", c.Permissions)
 	}
@@ -329,6 +373,9 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		return out, err
 	}
 	failed := &CLIError{Program: c.name(), Outcome: string(r.Outcome), Said: tail(r.Said), Denied: r.Denied}
+	if r.Outcome == codingcli.Limited {
+		failed.Until, out.limit = r.Until, &limit{until: r.Until, least: r.Wait}
+	}
 	if r.Outcome == codingcli.NoResult {
 		failed.Said = cmp.Or(tail(got.Stderr), got.State)
 	}
@@ -389,7 +436,7 @@ func (a *CommandAgent) CutOff() (used budget.Usage) {
 
 // Used returns what a coding agent has used for a logged event; zero for any other event.
 func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {
-	if ev.Mark != nil || ev.CustomMetadata[metadataUsage] == nil {
+	if ev.Mark != nil && ev.Mark.Kind != mark.KindLimited || ev.CustomMetadata[metadataUsage] == nil {
 		return used
 	}
 	data, err := json.Marshal(ev.CustomMetadata[metadataUsage])

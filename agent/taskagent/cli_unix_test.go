@@ -211,14 +211,18 @@ for i in 1 2 3 4 5 6 7 8 9; do set -- told.*; [ $# -ge 3 ] && break; sleep 0.2; 
 
 func TestCodingAgentConfig(t *testing.T) {
 	for want, cfg := range map[string]taskagent.CommandConfig{
-		`"cursor"; there are claude, codex`: {Stdin: "x", CLI: &taskagent.CLI{Program: "cursor"}},
-		"Prompt is empty":                   {CLI: &taskagent.CLI{Program: "claude"}},
-		"Args: a CLI does not have it":      {Args: []string{"x"}, Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}},
-		"JSON: a CLI does not have it":      {JSON: true, Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}},
-		"codex takes no limit of turns":     {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", MaxTurns: 1}},
-		"read, edit or all":                 {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", Permissions: "write"}},
-		"fail or allow":                     {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", Denied: "no"}},
-		"negative":                          {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", IdleTimeout: -1}},
+		`"cursor"; there are claude, codex`:   {Stdin: "x", CLI: &taskagent.CLI{Program: "cursor"}},
+		"Prompt is empty":                     {CLI: &taskagent.CLI{Program: "claude"}},
+		"Args: a CLI does not have it":        {Args: []string{"x"}, Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}},
+		"JSON: a CLI does not have it":        {JSON: true, Stdin: "x", CLI: &taskagent.CLI{Program: "claude"}},
+		"codex takes no limit of turns":       {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", MaxTurns: 1}},
+		"read, edit or all":                   {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", Permissions: "write"}},
+		"fail or allow":                       {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", Denied: "no"}},
+		"negative":                            {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", IdleTimeout: -1}},
+		"OnLimit: wait is reset or stop":      {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", OnLimit: taskagent.OnLimit{Wait: "wait"}}},
+		"OnLimit: at_most is for wait: reset": {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", OnLimit: taskagent.OnLimit{AtMost: 1}}},
+		"must not be done twice; say stop": {Stdin: "x", CLI: &taskagent.CLI{Program: "codex", OnLimit: taskagent.OnLimit{Wait: "reset"}},
+			Config: taskagent.Config{Effect: agent.AtMostOnce}},
 	} {
 		cfg.Name = "c"
 		_, err := taskagent.NewCommand(cfg)

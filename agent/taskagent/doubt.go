@@ -16,12 +16,19 @@ import (
 
 var (
 	_ drive.Continuer = (*task)(nil)
+	_ drive.Rester    = (*task)(nil)
 	_ drive.Effector  = (*task)(nil)
 )
 
 // Continues reports whether a resumed run must find out if a task that was cut off took place: true
-// for one that must not be done twice.
-func (t *task) Continues() bool { return t.cfg.Effect == agent.AtMostOnce }
+// for one that must not be done twice. One that may wait for a limit goes on waiting.
+func (t *task) Continues() bool { return t.once() || t.waits > 0 }
+
+// once reports whether the task must not be done twice.
+func (t *task) once() bool { return t.cfg.Effect == agent.AtMostOnce }
+
+// Rests reports whether the task may wait for a limit.
+func (t *task) Rests() bool { return t.waits > 0 }
 
 // Effect is the task's effect on the outside world; empty means the default.
 func (t *task) Effect() agent.Effect { return t.cfg.Effect }
@@ -38,9 +45,7 @@ func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 	for begun = begun || lost; ; round++ {
 		known := drive.At(ctx).Recorded()
 		if known != nil && known.Mark == nil { // it was done
-			if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
-				yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
-			}
+			again(known, yield)
 			return round, false
 		}
 		if !begun || known == nil && !lost && t.attaches(ctx, round) {
@@ -53,6 +58,13 @@ func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 		if begun, more = t.dispatch(ctx, yield); !more {
 			return round, false
 		}
+	}
+}
+
+// again yields the recorded result of a task, and how it failed.
+func again(known *session.Event, yield func(*session.Event, error) bool) {
+	if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
+		yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
 	}
 }
 

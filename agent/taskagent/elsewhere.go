@@ -166,5 +166,5 @@ func (t *task) attaches(ctx agent.InvocationContext, round int) bool {
 // isLost reports whether the result of a task elsewhere that must not be done twice cannot be known.
 func (t *task) isLost(err error) bool {
 	_, lost := errors.AsType[*elsewhere.LostError](err)
-	return lost && t.Continues()
+	return lost && t.once()
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -29,6 +30,8 @@ type task struct {
 	writes     []string
 	json       bool // its output is JSON
 
+	waits time.Duration // the longest wait for a limit; 0: it fails at once
+
 	keys    []string // of the state, that its expressions read
 	allKeys bool     // they may read any
 }
@@ -44,6 +47,7 @@ type outcome struct {
 	sets   map[string]any // what other keys get
 	result map[string]any // what ResultKey gets
 
+	limit *limit        // what is known of the limit for which it failed; nil if for another reason
 	used  *budget.Usage // by a coding agent; nil for any other task
 	model string        // that it has asked
 }
@@ -97,7 +101,7 @@ func (t *task) Writes() []string { return slices.Clone(t.writes) }
 
 // run does the task and yields its one event.
 func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	out, err, done := t.once(ctx, yield)
+	out, err, done := t.settled(ctx, yield)
 	if !done {
 		return
 	}
@@ -130,12 +134,16 @@ func (t *task) run(ctx agent.InvocationContext, yield func(*session.Event, error
 	}
 }
 
-// once does the task, when it is known that this must be. It reports whether it has.
-func (t *task) once(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (out outcome, err error,
+// settled does the task, when it is known that this must be. It reports whether it has.
+func (t *task) settled(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (out outcome, err error,
 	done bool) {
 	round, lost := 0, false
+	var w waiting
+	if t.waits > 0 && !t.replays(ctx, &w, yield) {
+		return out, nil, false
+	}
 	for {
-		if t.Continues() {
+		if t.once() {
 			begun, todo := t.asked(ctx, yield)
 			if todo {
 				round, todo = t.settle(ctx, round, begun, lost, yield)
@@ -144,12 +152,18 @@ func (t *task) once(ctx agent.InvocationContext, yield func(*session.Event, erro
 				return out, nil, false
 			}
 		}
-		out, err = t.do(ctx, round, yield)
+		out, err = t.do(ctx, round+w.n, yield)
 		if q, ok := errors.AsType[*QuestionError](err); ok && ctx.Err() == nil {
 			if _, err := drive.At(ctx).Ask(nil, q.Question, yield); err != nil {
 				yield(nil, err)
 			}
 			return out, nil, false
+		}
+		if out.limit != nil && t.waits > 0 && ctx.Err() == nil {
+			if more := t.wait(ctx, &w, &out, &err, yield); more {
+				continue
+			}
+			return out, err, err != nil
 		}
 		if !t.isLost(err) || ctx.Err() != nil {
 			return out, err, true

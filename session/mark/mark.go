@@ -46,6 +46,10 @@ const (
 	KindAsked Kind = "asked"
 	// KindAnswered: a person answered. Data is an [Answer].
 	KindAnswered Kind = "answered"
+	// KindLimited: the provider of the step takes no more requests for now, and the step waits. Data is a
+	// [Limited]. KindLimitOver: that wait has ended. No data.
+	KindLimited   Kind = "limited"
+	KindLimitOver Kind = "limit_over"
 )
 
 // The kinds of mark of a run as a whole. A supervisor writes them; they have no address.
@@ -137,6 +141,14 @@ const (
 type Dispatched struct {
 	// Calls are the IDs of function calls; empty if the step itself is the call.
 	Calls []string `json:"calls,omitempty"`
+}
+
+// Limited is the data of [KindLimited].
+type Limited struct {
+	// Until is when the step asks again.
+	Until time.Time `json:"until"`
+	// Why is what the step's program says of the limit, in a line.
+	Why string `json:"why,omitempty"`
 }
 
 // RunResumed is the data of [KindRunResumed].

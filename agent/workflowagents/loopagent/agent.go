@@ -36,6 +36,7 @@ type Agent struct {
 	inner  bool    // there is a loop inside this one
 	models bool    // an agent in it asks a model
 	grace  time.Duration
+	rests  []bool // by step: it, or one below it, may rest
 
 	reads    []string // what Reads returns
 	readsAll bool
@@ -71,6 +72,9 @@ func New(cfg Config) (agent.Agent, error) {
 	a.inner = hasType(a.SubAgents(), agent.TypeLoop)
 	a.models = hasType(a.SubAgents(), agent.TypeLLM)
 	a.grace = drive.GraceAround(a, cmp.Or(cfg.AbandonAfter, drive.Grace))
+	for _, step := range cfg.AgentConfig.SubAgents {
+		a.rests = append(a.rests, drive.Rests(step))
+	}
 	a.looks = drive.ReadsHistory(cfg.AgentConfig.SubAgents)
 	a.reads, a.readsAll = a.Reads()
 	a.apart = a.beyond()

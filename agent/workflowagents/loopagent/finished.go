@@ -163,6 +163,6 @@ func isPlain[T string | []byte](s T) bool {
 func isSpecial(f *mark.StepFinished, o *loop.Outcome) bool {
 	return f.Error != "" || f.Kind != "" || f.Permanent || f.Budget != "" || f.RetryAfter != 0 || f.Timeout ||
 		f.Canceled || f.Again || f.At != "" || f.Usage != nil ||
-		o.Waited != 0 || o.Failure != nil || o.Canceled != "" || o.Exit != nil || o.ExitWords || o.State != nil ||
+		o.Waited != 0 || o.Limited != 0 || o.Failure != nil || o.Canceled != "" || o.Exit != nil || o.ExitWords || o.State != nil ||
 		o.Usage != (loop.Usage{}) || o.Cached || o.RolledBack
 }

@@ -62,10 +62,10 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult
 		*r.fin = mark.StepFinished{}
 		in.Finished = r.fin
 	}
-	if d.Timeout == 0 && !r.timed {
+	if d.Timeout == 0 && !r.timed && !r.rests[d.Step] {
 		res = r.stepAt(d.Step).RunAs(&in, r.onEv)
 	} else {
-		res, how = r.runFor(d, &in)
+		res, how = r.runFor(d, &in, o)
 	}
 	if res.Abandoned { // it may write into that still
 		r.fin = nil

@@ -5,6 +5,7 @@ package loopagent
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent/drive"
@@ -51,16 +52,21 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // runFor runs a step that is left behind if it does not heed its context: when its time
 // is over, or the run is canceled, the loop waits for it for the loop's grace.
-func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, ending) {
-	var late *TimeoutError
+func (r *run) runFor(d *loop.Decision, in *drive.StepRun, o *loop.Outcome) (*drive.StepResult, ending) {
+	var late, gone *TimeoutError
+	if in.Context == nil && (d.Timeout > 0 || r.rests[d.Step]) {
+		in.Context = r.ctx
+	}
 	if d.Timeout > 0 {
 		late = &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name, After: d.Timeout}
-		gone := *late // the step may be looking at the other
+		gone = new(*late) // the step may be looking at the other
 		gone.Abandoned = true
-		in.Late, in.Abandoned = late, r.stepError(d, &gone)
-		if in.Context == nil {
-			in.Context = r.ctx
-		}
+		in.Late, in.Abandoned = late, r.stepError(d, gone)
+	}
+	switch {
+	case r.rests[d.Step]:
+		defer r.clocked(d, in, o, late, gone)()
+	case late != nil:
 		ctx, cancel := context.WithTimeoutCause(in.Context, d.Timeout, late)
 		defer cancel()
 		in.Context = ctx
@@ -78,6 +84,39 @@ func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, en
 		return res, timedOut
 	}
 	return res, ended
+}
+
+// clocked gives a step that may rest its time: the step's own and the iteration's do not count a rest, the loop's
+// does. The function that it returns ends that.
+func (r *run) clocked(d *loop.Decision, in *drive.StepRun, o *loop.Outcome, late, gone *TimeoutError) (stop func()) {
+	ctx, cancel := context.WithCancelCause(in.Context)
+	var once sync.Once
+	own, all := d.Timeout, time.Duration(0)
+	if left, ok := r.plan.Left(&r.tally); d.TimeoutKind == loop.TotalTimeout {
+		own, all = 0, d.Timeout
+	} else if ok && own > 0 && !r.finalizing {
+		all = max(left-d.Wait, 1)
+	}
+	ctx, clock := drive.WithClock(ctx, own, func() { once.Do(func() { cancel(late) }) })
+	in.Context = ctx
+	total := func() bool { return true }
+	if all > 0 {
+		total = time.AfterFunc(all, func() {
+			once.Do(func() {
+				late.Kind, late.After, gone.Kind, gone.After = loop.TotalTimeout, all, loop.TotalTimeout, all
+				cancel(late)
+			})
+		}).Stop
+	}
+	return func() {
+		o.Limited = clock.Stop()
+		total()
+		once.Do(func() {})
+		if late != nil {
+			d.TimeoutKind = late.Kind
+		}
+		cancel(nil)
+	}
 }
 
 // Grace returns how long the loop waits for a step that ignores its canceled context; 0 means

@@ -20,6 +20,7 @@ type clocks struct {
 	order  []session.Address
 	passes map[session.Address]time.Time // since when a loop is in its iteration
 	calls  map[session.Address][]string  // that must not be made twice, and may have been
+	rests  map[session.Address]bool      // those that wait for a limit, for which a pause does not wait
 }
 
 func (c *clocks) add(ev *session.Event) {
@@ -40,6 +41,13 @@ func (c *clocks) add(ev *session.Event) {
 		if loop := ev.Address.Parent(); ev.Iteration > 0 && c.passes[loop].IsZero() {
 			c.passes[loop] = ev.Timestamp
 		}
+	case mark.KindLimited:
+		if c.rests == nil {
+			c.rests = make(map[session.Address]bool)
+		}
+		c.rests[ev.Address] = true
+	case mark.KindLimitOver:
+		delete(c.rests, ev.Address)
 	case mark.KindDispatched:
 		var d mark.Dispatched
 		if ev.Mark.Decode(&d) != nil {
@@ -54,6 +62,7 @@ func (c *clocks) add(ev *session.Event) {
 		c.calls[ev.Address] = append(c.calls[ev.Address], d.Calls...)
 	case mark.KindStepFinished:
 		delete(c.calls, ev.Address)
+		delete(c.rests, ev.Address)
 		delete(c.steps, ev.Address)
 		for i := len(c.order) - 1; i >= 0; i-- {
 			if c.order[i] == ev.Address {
@@ -70,7 +79,7 @@ func (c *clocks) add(ev *session.Event) {
 // way.
 func (c *clocks) working() (at []session.Address) {
 	for _, a := range c.order {
-		inner := false
+		inner := c.rests[a]
 		for _, b := range c.order {
 			inner = inner || b != a && b.Under(a)
 		}

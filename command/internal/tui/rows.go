@@ -206,6 +206,8 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 		notes = append(notes, term.Counted(int64(s.Loop.Stop.Iterations), "iteration")+", "+string(s.Loop.Stop.Reason))
 	case s.Loop != nil:
 		notes = append(notes, passOf(s.Loop))
+	case s.Status == progress.StatusRunning && !s.Limited.IsZero():
+		notes = append(notes, progress.Waits(s.Limited, time.Now()))
 	case s.Status == progress.StatusRunning && s.Doing != "":
 		notes = append(notes, "calls "+progress.Clean(s.Doing))
 	case s.Status == progress.StatusRunning && s.Line != "":

@@ -146,7 +146,9 @@ func stepOf(s *progress.Step, now time.Duration) Step {
 		Error: line(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
 		Cached: s.Cached, Loop: s.Loop != nil, Took: s.Took(now), Tokens: s.Usage().Tokens(),
 	}
-	if s.Status == progress.StatusRunning && s.Line == "" {
+	if s.Status == progress.StatusRunning && !s.Limited.IsZero() {
+		out.Doing = progress.Waits(s.Limited, time.Now())
+	} else if s.Status == progress.StatusRunning && s.Line == "" {
 		out.Says = tail(progress.CleanText(s.Text), 120)
 	}
 	if s.Exit != nil {
