@@ -53,7 +53,7 @@ func CheckRepository(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if inside, err := ofUser(bin, dir).word(ctx, "rev-parse", "--is-inside-work-tree"); err != nil || inside != "true" {
+	if inside, err := ofUser(bin, dir, nil).word(ctx, "rev-parse", "--is-inside-work-tree"); err != nil || inside != "true" {
 		return noRepository(dir)
 	}
 	return nil
