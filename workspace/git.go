@@ -35,6 +35,7 @@ type git struct {
 	env    []string // besides the fixed variables
 	lock   *os.File // inherited, so that the lock lives as long as the command; may be nil
 	dir    string
+	seal   *seal    // of the store; nil for other repositories
 	user   bool     // with the user's own configuration
 	all    []string // the variables of which git inherits some; nil means those of this process
 }
@@ -140,6 +141,11 @@ func (g *git) feed(ctx context.Context, in []byte, args ...string) ([]byte, erro
 
 // pipe runs git with a standard input, and writes its output to out.
 func (g *git) pipe(ctx context.Context, in []byte, out io.Writer, args ...string) error {
+	if g.seal != nil {
+		if err := g.seal.put(); err != nil {
+			return err
+		}
+	}
 	full := make([]string, 0, 2*len(g.config)+len(args))
 	for _, c := range g.config {
 		full = append(full, "-c", c)

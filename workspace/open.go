@@ -144,9 +144,6 @@ func err0(_ []byte, err error) string {
 	return err.Error()
 }
 
-// attributes turn off every conversion and filter, whatever .gitattributes in the tree says.
-const attributes = "* -text -crlf -ident -filter !eol !working-tree-encoding !diff !merge !whitespace\n"
-
 // prepareStore makes the store if there is none, and lets it read the objects of the origin.
 func (t *Tree) prepareStore(ctx context.Context, format string) error {
 	lock, err := lockFile(ctx, filepath.Join(filepath.Dir(t.store), "lock"))
@@ -154,20 +151,18 @@ func (t *Tree) prepareStore(ctx context.Context, format string) error {
 		return err
 	}
 	defer lock.Close()
+	made := t.store + "-" + rand.Text() // also for the config of one that is there
+	defer removeAll(made)
+	g := *t.git
+	g.env, g.dir = []string{"GIT_DEFAULT_REF_FORMAT=files"}, t.room
+	if _, err := g.run(ctx, "init", "--quiet", "--bare", "--template=", "--object-format="+format, made); err != nil {
+		return err
+	}
+	t.git.seal = &seal{store: t.store}
+	if t.git.seal.config, err = os.ReadFile(filepath.Join(made, "config")); err != nil {
+		return fmt.Errorf("prepare the store: %w", err)
+	}
 	if _, err := os.Stat(t.store); err != nil {
-		made := t.store + "-" + rand.Text()
-		defer removeAll(made)
-		g := *t.git
-		g.env, g.dir = nil, t.room
-		if _, err := g.run(ctx, "init", "--quiet", "--bare", "--template=", "--object-format="+format, made); err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Join(made, "info"), 0o700); err != nil {
-			return fmt.Errorf("prepare the store: %w", err)
-		}
-		if err := os.WriteFile(filepath.Join(made, "info", "attributes"), []byte(attributes), 0o600); err != nil {
-			return fmt.Errorf("prepare the store: %w", err)
-		}
 		if err := os.Rename(made, t.store); err != nil {
 			return fmt.Errorf("prepare the store: %w", err)
 		}
