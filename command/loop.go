@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -142,6 +143,9 @@ func (f *loopFlags) prompt(e *term.Env, args []string) (string, error) {
 	case len(args) > 0:
 		text = args[0]
 	}
+	if err == nil {
+		err = isText(text)
+	}
 	if err != nil {
 		return "", fmt.Errorf("read the prompt: %w", err)
 	}
@@ -149,6 +153,20 @@ func (f *loopFlags) prompt(e *term.Env, args []string) (string, error) {
 		return "", errors.New(`there is no prompt; write: refrain loop "PROMPT" --until COMMAND, or name its file with -p`)
 	}
 	return text, nil
+}
+
+// isText returns an error with the place of the first byte that is not UTF-8.
+func isText(text string) error {
+	line, column := 1, 1
+	for i, r := range text {
+		if _, n := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && n == 1 {
+			return fmt.Errorf("line %d, column %d has the byte 0x%02x, which is not UTF-8; save it as UTF-8", line, column, text[i])
+		}
+		if column++; r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return nil
 }
 
 // definition is the loop, as a file.
@@ -170,6 +188,11 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	case f.cost > 0 && (&taskagent.CLI{Program: f.cli, Model: f.model}).PricedAs() != "":
 		return nil, fmt.Errorf("--budget-cost: %s does not say what it costs; give --timeout in its place, or keep the definition "+
 			"with --write, and add its prices and a budget", f.cli)
+	}
+	for _, given := range append([]string{f.until, f.branch, f.model, f.acp}, f.protect...) {
+		if err := isText(given); err != nil {
+			return nil, fmt.Errorf("%q: %w", given, err)
+		}
 	}
 	if _, err := os.Lstat(f.write); err == nil { // said before the command of --until runs
 		return nil, fmt.Errorf("--write: %s: %w", f.write, fs.ErrExist)
