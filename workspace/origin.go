@@ -227,7 +227,14 @@ func (t *Tree) noteHead(ctx context.Context) error {
 
 // checkOutHead writes the files of the last commit.
 func (t *Tree) checkOutHead(ctx context.Context) error {
-	head, err := t.user.word(ctx, "rev-parse", "--verify", "HEAD:"+strings.TrimSuffix(t.prefix, "/"))
+	if head, err := t.head(); err == nil && head == "" {
+		return &RefusedError{t.from, "its repository has no commit yet, which the base head begins with: commit the files, or use the base dirty"}
+	}
+	head, err := t.user.word(ctx, "rev-parse", "--verify", "--quiet", "HEAD:"+strings.TrimSuffix(t.prefix, "/"))
+	if code(err) == 1 {
+		return &RefusedError{t.from, "the last commit, with which the base head begins, does not have this folder: " +
+			"commit it, or use the base dirty"}
+	}
 	if err != nil {
 		return err
 	}

@@ -336,6 +336,23 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestTheLastCommitHasToBeThere(t *testing.T) {
+	needGit(t)
+	from := t.TempDir()
+	sh(t, from, "git init -q; mkdir sub; echo x > sub/x; echo y > y")
+	refused := func(folder, want string) {
+		t.Helper()
+		_, err := workspace.Open(t.Context(), workspace.Config{From: folder, Store: t.TempDir(), Run: "r", Base: workspace.Head})
+		if !isA[*workspace.RefusedError](err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("from %s: %v", folder, err)
+		}
+	}
+	refused(from, "no commit yet, which the base head begins with: commit the files, or use the base dirty")
+	refused(filepath.Join(from, "sub"), "no commit yet")
+	sh(t, from, "git add y; git commit -qm y")
+	refused(filepath.Join(from, "sub"), "does not have this folder: commit it, or use the base dirty")
+}
+
 func TestATreeThatWasLeftIsAsItWas(t *testing.T) {
 	from := repository(t)
 	cfg := workspace.Config{From: from, Setup: func(_ context.Context, dir string, env []string) error {
