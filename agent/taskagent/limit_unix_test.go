@@ -255,7 +255,11 @@ func TestWaitCountsForTheLoopOnly(t *testing.T) {
 		timeout time.Duration
 		reason  loop.StopReason
 		took    time.Duration
-	}{{0, loop.ReasonMaxIterations, 41 * time.Minute}, {time.Hour, loop.ReasonMaxIterations, 41 * time.Minute}, {20 * time.Minute, loop.ReasonTimeout, 20 * time.Minute}} {
+	}{
+		{0, loop.ReasonMaxIterations, 41 * time.Minute},
+		{time.Hour, loop.ReasonMaxIterations, 41 * time.Minute},
+		{20 * time.Minute, loop.ReasonTimeout, 20 * time.Minute},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			var rec *loop.StopRecord
 			l := newLimits(t, []string{"limited", "limited for 41m", "ok"}, taskagent.OnLimit{Wait: taskagent.LimitReset}, func(a agent.Agent) agent.Agent {

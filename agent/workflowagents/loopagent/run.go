@@ -54,6 +54,8 @@ type run struct {
 	fin   *mark.StepFinished // what that mark says, if the step ran
 	work  *agent.Work        // what a pause waits for
 
+	limited time.Duration // that the step under way has waited for a limit
+
 	watching observed // empty if nobody observes the run
 
 	exit       *session.Exit // the request that the step made, if it is followed

@@ -65,7 +65,9 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult
 	if d.Timeout == 0 && !r.timed && !r.rests[d.Step] {
 		res = r.stepAt(d.Step).RunAs(&in, r.onEv)
 	} else {
-		res, how = r.runFor(d, &in, o)
+		r.limited = 0
+		res, how = r.runFor(d, &in)
+		o.Limited = r.limited
 	}
 	if res.Abandoned { // it may write into that still
 		r.fin = nil

@@ -52,7 +52,7 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // runFor runs a step that is left behind if it does not heed its context: when its time
 // is over, or the run is canceled, the loop waits for it for the loop's grace.
-func (r *run) runFor(d *loop.Decision, in *drive.StepRun, o *loop.Outcome) (*drive.StepResult, ending) {
+func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, ending) {
 	var late, gone *TimeoutError
 	if in.Context == nil && (d.Timeout > 0 || r.rests[d.Step]) {
 		in.Context = r.ctx
@@ -65,7 +65,9 @@ func (r *run) runFor(d *loop.Decision, in *drive.StepRun, o *loop.Outcome) (*dri
 	}
 	switch {
 	case r.rests[d.Step]:
-		defer r.clocked(d, in, o, late, gone)()
+		ctx, stop := r.clocked(in.Context, d.Timeout, d.Wait, late, gone)
+		defer stop()
+		in.Context = ctx
 	case late != nil:
 		ctx, cancel := context.WithTimeoutCause(in.Context, d.Timeout, late)
 		defer cancel()
@@ -78,27 +80,28 @@ func (r *run) runFor(d *loop.Decision, in *drive.StepRun, o *loop.Outcome) (*dri
 	switch {
 	case res.Err == nil || late == nil:
 	case res.Err == in.Late:
+		d.TimeoutKind = late.Kind
 		res.Err = r.stepError(d, late)
 		return res, timedOut
 	case res.Err == in.Abandoned:
+		d.TimeoutKind = gone.Kind
 		return res, timedOut
 	}
 	return res, ended
 }
 
 // clocked gives a step that may rest its time: the step's own and the iteration's do not count a rest, the loop's
-// does. The function that it returns ends that.
-func (r *run) clocked(d *loop.Decision, in *drive.StepRun, o *loop.Outcome, late, gone *TimeoutError) (stop func()) {
-	ctx, cancel := context.WithCancelCause(in.Context)
+// does. The function that it returns ends that, and sets r.limited. late and gone are nil without a limit.
+func (r *run) clocked(in context.Context, own, waited time.Duration, late, gone *TimeoutError) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(in)
 	var once sync.Once
-	own, all := d.Timeout, time.Duration(0)
-	if left, ok := r.plan.Left(&r.tally); d.TimeoutKind == loop.TotalTimeout {
-		own, all = 0, d.Timeout
+	all := time.Duration(0)
+	if left, ok := r.plan.Left(&r.tally); late != nil && late.Kind == loop.TotalTimeout {
+		own, all = 0, own
 	} else if ok && own > 0 && !r.finalizing {
-		all = max(left-d.Wait, 1)
+		all = max(left-waited, 1)
 	}
 	ctx, clock := drive.WithClock(ctx, own, func() { once.Do(func() { cancel(late) }) })
-	in.Context = ctx
 	total := func() bool { return true }
 	if all > 0 {
 		total = time.AfterFunc(all, func() {
@@ -108,13 +111,10 @@ func (r *run) clocked(d *loop.Decision, in *drive.StepRun, o *loop.Outcome, late
 			})
 		}).Stop
 	}
-	return func() {
-		o.Limited = clock.Stop()
+	return ctx, func() {
+		r.limited = clock.Stop()
 		total()
 		once.Do(func() {})
-		if late != nil {
-			d.TimeoutKind = late.Kind
-		}
 		cancel(nil)
 	}
 }
