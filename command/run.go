@@ -199,6 +199,9 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		return err
 	}
 	if f.on {
+		if err := def.CheckMovable(); err != nil {
+			return term.UsageError(err)
+		}
 		return f.submit(ctx, e, supervisor.Request{SessionID: f.session, State: state, Started: started,
 			Message: genai.NewContentFromText(input, genai.RoleUser)})
 	}

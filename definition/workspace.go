@@ -188,14 +188,29 @@ func (r *WorkspaceResult) ways() (n int) {
 	return n
 }
 
+// CheckMovable returns [Problems] if a run of the definition cannot move between the workers of a cluster.
+func (d *Definition) CheckMovable() error {
+	if d.Workspace == nil {
+		return nil
+	}
+	l := newLoader()
+	l.stays(d)
+	return Problems(l.problems)
+}
+
+// stays reports that a run with a workspace cannot move.
+func (l *loader) stays(d *Definition) {
+	l.report(d.Root.at("workspace"), CodeWorkspace, "a run with a workspace cannot move between workers, because its files cannot").
+		Hint = "use refrain run or refrain serve, without --temporal"
+}
+
 // resolveWorkspace reports why a workspace cannot be made here.
 func (b *builder) resolveWorkspace(ctx context.Context, l *loader, d *Definition) {
 	if d.Workspace == nil || b.cfg.StandIns.Agent != nil {
 		return
 	}
 	if b.cfg.Elsewhere != nil {
-		l.report(d.Root.at("workspace"), CodeWorkspace, "a run with a workspace cannot move between workers, because its files cannot").
-			Hint = "use refrain run or refrain serve"
+		l.stays(d)
 		return
 	}
 	if err := workspace.CheckGit(ctx); err != nil {

@@ -52,6 +52,12 @@ func TestWorkspaceProblems(t *testing.T) {
 		!strings.Contains(err.Error(), "cannot move between workers") {
 		t.Errorf("on a cluster: %v", err)
 	}
+	if err := d.CheckMovable(); err == nil || !strings.Contains(err.Error(), "w.yaml:3:12: error: a run with a workspace cannot move between workers") {
+		t.Errorf("for a cluster: %v", err)
+	}
+	if other, err := definition.Parse("w.yaml", []byte("name: w\ntext: x"), definition.Options{}); err != nil || other.CheckMovable() != nil {
+		t.Error("without a workspace: ", err, other.CheckMovable())
+	}
 	t.Setenv("PATH", "")
 	if _, err := d.Build(t.Context(), definition.BuildConfig{}); err == nil || !strings.Contains(err.Error(), "needs git") {
 		t.Errorf("without git: %v", err)

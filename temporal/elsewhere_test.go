@@ -18,6 +18,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	steps "github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/temporal"
 )
 
@@ -61,4 +62,17 @@ func TestDispatcherTellsThatNobodyListens(t *testing.T) {
 			t.Errorf("the log says %q", got)
 		}
 	})
+}
+
+// A run with a workspace is refused, because its files are on one machine.
+func TestWorkspaceIsRefused(t *testing.T) {
+	const text = "name: w\nmax_iterations: 1\nworkspace: {}\nsub_agents: [{name: s, command: [ls]}]"
+	def, err := definition.Parse("w.yaml", []byte(text), definition.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = def.Build(t.Context(), definition.BuildConfig{Elsewhere: temporal.NewDispatcher(deserted{}, 0)})
+	if err == nil || !strings.Contains(err.Error(), "a run with a workspace cannot move between workers") {
+		t.Errorf("the agents are made: %v", err)
+	}
 }

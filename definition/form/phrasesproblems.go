@@ -107,7 +107,7 @@ var problemPhrases = [][2]string{
 		"a run with a workspace cannot move between workers, because its files cannot",
 		"uma execução com workspace não pode mudar de worker, porque os arquivos não podem",
 	},
-	{"use refrain run or refrain serve", "use refrain run ou refrain serve"},
+	{"use refrain run or refrain serve, without --temporal", "use refrain run ou refrain serve, sem --temporal"},
 	// What a field must be.
 	{"%s must be %s, got %s", "%s deve ser %s, e não %s"},
 	{"%s must be %s, got %q", "%s deve ser %s, e não %s"},
