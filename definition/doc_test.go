@@ -3,15 +3,20 @@
 package definition_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
 )
 
@@ -89,6 +94,58 @@ func TestDefinitionsInDocumentsAreValid(t *testing.T) {
 			if _, err := runner.NewInMemory("docs", root); err != nil {
 				t.Errorf("%s: %s: %v", name, def.Name, err)
 			}
+		}
+	}
+}
+
+// The two loops of doc/models.md ask the large model only if the small one gets no further, and then for the best version.
+func TestSmallModelFirst(t *testing.T) {
+	blocks := yamlBlocks(readFile(t, "../doc/models.md"))
+	at := slices.IndexFunc(blocks, func(b string) bool { return strings.HasPrefix(b, "name: ladder\n") })
+	if at < 0 {
+		t.Fatal("doc/models.md has no ladder")
+	}
+	answers := func(writer, critic string, marks ...string) (all []scripted.Answer) {
+		for i, mark := range marks {
+			all = append(all, scripted.Answer{Agent: writer, Text: fmt.Sprint(writer, i+1)}, scripted.Answer{Agent: critic, Text: mark})
+		}
+		return all
+	}
+	better := answers("large_writer", "large_critic", "9")
+	better[0].MatchRequest = `So far: writer2\b` // the best of the small model
+	for _, tt := range []struct {
+		name         string
+		small, large []scripted.Answer
+		want         string
+	}{
+		{"it is good enough", answers("writer", "critic", "5", "9"), nil, "writer2"},
+		{"it gets no further", answers("writer", "critic", "5", "7", "4", "6"), better, "large_writer1"},
+	} {
+		def, err := definition.Parse("ladder.yaml", []byte(blocks[at]), definition.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		root, err := def.Build(t.Context(), definition.BuildConfig{Model: func(_ context.Context, name string) (model.LLM, error) {
+			return scripted.New(scripted.Script{Answers: map[string][]scripted.Answer{"openai/gpt-5-mini": tt.small, "openai/gpt-5": tt.large}[name]})
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := runner.NewInMemory("ladder", root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var draft any
+		for ev, err := range r.Run(t.Context(), "u", "s", genai.NewContentFromText("go", genai.RoleUser), def.RunConfig(definition.Limits{})) {
+			if err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			if d, ok := ev.Actions.StateDelta["draft"]; ok {
+				draft = d
+			}
+		}
+		if draft != tt.want {
+			t.Errorf("%s: the draft is %v, not %s", tt.name, draft, tt.want)
 		}
 	}
 }
