@@ -5,7 +5,6 @@ package taskagent
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -338,9 +337,6 @@ func (a *CommandAgent) books(ctx agent.InvocationContext, p *process, r *codingc
 // cliOutcome turns what a coding agent has printed into the task's outcome. err is why it was ended, if it was.
 func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got ended, err error) (outcome, error) {
 	c := a.cfg.CLI
-	if install, _, _ := CLIHelp(c.Program); errors.Is(err, exec.ErrNotFound) && install != "" {
-		err = &NoProgramError{Program: c.Program, Install: install}
-	}
 	if err != nil && !got.Started {
 		return outcome{}, err
 	}

@@ -110,7 +110,10 @@ type sent struct {
 }
 
 // kinds are the kinds of errors with which a command or a request fails elsewhere.
-var kinds = elsewhere.Kinds{elsewhere.As[*LimitError]("limit"), elsewhere.Late, elsewhere.As[*NoProgramError]("no_program"), elsewhere.Is("not_found", exec.ErrNotFound)}
+var kinds = elsewhere.Kinds{
+	elsewhere.As[*LimitError]("limit"), elsewhere.Late, elsewhere.As[*NoProgramError]("no_program"),
+	elsewhere.Is("not_found", exec.ErrNotFound),
+}
 
 // failedElsewhere returns the error of a failure on another machine, and names the machine; nil without a
 // failure.
