@@ -139,7 +139,9 @@ func TestFilesOfARun(t *testing.T) {
 
 	patch := s.ok("GET", at+"/patch", nil, nil)
 	handed, err := os.ReadFile(filepath.Join(s.dir, id+".patch"))
-	if err != nil || string(patch.body) != string(handed) || !strings.Contains(patch.header.Get("Content-Disposition"), id+".patch") {
+	said := len(handed) - len(patch.body) // above it, which run the patch is of
+	if err != nil || !strings.HasSuffix(string(handed), string(patch.body)) || said > 100 ||
+		!strings.Contains(patch.header.Get("Content-Disposition"), id+".patch") {
 		t.Errorf("the patch is not the one that was handed over: %v, %d and %d bytes, %v", err, len(patch.body), len(handed), patch.header)
 	}
 
