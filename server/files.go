@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -224,6 +225,7 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		lines, cut := diffOf(text.String())
+		markWords(lines)
 		return s.SendMasked(w, http.StatusOK, struct {
 			fileChange
 			Lines []diffLine `json:"lines"`
@@ -282,6 +284,8 @@ type diffLine struct {
 	Old  int64  `json:"old,omitzero"` // number in the file before
 	New  int64  `json:"new,omitzero"`
 	Text string `json:"text"`
+	// Words are Text in pieces, if the line was replaced: what the other line has too, and what it has not.
+	Words []progress.Edit `json:"words,omitzero"`
 }
 
 // diffOf reads the lines of a patch of one file.
@@ -313,6 +317,37 @@ func diffOf(patch string) (lines []diffLine, cut bool) {
 		lines = append(lines, l)
 	}
 	return lines, false
+}
+
+// markWords finds what differs within lines that were replaced: the first removed one by the first added one, and so on.
+func markWords(lines []diffLine) {
+	run := func(from int, op string) (n int) {
+		for from+n < len(lines) && lines[from+n].Op == op {
+			n++
+		}
+		return n
+	}
+	for i := 0; i < len(lines); {
+		removed := run(i, "-")
+		added := run(i+removed, "+")
+		for n := range min(removed, added) {
+			before, after := &lines[i+n], &lines[i+removed+n]
+			edits := progress.DiffWords(before.Text, after.Text)
+			common := func(e progress.Edit) bool { return e.Op == progress.Kept && strings.TrimSpace(e.Text) != "" }
+			if !slices.ContainsFunc(edits, common) {
+				continue
+			}
+			for _, e := range edits {
+				if e.Op != progress.Put {
+					before.Words = append(before.Words, e)
+				}
+				if e.Op != progress.Left {
+					after.Words = append(after.Words, e)
+				}
+			}
+		}
+		i += max(removed+added, 1)
+	}
 }
 
 // hunkAt reads where a hunk begins: "@@ -3,4 +5,6 @@".

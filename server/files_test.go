@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -111,6 +112,7 @@ func TestFilesOfARun(t *testing.T) {
 		Lines []struct {
 			Op, Text string
 			Old, New int
+			Words    []progress.Edit
 		}
 		Cut bool
 	}
@@ -126,6 +128,10 @@ func TestFilesOfARun(t *testing.T) {
 	want := "@\n one\n-two\n+two \\x1b[31m\\u202e <b>\n+four\n\\ No newline at end of file\n"
 	if text := diff("?from=iteration/0&to=iteration/1", "a.txt"); text != want || got.Lines[3].New != 2 || got.Lines[2].Old != 2 {
 		t.Errorf("%q, %+v", text, got)
+	}
+	words := []progress.Edit{{Op: progress.Kept, Text: "two"}, {Op: progress.Put, Text: " \\x1b[31m\\u202e <b>"}}
+	if diff := cmp.Diff(words, got.Lines[3].Words); diff != "" || got.Lines[1].Words != nil || got.Lines[4].Words != nil {
+		t.Error(diff)
 	}
 	if text := diff("?to=end", shown); text != "@\n+x\n" || got.Path != shown {
 		t.Errorf("%q, %+v", text, got)

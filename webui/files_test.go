@@ -98,6 +98,9 @@ func TestTheFilesOfARun(t *testing.T) {
 		return rows.includes('5||−|\t\tif r < 128 && isWord(r) {') &&
 			rows.includes('|6|+|\t\tif unicode.IsLetter(r) || unicode.IsDigit(r) {') && rows[0] === 'slug.go · iteration 2 → 4'
 	})()`)
+	p.until("what differs in them", `document.querySelector('.diff.file del')?.innerText === 'r < 128 && isWord(r)' &&
+		[...document.querySelectorAll('.diff.file ins')].at(-1).innerText === 'unicode.IsLetter(r) || unicode.IsDigit(r)'`)
+	p.accessible("lines")
 	p.js(cell("slug.go", "Iteration 4") + `.focus()`)
 	p.do(chromedp.KeyEvent(kb.ArrowLeft))
 	p.until("the cell on the left", `document.activeElement === `+cell("slug.go", "Iteration 3"))

@@ -41,7 +41,7 @@ function Diff({ id, path, places, title }) {
     ${title && html`<div class="hk"><span>${path} · ${title}</span></div>`}
     ${d.lines.map((l, i) => l.op === '@' ? (i > 0 || l.text) && html`<div key=${i} class="hk"><span>… ${l.text}</span></div>`
       : l.op === '\\' ? html`<div key=${i} class="eof"><span></span><span></span><span></span><span>${t('diff.no.newline')}</span></div>`
-      : html`<div key=${i} class=${l.op === '+' ? 'a' : l.op === '-' ? 'd' : ''}><span>${l.old}</span><span>${l.new}</span><span>${l.op === '-' ? '−' : l.op}</span><span>${l.text}</span></div>`)}
+      : html`<div key=${i} class=${l.op === '+' ? 'a' : l.op === '-' ? 'd' : ''}><span>${l.old}</span><span>${l.new}</span><span>${l.op === '-' ? '−' : l.op}</span><span>${l.words ? l.words.map((w, n) => (w.op === '=' ? w.text : l.op === '+' ? html`<ins key=${n}>${w.text}</ins>` : html`<del key=${n}>${w.text}</del>`)) : l.text}</span></div>`)}
     ${d.cut && html`<div class="hk"><span>${t('diff.cut', { added: number(d.added, 0), removed: number(d.removed, 0) })}</span></div>`}
   </div>`
 }
