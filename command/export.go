@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/workspace"
 )
 
 // exportDefinition is refrain export of a definition.
@@ -65,11 +66,14 @@ func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
 	return writeAll(f.out, files, f.force)
 }
 
+// bundle ends the name of the file with the files of a workspace, beside that of an export.
+const bundle = ".bundle"
+
 // exportFlags are the flags of refrain export for a run.
 type exportFlags struct {
 	dialectFlags
-	store string
-	audit bool
+	store        string
+	audit, files bool
 }
 
 // newExport is refrain export: of a run and, with --to, of a definition.
@@ -85,8 +89,9 @@ a run.
 The last line has a hash of everything, including the definition and the inputs; a
 file that was changed is not imported. To notice changes later, keep the hash in
 another place and use refrain verify --expect. With --audit each line has a hash, so
-verify can name the first event that was changed. The files of a workspace are not
-exported.
+verify can name the first event that was changed. The files of a workspace are exported
+only with --files: every version that the run has kept goes into a git bundle beside the
+file, and refrain import takes both.
 
 With --to, export a definition.
 The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
@@ -94,6 +99,7 @@ the strict form that ADK for Python checks. What ADK cannot express is reported 
 stderr. Without -o the files go to stdout, one after the other.`,
 		Example: `  refrain export last -o run.jsonl
   refrain export r_1f0c --audit -o audit.jsonl
+  refrain export last --files -o run.jsonl
   refrain export last | ssh host refrain import -
   refrain export --to adk loop.yaml -o agent/`,
 		Args:              term.Args(1, 1),
@@ -110,6 +116,7 @@ stderr. Without -o the files go to stdout, one after the other.`,
 	fl.StringVar(&f.dialect, "to", "", "format to write: adk")
 	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE`, or a definition to a folder, in place of stdout")
 	fl.BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
+	fl.BoolVar(&f.files, "files", false, "write the files of a workspace too, into FILE.bundle beside the FILE of -o")
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
 	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return cmd
@@ -131,8 +138,26 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 			return term.Failure(err)
 		}
 	}
-	if len(run.Events) > 0 && run.StateAfter(run.Events[len(run.Events)-1].Seq)[definition.WorkspaceKey] != nil {
-		fmt.Fprintln(e.Stderr, "the files of the workspace are not exported, only their hashes: where the file is imported, the run cannot be resumed")
+	trees := false
+	for _, ev := range run.Events {
+		trees = trees || len(definition.WorkspaceTrees(ev.Actions.StateDelta)) > 0
+	}
+	root := ""
+	switch {
+	case f.files && (f.out == "" || f.out == "-"):
+		return term.UsageError(errors.New("--files writes a second file beside the export: name the export with -o FILE"))
+	case f.files && !trees:
+		return term.UsageError(fmt.Errorf("run %s has changed no files of a workspace; export it without --files", run.ID))
+	case f.files:
+		if _, err := os.Lstat(f.out + bundle); err == nil && !f.force {
+			return term.UsageError(fmt.Errorf("%s: this file exists; choose another name, or overwrite it with --force", f.out+bundle))
+		}
+		if root, err = runstore.FilesRoot(run.Events); err != nil {
+			return term.Failure(err)
+		}
+	case trees:
+		fmt.Fprintln(e.Stderr, "the files of the workspace are not exported, only their hashes: where the file is imported, the run cannot be "+
+			"resumed; with --files they are exported too")
 	}
 	opts := runlog.ExportOptions{Audit: f.audit, Version: term.Version()}
 	if f.out == "" || f.out == "-" {
@@ -156,6 +181,12 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	hash, err := run.Export(file, opts)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return term.Failure(errors.Join(fmt.Errorf("export run %s: %w", run.ID, err), os.Remove(f.out)))
+	}
+	if f.files {
+		if err := workspace.Export(ctx, definition.WorkspaceStore(root), run.ID, f.out+bundle); err != nil {
+			return term.Failure(errors.Join(fmt.Errorf("export the files of run %s: %w", run.ID, err), os.Remove(f.out)))
+		}
+		fmt.Fprintf(e.Stderr, "%s: the files of %s\n", f.out+bundle, run.ID)
 	}
 	fmt.Fprintf(e.Stderr, "%s: %d events of %s", f.out, len(run.Events), run.ID)
 	if f.audit {

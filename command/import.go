@@ -17,10 +17,12 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/workspace"
 )
 
 // importDefinition is refrain import of a definition.
@@ -85,7 +87,9 @@ func newImport(e *term.Env) *cobra.Command {
 		Long: `Import a run with all its events, from a file that refrain export or refrain run
 --record has written, into a store. It keeps its ID; --as gives it another one. A file
 that was changed or is incomplete is refused. "-" reads stdin. A run that was cut off
-can be resumed here.
+can be resumed here. If FILE.bundle is beside FILE, as refrain export --files writes it,
+the files of the run's workspace are imported too, into the current folder; a file
+larger than 10 GiB is refused, and a version of more than 10 GiB or a million files.
 
 Any other file, and with --from every file, is converted into a definition. It may be
 ADK Agent Config (adk), Evo AI's JSON (evo), or Robomotion's nodes as JSON,
@@ -159,6 +163,13 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 		}
 		return term.UsageError(err)
 	}
+	carried, err := receive(ctx, run.Events, name)
+	if err != nil {
+		return term.Failure(fmt.Errorf("%s: %w; nothing was imported", name+bundle, err))
+	}
+	if carried != nil {
+		defer carried.Close()
+	}
 	if err := runstore.PrepareFolder(e, f.store); err != nil {
 		return err
 	}
@@ -174,6 +185,12 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	case err != nil:
 		return term.Failure(fmt.Errorf("import %s: %w", name, err))
 	}
+	if carried != nil {
+		if err := carried.Keep(ctx, run.ID); err != nil {
+			return term.Failure(fmt.Errorf("run %s was imported without its files: %w; remove it with refrain rm, and import it again", run.ID, err))
+		}
+		fmt.Fprintf(e.Stderr, "%s: the files of %s\n", name+bundle, run.ID)
+	}
 	for i, seal := range v.Runs {
 		if seal.Unsealed != "" {
 			fmt.Fprintf(e.Stderr, "%s: unsealed: %s: %s\n", name, v.Named(i), seal.Unsealed)
@@ -184,4 +201,36 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 		return term.Failure(err)
 	}
 	return nil
+}
+
+// maxFiles is the size of the largest workspace that is imported, in bytes.
+const maxFiles = 10 << 30
+
+// receive checks the files of a workspace beside an export; nil if there are none.
+func receive(ctx context.Context, events []*session.Event, name string) (*workspace.Carried, error) {
+	if _, err := os.Lstat(name + bundle); name == "-" || err != nil {
+		return nil, nil
+	}
+	root, err := runstore.FilesRoot(events)
+	if err != nil {
+		return nil, err
+	}
+	here, err := filepath.EvalSymlinks(".")
+	if err == nil {
+		here, err = filepath.Abs(here)
+	}
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if inside, err := filepath.Rel(here, root); err != nil || !filepath.IsLocal(inside) {
+		return nil, fmt.Errorf("the run has worked in %s, which is on this machine and outside of this folder: import it there", root)
+	}
+	var trees []workspace.Hash
+	for _, ev := range events {
+		trees = append(trees, definition.WorkspaceTrees(ev.Actions.StateDelta)...)
+	}
+	return workspace.Receive(ctx, definition.WorkspaceStore(root), name+bundle, trees, maxFiles)
 }

@@ -208,7 +208,7 @@ func removeWorkspace(ctx context.Context, store session.Service, id string) erro
 		return nil // it has no definition
 	}
 	p, err := program.Decode(started)
-	if err != nil {
+	if err != nil || p.Nearby() != nil {
 		return nil
 	}
 	return workspace.Remove(ctx, definition.WorkspaceStore(p.Root), id)

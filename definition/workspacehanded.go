@@ -18,6 +18,23 @@ func WorkspaceValue(v any) (files workspace.Hash, result string) {
 	return t.hash, t.result
 }
 
+// WorkspaceTrees returns the hashes of the files, and of the bases of limits, that a change of the state names: those of the
+// run and of the branches of parallel agents.
+func WorkspaceTrees(delta map[string]any) (all []workspace.Hash) {
+	for key, v := range delta {
+		if key != WorkspaceKey && !strings.HasPrefix(key, WorkspaceKeyOf("")) {
+			continue
+		}
+		t := treeOf(v)
+		for _, h := range []workspace.Hash{t.hash, t.base} {
+			if h.Valid() {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
 // Handed says where the files of a result went. It is zero while they are in the store alone.
 type Handed struct {
 	// Way is branch, patch or applied; Name is that of the branch, of the file or of the folder.

@@ -29,6 +29,14 @@ func (p *Program) MoveTo(dir string) error {
 	return nil
 }
 
+// Nearby gives a program whose root is not on this machine the current folder, as MoveTo does.
+func (p *Program) Nearby() error {
+	if IsFolder(p.Root) == nil {
+		return nil
+	}
+	return p.MoveTo(".")
+}
+
 // Here goes to the folder of the run.
 func (p *Program) Here(id string) error {
 	for _, dir := range []string{p.Dir, p.Root} {

@@ -6,17 +6,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -40,7 +36,7 @@ type FileChange struct {
 
 // filesOf compares the files of a run: of two iterations, or of its start and its end.
 func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool, from, to int) (*Files, error) {
-	root, err := rootOf(r.Events)
+	root, err := runstore.FilesRoot(r.Events)
 	if err != nil {
 		return nil, err
 	}
@@ -86,25 +82,6 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 // changesFiles reports whether a change of the state is one of the files of the run.
 func changesFiles(c progress.Change) bool {
 	return c.Key == definition.WorkspaceKey || c.Key == definition.WorkspaceKey+".tree"
-}
-
-// rootOf returns the root of a run.
-func rootOf(events []*session.Event) (string, error) {
-	for _, ev := range events {
-		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
-			continue
-		}
-		var started mark.RunStarted
-		if err := ev.Mark.Decode(&started); err != nil {
-			return "", err
-		}
-		p, err := program.Decode(started)
-		if err != nil {
-			return "", err
-		}
-		return p.Root, nil
-	}
-	return "", errors.New("its log does not say where its files are")
 }
 
 // print writes the patch between two iterations, or the list of the files since the start. On a

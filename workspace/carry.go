@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// notes are the files in the folder of a run that another machine needs too.
+var notes = []string{"head", "dirty", "exclude"}
+
+const (
+	maxNote    = 16 << 20
+	maxCarried = 1_000_000 // files in a tree that is carried
+	maxListing = 1 << 30   // bytes of all trees, without the files in them
+)
+
+// Export writes the trees of a run into a new file, a git bundle, that [Receive] reads on another machine. The folder is
+// [Config].Store. The error wraps fs.ErrNotExist if the store has no files of the run.
+func Export(ctx context.Context, folder, run, file string) error {
+	s, err := OpenStored(ctx, folder, run)
+	if err != nil {
+		return err
+	}
+	var entries bytes.Buffer
+	for _, name := range notes {
+		text, err := os.ReadFile(filepath.Join(folder, "runs", s.name, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("export the files of run %q: %w", run, err)
+		}
+		blob, err := s.git.feed1(ctx, text, "hash-object", "-w", "--stdin")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&entries, "100644 blob %s\t%s\x00", blob, name)
+	}
+	tree, err := s.git.feed1(ctx, entries.Bytes(), "mktree", "-z")
+	if err != nil {
+		return err
+	}
+	prefix := "refs/refrain/" + s.name + "/"
+	if _, err := s.git.run(ctx, "update-ref", prefix+"notes", tree); err != nil {
+		return err
+	}
+	file, err = filepath.Abs(file)
+	if err != nil {
+		return fmt.Errorf("export the files of run %q: %w", run, err)
+	}
+	refs, err := s.git.run(ctx, "for-each-ref", "--format=%(refname)", prefix)
+	if err == nil {
+		err = s.git.pipe(ctx, refs, io.Discard, "bundle", "create", "--quiet", file, "--stdin")
+	}
+	return err
+}
+
+// Carried are the trees of a run from another machine, in a repository of their own until they are kept.
+type Carried struct {
+	git         *git
+	store       string // the folder of [Config].Store
+	format      string
+	made        string // the repository
+	base, start Hash
+	notes       map[string][]byte
+	trees       []Hash
+}
+
+var carriedRef = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64}) refs/refrain/[A-Za-z0-9_-]+/(?:(base|start|notes)|beside/[A-Za-z0-9_-]+/[a-z0-9]+|[0-9a-f]{40,64})$`)
+})
+
+// Receive reads a file that [Export] has written, and checks it: that it has all objects of the trees, that each hashes to
+// its name, that no path leads out of its tree, and that no tree is larger than limit. It writes below store only, in a
+// folder that [Carried.Close] deletes, until [Carried.Keep].
+func Receive(ctx context.Context, store, file string, trees []Hash, limit int64) (c *Carried, err error) {
+	bin, err := findGit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if file, err = filepath.Abs(file); err != nil {
+		return nil, fmt.Errorf("read the files of the run: %w", err)
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the files of the run: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file")
+	case info.Size() > limit:
+		return nil, &LimitError{"store", file, info.Size(), limit}
+	}
+	c = &Carried{store: store, trees: trees, notes: make(map[string][]byte)}
+	_, absent := os.Stat(store)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+			if absent != nil { // and only if they are empty
+				os.Remove(store)
+				os.Remove(filepath.Dir(store))
+			}
+			c = nil
+		}
+	}()
+	if c.store, err = realPath(store); err != nil {
+		return c, err
+	}
+	if c.format, err = formatOf(file); err != nil {
+		return c, err
+	}
+	c.made = filepath.Join(c.store, "carried-"+rand.Text())
+	c.git = &git{bin: bin, dir: c.store, config: slices.Clone(pinned)}
+	if _, err := c.git.run(ctx, "init", "--quiet", "--bare", "--template=", "--object-format="+c.format, c.made); err != nil {
+		return c, err
+	}
+	c.git.dir, c.git.env = c.made, []string{"GIT_DIR=" + c.made}
+	refs, err := c.git.run(ctx, "bundle", "unbundle", file)
+	if err == nil {
+		_, err = c.git.run(ctx, "fsck", "--full", "--strict", "--no-dangling", "--no-progress")
+	}
+	if err != nil {
+		return c, fmt.Errorf("git refuses it: %w", err)
+	}
+	return c, c.check(ctx, file, string(refs), limit)
+}
+
+// formatOf reads the kind of hash from the beginning of a bundle.
+func formatOf(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read the files of the run: %w", err)
+	}
+	defer f.Close()
+	head := make([]byte, 64)
+	n, _ := io.ReadFull(f, head)
+	switch text := string(head[:n]); {
+	case strings.HasPrefix(text, "# v2 git bundle\n"):
+		return "sha1", nil
+	case strings.HasPrefix(text, "# v3 git bundle\n@object-format=sha256\n"):
+		return "sha256", nil
+	}
+	return "", errors.New("it has no files of a run: it is no git bundle as refrain export --files writes it")
+}
+
+// check finds the trees that are needed, and measures them.
+func (c *Carried) check(ctx context.Context, file, refs string, limit int64) error {
+	var noted Hash
+	for line := range strings.Lines(refs) {
+		m := carriedRef().FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if m == nil {
+			return fmt.Errorf("it has a ref %.80q, which no run has", strings.TrimSpace(line))
+		}
+		switch m[2] {
+		case "base":
+			c.base = Hash(m[1])
+		case "start":
+			c.start = Hash(m[1])
+		case "notes":
+			noted = Hash(m[1])
+		}
+	}
+	c.trees = append(slices.Clone(c.trees), c.base, c.start, noted)
+	objects, err := c.objects(ctx)
+	if err != nil {
+		return err
+	}
+	for _, h := range c.trees {
+		n, ok := objects[string(h)]
+		switch {
+		case !ok || !n.tree:
+			return fmt.Errorf("it has no tree %.80q, which the run needs", string(h))
+		case n.total.bytes > limit:
+			return &LimitError{"store", file, n.total.bytes, limit}
+		case n.total.files > maxCarried:
+			return &LimitError{"files", file, n.total.files, maxCarried}
+		}
+	}
+	c.trees = c.trees[:len(c.trees)-1]
+	for _, name := range notes {
+		n, ok := objects[string(noted)].inside[name]
+		if !ok {
+			continue
+		}
+		if objects[n].size > maxNote {
+			return &LimitError{"file_size", name, objects[n].size, maxNote}
+		}
+		text, err := c.git.run(ctx, "cat-file", "blob", n)
+		if err != nil {
+			return err
+		}
+		c.notes[name] = text
+	}
+	if head := Hash(c.notes["head"]); head != "" && !head.Valid() {
+		return fmt.Errorf("its commit is %.80q", string(head))
+	}
+	for _, name := range list(c.notes["dirty"]) {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("it names the file %q, which leads out of the tree", name)
+		}
+	}
+	return nil
+}
+
+// object is a tree or a file. total is what it takes on the disk with all below it.
+type object struct {
+	tree   bool
+	size   int64
+	inside map[string]string // objects of a tree by name
+	total  struct{ files, bytes int64 }
+	done   bool
+}
+
+// objects reads the sizes of all objects, and what is in trees.
+func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
+	all := make(map[string]*object)
+	out, err := c.git.run(ctx, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
+	if err != nil {
+		return nil, err
+	}
+	var trees bytes.Buffer
+	var listing int64
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return nil, fmt.Errorf("git lists an object as %q", line)
+		}
+		size, err := strconv.ParseInt(f[2], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("git lists an object as %q: %w", line, err)
+		}
+		if all[f[0]] = (&object{size: size, tree: f[1] == "tree"}); f[1] == "tree" {
+			trees.WriteString(f[0] + "\n")
+			listing += size
+		}
+	}
+	if listing > maxListing {
+		return nil, &LimitError{"store", "trees", listing, maxListing}
+	}
+	if out, err = c.git.feed(ctx, trees.Bytes(), "cat-file", "--batch"); err != nil {
+		return nil, err
+	}
+	width := map[string]int{"sha1": 20, "sha256": 32}[c.format]
+	for in := bufio.NewReader(bytes.NewReader(out)); ; {
+		head, err := in.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		f := strings.Fields(head)
+		if err != nil || len(f) != 3 || all[f[0]] == nil {
+			return nil, fmt.Errorf("git shows an object as %q: %w", head, err)
+		}
+		o := all[f[0]]
+		content := make([]byte, o.size+1)
+		if _, err := io.ReadFull(in, content); err != nil {
+			return nil, fmt.Errorf("read a tree: %w", err)
+		}
+		o.inside = make(map[string]string)
+		for content = content[:o.size]; len(content) > 0; {
+			entry, rest, ok := bytes.Cut(content, []byte{0})
+			_, name, named := strings.Cut(string(entry), " ")
+			if !ok || !named || len(rest) < width {
+				return nil, errors.New("a tree is cut off")
+			}
+			o.inside[name] = fmt.Sprintf("%x", rest[:width])
+			content = rest[width:]
+		}
+	}
+	var weigh func(o *object)
+	weigh = func(o *object) { // a tree cannot be in itself, because it hashes to its name
+		if o.done {
+			return
+		}
+		if o.done = true; !o.tree {
+			o.total.files, o.total.bytes = 1, o.size
+			return
+		}
+		for _, name := range o.inside {
+			if in := all[name]; in != nil {
+				weigh(in)
+				o.total.files = min(math.MaxInt32, o.total.files+in.total.files)
+				o.total.bytes = min(math.MaxInt64/4, o.total.bytes+in.total.bytes)
+			}
+		}
+		o.total.files++
+	}
+	for _, o := range all {
+		weigh(o)
+	}
+	return all, nil
+}
+
+// Keep makes the trees those of a run that the store does not have.
+func (c *Carried) Keep(ctx context.Context, run string) error {
+	t := &Tree{name: refName(run), store: filepath.Join(c.store, map[string]string{"sha1": "store", "sha256": "store-sha256"}[c.format])}
+	t.room = filepath.Join(c.store, "runs", t.name)
+	if err := os.MkdirAll(t.room, 0o700); err != nil {
+		return fmt.Errorf("make the folder of the workspace: %w", err)
+	}
+	lock, err := lockFile(ctx, filepath.Join(t.room, "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	t.git = &git{bin: c.git.bin, dir: t.room, config: slices.Clone(pinned), env: []string{"GIT_DIR=" + t.store}}
+	if err := t.prepareStore(ctx, c.format); err != nil {
+		return err
+	}
+	if has, err := t.resolve(ctx, "start"); err != nil || has != "" {
+		return errors.Join(err, fmt.Errorf("the store has files of a run %q already: remove them with refrain rm", run))
+	}
+	for _, ext := range []string{"pack", "rev", "idx"} { // a pack counts once it has an index
+		files, _ := filepath.Glob(filepath.Join(c.made, "objects", "pack", "*."+ext))
+		for _, name := range files {
+			to := filepath.Join(t.store, "objects", "pack", filepath.Base(name))
+			if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+				return fmt.Errorf("keep the files of the run: %w", err)
+			}
+			if _, err := os.Stat(to); err == nil {
+				continue // the same pack: its name is its hash
+			}
+			if err := os.Rename(name, to); err != nil {
+				return fmt.Errorf("keep the files of the run: %w", err)
+			}
+		}
+	}
+	for name, text := range c.notes {
+		if err := writeFile(filepath.Join(t.room, name), text); err != nil {
+			return err
+		}
+	}
+	for _, h := range c.trees {
+		if err := t.pin(ctx, string(h), h); err != nil {
+			return err
+		}
+	}
+	return errors.Join(t.pin(ctx, "base", c.base), t.pin(ctx, "start", c.start))
+}
+
+// Close deletes what was not kept.
+func (c *Carried) Close() error {
+	if c.made == "" {
+		return nil
+	}
+	return removeAll(c.made)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package workspace_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// carrier makes bundles as a stranger could.
+type carrier struct {
+	t   *testing.T
+	dir string
+}
+
+func (c *carrier) git(in string, args ...string) string {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), "git", args...)
+	cmd.Dir, cmd.Stdin = c.dir, strings.NewReader(in)
+	out, err := cmd.Output()
+	if err != nil {
+		c.t.Fatalf("git %v: %v", args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// tree writes a tree of entries such as "100644 a.txt HASH" as it is.
+func (c *carrier) tree(entries ...string) string {
+	var raw bytes.Buffer
+	for _, e := range entries {
+		f := strings.Split(e, " ")
+		hash, _ := hex.DecodeString(f[2])
+		fmt.Fprintf(&raw, "%s %s\x00%s", f[0], f[1], hash)
+	}
+	return c.git(raw.String(), "hash-object", "-t", "tree", "--literally", "-w", "--stdin")
+}
+
+func (c *carrier) blob(text string) string { return c.git(text, "hash-object", "-w", "--stdin") }
+
+// bundle writes a file with refs such as "refs/refrain/r_1/start HASH".
+func (c *carrier) bundle(refs map[string]string) string {
+	file := filepath.Join(c.t.TempDir(), "a.bundle")
+	args := []string{"bundle", "create", "--quiet", file}
+	for name, hash := range refs {
+		c.git("", "update-ref", name, hash)
+		args = append(args, name)
+	}
+	c.git("", args...)
+	return file
+}
+
+// What a stranger has made is refused, and nothing is left of it.
+func TestReceiveRefuses(t *testing.T) {
+	if err := workspace.CheckGit(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	c := &carrier{t, t.TempDir()}
+	c.git("", "init", "--quiet", "--bare", ".")
+	file := c.blob("words\n")
+	good := c.tree("100644 a.txt " + file)
+	empty := c.tree()
+	bomb := good
+	for range 30 {
+		bomb = c.tree("40000 a "+bomb, "40000 b "+bomb)
+	}
+	large := c.tree("100644 large " + c.blob(strings.Repeat("0", 1<<20)))
+	run := func(start, notes string) map[string]string {
+		return map[string]string{"refs/refrain/r_1/base": good, "refs/refrain/r_1/start": start, "refs/refrain/r_1/notes": notes}
+	}
+	odd := run(good, empty)
+	odd["refs/heads/main"] = c.git("", "-c", "user.name=a", "-c", "user.email=a@example.com", "commit-tree", "-m", "x", good)
+	for _, tt := range []struct {
+		name string
+		refs map[string]string
+		want string // "" for what is good
+	}{
+		{"good", run(good, empty), ""},
+		{"ref of an odd name", odd, `ref "` + odd["refs/heads/main"]},
+		{"name out of the tree", run(c.tree("40000 .. "+good), empty), "git refuses it"},
+		{"repository", run(c.tree("40000 .git "+good), empty), "git refuses it"},
+		{"path as a name", run(c.tree("100644 a/../../b "+file), empty), "git refuses it"},
+		{"file in place of a tree", run(file, empty), "it has no tree"},
+		{"tree of many files", run(bomb, empty), "files"},
+		{"large file", run(large, empty), "store"},
+		{"no start", map[string]string{"refs/refrain/r_1/base": good, "refs/refrain/r_1/notes": empty}, "it has no tree"},
+		{"commit that is a flag", run(good, c.tree("100644 head "+c.blob("--help"))), "its commit is"},
+		{"uncommitted file out of the tree", run(good, c.tree("100644 dirty "+c.blob("a.txt\x00../b\x00"))), "leads out of the tree"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bundle := c.bundle(tt.refs)
+			store := filepath.Join(t.TempDir(), ".refrain", "files")
+			got, err := workspace.Receive(t.Context(), store, bundle, []workspace.Hash{workspace.Hash(good)}, 1<<19)
+			if tt.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := got.Keep(t.Context(), "r_2"); err != nil {
+					t.Fatal(err)
+				}
+				if err := got.Close(); err != nil {
+					t.Fatal(err)
+				}
+				s, err := workspace.OpenStored(t.Context(), store, "r_2")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if start, err := s.Start(t.Context()); err != nil || string(start) != good {
+					t.Errorf("the start is %s (%v), want %s", start, err, good)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got error %v, want one with %q", err, tt.want)
+			}
+			if _, err := os.Stat(filepath.Dir(store)); err == nil {
+				t.Error("something was written")
+			}
+		})
+	}
+	t.Run("tree of the log is missing", func(t *testing.T) {
+		_, err := workspace.Receive(t.Context(), filepath.Join(t.TempDir(), "files"), c.bundle(run(good, empty)), []workspace.Hash{workspace.Hash(large)}, 1<<30)
+		if err == nil || !strings.Contains(err.Error(), "it has no tree") {
+			t.Errorf("got error %v", err)
+		}
+	})
+	t.Run("object that does not hash", func(t *testing.T) {
+		bundle := c.bundle(run(good, empty))
+		data, err := os.ReadFile(bundle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)-40] ^= 1
+		if err := os.WriteFile(bundle, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := workspace.Receive(t.Context(), filepath.Join(t.TempDir(), "files"), bundle, nil, 1<<30); err == nil {
+			t.Error("it is accepted")
+		}
+	})
+}
