@@ -149,10 +149,10 @@ var (
 	fellInN        = phrase{"in iterations %s", "nas iterações %s"}
 	fellBest       = phrase{"; the best is %s in iteration %s", "; o melhor é %s, na iteração %s"}
 	fellUndone     = phrase{"; all were rolled back", "; todas foram desfeitas"}
-	fellTellCritic = phrase{"Tell the critic why with {{rejected.reason}}: its feedback may contradict itself",
-		"Diga ao crítico por quê, com {{rejected.reason}}: seu retorno pode se contradizer"}
-	fellTell = phrase{"Tell %s why with {{rejected.reason}}: the feedback may contradict itself",
-		"Diga a %s por quê, com {{rejected.reason}}: o retorno pode se contradizer"}
+	fellTellCritic = phrase{"Tell the critic why with {{rejected.reason}}; if it knows, its feedback may contradict itself",
+		"Diga ao crítico por quê, com {{rejected.reason}}; se ele já sabe, seu retorno pode se contradizer"}
+	fellTell = phrase{"Tell %s why with {{rejected.reason}}; if it knows, the feedback may contradict itself",
+		"Diga a %s por quê, com {{rejected.reason}}; se já sabe, o retorno pode se contradizer"}
 	fellBestDo = phrase{"Set on_regression: rollback so that the next iteration starts from the best, and let the critic see {{best.KEY}}",
 		"Use on_regression: rollback para a próxima iteração partir da melhor, e deixe o crítico ver {{best.KEY}}"}
 	fellDo = phrase{"Set on_regression: rollback, or a quality_gate, so that a worse version is not built upon",
