@@ -179,6 +179,50 @@ func TestLoopOfARealCodingAgent(t *testing.T) {
 	}
 }
 
+// K7: the template fix-tests works with the real Claude Code as it is, also where that is not allowed to run something.
+func TestTemplateOfARealCodingAgent(t *testing.T) {
+	bin := os.Getenv("REFRAIN_CLIS")
+	if bin == "" {
+		t.Skip("REFRAIN_CLIS is not set: no template is tried with a real coding agent; see make clis")
+	}
+	w := newMending(t, bin)
+	w.put(w.repo, mendFiles)
+	w.git("init", "-q", "-b", "main")
+	w.git("add", "-A")
+	w.git("commit", "-qm", "first")
+	const id = "r_feed0002"
+	var script []standin.Answer
+	for i, name := range []string{"one", "two", "three"} {
+		path := filepath.Join(w.repo, ".refrain/files/runs", id, "tree", name+".go")
+		script = append(script, standin.Answer{Tool: "Bash", Input: map[string]any{"command": "touch ran; go test ./...", "description": "Run the tests"}},
+			standin.Answer{Tool: "Read", Input: map[string]any{"file_path": path}},
+			standin.Write(path, fmt.Sprintf("package mend\n\nfunc %s() int { return %d }\n", name, i+1)), standin.Say("mended "+name))
+	}
+	server := standin.New(script...)
+	defer server.Close()
+	w.serve(server.URL)
+	made := exec.Command("refrain", "init", "fix-tests")
+	made.Dir, made.Env = w.repo, w.env
+	if out, err := made.CombinedOutput(); err != nil || bytes.Contains(out, []byte("cannot run yet")) {
+		t.Fatalf("init: %v\n%s", err, out)
+	}
+	if err := w.start("run", "fix-tests.yaml", "--session", id).Wait(); err != nil {
+		t.Fatalf("run: %v\n%s", err, w.said)
+	}
+	if want := "stop_reason=condition iterations=3 best=3 score=3 result=best"; !strings.Contains(w.said.String(), want) {
+		t.Errorf("it does not say %s:\n%s", want, w.said)
+	}
+	for i, name := range []string{"one", "two", "three"} {
+		if got := w.git("show", "refrain/"+id+":"+name+".go"); !strings.Contains(got, fmt.Sprintf("return %d ", i+1)) {
+			t.Errorf("%s.go of the branch is %q", name, got)
+		}
+	}
+	if got := w.git("ls-tree", "-r", "--name-only", "refrain/"+id); strings.Contains(got, "ran\n") {
+		t.Errorf("what was not allowed has run: %q", got)
+	}
+	w.nobodyLeft()
+}
+
 // mending is a repository, and the programs that work on it.
 type mending struct {
 	*testing.T
