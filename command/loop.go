@@ -212,13 +212,10 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		err = taskagent.FindCLI(program)
 	}
 	if _, missing := errors.AsType[*taskagent.NoProgramError](err); missing && acp != nil {
-		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, acpPrograms))
+		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, taskagent.ACPPrograms()))
 	}
 	return text, err
 }
-
-// acpPrograms are programs that speak the Agent Client Protocol, of those that people may mean.
-var acpPrograms = []string{"gemini", "qwen", "opencode", "claude-agent-acp", "codex-acp"}
 
 // agent returns the program of the coding agent, and for --acp the program with its arguments.
 func (f *loopFlags) agent() (program string, acp []string, err error) {

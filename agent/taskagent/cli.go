@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -95,10 +96,13 @@ const (
 // CLIPrograms lists the values of [CLI.Program].
 func CLIPrograms() []string { return codingcli.Names() }
 
-// CLIHelp says how a coding agent is installed, how a person signs in, and which version was tested; empty texts if
-// there is no program of that name.
+// ACPPrograms lists known programs of [CLI.ACP]. Any other may speak the protocol too.
+func ACPPrograms() []string { return slices.Sorted(maps.Keys(codingcli.Speakers)) }
+
+// CLIHelp says how a coding agent is installed, how a person signs in, and which version was tested, by CLI.Program or the
+// first of CLI.ACP; empty texts if the program is not known.
 func CLIHelp(program string) (install, signIn, tested string) {
-	p := codingcli.Programs[program]
+	p := cmp.Or(codingcli.Programs[program], codingcli.Speakers[program])
 	if p == nil {
 		return "", "", ""
 	}
@@ -179,11 +183,8 @@ func (e *CLIError) Error() string {
 			"; give it permissions: all, " + how + ", or say denied: allow if that is fine"
 	case codingcli.NotConfigured:
 		text += "it is not signed in, or has no credit"
-		if p := codingcli.Programs[e.Program]; p != nil {
-			text += "; " + p.SignIn
-		} else {
-			text += "; run it by hand and sign in, or name the variable of its key with inherit"
-		}
+		_, signIn, _ := CLIHelp(e.Program)
+		text += "; " + cmp.Or(signIn, "run it by hand and sign in, or name the variable of its key with inherit")
 	case codingcli.Limited:
 		text += "its provider takes no more requests "
 		if e.Until.IsZero() {

@@ -45,18 +45,21 @@ func (d *doctor) system() {
 
 // command looks for the program of an agent that runs one.
 func (d *doctor) command(a *definition.Agent) {
-	if a.Command != nil && a.Type == definition.TypeCLI && a.Command.CLI.ACP == nil {
-		d.cli(a)
-		return
-	}
 	if a.Command == nil {
 		return
 	}
 	args := slices.Concat(a.Command.Args, a.Command.CLI.ACP) // one of them
+	if a.Type == definition.TypeCLI && a.Command.CLI.ACP == nil {
+		args = []string{a.Command.CLI.Program}
+	}
 	if len(args) == 0 {
 		return
 	}
 	program := args[0]
+	if _, _, tested := taskagent.CLIHelp(program); a.Type == definition.TypeCLI && tested != "" {
+		d.cli(a, program)
+		return
+	}
 	if _, own := a.Command.Env["PATH"]; own {
 		return // nobody knows it before the run
 	}
@@ -80,11 +83,10 @@ func (d *doctor) command(a *definition.Agent) {
 }
 
 // cli looks for a coding agent, and asks it for its version.
-func (d *doctor) cli(a *definition.Agent) {
+func (d *doctor) cli(a *definition.Agent, program string) {
 	if _, own := a.Command.Env["PATH"]; own {
 		return // nobody knows it before the run
 	}
-	program := a.Command.CLI.Program
 	install, signIn, tested := taskagent.CLIHelp(program)
 	at := d.from.At(a.Position()).String() + " " + a.Name
 	if _, err := exec.LookPath(program); err != nil {
@@ -98,6 +100,8 @@ func (d *doctor) cli(a *definition.Agent) {
 	out, err := cmd.Output()
 	version, _, _ := strings.Cut(string(out), "\n")
 	switch {
+	case err != nil && a.Command.CLI.ACP != nil:
+		d.add("commands", at, foundNote, "", "%s does not tell its version; %s was tested", program, tested)
 	case err != nil:
 		d.add("commands", at, foundBroken, "install it again with "+install, "%s does not tell its version: %v", program, err)
 	case !strings.Contains(version, tested):

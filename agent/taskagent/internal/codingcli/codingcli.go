@@ -95,6 +95,20 @@ type Program struct {
 // Programs are the programs by their names.
 var Programs = map[string]*Program{"claude": claude, "codex": codex}
 
+// Speakers are programs that speak the Agent Client Protocol, by their names; any other may too. Of them is known how they
+// are installed, how a person signs in, and which version was tested, if they tell theirs.
+var Speakers = map[string]*Program{
+	"claude-agent-acp": {Install: "npm install -g @agentclientprotocol/claude-agent-acp",
+		SignIn: "run claude once and sign in, or set ANTHROPIC_API_KEY and name it with inherit"},
+	"gemini": {Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
+		SignIn: "run gemini once and sign in, or set GEMINI_API_KEY and name it with inherit"},
+	"qwen": {Install: "npm install -g @qwen-code/qwen-code", Tested: "0.15.10",
+		SignIn: "run qwen once and sign in, or set OPENAI_API_KEY and name it with inherit"},
+	"opencode": {Install: "npm install -g opencode-ai", Tested: "1.18.33", SignIn: "run opencode auth login"},
+	"codex-acp": {Install: "npm install -g @agentclientprotocol/codex-acp", Tested: "2.6.0",
+		SignIn: "run codex login, or set OPENAI_API_KEY and name it with inherit"},
+}
+
 // Names lists the programs.
 func Names() []string { return []string{"claude", "codex"} }
 
