@@ -98,7 +98,7 @@ var Programs = map[string]*Program{"claude": claude, "codex": codex}
 // Speakers are programs that speak the Agent Client Protocol, by their names; any other may too. Of them is known how they
 // are installed, how a person signs in, and which version was tested, if they tell theirs.
 var Speakers = map[string]*Program{
-	"claude-agent-acp": {Install: "npm install -g @agentclientprotocol/claude-agent-acp",
+	"claude-agent-acp": {Install: "npm install -g @zed-industries/claude-agent-acp",
 		SignIn: "run claude once and sign in, or set ANTHROPIC_API_KEY and name it with inherit"},
 	"gemini": {Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
 		SignIn: "run gemini once and sign in, or set GEMINI_API_KEY and name it with inherit"},
