@@ -528,7 +528,8 @@ func TestHostilePrograms(t *testing.T) {
 		switch {
 		case got.report.Outcome != tt.outcome || (got.err == nil) != (tt.err == "") || tt.err != "" && !strings.Contains(got.err.Error(), tt.err):
 			t.Errorf("%s: got %q, %v", name, got.report.Outcome, got.err)
-		case tt.outcome == "ok" && (!strings.HasSuffix(got.report.Said, "done") || len(got.report.Said) > 10_000 || !got.report.Usage.Estimated || got.report.Usage.Cost != nil):
+		case tt.outcome == "ok" && (!strings.HasSuffix(got.report.Said, "done") || len(got.report.Said) > 10_000 ||
+			!got.report.Usage.Estimated || got.report.Usage.Cost != nil):
 			t.Errorf("%s: got %+v", name, got.report)
 		}
 	}

@@ -139,7 +139,8 @@ func TestManyMessages(t *testing.T) {
 	for range 300 {
 		_, _ = fmt.Fprintf(lines, `{"type":"item.completed","item":{"type":"agent_message","text":"%s"}}`+"\n", strings.Repeat("x", 10_000))
 	}
-	_, _ = lines.Write([]byte(`{"type":"item.completed","item":{"type":"agent_message","text":"done"}}` + "\n" + `{"type":"turn.completed","usage":{"input_tokens":5}}`))
+	_, _ = lines.Write([]byte(`{"type":"item.completed","item":{"type":"agent_message","text":"done"}}` + "\n" +
+		`{"type":"turn.completed","usage":{"input_tokens":5}}`))
 	kept := lines.Kept()
 	got := codingcli.Programs["codex"].Read(kept, 0)
 	if got.Outcome != codingcli.OK || got.Said != "done" || got.Session != "t1" || got.Usage.InputTokens != 5 || len(kept) > 1000 {
