@@ -61,6 +61,7 @@ type AtMost struct {
 
 	tokensEach, costEach Bound // of the largest request
 	waits                Bound // seconds for people to answer, which no timeout bounds
+	limited              Bound // seconds for limits of providers to end, which only the timeout of a loop bounds
 }
 
 // Time returns Seconds as a duration; ok is false if the time is unbounded.
@@ -77,6 +78,7 @@ func (u AtMost) plus(v AtMost) AtMost {
 		Turns: u.Turns + v.Turns, Calls: u.Calls + v.Calls, Tokens: u.Tokens + v.Tokens, Cost: u.Cost + v.Cost,
 		Seconds:    u.Seconds + v.Seconds,
 		waits:      u.waits + v.waits,
+		limited:    u.limited + v.limited,
 		tokensEach: max(u.tokensEach, v.tokensEach), costEach: max(u.costEach, v.costEach),
 	}
 }
@@ -85,7 +87,7 @@ func (u AtMost) plus(v AtMost) AtMost {
 func (u AtMost) often(n Bound) AtMost {
 	u.Turns, u.Calls, u.Tokens, u.Cost, u.Seconds = u.Turns.times(n), u.Calls.times(n), u.Tokens.times(n),
 		u.Cost.times(n), u.Seconds.times(n)
-	u.waits = u.waits.times(n)
+	u.waits, u.limited = u.waits.times(n), u.limited.times(n)
 	return u
 }
 
@@ -93,14 +95,15 @@ func (u AtMost) often(n Bound) AtMost {
 func (u AtMost) within(v AtMost) AtMost {
 	u = u.atMostCalls(v.Calls)
 	u.Turns, u.Tokens, u.Cost, u.Seconds = min(u.Turns, v.Turns), min(u.Tokens, v.Tokens), min(u.Cost, v.Cost),
-		min(u.Seconds, v.Seconds)
+		min(u.Seconds+u.limited, v.Seconds+v.limited)
+	u.limited = 0
 	u.waits = min(u.waits, v.waits)
 	return u
 }
 
-// waiting is with the time that people take.
+// waiting is with the time that people take, and limits of providers.
 func (u AtMost) waiting() AtMost {
-	u.Seconds, u.waits = u.Seconds+u.waits, 0
+	u.Seconds, u.waits, u.limited = u.Seconds+u.waits+u.limited, 0, 0
 	return u
 }
 
@@ -239,7 +242,7 @@ func (w *worst) run(a *Agent) AtMost {
 			turns = Bound(n)
 		}
 		return AtMost{Turns: turns, Calls: turns, Tokens: unbounded, Cost: unbounded, Seconds: seconds(a.Command.Timeout),
-			tokensEach: unbounded, costEach: unbounded}
+			tokensEach: unbounded, costEach: unbounded, limited: Bound(a.Command.CLI.OnLimit.Most().Seconds())}
 	case TypeHTTP:
 		return AtMost{Seconds: seconds(cmp.Or(requestTime(a), taskagent.DefaultHTTPTimeout))}
 	case TypeHuman:
@@ -317,8 +320,10 @@ func (w *worst) loop(a *Agent) AtMost {
 		u.Seconds += between.times(n - 1)
 	}
 	u = u.plus(fin)
-	if p.Timeout > 0 {
-		u.Seconds = min(u.Seconds, seconds(p.Timeout))
+	if t := seconds(p.Timeout); p.Timeout > 0 && a == w.def.Root {
+		u.Seconds, u.limited = min(u.Seconds+u.limited, t), 0
+	} else if p.Timeout > 0 {
+		u.Seconds, u.limited = min(u.Seconds, t), min(u.limited, t)
 	}
 	return u.budgeted(p.Budget)
 }

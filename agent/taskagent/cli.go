@@ -83,6 +83,14 @@ type OnLimit struct {
 	AtMost time.Duration
 }
 
+// Most returns the longest time to wait; 0 if the step does not wait.
+func (l OnLimit) Most() time.Duration {
+	if l.Wait != LimitReset {
+		return 0
+	}
+	return cmp.Or(l.AtMost, limitMost)
+}
+
 // What follows when the provider of a coding agent takes no more requests for now.
 const (
 	// LimitStop fails the step with the outcome limited.
@@ -254,10 +262,8 @@ func (a *CommandAgent) parseCLI(s *source) {
 	}
 	c.Permissions, c.Denied = cmp.Or(c.Permissions, string(codingcli.Edit)), cmp.Or(c.Denied, "fail")
 	c.Args = slices.Clone(c.Args)
-	if c.OnLimit.Wait == LimitReset {
-		c.OnLimit.AtMost = cmp.Or(c.OnLimit.AtMost, limitMost)
-		a.waits = c.OnLimit.AtMost
-	}
+	c.OnLimit.AtMost = c.OnLimit.Most()
+	a.waits = c.OnLimit.AtMost
 	if !slices.Contains([]codingcli.Permissions{codingcli.Read, codingcli.Edit, codingcli.All}, codingcli.Permissions(c.Permissions)) {
 		s.errorf("CLI: permissions are read, edit or all, got %q", c.Permissions)
 	}
