@@ -88,6 +88,9 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 	if err != nil {
 		return nil, err
 	}
+	if err := p.Nearby(); err != nil {
+		return nil, err
+	}
 	c := &compared{run: run}
 	if c.stored, err = workspace.OpenStored(ctx, definition.WorkspaceStore(p.Root), id); err != nil {
 		return nil, err

@@ -42,7 +42,8 @@ func FilesRoot(events []*session.Event) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return p.Root, p.Nearby()
+		err = p.Nearby()
+		return p.Root, err
 	}
 	return "", errors.New("its log does not say where its files are")
 }
