@@ -202,6 +202,9 @@ func (c *checker) conditionReads(a *Agent) {
 	if l.Score.Key != "" {
 		c.reads = append(c.reads, read{agent: a, field: "score.key", name: l.Score.Key, bare: true, line: 1, column: 1})
 	}
+	if l.Score.Holdout != "" {
+		c.reads = append(c.reads, read{agent: a, field: "score.holdout", name: l.Score.Holdout, bare: true, line: 1, column: 1})
+	}
 	if l.Score.Expr != "" {
 		c.expressionReads(a, "score.expr", l.Score.Expr)
 	}

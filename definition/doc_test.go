@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -84,8 +85,12 @@ func TestDefinitionsInDocumentsAreValid(t *testing.T) {
 				t.Errorf("%s: %v\n%s", name, err, b)
 				continue
 			}
+			folder := t.TempDir()
+			if err := os.Mkdir(filepath.Join(folder, "hidden_tests"), 0o700); err != nil { // an overlay
+				t.Fatal(err)
+			}
 			root, err := def.Build(t.Context(), definition.BuildConfig{
-				Root: t.TempDir(), Model: noModel, DefaultModel: "scripted/x", Getenv: func(string) string { return hookSecret },
+				Root: folder, Model: noModel, DefaultModel: "scripted/x", Getenv: func(string) string { return hookSecret },
 			})
 			if err != nil {
 				t.Errorf("%s: build %s: %v", name, def.Name, err)

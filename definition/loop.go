@@ -237,7 +237,7 @@ func (a *Agent) planWith(l *Loop) *loop.Plan {
 		OnError: onError, MaxConsecutiveFailures: l.MaxConsecutiveFailures,
 		Timeout: loop.Duration(l.Timeout), IterationTimeout: loop.Duration(l.IterationTimeout),
 		Budget: l.Budget, FinalizerReserve: l.FinalizerReserve, NoProgress: l.NoProgress, NotWorth: l.NotWorth,
-		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit,
+		QualityGate: l.QualityGate, OnRegression: l.OnRegression, BestOnExit: l.BestOnExit, Watch: a.watch(),
 		FinalizeEach: l.FinalizeEach,
 		DelayAfter:   loop.Duration(l.IterationDelay), StateLimit: l.StateLimit,
 	}
@@ -349,6 +349,7 @@ var scoreParts = parts[loop.Score]{rows: []row[loop.Score]{
 	field("label", "word before the number in a text, such as Score", aText, func(s *loop.Score) *string { return &s.Label }),
 	field("field", "field of the score, if the value is JSON", aText, func(s *loop.Score) *string { return &s.Field }),
 	field("expr", "expression that computes the score, in place of key", aWords, func(s *loop.Score) *string { return &s.Expr }),
+	field("holdout", "state key of a second score, read in the same way, such as of tests that the agent never sees; the loop reports when it falls while the score rises", aText, func(s *loop.Score) *string { return &s.Holdout }),
 	field("judge", "step that gives the score; or {step, samples} to ask it several times", judgeParts.value(), func(s *loop.Score) **loop.Judge { return &s.Judge }),
 	field("dimensions", "parts of the score: fields of the JSON", each(aText, listing{empty: "leave it out to count whatever the answer has"}), func(s *loop.Score) *[]string { return &s.Dimensions }),
 	field("dimension_target", "target that every part must reach too", maybe(aNumber), func(s *loop.Score) **float64 { return &s.DimensionTarget }),

@@ -58,9 +58,9 @@ type WorkspaceResult struct {
 
 // WorkspaceKey is the state key of a definition with a workspace. Its value is a map: tree is the
 // hash of the files; base is the hash of the files that protect and limits compare with, if it is not the
-// start; protected names the files that the step protected_by was not allowed to change; run
-// is the run that the tree belongs to; result says where the files of the result went; kept is the branch whose
-// files the last parallel agent with keep_best has kept.
+// start; lines is how many lines differ from that; protected names the files that the step protected_by was
+// not allowed to change; run is the run that the tree belongs to; result says where the files of the result
+// went; kept is the branch whose files the last parallel agent with keep_best has kept.
 const WorkspaceKey = "workspace"
 
 // WorkspaceStore returns the folder below the root of a run that keeps the files of workspaces.
@@ -357,6 +357,7 @@ type tree struct {
 	run           string
 	protected, by string
 	result, kept  string
+	lines         int64
 	known         bool // the state has one
 }
 
@@ -365,6 +366,9 @@ func treeOf(v any) (t tree) {
 	text := func(key string) string { s, _ := m[key].(string); return s }
 	t = tree{hash: workspace.Hash(text("tree")), base: workspace.Hash(text("base")), run: text("run"), protected: text("protected"), by: text("protected_by"),
 		result: text("result"), kept: text("kept"), known: ok}
+	if lines, ok := scoreOf(m["lines"]); ok {
+		t.lines = int64(lines)
+	}
 	return t
 }
 
@@ -374,6 +378,9 @@ func (t tree) value() map[string]any {
 		if v != "" {
 			m[key] = v
 		}
+	}
+	if t.lines > 0 {
+		m["lines"] = t.lines
 	}
 	return m
 }
@@ -430,7 +437,16 @@ func (ds *desks) work(ctx agent.InvocationContext, w *Work, run func(root string
 		return nil, err
 	}
 	if err := ds.protect(ctx, d.tree, &now); err != nil {
+		if _, ok := errors.AsType[*ProtectedError](err); ok {
+			begun.protected, begun.by = now.protected, now.by
+			return map[string]any{key: begun.value()}, err
+		}
 		return nil, err
+	}
+	if now.hash != begun.hash || now.base != was.base {
+		if err := ds.measure(ctx, d.tree, &now); err != nil {
+			return nil, err
+		}
 	}
 	if w.Changes == ChangesRequired && now.hash == begun.hash {
 		return map[string]any{key: now.value()}, &UnchangedError{now.protected}
@@ -455,6 +471,7 @@ func (ds *desks) protect(ctx agent.InvocationContext, t *workspace.Tree, now *tr
 	for _, c := range touched {
 		paths = append(paths, c.Path)
 	}
+	now.protected, now.by = strings.Join(paths, ", "), me
 	if ds.def.OnProtected == FailProtected {
 		return &ProtectedError{paths}
 	}
@@ -462,8 +479,15 @@ func (ds *desks) protect(ctx agent.InvocationContext, t *workspace.Tree, now *tr
 	if err != nil {
 		return err
 	}
-	now.hash, now.protected, now.by = h, strings.Join(paths, ", "), me
+	now.hash = h
 	return nil
+}
+
+// measure counts the lines that differ from the base.
+func (ds *desks) measure(ctx context.Context, t *workspace.Tree, now *tree) error {
+	changes, err := t.Files(ctx, cmp.Or(now.base, t.Start()), now.hash)
+	now.lines = workspace.Lines(changes)
+	return err
 }
 
 // touched lists the protected files that differ from the base.

@@ -204,7 +204,7 @@ func (ds *desks) fork(ctx agent.Context, a *Agent) error {
 	}
 	for _, sub := range a.branches() {
 		key := sub.workspaceKey()
-		own := tree{hash: now.hash, base: now.base, run: now.run}
+		own := tree{hash: now.hash, base: now.base, run: now.run, lines: now.lines}
 		if v, err := ctx.State().Get(key); err == nil { // what its steps were told
 			own.protected, own.by = treeOf(v).protected, treeOf(v).by
 		}
@@ -259,6 +259,9 @@ func (ds *desks) join(ctx agent.Context, a *Agent) error {
 	now.run, now.kept = ctx.SessionID(), only
 	if now.hash, err = d.tree.Merge(ctx, was.hash, trees); err != nil {
 		return fmt.Errorf("join the branches of %q: %w", a.Name, err)
+	}
+	if err := ds.measure(ctx, d.tree, &now); err != nil {
+		return err
 	}
 	return ctx.State().Set(a.workspaceKey(), now.value())
 }

@@ -55,6 +55,7 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 	if p.Score != nil && !t.ScoreWritten {
 		t.ScoreWritten = p.Score.writtenBy(o.Wrote)
 	}
+	p.notice(t, o)
 	t.Attempt = 0
 	t.Steps++
 	t.Place = p.placeAfter(t, o.Step)
@@ -159,6 +160,7 @@ func (p *Plan) begin(t *Tally, o *incoming, took time.Duration) {
 		t.IterationActive = 0
 		t.Worked, t.ScoreWritten, t.ExitWords = 0, false, ""
 		t.Print, t.Judge.Runs = 0, 0
+		t.Watched.Wrote = nil
 		took -= min(o.Waited, around)
 	}
 	if o.Failure != nil && o.Failure.Kind == CircuitOpen {
@@ -329,6 +331,10 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 		t.ScoreNote = "not read: a failure cut the iteration short"
 		t.Ended.Unscored = t.ScoreNote
 	}
+	var now watched
+	if !waits {
+		now = p.find(t, o)
+	}
 	p.circle(t, o)
 	p.weigh(t)
 	if p.StopWhen != nil {
@@ -336,6 +342,9 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 	}
 	if p.Score != nil && !waits {
 		p.accept(t, scored)
+	}
+	if !waits {
+		p.watch(t, now)
 	}
 	p.meet(t)
 }

@@ -138,6 +138,9 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	b.state, b.size = o.State, o.StateSize
 	if then != nil {
 		b.recorded.Add(&b.was, *o)
+		if was := &b.was.Ended; b.t.Fresh && was.Number == b.t.Ended.Number { // facts of the recording
+			b.t.Ended.Findings = was.Findings
+		}
 	}
 	return false
 }

@@ -197,6 +197,9 @@ func (c *checker) score(s *Score) {
 			c.whole(s)
 		}
 	}
+	if s.Holdout != "" && s.Holdout == s.Key {
+		c.add("score.holdout", fmt.Sprintf("score.holdout is %q, the key of the score itself", s.Key), "name the key of another step")
+	}
 	if s.Label != "" && s.Field != "" {
 		c.add("score", "score has both label and field", "give one of them")
 	}

@@ -65,6 +65,7 @@ var variables = []expr.Var{
 	{Name: "iteration", Type: expr.Int},
 	{Name: "usage", Type: expr.Map},
 	{Name: "elapsed", Type: expr.Double},
+	{Name: "findings"},
 }
 
 // view is what an expression sees: the tally as it stands, and a state.
@@ -88,6 +89,8 @@ func (v *view) Value(name string) (any, bool) {
 		return t.Scores, true
 	case "iteration":
 		return t.Iteration, true
+	case "findings":
+		return t.Ended.kinds(), true
 	case "elapsed":
 		return t.Active.Seconds(), true
 	case "usage":
@@ -103,7 +106,7 @@ func (v *view) Value(name string) (any, bool) {
 	return nil, false
 }
 
-// Reads returns the state keys that StopWhen and Score read, sorted. all says that they
+// Reads returns the state keys that StopWhen, Score and Watch.Tests read, sorted; see also Compares. all says that they
 // may read any key.
 func (p *Plan) Reads() (keys []string, all bool) {
 	add := func(src string) {
@@ -119,6 +122,7 @@ func (p *Plan) Reads() (keys []string, all bool) {
 	} else if s != nil {
 		keys = append(keys, s.Key)
 	}
+	keys = append(keys, p.measures()...)
 	slices.Sort(keys)
 	return slices.Compact(keys), all
 }

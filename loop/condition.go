@@ -20,6 +20,7 @@ import (
 //	iteration  the number of the iteration, from 1
 //	usage      calls, input_tokens, output_tokens, tokens; cost, only if it is known
 //	elapsed    seconds spent in steps
+//	findings   kinds of the findings of the iteration that has ended; see Finding
 //
 // After a step, score is the score of the last iteration that ended.
 //

@@ -60,6 +60,12 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 	t.Helper()
 	r, look := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 8))
 	p := randomPlan(r)
+	if seed%2 == 0 {
+		p.Watch = &loop.Watch{Tests: []string{"tests"}, Files: []string{"files"}}
+		if p.Score != nil {
+			p.Score.Holdout = "hidden"
+		}
+	}
 	if err := p.Check(); err != nil {
 		t.Fatalf("seed %d: check %+v: %v", seed, p, err)
 	}
@@ -69,13 +75,14 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 			t.Logf("seed %d: %s", seed, b)
 		}
 	}()
-	w := &driver{r: r, p: p, strict: one(r, 2), now: time.Unix(int64(r.IntN(1000)), 0).UTC()}
+	w := &driver{r: r, watched: rand.New(rand.NewPCG(seed, 9)), p: p, strict: one(r, 2), now: time.Unix(int64(r.IntN(1000)), 0).UTC()}
 	var (
 		u     loop.Tally
 		m     = newModel(p)
 		all   []loop.Outcome
 		final *loop.StopRecord // with Finalize
 		tries = map[[3]int]int{}
+		found = map[int][]loop.Finding{} // by iteration
 		most  = 20 * len(p.Steps) * 12 * 3
 	)
 	for n := range most {
@@ -91,6 +98,9 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 			t.Fatalf("seed %d, after %d: stops by %s, want %s", seed, n, d.Stop.Reason, why)
 		}
 		m.times(t, d)
+		if d.Ended.Number != 0 {
+			found[d.Ended.Number] = d.Ended.Findings
+		}
 		if always || one(look, 20) {
 			q, v := *p, u
 			if again := over(t, &q, &v).Next(&v); !cmp.Equal(d, again) {
@@ -106,6 +116,8 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 			w.checkBounds(t, &u, d.Stop)
 			if back := p.BacktestOf(p, all); len(stops) == 0 && !cmp.Equal(d.Stop, back.Stop) {
 				t.Fatalf("seed %d: backtest: %s\n%s", seed, back.Note, cmp.Diff(d.Stop, back.Stop))
+			} else if len(stops) == 0 {
+				checkFindings(t, p, found, all, back.Records)
 			}
 			stops = append(stops, d.Stop.Reason)
 			if len(stops) < 4 && one(look, 3) {

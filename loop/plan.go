@@ -43,6 +43,8 @@ type Plan struct {
 	StopCheck StopCheck `json:"stop_check,omitzero"`
 	// Score measures an iteration. nil: iterations are not scored.
 	Score *Score `json:"score,omitzero"`
+	// Watch names what shows that a score may not be honest. nil: nothing.
+	Watch *Watch `json:"watch,omitzero"`
 	// OnError says what happens after a failed step. "" means StopOnError, but SkipStep
 	// after a Timeout. After an IterationTimeout everything but StopOnError means
 	// NextIteration.

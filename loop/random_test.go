@@ -154,7 +154,8 @@ var leaves = []string{"state.score > 8.0", "state.done", "iteration >= 4", "stat
 // driver carries out decisions as a real one would, with steps that do
 // anything. A strict one refuses what does not fit into the budget.
 type driver struct {
-	r          *rand.Rand
+	r, watched *rand.Rand
+	lines      int // that differ from the base
 	p          *loop.Plan
 	strict     bool
 	now        time.Time
@@ -174,6 +175,7 @@ func (w *driver) carryOut(d loop.Decision) loop.Outcome {
 	if o.Wrote = pick(r, nil, []string{}, []string{"done"}, []string{"score"}, []string{"score", "text"}); one(r, 12) {
 		delete(o.State, "score") // an earlier run has left it
 	}
+	w.watch(&o)
 	switch {
 	case d.Action == loop.Rollback:
 		o.RolledBack = true
@@ -267,6 +269,24 @@ func (w *driver) fits(u loop.Usage, final bool) bool {
 	return (b.Calls == 0 || all.Calls <= b.Calls-held.Calls) &&
 		(b.Tokens == 0 || all.InputTokens+all.OutputTokens <= b.Tokens-held.Tokens) &&
 		(b.Cost == nil || math.Round(*all.Cost*1e6) <= math.Round((*b.Cost-*held.Cost)*1e6))
+}
+
+// watch adds values of what a plan watches.
+func (w *driver) watch(o *loop.Outcome) {
+	r := w.watched
+	if w.p.Watch == nil {
+		return
+	}
+	w.lines += r.IntN(9) - 1
+	o.State["tests"] = pick[any](r, "none", nil, map[string]any{"total": "two"},
+		map[string]any{"total": 1 + r.IntN(3), "skipped": float64(r.IntN(2)), "broken": r.IntN(6) / 5})
+	if o.State["files"] = "none"; !one(r, 9) {
+		o.State["files"] = map[string]any{"lines": w.lines, "protected": pick(r, "", "", "a_test.go")}
+	}
+	o.State["hidden"] = pick[any](r, "none", float64(r.IntN(10)), float64(r.IntN(10)))
+	if o.Wrote != nil {
+		o.Wrote = append(o.Wrote, pick(r, nil, []string{"tests"}, []string{"hidden", "files", "tests"})...)
+	}
 }
 
 func randomValue(r *rand.Rand) any {

@@ -28,6 +28,10 @@ type Score struct {
 	// Expr is a CEL expression that gives a number, over the variables of a Condition.
 	Expr string `json:"expr,omitzero"`
 
+	// Holdout is the state key of a second score, read as that of Key, which no step of the loop is to see. It decides nothing;
+	// see [FindingHoldout]. "": there is none.
+	Holdout string `json:"holdout,omitzero"`
+
 	// Judge runs the scoring step more than once. nil: the score is read once, at the
 	// end of the iteration.
 	Judge *Judge `json:"judge,omitzero"`

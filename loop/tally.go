@@ -127,6 +127,8 @@ type tallied struct {
 	// StopWhen held, its For apart; 0 if it did not hold. MetScore is its score.
 	Met      int      `json:"met,omitzero"`
 	MetScore *float64 `json:"met_score,omitzero"`
+	// Watched is what findings are made from.
+	Watched watched `json:"watched,omitzero"`
 	// Judge is what the judge's samples have shown.
 	Judge judgeTally `json:"judge,omitzero"`
 
@@ -230,4 +232,6 @@ type IterationRecord struct {
 	// near its limit, or that nothing in the iteration has succeeded.
 	StateSize int64  `json:"state_size,omitzero"`
 	Warning   string `json:"warning,omitzero"`
+	// Findings are what speaks against the score; see [Watch].
+	Findings []Finding `json:"findings,omitzero"`
 }

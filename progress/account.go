@@ -32,9 +32,7 @@ func newAccount(p *loop.Plan) *account {
 // follow takes the plan by which the loop goes on.
 func (a *account) follow(p *loop.Plan) {
 	a.reads, a.all = p.Reads()
-	if p.NoProgress != nil {
-		a.reads = append(a.reads, p.NoProgress.Keys...)
-	}
+	a.reads = append(a.reads, p.Compares()...)
 	a.state = len(a.reads) > 0 || a.all || p.Score != nil || p.StopWhen != nil
 }
 

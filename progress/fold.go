@@ -188,6 +188,9 @@ func (f *Fold) iteration(ev *session.Event) []string {
 	if it.Rejected != "" {
 		lines = append(lines, before+"Not accepted: "+oneLine(it.Rejected))
 	}
+	for _, found := range it.Findings {
+		lines = append(lines, before+"Doubtful: "+oneLine(found.Text))
+	}
 	if it.Warning != "" && it.Warning != f.warned {
 		lines = append(lines, before+"Warning: "+oneLine(it.Warning))
 	}

@@ -214,14 +214,18 @@ func (t *Tree) checkSize(ctx context.Context, h Hash, l Limits) error {
 	if n := int64(len(changes)); l.Files > 0 && n > l.Files {
 		return &LimitError{"files", "", n, l.Files}
 	}
-	var n int64
-	for _, c := range changes {
-		n += c.Added + c.Removed
-	}
-	if l.Lines > 0 && n > l.Lines {
+	if n := Lines(changes); l.Lines > 0 && n > l.Lines {
 		return &LimitError{"lines", "", n, l.Lines}
 	}
 	return nil
+}
+
+// Lines returns how many lines some changes have added and removed.
+func Lines(changes []Change) (n int64) {
+	for _, c := range changes {
+		n += c.Added + c.Removed
+	}
+	return n
 }
 
 // pin makes a ref of the run name a tree, so that it is kept.

@@ -267,7 +267,7 @@ func (w *namings) score(n naming) {
 	w.note(n, roleKey)
 	for _, f := range w.fields(n) {
 		switch f.key {
-		case "key":
+		case "key", "holdout":
 			w.note(f.naming, roleKey)
 		case "expr":
 			w.note(f.naming, roleCondition)

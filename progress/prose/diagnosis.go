@@ -48,6 +48,7 @@ const (
 	FindingContext    FindingCode = "context_growth"   // every iteration sends more than the one before
 	FindingFailures   FindingCode = "failures"         // most steps failed
 	FindingExitWords  FindingCode = "exit_in_words"    // somebody wrote exit_loop() and did not call it
+	FindingDoubtful   FindingCode = "doubtful_score"   // facts speak against the score: see loop.Finding
 )
 
 // String returns the finding on one line.
@@ -183,7 +184,7 @@ func (d *Diagnosis) FindingsIn(lang Language) []Finding {
 			continue
 		}
 		for _, rule := range []func(*history, Language) (Finding, bool){
-			failures, neverDone, timeouts, regression, noise, circles, refused, exitInWords, slow, contextGrowth,
+			failures, doubtful, neverDone, timeouts, regression, noise, circles, refused, exitInWords, slow, contextGrowth,
 		} {
 			if f, ok := rule(h, lang); ok {
 				f.Loop = h.at

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 )
 
 // failures: what most steps could not do, no further iteration will. G5
@@ -86,6 +87,28 @@ func attainable(score float64, lower bool) float64 {
 		return math.Ceil(score*10) / 10
 	}
 	return math.Floor(score*10) / 10
+}
+
+// doubtful: facts speak against the score.
+func doubtful(h *history, in Language) (f Finding, ok bool) {
+	var where []string
+	for _, it := range h.records {
+		for _, found := range it.Findings {
+			where = append(where, in.say(doubtfulHow, it.Number, progress.Clean(found.Text)))
+		}
+	}
+	if len(where) == 0 {
+		return f, false
+	}
+	f = Finding{
+		Code: FindingDoubtful, Title: in.say(doubtfulTitle),
+		Evidence:   strings.Join(where[:min(len(where), 3)], "; "),
+		Suggestion: in.say(doubtfulDo),
+	}
+	if more := len(where) - 3; more > 0 {
+		f.Evidence += in.say(doubtfulMore, more)
+	}
+	return f, true
 }
 
 // exitInWords: somebody has meant to leave, and has not. T9

@@ -38,6 +38,9 @@ func IterationNote(l *progress.Loop, it *progress.Iteration) (note string, bad b
 	if rec.Unscored != "" {
 		notes, bad = append(notes, "no score: "+rec.Unscored), true
 	}
+	for _, f := range rec.Findings {
+		notes, bad = append(notes, "doubtful: "+f.Text), true
+	}
 	if rec.Warning != "" {
 		notes, bad = append(notes, rec.Warning), true
 	}

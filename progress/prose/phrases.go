@@ -131,6 +131,11 @@ var (
 	neverAsked   = phrase{"%s, and no step asked to leave", "%s, e nenhum passo pediu para sair"}
 	neverAskedDo = phrase{"Say in the instructions of the steps that may exit when to call exit_loop, or measure it with stop_when or a score",
 		"Diga nas instruções dos passos que podem sair quando chamar exit_loop, ou meça isso com stop_when ou um score"}
+	doubtfulTitle = phrase{"The score may not be honest", "O score pode não ser honesto"}
+	doubtfulHow   = phrase{"in iteration %s %s", "na iteração %s %s"}
+	doubtfulMore  = phrase{", and %s more", ", e mais %s"}
+	doubtfulDo    = phrase{"Look at what was changed with refrain show --diff; protect the tests, and score with in: clean and an overlay",
+		"Veja o que mudou com refrain show --diff; proteja os testes, e pontue com in: clean e um overlay"}
 	exitWordsTitle = phrase{"A model wrote exit_loop() and did not call the tool",
 		"Um modelo escreveu exit_loop() e não chamou a ferramenta"}
 	exitWordsHow = phrase{"%s, %s; the loop took no notice of it", "%s, %s; o loop não percebeu"}

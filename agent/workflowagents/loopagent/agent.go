@@ -112,10 +112,7 @@ func (a *Agent) Plan() *loop.Plan { return a.plan }
 // it runs; all reports that a decision may read any key.
 func (a *Agent) Reads() (keys []string, all bool) {
 	keys, all = a.plan.Reads()
-	if n := a.plan.NoProgress; n != nil {
-		keys = append(keys, n.Keys...)
-	}
-	return keys, all
+	return append(keys, a.plan.Compares()...), all
 }
 
 // Type returns [agent.TypeLoop].

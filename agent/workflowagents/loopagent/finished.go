@@ -112,7 +112,7 @@ func (c *clock) append(dst []byte, name string, t time.Time) (_ []byte, ok bool)
 func appendIteration(dst []byte, it *loop.IterationRecord) (_ []byte, ok bool) {
 	if it.Score != nil || it.Delta != nil || it.Percent != nil || it.Best || it.Met || it.Unscored != "" ||
 		it.Dimensions != nil || it.Samples != 0 || it.Noise != 0 || it.Rejected != "" ||
-		it.Warning != "" {
+		it.Warning != "" || it.Findings != nil {
 		return dst, false
 	}
 	dst = strconv.AppendInt(append(dst, `{"number":`...), int64(it.Number), 10)

@@ -160,7 +160,7 @@ func (r *run) otherPlan() {
 
 // looksAtState reports whether the loop's decisions depend on the state.
 func (r *run) looksAtState() bool {
-	return r.plan.StopWhen != nil || r.plan.Score != nil || r.plan.NoProgress != nil || r.plan.StateLimit > 0
+	return r.plan.StopWhen != nil || r.plan.Score != nil || r.plan.NoProgress != nil || r.plan.StateLimit > 0 || r.plan.Watch != nil
 }
 
 // seen returns the values of the state that the loop's decisions depend on, or nil.

@@ -49,8 +49,10 @@ func (r *run) inherit() {
 	}
 }
 
-// decides reports whether a key of the state can end the loop.
-func (r *run) decides() bool { return r.plan.Score != nil || r.plan.StopWhen != nil }
+// decides reports whether a key of the state can end the loop, or become a finding.
+func (r *run) decides() bool {
+	return r.plan.Score != nil || r.plan.StopWhen != nil || r.plan.Watch != nil
+}
 
 // leftovers returns those of the given keys whose values are left over. It does not repeat the
 // search of an earlier pass.

@@ -131,13 +131,11 @@ func iterationOf(l *progress.Loop, it, best *progress.Iteration, now time.Durati
 }
 
 func note(rec *loop.IterationRecord) string {
-	switch {
-	case rec.Rejected != "":
-		return line(rec.Rejected, 120)
-	case rec.Unscored != "":
-		return line(rec.Unscored, 120)
+	said := line(cmp.Or(rec.Rejected, rec.Unscored, rec.Warning), 120)
+	for _, f := range rec.Findings { // never hidden by another reason
+		said = strings.TrimPrefix(said+"; "+line(f.Text, 120), "; ")
 	}
-	return line(rec.Warning, 120)
+	return said
 }
 
 func stepOf(s *progress.Step, now time.Duration) Step {

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Watch names state keys whose values show that a score may not be honest. What they show is in
+// [IterationRecord.Findings] and stops nothing by itself.
+type Watch struct {
+	// Tests are keys of counts of tests: maps with total, skipped and, if the total is not known, broken.
+	Tests []string `json:"tests,omitzero"`
+	// Files are keys of workspaces: maps with protected, the names of files that a step was not allowed to change. In the first
+	// one lines is how many lines differ from the base.
+	Files []string `json:"files,omitzero"`
+}
+
+// Finding is a fact about an iteration that speaks against its score.
+type Finding struct {
+	Kind FindingKind `json:"kind"`
+	Text string      `json:"text"` // for people; it may name files
+}
+
+// FindingKind is a kind of [Finding], as conditions see it in findings.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	FindingProtected FindingKind = "protected" // protected files were changed, and put back
+	FindingTests     FindingKind = "tests"     // there are fewer tests than in the best iteration so far, or more are skipped
+	FindingHoldout   FindingKind = "holdout"   // the score is better than in that iteration, and the hold-out worse
+	FindingGrowth    FindingKind = "growth"    // in 3 accepted iterations in a row the changes grew, and none was a new best
+)
+
+// growths is how many iterations in a row make a [FindingGrowth].
+const growths = 3
+
+// watched is what findings are made from. The iterations that others are compared with are the best accepted ones, or without
+// a score the last accepted ones, in which there was something to compare.
+type watched struct {
+	// Wrote are the keys of findings that the iteration has written.
+	Wrote []string `json:"wrote,omitzero"`
+	// Tests are in the order of Watch.Tests; those of an iteration 0 are not known.
+	Tests   []testCount `json:"tests,omitzero"`
+	Holdout *heldOut    `json:"holdout,omitzero"`
+	// Lines is how many lines differed in the last accepted iteration, Grown in how many accepted ones in a row they grew
+	// without a new best.
+	Lines float64 `json:"lines,omitzero"`
+	Grown int     `json:"grown,omitzero"`
+}
+
+type testCount struct {
+	Iteration int     `json:"iteration,omitzero"`
+	Total     float64 `json:"total,omitzero"`
+	Skipped   float64 `json:"skipped,omitzero"`
+}
+
+type heldOut struct {
+	Iteration int     `json:"iteration"`
+	Score     float64 `json:"score"`
+	Value     float64 `json:"value"`
+}
+
+// measures returns the state keys of findings that steps write which only measure.
+func (p *Plan) measures() (keys []string) {
+	if p.Watch != nil {
+		keys = slices.Clone(p.Watch.Tests)
+	}
+	if p.Score != nil && p.Score.Holdout != "" {
+		keys = append(keys, p.Score.Holdout)
+	}
+	return keys
+}
+
+// Compares returns the state keys of NoProgress and of Watch.Files. They matter as those of Reads do, but steps that make
+// something write them.
+func (p *Plan) Compares() (keys []string) {
+	if p.NoProgress != nil {
+		keys = slices.Clone(p.NoProgress.Keys)
+	}
+	if p.Watch != nil {
+		keys = append(keys, p.Watch.Files...)
+	}
+	return keys
+}
+
+// notice takes down which keys of findings a step has written. Keys that are not known are taken for all.
+func (p *Plan) notice(t *Tally, o *incoming) {
+	if p.Watch == nil && (p.Score == nil || p.Score.Holdout == "") {
+		return
+	}
+	for _, k := range append(p.measures(), p.Compares()...) {
+		if (o.Wrote == nil || slices.Contains(o.Wrote, k)) && !slices.Contains(t.Watched.Wrote, k) {
+			t.Watched.Wrote = append(slices.Clone(t.Watched.Wrote), k)
+		}
+	}
+}
+
+// find makes the findings of the iteration that has just ended, before it is known whether the iteration is accepted. It
+// returns what later ones are compared with if it is.
+func (p *Plan) find(t *Tally, o *incoming) (now watched) {
+	now = t.Watched
+	state, f := o.seen(), finder{t: t}
+	written := func(key string) map[string]any {
+		m, _ := state[key].(map[string]any)
+		if !slices.Contains(t.Watched.Wrote, key) {
+			return nil
+		}
+		return m
+	}
+	if w := p.Watch; w != nil {
+		for _, key := range w.Files {
+			if files, _ := written(key)["protected"].(string); files != "" {
+				f.add(FindingProtected, "protected files were changed: %s", files)
+			}
+		}
+		now.Tests = make([]testCount, len(w.Tests))
+		copy(now.Tests, t.Watched.Tests)
+		for i, key := range w.Tests {
+			f.tests(written(key), &now.Tests[i])
+		}
+		if len(w.Files) > 0 && p.Score != nil && t.Score != nil {
+			m, _ := state[w.Files[0]].(map[string]any)
+			f.growth(p.Score, m, &now)
+		}
+	}
+	if p.Score != nil && p.Score.Holdout != "" && slices.Contains(t.Watched.Wrote, p.Score.Holdout) {
+		f.holdout(p.Score, state[p.Score.Holdout], &now)
+	}
+	return now
+}
+
+// watch keeps what later iterations are compared with.
+func (p *Plan) watch(t *Tally, now watched) {
+	rec, was := &t.Ended, &t.Watched
+	if rec.Rejected != "" {
+		return
+	}
+	was.Lines, was.Grown = now.Lines, now.Grown
+	best := p.Score == nil || rec.Best
+	if best || was.Holdout == nil {
+		was.Holdout = now.Holdout
+	}
+	if len(was.Tests) != len(now.Tests) {
+		was.Tests = make([]testCount, len(now.Tests))
+	}
+	tests := slices.Clone(was.Tests)
+	for i := range tests {
+		if best || tests[i].Iteration == 0 {
+			tests[i] = now.Tests[i]
+		}
+	}
+	was.Tests = tests
+}
+
+// finder adds findings to the record of an iteration.
+type finder struct{ t *Tally }
+
+func (f finder) add(kind FindingKind, format string, args ...any) {
+	rec := &f.t.Ended
+	rec.Findings = append(rec.Findings, Finding{kind, clip(fmt.Sprintf(format, args...))})
+}
+
+// tests compares counts with those of an earlier iteration, which they replace.
+func (f finder) tests(counts map[string]any, was *testCount) {
+	total, err := plain(counts["total"])
+	skipped, err2 := plain(counts["skipped"])
+	if broken, _ := plain(counts["broken"]); err != nil || err2 != nil || broken > 0 {
+		return // not all could be counted
+	}
+	if was.Iteration > 0 && total < was.Total {
+		f.add(FindingTests, "there are %s, and there were %s in iteration %d", tests(total), num(was.Total), was.Iteration)
+	}
+	if was.Iteration > 0 && skipped > was.Skipped {
+		f.add(FindingTests, "%s skipped, and %s in iteration %d", tests(skipped), num(was.Skipped), was.Iteration)
+	}
+	*was = testCount{f.t.Iteration, total, skipped}
+}
+
+func tests(n float64) string {
+	if n == 1 {
+		return "1 test"
+	}
+	return num(n) + " tests"
+}
+
+// holdout compares the score and its hold-out with those of an earlier iteration, which they replace.
+func (f finder) holdout(s *Score, v any, now *watched) {
+	t, was := f.t, now.Holdout
+	got, err := (&Score{Label: s.Label, Field: s.Field}).number(v)
+	if err == nil {
+		got, err = finite(got)
+	}
+	if err != nil {
+		t.Ended.warn(clip(fmt.Sprintf("the hold-out %s cannot be read: %v", s.Holdout, err)))
+	}
+	if err != nil || t.Score == nil {
+		return
+	}
+	if was != nil && s.gain(was.Score, *t.Score) > t.Ended.Noise && s.gain(was.Value, got) < 0 {
+		f.add(FindingHoldout, "the score went from %s to %s, and the hold-out from %s to %s, since iteration %d", num(was.Score),
+			num(*t.Score), num(was.Value), num(got), was.Iteration)
+	}
+	now.Holdout = &heldOut{t.Iteration, *t.Score, got}
+}
+
+// growth counts the iterations in which the changes have grown without a gain.
+func (f finder) growth(s *Score, files map[string]any, now *watched) {
+	t, was := f.t, now.Lines
+	now.Lines, _ = plain(files["lines"])
+	if now.Lines <= was || t.Best == nil || s.gain(*t.Best, *t.Score) > t.Ended.Noise {
+		now.Grown = 0
+		return
+	}
+	if now.Grown++; now.Grown >= growths {
+		f.add(FindingGrowth, "the changes grew to %s lines in %d iterations without a better score", num(now.Lines), now.Grown)
+	}
+}
+
+// kinds returns the kinds of the findings.
+func (r *IterationRecord) kinds() []string {
+	kinds := make([]string, len(r.Findings))
+	for i, f := range r.Findings {
+		kinds[i] = string(f.Kind)
+	}
+	return kinds
+}
