@@ -119,7 +119,11 @@ func (p *Plan) find(t *Tally, o *incoming) (now watched) {
 		now.Tests = make([]testCount, len(w.Tests))
 		copy(now.Tests, t.Watched.Tests)
 		for i, key := range w.Tests {
-			f.tests(written(key), &now.Tests[i])
+			of := ""
+			if len(w.Tests) > 1 {
+				of = key + ": "
+			}
+			f.tests(of, written(key), &now.Tests[i])
 		}
 		if len(w.Files) > 0 && p.Score != nil && t.Score != nil {
 			m, _ := state[w.Files[0]].(map[string]any)
@@ -163,18 +167,18 @@ func (f finder) add(kind FindingKind, format string, args ...any) {
 	rec.Findings = append(rec.Findings, Finding{kind, clip(fmt.Sprintf(format, args...))})
 }
 
-// tests compares counts with those of an earlier iteration, which they replace.
-func (f finder) tests(counts map[string]any, was *testCount) {
+// tests compares counts with those of an earlier iteration, which they replace. of says whose they are.
+func (f finder) tests(of string, counts map[string]any, was *testCount) {
 	total, err := plain(counts["total"])
 	skipped, err2 := plain(counts["skipped"])
 	if broken, _ := plain(counts["broken"]); err != nil || err2 != nil || broken > 0 {
 		return // not all could be counted
 	}
 	if was.Iteration > 0 && total < was.Total {
-		f.add(FindingTests, "there are %s, and there were %s in iteration %d", tests(total), num(was.Total), was.Iteration)
+		f.add(FindingTests, "%sthere are %s, and there were %s in iteration %d", of, tests(total), num(was.Total), was.Iteration)
 	}
 	if was.Iteration > 0 && skipped > was.Skipped {
-		f.add(FindingTests, "%s skipped, and %s in iteration %d", tests(skipped), num(was.Skipped), was.Iteration)
+		f.add(FindingTests, "%s%s skipped, and %s in iteration %d", of, tests(skipped), num(was.Skipped), was.Iteration)
 	}
 	*was = testCount{f.t.Iteration, total, skipped}
 }
