@@ -223,7 +223,7 @@ func (l *loader) copyOf(s, branch *Agent, i int, renamed map[string]string) *Age
 		case p.key == "name", p.key == "output_key", p.key == "result_key":
 			p.value = scalar(p.value, copyName(p.value.Value, i))
 		case p.key == "set":
-			p.value = r.renamed(s, p, renamed)
+			p.value = r.renamed(p, renamed)
 			own := *p.value
 			own.Content = slices.Clone(own.Content)
 			for k := 0; k < len(own.Content); k += 2 {
@@ -231,7 +231,7 @@ func (l *loader) copyOf(s, branch *Agent, i int, renamed map[string]string) *Age
 			}
 			p.value = &own
 		case p.key != "type" && p.key != "model":
-			p.value = r.renamed(s, p, renamed)
+			p.value = r.renamed(p, renamed)
 		}
 		return p, true
 	}
@@ -265,7 +265,7 @@ func scalar(n *source.Node, text string) *source.Node {
 }
 
 // renamed is the value of a field with other names of keys in its texts and expressions.
-func (r *reader) renamed(s *Agent, p pair, names map[string]string) *source.Node {
+func (r *reader) renamed(p pair, names map[string]string) *source.Node {
 	rewrite := func(n *source.Node) string {
 		d := template.Mustache
 		if slices.Contains([]string{"instructions", "text", "question"}, p.key) {
