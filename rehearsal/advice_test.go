@@ -84,7 +84,7 @@ func definitions(t *testing.T) []string {
 }
 
 // Every example and every template ends with stand-ins in each way in which it
-// can, of none a rehearsal has to say that it does not know, and what it advises is lines that can be added: with them in the file the
+// can, of none without a workspace a rehearsal has to say that it does not know, and what it advises is lines that can be added: with them in the file the
 // fault is caught, or caught sooner. The short form adds them to every third file.
 func TestAdviceCanBeTaken(t *testing.T) {
 	t.Parallel()
@@ -103,13 +103,15 @@ func TestAdviceCanBeTaken(t *testing.T) {
 			faults := slices.DeleteFunc(rehearsal.Faults(), func(f rehearsal.Fault) bool { return f == rehearsal.Crash })
 			r := rehearse(t, def, rehearsal.Config{Faults: faults})
 			verdicts(t, file, r)
+			programs := def.Workspace != nil // its score is what programs print of its files, and stand-ins do not
 			for _, e := range r.Endings {
-				if !e.Reached {
+				if !e.Reached && !programs {
 					t.Errorf("with nothing wrong: %s", e)
 				}
 			}
 			for _, f := range r.Findings {
 				switch {
+				case f.Status == rehearsal.Unknown && programs:
 				case f.Status == rehearsal.Unknown:
 					t.Errorf("%s: it is not known: %s", f.Fault, f.Detail)
 				case f.Status == rehearsal.Uncaught && f.Advice == "":

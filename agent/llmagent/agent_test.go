@@ -249,7 +249,8 @@ func TestOutputSchema(t *testing.T) {
 func TestModelCallsAreLimited(t *testing.T) {
 	for _, tt := range []struct {
 		limit, want int
-	}{{0, agent.DefaultMaxLLMCalls}, {3, 3}} {
+		said        string
+	}{{0, agent.DefaultMaxLLMCalls, "500, the default"}, {3, 3, "3"}} {
 		rec := record(script(t, scripted.Answer{Calls: []scripted.Call{{Name: "look"}}, Repeat: true}))
 		th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, Tools: []tool.Tool{answering(t, "look", "x")}}))
 		th.cfg.MaxLLMCalls = tt.limit
@@ -257,7 +258,8 @@ func TestModelCallsAreLimited(t *testing.T) {
 		if !errors.Is(err, agent.ErrTooManyModelCalls) || len(rec.requests) != tt.want {
 			t.Errorf("limit %d: %d calls, %v", tt.limit, len(rec.requests), err)
 		}
-		want := fmt.Sprintf("the limit is %d; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls; each of the last %[1]d turns called look()", tt.want)
+		want := fmt.Sprintf("the limit is %s; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls; each of the last %d turns called look()",
+			tt.said, tt.want)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("limit %d: %v, want %s", tt.limit, err, want)
 		}
