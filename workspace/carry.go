@@ -273,11 +273,18 @@ func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
 		o.inside = make(map[string]string)
 		for content = content[:o.size]; len(content) > 0; {
 			entry, rest, ok := bytes.Cut(content, []byte{0})
-			_, name, named := strings.Cut(string(entry), " ")
+			mode, name, named := strings.Cut(string(entry), " ")
 			if !ok || !named || len(rest) < width {
 				return nil, errors.New("a tree is cut off")
 			}
-			o.inside[name] = fmt.Sprintf("%x", rest[:width])
+			hash := fmt.Sprintf("%x", rest[:width])
+			switch {
+			case mode == modeNested:
+				return nil, fmt.Errorf("it has a repository %.80q inside a tree, which no run has", name)
+			case all[hash] == nil: // git fsck does not notice it below a tree that no ref names
+				return nil, fmt.Errorf("it does not have the contents of %.80q, the object %s", name, hash)
+			}
+			o.inside[name] = hash
 			content = rest[width:]
 		}
 	}
@@ -290,12 +297,11 @@ func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
 			o.total.files, o.total.bytes = 1, o.size
 			return
 		}
-		for _, name := range o.inside {
-			if in := all[name]; in != nil {
-				weigh(in)
-				o.total.files = min(math.MaxInt32, o.total.files+in.total.files)
-				o.total.bytes = min(math.MaxInt64/4, o.total.bytes+in.total.bytes)
-			}
+		for _, hash := range o.inside {
+			in := all[hash]
+			weigh(in)
+			o.total.files = min(math.MaxInt32, o.total.files+in.total.files)
+			o.total.bytes = min(math.MaxInt64/4, o.total.bytes+in.total.bytes)
 		}
 		o.total.files++
 	}

@@ -86,6 +86,7 @@ func TestReceiveRefuses(t *testing.T) {
 		{"ref of an odd name", odd, `ref "` + odd["refs/heads/main"]},
 		{"name out of the tree", run(c.tree("40000 .. "+good), empty), "git refuses it"},
 		{"repository", run(c.tree("40000 .git "+good), empty), "git refuses it"},
+		{"repository inside", run(c.tree("160000 sub "+odd["refs/heads/main"]), empty), "repository \"sub\" inside a tree"},
 		{"path as a name", run(c.tree("100644 a/../../b "+file), empty), "git refuses it"},
 		{"file in place of a tree", run(file, empty), "it has no tree"},
 		{"tree of many files", run(bomb, empty), "files"},
@@ -128,6 +129,25 @@ func TestReceiveRefuses(t *testing.T) {
 	t.Run("tree of the log is missing", func(t *testing.T) {
 		_, err := workspace.Receive(t.Context(), filepath.Join(t.TempDir(), "files"), c.bundle(run(good, empty)), []workspace.Hash{workspace.Hash(large)}, 1<<30)
 		if err == nil || !strings.Contains(err.Error(), "it has no tree") {
+			t.Errorf("got error %v", err)
+		}
+	})
+	t.Run("file is missing", func(t *testing.T) {
+		lost := c.tree("100644 a.txt " + strings.Repeat("12", 20))
+		made := filepath.Join(t.TempDir(), "made")
+		made += "-" + c.git(strings.Join([]string{good, file, lost, empty}, "\n"), "pack-objects", "--quiet", made) + ".pack"
+		pack, err := os.ReadFile(made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle := filepath.Join(t.TempDir(), "a.bundle")
+		text := fmt.Sprintf("# v2 git bundle\n%s refs/refrain/r_1/base\n%s refs/refrain/r_1/start\n%s refs/refrain/r_1/notes\n\n%s",
+			good, lost, empty, pack)
+		if err := os.WriteFile(bundle, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = workspace.Receive(t.Context(), filepath.Join(t.TempDir(), "files"), bundle, nil, 1<<30)
+		if err == nil || !strings.Contains(err.Error(), `the contents of "a.txt"`) {
 			t.Errorf("got error %v", err)
 		}
 	})
