@@ -335,7 +335,8 @@ func markWords(lines []diffLine) {
 		added := run(i+removed, "+")
 		for n := range min(removed, added) {
 			before, after := &lines[i+n], &lines[i+removed+n]
-			edits := progress.DiffWords(before.Text, after.Text)
+			// The pieces of a secret would not be known as one.
+			edits := progress.DiffWords(credential.Masked(before.Text), credential.Masked(after.Text))
 			common := func(e progress.Edit) bool { return e.Op == progress.Kept && strings.TrimSpace(e.Text) != "" }
 			if !slices.ContainsFunc(edits, common) {
 				continue

@@ -205,6 +205,18 @@ func TestAKeyInAFileIsMasked(t *testing.T) {
 	s.refused(422, "patch_has_secret", "GET", at+"/patch", nil)
 }
 
+// Words that differ within a line do not show a key whose name is in another word.
+func TestAKeyInWordsThatDifferIsMasked(t *testing.T) {
+	const key = "abcdefghijklmnopqrstuvwxyz0123456789"
+	leaking := strings.Replace(coding, "1) ", "1) echo 'Authorization: Bearer "+key+"' > b.txt;", 1)
+	leaking = strings.Replace(leaking, "2) ", "2) echo 'Authorization: Bearer "+key+"-2 more' > b.txt;", 1)
+	s, id := coded(t, map[string]string{"coding.yaml": leaking})
+	diff := s.ok("GET", "/api/v1/runs/"+id+"/files/diff?path=b.txt&from=iteration/1&to=iteration/2", nil, nil)
+	if got := string(diff.body); strings.Contains(got, key) || !strings.Contains(got, `"words"`) {
+		t.Error(got)
+	}
+}
+
 // A log that a stranger has written names no folder here.
 func TestFilesOfAnExportedRunAreNotHere(t *testing.T) {
 	s, id := coded(t, map[string]string{"coding.yaml": coding})
