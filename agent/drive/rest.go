@@ -22,9 +22,11 @@ func (p Place) Rest(until time.Time) error {
 		defer c.goOn()
 	}
 	until = until.Round(0) // on the clock on the wall, as the machine may sleep too
+	begun, most := time.Now(), time.Until(until)
 	wait := func() (err error) {
-		for left := time.Until(until); left > 0 && err == nil; left = time.Until(until) {
+		for left := most; left > 0 && err == nil; {
 			err = sleep.For(p.ctx, min(left, time.Minute))
+			left = min(time.Until(until), most-time.Since(begun)) // the clock on the wall may be set back
 		}
 		return err
 	}

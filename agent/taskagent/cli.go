@@ -96,7 +96,8 @@ const (
 	// LimitStop fails the step with the outcome limited.
 	LimitStop = "stop"
 	// LimitReset waits, and asks the program again in the same attempt: when the limit ends, if the program reports
-	// that, or else after one minute, then two, five, ten, and again and again fifteen. The waits are in the log: a run
+	// that, or else after one minute, then two, five, ten, and again and again fifteen; from the second wait on not
+	// sooner than that, whatever the program reports. The waits are in the log: a run
 	// that is resumed waits the rest. No time limit counts them but the loop's. Not for the effect agent.AtMostOnce.
 	LimitReset = "reset"
 )

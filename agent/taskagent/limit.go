@@ -32,16 +32,21 @@ type waiting struct {
 	until time.Time // the end of the last one, if it is not over
 }
 
-// next is until when to wait now, if at_most leaves that: it limits the time from the first wait on.
+// next is until when to wait now, if at_most leaves that: it limits the time from the first wait on. A program may say
+// each time that its limit ends in a second, so only the first wait is as short as it says.
 func (w *waiting) next(now time.Time, l *limit, most time.Duration) (until time.Time, ok bool) {
-	if w.begun.IsZero() {
+	if w.begun.IsZero() || w.begun.After(now) { // the clock was set back
 		w.begun = now
 	}
 	end := w.begun.Add(most)
-	if l.until.After(now) {
+	known := l.until.After(now)
+	if known && (l.until.After(end) || w.n == 0) {
 		return l.until, !l.until.After(end)
 	}
 	until = now.Add(max(l.least, limitSteps[min(w.n, len(limitSteps)-1)]))
+	if known && l.until.After(until) {
+		until = l.until
+	}
 	if until.After(end) {
 		until = end
 	}
@@ -78,7 +83,11 @@ func (t *task) rest(ctx agent.InvocationContext, w *waiting, ev *session.Event, 
 	if !w.note(ev, yield) {
 		return false
 	}
-	if err := drive.At(ctx).Rest(w.until); err != nil {
+	until := w.until
+	if most := time.Now().Add(t.waits); until.After(most) { // the clock was set back
+		until = most
+	}
+	if err := drive.At(ctx).Rest(until); err != nil {
 		yield(nil, err)
 		return false
 	}

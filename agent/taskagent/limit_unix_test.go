@@ -162,6 +162,7 @@ func TestWaitsForALimit(t *testing.T) {
 		"until the limit ends":    {[]string{"limited for 40m", "ok"}, reset(0), 40 * time.Minute, 2, "", false},
 		"it has ended":            {[]string{"limited for -40m", "ok"}, reset(0), time.Minute, 2, "", false},
 		"it ends, and not at all": {[]string{"limited for 40m", "limited", "ok"}, reset(0), 42 * time.Minute, 3, "", false},
+		"a second more each time": {[]string{"limited for 2400s", "limited for 2401s", "limited for 2402s", "ok"}, reset(0), 47 * time.Minute, 4, "", false},
 		"it ends too late":        {[]string{"limited for 7h", "ok"}, reset(0), 0, 1, "until 2000-01-01 07:00 UTC, which is longer than at_most", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -248,6 +249,25 @@ func TestWaitGoesOn(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A clock that is set back while the run is away does not make a wait longer than at_most.
+func TestWaitAfterTheClockWasSetBack(t *testing.T) {
+	svc, id := session.InMemoryService(), ""
+	on := taskagent.OnLimit{Wait: taskagent.LimitReset, AtMost: time.Hour}
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(10000 * time.Hour)
+		l := newLimits(t, []string{"limited for 40m"}, on, nil)
+		l.svc = svc
+		equal(t, "error", nil, l.run(at(mark.KindLimited)))
+		id = l.id
+	})
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimits(t, []string{"ok"}, on, nil)
+		l.svc, l.id = svc, id
+		equal(t, "error", nil, l.run(nil))
+		equal(t, "took", time.Hour, l.took())
+	})
 }
 
 // Of the limits of time only the loop's counts a wait, and a wait is no attempt.
