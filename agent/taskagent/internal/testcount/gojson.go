@@ -17,14 +17,15 @@ type event struct {
 type goTest struct {
 	status string // pass, fail or skip; "" if it has not ended
 	said   strings.Builder
+	parent bool // it has subtests
+	fell   bool // one of them did
 }
 
 type goPackage struct {
 	goTest
 	begun, finished bool // its program has told the result itself
 	tests           map[string]*goTest
-	names           []string        // in order
-	parents         map[string]bool // the names of tests that have subtests
+	names           []string // in order
 }
 
 // maxName is how many bytes of a test's name count.
@@ -39,7 +40,7 @@ func goJSON(text string) (*Result, error) {
 	of := func(name string) *goPackage {
 		p := packages[name]
 		if p == nil {
-			p = &goPackage{tests: make(map[string]*goTest), parents: make(map[string]bool)}
+			p = &goPackage{tests: make(map[string]*goTest)}
 			packages[name], names = p, append(names, name)
 		}
 		return p
@@ -81,7 +82,6 @@ func (p *goPackage) add(ev *event) {
 		if t = p.tests[name]; t == nil {
 			t = new(goTest)
 			p.tests[name], p.names = t, append(p.names, name)
-			mark(p.parents, name)
 		}
 	}
 	switch ev.Action {
@@ -103,11 +103,14 @@ func (p *goPackage) add(ev *event) {
 	}
 }
 
-// mark adds the names of all tests that a subtest is in.
-func mark(names map[string]bool, subtest string) {
-	for i, b := range []byte(subtest) {
-		if b == '/' {
-			names[subtest[:i]] = true
+// under notes a test in those that it is a subtest of. A name may consist of slashes.
+func (p *goPackage) under(name string, fell bool) {
+	for i, b := range []byte(name) {
+		if b != '/' {
+			continue
+		}
+		if t := p.tests[name[:i]]; t != nil {
+			t.parent, t.fell = true, t.fell || fell
 		}
 	}
 }
@@ -115,26 +118,23 @@ func mark(names map[string]bool, subtest string) {
 // count adds the tests of the package, and returns what those have said that failed.
 func (p *goPackage) count(c *Counts) (parts []string) {
 	passed := p.status == "pass" || p.status == "skip"
-	fell := make(map[string]bool) // tests with subtests that did
 	failed := false
 	for name, t := range p.tests {
 		if t.status == "" && !passed {
 			t.status = "fail"
 		}
-		if t.status == "fail" {
-			failed = true
-			mark(fell, name)
-		}
+		failed = failed || t.status == "fail"
+		p.under(name, t.status == "fail")
 	}
 	for _, name := range p.names {
 		t := p.tests[name]
 		switch {
 		case t.status == "fail":
 			parts = append(parts, t.said.String())
-			if !fell[name] {
+			if !t.fell {
 				c.Failed++
 			}
-		case p.parents[name]:
+		case t.parent:
 		case t.status == "skip":
 			c.Skipped++
 		default:

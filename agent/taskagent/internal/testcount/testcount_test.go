@@ -5,6 +5,7 @@ package testcount_test
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -110,6 +111,24 @@ func TestCounts(t *testing.T) {
 				t.Errorf("total is %v", m["total"])
 			}
 		})
+	}
+}
+
+// A program may invent the names of its tests: counting takes little more memory than they do.
+func TestNamesOfSlashes(t *testing.T) {
+	var text strings.Builder
+	for i := range 2000 {
+		text.WriteString(tests("p", "fail", fmt.Sprint(i, strings.Repeat("/", 990))))
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := testcount.Of(testcount.GoJSON, text.String())
+	runtime.ReadMemStats(&after)
+	if err != nil || got.Failed != 2000 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+		t.Errorf("it has allocated %d MiB", took>>20)
 	}
 }
 
