@@ -164,7 +164,10 @@ type finder struct{ t *Tally }
 
 func (f finder) add(kind FindingKind, format string, args ...any) {
 	rec := &f.t.Ended
-	rec.Findings = append(rec.Findings, Finding{kind, clip(fmt.Sprintf(format, args...))})
+	found := Finding{kind, clip(fmt.Sprintf(format, args...))}
+	if !slices.Contains(rec.Findings, found) { // the copies of a step show the same
+		rec.Findings = append(rec.Findings, found)
+	}
 }
 
 // tests compares counts with those of an earlier iteration, which they replace. of says whose they are.
