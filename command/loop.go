@@ -183,7 +183,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, errors.New("--protect needs --branch: files are put back in a copy, and never in your own folder")
 	case f.timeout < 0 || f.idle < 0:
 		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
-	case f.cost < 0:
+	case !(f.cost >= 0): // NaN too
 		return nil, fmt.Errorf("--budget-cost %v: give a positive number", f.cost)
 	case f.cost > 0 && (&taskagent.CLI{Program: f.cli, Model: f.model}).PricedAs() != "":
 		return nil, fmt.Errorf("--budget-cost: %s does not say what it costs; give --timeout in its place, or keep the definition "+
