@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,7 @@ const (
 	maxNote    = 16 << 20
 	maxCarried = 1_000_000 // files in a tree that is carried
 	maxListing = 1 << 30   // bytes of all trees, without the files in them
+	maxDepth   = 2048      // folders in each other: no longer path can be written
 )
 
 // Export writes the trees of a run into a new file, a git bundle, that [Receive] reads on another machine. The folder is
@@ -192,11 +194,16 @@ func (c *Carried) check(ctx context.Context, file, refs string, limit int64) err
 		}
 	}
 	c.trees = c.trees[:len(c.trees)-1]
-	for _, name := range notes {
-		n, ok := objects[string(noted)].inside[name]
-		if !ok {
+	listed, err := c.git.run(ctx, "ls-tree", "-z", string(noted))
+	if err != nil {
+		return err
+	}
+	for _, entry := range list(listed) {
+		meta, name, _ := strings.Cut(entry, "\t")
+		if !slices.Contains(notes, name) {
 			continue
 		}
+		n := meta[strings.LastIndexByte(meta, ' ')+1:]
 		if objects[n].size > maxNote {
 			return &LimitError{"file_size", name, objects[n].size, maxNote}
 		}
@@ -221,9 +228,9 @@ func (c *Carried) check(ctx context.Context, file, refs string, limit int64) err
 type object struct {
 	tree   bool
 	size   int64
-	inside map[string]string // objects of a tree by name
+	inside []*object // of a tree
 	total  struct{ files, bytes int64 }
-	done   bool
+	depth  int // of the folders in it, once it is known; 0 before
 }
 
 // objects reads the sizes of all objects, and what is in trees.
@@ -252,63 +259,80 @@ func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
 	if listing > maxListing {
 		return nil, &LimitError{"store", "trees", listing, maxListing}
 	}
-	if out, err = c.git.feed(ctx, trees.Bytes(), "cat-file", "--batch"); err != nil {
+	if err := c.entries(ctx, trees.Bytes(), all); err != nil {
 		return nil, err
 	}
+	for _, o := range all {
+		if o.weigh(0) > maxDepth {
+			return nil, errors.New("it has folders that are too deep in each other")
+		}
+	}
+	return all, nil
+}
+
+// entries reads what is in trees. It keeps no more than one of them, since a small file may have very large ones.
+func (c *Carried) entries(ctx context.Context, trees []byte, all map[string]*object) error {
+	r, w := io.Pipe()
+	defer r.Close()
+	go func() { w.CloseWithError(c.git.pipe(ctx, trees, w, "cat-file", "--batch")) }()
 	width := map[string]int{"sha1": 20, "sha256": 32}[c.format]
-	for in := bufio.NewReader(bytes.NewReader(out)); ; {
+	hash := make([]byte, 2*width)
+	var buffer []byte
+	for in := bufio.NewReader(r); ; {
 		head, err := in.ReadString('\n')
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		f := strings.Fields(head)
 		if err != nil || len(f) != 3 || all[f[0]] == nil {
-			return nil, fmt.Errorf("git shows an object as %q: %w", head, err)
+			return fmt.Errorf("git shows an object as %q: %w", head, err)
 		}
 		o := all[f[0]]
-		content := make([]byte, o.size+1)
-		if _, err := io.ReadFull(in, content); err != nil {
-			return nil, fmt.Errorf("read a tree: %w", err)
+		buffer = slices.Grow(buffer[:0], int(o.size)+1)[:o.size+1]
+		if _, err := io.ReadFull(in, buffer); err != nil {
+			return fmt.Errorf("read a tree: %w", err)
 		}
-		o.inside = make(map[string]string)
-		for content = content[:o.size]; len(content) > 0; {
+		for content := buffer[:o.size]; len(content) > 0; {
 			entry, rest, ok := bytes.Cut(content, []byte{0})
-			mode, name, named := strings.Cut(string(entry), " ")
+			mode, name, named := bytes.Cut(entry, []byte{' '})
 			if !ok || !named || len(rest) < width {
-				return nil, errors.New("a tree is cut off")
+				return errors.New("a tree is cut off")
 			}
-			hash := fmt.Sprintf("%x", rest[:width])
+			hex.Encode(hash, rest[:width])
+			is := all[string(hash)]
 			switch {
-			case mode == modeNested:
-				return nil, fmt.Errorf("it has a repository %.80q inside a tree, which no run has", name)
-			case all[hash] == nil: // git fsck does not notice it below a tree that no ref names
-				return nil, fmt.Errorf("it does not have the contents of %.80q, the object %s", name, hash)
+			case string(mode) == modeNested:
+				return fmt.Errorf("it has a repository %.80q inside a tree, which no run has", name)
+			case is == nil: // git fsck does not notice it below a tree that no ref names
+				return fmt.Errorf("it does not have the contents of %.80q, the object %s", name, hash)
 			}
-			o.inside[name] = hash
+			o.inside = append(o.inside, is)
 			content = rest[width:]
 		}
 	}
-	var weigh func(o *object)
-	weigh = func(o *object) { // a tree cannot be in itself, because it hashes to its name
-		if o.done {
-			return
-		}
-		if o.done = true; !o.tree {
-			o.total.files, o.total.bytes = 1, o.size
-			return
-		}
-		for _, hash := range o.inside {
-			in := all[hash]
-			weigh(in)
-			o.total.files = min(math.MaxInt32, o.total.files+in.total.files)
-			o.total.bytes = min(math.MaxInt64/4, o.total.bytes+in.total.bytes)
-		}
-		o.total.files++
+}
+
+// weigh finds the total of an object that is so deep in others, and returns its own depth. A tree cannot be in itself,
+// because it hashes to its name.
+func (o *object) weigh(within int) int {
+	switch {
+	case o.depth > 0:
+		return o.depth
+	case within > maxDepth:
+		return within
+	case !o.tree:
+		o.depth, o.total.files, o.total.bytes = 1, 1, o.size
+		return 1
 	}
-	for _, o := range all {
-		weigh(o)
+	depth := 0
+	for _, in := range o.inside {
+		depth = max(depth, in.weigh(within+1))
+		o.total.files = min(math.MaxInt32, o.total.files+in.total.files)
+		o.total.bytes = min(math.MaxInt64/4, o.total.bytes+in.total.bytes)
 	}
-	return all, nil
+	o.total.files++
+	o.depth = depth + 1
+	return o.depth
 }
 
 // Keep makes the trees those of a run that the store does not have.

@@ -4,11 +4,13 @@ package workspace_test
 
 import (
 	"bytes"
+	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -71,6 +73,14 @@ func TestReceiveRefuses(t *testing.T) {
 	for range 30 {
 		bomb = c.tree("40000 a "+bomb, "40000 b "+bomb)
 	}
+	deep := good
+	var chain strings.Builder // many folders in each other
+	for range 3000 {
+		fmt.Fprintf(&chain, "040000 tree %s\ta\n\n", deep)
+		raw, _ := hex.DecodeString(deep)
+		deep = fmt.Sprintf("%x", sha1.Sum(fmt.Appendf(nil, "tree %d\x0040000 a\x00%s", 8+len(raw), raw)))
+	}
+	c.git(chain.String(), "mktree", "--missing", "--batch")
 	large := c.tree("100644 large " + c.blob(strings.Repeat("0", 1<<20)))
 	run := func(start, notes string) map[string]string {
 		return map[string]string{"refs/refrain/r_1/base": good, "refs/refrain/r_1/start": start, "refs/refrain/r_1/notes": notes}
@@ -90,6 +100,7 @@ func TestReceiveRefuses(t *testing.T) {
 		{"path as a name", run(c.tree("100644 a/../../b "+file), empty), "git refuses it"},
 		{"file in place of a tree", run(file, empty), "it has no tree"},
 		{"tree of many files", run(bomb, empty), "files"},
+		{"deep tree", run(deep, empty), "too deep in each other"},
 		{"large file", run(large, empty), "store"},
 		{"no start", map[string]string{"refs/refrain/r_1/base": good, "refs/refrain/r_1/notes": empty}, "it has no tree"},
 		{"commit that is a flag", run(good, c.tree("100644 head "+c.blob("--help"))), "its commit is"},
@@ -165,4 +176,31 @@ func TestReceiveRefuses(t *testing.T) {
 			t.Error("it is accepted")
 		}
 	})
+}
+
+// A small file may have large trees; they are not all kept in memory.
+func TestReceiveTakesLittleMemory(t *testing.T) {
+	if err := workspace.CheckGit(t.Context()); err != nil {
+		t.Skip(err)
+	}
+	c := &carrier{t, t.TempDir()}
+	c.git("", "init", "--quiet", "--bare", ".")
+	file := c.blob("")
+	entries := make([]string, 200_000)
+	for i := range entries {
+		entries[i] = fmt.Sprintf("100644 %06d %s", i, file)
+	}
+	tree := c.tree(entries...)
+	bundle := c.bundle(map[string]string{"refs/refrain/r_1/base": tree, "refs/refrain/r_1/start": tree, "refs/refrain/r_1/notes": c.tree()})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := workspace.Receive(t.Context(), filepath.Join(t.TempDir(), "files"), bundle, nil, 1<<30)
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	if took := after.TotalAlloc - before.TotalAlloc; took > 30<<20 {
+		t.Errorf("it has allocated %d MiB for a tree of %d MiB", took>>20, 34*len(entries)>>20)
+	}
 }
