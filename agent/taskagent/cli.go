@@ -118,6 +118,15 @@ func CLIHelp(program string) (install, signIn, tested string) {
 	return p.Install, p.SignIn, p.Tested
 }
 
+// CLISignedIn has the arguments after which a coding agent says by its exit code, 0 or 1, whether somebody is signed in, and
+// the variables that it needs for it, by CLI.Program; nil if it cannot be asked.
+func CLISignedIn(program string) (args, variables []string) {
+	if p := codingcli.Programs[program]; p != nil {
+		return slices.Clone(p.SignedIn), slices.Clone(p.Variables)
+	}
+	return nil, nil
+}
+
 // PricedAs is the name by which the prices need to have what the agent asks, if there is a budget of cost. It is empty
 // for a program that reports its cost, and for ACP, which may.
 func (c *CLI) PricedAs() string {

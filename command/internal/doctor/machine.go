@@ -4,11 +4,13 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,12 +95,7 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 		d.add("commands", at, foundBroken, "install it with "+install+"; "+signIn, "there is no program %q", program)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, "--version")
-	cmd.Env, cmd.WaitDelay = child.Inheritance{}.Environ(), time.Second
-	out, err := cmd.Output()
-	version, _, _ := strings.Cut(string(out), "\n")
+	version, err := says(child.Inheritance{}.Environ(), program, "--version")
 	switch {
 	case err != nil && a.Command.CLI.ACP != nil:
 		d.add("commands", at, foundNote, "", "%s does not tell its version; %s was tested", program, tested)
@@ -109,4 +106,41 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 	default:
 		d.add("commands", at, foundOK, "", "%s is %s", program, progress.Clean(version))
 	}
+	args, variables := taskagent.CLISignedIn(program)
+	if args == nil || a.Command.CLI.ACP != nil || err != nil || slices.Compare(numbers(version), numbers(tested)) < 0 {
+		return // it cannot be asked, or it might take the arguments for a prompt
+	}
+	env := child.Inheritance{Inherit: slices.Concat(variables, a.Command.Inherit)}.Environ()
+	for _, name := range variables {
+		if _, own := a.Command.Env[name]; own || name == "CODEX_API_KEY" && os.Getenv(name) != "" {
+			return // nobody knows it before the run, or codex login status knows nothing of it
+		}
+	}
+	_, err = says(env, program, args...)
+	switch exit, ok := errors.AsType[*exec.ExitError](err); {
+	case err == nil:
+		d.add("commands", at, foundOK, "", "%s is signed in", program)
+	case ok && exit.ExitCode() == 1:
+		d.add("commands", at, foundNote, signIn+", unless it has a provider of its own", "%s is not signed in", program)
+	}
+}
+
+// says returns the first line that a program prints.
+func says(env []string, program string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env, cmd.WaitDelay = env, time.Second
+	out, err := cmd.Output()
+	line, _, _ := strings.Cut(string(out), "\n")
+	return line, err
+}
+
+// numbers are those of a version.
+func numbers(version string) (all []int) {
+	for _, s := range strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' }) {
+		n, _ := strconv.Atoi(s)
+		all = append(all, n)
+	}
+	return all
 }

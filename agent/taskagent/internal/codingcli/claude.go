@@ -24,7 +24,8 @@ var claude = &Program{
 	Install: "npm install -g @anthropic-ai/claude-code",
 	SignIn:  "run claude once and sign in, or set ANTHROPIC_API_KEY",
 	Costs:   true, Turns: true,
-	Start: startClaude,
+	SignedIn: []string{"auth", "status"},
+	Start:    startClaude,
 	Kind: func(line []byte) string {
 		var l claudeLine
 		if json.Unmarshal(line, &l) != nil {

@@ -17,6 +17,7 @@ var codex = &Program{
 	Tested:    "0.169.0",
 	Install:   "npm install -g @openai/codex",
 	SignIn:    "run codex login",
+	SignedIn:  []string{"login", "status"},
 	Start:     startCodex,
 	Kind: func(line []byte) string {
 		var l codexLine

@@ -76,6 +76,8 @@ type Program struct {
 	Variables []string
 	// Install says how a person installs it, and SignIn how they sign in. Tested is the version that was tested.
 	Install, SignIn, Tested string
+	// SignedIn are arguments after which it says by its exit code whether somebody is signed in: 0 or 1.
+	SignedIn []string
 	// Costs reports whether it tells what it has cost, and Turns whether it takes a limit of turns.
 	Costs, Turns bool
 	// Start returns its arguments, after the name, and variables that keep it from doing what nobody watches.
