@@ -97,6 +97,9 @@ func (r *reader) misplaced(a *Agent, p pair, f Field) {
 	if p.key == "timeout" && a.Type == TypeHuman {
 		problem.Hint = "deadline says how long the person may take"
 	}
+	if p.key == "budget" && a.Type == TypeCLI {
+		problem.Hint = "max_cost limits what one call of the program may cost; budget is for the loop around it"
+	}
 	if alsoMeant(p.key) {
 		problem.Hint, _ = otherWord(a, p)
 	}

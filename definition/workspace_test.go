@@ -80,8 +80,9 @@ func TestHintsOfWorkspaces(t *testing.T) {
 		}
 	}
 	for program, want := range map[string]string{
-		"cursor": "ask a program that speaks the Agent Client Protocol with acp, and any other with command",
-		"cladue": `did you mean "claude"?`,
+		"cursor":                    "ask a program that speaks the Agent Client Protocol with acp, and any other with command",
+		"cladue":                    `did you mean "claude"?`,
+		"claude\nbudget: {cost: 2}": "max_cost limits what one call of the program may cost; budget is for the loop around it",
 	} {
 		_, err := definition.Parse("w.yaml", []byte("name: s\nprompt: x\ncli: "+program), definition.Options{})
 		problems, _ := errors.AsType[definition.Problems](err)

@@ -324,6 +324,19 @@ func TestLimits(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
+	large := repository(t)
+	if file := filepath.Join(large, "large"); os.WriteFile(file, nil, 0o600) == nil && os.Truncate(file, 1<<43) == nil { // a hole
+		_, err := workspace.Open(t.Context(), workspace.Config{From: large, Store: t.TempDir(), Run: "r", Limits: workspace.Limits{FileSize: 1 << 44}})
+		if limit, ok := errors.AsType[*workspace.LimitError](err); !ok || limit.Limit != "disk" {
+			t.Errorf("more than the disk has: %v", err)
+		}
+	}
+	super := repository(t)
+	sh(t, super, "git -c protocol.file.allow=always submodule --quiet add ../project lib; echo dirty >lib/a.go")
+	if _, err := workspace.Open(t.Context(), workspace.Config{From: super, Store: t.TempDir(), Run: "r"}); !isA[*workspace.RefusedError](err) ||
+		!strings.Contains(err.Error(), "git submodule deinit") {
+		t.Errorf("a dirty submodule: %v", err)
+	}
 	from := repository(t)
 	home := t.TempDir()
 	t.Setenv("HOME", home)

@@ -508,6 +508,8 @@ var problemPhrases = [][2]string{
 	},
 	{"combine them with any or all", "combine-os com any ou all"},
 	{"config has fields of the agent that it is in", "config tem campos do agente em que está"},
+	{"max_cost limits what one call of the program may cost; budget is for the loop around it",
+		"max_cost limita o que uma chamada do programa pode custar; budget é do loop em volta"},
 	{"deadline says how long the person may take", "deadline diz quanto tempo a pessoa tem"},
 	{"describe the agent here, or write {ref: %s.yaml}", "descreva o agente aqui, ou escreva {ref: %s.yaml}"},
 	{"dir is relative to the folder that the run is given", "dir é relativo à pasta dada à execução"},
