@@ -7,11 +7,14 @@ package workspace_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -83,6 +86,56 @@ func TestEachFailingCommandOfGitIsAnError(t *testing.T) {
 			}
 			if n < 4 {
 				t.Errorf("only %d commands could fail", n-1)
+			}
+		})
+	}
+}
+
+// A process that is killed before or after any of its first commands of git, in which it opens the tree, restores it and
+// stores it, loses nothing: every hash that it has printed has its files, and so has the start. The short form draws a few.
+func TestKilledAtEachCommandOfGit(t *testing.T) {
+	for name, lines := range map[string]string{"before": "kill -9 $PPID; exit 1", "after": `"$git" "$@"; kill -9 $PPID; exit 1`} {
+		t.Run(name, func(t *testing.T) {
+			at, reached := faulty(t, lines)
+			from := repository(t)
+			content := make(map[workspace.Hash]map[string]string)
+			var last workspace.Hash
+			for n := 1 + rand.IntN(longtest.N(9, 1)); n <= 45; n += longtest.N(9, 1) {
+				cmd := exec.Command(os.Args[0], "-test.run=^TestKilledChild$")
+				cmd.Env = append(os.Environ(), "KILLED_FROM="+from, "KILLED_HASH="+string(last))
+				at(n)
+				out, err := cmd.Output()
+				if !reached() || err == nil {
+					t.Fatalf("command %d: it was not killed: %v\n%s", n, err, out)
+				}
+				at(0)
+				tree := open(t, workspace.Config{From: from, Store: from + "-files", Run: "r"})
+				printed := []workspace.Hash{tree.Start()}
+				for line := range strings.Lines(string(out)) {
+					if h := workspace.Hash(strings.TrimSpace(line)); h.Valid() {
+						printed, last = append(printed, h), h
+					}
+				}
+				if last != "" {
+					printed = append(printed, last)
+				}
+				for _, h := range printed {
+					if _, err := tree.Restore(t.Context(), h); err != nil {
+						t.Fatalf("command %d: %v", n, err)
+					}
+					if got := snapshot(t, tree); got != h {
+						t.Fatalf("command %d: restored %s is %s", n, h, got)
+					}
+					now := files(t, tree.Dir(), ".git")
+					if content[h] == nil {
+						content[h] = now
+					}
+					same(t, fmt.Sprintf("command %d", n), content[h], now)
+				}
+				tree.Close()
+			}
+			if last == "" {
+				t.Error("no child came as far as a snapshot")
 			}
 		})
 	}
