@@ -48,7 +48,10 @@ func faulty(t *testing.T, lines string) (at func(n int), reached func() bool) {
 // Whichever command of git fails, a snapshot is an error and never an old tree, and a restore is an error or right; the
 // next ones are right again.
 func TestEachFailingCommandOfGitIsAnError(t *testing.T) {
-	for name, lines := range map[string]string{"at once": "exit 3", "afterwards": `"$git" "$@" >/dev/null; exit 3`} {
+	for name, lines := range map[string]string{
+		"at once": "exit 3", "afterwards": `"$git" "$@" >/dev/null; exit 3`,
+		"in the middle": `test -z "$GIT_INDEX_FILE" || echo half >"$GIT_INDEX_FILE.lock"; kill -9 $$`,
+	} {
 		t.Run(name, func(t *testing.T) {
 			at, reached := faulty(t, lines)
 			tree := open(t, workspace.Config{From: repository(t)})
