@@ -343,6 +343,10 @@ func TestRealCodingAgents(t *testing.T) {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
 		}, "partial", false},
 		{"401", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(401)} }, "not_configured", false},
+		{"credit", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(402)} }, "not_configured", false},
+		{"quota", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer {
+			return []standin.Answer{{Status: 429, Kind: "insufficient_quota"}}
+		}, "limited", false},
 		{"429", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "limited", false},
 		{"cut", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer {
 			return []standin.Answer{{Text: "half", Cut: true}}
