@@ -530,7 +530,11 @@ func (ds *desks) give(ctx context.Context, t *workspace.Tree, id string, h works
 	switch {
 	case r.Branch != "":
 		commit, err := t.Branch(ctx, h, name(r.Branch), resultOf(id))
-		return fmt.Sprintf("branch %s, commit %s", name(r.Branch), commit), err
+		if err != nil {
+			return "", err
+		}
+		way, err := t.Taking(ctx, h)
+		return fmt.Sprintf("branch %s, commit %s%s%s", name(r.Branch), commit, taken, ds.def.taking(way, name(r.Branch))), err
 	case r.Apply:
 		return "applied to " + cmp.Or(ds.def.From, "the files"), t.Apply(ctx, h)
 	}

@@ -4,6 +4,7 @@ package definition
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -48,24 +49,40 @@ type Handed struct {
 // Handed reads from the value of [WorkspaceKey] where the files went.
 func (w *Workspace) Handed(v any) (h Handed) {
 	_, result := WorkspaceValue(v)
-	from := filepath.FromSlash(cmp.Or(w.From, "."))
-	git := "git "
-	if from != "." {
-		git += "-C " + shellWord(from) + " "
-	}
 	if name, ok := strings.CutPrefix(result, "branch "); ok {
 		h = Handed{Way: "branch", Name: name}
 		h.Name, h.Commit, _ = strings.Cut(name, ", commit ")
-		h.Command = git + "merge " + shellWord(h.Name)
+		h.Commit, h.Command, _ = strings.Cut(h.Commit, taken)
+		h.Command = cmp.Or(h.Command, w.taking(workspace.Merge, h.Name))
 	} else if name, ok := strings.CutPrefix(result, "patch "); ok {
 		h = Handed{Way: "patch", Name: name}
-		if seen, err := filepath.Rel(from, name); err == nil {
-			h.Command = git + "apply " + shellWord(seen)
+		if seen, err := filepath.Rel(filepath.FromSlash(cmp.Or(w.From, ".")), name); err == nil {
+			h.Command = w.git() + "apply " + shellWord(seen)
 		}
 	} else if name, ok := strings.CutPrefix(result, "applied to "); ok {
 		h = Handed{Way: "applied", Name: name}
 	}
 	return h
+}
+
+// taken is what follows the commit of a branch in the value of [WorkspaceKey]: the command of [Workspace.taking].
+const taken = "; take it with: "
+
+// taking returns the command that takes a branch over.
+func (w *Workspace) taking(way workspace.Taking, branch string) string {
+	branch = shellWord(branch)
+	if way == workspace.ApplyDiff {
+		return fmt.Sprintf("%sdiff --binary %s~ %[2]s | %[1]sapply", w.git(), branch)
+	}
+	return w.git() + string(way) + " " + branch
+}
+
+// git returns the beginning of a command of git in the folder of the files, for a shell in the root of the run.
+func (w *Workspace) git() string {
+	if from := filepath.FromSlash(cmp.Or(w.From, ".")); from != "." {
+		return "git -C " + shellWord(from) + " "
+	}
+	return "git "
 }
 
 var plainShellWord = lazyregexp.New(`^[\w./@%+=:,][\w./@%+=:,-]*$`)

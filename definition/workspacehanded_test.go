@@ -21,6 +21,8 @@ func TestHanded(t *testing.T) {
 			Way: "branch", Name: "refrain/r_1", Commit: "1f0c", Command: "git merge refrain/r_1"}},
 		{"sub/dir", "branch a;b, commit 1f0c", definition.Handed{
 			Way: "branch", Name: "a;b", Commit: "1f0c", Command: "git -C sub/dir merge 'a;b'"}},
+		{"", "branch fix, commit 1f0c; take it with: git cherry-pick fix", definition.Handed{
+			Way: "branch", Name: "fix", Commit: "1f0c", Command: "git cherry-pick fix"}},
 		{"", "patch out/it's.patch", definition.Handed{
 			Way: "patch", Name: "out/it's.patch", Command: `git apply 'out/it'\''s.patch'`}},
 		{"sub", "patch r.patch", definition.Handed{Way: "patch", Name: "r.patch", Command: "git -C sub apply ../r.patch"}},

@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -199,6 +200,45 @@ func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (comm
 	return commit, nil
 }
 
+// Taking is the command of git that takes the result of a branch over into the user's files.
+type Taking string
+
+const (
+	// Merge is for files that were all committed when the run began.
+	Merge Taking = "merge"
+	// CherryPick leaves out the commit with the files that were not, because git merge overwrites none of these.
+	CherryPick Taking = "cherry-pick"
+	// ApplyDiff changes the files alone, because the result has changed some that are not committed, or the index has changes.
+	ApplyDiff Taking = "apply"
+)
+
+// Taking returns how the result that [Tree.Branch] has made of a tree is taken over.
+func (t *Tree) Taking(ctx context.Context, h Hash) (Taking, error) {
+	dirty, err := t.dirty()
+	if err != nil || len(dirty) == 0 {
+		return Merge, err
+	}
+	head, err := t.head()
+	if err != nil || head == "" {
+		return ApplyDiff, err
+	}
+	changes, err := t.git.files(ctx, t.base, h)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range changes {
+		if slices.Contains(dirty, c.Path) {
+			return ApplyDiff, nil
+		}
+	}
+	if _, err := t.user.run(ctx, "diff", "--cached", "--quiet"); code(err) == 1 {
+		return ApplyDiff, nil
+	} else if err != nil {
+		return "", err
+	}
+	return CherryPick, nil
+}
+
 // CheckBranch returns an error if [Tree.Branch] could not make a branch for the tree of cfg now, so that nobody works for a
 // result that cannot be handed over. It opens no tree: only From, Store and Run of cfg count.
 func CheckBranch(ctx context.Context, cfg Config, branch, message string) error {
@@ -301,13 +341,20 @@ func (t *Tree) head() (string, error) {
 	return string(known), nil
 }
 
+// dirty returns the names of the files that were not committed when the tree was copied.
+func (t *Tree) dirty() ([]string, error) {
+	names, err := os.ReadFile(filepath.Join(t.room, "dirty"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read which files were not committed: %w", err)
+	}
+	return list(names), nil
+}
+
 // committed returns a tree with the files that were not committed, empty if there were none.
 func (t *Tree) committed(ctx context.Context, g *git, parent string) (Hash, error) {
-	names, err := os.ReadFile(filepath.Join(t.room, "dirty"))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0 {
-		return "", nil
-	} else if err != nil {
-		return "", fmt.Errorf("read which files were not committed: %w", err)
+	names, err := t.dirty()
+	if err != nil || len(names) == 0 {
+		return "", err
 	}
 	out, err := t.git.run(ctx, "ls-tree", "-r", "-z", "--full-tree", string(t.base))
 	if err != nil {
@@ -320,7 +367,7 @@ func (t *Tree) committed(ctx context.Context, g *git, parent string) (Hash, erro
 		stored[name] = Change{Path: name, Mode: f[0], blob: f[2]}
 	}
 	var changes []Change
-	for _, name := range list(names) {
+	for _, name := range names {
 		c, ok := stored[name]
 		if !ok {
 			c = Change{Path: name, Mode: "000000"}

@@ -475,6 +475,39 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// The command that a branch is taken with works, whatever the user has not committed.
+func TestTaking(t *testing.T) {
+	for _, tt := range []struct {
+		dirty string
+		want  workspace.Taking
+	}{
+		{"true", workspace.Merge},
+		{"echo of init >fix-tests.yaml; echo more >>notes", workspace.CherryPick},
+		{"echo of init >fix-tests.yaml; echo more >>a", workspace.ApplyDiff},
+		{"echo of mine >new", workspace.ApplyDiff},
+		{"echo staged >other; git add other", workspace.ApplyDiff},
+	} {
+		from := repository(t)
+		sh(t, from, "echo a >a; echo a >notes; git add -A; git commit -qm second; echo .refrain >>.git/info/exclude; "+tt.dirty)
+		tree := open(t, workspace.Config{From: from})
+		sh(t, tree.Dir(), "sed s/a/A/ a >b; mv b a; echo the result >>new")
+		h := snapshot(t, tree)
+		if _, err := tree.Branch(t.Context(), h, "fix", "Result"); err != nil {
+			t.Fatal(err)
+		}
+		got, err := tree.Taking(t.Context(), h)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.dirty, got, err, tt.want)
+		}
+		take := "git " + string(got) + " fix"
+		if got == workspace.ApplyDiff {
+			take = "git diff --binary fix~ fix | git apply"
+		}
+		sh(t, from, take)
+		same(t, tt.dirty, files(t, tree.Dir(), ".git"), files(t, from, ".refrain", ".git", ".env", "build"))
+	}
+}
+
 func TestTheResultGoesBack(t *testing.T) {
 	from := repository(t)
 	tree := open(t, workspace.Config{From: from})
