@@ -169,6 +169,7 @@ var cliRows = []row[Command]{
 	field("args", "further arguments of the coding agent, without placeholders", each(aText, listing{empty: "leave it out for none"}), func(c *Command) *[]string { return &c.CLI.Args }),
 	field("idle_timeout", "end a coding agent that has printed nothing for so long, such as 5m", aSpan, func(c *Command) *time.Duration { return &c.CLI.IdleTimeout }),
 	field("on_limit", "when the coding agent's provider takes no more requests for now: stop (default) fails the step; {wait: reset, at_most: 6h} waits until the limit ends", onLimitParts.inPlace(), func(c *Command) *taskagent.OnLimit { return &c.CLI.OnLimit }).shown("stop"),
+	field("conversation", "what the coding agent knows of its earlier iterations: fresh (default) begins a new conversation, continue goes on with the one that belongs to the state; only claude and codex", oneWord(taskagent.ConversationFresh, taskagent.ConversationContinue), func(c *Command) *string { return &c.CLI.Conversation }).shown(taskagent.ConversationFresh),
 	field("env", "", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "", aBool, func(c *Command) *bool { return &c.CleanEnv }),
 	field("inherit", "", variableNames, func(c *Command) *[]string { return &c.Inherit }),
@@ -255,10 +256,25 @@ func (c *checker) local(a *Agent) {
 		c.report(a.at("dir"), CodeOutside, "dir %q leads out of the root of the run", cmd.Dir).
 			Hint = "dir is relative to the folder that the run is given"
 	}
+	c.conversation(a)
 	if Problems(c.problems[before:]).count(SeverityError) > 0 {
 		return // what is wrong with the parts would be said again
 	}
 	c.whole(a)
+}
+
+// conversation checks that a coding agent can go on with its conversation.
+func (c *checker) conversation(a *Agent) {
+	if a.Type != TypeCLI || a.Command.CLI.Conversation != taskagent.ConversationContinue || a.Step == nil {
+		return
+	}
+	if a.copied() {
+		c.report(a.at("conversation"), CodeConflict, "%q has best_of, and each copy would go on with a conversation of its own", a.Name).
+			Hint = "remove conversation"
+	}
+	if a.Step.Cache != nil {
+		c.report(a.at("conversation"), CodeConflict, "%q has a cache, which does not know the conversation", a.Name).Hint = "remove one of them"
+	}
 }
 
 // resultReads looks whether exit_when reads of the result what is in it.

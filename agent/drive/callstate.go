@@ -9,6 +9,10 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
+// KeyPrefixConversation begins the state keys in which steps keep the conversation that they go on with. It is part of the
+// state, but no output: two outputs are the same if only these keys differ. A definition cannot write them.
+const KeyPrefixConversation = "conversation:"
+
 // State returns the session's state as the step sees it, with the iteration: keys of its own
 // loops. In a callback or a tool call it includes what that call has set.
 func (p Place) State() session.State {

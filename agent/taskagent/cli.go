@@ -33,6 +33,7 @@ import (
 //	outcome        ok, partial, denied, limited, not_configured, failed or no_result
 //	said           the last words
 //	session        ID of the program's conversation
+//	continued      ID of the conversation that this one goes on with
 //	turns          requests to the model
 //	input_tokens, output_tokens, cost
 //	denied         names of the tools that it was not allowed to use
@@ -72,6 +73,8 @@ type CLI struct {
 	IdleTimeout time.Duration
 	// OnLimit says what follows when the program's provider takes no more requests for now.
 	OnLimit OnLimit
+	// Conversation is [ConversationFresh] (the default) or [ConversationContinue]. Not with ACP, nor elsewhere.
+	Conversation string
 }
 
 // OnLimit says what follows when the provider of a coding agent takes no more requests for now.
@@ -165,7 +168,9 @@ func (e *NoProgramError) Unwrap() error { return exec.ErrNotFound }
 
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {
-	return []string{"outcome", "said", "session", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "exit_code", "stderr"}
+	return []string{
+		"outcome", "said", "session", "continued", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "exit_code", "stderr",
+	}
 }
 
 // CLIError says that a coding agent has not done what it was asked to do.
@@ -256,6 +261,12 @@ func (a *CommandAgent) parseCLI(s *source) {
 		s.errorf("OnLimit: at_most is for wait: reset")
 	case c.MaxTurns < 0 || c.MaxCost < 0 || c.IdleTimeout < 0 || c.OnLimit.AtMost < 0:
 		s.errorf("CLI: a limit is negative")
+	case !slices.Contains([]string{"", ConversationFresh, ConversationContinue}, c.Conversation):
+		s.errorf("Conversation is fresh or continue, got %q", c.Conversation)
+	case c.continues() && c.ACP != nil:
+		s.errorf("Conversation: over the Agent Client Protocol each request begins a new one; say fresh, or ask claude or codex with cli")
+	case c.continues() && cfg.Elsewhere.Name != "":
+		s.errorf("Conversation: it is kept where the program runs, which may be another machine each time; say fresh")
 	case (c.MaxTurns > 0 || c.MaxCost > 0) && !p.Turns:
 		s.errorf("CLI: %s takes no limit of turns or cost; use Timeout", c.name())
 	}
@@ -332,8 +343,14 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 			return err
 		}
 	}
-	args, env := program.Start(req)
-	p.Args, p.Env = append([]string{c.Program}, args...), append(env, p.Env...)
+	fresh, env := program.Start(req)
+	fresh = append([]string{c.Program}, fresh...)
+	p.Args, p.Env = fresh, append(env, p.Env...)
+	if p.before = a.conversation(ctx); p.before.ID != "" {
+		req.Continue = p.before.ID
+		args, _ := program.Start(req)
+		p.Args, p.fresh = append([]string{c.Program}, args...), fresh
+	}
 	return nil
 }
 
@@ -362,6 +379,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		code = 0
 	}
 	r := c.program().Read([]byte(got.Stdout), code)
+	r.Since(p.before.Total)
 	if r.Outcome == codingcli.Partial && len(r.Denied) > 0 && c.Denied == "fail" {
 		r.Outcome = codingcli.Denied
 	}
@@ -371,7 +389,8 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	}
 	out := outcome{words: trimNewline(r.Said), used: &r.Usage, model: r.Model, result: map[string]any{
 		"outcome": string(r.Outcome), "said": r.Said, "session": r.Session, "denied": r.Denied,
-		"turns": known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
+		"continued": known(p.before.ID != "", p.before.ID),
+		"turns":     known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
 		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
 		"files": known(r.Files != nil, r.Files), "exit_code": known(c.ACP == nil || got.Code >= 0, got.Code), "stderr": tail(got.Stderr),
 	}}
@@ -381,6 +400,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	}
 	switch ok := r.Outcome == codingcli.OK || r.Outcome == codingcli.Partial || r.Outcome == codingcli.Denied && c.Denied == "allow"; {
 	case ok: // though the program may have hung after its result
+		out.sets = a.keeps(&r)
 		return out, nil
 	case err != nil:
 		return out, err

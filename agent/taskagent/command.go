@@ -209,7 +209,7 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*se
 		return a.doAround(ctx, p, yield)
 	}
 	if a.cfg.Elsewhere.Name == "" {
-		return a.outcome(ctx, p)(p.shown(ctx, a.cfg.Root, yield))
+		return a.goesOn(ctx, p, a.cfg.Root, yield)
 	}
 	var got processDone
 	if err := a.elsewhere(ctx, KindCommand, p, round, &got); err != nil {
@@ -223,9 +223,12 @@ func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield f
 	err error) {
 	sets, err := a.cfg.Around(ctx, func(root string, env []string) (err error) {
 		p.Env = append(slices.Clone(env), p.Env...)
-		out, err = a.outcome(ctx, p)(p.shown(ctx, root, yield))
+		out, err = a.goesOn(ctx, p, root, yield)
 		return err
 	})
+	if err != nil {
+		out.sets = nil // the next attempt goes on from the same conversation as this one
+	}
 	if len(sets) > 0 {
 		out.sets = maps.Clone(out.sets)
 		if out.sets == nil {

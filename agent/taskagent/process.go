@@ -47,6 +47,9 @@ type process struct {
 	// Stdout is then the report. "" is any other.
 	ACP codingcli.Permissions `json:"acp,omitempty"`
 
+	before conversation // that a coding agent goes on with
+	fresh  []string     // its Args without that; nil if there is none
+
 	room budget.Reservation // what a coding agent is told that it may cost
 	tell func(string)       // shows what a coding agent does; nil is nobody
 }

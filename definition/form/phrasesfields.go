@@ -37,6 +37,7 @@ var fieldPhrases = [][2]string{
 	{"most that the coding agent may spend, in US dollars, if the run's budget leaves more; only claude", "máximo que o agente de programação pode gastar, em dólares, se o orçamento da execução deixar mais; só claude"},
 	{"further arguments of the coding agent, without placeholders", "outros argumentos do agente de programação, sem marcadores"},
 	{"when the coding agent's provider takes no more requests for now: stop (default) fails the step; {wait: reset, at_most: 6h} waits until the limit ends", "quando o provedor do agente de programação não aceita mais pedidos por enquanto: stop (padrão) faz o passo falhar; {wait: reset, at_most: 6h} espera até o limite terminar"},
+	{"what the coding agent knows of its earlier iterations: fresh (default) begins a new conversation, continue goes on with the one that belongs to the state; only claude and codex", "o que o agente de programação sabe das suas iterações anteriores: fresh (padrão) começa uma nova conversa, continue prossegue com a que pertence ao estado; só claude e codex"},
 	{"reset waits until the limit ends, as far as that is known, and asks again; stop fails the step", "reset espera até o limite terminar, se isso for conhecido, e pergunta de novo; stop faz o passo falhar"},
 	{"longest time to wait before the step fails", "tempo máximo de espera antes de o passo falhar"},
 	{"end a coding agent that has printed nothing for so long, such as 5m", "termina um agente de programação que não escreveu nada por esse tempo, como 5m"},

@@ -11,6 +11,12 @@ var problemPhrases = [][2]string{
 	{"%q has best_of, and a copy cannot end the loop", "%s tem best_of, e uma cópia não pode terminar o laço"},
 	{"let a later step end the loop", "deixe que um passo posterior termine o laço"},
 	{
+		"%q has best_of, and each copy would go on with a conversation of its own",
+		"%s tem best_of, e cada cópia prosseguiria com uma conversa própria",
+	},
+	{"remove conversation", "remova conversation"},
+	{"%q has a cache, which does not know the conversation", "%s tem um cache, que não conhece a conversa"},
+	{
 		"%q has best_of and cache, with which all copies would be the same",
 		"%s tem best_of e cache, com o qual todas as cópias seriam iguais",
 	},

@@ -11,11 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // fingerprint identifies the output of a step: its text without white space, and its changes of the
-// state without temp: keys. The order in which branches produce something makes no difference.
+// state without temp: keys and [drive.KeyPrefixConversation]. The order in which branches produce something makes no difference.
 type fingerprint struct {
 	h        hash.Hash64 // of what is in the loop's own branch
 	branches map[string]*fingerprint
@@ -50,8 +51,8 @@ func (f *fingerprint) add(ev *session.Event) {
 	f.h.Write(f.buf)
 	if delta := ev.Actions.StateDelta; len(delta) > 0 {
 		for _, k := range slices.Sorted(maps.Keys(delta)) {
-			if strings.HasPrefix(k, session.KeyPrefixTemp) {
-				continue // the log of a run that is resumed does not tell them
+			if strings.HasPrefix(k, session.KeyPrefixTemp) || strings.HasPrefix(k, drive.KeyPrefixConversation) {
+				continue // the log of a run that is resumed does not tell the former
 			}
 			b, err := json.Marshal(delta[k])
 			f.unknown = f.unknown || err != nil

@@ -55,6 +55,9 @@ func startClaude(r Request) (args, env []string) {
 	if r.MaxCost != nil {
 		args = append(args, "--max-budget-usd", strconv.FormatFloat(*r.MaxCost, 'f', -1, 64))
 	}
+	if r.Continue != "" {
+		args = append(args, "--resume", r.Continue, "--fork-session")
+	}
 	return append(args, r.Args...), []string{
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
 	}
@@ -66,6 +69,7 @@ type claudeLine struct {
 	Subtype    string         `json:"subtype"`
 	Model      string         `json:"model"`
 	Session    string         `json:"session_id"`
+	Version    string         `json:"claude_code_version"`
 	IsError    bool           `json:"is_error"`
 	Status     *int           `json:"api_error_status"`
 	Result     string         `json:"result"`
@@ -191,7 +195,11 @@ func readClaude(stdout []byte, code int) Report {
 	}
 	r.Denied = distinct(r.Denied)
 	r.Usage = last.used()
+	if c := r.Usage.Cost; c != nil && costsInTotal(first.Version) {
+		r.Total.Cost = *c
+	}
 	r.Outcome = last.outcome(code)
+	r.Lost = first.Type == "" && last.Subtype == "error_during_execution" && last.Turns == 0
 	if r.Outcome == OK && r.Denied != nil {
 		r.Outcome = Denied
 	}
@@ -199,6 +207,17 @@ func readClaude(stdout []byte, code int) Report {
 		r.Until, r.Wait = until, wait
 	}
 	return r
+}
+
+// costsInTotal reports whether a version counts the cost of the whole conversation. Measured with --resume and
+// --fork-session: 2.1.197 counts cost and tokens of each process alone, 2.1.330 the cost in total and the tokens of the
+// process. What is between them is taken for the former, which can only book too much.
+func costsInTotal(version string) bool {
+	var v [3]int
+	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &v[0], &v[1], &v[2]); n != len(v) {
+		return false
+	}
+	return slices.Compare(v[:], []int{2, 1, 330}) >= 0
 }
 
 // outcome is how it ended. The subtype is "success" for many failures too.

@@ -38,7 +38,11 @@ func startCodex(r Request) (args, env []string) {
 	if r.Model != "" {
 		args = append(args, "-m", r.Model)
 	}
-	return append(append(args, r.Args...), "-"), nil // the prompt is in the standard input
+	args = append(args, r.Args...)
+	if r.Continue != "" {
+		args = append(args, "fork", r.Continue)
+	}
+	return append(args, "-"), nil // the prompt is in the standard input
 }
 
 // codexLine has the fields of a line of Codex that count here.
@@ -106,12 +110,13 @@ func doingCodex(line []byte) string {
 // readCodex reads the lines of Codex, which do not tell what it was not allowed to do. Why it failed is in the line of
 // recordCodex.
 func readCodex(stdout []byte, code int) Report {
-	r := Report{Outcome: NoResult, Usage: unknown(0)}
+	r := Report{Outcome: NoResult, Usage: unknown(0), Lost: code == 1}
 	each(stdout, func(line []byte) {
 		var l codexLine
 		if json.Unmarshal(line, &l) != nil {
 			return
 		}
+		r.Lost = false // without a conversation it prints no line
 		switch {
 		case l.Type == "thread.started":
 			r.Session = l.Thread
@@ -121,6 +126,7 @@ func readCodex(stdout []byte, code int) Report {
 			r.Outcome = OK
 			if u := l.Usage; u != nil {
 				r.Usage = budget.Usage{Calls: 1, InputTokens: u.Input, CachedTokens: u.Cached, OutputTokens: u.Output}
+				r.Total = Total{Input: u.Input, Cached: u.Cached, Output: u.Output} // measured with exec fork of 0.169.0
 			}
 		case l.Type == "turn.failed":
 			r.Outcome, r.Said = Failed, l.Error.Message

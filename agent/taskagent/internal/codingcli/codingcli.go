@@ -37,6 +37,18 @@ type Request struct {
 	MaxTurns    int      // 0 is no limit
 	MaxCost     *float64 // in US dollars; nil is no limit
 	Args        []string // further arguments
+	// Continue is the ID of a conversation to go on with; "" begins a new one. The program goes on with a copy, which has an
+	// ID of its own: the conversation itself stays as it is, so that whoever goes back to it finds nothing of what was undone.
+	Continue string
+}
+
+// Total is what a program counts for a whole conversation, with the conversations that it goes on with; zero is what it
+// counts for each of its processes alone.
+type Total struct {
+	Input  int64   `json:"input_tokens,omitempty"`
+	Cached int64   `json:"cached_tokens,omitempty"`
+	Output int64   `json:"output_tokens,omitempty"`
+	Cost   float64 `json:"cost,omitempty"`
 }
 
 // Outcome says how a program ended.
@@ -65,6 +77,20 @@ type Report struct {
 	Until   time.Time     `json:",omitzero"` // when a provider that is limited takes requests again; zero is unknown
 	Wait    time.Duration `json:",omitzero"` // that such a provider has last asked for
 	Usage   budget.Usage  // Estimated if it reports none; without Cost if it reports no cost
+	Total   Total         `json:",omitzero"`  // the part of Usage that counts the whole conversation
+	Lost    bool          `json:",omitempty"` // the conversation to go on with is not there, and nothing was asked
+}
+
+// Since takes away what the conversation had used before.
+func (r *Report) Since(was Total) {
+	now, u := r.Total, &r.Usage
+	if now.Input < was.Input || now.Cached < was.Cached || now.Output < was.Output || now.Cost < was.Cost {
+		return // it has counted from the beginning
+	}
+	u.InputTokens, u.CachedTokens, u.OutputTokens = u.InputTokens-was.Input, u.CachedTokens-was.Cached, u.OutputTokens-was.Output
+	if u.Cost != nil {
+		u.Cost = new(*u.Cost - was.Cost)
+	}
 }
 
 // Program is a coding agent with a command line.

@@ -41,11 +41,15 @@ var recorded = []struct {
 	{"claude", "claude-2.1.197", "subscription", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
 		Said: "You've hit your session limit · resets 4:19pm (UTC)", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
 		Until: time.Date(2026, 11, 26, 16, 19, 17, 0, time.UTC)}},
+	{"claude", "claude-2.1.197", "gone", 1, codingcli.Report{Outcome: codingcli.Failed, Lost: true,
+		Said:  "No conversation found with session ID: 11111111-2222-4333-8444-555555555555",
+		Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
 	// It says "success" and counts no token, though the server was asked.
 	{"claude", "claude-2.1.197", "cut", 0, codingcli.Report{Outcome: codingcli.NoResult, Said: "abc", Turns: 1,
 		Usage: budget.Usage{Calls: 1, Estimated: true}}},
 	{"codex", "codex-0.169.0", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done",
-		Usage: budget.Usage{Calls: 1, InputTokens: 200, CachedTokens: 80, OutputTokens: 20}}},
+		Usage: budget.Usage{Calls: 1, InputTokens: 200, CachedTokens: 80, OutputTokens: 20},
+		Total: codingcli.Total{Input: 200, Cached: 80, Output: 20}}},
 	{"codex", "codex-0.169.0", "unauthorized", 1, codingcli.Report{Outcome: codingcli.Failed,
 		Said:  "unexpected status 401 Unauthorized: Unauthorized, url: http://127.0.0.1:1/v1/responses",
 		Usage: budget.Usage{Calls: 1, Estimated: true}}},
@@ -96,6 +100,14 @@ func TestRecordedOutputs(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+// Codex prints no line when it does not have the conversation; one that was killed may have it.
+func TestCodexLosesAConversation(t *testing.T) {
+	read := codingcli.Programs["codex"].Read
+	if !read(nil, 1).Lost || read(nil, -1).Lost || read([]byte(`{"type":"thread.started","thread_id":"a"}`), 1).Lost {
+		t.Error("a conversation is lost without a line and with exit code 1 only")
 	}
 }
 
