@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -31,6 +32,9 @@ type Limits struct {
 	MaxModelCalls int `json:"max_model_calls,omitempty"`
 	// Budget limits the whole run, in addition to the budgets of loops.
 	Budget *budget.Limits `json:"budget,omitempty"`
+	// LoopBudget raises the budget of the loop that MaxIterations is for. Numbers that the loop does not limit,
+	// or that are not higher, change nothing.
+	LoopBudget *budget.Limits `json:"loop_budget,omitempty"`
 }
 
 // With returns the limits with those given in their place. A given budget replaces only the numbers
@@ -45,23 +49,35 @@ func (l Limits) With(given Limits) Limits {
 	if given.MaxModelCalls != 0 {
 		l.MaxModelCalls = given.MaxModelCalls
 	}
-	switch b := given.Budget; {
-	case l.Budget == nil:
-		l.Budget = b
-	case b != nil:
-		both := *l.Budget
-		if b.Calls > 0 {
-			both.Calls = b.Calls
-		}
-		if b.Tokens > 0 {
-			both.Tokens = b.Tokens
-		}
-		if b.Cost != nil {
-			both.Cost = b.Cost
-		}
-		l.Budget = &both
-	}
+	l.Budget, l.LoopBudget = budgetWith(l.Budget, given.Budget), budgetWith(l.LoopBudget, given.LoopBudget)
 	return l
+}
+
+func budgetWith(b, given *budget.Limits) *budget.Limits {
+	if b == nil || given == nil {
+		return cmp.Or(b, given)
+	}
+	both := *b
+	both.Calls, both.Tokens, both.Cost = cmp.Or(given.Calls, b.Calls), cmp.Or(given.Tokens, b.Tokens), cmp.Or(given.Cost, b.Cost)
+	return &both
+}
+
+// raised returns a loop's budget with the higher numbers of b.
+func raised(own *loop.Budget, b *budget.Limits) *loop.Budget {
+	if own == nil || b == nil {
+		return own
+	}
+	up := *own
+	if up.Calls > 0 {
+		up.Calls = max(up.Calls, b.Calls)
+	}
+	if up.Tokens > 0 {
+		up.Tokens = max(up.Tokens, b.Tokens)
+	}
+	if up.Cost != nil && b.Cost != nil {
+		up.Cost = new(max(*up.Cost, *b.Cost))
+	}
+	return &up
 }
 
 // RunConfig returns how a runner runs the agents: with the prices of the definition, its limit of
@@ -95,12 +111,15 @@ func (d *Definition) Allows(given Limits) error {
 // limited returns the loop that the limits are for, and what it then is; nil if they leave all loops
 // as they are.
 func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
-	if given.MaxIterations == nil && given.Timeout == nil {
-		return nil, Loop{}, nil
-	}
 	what, field := "max iterations", "max_iterations"
-	if given.MaxIterations == nil {
+	switch {
+	case given.MaxIterations != nil:
+	case given.Timeout != nil:
 		what, field = "a timeout is", "timeout"
+	case given.LoopBudget != nil:
+		what, field = "a budget is", "budget"
+	default:
+		return nil, Loop{}, nil
 	}
 	var loops []*Agent
 	for a := range d.Root.All {
@@ -126,6 +145,7 @@ func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 		l.Timeout, l.meant = *t, true
 		l.clamp()
 	}
+	l.Budget = raised(l.Budget, given.LoopBudget)
 	if endless(&l, loops[0]) {
 		return nil, Loop{}, fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
 	}

@@ -73,6 +73,9 @@ func (p *Program) Apply(c *Change, view *session.View) (*definition.Definition, 
 		return nil, opts, err
 	}
 	p.Limits = p.Limits.With(c.Limits)
+	if b := (definition.Limits{LoopBudget: p.Budget}); c.Limits.Budget != nil && def.Allows(b) == nil {
+		p.Limits = p.Limits.With(b) // else there is no such loop
+	}
 	raised := c.Limits != definition.Limits{} || c.AddIterations > 0
 	if c.AddIterations > 0 {
 		if err := p.AddIterations(def, c.AddIterations); err != nil {
