@@ -70,6 +70,9 @@ func Export(ctx context.Context, folder, run, file string) error {
 	if err == nil {
 		err = s.git.pipe(ctx, refs, io.Discard, "bundle", "create", "--quiet", file, "--stdin")
 	}
+	if err == nil {
+		err = os.Chmod(file, 0o600) // for its owner only, as the log beside it
+	}
 	return err
 }
 
