@@ -41,6 +41,9 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 	}()
 	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session}
 	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
+		return false, term.UsageError(err)
+	}
+	if err := runstore.PrepareFolder(e, f.run.store); err != nil {
 		return false, err
 	}
 	tree, err := workspace.Open(ctx, cfg)

@@ -177,12 +177,22 @@ func PrepareFolder(e *term.Env, spec string) error {
 		if what := OpenToOthers(dir); what != "" {
 			fmt.Fprintf(e.Stderr, "refrain: %s; close it with: chmod 700 %s\n", what, dir)
 		}
-		return nil
+		if _, err := os.Lstat(where); err == nil {
+			return nil
+		} // else the files of a workspace were there before the first run
 	} else if err != nil {
 		return term.Failure(fmt.Errorf("make the folder of the runs: %w; --store names another place, and --store "+
 			"memory keeps nothing", err))
 	}
-	if err := os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600); err != nil {
+	ignore, err := os.OpenFile(filepath.Join(dir, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = ignore.WriteString("*\n")
+		err = errors.Join(err, ignore.Close())
+	}
+	if err != nil {
 		return term.Failure(err)
 	}
 	return nil
