@@ -323,9 +323,16 @@ func (ds *desks) checkResult(ctx context.Context, cfg workspace.Config) error {
 	err := workspace.CheckBranch(ctx, cfg, ds.def.Result.named(branch, cfg.Run), resultOf(cfg.Run))
 	if errors.Is(err, workspace.ErrBranchExists) {
 		err = fmt.Errorf("%w; with {{run}} in its name, such as %s-{{run}}, each run and fork has its own", err, branch)
+		return &branchError{err}
 	}
 	return err
 }
+
+// branchError is that of a branch that exists, which another attempt of the step meets again.
+type branchError struct{ error }
+
+func (e *branchError) Unwrap() error   { return e.error }
+func (e *branchError) Permanent() bool { return true }
 
 // setUp prepares a new tree.
 func (ds *desks) setUp(ctx context.Context, dir string, env []string) error {
