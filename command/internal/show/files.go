@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
@@ -41,6 +43,10 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 		return nil, err
 	}
 	stored, err := workspace.OpenStored(ctx, definition.WorkspaceStore(root), r.ID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no files of run %s are kept here: its definition has no workspace, no step has begun in it, or the files "+
+			"were not exported with the run", r.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
