@@ -83,7 +83,7 @@ func (p *treePrinter) step(s *progress.Step, first, rest string) {
 	if u := s.Usage(); u.Tokens() > 0 {
 		line += fmt.Sprintf("  %d tok", u.Tokens())
 	}
-	if n := stepNotes(s); n != "" {
+	if n := p.notes(s); n != "" {
 		line += "  " + n
 	}
 	p.line(first, line)
@@ -121,7 +121,7 @@ func iterationTitle(it *progress.Iteration) string {
 	return title
 }
 
-func stepNotes(s *progress.Step) string {
+func (p *treePrinter) notes(s *progress.Step) string {
 	var notes []string
 	if s.Attempt > 1 {
 		notes = append(notes, fmt.Sprintf("attempt %d", s.Attempt))
@@ -138,6 +138,9 @@ func stepNotes(s *progress.Step) string {
 		default:
 			notes = append(notes, "leaves")
 		}
+	}
+	if s.Status == progress.StatusRunning && !p.cut && !s.Limited.IsZero() {
+		notes = append(notes, progress.Waits(s.Limited, time.Now()))
 	}
 	if s.Asks != "" {
 		notes = append(notes, "asks: "+s.Asks)
@@ -173,7 +176,7 @@ func printIteration(w io.Writer, s *Shown) {
 // spoken writes a step with its words, and those below it further in.
 func (p *treePrinter) spoken(s *progress.Step, margin string) {
 	line := s.Name + "  " + p.status(s.Status, s.Took(p.now))
-	if n := stepNotes(s); n != "" {
+	if n := p.notes(s); n != "" {
 		line += "  " + n
 	}
 	fmt.Fprintln(p.w)
