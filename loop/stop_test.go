@@ -152,3 +152,13 @@ func TestExitInWordsIsNoted(t *testing.T) {
 		}
 	}
 }
+
+// The limit counts iterations that were cut short, and so does the line about it.
+func TestStopRecordNamesWhatWasCutShort(t *testing.T) {
+	p := loop.Plan{Steps: steps("a", "b"), MaxIterations: 3, OnError: loop.NextIteration}
+	tr := run(t, p, at(p, "a", 2, failure(""), func(loop.Decision) loop.Outcome { return loop.Outcome{} }))
+	want := "Stopped: max_iterations after 3 iterations, 1 of them cut short: limit of 3 iterations"
+	if got := tr.stop.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -36,6 +36,9 @@ const convergence = "Convergence detected: "
 // Stopped: converged after 4 iterations: Improvement < 5%.
 func (r *StopRecord) String() string {
 	s := fmt.Sprintf("Stopped: %s after %s", r.Reason, plural(r.Iterations, "iteration"))
+	if r.Reason == ReasonMaxIterations && r.Iteration > r.Iterations { // the limit counts them all
+		s = fmt.Sprintf("Stopped: %s after %s, %d of them cut short", r.Reason, plural(r.Iteration, "iteration"), r.Iteration-r.Iterations)
+	}
 	if d := strings.TrimPrefix(r.Detail, convergence); d != "" {
 		s += ": " + strings.Join(strings.Fields(d), " ")
 	}
