@@ -88,7 +88,7 @@ var (
 	whySome          = phrase{"%s may", "podem: %s"}
 	whyAny           = phrase{"any step may", "qualquer passo pode"}
 	whyNobody        = phrase{"no step may", "nenhum passo pode"}
-	whyCircles       = phrase{"the same result again", "o mesmo resultado de novo"}
+	whyCircles       = phrase{"how often the last result came, or two in turns", "quantas vezes veio o último resultado, ou dois alternados"}
 	whyKept          = phrase{"%s kept for the answer", "%s guardados para a resposta"}
 	whyNotWorth      = phrase{"less than %s per %s", "menos de %s por %s"}
 	perIteration     = phrase{"iteration", "iteração"}

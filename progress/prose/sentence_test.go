@@ -155,7 +155,7 @@ func TestLedgerInWords(t *testing.T) {
 		"Tokens | 20,000 kept for the answer | 82,412 of 180,000", "Cost | 0.05 kept for the answer | 0.226 of 0.45",
 		"Condition holds | iteration > 7 | unknown", "iteration > 7 |  | unknown",
 		"Score reaches 8 |  | 7.5 of 8", "Every part reaches 7 |  | 6.5 of 7",
-		"Hardly improves | gain below 0.1, or within the judge's noise | 0 of 3 in a row", "Goes in circles | the same result again | 0 of 3 in a row",
+		"Hardly improves | gain below 0.1, or within the judge's noise | 0 of 3 in a row", "Goes in circles | how often the last result came, or two in turns | 0 of 3 in a row",
 		"Next gain is not worth it | less than 0.05 per minute | unknown", "Iterations |  | 1 of 8",
 	}, say(prose.English)); diff != "" {
 		t.Errorf("English (-want +got):\n%s", diff)
@@ -166,7 +166,7 @@ func TestLedgerInWords(t *testing.T) {
 		"Tokens | 20.000 guardados para a resposta | 82.412 de 180.000", "Custo | 0,05 guardados para a resposta | 0,226 de 0,45",
 		"Condição se cumpre | iteration > 7 | desconhecido", "iteration > 7 |  | desconhecido",
 		"Score chega a 8 |  | 7,5 de 8", "Cada parte chega a 7 |  | 6,5 de 7",
-		"Quase não melhora | ganho menor que 0,1, ou dentro do ruído do avaliador | 0 de 3 seguidas", "Anda em círculos | o mesmo resultado de novo | 0 de 3 seguidas",
+		"Quase não melhora | ganho menor que 0,1, ou dentro do ruído do avaliador | 0 de 3 seguidas", "Anda em círculos | quantas vezes veio o último resultado, ou dois alternados | 0 de 3 seguidas",
 		"Próximo ganho não compensa | menos de 0,05 por minuto | desconhecido", "Iterações |  | 1 de 8",
 	}, say(prose.Portuguese)); diff != "" {
 		t.Errorf("Portuguese (-want +got):\n%s", diff)

@@ -277,7 +277,7 @@ func conditionText(c loop.ConditionRecord, plan *loop.Plan) string {
 		}
 		words[len(words)-1] += " of " + limit
 	case c.Name == "no_progress" && c.Threshold != "":
-		words[len(words)-1] += ", ends the loop at " + c.Threshold
+		words[len(words)-1] = circlesText(c)
 	case c.Threshold != "":
 		words[len(words)-1] += ", wanted " + c.Threshold
 	}
@@ -291,4 +291,15 @@ func conditionText(c loop.ConditionRecord, plan *loop.Plan) string {
 		words = append(words, "("+strings.Join(notes, "; ")+")")
 	}
 	return strings.Join(words, " ")
+}
+
+// circlesText says how often the last result came, and how often two came in turns, with what ends the loop.
+func circlesText(c loop.ConditionRecord) string {
+	var same, swings, repeats, turns int
+	_, err := fmt.Sscanf(c.Value, "same result %d×, two in turns %d×", &same, &swings)
+	_, err2 := fmt.Sscanf(c.Threshold, "%d× or %d×", &repeats, &turns)
+	if err != nil || err2 != nil {
+		return c.Value + ", ends the loop at " + c.Threshold
+	}
+	return fmt.Sprintf("the last result came %d of %d times in a row, two in turns %d of %d times", same, repeats, swings, turns)
 }
