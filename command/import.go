@@ -88,8 +88,9 @@ func newImport(e *term.Env) *cobra.Command {
 --record has written, into a store. It keeps its ID; --as gives it another one. A file
 that was changed or is incomplete is refused. "-" reads stdin. A run that was cut off
 can be resumed here. If FILE.bundle is beside FILE, as refrain export --files writes it,
-the files of the run's workspace are imported too, into the current folder; a file
-larger than 10 GiB is refused, and a version of more than 10 GiB or a million files.
+the files of the run's workspace are imported too, into the current folder. Where the
+folder that the run has worked in is on this machine, import it there. A file larger
+than 10 GiB is refused, and a version of more than 10 GiB or a million files.
 
 Any other file, and with --from every file, is converted into a definition. It may be
 ADK Agent Config (adk), Evo AI's JSON (evo), or Robomotion's nodes as JSON,
@@ -226,7 +227,8 @@ func receive(ctx context.Context, events []*session.Event, name string) (*worksp
 		return nil, err
 	}
 	if inside, err := filepath.Rel(here, root); err != nil || !filepath.IsLocal(inside) {
-		return nil, fmt.Errorf("the run has worked in %s, which is on this machine and outside of this folder: import it there", root)
+		return nil, fmt.Errorf("the run has worked in %s, which is on this machine and outside of this folder: import it there "+
+			"(with --as ID beside the run itself); another clone takes it only on a machine without that folder", root)
 	}
 	var trees []workspace.Hash
 	for _, ev := range events {
