@@ -172,7 +172,7 @@ func TestErrorPolicies(t *testing.T) {
 		"timeout stops if told": {loop.Plan{Steps: steps("a", "b"), OnError: loop.StopOnError}, func(p loop.Plan) script { return at(p, "a", 1, failure(loop.Timeout), nil) },
 			"a@1", "error after 0 iterations: a: timeout: broken"},
 		"iteration timeout goes to the next iteration": {loop.Plan{Steps: steps("a", "b"), MaxIterations: 2}, func(p loop.Plan) script { return at(p, "a", 1, failure(loop.IterationTimeout), nil) },
-			"a@1 a@2 b@2", "max_iterations after 1 iteration: limit of 2 iterations"},
+			"a@1 a@2 b@2", "max_iterations after 2 iterations, 1 of them cut short: limit of 2 iterations"},
 	} {
 		tr := run(t, c.plan, c.script(c.plan))
 		if got := strings.Join(tr.ran, " "); got != c.ran {
