@@ -458,7 +458,8 @@ func (ds *desks) work(ctx agent.InvocationContext, w *Work, run func(root string
 	if w.Changes == ChangesRequired && now.hash == begun.hash {
 		return map[string]any{key: now.value()}, &UnchangedError{now.protected}
 	}
-	if now == was || !was.known && now.hash == d.tree.Start() && now.protected == "" {
+	again := now.by == ctx.Agent().Name() // also the same files as the last time are news
+	if !again && (now == was || !was.known && now.hash == d.tree.Start() && now.protected == "") {
 		return nil, nil
 	}
 	return map[string]any{key: now.value()}, nil
@@ -523,6 +524,9 @@ func (ds *desks) handOver(ctx agent.CallbackContext) (*genai.Content, error) {
 		return nil, err
 	}
 	defer d.mu.Unlock()
+	if ds.def.Result.Branch != "" && was.hash == d.tree.Start() { // it would have an empty commit
+		return nil, nil
+	}
 	now := was
 	if now.result, err = ds.give(ctx, d.tree, ctx.SessionID(), was.hash); err != nil {
 		return nil, fmt.Errorf("hand over the files of the result (they are kept as tree %s): %w", was.hash, err)

@@ -230,11 +230,15 @@ func (f *follower) files() []string {
 		return nil
 	}
 	view, _ := f.stored()
-	switch line := runstore.FilesOf(f.req.Session, view); {
-	case line != "":
-		return []string{line}
-	case view != nil && w.Result.Branch != "":
+	if view == nil {
+		return nil
+	}
+	v, _ := view.State().Get(definition.WorkspaceKey)
+	if _, where := definition.WorkspaceValue(v); where == "" && w.Result.Branch != "" {
 		return []string{"Files: no step has changed any, so there is no branch " + strings.ReplaceAll(w.Result.Branch, "{{run}}", f.req.Session)}
+	}
+	if line := runstore.FilesOf(f.req.Session, view); line != "" {
+		return []string{line}
 	}
 	return nil
 }
