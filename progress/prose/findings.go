@@ -92,8 +92,12 @@ func attainable(score float64, lower bool) float64 {
 // doubtful: facts speak against the score.
 func doubtful(h *history, in Language) (f Finding, ok bool) {
 	var where []string
+	advice := doubtfulLook // what is protected needs no other protection
 	for _, it := range h.records {
 		for _, found := range it.Findings {
+			if found.Kind != loop.FindingProtected {
+				advice = doubtfulDo
+			}
 			where = append(where, in.say(doubtfulHow, it.Number, progress.Clean(found.Text)))
 		}
 	}
@@ -103,7 +107,7 @@ func doubtful(h *history, in Language) (f Finding, ok bool) {
 	f = Finding{
 		Code: FindingDoubtful, Title: in.say(doubtfulTitle),
 		Evidence:   strings.Join(where[:min(len(where), 3)], "; "),
-		Suggestion: in.say(doubtfulDo),
+		Suggestion: in.say(advice),
 	}
 	if more := len(where) - 3; more > 0 {
 		f.Evidence += in.say(doubtfulMore, more)

@@ -134,6 +134,7 @@ var (
 	doubtfulTitle = phrase{"The score may not be honest", "O score pode não ser honesto"}
 	doubtfulHow   = phrase{"in iteration %s %s", "na iteração %s %s"}
 	doubtfulMore  = phrase{", and %s more", ", e mais %s"}
+	doubtfulLook  = phrase{"Look at what was changed with refrain show --diff", "Veja o que mudou com refrain show --diff"}
 	doubtfulDo    = phrase{"Look at what was changed with refrain show --diff; protect the tests, and score with in: clean and an overlay",
 		"Veja o que mudou com refrain show --diff; proteja os testes, e pontue com in: clean e um overlay"}
 	exitWordsTitle = phrase{"A model wrote exit_loop() and did not call the tool",
