@@ -474,9 +474,10 @@ func TestMCPHostileClient(t *testing.T) {
 	c.fails("run", map[string]any{"definition": 3}, "definition")
 	c.fails("watch", map[string]any{"run": "../../x"}, "list_runs lists the runs")
 	c.fails("list_runs", map[string]any{"limit": -1}, "limit")
-	large := s.dialed("") // its session ends with the refusal
+	large := s.dialed("") // its session ends with the refusal, which comes while the client still sends, and may get lost by that
 	if _, err := large.try(t.Context(), "run", map[string]any{"text": strings.Repeat("# much\n", 50_000)}); err == nil ||
-		!strings.Contains(err.Error(), "Request Entity Too Large") {
+		!slices.ContainsFunc([]string{"Request Entity Too Large", "connection reset", "broken pipe"},
+			func(why string) bool { return strings.Contains(err.Error(), why) }) {
 		t.Errorf("a large call: %v", err)
 	}
 	if _, err := c.try(t.Context(), "delete_everything", nil); err == nil {
