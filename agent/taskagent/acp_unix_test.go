@@ -139,8 +139,8 @@ func TestACPReports(t *testing.T) {
 		{plays: "denied", outcome: "denied", cli: taskagent.CLI{Denied: "allow"}},
 		{plays: "auth", outcome: "not_configured", err: "name the variable of its key with inherit. It says: sorry", permanent: true},
 		{plays: "limited", outcome: "limited", err: "its provider takes no more requests for now. It says: sorry"},
-		{plays: "cut", outcome: "no_result", err: "it ended without a result: out of memory"},
-		{plays: "hangs", outcome: "no_result", err: "printed nothing for its idle_timeout of 500ms", cli: taskagent.CLI{IdleTimeout: 500 * time.Millisecond}},
+		{plays: "cut", outcome: "crashed", err: "it ended without a result: out of memory"},
+		{plays: "hangs", outcome: "idle", err: "printed nothing for its idle_timeout of 500ms", cli: taskagent.CLI{IdleTimeout: 500 * time.Millisecond}},
 		{plays: "works on", outcome: "ok", cli: taskagent.CLI{IdleTimeout: 700 * time.Millisecond}},
 		{plays: "stays", outcome: "ok"},
 	} {

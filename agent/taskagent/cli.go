@@ -30,7 +30,7 @@ import (
 // The agent says the program's last words. The result has these fields; null stands for what the program does not
 // report:
 //
-//	outcome        ok, partial, denied, limited, not_configured, failed or no_result
+//	outcome        ok, partial, denied, limited, not_configured, failed, idle, crashed or no_result
 //	said           the last words
 //	session        ID of the program's conversation
 //	continued      ID of the conversation that this one goes on with
@@ -177,7 +177,7 @@ func CLIResult() []string {
 type CLIError struct {
 	// Program is the program's name.
 	Program string
-	// Outcome is denied, limited, not_configured, failed or no_result.
+	// Outcome is denied, limited, not_configured, failed, crashed or no_result.
 	Outcome string
 	// Said is what the program says of its failure: the end of it, at most 10 lines and 2 kB.
 	Said string
@@ -218,7 +218,7 @@ func (e *CLIError) Error() string {
 		if e.GivenUp {
 			text += ", which is longer than at_most of on_limit"
 		}
-	case codingcli.NoResult:
+	case codingcli.NoResult, codingcli.Crashed:
 		return text + "it ended without a result" + after(": ", e.Said)
 	default:
 		text += "it failed"
@@ -387,8 +387,17 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	if err != nil && ctx.Err() != nil {
 		return outcome{}, err
 	}
+	called := r.Outcome
+	if called == codingcli.NoResult {
+		switch {
+		case got.Idle:
+			called = codingcli.Idle
+		case err == nil && (got.Code > 0 || c.ACP == nil && got.Code < 0): // one that speaks ACP is killed after its answer
+			called = codingcli.Crashed
+		}
+	}
 	out := outcome{words: trimNewline(r.Said), used: &r.Usage, model: r.Model, result: map[string]any{
-		"outcome": string(r.Outcome), "said": r.Said, "session": r.Session, "denied": r.Denied,
+		"outcome": string(called), "said": r.Said, "session": r.Session, "denied": r.Denied,
 		"continued": known(p.before.ID != "", p.before.ID),
 		"turns":     known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
 		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
@@ -405,7 +414,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	case err != nil:
 		return out, err
 	}
-	failed := &CLIError{Program: c.name(), Outcome: string(r.Outcome), Said: tail(r.Said), Denied: r.Denied}
+	failed := &CLIError{Program: c.name(), Outcome: string(called), Said: tail(r.Said), Denied: r.Denied}
 	if r.Outcome == codingcli.Limited {
 		failed.Until, out.limit = r.Until, &limit{until: r.Until, least: r.Wait}
 	}
@@ -482,7 +491,9 @@ func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usa
 	return used
 }
 
-// errIdle says that a program has printed nothing for too long.
-func errIdle(d time.Duration) error {
-	return fmt.Errorf("it printed nothing for its idle_timeout of %s", d)
+// idleError says that a program has printed nothing for too long.
+type idleError time.Duration
+
+func (e idleError) Error() string {
+	return fmt.Sprintf("it printed nothing for its idle_timeout of %s", time.Duration(e))
 }

@@ -254,7 +254,7 @@ func TestCodingAgentThatHangs(t *testing.T) {
 	got := asked(t, idle)
 	has(t, got.err, "printed nothing for its idle_timeout of 300ms")
 	result := got.state["all"].(map[string]any)
-	equal(t, "outcome", any("no_result"), result["outcome"])
+	equal(t, "outcome", any("idle"), result["outcome"])
 	equal(t, "cost", nil, result["cost"])
 
 	fake(t, "claude", "for i in 1 2 3 4 5 6; do echo '{}'; sleep 0.1; done; "+recording(t, "claude-2.1.197/ok", 0))
@@ -353,7 +353,7 @@ func TestRealCodingAgents(t *testing.T) {
 		}, "no_result", false},
 		{"hangs", taskagent.CLI{Program: "claude", IdleTimeout: 10 * time.Second}, func(string) []standin.Answer {
 			return []standin.Answer{{Hang: true}}
-		}, "no_result", false},
+		}, "idle", false},
 		{"edits", taskagent.CLI{Program: "codex"}, func(file string) []standin.Answer {
 			return []standin.Answer{standin.Shell("echo new >" + filepath.Base(file)), standin.Say("done")}
 		}, "ok", true},
@@ -368,7 +368,7 @@ func TestRealCodingAgents(t *testing.T) {
 		{"429", acpClaude("edit"), func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "failed", false},
 		{"hangs", taskagent.CLI{ACP: []string{"claude-agent-acp"}, IdleTimeout: 10 * time.Second}, func(string) []standin.Answer {
 			return []standin.Answer{{Hang: true}}
-		}, "no_result", false},
+		}, "idle", false},
 	} {
 		t.Run(tt.cli.Program+strings.Join(tt.cli.ACP, " ")+"/"+tt.name, func(t *testing.T) {
 			work := t.TempDir()

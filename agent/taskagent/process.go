@@ -57,6 +57,7 @@ type process struct {
 // ended has the exit code and the output of a command.
 type ended struct {
 	Started bool   `json:"started,omitempty"` // also set if it was killed
+	Idle    bool   `json:"idle,omitempty"`    // it was ended because it printed nothing
 	Code    int    `json:"code"`              // -1 for a signal
 	State   string `json:"state"`
 	Stdout  string `json:"stdout,omitempty"`
@@ -160,8 +161,9 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 		}
 	}
 	secrets := child.Secrets(p.Env)
+	_, idle := errors.AsType[idleError](err)
 	return ended{
-		Started: p.CLI != "", Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
+		Started: p.CLI != "", Idle: idle, Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
 		Stdout: cleanText(secrets.StrikeWhole(stdout.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),
 		Report: cleanText(secrets.StrikeWhole(report)),
 	}, err
@@ -180,7 +182,7 @@ func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.
 	}
 	heard, stop := func() {}, func() bool { return true }
 	if p.Idle > 0 {
-		idle := time.AfterFunc(p.Idle, func() { kill(errIdle(p.Idle)) })
+		idle := time.AfterFunc(p.Idle, func() { kill(idleError(p.Idle)) })
 		heard, stop = func() { idle.Reset(p.Idle) }, idle.Stop
 	}
 	var last func()

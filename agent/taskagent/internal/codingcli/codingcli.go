@@ -63,6 +63,11 @@ const (
 	NotConfigured Outcome = "not_configured" // it is not signed in, or there is no credit
 	Failed        Outcome = "failed"
 	NoResult      Outcome = "no_result" // it ended without saying how
+
+	// What a NoResult is called if its process tells more.
+
+	Idle    Outcome = "idle"    // it was ended because it printed nothing for too long
+	Crashed Outcome = "crashed" // it ended by a signal or with an exit code other than 0
 )
 
 // Report is what a program reports of itself.
