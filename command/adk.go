@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/adkmove"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/shellword"
 )
 
 // newADK is refrain adk: what is for those who come from ADK.
@@ -70,7 +71,7 @@ func moveADK(e *term.Env, dir string, write bool) error {
 		}
 	}
 	for _, other := range p.Others {
-		fmt.Fprintf(e.Stderr, "%s is a module of its own: move it with refrain adk move %[1]s\n", term.ShellWord(other))
+		fmt.Fprintf(e.Stderr, "%s is a module of its own: move it with refrain adk move %[1]s\n", shellword.Of(other))
 	}
 	switch n := term.Counted(int64(len(changed)), "file"); {
 	case len(changed) == 0:

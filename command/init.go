@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/shellword"
 )
 
 // templates has a folder for each template. What a folder has is what init writes.
@@ -193,7 +194,7 @@ func (s starter) next(ctx context.Context, e *term.Env, dir string, files []dial
 	}
 	b.WriteString("\nRun it:\n")
 	if dir != "." {
-		fmt.Fprintf(&b, "  cd %s\n", term.ShellWord(dir))
+		fmt.Fprintf(&b, "  cd %s\n", shellword.Of(dir))
 	}
 	fmt.Fprintf(&b, "  %s\n", s.command)
 	if scripted {

@@ -506,7 +506,7 @@ func (ds *desks) touched(ctx context.Context, t *workspace.Tree, now *tree) ([]w
 	return t.Protected(ctx, cmp.Or(now.base, t.Start()), now.hash, ds.protected)
 }
 
-// resultOf is the message of a result's commit.
+// resultOf is the message of a result's commit. It begins a patch, too, so that no other file is taken for one.
 func resultOf(run string) string { return "Result of run " + run }
 
 // handOver gives the files of the result to the user, after the root agent has ended.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -55,9 +55,10 @@ func (w *Workspace) Handed(v any) (h Handed) {
 		h.Commit, h.Command, _ = strings.Cut(h.Commit, taken)
 		h.Command = cmp.Or(h.Command, w.taking(workspace.Merge, h.Name))
 	} else if name, ok := strings.CutPrefix(result, "patch "); ok {
+		name, _, _ = strings.Cut(name, insteadOf)
 		h = Handed{Way: "patch", Name: name}
 		if seen, err := filepath.Rel(filepath.FromSlash(cmp.Or(w.From, ".")), name); err == nil {
-			h.Command = w.git() + "apply " + shellWord(seen)
+			h.Command = w.git() + "apply " + shellword.Of(seen)
 		}
 	} else if name, ok := strings.CutPrefix(result, "applied to "); ok {
 		h = Handed{Way: "applied", Name: name}
@@ -70,7 +71,7 @@ const taken = "; take it with: "
 
 // taking returns the command that takes a branch over.
 func (w *Workspace) taking(way workspace.Taking, branch string) string {
-	branch = shellWord(branch)
+	branch = shellword.Of(branch)
 	if way == workspace.ApplyDiff {
 		return fmt.Sprintf("%sdiff --binary %s~ %[2]s | %[1]sapply", w.git(), branch)
 	}
@@ -80,17 +81,7 @@ func (w *Workspace) taking(way workspace.Taking, branch string) string {
 // git returns the beginning of a command of git in the folder of the files, for a shell in the root of the run.
 func (w *Workspace) git() string {
 	if from := filepath.FromSlash(cmp.Or(w.From, ".")); from != "." {
-		return "git -C " + shellWord(from) + " "
+		return "git -C " + shellword.Of(from) + " "
 	}
 	return "git "
-}
-
-var plainShellWord = lazyregexp.New(`^[\w./@%+=:,][\w./@%+=:,-]*$`)
-
-// shellWord quotes a word for a shell of POSIX, if that is necessary.
-func shellWord(s string) string {
-	if plainShellWord().MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -26,6 +26,8 @@ func TestHanded(t *testing.T) {
 		{"", "patch out/it's.patch", definition.Handed{
 			Way: "patch", Name: "out/it's.patch", Command: `git apply 'out/it'\''s.patch'`}},
 		{"sub", "patch r.patch", definition.Handed{Way: "patch", Name: "r.patch", Command: "git -C sub apply ../r.patch"}},
+		{"", "patch r-r_1.patch, because r.patch is no patch of a run", definition.Handed{
+			Way: "patch", Name: "r-r_1.patch", Command: "git apply r-r_1.patch"}},
 		{"sub", "applied to sub", definition.Handed{Way: "applied", Name: "sub"}},
 	} {
 		w := &definition.Workspace{From: tt.from}

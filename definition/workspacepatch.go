@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// patchHead begins each patch of a run, so that no other file is overwritten by one. git apply skips it.
-const patchHead = "Result of run "
+// insteadOf stands between the patch and the file of another that is in its place, where the state says where the files went.
+const insteadOf = ", because "
 
 // errNotOurs says that there is a file in the place of a patch which no run has written.
 var errNotOurs = errors.New("there is something of this name that is no patch of a run; rename it, or choose another name")
@@ -52,8 +52,8 @@ func mayReplace(root *os.Root, name string) error {
 		return err
 	}
 	defer f.Close()
-	head := make([]byte, len(patchHead))
-	if _, err := io.ReadFull(f, head); err != nil || string(head) != patchHead {
+	head := make([]byte, len(resultOf("")))
+	if _, err := io.ReadFull(f, head); err != nil || string(head) != resultOf("") {
 		return errNotOurs
 	}
 	return nil
@@ -62,7 +62,7 @@ func mayReplace(root *os.Root, name string) error {
 // givePatch writes the patch of a run and says where. If another file has come to its place since the run began, the patch
 // goes beside it.
 func (ds *desks) givePatch(ctx context.Context, t *workspace.Tree, id string, h workspace.Hash) (string, error) {
-	patch := bytes.NewBufferString(patchHead + id + "\n\n")
+	patch := bytes.NewBufferString(resultOf(id) + "\n\n") // git apply skips it
 	if err := t.Patch(ctx, h, patch); err != nil {
 		return "", err
 	}
@@ -79,7 +79,7 @@ func (ds *desks) givePatch(ctx context.Context, t *workspace.Tree, id string, h 
 	if err = mayReplace(root, file); errors.Is(err, errNotOurs) {
 		ext := filepath.Ext(file)
 		beside := strings.TrimSuffix(file, ext) + "-" + id + ext
-		said = fmt.Sprintf("patch %s, because %s is no patch of a run", beside, file)
+		said = fmt.Sprintf("patch %s%s%s is no patch of a run", beside, insteadOf, file)
 		file, err = beside, mayReplace(root, beside)
 	}
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// faulty puts a git into PATH that runs lines of shell at its nth command from now on, where "$git" is the real one. at
-// sets n, and reached reports whether there were so many commands.
+// faulty puts a git into PATH that runs lines of shell in place of one command, where "$git" is the real one. at(n) chooses
+// the nth command from now on. reached reports whether that command has come.
 func faulty(t *testing.T, lines string) (at func(n int), reached func() bool) {
 	t.Helper()
 	needGit(t)

@@ -16,7 +16,7 @@ import (
 // limitMost is the longest time of the waits, unless the config has another.
 const limitMost = 6 * time.Hour
 
-// limitSteps are the waits for a limit whose end nobody knows; the last one is repeated.
+// limitSteps are the waits, one after the other, if the program does not report when its limit ends. The last one is repeated.
 var limitSteps = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute}
 
 // limit is what a program reports of the limit that its provider has set.

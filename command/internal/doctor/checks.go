@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -194,12 +195,12 @@ func (d *doctor) file(ctx context.Context, name string) {
 	def, from, err := deffile.LoadWithOrigin(d.Env, name)
 	d.from = from
 	if err != nil {
-		d.add("definition", name, foundBroken, "refrain validate "+term.ShellWord(name)+" says what",
+		d.add("definition", name, foundBroken, "refrain validate "+shellword.Of(name)+" says what",
 			"it is not valid: %s", firstLine(err))
 		return
 	}
 	if n := len(def.Warnings()); n > 0 {
-		d.add("definition", name, foundOK, "refrain check "+term.ShellWord(name)+" says which",
+		d.add("definition", name, foundOK, "refrain check "+shellword.Of(name)+" says which",
 			"%s is valid, with %s", def.Name, term.Counted(int64(n), "warning"))
 	} else {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)

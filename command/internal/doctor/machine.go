@@ -113,7 +113,7 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 	env := child.Inheritance{Inherit: slices.Concat(variables, a.Command.Inherit)}.Environ()
 	for _, name := range variables {
 		if _, own := a.Command.Env[name]; own || name == "CODEX_API_KEY" && os.Getenv(name) != "" {
-			return // nobody knows it before the run, or codex login status knows nothing of it
+			return // the key of the run is not known yet, or it is one that codex login status does not look at
 		}
 	}
 	_, err = says(env, program, args...)

@@ -35,17 +35,6 @@ func OneLine(s string, most int) string {
 	return Clipped(strings.Join(strings.Fields(progress.Clean(s)), " "), most)
 }
 
-// ShellWord is a word as a person would type it.
-func ShellWord(s string) string {
-	if strings.HasPrefix(s, "-") {
-		s = "./" + s
-	}
-	if strings.ContainsFunc(s, func(r rune) bool { return strings.ContainsRune(" \t\n'\"\\$`&|;<>()*?[]#~!{}", r) }) {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
-}
-
 // Branches are the lines of a tree before a row, and before what is below the row.
 func Branches(last bool) (branch, stem string) {
 	if last {
