@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 )
@@ -33,7 +34,7 @@ func strictTopics(root *cobra.Command) {
 		case "help":
 			c.Run, c.RunE = nil, helpAbout
 		case "completion":
-			c.Args = unknownCommand
+			c.Args = term.UnknownCommand
 			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		}
 	}
@@ -50,7 +51,7 @@ func helpAbout(cmd *cobra.Command, args []string) error {
 		case i >= 0:
 			about = about.Commands()[i]
 		case about.HasSubCommands():
-			return unknownCommand(about, []string{word})
+			return term.UnknownCommand(about, []string{word})
 		default:
 			return fmt.Errorf("%s has no topic %q; see %s --help", about.CommandPath(), word, about.CommandPath())
 		}

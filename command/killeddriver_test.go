@@ -19,6 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -111,7 +112,7 @@ func (r *refrains) open() (session.Service, func()) {
 }
 
 // stand is how a run stands; nil if there is none of that ID.
-func (r *refrains) stand(id string) *listedRun {
+func (r *refrains) stand(id string) *runlog.Row {
 	r.Helper()
 	store, closeStore := r.open()
 	defer closeStore()
@@ -122,7 +123,7 @@ func (r *refrains) stand(id string) *listedRun {
 	if err != nil {
 		r.Fatal(err)
 	}
-	row, err := listOne(context.Background(), store, got.Session)
+	row, err := runlog.RowOf(context.Background(), store, got.Session, runstore.OwnerIsDead)
 	if err != nil {
 		r.Fatal(err)
 	}

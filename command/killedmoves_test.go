@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -22,7 +23,7 @@ import (
 var askedAbout = regexp.MustCompile(`its call ID is (call-[a-z0-9]+)`)
 
 // answer resolves calls in doubt: it asks the witness whether each was made.
-func (k *attack) answer(run string, st *listedRun) {
+func (k *attack) answer(run string, st *runlog.Row) {
 	k.Helper()
 	if len(st.Waits) == 0 {
 		k.Errorf("run %s waits, and does not say what for", run)

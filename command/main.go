@@ -26,6 +26,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/refrain-dev/refrain/command/internal/clusters"
 	_ "github.com/refrain-dev/refrain/command/internal/firstgc" // a short command needs no collection
 	"github.com/refrain-dev/refrain/command/internal/otlp"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -93,12 +94,12 @@ func do(ctx context.Context, e *term.Env, opts []Option) *term.Exit {
 		e.Args = o.args
 	}
 	if e.Cluster != nil {
-		if say := otherVersion(e); say != "" {
+		if say := clusters.OtherVersion(e); say != "" {
 			fmt.Fprintln(e.Stderr, "refrain:", say)
 		}
-		_ = os.Unsetenv(callerVersion) // it is not for the programs that a run starts
+		_ = os.Unsetenv(clusters.CallerVersion) // it is not for the programs that a run starts
 	}
-	e.Telemetry = otlp.New(e.Getenv, version, func(err error) { term.PrintError(e.Stderr, err) })
+	e.Telemetry = otlp.New(e.Getenv, term.ShortVersion, func(err error) { term.PrintError(e.Stderr, err) })
 	defer e.Telemetry.Stop()
 	if e.Getenv("TRACEPARENT") != "" {
 		ctx = e.Telemetry.Within(ctx)

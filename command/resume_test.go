@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sessiontest"
 )
 
@@ -62,22 +63,24 @@ func BenchmarkResume(b *testing.B) {
 // for what it shows of it.
 func TestResumeReadsTheLogOnce(t *testing.T) {
 	fork := resumable(t, longtest.N(300, 3000))
+	id := fork()
+	none := func(string) string { return "" }
+	store, closeStore, err := runstore.MakeService(t.Context(), &term.Env{Getenv: none}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = closeStore() }()
+	svc := sessiontest.Count(store)
+	got, err := store.Get(t.Context(), &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id,
+		NumRecentEvents: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := session.ViewOf(got.Session).LastSeq()
 	var out, errs bytes.Buffer
-	e := &term.Env{Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
-		Ctx: t.Context()}
-	s, id, err := runstore.OpenStock(t.Context(), e, "", fork())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	n, err := s.LastSeq(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	svc := sessiontest.Count(s.Service)
-	s.Service = svc
-	if err := resumeIn(t.Context(), e, s, resumeFlags{progress: term.Plain, zeroOnLimit: true}, id); err != nil {
-		t.Fatalf("%v\n%s", err, errs.String())
+	options := []Option{Services(svc, nil, nil), Name("refrain")}
+	if code := run(t.Context(), options, []string{"resume", id, "--exit-zero-on-limit"}, none, strings.NewReader(""), &out, &errs); code != 0 {
+		t.Fatalf("code %d\n%s", code, errs.String())
 	}
 	const pages = 2 * 64 // at the end of the log, such as the answer's
 	if svc.Gets() != 1 || svc.Outlined() != int(n) || svc.Loaded() > int(n)+pages {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"google.golang.org/genai"
 
@@ -67,17 +66,4 @@ func TestRmRemovesAllThatIsTheRuns(t *testing.T) {
 	}
 	cli(t, 2, "show", "r_1", "--store", spec)
 	cli(t, 0, "show", "r_2", "--store", spec)
-}
-
-func TestAge(t *testing.T) {
-	for text, want := range map[string]time.Duration{"30d": 720 * time.Hour, "2w": 336 * time.Hour, "1.5d": 36 * time.Hour, "12h": 12 * time.Hour, "": 0} {
-		if got, err := parseAge(text); err != nil || got != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"d", "-1d", "0d", "0s", "-5h", "1e9d", "soon", "NaNd"} {
-		if got, err := parseAge(text); err == nil {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
 }

@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/refrain-dev/refrain/command/internal/reading"
+	"github.com/refrain-dev/refrain/command/internal/running"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/command/internal/writing"
 )
 
 func newRoot(e *term.Env) *cobra.Command {
@@ -29,7 +31,7 @@ refrain help definition lists every field of a definition.`,
 		Version:       strings.TrimPrefix(term.Version(), "refrain "),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          unknownCommand,
+		Args:          term.UnknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetIn(e.Stdin)
@@ -40,11 +42,11 @@ refrain help definition lists every field of a definition.`,
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Write a definition:", []*cobra.Command{newInit(e), newValidate(e), newCheck(e), newGraph(e), newRehearse(e), newSchema(e)}},
-		{"Run it:", []*cobra.Command{newRun(e), newLoop(e), newConsole(e), newServe(e), newWorker(e), newMCP(e),
-			newResume(e), newPause(e), newCancel(e), newFork(e), newAnswer(e), newResolve(e)}},
-		{"Look at runs:", []*cobra.Command{newRuns(e), newShow(e), newEvents(e), newWatch(e), newView(e), newVerify(e), newBacktest(e)}},
-		{"Move, remove, check:", []*cobra.Command{newExport(e), newImport(e), newADK(e), newRm(e), newDoctor(e)}},
+		{"Write a definition:", []*cobra.Command{writing.NewInit(e), writing.NewValidate(e), writing.NewCheck(e), writing.NewGraph(e), writing.NewRehearse(e), writing.NewSchema(e)}},
+		{"Run it:", []*cobra.Command{running.NewRun(e), running.NewLoop(e), running.NewConsole(e), running.NewServe(e), running.NewWorker(e), running.NewMCP(e),
+			running.NewResume(e), running.NewPause(e), running.NewCancel(e), running.NewFork(e), running.NewAnswer(e), running.NewResolve(e)}},
+		{"Look at runs:", []*cobra.Command{reading.NewRuns(e), reading.NewShow(e), reading.NewEvents(e), reading.NewWatch(e), reading.NewView(e), reading.NewVerify(e), reading.NewBacktest(e)}},
+		{"Move, remove, check:", []*cobra.Command{writing.NewExport(e), writing.NewImport(e), writing.NewADK(e), reading.NewRm(e), running.NewDoctor(e)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {
@@ -76,21 +78,6 @@ func rename(e *term.Env, cmd *cobra.Command) {
 	}
 	cmd.Use, e.Stderr = e.Code.Name, term.Renamed(e.Stderr, called)
 	cmd.SetErr(e.Stderr)
-}
-
-// unknownCommand refuses arguments that name no command.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		names = append(names, c.Name())
-	}
-	if near := expr.Nearest(args[0], names); near != "" {
-		return fmt.Errorf("unknown command %q (did you mean %s?)", args[0], near)
-	}
-	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
 }
 
 func newVersion(e *term.Env) *cobra.Command {

@@ -66,7 +66,7 @@ func (s source) with(name, text string) source {
 func definitions(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"../examples/*/*.yaml", "../command/templates/*/*.yaml"} {
+	for _, pattern := range []string{"../examples/*/*.yaml", "../command/internal/writing/templates/*/*.yaml"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

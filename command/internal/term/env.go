@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -69,4 +70,9 @@ func Version() string {
 		}
 	}
 	return strings.Join(append(words, info.GoVersion), " ")
+}
+
+// ShortVersion is the module's version with the commit, for programs that compare versions.
+func ShortVersion() string {
+	return strings.TrimSuffix(strings.TrimPrefix(Version(), "refrain "), " "+runtime.Version())
 }

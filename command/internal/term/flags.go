@@ -70,3 +70,18 @@ func ValueError(cmd *cobra.Command, err error) error {
 	}
 	return fmt.Errorf("invalid argument %q for --%s: give %s", wrong.GetValue(), wrong.GetFlag().Name, want)
 }
+
+// UnknownCommand refuses arguments that name no command.
+func UnknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		names = append(names, c.Name())
+	}
+	if near := expr.Nearest(args[0], names); near != "" {
+		return fmt.Errorf("unknown command %q (did you mean %s?)", args[0], near)
+	}
+	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package clusters has what several verbs need of a Temporal cluster: the flags that name it, the connection, and the start
+// of the program that has its SDK.
+package clusters
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/cluster"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// Flags say which cluster a command is to use.
+type Flags struct {
+	On                 bool // --temporal is given
+	Address, Namespace string
+	Queue              string
+	QueueGiven         bool
+	Heartbeat          time.Duration
+}
+
+// Add adds the flags.
+func (f *Flags) Add(fl *pflag.FlagSet, usage string) {
+	fl.StringVar(&f.Address, "temporal", "", usage)
+	fl.StringVar(&f.Namespace, "namespace", "", "`name` of the namespace in Temporal (env TEMPORAL_NAMESPACE; without "+
+		"it default)")
+}
+
+// AddHeartbeat adds the flag of commands that start workflows.
+func (f *Flags) AddHeartbeat(fl *pflag.FlagSet) {
+	term.DurationFlag(fl, &f.Heartbeat, "heartbeat", 10*time.Second, "give a run to another worker when its worker has "+
+		"been silent for this long")
+}
+
+func (f *Flags) CheckHeartbeat() error {
+	if f.Heartbeat < time.Second {
+		return fmt.Errorf("--heartbeat %s: give at least 1s", f.Heartbeat)
+	}
+	return nil
+}
+
+// AddQueue adds the flag of commands that give runs to workers.
+func (f *Flags) AddQueue(fl *pflag.FlagSet) {
+	fl.StringVar(&f.Queue, "task-queue", DefaultQueue, "`name` of the task queue of the workers")
+}
+
+// patience is how long a worker may take to answer before that is said.
+const patience = 5 * time.Second
+
+const (
+	DefaultQueue = "refrain"
+	AddressUsage = "`host:port` of the Temporal server whose workers drive the run; more by the variables TEMPORAL_*"
+)
+
+// Here reads the flags, and has the program do the rest that has the cluster, if that is needed: before
+// anything is read or written.
+func (f *Flags) Here(ctx context.Context, e *term.Env, fl *pflag.FlagSet) error {
+	f.On, f.QueueGiven = fl.Changed("temporal"), fl.Changed("task-queue")
+	for _, name := range []string{"temporal", "namespace", "task-queue", "heartbeat"} {
+		switch {
+		case !fl.Changed(name):
+		case fl.Lookup(name).Value.String() == "":
+			return fmt.Errorf("--%s: give a value", name)
+		case !f.On:
+			return fmt.Errorf("--%s is for Temporal: give the address of its server with --temporal", name)
+		}
+	}
+	if f.On && e.Cluster == nil {
+		return HandOver(ctx, e)
+	}
+	return nil
+}
+
+// Driver is what the runs of the task queue have.
+func (f *Flags) Driver() string { return runstore.ClusterDriver(f.Queue) }
+
+// Dial connects with the cluster.
+func (f *Flags) Dial(ctx context.Context, e *term.Env) (cluster.Client, error) {
+	c, err := e.Cluster.Dial(ctx, cluster.Address{HostPort: f.Address, Namespace: f.Namespace,
+		Heartbeat: f.Heartbeat, Log: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		return nil, term.Failure(err)
+	}
+	return c, nil
+}
+
+// AskFor asks for something, and says so if no worker answers.
+func AskFor(ctx context.Context, e *term.Env, c cluster.Client, id, driver string, r cluster.Request) error {
+	late := time.AfterFunc(patience, func() {
+		fmt.Fprintf(e.Stderr, "No worker answers yet (%s, at %s). Ctrl-C ends the waiting.\n", runstore.DriverText(driver),
+			c.Where())
+	})
+	defer late.Stop()
+	r.By = runstore.OwnerName()
+	return c.Ask(ctx, id, driver, r)
+}
+
+// Where connects with the cluster, and names it.
+func (f *Flags) Where(ctx context.Context, e *term.Env) (string, error) {
+	c, err := f.Dial(ctx, e)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return c.Where(), nil
+}
+
+// Of connects with the cluster of a run, and returns its driver.
+func (f *Flags) Of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string) (cluster.Client,
+	string, error) {
+	st, err := sup.Standing(ctx, id)
+	if err != nil {
+		return nil, "", term.Failure(err)
+	}
+	if !InCluster(&st.Run) {
+		return nil, "", term.UsageError(fmt.Errorf("no cluster drives run %s: leave out --temporal", id))
+	}
+	c, err := f.Dial(ctx, e)
+	return c, st.Run.Driver, err
+}
+
+// InCluster reports whether the workers of a cluster drive a run.
+func InCluster(run *mark.Run) bool {
+	_, ok := runstore.QueueOf(run.Driver)
+	return ok
+}
+
+// SharedStore refuses stores that only one machine has.
+func SharedStore(e *term.Env, spec string) error {
+	kind, _, err := runstore.Spec(e, spec)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	if kind != "postgres" {
+		return term.UsageError(fmt.Errorf("the workers of a cluster share one store, and a store of the kind %s is "+
+			"only of this machine: give --store postgres:DSN, or set REFRAIN_STORE", kind))
+	}
+	return nil
+}

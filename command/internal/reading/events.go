@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/events"
+	"github.com/refrain-dev/refrain/command/internal/live"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// eventsFlags are the flags of refrain events.
+type eventsFlags struct {
+	store, agent              string
+	iteration                 int
+	errors, follow, all, json bool
+}
+
+func NewEvents(e *term.Env) *cobra.Command {
+	var f eventsFlags
+	cmd := &cobra.Command{
+		Use:   "events RUN|FILE",
+		Short: "List the events of a run",
+		Long: `List the events of a run, one line each: number, time, step, and what happened.
+--json writes the events themselves, one line of JSON each.
+
+Attempts that were cut off and made again, and earlier runs of the same session, are
+left out; --all shows them too.`,
+		Example: `  refrain events last
+  refrain events r_1f0c --errors
+  refrain events last --agent critic --iteration 3
+  refrain events last --follow --json | jq .author`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fl := cmd.Flags()
+			switch {
+			case fl.Changed("iteration") && f.iteration < 1:
+				return fmt.Errorf("--iteration %d: give a number of at least 1", f.iteration)
+			case fl.Changed("agent") && f.agent == "":
+				return errors.New("--agent: name an agent")
+			}
+			return listEvents(cmd.Context(), e, f, args[0])
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.BoolVar(&f.errors, "errors", false, "only failures, refused exits, and loops or runs that ended with an error")
+	fl.StringVar(&f.agent, "agent", "", "only events of the agent with this `name`")
+	fl.IntVar(&f.iteration, "iteration", 0, "only events of iteration `N` of the outermost loop")
+	fl.BoolVar(&f.all, "all", false, "include attempts that were made again, and earlier runs")
+	fl.BoolVarP(&f.follow, "follow", "f", false, "follow the run until it ends")
+	fl.BoolVar(&f.json, "json", false, "write one line of JSON for each event")
+	return cmd
+}
+
+func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) error {
+	run, err := runstore.Open(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if f.follow && run.Store == nil {
+		return fmt.Errorf("--follow: %s is a file, and a file gets no new events", word)
+	}
+	shown := run.Events
+	if !f.all {
+		shown = session.Current(progress.LastRun(shown))
+	}
+	w := live.NewWatching(run)
+	for _, ev := range run.Events {
+		w.Add(ev)
+	}
+	coming := f.follow && !w.Over()
+	if err := events.Findable(run, shown, f.agent, f.iteration, coming); err != nil {
+		return term.UsageError(err)
+	}
+	for _, ev := range shown {
+		if err := f.print(e, ev, run.Wholes.Of); err != nil {
+			return err
+		}
+	}
+	if coming {
+		err = w.Follow(ctx, func(ev *session.Event) error { return f.print(e, ev, run.Wholes.Of) }, nil)
+		if gone, ok := errors.AsType[*live.GoneError](err); ok {
+			return &term.Exit{Code: term.ExitInterrupted, Err: gone}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.note(ctx, e, run, w)
+}
+
+// note says of a run that is not at its end why that is so, and how it goes on: what
+// was cut off is no error.
+func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, w *live.Watching) error {
+	if f.json || run.Store == nil {
+		return nil
+	}
+	sum := w.Summary()
+	status, _, err := run.Standing(ctx, sum.Status, runstore.OwnerIsDead)
+	if err != nil {
+		return term.Failure(err)
+	}
+	var lines []string
+	switch status {
+	case string(mark.RunWaiting):
+		lines = append([]string{"run " + run.ID + " " + runstore.WaitsForPerson}, runstore.Asks(run.ID, sum)...)
+	case string(mark.RunIsPaused), runlog.StatusInterrupted:
+		lines = []string{"run " + run.ID + " is " + status, run.HowToResume()}
+	}
+	for _, l := range lines {
+		fmt.Fprintln(e.Stderr, progress.Clean(l))
+	}
+	return nil
+}
+
+// print writes an event that is asked for.
+func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole) error {
+	if f.errors && runlog.ProblemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
+		f.iteration > 0 && !events.InIteration(ev, f.iteration) {
+		return nil
+	}
+	ev = whole(ev)
+	var line []byte
+	if f.json {
+		text, err := progress.MarshalJSON(ev)
+		if err != nil {
+			return term.Failure(fmt.Errorf("event %d: %w", ev.Seq, err))
+		}
+		line = text
+	} else {
+		line = []byte(events.Line(ev))
+	}
+	if _, err := e.Stdout.Write(append(line, '\n')); err != nil {
+		return term.Failure(fmt.Errorf("write the events: %w", err))
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/artifact/disk"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/supervisor"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// rmFlags are the flags of refrain rm.
+type rmFlags struct {
+	store, olderThan, status string
+	yes                      bool
+}
+
+func NewRm(e *term.Env) *cobra.Command {
+	var f rmFlags
+	cmd := &cobra.Command{
+		Use:   "rm RUN...",
+		Short: "Remove runs",
+		Long: `Remove runs with all their data: events, state, saved files, the files of a workspace,
+messages, and background output. Without --yes nothing is removed; the command lists what would be.
+
+Name runs, or choose them with --older-than and --status; together, the flags choose
+among the runs that you name. A run that a process is driving is never removed. To
+keep a copy, use refrain export first.`,
+		Example: `  refrain rm r_1f0c --yes
+  refrain rm --older-than 30d --status completed
+  refrain rm --older-than 30d --status completed --yes`,
+		ValidArgsFunction: runstore.Complete(e, 0),
+		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), e, f, args) },
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.olderThan, "older-than", "", "only runs without an event for this `long`, such as 30d or 12h")
+	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
+	fl.BoolVar(&f.yes, "yes", false, "remove the runs")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// parseAge reads a duration that may be in days or weeks.
+func parseAge(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	for unit, d := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if number, ok := strings.CutSuffix(s, unit); ok {
+			n, err := strconv.ParseFloat(number, 64)
+			if err == nil && n > 0 && n < 1e5 {
+				return time.Duration(n * float64(d)), nil
+			}
+		}
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("--older-than %q: write a time such as 30d, 2w or 12h", s)
+	}
+	return d, nil
+}
+
+func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
+	age, err := parseAge(f.olderThan)
+	switch {
+	case err != nil:
+		return err
+	case len(words) == 0 && f.olderThan == "" && f.status == "":
+		return errors.New("name the runs to remove, or choose them with --older-than or --status")
+	case f.status != "" && !slices.Contains(statuses, f.status):
+		return fmt.Errorf("--status %q: use one of %s", f.status, strings.Join(statuses, ", "))
+	}
+	store, closeStore, err := runstore.OpenService(ctx, e, f.store)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+	chosen, err := f.choose(ctx, store, words, age)
+	if err != nil {
+		return err
+	}
+	if !f.yes {
+		for _, r := range chosen {
+			fmt.Fprintf(e.Stdout, "would remove %s  %s  %s\n", term.Cell(r.ID, 64), term.Cell(r.Name, 30), r.Status)
+		}
+		if len(chosen) > 0 {
+			return term.UsageError(errors.New("nothing was removed; add --yes to do it"))
+		}
+		fmt.Fprintln(e.Stderr, "No such run.")
+		return nil
+	}
+	files, closeFiles, err := openFiles(runstore.ArtifactsDir(e, f.store))
+	if err != nil {
+		return term.Failure(err)
+	}
+	defer closeFiles()
+	for _, r := range chosen {
+		err := removeWorkspace(ctx, store, r.ID)
+		if err == nil {
+			err = removeRun(ctx, store, files, r.ID)
+		}
+		if err == nil {
+			err = removeMessages(e, f.store, r.ID)
+		}
+		if err != nil {
+			return term.Failure(fmt.Errorf("remove run %s: %w", r.ID, err))
+		}
+		fmt.Fprintf(e.Stdout, "removed %s\n", term.Cell(r.ID, 64))
+	}
+	return nil
+}
+
+// choose are the runs that are meant.
+func (f *rmFlags) choose(ctx context.Context, store session.Service, words []string,
+	age time.Duration) ([]listedRun, error) {
+	all, err := runstore.List(ctx, store)
+	if err != nil {
+		return nil, err
+	}
+	var named []string
+	for _, word := range words {
+		id, err := runstore.Find(ctx, store, word)
+		if err != nil {
+			return nil, err
+		}
+		named = append(named, id)
+	}
+	var chosen []listedRun
+	for _, s := range all {
+		if len(words) > 0 && !slices.Contains(named, s.ID()) || age > 0 && time.Since(s.LastUpdateTime()) < age {
+			continue
+		}
+		r, err := listOne(ctx, store, s)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case f.status != "" && r.Status != f.status:
+		case r.DrivenBy == "":
+			chosen = append(chosen, *r)
+		case len(words) > 0:
+			return nil, term.Failure(fmt.Errorf("run %s is driven by %s: end it first, with refrain cancel %s", r.ID,
+				r.DrivenBy, r.ID))
+		}
+	}
+	return chosen, nil
+}
+
+// openFiles opens the folder of saved files, if there is one.
+func openFiles(dir string) (artifact.Service, func() error, error) {
+	none := func() error { return nil }
+	if dir == "" {
+		return nil, none, nil
+	}
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil, none, nil
+	}
+	files, err := disk.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return files, files.Close, nil
+}
+
+// removeMessages removes what a run had to say in the background.
+func removeMessages(e *term.Env, spec, id string) error {
+	root, err := os.OpenRoot(runstore.MessagesDir(e, spec))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Remove(runstore.MessagesName(id)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// removeWorkspace removes the files of a run with a workspace, if they are on this machine.
+func removeWorkspace(ctx context.Context, store session.Service, id string) error {
+	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
+	if err != nil {
+		return err
+	}
+	started, err := supervisor.StartedWith(got.Session)
+	if err != nil {
+		return nil // it has no definition
+	}
+	p, err := program.Decode(started)
+	if err != nil || p.Nearby() != nil {
+		return nil
+	}
+	return workspace.Remove(ctx, definition.WorkspaceStore(p.Root), id)
+}
+
+// removeRun removes a run and what is its own, the log last: until then the run
+// can be removed again.
+func removeRun(ctx context.Context, store session.Service, files artifact.Service, id string) error {
+	if leaser, ok := store.(lease.Leaser); ok { // goes with the session
+		lease, err := runstore.Lease(ctx, leaser, id, time.Minute)
+		if err != nil {
+			return err
+		}
+		defer leaser.Release(context.WithoutCancel(ctx), lease)
+	}
+	if files != nil {
+		got, err := files.List(ctx, &artifact.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName,
+			SessionID: id})
+		if err != nil {
+			return err
+		}
+		for _, name := range got.FileNames {
+			if strings.HasPrefix(name, artifact.KeyPrefixUser) {
+				continue // other runs share it
+			}
+			if err := files.Delete(ctx, &artifact.DeleteRequest{AppName: runstore.AppName, UserID: runstore.UserName,
+				SessionID: id, FileName: name}); err != nil {
+				return err
+			}
+		}
+	}
+	return supervisor.Remove(ctx, store, runstore.KeyOf(id))
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/show"
+	"github.com/refrain-dev/refrain/command/internal/term"
+)
+
+func NewShow(e *term.Env) *cobra.Command {
+	var f show.Options
+	cmd := &cobra.Command{
+		Use:   "show RUN|FILE",
+		Short: "Show what a run did and why it stopped",
+		Long: `Show a run: its iterations with scores and steps, the answer, and why it stopped, with
+every condition that could have stopped it.
+
+--iteration shows what the steps of one iteration said, --state the state at its end, and
+--diff how the state changed between two iterations, by key and word by word. Iteration 0
+is the state before the first iteration. --files lists the files of a workspace that
+differ from its start; with --diff it writes the change of the files between the two
+iterations as a patch. --prompt shows what a step sent to its model: the log does not
+hold that, so it is rebuilt from the log, and no model is asked. --resources shows time,
+model calls, tokens, cost and state sizes. CPU time and memory are only in the last line
+of refrain run --json.
+
+The iterations are those of the outermost loop; --loop chooses another loop by its
+address, such as story[2]/polish.`,
+		Example: `  refrain show last
+  refrain show r_1f0c --iteration 3 --state
+  refrain show last --diff 4..5
+  refrain show last --diff 4..5 --files > changes.patch
+  refrain show last --prompt writer --iteration 3
+  refrain show run.jsonl --json`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.One = cmd.Flags().Changed("iteration")
+			return show.Run(cmd.Context(), e, f, args[0])
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.Store)
+	fl.IntVar(&f.Iteration, "iteration", 0, "show what the steps of iteration `N` said")
+	fl.BoolVar(&f.State, "state", false, "show the state at the end, or after --iteration")
+	fl.BoolVar(&f.Resources, "resources", false, "show what the run used: time, model calls, tokens, cost, state sizes")
+	fl.StringVar(&f.Diff, "diff", "", "show how the state changed between two iterations, `N..M`")
+	fl.BoolVar(&f.Files, "files", false, "show the changed files of a workspace; with --diff, as a patch")
+	fl.StringVar(&f.Prompt, "prompt", "", "show what `STEP` sent to its model: a name, or an address such as refine[3]/writer")
+	fl.StringVar(&f.Loop, "loop", "", "`address` of the loop whose iterations to show")
+	fl.BoolVar(&f.JSON, "json", false, "write JSON")
+	return cmd
+}

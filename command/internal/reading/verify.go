@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reading
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/runlog"
+)
+
+// verifyFlags are the flags of refrain verify.
+type verifyFlags struct {
+	store, expect string
+	json          bool
+}
+
+func NewVerify(e *term.Env) *cobra.Command {
+	var f verifyFlags
+	cmd := &cobra.Command{
+		Use:   "verify FILE|RUN",
+		Short: "Check that the log of a run was not changed",
+		Long: `Check that the log of a run was not changed, in a store or in a file that refrain export
+or refrain run --record has written.
+
+Every loop ends with a stop record, which holds a hash of the loop's events; every run
+ends with a hash of the whole run, from the definition and the inputs to its end.
+verify computes the hashes again and compares. After the end of a run, only events that
+continue it or begin another run may stand. In a store, verify also rebuilds the state
+from the events. A file of refrain export has a hash of everything in its last line;
+with --audit each line has one, so the first changed event is named.
+
+The report has one line for each loop, for each run, and for the whole log. Exit code 0
+if all agree, 1 otherwise.
+
+A run that has not ended, or that an old version without hashes has ended, is
+"unsealed": whether its last events are all there cannot be checked. That is not an
+error.
+
+Somebody who can write the log can also compute new hashes. To notice that, keep the
+hash of the whole log in another place, and give it to --expect.`,
+		Example: `  refrain verify last
+  refrain run loop.yaml --record run.jsonl
+  refrain verify run.jsonl
+  refrain export last --audit -o audit.jsonl
+  refrain verify audit.jsonl --expect sha256:4be1...`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return verify(cmd.Context(), e, f, args[0])
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.expect, "expect", "", "`hash` of the whole log that you kept")
+	fl.BoolVar(&f.json, "json", false, "write JSON")
+	return cmd
+}
+
+func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error {
+	run, err := runstore.Open(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	v, err := run.Verified()
+	if err != nil {
+		return term.Failure(err)
+	}
+	if f.expect != "" && f.expect != v.Chain && v.Flaw == nil {
+		v.Flaw = &runlog.Flaw{Problem: "its hash is not the expected one, " + f.expect}
+	}
+	if err := printVerified(e, v, f.json); err != nil {
+		return term.Failure(fmt.Errorf("write the result: %w", err))
+	}
+	compared, bad := v.Seals()
+	switch {
+	case v.Flaw != nil:
+		return term.Failure(fmt.Errorf("%s: %s", word, v.Flaw))
+	case bad > 0:
+		return term.Failure(fmt.Errorf("%s: %d of %d seals do not match: the log was changed", word, bad, compared))
+	case len(v.State) > 0:
+		return term.Failure(fmt.Errorf("%s: its state does not match its events: %s", word, v.State[0]))
+	case compared == 0 && !(run.File != nil && run.File.Hashed()) && f.expect == "":
+		return term.Failure(fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is "+
+			"nothing to compare", word))
+	}
+	return nil
+}
+
+func printVerified(e *term.Env, v *runlog.Verified, asJSON bool) error {
+	if asJSON {
+		return term.WriteJSON(e.Stdout, v)
+	}
+	for _, one := range v.Loops {
+		if err := printSeal(e, string(one.Loop), one.Digest, one.Problem, ""); err != nil {
+			return err
+		}
+	}
+	for i, seal := range v.Runs {
+		if err := printSeal(e, v.Named(i), seal.Digest, seal.Problem, seal.Unsealed); err != nil {
+			return err
+		}
+	}
+	for _, problem := range v.State {
+		if err := printSeal(e, "state", "", problem, ""); err != nil {
+			return err
+		}
+	}
+	line := fmt.Sprintf("log      %d events: %s", v.Events, v.Chain)
+	if v.Flaw != nil {
+		line = "CHANGED  log: " + v.Flaw.String()
+	}
+	_, err := fmt.Fprintln(e.Stdout, line)
+	return err
+}
+
+// printSeal says whether what a seal is over is as it was.
+func printSeal(e *term.Env, of, digest, problem, unsealed string) error {
+	line := fmt.Sprintf("ok       %s: %s", of, digest)
+	switch {
+	case problem != "":
+		line = fmt.Sprintf("CHANGED  %s: %s", of, problem)
+	case unsealed != "":
+		line = fmt.Sprintf("unsealed %s: %s", of, unsealed)
+	}
+	_, err := fmt.Fprintln(e.Stdout, line)
+	return err
+}

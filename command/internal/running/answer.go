@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/cluster"
+	"github.com/refrain-dev/refrain/command/internal/clusters"
+	"github.com/refrain-dev/refrain/command/internal/live"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// answerFlags are the flags of refrain answer.
+type answerFlags struct {
+	clusters.Flags
+	store, question, reason, payload string
+	set                              []string
+	goOn                             bool
+}
+
+func NewAnswer(e *term.Env) *cobra.Command {
+	var f answerFlags
+	cmd := &cobra.Command{
+		Use:   "answer RUN [ANSWER]",
+		Short: "Answer a question that a run asks",
+		Long: `Answer the question that a run waits for. Without ANSWER, show the question.
+
+ANSWER is yes or no for an approval or a confirmation, and any text for a question.
+For an edit, give the new values of state keys with --set; a value that is valid JSON
+is read as JSON.
+
+To say whether a call that was cut off took place, use refrain resolve.`,
+		Example: `  refrain answer last
+  refrain answer last yes --resume
+  refrain answer r_1f0c3a2b no --reason "the second paragraph repeats the first"
+  refrain answer last "The cat and the moon"
+  refrain answer last --set draft="It was a cat." --set score=7`,
+		Args:              term.Args(1, 2),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), e, args[0], args[1:])
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	fl.StringVar(&f.question, "question", "", "`ID` of the question, if the run asks several")
+	fl.StringVar(&f.reason, "reason", "", "`text` that goes with the answer")
+	fl.StringVar(&f.payload, "payload", "", "`JSON` that goes back to the tool with the confirmation")
+	fl.StringArrayVar(&f.set, "set", nil, "set a state key, as `key=value`; repeat the flag for more keys")
+	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
+	return cmd
+}
+
+func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer []string) error {
+	if len(answer) == 0 && len(f.set) == 0 {
+		if f.question+f.reason+f.payload != "" || f.goOn {
+			return fmt.Errorf("no answer given; write: refrain answer RUN ANSWER")
+		}
+		return withQuestions(ctx, e, f.store, word, func(_ *runstore.Stock, _ *supervisor.Supervisor, id string, open []mark.Question) error {
+			return printQuestions(e.Stdout, id, open)
+		})
+	}
+	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
+		q, err := chooseQuestion(id, open, f.question, func(q mark.Question) bool { return q.Kind != mark.AskResolution }, "refrain resolve "+id)
+		if err != nil {
+			return err
+		}
+		a := mark.Answer{ID: q.ID, Reason: f.reason}
+		if a.Value, err = f.value(q, answer); err != nil {
+			return term.UsageError(err)
+		}
+		return give(ctx, e, &f.Flags, s, sup, id, q, a, f.goOn)
+	})
+}
+
+// value is the answer as the question wants to have it.
+func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, error) {
+	if q.Kind == mark.AskEdit {
+		if f.payload != "" {
+			return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question",
+				q.ID)
+		}
+		edit := make(map[string]any, len(f.set))
+		for _, s := range f.set {
+			key, text, ok := strings.Cut(s, "=")
+			if !ok || key == "" {
+				return nil, fmt.Errorf("--set %q: write it as key=value", s)
+			}
+			v, err := session.PlainJSON([]byte(text))
+			if err != nil {
+				v = text
+			}
+			edit[key] = v
+		}
+		if len(answer) > 0 || len(edit) == 0 {
+			return nil, fmt.Errorf("%s asks for values of the state; give them with --set key=value", q.ID)
+		}
+		return json.Marshal(edit)
+	}
+	if len(f.set) > 0 || len(answer) == 0 {
+		return nil, fmt.Errorf("%s does not ask for values of the state; write: refrain answer RUN ANSWER", q.ID)
+	}
+	if f.payload != "" && q.Kind != mark.AskConfirmation {
+		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question",
+			q.ID)
+	}
+	switch q.Kind {
+	case mark.AskText:
+		return json.Marshal(answer[0])
+	case mark.AskConfirmation:
+		c := map[string]any{}
+		if f.payload != "" {
+			payload, err := session.PlainJSON([]byte(f.payload))
+			if err != nil {
+				return nil, fmt.Errorf("--payload: %w", err)
+			}
+			c["payload"] = payload
+		}
+		yes, err := yesOrNo(answer[0])
+		c["confirmed"] = yes
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(c)
+	}
+	yes, err := yesOrNo(answer[0])
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(yes)
+}
+
+func yesOrNo(word string) (bool, error) {
+	switch strings.ToLower(word) {
+	case "yes", "y", "true", "ok":
+		return true, nil
+	case "no", "n", "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("the answer is yes or no, not %q; add a comment with --reason", word)
+}
+
+// withQuestions opens a run and finds what it asks.
+func withQuestions(ctx context.Context, e *term.Env, store, word string,
+	do func(*runstore.Stock, *supervisor.Supervisor, string, []mark.Question) error) error {
+	s, sup, id, err := runstore.OpenSupervised(ctx, e, store, word)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	open, err := sup.Questions(ctx, id)
+	if err != nil {
+		return term.Failure(err)
+	}
+	return do(s, sup, id, open)
+}
+
+// chooseQuestion finds the question that somebody means, among those that a
+// command is for.
+func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.Question) bool,
+	other string) (mark.Question, error) {
+	fitting := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return !fits(q) })
+	if id != "" {
+		named := func(q mark.Question) bool {
+			return q.ID == id || strings.HasPrefix(q.ID, "q"+strings.TrimPrefix(id, "call")+"-")
+		}
+		if i := slices.IndexFunc(fitting, named); i >= 0 {
+			return fitting[i], nil
+		}
+		if slices.ContainsFunc(open, named) {
+			return mark.Question{}, term.UsageError(fmt.Errorf("%s is another kind of question: see %s", id, other))
+		}
+	}
+	switch {
+	case len(open) == 0:
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks nothing", run))
+	case len(fitting) == 0:
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks another kind of question: see %s", run, other))
+	case id != "":
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s does not ask %q, or has its answer; refrain "+
+			"answer %s shows what it asks", run, id, run))
+	case len(fitting) > 1:
+		var ids []string
+		for _, q := range fitting {
+			ids = append(ids, q.ID)
+		}
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer "+
+			"%s shows them", run, len(ids), strings.Join(ids, ", "), run))
+	}
+	return fitting[0], nil
+}
+
+// give gives the answer to the run, and goes on with it if that is wanted.
+func give(ctx context.Context, e *term.Env, f *clusters.Flags, s *runstore.Stock, sup *supervisor.Supervisor, id string, q mark.Question,
+	a mark.Answer, goOn bool) error {
+	if err := q.Check(&a); err != nil {
+		return term.UsageError(err)
+	}
+	run, open, err := giveOnly(ctx, e, f, sup, id, a)
+	if err != nil {
+		return term.Failure(err)
+	}
+	switch {
+	case len(open) > 0:
+		fmt.Fprintf(e.Stderr, "run %s has the answer, and asks more:\n", id)
+		return printQuestions(e.Stderr, id, open)
+	case goOn:
+		shown, err := term.ChosenMode(e, term.Auto, false, false)
+		if err != nil {
+			return err
+		}
+		if clusters.InCluster(&run) { // which goes on by itself
+			return watch(ctx, e, s, live.WatchOptions{Progress: shown}, id)
+		}
+		return resumeIn(ctx, e, s, resumeFlags{progress: shown, grace: defaultGrace}, id)
+	}
+	if clusters.InCluster(&run) {
+		fmt.Fprintf(e.Stderr, "run %s has the answer, and its workers continue it\n", id)
+		return nil
+	}
+	fmt.Fprintf(e.Stderr, "run %s has the answer\n%s\n", id, runstore.HowToResumeIn(ctx, s.Service, id))
+	return nil
+}
+
+// giveOnly gives the answer, by way of the cluster if that is wanted. It returns how the run stood before,
+// and what it asks still.
+func giveOnly(ctx context.Context, e *term.Env, f *clusters.Flags, sup *supervisor.Supervisor, id string,
+	a mark.Answer) (mark.Run, []mark.Question, error) {
+	st, err := sup.Standing(ctx, id)
+	if err != nil {
+		return st.Run, nil, err
+	}
+	if !f.On {
+		open, err := sup.Answer(ctx, id, a)
+		return st.Run, open, err
+	}
+	c, driver, err := f.Of(ctx, e, sup, id)
+	if err != nil {
+		return st.Run, nil, err
+	}
+	defer c.Close()
+	if err := clusters.AskFor(ctx, e, c, id, driver, cluster.Request{Do: cluster.AskAnswer, Answer: &a}); err != nil {
+		return st.Run, nil, err
+	}
+	open, err := sup.Questions(ctx, id)
+	return st.Run, open, err
+}
+
+// printQuestions shows what a run asks, and how to answer.
+func printQuestions(w io.Writer, id string, open []mark.Question) error {
+	if len(open) == 0 {
+		_, err := fmt.Fprintf(w, "run %s asks nothing\n", id)
+		return err
+	}
+	var b strings.Builder
+	for _, q := range open {
+		fmt.Fprintf(&b, "%s (%s)", q.ID, q.Kind)
+		if !q.Deadline.IsZero() {
+			fmt.Fprintf(&b, ", %s", runstore.DeadlineOf(q))
+		}
+		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(q.Text, "\n", "\n  "))
+		fmt.Fprintf(&b, "  Answer with: %s\n", runstore.HowToAnswer(id, q, len(open) > 1))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

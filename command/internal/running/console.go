@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/live"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// consoleFlags are the flags of refrain console.
+type consoleFlags struct {
+	store, session, model, streaming string
+	grace                            time.Duration
+	limits                           deffile.Limits
+}
+
+func NewConsole(e *term.Env) *cobra.Command {
+	var f consoleFlags
+	cmd := &cobra.Command{
+		Use:   "console [FILE]",
+		Short: "Talk with a definition or an agent",
+		Long: `Talk with a definition or an agent of the program. Each line that you type is a request; what
+the agents say goes to stdout. All requests of a console belong to one conversation. The
+console asks for confirmations and answers in place. Ctrl-D ends it.
+
+The first Ctrl-C pauses the run after the step that is running, the second cuts that step
+off, and the third leaves at once. If the last console of this definition left a run
+unfinished, for example because its process was killed, the next console continues it.`,
+		Example: `  refrain console loop.yaml
+  refrain console loop.yaml --session r_1f0c3a2b`,
+		Args: func(cmd *cobra.Command, args []string) error { return term.Args(1, 1)(cmd, deffile.WithOnly(e, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch f.streaming {
+			case "sse", "none":
+			default:
+				return fmt.Errorf("--streaming %q: use sse to see answers as they arrive, or none", f.streaming)
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), e, deffile.WithOnly(e, args)[0])
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.session, "session", "", "`ID` of the conversation to continue (default: the last console's if its run is "+
+		"unfinished, otherwise a new one)")
+	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's")
+	f.limits.Add(fl)
+	fl.StringVar(&f.streaming, "streaming", "sse", "show answers of models as they arrive (sse) or whole (none)")
+	graceFlag(fl, &f.grace)
+	return cmd
+}
+
+func (f *consoleFlags) check() error {
+	if f.session != "" {
+		if err := runstore.CheckID(f.session); err != nil {
+			return fmt.Errorf("--session: %w", err)
+		}
+	}
+	return checkGrace(f.grace)
+}
+
+// console is a conversation with a definition: a session with one run for each request.
+type console struct {
+	*consoleFlags
+	e    *term.Env
+	s    *runstore.Stock
+	file string
+	p    *program.Program
+	def  *definition.Definition
+	id   string
+	keys *keyboard
+}
+
+func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error {
+	c := &console{consoleFlags: f, e: e, file: file, id: f.session, keys: newKeyboard(e)}
+	var err error
+	if c.p, c.def, err = deffile.NewProgram(e, file, deffile.Given{Model: f.model, Root: ".", Limits: &f.limits}); err != nil {
+		return err
+	}
+	c.p.Console, c.p.Streams = true, f.streaming == "sse"
+	c.def.Warnings().Format(e.Stderr)
+	if c.s, err = runstore.MakeStock(ctx, e, f.store, ""); err != nil {
+		return err
+	}
+	defer c.s.Close()
+	left, err := c.left(ctx)
+	if err != nil {
+		return err
+	}
+	if c.id == "" {
+		c.id = runstore.NewID()
+	}
+	var last error // of the last turn
+	if left {
+		last, err = c.settle(ctx, c.goOn(ctx))
+	}
+	for err == nil {
+		var line string
+		if line, err = c.keys.ask(ctx, "user> "); err != nil {
+			break
+		}
+		if line != "" {
+			last, err = c.settle(ctx, c.turn(ctx, line))
+		}
+	}
+	if errors.Is(err, errNoMore) {
+		err = nil
+		if last != nil {
+			err = &term.Exit{Code: term.ExitFailed, Err: errors.New("the last run of the console has failed")}
+		}
+	}
+	return err
+}
+
+// left finds the run that the console continues: the unfinished run of its session, or if it has none yet, that of the
+// newest console.
+func (c *console) left(ctx context.Context) (bool, error) {
+	sup, err := c.s.Supervise(c.e, nil)
+	if err != nil {
+		return false, err
+	}
+	defer sup.Close(ctx)
+	open, err := sup.ListOpen(ctx)
+	if err != nil && len(open) == 0 {
+		return false, term.Failure(err)
+	}
+	var newest time.Time
+	for _, info := range open {
+		if c.session != "" && info.ID != c.session || !info.Run.Started.After(newest) {
+			continue
+		}
+		ours, err := c.mine(ctx, sup, info)
+		if err != nil {
+			return false, err
+		}
+		if ours {
+			c.id, newest = info.ID, info.Run.Started
+		}
+	}
+	return !newest.IsZero(), nil
+}
+
+// mine reports whether the console may continue a run: a console of the same program and definition has started it, or
+// --session names it, and no other process drives it.
+func (c *console) mine(ctx context.Context, sup *supervisor.Supervisor, info supervisor.Info) (bool, error) {
+	held, err := sup.Driver(ctx, info.ID)
+	if err != nil {
+		return false, term.Failure(err)
+	}
+	if held != nil && !runstore.OwnerIsDead(held.Owner) {
+		return false, nil
+	}
+	if c.session != "" {
+		return true, nil
+	}
+	got, err := c.s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: info.ID})
+	if err != nil {
+		return false, term.Failure(err)
+	}
+	p, err := program.Of(session.ViewOf(got.Session))
+	return err == nil && p.Console && p.Program == c.p.Program && info.Run.Name == c.def.Name, nil
+}
+
+// turn starts a run for a request, and follows it to its end.
+func (c *console) turn(ctx context.Context, input string) error {
+	state, err := deffile.InitialState(c.def, nil)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	started, err := c.p.Started(c.def)
+	if err != nil {
+		return err
+	}
+	prog, err := deffile.Build(ctx, c.e, c.p, c.def)
+	if err != nil {
+		return err
+	}
+	fo, err := live.NewFollower(c.e, c.s, term.Chat, c.def, live.Request{File: c.file, Session: c.id, Input: input, State: state,
+		Config: prog.RunConfig, Most: c.p.Most(c.def)}, c.grace)
+	if err != nil {
+		prog.Close()
+		return err
+	}
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+		return fo.Supervisor.Start(ctx, supervisor.Request{SessionID: c.id, State: state, Started: started, Program: prog,
+			Message: genai.NewContentFromText(input, genai.RoleUser)})
+	})
+}
+
+// goOn continues the run of the session, and follows it to its end.
+func (c *console) goOn(ctx context.Context) error {
+	return resumeIn(ctx, c.e, c.s, resumeFlags{progress: term.Chat, grace: c.grace}, c.id)
+}
+
+// settle asks the questions of a run that waits, and continues it, until the run no longer waits. failed is why a run has
+// failed; it was printed, and the conversation goes on. The other error ends the console.
+func (c *console) settle(ctx context.Context, end error) (failed, err error) {
+	for {
+		exit, ok := errors.AsType[*term.Exit](end)
+		switch {
+		case end == nil, ok && exit.Code == term.ExitLimit:
+			return nil, nil
+		case !ok || exit.Code == term.ExitInterrupted:
+			return nil, end
+		case exit.Code != term.ExitWaits:
+			term.PrintError(c.e.Stderr, end)
+			return end, nil
+		}
+		asked, err := c.answer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !asked { // somebody has paused it
+			return nil, end
+		}
+		end = c.goOn(ctx)
+	}
+}
+
+// answer asks all questions of the run. It reports whether there were any.
+func (c *console) answer(ctx context.Context) (asked bool, err error) {
+	sup, err := c.s.Supervise(c.e, nil)
+	if err != nil {
+		return false, err
+	}
+	defer sup.Close(ctx)
+	open, err := sup.Questions(ctx, c.id)
+	for err == nil && len(open) > 0 {
+		asked = true
+		var a mark.Answer
+		if a, err = c.keys.answer(ctx, &open[0]); err == nil {
+			open, err = sup.Answer(ctx, c.id, a)
+		}
+	}
+	switch {
+	case errors.Is(err, errNoMore):
+		fmt.Fprintln(c.e.Stderr, "(the run waits for the answer; the next console asks again)")
+		return asked, &term.Exit{Code: term.ExitWaits}
+	case err != nil:
+		return asked, term.Failure(err)
+	}
+	return asked, nil
+}
+
+// leaves returns a context that the first Ctrl-C at a prompt ends.
+func leaves(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := term.OnInterrupt(ctx, func(os.Signal) { cancel(term.ErrInterrupted) })
+	return ctx, func() { release(); cancel(nil) }
+}

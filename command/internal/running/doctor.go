@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/clusters"
+	"github.com/refrain-dev/refrain/command/internal/doctor"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+)
+
+func NewDoctor(e *term.Env) *cobra.Command {
+	var asJSON, ask bool
+	var f clusters.Flags
+	var store string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "doctor [FILE]",
+		Short: "Check the machine: store, keys, models, tool servers",
+		Long: `Check that this machine has what a run needs: the program and the terminal, the store
+of runs, and the keys of model providers. With FILE, doctor also opens each model of the
+definition, starts its tool servers, and looks for the programs of its commands and for
+the git repository of its workspace; no agent runs. Without FILE it opens the model in
+REFRAIN_MODEL. --ask sends each model one short question, which its provider charges for.
+
+With --temporal, doctor also connects with a Temporal server.
+
+Keys are never shown. Nothing is created.
+
+Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
+		Example: `  refrain doctor
+  refrain doctor loop.yaml
+  refrain doctor loop.yaml --ask --json`,
+		Args: term.Args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return fmt.Errorf("--timeout %s: give a time such as 5s", timeout)
+			}
+			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			d := doctor.New(e, ask, timeout)
+			d.Examine(cmd.Context(), store, args)
+			if f.On {
+				d.Temporal(f.Address, store, func() (string, error) { return f.Where(cmd.Context(), e) })
+			}
+			if err := d.Write(e.Stdout, asJSON); err != nil {
+				return term.Failure(err)
+			}
+			if d.Broken() > 0 {
+				return &term.Exit{Code: term.ExitFailed} // told already
+			}
+			return nil
+		},
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&asJSON, "json", false, "write the report as JSON")
+	fl.BoolVar(&ask, "ask", false, "send each model one short question")
+	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the "+
+		"store; init_timeout, or 30s, for a model)")
+	runstore.Flag(fl, &store)
+	f.Add(fl, "`host:port` of a Temporal server to connect with; more by the variables TEMPORAL_*")
+	return cmd
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// forkFlags are the flags of refrain fork.
+type forkFlags struct {
+	resumeFlags
+	iteration  int
+	event      int64
+	first, run bool
+}
+
+func NewFork(e *term.Env) *cobra.Command {
+	var f forkFlags
+	cmd := &cobra.Command{
+		Use:   "fork RUN",
+		Short: "Start a new run from a checkpoint of another",
+		Long: `Start a new run from a checkpoint of another one: after an iteration of its outermost
+loop (by default the last complete one), or after an event. The new run has the same
+log, state and files up to there, and a link to the old run, which stays as it is.
+
+The ID of the new run goes to stdout. The new run is paused; refrain resume continues
+it, and --run does so at once.`,
+		Example: `  refrain fork last --at-iteration 2
+  refrain fork last --at-iteration 2 --run
+  refrain fork r_1f0c3a2b --at-event 117`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			fl := cmd.Flags()
+			switch {
+			case fl.Changed("at-iteration") && fl.Changed("at-event"):
+				return errors.New("--at-iteration and --at-event: give one of them")
+			case f.iteration < 0:
+				return errors.New("--at-iteration: give 0 for the place before the first iteration, or the number of one")
+			case fl.Changed("at-event") && f.event < 1:
+				return errors.New("--at-event: give a number of at least 1")
+			}
+			f.first = fl.Changed("at-iteration") && f.iteration == 0
+			if err := f.check(fl); err != nil {
+				return err
+			}
+			var err error
+			if f.progress, err = term.ChosenMode(e, f.progress, fl.Changed("progress"), f.json); err != nil {
+				return err
+			}
+			if f.run {
+				if _, err := term.Mode(e, f.progress); err != nil {
+					return err
+				}
+			}
+			return forkRun(cmd.Context(), e, f, args[0])
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop; 0: before the first")
+	fl.Int64Var(&f.event, "at-event", 0, "fork after the event with this `number`; refrain events shows the numbers")
+	fl.BoolVar(&f.run, "run", false, "resume the new run at once")
+	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
+	fl.StringVar(&f.progress, "progress", term.Auto, "with --run: "+term.ModeUsage)
+	graceFlag(fl, &f.grace)
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 when a limit "+
+		"stopped the run")
+	return cmd
+}
+
+// check refuses what would mean nothing.
+func (f *forkFlags) check(fl *pflag.FlagSet) error {
+	if !f.run {
+		for _, name := range []string{"definition", "progress", "grace", "exit-zero-on-limit"} {
+			if fl.Changed(name) {
+				return fmt.Errorf("--%s is for a fork that starts at once: add --run", name)
+			}
+		}
+	}
+	return f.resumeFlags.check(fl)
+}
+
+func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
+	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var p *program.Program
+	var def *definition.Definition
+	if f.definition != "" {
+		run, _, err := s.View(ctx, id)
+		if err != nil {
+			return term.Failure(err)
+		}
+		if p, err = program.Of(run); err != nil {
+			return term.UsageError(fmt.Errorf("run %s: %w", id, err))
+		}
+		if def, err = deffile.Read(e, p, f.definition); err != nil {
+			return term.UsageError(err)
+		}
+	}
+	at := supervisor.Checkpoint{Iteration: f.iteration, First: f.first, Seq: f.event}
+	fork, err := operations.ForkFitting(ctx, sup, id, at, e.Code, p, def)
+	if diverged, ok := errors.AsType[*agent.DivergedError](err); ok {
+		return term.UsageError(fmt.Errorf("fork run %q: %s does not fit what the run has done: %s", id, f.definition,
+			operations.Misfit(diverged)))
+	}
+	if err != nil {
+		return term.Failure(err)
+	}
+	if f.run {
+		fmt.Fprintf(e.Stderr, "run %s is a fork of %s\n", fork, id)
+		return resumeIn(ctx, e, s, f.resumeFlags, fork)
+	}
+	fmt.Fprintf(e.Stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id,
+		runstore.HowToResumeIn(ctx, s.Service, fork))
+	if _, err := fmt.Fprintln(e.Stdout, fork); err != nil {
+		return term.Failure(err)
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/command/internal/codingloop"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+)
+
+// loopFlags are the flags of refrain loop.
+type loopFlags struct {
+	run                        runFlags
+	file, cli, acp             string
+	until, write               string
+	model, permissions, denied string
+	most                       int
+	cost                       float64
+	branch                     string
+	protect, inherit           []string
+	timeout, idle              time.Duration
+}
+
+func NewLoop(e *term.Env) *cobra.Command {
+	f := loopFlags{run: runFlags{root: "."}}
+	cmd := &cobra.Command{
+		Use:   "loop [PROMPT]",
+		Short: "Ask a coding agent again and again until a command succeeds",
+		Long: `Ask a coding agent, such as Claude Code, again and again until the command of --until
+succeeds: what one would write as a loop of shell around the agent. Each time the agent
+gets the prompt, and what the command has said last. It works in the current folder;
+with --branch it works on a copy of the repository there, and the result becomes a new
+branch.
+
+The loop ends when the command succeeds, when a limit is reached, or when the command
+says the same three times in a row, where times such as 0.03s do not count. The command
+runs once before the agent is asked: if it succeeds, nothing is asked. The loop is a run
+like any other: refrain show says why it stopped and what it has cost, Ctrl-C pauses it,
+and refrain resume continues it, also after a crash. --write keeps the definition that
+runs, so that you can change it and run it with refrain run.
+
+--acp asks any program that speaks the Agent Client Protocol. Its words are split without
+a shell: quotes and backslashes work as in a shell, and nothing is expanded. It gets PATH,
+HOME and the like; name the variable of its key with --inherit.
+
+--until is a line for the shell. Its exit code 0 is success; with 126 or 127, which mean
+that it could not be run, the loop fails at once. With --branch the command runs in a
+copy of the repository, without the files that git ignores.
+
+Exit codes are those of refrain run: 0 if the command succeeds, 3 if a limit came
+first, or if the command says nothing new.`,
+		Example: `  refrain loop "Make the tests pass" --until 'go test ./...' --max 10 --budget-cost 5
+  refrain loop -p PROMPT.md --until 'go test ./...' --branch fix-tests --protect '**/*_test.go'
+  refrain loop -p PROMPT.md --cli codex --until 'npm test' --timeout 2h
+  refrain loop -p PROMPT.md --acp 'gemini --acp' --inherit GEMINI_API_KEY --until 'npm test'
+  refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
+		Args: term.Args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := f.definition(e, args)
+			if err != nil {
+				return term.UsageError(err)
+			}
+			if err := checkGrace(f.run.grace); err != nil {
+				return err
+			}
+			if f.run.progress, err = term.ChosenMode(e, f.run.progress, cmd.Flags().Changed("progress"), f.run.json); err != nil {
+				return err
+			}
+			if _, err := term.Mode(e, f.run.progress); err != nil {
+				return term.UsageError(err)
+			}
+			switch done, err := f.done(cmd.Context(), e); {
+			case err != nil:
+				return term.Failure(err)
+			case done:
+				fmt.Fprintln(e.Stderr, "Nothing was asked, because the command of --until succeeds already.")
+				return nil
+			}
+			file, remove, err := f.written(text)
+			if err != nil {
+				return term.Failure(err)
+			}
+			defer remove()
+			return runFile(cmd.Context(), e, f.run, file, "")
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	fl.StringVarP(&f.file, "prompt", "p", "", "read the prompt from this `FILE`; - is stdin")
+	fl.StringVar(&f.cli, "cli", "", "`program` of the coding agent: "+strings.Join(taskagent.CLIPrograms(), " or ")+
+		" (default: "+taskagent.CLIPrograms()[0]+")")
+	fl.StringVar(&f.acp, "acp", "", "`program`, with its arguments, that speaks the Agent Client Protocol, in place of --cli, "+
+		"such as 'gemini --acp'")
+	fl.StringArrayVar(&f.inherit, "inherit", nil, "`variable` of the environment that the coding agent gets too; repeat the flag for more")
+	fl.StringVar(&f.until, "until", "", "`command` that ends the loop when it succeeds")
+	fl.IntVar(&f.most, "max", 10, "ask at most this many times")
+	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 is no limit")
+	fl.StringVar(&f.branch, "branch", "", "work on a copy of the repository, and put the result on this new `branch`")
+	fl.StringArrayVar(&f.protect, "protect", nil, "put files back that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
+		"repeat the flag for more; needs --branch")
+	fl.StringVar(&f.model, "model", "", "model, in the words of the coding agent (default: its own choice)")
+	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
+	fl.StringVar(&f.denied, "denied", "fail", "after the coding agent was not allowed to use a tool: fail or allow")
+	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 is none")
+	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute, "end a coding agent that has printed nothing for so long, and ask it again")
+	fl.StringVar(&f.write, "write", "", "keep the definition in this new `FILE`")
+	fl.StringVar(&f.run.progress, "progress", term.Auto, term.ModeUsage)
+	fl.BoolVar(&f.run.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	runstore.Flag(fl, &f.run.store)
+	fl.BoolVar(&f.run.detach, "detach", false, "run in the background, and print the run's ID to stdout")
+	graceFlag(fl, &f.run.grace)
+	return cmd
+}
+
+// prompt is what the coding agent is asked.
+func (f *loopFlags) prompt(e *term.Env, args []string) (string, error) {
+	text, err := "", error(nil)
+	switch {
+	case len(args) > 0 && f.file != "":
+		return "", errors.New("the prompt is given twice: as an argument, and with -p")
+	case f.file == "-":
+		text, err = deffile.ReadInput([]string{"-"}, e.Stdin)
+	case f.file != "":
+		var data []byte
+		data, err = os.ReadFile(f.file)
+		text = string(data)
+	case len(args) > 0:
+		text = args[0]
+	}
+	if err == nil {
+		err = isText(text)
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the prompt: %w", err)
+	}
+	if strings.TrimSpace(text) == "" {
+		return "", errors.New(`there is no prompt; write: refrain loop "PROMPT" --until COMMAND, or name its file with -p`)
+	}
+	return text, nil
+}
+
+// isText returns an error with the place of the first byte that is not UTF-8.
+func isText(text string) error {
+	line, column := 1, 1
+	for i, r := range text {
+		if _, n := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && n == 1 {
+			return fmt.Errorf("line %d, column %d has the byte 0x%02x, which is not UTF-8; save it as UTF-8", line, column, text[i])
+		}
+		if column++; r == '\n' {
+			line, column = line+1, 1
+		}
+	}
+	return nil
+}
+
+// definition is the loop, as a file.
+func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
+	prompt, err := f.prompt(e, args)
+	switch {
+	case err != nil:
+		return nil, err
+	case strings.TrimSpace(f.until) == "":
+		return nil, errors.New("there is no --until; give the command that says that the work is done, such as 'go test ./...'")
+	case f.most < 1:
+		return nil, fmt.Errorf("--max %d: give a number from 1", f.most)
+	case f.protect != nil && f.branch == "":
+		return nil, errors.New("--protect needs --branch: files are put back in a copy, and never in your own folder")
+	case f.timeout < 0 || f.idle < 0:
+		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
+	case !(f.cost >= 0): // NaN too
+		return nil, fmt.Errorf("--budget-cost %v: give a positive number", f.cost)
+	case f.cost > 0 && (&taskagent.CLI{Program: f.cli, Model: f.model}).PricedAs() != "":
+		return nil, fmt.Errorf("--budget-cost: %s does not say what it costs; give --timeout in its place, or keep the definition "+
+			"with --write, and add its prices and a budget", f.cli)
+	}
+	for _, given := range append([]string{f.until, f.branch, f.model, f.acp}, f.protect...) {
+		if err := isText(given); err != nil {
+			return nil, fmt.Errorf("%q: %w", given, err)
+		}
+	}
+	if _, err := os.Lstat(f.write); err == nil { // said before the command of --until runs
+		return nil, fmt.Errorf("--write: %s: %w", f.write, fs.ErrExist)
+	}
+	program, acp, err := f.agent()
+	if err != nil {
+		return nil, err
+	}
+	text, err := codingloop.Definition(&codingloop.Config{
+		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
+		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
+	})
+	if err == nil {
+		err = checkLoop(text)
+	}
+	if err == nil {
+		err = taskagent.FindCLI(program)
+	}
+	if _, missing := errors.AsType[*taskagent.NoProgramError](err); missing && acp != nil {
+		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, taskagent.ACPPrograms()))
+	}
+	return text, err
+}
+
+// agent returns the program of the coding agent, and for --acp the program with its arguments.
+func (f *loopFlags) agent() (program string, acp []string, err error) {
+	if f.acp == "" {
+		return cmp.Or(f.cli, taskagent.CLIPrograms()[0]), nil, nil
+	}
+	if f.cli != "" {
+		return "", nil, errors.New("--cli and --acp: give one of them")
+	}
+	if acp, err = codingloop.Words(f.acp); err != nil {
+		return "", nil, fmt.Errorf("--acp %s: %w", f.acp, err)
+	}
+	if slices.Contains(taskagent.CLIPrograms(), acp[0]) {
+		return "", nil, fmt.Errorf("--acp: %s does not speak the Agent Client Protocol; write --cli %[1]s", acp[0])
+	}
+	return acp[0], acp, nil
+}
+
+// checkLoop says which values of flags a definition cannot have. Its lines are of no interest to those who gave flags.
+func checkLoop(text []byte) error {
+	_, err := definition.Parse("loop.yaml", text, definition.Options{})
+	problems, ok := errors.AsType[definition.Problems](err)
+	if !ok {
+		return err
+	}
+	said := problems[0].Message
+	if hint := problems[0].Hint; hint != "" {
+		said += " (" + hint + ")"
+	}
+	return errors.New(said)
+}
+
+// written writes the definition to the file of --write, or to one that remove removes.
+func (f *loopFlags) written(text []byte) (path string, remove func(), err error) {
+	if f.write == "" {
+		dir, err := os.MkdirTemp("", "refrain-loop")
+		if err != nil {
+			return "", nil, err
+		}
+		path = filepath.Join(dir, "loop.yaml")
+		return path, func() { _ = os.RemoveAll(dir) }, os.WriteFile(path, text, 0o600)
+	}
+	file, err := os.OpenFile(f.write, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return "", nil, fmt.Errorf("--write: %w", err)
+	}
+	_, err = file.Write(text)
+	return f.write, func() {}, cmp.Or(err, file.Close())
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/procgroup"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// done runs the command of --until once before the agent is asked, and reports whether it succeeds. With --branch it
+// runs in a checkout of the run's copy, which is made here, so that the files of the run are those of this moment.
+func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error) {
+	if f.run.progress != term.Quiet && f.run.progress != term.JSON {
+		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", progress.Clip(progress.Clean(f.until), 200))
+	}
+	if f.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("--until: it has not ended within --timeout %s", f.timeout))
+		defer cancel()
+	}
+	if f.branch == "" {
+		return f.succeeds(ctx, ".", nil)
+	}
+	f.run.session = runstore.NewID()
+	store := definition.WorkspaceStore(f.run.root)
+	defer func() {
+		if done || err != nil { // there is no run
+			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))
+		}
+	}()
+	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session}
+	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
+		return false, term.UsageError(err)
+	}
+	if err := runstore.PrepareFolder(e, f.run.store); err != nil {
+		return false, err
+	}
+	tree, err := workspace.Open(ctx, cfg)
+	if err != nil {
+		return false, err
+	}
+	defer tree.Close()
+	err = tree.Clean(ctx, tree.Start(), nil, "", func(dir string, env []string) error {
+		done, err = f.succeeds(ctx, dir, env)
+		return err
+	})
+	return done, err
+}
+
+// succeeds runs the command of --until in a folder. It returns an error if the command cannot be run.
+func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (bool, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", f.until)
+	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
+	procgroup.Lead(cmd)
+	if err := cmd.Start(); err != nil {
+		return false, fmt.Errorf("--until: %w", err)
+	}
+	err := cmd.Wait()
+	_ = procgroup.Kill(cmd.Process)
+	switch code := cmd.ProcessState.ExitCode(); {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case code == 126 || code == 127:
+		return false, term.UsageError(fmt.Errorf("--until: exit status %d: this cannot be run: %s; correct it, or install "+
+			"the program; if the agent is to make it, write: test -x PROGRAM && PROGRAM", code, progress.Clean(f.until)))
+	}
+	return err == nil, nil
+}

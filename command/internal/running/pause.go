@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/cluster"
+	"github.com/refrain-dev/refrain/command/internal/clusters"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// askFlags are the flags of refrain pause and refrain cancel.
+type askFlags struct {
+	clusters.Flags
+	store, reason string
+	now           bool
+}
+
+func NewPause(e *term.Env) *cobra.Command {
+	var f askFlags
+	cmd := &cobra.Command{
+		Use:   "pause RUN",
+		Short: "Pause a run between two steps",
+		Long: `Pause a run, even if another process is driving it. The steps that are running end
+first; --now cuts them off, and resuming makes them again. The command waits until the
+run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
+		Example: `  refrain pause last
+  refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			do := cluster.AskPause
+			if f.now {
+				do = cluster.AskPauseNow
+			}
+			return f.ask(cmd, e, args[0], do)
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	fl.BoolVar(&f.now, "now", false, "cut off the steps that are running")
+	return cmd
+}
+
+// ask has a run asked for something, and waits until it is done.
+func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
+	ctx := cmd.Context()
+	if err := f.Here(ctx, e, cmd.Flags()); err != nil {
+		return err
+	}
+	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var c cluster.Client
+	driver := ""
+	if f.On {
+		if c, driver, err = f.Of(ctx, e, sup, id); err != nil {
+			return err
+		}
+		defer c.Close()
+	}
+	for {
+		held, err := sup.Driver(ctx, id)
+		if err != nil {
+			return term.Failure(err)
+		}
+		if c != nil {
+			err = clusters.AskFor(ctx, e, c, id, driver, cluster.Request{Do: do, Reason: f.reason})
+		} else {
+			err = f.tell(ctx, sup, id, do)
+		}
+		if err != nil {
+			return term.Failure(err)
+		}
+		if held != nil {
+			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which was told; waiting for the run\n", id,
+				runstore.OwnerText(held.Owner))
+		}
+		run, err := sup.Wait(ctx, id)
+		if errors.Is(err, supervisor.ErrInterrupted) {
+			continue // its driver has died of it: now it can be written down
+		}
+		if err != nil {
+			return term.Failure(fmt.Errorf("wait for run %s: %w", id, err))
+		}
+		fmt.Fprintf(e.Stderr, "run %s %s\n", id, standsNow(&run))
+		if !run.Status.Over() {
+			fmt.Fprintln(e.Stderr, runstore.HowToResumeIn(ctx, s.Service, id))
+		}
+		return nil
+	}
+}
+
+// tell asks by way of the store.
+func (f *askFlags) tell(ctx context.Context, sup *supervisor.Supervisor, id, do string) error {
+	switch do {
+	case cluster.AskPause:
+		return sup.Pause(ctx, id, f.reason)
+	case cluster.AskPauseNow:
+		return sup.PauseNow(ctx, id, f.reason)
+	}
+	return sup.Cancel(ctx, id, f.reason)
+}
+
+// standsNow is how a run stands, in words.
+func standsNow(r *mark.Run) string {
+	switch r.Status {
+	case mark.RunCompleted:
+		return "has completed before that"
+	case mark.RunFailed:
+		return "has failed before that: " + r.Error
+	case mark.RunWaiting:
+		return "waits for a person"
+	}
+	return "is " + string(r.Status)
+}
+
+func NewCancel(e *term.Env) *cobra.Command {
+	var f askFlags
+	cmd := &cobra.Command{
+		Use:   "cancel RUN",
+		Short: "Cancel a run now",
+		Long: `Cancel a run at once, even if another process is driving it. The log keeps what the run
+has done: refrain show displays it, and refrain resume can still continue the run.`,
+		Example: `  refrain cancel last
+  refrain cancel r_1f0c3a2b --reason "wrong input"`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.ask(cmd, e, args[0], cluster.AskCancel)
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	return cmd
+}

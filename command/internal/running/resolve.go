@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/clusters"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// resolveFlags are the flags of refrain resolve.
+type resolveFlags struct {
+	clusters.Flags
+	store, call, result, reason string
+	retry, skip, goOn           bool
+	keep, discard, base         bool
+}
+
+func NewResolve(e *term.Env) *cobra.Command {
+	var f resolveFlags
+	cmd := &cobra.Command{
+		Use:   "resolve RUN",
+		Short: "Say whether a call that was cut off took place, or what to do with changed files",
+		Long: `Say whether a call that must not be made twice (effect: at_most_once) took place. It was
+cut off while it ran, so Refrain cannot know. There are three answers:
+
+  --result TEXT  it took place, with this result
+  --retry        it did not take place; make it now
+  --skip         leave it out
+
+Or say what to do with files of the run's workspace that somebody has changed while the
+run did not work there:
+
+  --keep         go on with them
+  --base         go on with them, and compare later changes with them (protect, limits)
+  --discard      go back to the files of the run; the changed ones stay in the store`,
+		Example: `  refrain answer last
+  refrain resolve last --result "order 4711"
+  refrain resolve r_1f0c3a2b --call call-x2mh3k --retry --resume
+  refrain resolve last --keep --resume`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), e, args[0], cmd.Flags().Changed("result"))
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	fl.StringVar(&f.call, "call", "", "`ID` of the call or of its question, if there are several")
+	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
+	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")
+	fl.BoolVar(&f.skip, "skip", false, "leave the call out")
+	fl.BoolVar(&f.keep, "keep", false, "go on with the changed files")
+	fl.BoolVar(&f.base, "base", false, "go on with the changed files, and compare later changes with them")
+	fl.BoolVar(&f.discard, "discard", false, "go back to the files of the run")
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
+	return cmd
+}
+
+func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made bool) error {
+	r := mark.Resolution{Result: f.result}
+	chosen := 0
+	for action, on := range map[string]bool{mark.ResolveResult: made, mark.ResolveRetry: f.retry, mark.ResolveSkip: f.skip,
+		mark.ResolveKeep: f.keep, mark.ResolveBase: f.base, mark.ResolveDiscard: f.discard} {
+		if on {
+			r.Action = action
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return errors.New("give one of --result TEXT, --retry and --skip, or for changed files --keep, --base and --discard")
+	}
+	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
+		q, err := chooseQuestion(id, open, f.call, func(q mark.Question) bool { return q.Kind == mark.AskResolution },
+			"refrain answer "+id)
+		if err != nil {
+			return err
+		}
+		value, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return give(ctx, e, &f.Flags, s, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
+	})
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/internal/clusters"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/live"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// resumeFlags are the flags of refrain resume.
+type resumeFlags struct {
+	clusters.Flags
+	store, progress, definition, dir string
+	json, zeroOnLimit                bool
+	grace                            time.Duration
+	limits                           deffile.Limits
+	add                              uint
+	retry                            bool
+}
+
+func NewResume(e *term.Env) *cobra.Command {
+	var f resumeFlags
+	cmd := &cobra.Command{
+		Use:   "resume RUN",
+		Short: "Continue a run that was paused, interrupted or stopped by a limit",
+		Long: `Continue a run that is paused, waits for a person, was canceled, or was interrupted by a
+crash, a restart or Ctrl-C. Steps that have ended are not repeated. A step that was cut
+off is made again, unless it must not be made twice (effect: at_most_once): then the run
+asks whether it took place. Exit codes and keys are those of refrain run.
+
+The run keeps the definition that it was started with, even if the file has changed.
+--definition gives it another one from here on. If that does not fit what the run has
+done, resume fails and the run stays as it is.
+
+A run that a limit stopped continues with a higher limit: give --add-iterations, or the
+limits that refrain run takes. A run that failed continues with --retry, which tries the
+failed step again.
+
+The workers of a Temporal cluster continue a run that is theirs, and the command shows it
+as refrain watch does. To continue it with another definition or another limit, or after
+it has ended, give --temporal. With --temporal a run that was started without it is given
+to the workers, too.`,
+		Example: `  refrain resume last
+  refrain resume r_1f0c3a2b
+  refrain resume last --add-iterations 3
+  refrain resume last --definition loop.yaml
+  refrain resume r_1f0c3a2b --dir ~/work`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+				return err
+			}
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			return resumeRun(cmd.Context(), e, f, args[0])
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	f.AddQueue(fl)
+	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
+	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run "+
+		"was started)")
+	f.addLimits(fl)
+	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
+	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	graceFlag(fl, &f.grace)
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
+	return cmd
+}
+
+// check refuses what would mean nothing.
+func (f *resumeFlags) check(fl *pflag.FlagSet) error {
+	if fl.Changed("definition") && f.definition == "" {
+		return errors.New("--definition: name a file")
+	}
+	if fl.Changed("add-iterations") && f.add < 1 {
+		return errors.New("--add-iterations 0: give at least 1")
+	}
+	return checkGrace(f.grace)
+}
+
+func resumeRun(ctx context.Context, e *term.Env, f resumeFlags, word string) error {
+	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return resumeIn(ctx, e, s, f, id)
+}
+
+// resumeIn goes on with a run of a store, and follows it.
+func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
+	view, run, err := s.View(ctx, id)
+	if err != nil {
+		return term.Failure(err)
+	}
+	view.Remember()
+	p, def, opts, err := f.change(e, view, id)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	if run != nil && (f.On || clusters.InCluster(run)) {
+		return f.inCluster(ctx, e, s, id, run, opts)
+	}
+	if err := p.Here(id); err != nil { // what its agents name is relative to that
+		return term.Failure(err)
+	}
+	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true,
+		Changed: opts.Program != nil, Most: p.Most(def), Stands: run,
+		View: view}
+	fo, err := live.NewFollower(e, s, f.progress, def, req, f.grace)
+	if err != nil {
+		return err
+	}
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+		return fo.Supervisor.Resume(ctx, id, opts)
+	})
+}
+
+// change makes the change of the flags to a run.
+func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*program.Program, *definition.Definition,
+	supervisor.ResumeOptions, error) {
+	var opts supervisor.ResumeOptions
+	p, err := program.Of(view)
+	if err != nil {
+		return nil, nil, opts, fmt.Errorf("run %s: %w", id, err)
+	}
+	change := &program.Change{AddIterations: f.add, Retry: f.retry, Dir: f.dir}
+	if f.definition != "" {
+		change.Definition = func(p *program.Program) (*definition.Definition, error) { return deffile.Read(e, p, f.definition) }
+	}
+	if f.limits.Flags != nil {
+		if change.Limits, err = f.limits.Given(); err != nil {
+			return nil, nil, opts, err
+		}
+	}
+	if f.add > 0 && change.Limits.MaxIterations != nil {
+		return nil, nil, opts, errors.New("--add-iterations: give either this or --max-iterations")
+	}
+	def, opts, err := p.Apply(change, view)
+	err = p.Otherwise(&e.Code, err)
+	if refused, ok := errors.AsType[*program.ChangeError](err); ok {
+		switch refused.Refusal {
+		case program.CannotAdd:
+			err = fmt.Errorf("--add-iterations: %w", err)
+		case program.NotFailed:
+			err = fmt.Errorf("--retry: run %s has not failed, it has completed", id)
+		case program.HasFailed:
+			err = fmt.Errorf("run %s failed, and a higher limit does not change that; add --retry to try the failed step "+
+				"again, with the new limits", id)
+		case program.Passed:
+			err = fmt.Errorf("run %s: %w", id, err)
+		}
+	}
+	return p, def, opts, err
+}
+
+// addLimits adds the flags with which a run gets other limits.
+func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
+	f.limits.Add(fl)
+	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
+	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
+}

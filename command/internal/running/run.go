@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package running has the verbs that run something, and those that change how a run goes on.
+package running
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/command/internal/clusters"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/live"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/supervisor"
+)
+
+// runFlags are the flags of refrain run.
+type runFlags struct {
+	clusters.Flags
+	set         map[string]string
+	limits      deffile.Limits
+	progress    string
+	json        bool
+	session     string
+	store       string
+	detach      bool
+	grace       time.Duration
+	root        string
+	model       string
+	record      string
+	zeroOnLimit bool
+	watch, open bool
+}
+
+func NewRun(e *term.Env) *cobra.Command {
+	var f runFlags
+	var sets []string
+	cmd := &cobra.Command{
+		Use:   "run FILE [INPUT]",
+		Short: "Run a definition",
+		Long: `Run a definition. INPUT is the user's request, {{user_input}} in the definition; "-"
+reads it from stdin. The answer goes to stdout, progress to stderr.
+
+The run is kept in .refrain/refrain.db, or where --store says, together with the
+definition as it is now. The first Ctrl-C pauses the run after the step that is running,
+the second cuts that step off, and the third leaves at once. In each case refrain resume
+continues the run. In a terminal, d moves the run to the background; --detach starts it
+there.
+
+With --temporal the workers of a Temporal cluster drive the run: see refrain worker. The
+command shows it as refrain watch does. Ctrl-C and d end only that; the run goes on, and
+refrain pause pauses it.
+
+Exit codes: 0 completed, 1 failed, 2 wrong usage or an invalid definition, 3 stopped by
+a limit or by no_progress before the loop's own criterion, 4 paused or waiting for a
+person, 130 interrupted.
+
+Models are named provider/name, such as openai/gpt-5-mini. doc/models.md lists the
+providers and the keys that they need.`,
+		Example: `  refrain run loop.yaml "Write a document about a cat"
+  refrain run examples/compress/loop.yaml --set file=README.md
+  refrain run loop.yaml --max-iterations 3 --timeout 10m --progress json
+  refrain run loop.yaml --detach
+  refrain run loop.yaml --budget-tokens 50000 --record run.jsonl
+  refrain run examples/document/loop.yaml --model ollama/qwen3 "Write a document about a cat"
+  cat brief.txt | refrain run loop.yaml -`,
+		Args: func(cmd *cobra.Command, args []string) error { return term.Args(1, 2)(cmd, deffile.WithOnly(e, args)) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args = deffile.WithOnly(e, args)
+			if err := f.check(cmd.Flags(), args); err != nil {
+				return err
+			}
+			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
+				return err
+			}
+			var err error
+			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+				return err
+			}
+			if f.set, err = deffile.ParseSets(sets); err != nil {
+				return err
+			}
+			input, err := deffile.ReadInput(args[1:], e.Stdin)
+			if err != nil {
+				return err
+			}
+			return runFile(cmd.Context(), e, f, args[0], input)
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
+		"more inputs")
+	f.limits.Add(fl)
+	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
+	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; "+
+		"env REFRAIN_MODEL applies only to agents without a model")
+	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation "+
+		"(default: a new ID)")
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	f.AddQueue(fl)
+	f.AddHeartbeat(fl)
+	fl.BoolVar(&f.detach, "detach", false, "run in the background, and print the run's ID to stdout")
+	graceFlag(fl, &f.grace)
+	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain "+
+		"verify and refrain backtest")
+	fl.BoolVar(&f.watch, "watch", false, "say where the run can be watched in a browser, if refrain serve serves the "+
+		"same store")
+	fl.BoolVar(&f.open, "open", false, "open the run in a browser, if refrain serve serves the same store")
+	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
+	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
+	return cmd
+}
+
+// check refuses what would mean nothing, before there is anything of a run.
+func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
+	if args[0] == "" {
+		return errors.New("no file is named; write: refrain run FILE [INPUT]")
+	}
+	if fl.Changed("session") {
+		if err := runstore.CheckID(f.session); err != nil {
+			return fmt.Errorf("--session: %w", err)
+		}
+	}
+	if fl.Changed("record") && f.record == "" {
+		return errors.New("--record: name a file")
+	}
+	if f.detach {
+		for _, name := range []string{"record", "json", "progress"} {
+			if fl.Changed(name) {
+				return fmt.Errorf("--%s and --detach: a run in the background shows nothing; use refrain watch or "+
+					"refrain export", name)
+			}
+		}
+	}
+	if fl.Changed("temporal") {
+		for _, name := range []string{"record", "grace"} {
+			if fl.Changed(name) {
+				return fmt.Errorf("--%s and --temporal: a worker drives the run, and not this process%s", name,
+					map[string]string{"record": "; write its log later with refrain export"}[name])
+			}
+		}
+	}
+	if err := f.CheckHeartbeat(); err != nil {
+		return err
+	}
+	return checkGrace(f.grace)
+}
+
+// defaultGrace is how long a step may take to end if nobody says better.
+const defaultGrace = 10 * time.Second
+
+// graceFlag adds --grace.
+func graceFlag(fl *pflag.FlagSet, grace *time.Duration) {
+	term.DurationFlag(fl, grace, "grace", defaultGrace, "time that running steps have to end after a signal other "+
+		"than Ctrl-C")
+}
+
+func checkGrace(d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("--grace %s: give a time such as 10s, or 0 for none", d)
+	}
+	return nil
+}
+
+// runFile loads a definition and runs it to its end.
+func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) error {
+	p, def, err := deffile.NewProgram(e, file, deffile.Given{Model: f.model, Root: f.root, Limits: &f.limits})
+	if err != nil {
+		return err
+	}
+	def.Warnings().Format(e.Stderr)
+	if input = cmp.Or(input, def.Query); strings.TrimSpace(input) == "" {
+		if why := def.NeedsRequest(); why != "" {
+			return term.UsageError(fmt.Errorf("%s: a run needs a request of its user: %s; write: refrain run %[1]s \"REQUEST\"", file, why))
+		}
+	}
+	if f.session == "" && def.Session != "" {
+		if err := runstore.CheckID(def.Session); err != nil {
+			return term.UsageError(fmt.Errorf("%s: session: %w", file, err))
+		}
+		f.session = def.Session
+	}
+	state, err := deffile.InitialState(def, f.set)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	started, err := p.Started(def)
+	if err != nil {
+		return err
+	}
+	if f.On {
+		if err := def.CheckMovable(); err != nil {
+			return term.UsageError(err)
+		}
+		return f.submit(ctx, e, supervisor.Request{SessionID: f.session, State: state, Started: started,
+			Message: genai.NewContentFromText(input, genai.RoleUser)})
+	}
+	prog, err := deffile.Build(ctx, e, p, def) // before there is anything of the run
+	if err != nil {
+		return err
+	}
+	s, err := runstore.MakeStock(ctx, e, f.store, f.record)
+	if err != nil {
+		prog.Close()
+		return err
+	}
+	defer s.Close()
+	if f.session == "" {
+		f.session = runstore.NewID()
+	}
+	req := supervisor.Request{
+		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),
+		State: state, Started: started, Program: prog,
+	}
+	page := ""
+	if f.watch || f.open {
+		page = sayPage(ctx, e, s, f.session)
+	}
+	begun := func() { // there is something to see
+		if f.open && page != "" {
+			term.OpenOrSay(e, page)
+		}
+	}
+	if f.detach {
+		err := live.Detach(ctx, e, s, req, live.Launch{Grace: f.grace, Brief: live.AsksFirst(def.Root)})
+		if err == nil {
+			begun()
+		}
+		return err
+	}
+	shown := live.Request{File: file, Session: f.session, Input: input, State: state, Config: prog.RunConfig,
+		ZeroOnLimit: f.zeroOnLimit, Most: p.Most(def)}
+	fo, err := live.NewFollower(e, s, f.progress, def, shown, f.grace)
+	if err != nil {
+		prog.Close()
+		return err
+	}
+	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+		run, err := fo.Supervisor.Start(ctx, req)
+		if err == nil {
+			begun()
+		}
+		return run, err
+	})
+}
+
+// sayPage says where a run can be seen in a browser, and returns that; empty if nowhere.
+func sayPage(ctx context.Context, e *term.Env, s *runstore.Stock, id string) string {
+	page, say := s.Served(ctx, e, id), "no server serves this store; start one with: refrain serve"
+	if page != "" {
+		say = "Watch it at " + page
+	}
+	fmt.Fprintln(e.Stderr, say)
+	return page
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/metrics"
+	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/server"
+	"github.com/refrain-dev/refrain/supervisor"
+	"github.com/refrain-dev/refrain/telemetry"
+	"github.com/refrain-dev/refrain/webui"
+)
+
+// serveFlags are the flags of refrain serve.
+type serveFlags struct {
+	servedFlags
+	addr, token string
+	hosts       []string
+	open        bool
+
+	bodyTime, pieceTime, idleTime time.Duration
+}
+
+// servedFlags are those of refrain serve and refrain mcp: what is served, and what clients may do.
+type servedFlags struct {
+	dir, store        string
+	grace             time.Duration
+	maxRuns           int
+	stateLimit        string
+	commands, private bool
+	ownOnly           bool
+	secretEnv         []string
+}
+
+const defaultAddr = "127.0.0.1:8080"
+
+func NewServe(e *term.Env) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run definitions and watch runs over HTTP",
+		Long: `Serve the definitions of a folder and the runs of a store over HTTP: the page, an API for
+scripts, ADK's API, the definitions as agents for clients of A2A below /a2a, and as tools
+for clients of MCP at /mcp. A run goes on when its client leaves. doc/server.md describes
+all of them.
+
+The server listens on 127.0.0.1:8080. Another address needs a token, which clients send as
+Authorization: Bearer TOKEN; give it in the environment as REFRAIN_TOKEN, where other
+users cannot see it.
+
+Definitions in the folder may do anything, as with refrain run. Those that clients send
+start no programs unless you give --allow-commands, and agents reach no loopback,
+link-local or private addresses unless you give --allow-private.
+
+Ctrl-C stops in order: running steps end, and their runs are paused. They go on when the
+server is started again. The second Ctrl-C cuts these steps off.`,
+		Example: `  refrain serve
+  refrain serve --dir loops --open
+  REFRAIN_TOKEN=$(openssl rand -hex 20) refrain serve --addr 0.0.0.0:8080`,
+		Args: term.Args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), e, f)
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	f.add(fl, "clients send", "the server stops")
+	fl.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 is any free one")
+	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN)")
+	fl.StringArrayVar(&f.hosts, "host", nil, "one more `name` under which browsers reach the server; repeat the flag for "+
+		"more names")
+	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
+	term.DurationFlag(fl, &f.bodyTime, "read-timeout", 30*time.Second, "time that a client has to send a body")
+	term.DurationFlag(fl, &f.pieceTime, "write-timeout", 10*time.Second, "time that a client has to read a piece of an answer")
+	term.DurationFlag(fl, &f.idleTime, "idle-timeout", time.Minute, "time that a connection stays open without a request")
+	fl.BoolVar(&f.ownOnly, "own-only", false, "serve the definitions and agents of the program alone, without those of the folder")
+	return cmd
+}
+
+func serve(ctx context.Context, e *term.Env, f serveFlags) error {
+	child.Shield()
+	f.token = cmp.Or(f.token, e.Getenv("REFRAIN_TOKEN"))
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return fmt.Errorf("--addr %q: write host:port, such as %s", f.addr, defaultAddr)
+	}
+	any, local := listens(host)
+	if !local && f.token == "" {
+		return fmt.Errorf("--addr %s: others can reach this address, so the server needs a token: set REFRAIN_TOKEN, "+
+			"such as to the output of: openssl rand -hex 20", f.addr)
+	}
+	s, err := runstore.MakeStock(ctx, e, f.store, "")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	cfg, err := f.config(e, s)
+	if err != nil {
+		return err
+	}
+	cfg.Token, cfg.Hosts, cfg.AnyAddress = f.token, names(host, any, f.hosts), any
+	counts := metrics.New(metrics.Config{Version: term.ShortVersion()})
+	cfg.Metrics, cfg.Refused = counts.Handler(), counts.Refused
+	cfg.Observe = func(sup *supervisor.Config) {
+		counts.Observe(sup)
+		e.Telemetry.Observe(sup)
+	}
+	cfg.Page = webui.Handler(webui.Files())
+	cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = f.bodyTime, f.pieceTime, f.idleTime
+	var wrong error
+	if wrap := e.Serves.Around; wrap != nil {
+		traces := cfg.Around
+		cfg.Around = func(h http.Handler) http.Handler {
+			if h, wrong = wrap(h); wrong == nil && traces != nil {
+				h = traces(h)
+			}
+			return h
+		}
+	}
+	srv, err := server.New(cfg)
+	if err != nil {
+		return term.Failure(err)
+	}
+	if wrong != nil {
+		return errors.Join(term.UsageError(wrong), srv.Shutdown(ctx))
+	}
+	counts.Watch(srv.Supervisor())
+	l, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return errors.Join(term.Failure(fmt.Errorf("--addr: %w", err)), srv.Shutdown(ctx))
+	}
+	where := "http://" + browsed(l.Addr().String(), any)
+	silence, err := s.Announce(e, where)
+	if err != nil {
+		term.PrintError(e.Stderr, err)
+	}
+	defer silence()
+	if err := srv.Recover(ctx); err != nil {
+		term.PrintError(e.Stderr, err) // the others go on
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	fmt.Fprintf(e.Stderr, "refrain serves %s\n", where)
+	if e.Serves.Began != nil {
+		e.Serves.Began(where)
+	}
+	if f.open {
+		term.OpenOrSay(e, where)
+	}
+	return untilStopped(ctx, e, srv, served, f.grace)
+}
+
+// add adds the flags. sends and ends say of a client what it sends, and when the command ends.
+func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
+	fl.StringVar(&f.dir, "dir", ".", "`folder` of the definitions, in which their commands run")
+	runstore.Flag(fl, &f.store)
+	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
+	fl.StringVar(&f.stateLimit, "state-limit", "64MiB", "largest state of a run, whatever its definition says, as a `size`; none for no limit")
+	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
+	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil,
+		"let definitions that "+sends+" use the secret variable of this `name`; repeat the flag for more")
+	fl.BoolVar(&f.private, "allow-private", false, "let agents reach loopback, link-local and private addresses")
+	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
+}
+
+func (f *servedFlags) check() error {
+	if f.maxRuns < 0 {
+		return fmt.Errorf("--max-runs %d: give a number of runs, or 0 for no limit", f.maxRuns)
+	}
+	return checkGrace(f.grace)
+}
+
+// config goes into the folder of the definitions: what they name is relative to it.
+func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, error) {
+	if err := os.Chdir(f.dir); err != nil {
+		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
+	}
+	cfg := server.Config{Config: operations.Config{
+		Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName,
+		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
+		Owner: runstore.OwnerName(), Dead: runstore.OwnerIsDead, LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
+		StateLimit: -1,
+	}}
+	if f.stateLimit != "none" {
+		limit, ok := definition.ParseSize(f.stateLimit)
+		if !ok {
+			return server.Config{}, term.UsageError(fmt.Errorf("--state-limit %q: give a size such as 64MiB or 1GB, or none", f.stateLimit))
+		}
+		cfg.StateLimit = limit
+	}
+	cfg.OwnOnly = f.ownOnly
+	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
+	cfg.AllowSecretEnv = f.secretEnv
+	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))
+	if o := e.Telemetry.Observer(); o != nil {
+		cfg.Observe, cfg.Around = e.Telemetry.Observe, o.Handler
+		cfg.Log = slog.New(telemetry.LogHandler(cfg.Log.Handler()))
+	}
+	e.Telemetry.Live()
+	return cfg, nil
+}
+
+// untilStopped waits for a signal, or until nobody is served any more, and stops in order.
+func untilStopped(ctx context.Context, e *term.Env, srv *server.Server, served <-chan error, grace time.Duration) error {
+	var err error
+	stopped := false
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		stopped = true
+		fmt.Fprintf(e.Stderr, "Pausing the runs after their running steps, within %s. Ctrl-C again cuts the steps off.\n", grace)
+	}
+	ctx, cut := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cut()
+	release := term.OnInterrupt(ctx, func(os.Signal) { cut() })
+	defer release()
+	err = errors.Join(err, srv.Shutdown(ctx))
+	if stopped {
+		err = errors.Join(err, <-served)
+	}
+	if err != nil {
+		return term.Failure(err)
+	}
+	if stopped {
+		fmt.Fprintln(e.Stderr, "Stopped. The runs that are paused now go on when the server is started again.")
+	}
+	return nil
+}
+
+// listens says of the host of an address whether it stands for all addresses of the machine, and
+// whether only the machine itself reaches it.
+func listens(host string) (any, local bool) {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified(), host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// names are those under which browsers may reach the server.
+func names(host string, any bool, given []string) []string {
+	if !any {
+		return append([]string{host}, given...)
+	}
+	if name, err := os.Hostname(); err == nil {
+		given = append(given, name)
+	}
+	return given
+}
+
+// browsed is an address as a browser of this machine takes it.
+func browsed(addr string, any bool) string {
+	_, port, err := net.SplitHostPort(addr)
+	if !any || err != nil {
+		return addr
+	}
+	return net.JoinHostPort("127.0.0.1", port)
+}

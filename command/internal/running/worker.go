@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/cluster"
+	"github.com/refrain-dev/refrain/command/internal/clusters"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/metrics"
+	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/stephost"
+)
+
+// workerFlags are the flags of refrain worker.
+type workerFlags struct {
+	clusters.Flags
+	store, dir, steps string
+	maxRuns           int
+	grace             time.Duration
+	metrics           string
+}
+
+const (
+	workerRuns  = 50
+	workerGrace = 30 * time.Second
+)
+
+func NewWorker(e *term.Env) *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Drive runs of a Temporal cluster",
+		Long: `Drive the runs of a task queue of Temporal. Start as many workers as you like, on any
+machines: all need the same store, in PostgreSQL. If a worker dies, another one continues
+its runs, at the first step that has not ended. See doc/temporal.md.
+
+The server is that of --temporal, or TEMPORAL_ADDRESS, or localhost:7233. TEMPORAL_TLS,
+TEMPORAL_API_KEY and the other variables of Temporal's programs apply, as does their
+configuration file.
+
+Workers need what definitions need: programs, the keys of models, and files. The programs
+of a run work in the folder in which the run was started. A worker that does not have this
+folder uses that of --dir. Without --dir it pauses a run that starts programs.
+Steps of a run that share files need a folder that all workers share.
+
+With --steps the worker does only the steps whose definition has that task_queue, of runs
+that other workers drive. It needs no store. Commands run in the folder of --dir, with the
+programs, keys and network of this machine.
+
+Ctrl-C or SIGTERM stops in order: running steps end, within --grace, and other workers
+continue the runs. The second signal leaves at once; others then repeat the steps that
+were running.`,
+		Example: `  refrain worker --temporal localhost:7233 --store postgres://user@host/refrain
+  REFRAIN_STORE=postgres://user@host/refrain refrain worker --dir /srv/loops --max-runs 20
+  refrain worker --steps gpu --temporal localhost:7233 --dir /srv/work`,
+		Args: term.Args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(cmd.Flags()); err != nil {
+				return err
+			}
+			if f.steps == "" {
+				if err := clusters.SharedStore(e, f.store); err != nil {
+					return err
+				}
+			}
+			if e.Cluster == nil {
+				return clusters.HandOver(cmd.Context(), e)
+			}
+			return f.run(cmd.Context(), e)
+		},
+	}
+	cmd.SetFlagErrorFunc(term.ValueError)
+	fl := cmd.Flags()
+	f.Add(fl, "`host:port` of the Temporal server (env TEMPORAL_ADDRESS; default localhost:7233)")
+	f.AddQueue(fl)
+	fl.StringVar(&f.store, "store", "", "store of the runs, which all workers share: `postgres:DSN` (env REFRAIN_STORE)")
+	fl.StringVar(&f.dir, "dir", "", "`folder` for runs that were started in one that is not here")
+	fl.StringVar(&f.steps, "steps", "", "do only the steps whose definition has this `name` as task_queue")
+	fl.IntVar(&f.maxRuns, "max-runs", workerRuns, "drive at most this many runs at once; with --steps, steps")
+	f.AddHeartbeat(fl)
+	term.DurationFlag(fl, &f.grace, "grace", workerGrace, "time that running steps have to end when the worker stops")
+	fl.StringVar(&f.metrics, "metrics", "", "`host:port` at which Prometheus finds /metrics, without a token; \"\" is nowhere")
+	return cmd
+}
+
+func (f *workerFlags) check(fl *pflag.FlagSet) error {
+	for _, name := range []string{"store", "task-queue", "heartbeat", "metrics"} {
+		if f.steps != "" && fl.Changed(name) {
+			return fmt.Errorf("--%s and --steps: a worker for steps has no runs; the flag is for a worker that drives them",
+				name)
+		}
+	}
+	for _, name := range []string{"temporal", "namespace", "task-queue", "dir", "steps"} {
+		if fl.Changed(name) && fl.Lookup(name).Value.String() == "" {
+			return fmt.Errorf("--%s: give a value", name)
+		}
+	}
+	if f.maxRuns < 1 {
+		return fmt.Errorf("--max-runs %d: give at least 1", f.maxRuns)
+	}
+	if err := f.CheckHeartbeat(); err != nil {
+		return err
+	}
+	return checkGrace(f.grace)
+}
+
+// run works until a signal comes.
+func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
+	child.Shield()
+	if f.dir != "" {
+		dir, err := filepath.Abs(f.dir)
+		if err == nil {
+			err = os.Chdir(dir) // models and cards in files are relative to it
+		}
+		if err != nil {
+			return term.UsageError(fmt.Errorf("--dir: %w", err))
+		}
+		f.dir = dir
+	}
+	c, err := f.Dial(ctx, e)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if f.steps != "" {
+		return f.doSteps(ctx, e, c)
+	}
+	s, err := runstore.MakeWorkerStock(ctx, e, f.store)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	log := slog.New(slog.NewTextHandler(e.Stderr, nil))
+	cfg := s.Supervising(e)
+	e.Telemetry.Live()
+	env := program.Env{Code: e.Code, Getenv: e.Getenv, Check: f.place,
+		Report: func(err error) { log.Warn("a run reports", "error", err) }}
+	cfg.Driver, cfg.OnEvent = f.Driver(), func(id string, ev *session.Event) { tell(log, id, ev) }
+	counts := metrics.New(metrics.Config{Version: term.ShortVersion()})
+	if f.metrics != "" {
+		counts.Observe(&cfg)
+		stop, err := serveMetrics(f.metrics, counts, log)
+		if err != nil {
+			return term.Failure(err)
+		}
+		defer stop()
+	}
+	fmt.Fprintf(e.Stderr, "refrain works for Temporal at %s, task queue %s, as %s\n", c.Where(), f.Queue, cfg.Owner)
+	defer context.AfterFunc(ctx, func() {
+		fmt.Fprintf(e.Stderr, "Handing the runs over after their running steps, within %s.\n", f.grace)
+	})()
+	err = c.Work(ctx, cluster.Worker{Supervisor: cfg, Env: env, MaxRuns: f.maxRuns, Grace: f.grace, Log: log,
+		Watch: counts.Watch})
+	if err != nil {
+		return term.Failure(err)
+	}
+	fmt.Fprintln(e.Stderr, "Stopped. Other workers continue the runs.")
+	return nil
+}
+
+// doSteps does the steps of a task queue until a signal comes.
+func (f *workerFlags) doSteps(ctx context.Context, e *term.Env, c cluster.Client) error {
+	fmt.Fprintf(e.Stderr, "refrain does steps for Temporal at %s, task queue %s\n", c.Where(), f.steps)
+	defer context.AfterFunc(ctx, func() { fmt.Fprintf(e.Stderr, "Ending the running steps, within %s.\n", f.grace) })()
+	err := c.Steps(ctx, cluster.Steps{Queue: f.steps, Host: stephost.Config{Getenv: e.Getenv}, MaxSteps: f.maxRuns,
+		Grace: f.grace})
+	if err != nil {
+		return term.Failure(err)
+	}
+	fmt.Fprintln(e.Stderr, "Stopped.")
+	return nil
+}
+
+// serveMetrics answers Prometheus until stop is called.
+func serveMetrics(addr string, counts *metrics.Collector, log *slog.Logger) (stop func(), err error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", counts.Handler())
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = srv.Serve(l) // it ends when it is closed
+	}()
+	log.Info("tells Prometheus", "address", "http://"+l.Addr().String()+"/metrics")
+	return func() { _ = srv.Close(); <-served }, nil
+}
+
+// place finds the folder of a run on this machine, if its agents start programs.
+func (f *workerFlags) place(p *program.Program, def *definition.Definition) error {
+	var missing error
+	for _, dir := range []string{p.Dir, p.Root} {
+		if missing = program.IsFolder(dir); missing != nil {
+			break
+		}
+	}
+	needed := false
+	for a := range def.Root.All {
+		field, _ := a.Starts()
+		needed = needed || field != ""
+	}
+	switch {
+	case missing == nil || !needed:
+		return nil
+	case f.dir == "":
+		return fmt.Errorf("the run was started in a folder that the worker does not have: %w; share the folder under "+
+			"this path, start the worker with --dir FOLDER, or give the run to the task queue of a machine that has it",
+			missing)
+	}
+	return p.MoveTo(f.dir)
+}
+
+// tell says what becomes of a run.
+func tell(log *slog.Logger, id string, ev *session.Event) {
+	if ev.Mark == nil {
+		return
+	}
+	switch ev.Mark.Kind {
+	case mark.KindRunTaken:
+		log.Info("takes a run", "run", id)
+	case mark.KindRunPaused:
+		var d mark.RunPaused
+		_ = ev.Mark.Decode(&d)
+		if len(d.Waits) > 0 {
+			log.Info("leaves a run: it waits for a person", "run", id, "questions", len(d.Waits))
+			return
+		}
+		say := "leaves a run: it is paused"
+		if progress.Summarize([]*session.Event{ev}).HandOver {
+			say = "hands a run over"
+		}
+		log.Info(say, "run", id, "by", runstore.OwnerText(d.By), "reason", d.Reason)
+	case mark.KindRunEnded:
+		var d mark.RunEnded
+		_ = ev.Mark.Decode(&d)
+		if d.Error != "" {
+			log.Info("a run has ended", "run", id, "status", d.Status, "error", d.Error)
+			return
+		}
+		log.Info("a run has ended", "run", id, "status", d.Status)
+	}
+}

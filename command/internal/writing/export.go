@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package writing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/dialect"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// exportDefinition is refrain export of a definition.
+func exportDefinition(e *term.Env, f dialectFlags, file string) error {
+	switch {
+	case f.dialect == "":
+		return errors.New("say what to write: --to adk")
+	case f.dialect != string(dialect.ADK):
+		return fmt.Errorf("--to %s: only adk can be written; evo and robomotion can be read, with refrain import",
+			f.dialect)
+	}
+	def, err := deffile.Load(e, file)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	files, report := dialect.Export(file, def)
+	if err := writeReport(e.Stderr, f, report); err != nil {
+		return term.Failure(err)
+	}
+	if files == nil {
+		return &term.Exit{Code: term.ExitUsage}
+	}
+	if err := writeFiles(e, f, files); err != nil {
+		return term.UsageError(err)
+	}
+	return nil
+}
+
+func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
+	if f.out == "" {
+		for n, file := range files {
+			if n > 0 {
+				fmt.Fprintln(e.Stdout, "---")
+			}
+			text := file.Data
+			if term.IsTerminal(e.Stdout) {
+				text = progress.EscapeJSON(text)
+			}
+			if _, err := fmt.Fprintf(term.Exactly(e.Stdout), "# %s\n%s", file.Name, text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return writeAll(f.out, files, f.force)
+}
+
+// bundle ends the name of the file with the files of a workspace, beside that of an export.
+const bundle = ".bundle"
+
+// exportFlags are the flags of refrain export for a run.
+type exportFlags struct {
+	dialectFlags
+	store        string
+	audit, files bool
+}
+
+// NewExport is refrain export: of a run and, with --to, of a definition.
+func NewExport(e *term.Env) *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export RUN|FILE",
+		Short: "Export a run to a file, or a definition to another product",
+		Long: `Export a run as JSON Lines: one line about the run, then one for each event. refrain
+import reads the file into another store; show, events, verify and backtest read it like
+a run.
+
+The last line has a hash of everything, including the definition and the inputs; a
+file that was changed is not imported. To notice changes later, keep the hash in
+another place and use refrain verify --expect. With --audit each line has a hash, so
+verify can name the first event that was changed. The files of a workspace are exported
+only with --files: every version that the run has kept goes into a git bundle beside the
+file, and refrain import takes both.
+
+With --to, export a definition.
+The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
+the strict form that ADK for Python checks. What ADK cannot express is reported on
+stderr. Without -o the files go to stdout, one after the other.`,
+		Example: `  refrain export last -o run.jsonl
+  refrain export r_1f0c --audit -o audit.jsonl
+  refrain export last --files -o run.jsonl
+  refrain export last | ssh host refrain import -
+  refrain export --to adk loop.yaml -o agent/`,
+		Args:              term.Args(1, 1),
+		ValidArgsFunction: runstore.Complete(e, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("to") {
+				return exportDefinition(e, f.dialectFlags, args[0])
+			}
+			return runExport(cmd.Context(), e, f, args[0])
+		},
+	}
+	fl := cmd.Flags()
+	runstore.Flag(fl, &f.store)
+	fl.StringVar(&f.dialect, "to", "", "format to write: adk")
+	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE`, or a definition to a folder, in place of stdout")
+	fl.BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
+	fl.BoolVar(&f.files, "files", false, "write the files of a workspace too, into FILE.bundle beside the FILE of -o")
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
+	return cmd
+}
+
+// runExport writes a run into a file.
+func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) error {
+	run, err := runstore.Open(ctx, e, f.store, word)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	if run.File != nil && run.File.Head != nil {
+		_, found, err := run.Chained()
+		if err == nil && found != nil {
+			err = fmt.Errorf("%s: %s: the file was changed, so it is not exported again", word, found)
+		}
+		if err != nil {
+			return term.Failure(err)
+		}
+	}
+	trees := false
+	for _, ev := range run.Events {
+		trees = trees || len(definition.WorkspaceTrees(ev.Actions.StateDelta)) > 0
+	}
+	root := ""
+	switch {
+	case f.files && (f.out == "" || f.out == "-"):
+		return term.UsageError(errors.New("--files writes a second file beside the export: name the export with -o FILE"))
+	case f.files && !trees:
+		return term.UsageError(fmt.Errorf("run %s has changed no files of a workspace; export it without --files", run.ID))
+	case f.files:
+		if _, err := os.Lstat(f.out + bundle); err == nil && !f.force {
+			return term.UsageError(fmt.Errorf("%s: this file exists; choose another name, or overwrite it with --force", f.out+bundle))
+		}
+		if root, err = runstore.FilesRoot(run.Events); err != nil {
+			return term.Failure(err)
+		}
+	case trees:
+		fmt.Fprintln(e.Stderr, "the files of the workspace are not exported, only their hashes: where the file is imported, the run cannot be "+
+			"resumed; with --files they are exported too")
+	}
+	opts := runlog.ExportOptions{Audit: f.audit, Version: term.Version()}
+	if f.out == "" || f.out == "-" {
+		if _, err := run.Export(term.Exactly(e.Stdout), opts); err != nil {
+			return term.Failure(fmt.Errorf("export run %s: %w", run.ID, err))
+		}
+		return nil
+	}
+	flags := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if f.force {
+		flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	}
+	file, err := os.OpenFile(f.out, flags, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return term.UsageError(fmt.Errorf("-o %s: this file exists; choose another name, or overwrite it with --force",
+			f.out))
+	}
+	if err != nil {
+		return term.UsageError(fmt.Errorf("-o: %w", err))
+	}
+	hash, err := run.Export(file, opts)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return term.Failure(errors.Join(fmt.Errorf("export run %s: %w", run.ID, err), os.Remove(f.out)))
+	}
+	if f.files {
+		if err := workspace.Export(ctx, definition.WorkspaceStore(root), run.ID, f.out+bundle); err != nil {
+			return term.Failure(errors.Join(fmt.Errorf("export the files of run %s: %w", run.ID, err), os.Remove(f.out)))
+		}
+		fmt.Fprintf(e.Stderr, "%s: the files of %s\n", f.out+bundle, run.ID)
+	}
+	fmt.Fprintf(e.Stderr, "%s: %d events of %s", f.out, len(run.Events), run.ID)
+	if f.audit {
+		fmt.Fprintf(e.Stderr, ", %s", hash)
+	}
+	fmt.Fprintln(e.Stderr)
+	return nil
+}

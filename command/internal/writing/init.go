@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package writing has the verbs about files: a definition is written, checked, drawn, rehearsed and translated, and runs
+// are exported and imported.
+package writing
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/doctor"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/dialect"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/shellword"
+)
+
+// templates has a folder for each template. What a folder has is what init writes.
+//
+//go:embed templates
+var templates embed.FS
+
+// starter is one of the templates.
+type starter struct {
+	name, about string
+	// file has the definition. command is what runs it, in its folder.
+	file, command string
+}
+
+var starters = []starter{
+	{"refine", "improve a text until its marks are good", "loop.yaml", `refrain run loop.yaml "An advertisement for a bakery"`},
+	{"retry", "check an answer, and ask again with what was wrong", "loop.yaml", "refrain run loop.yaml"},
+	{"poll", "ask about a job until it is done; no model", "loop.yaml", "refrain run loop.yaml"},
+	{"codegen", "write a program until its tests pass", "loop.yaml", "refrain run loop.yaml"},
+	{"negotiate", "let a seller and a buyer bargain until they agree", "loop.yaml", "refrain run loop.yaml"},
+	{"fix-tests", "let a coding agent work until the tests of a git repository pass", "fix-tests.yaml", "refrain run fix-tests.yaml"},
+	{"optimize-metric", "let a coding agent improve a number that a command measures", "optimize-metric.yaml",
+		"refrain run optimize-metric.yaml --set measure='sh measure.sh' --set tests='go test ./...'"},
+}
+
+// schemaFile is the copy of the schema that init writes beside a definition.
+const schemaFile = "refrain.schema.json"
+
+func NewInit(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [TEMPLATE] [DIR]",
+		Short: "Create a definition from a template",
+		Long: `Write a small definition with comments into DIR (default: the current folder), with all
+that it needs to run at once and offline: a script answers in place of a model. Only
+fix-tests and optimize-metric need more: they belong into a git repository of yours, and
+ask Claude Code. DIR is created if needed; write ./poll if it has the name of a template.
+Files that exist are never overwritten.
+
+The templates, of which the first is the default:
+` + starterList(),
+		Example: `  refrain init
+  refrain init negotiate shop
+  refrain init fix-tests`,
+		Args: term.Args(0, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, dir, err := chosen(args)
+			if err != nil {
+				return err
+			}
+			if ext := strings.ToLower(filepath.Ext(dir)); ext == ".yaml" || ext == ".yml" {
+				return fmt.Errorf("%s is the name of a file: give the folder that %s is to be in", dir, s.file)
+			}
+			files, err := s.files()
+			if err == nil {
+				missing := slices.DeleteFunc(slices.Clone(files), func(f dialect.File) bool { return sameSchema(dir, f) })
+				err = writeAll(dir, missing, false)
+			}
+			if there, ok := errors.AsType[thereError](err); ok {
+				err = fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init %s NAME",
+					strings.Join(there, ", "), s.name)
+			}
+			if err != nil {
+				return term.UsageError(err)
+			}
+			return s.next(cmd.Context(), e, dir, files)
+		},
+	}
+}
+
+// chosen returns the template and the folder that the arguments name.
+func chosen(args []string) (s starter, dir string, err error) {
+	dir = "."
+	if len(args) == 0 {
+		return starters[0], dir, nil
+	}
+	s, err = starterNamed(args[0])
+	if len(args) == 2 {
+		return s, args[1], err
+	}
+	if err == nil {
+		return s, dir, nil
+	}
+	if _, there := os.Stat(args[0]); there != nil && expr.Nearest(args[0], starterNames()) != "" {
+		return s, dir, fmt.Errorf("%w; for a folder of this name write ./%s", err, args[0])
+	}
+	return starters[0], args[0], nil
+}
+
+func starterNames() []string {
+	names := make([]string, len(starters))
+	for i, s := range starters {
+		names[i] = s.name
+	}
+	return names
+}
+
+func starterList() string {
+	var b strings.Builder
+	for _, s := range starters {
+		fmt.Fprintf(&b, "\n  %-15s  %s", s.name, s.about)
+	}
+	return b.String()
+}
+
+func starterNamed(name string) (starter, error) {
+	for _, s := range starters {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	if near := expr.Nearest(name, starterNames()); near != "" {
+		return starter{}, fmt.Errorf("there is no template %q (did you mean %s?)", name, near)
+	}
+	return starter{}, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(starterNames(), ", "))
+}
+
+// files are those of the template, the definition with the line for editors, and
+// the schema that this names.
+func (s starter) files() ([]dialect.File, error) {
+	dir := "templates/" + s.name
+	entries, err := fs.ReadDir(templates, dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []dialect.File
+	for _, entry := range entries {
+		data, err := fs.ReadFile(templates, dir+"/"+entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		if entry.Name() == s.file {
+			data = append([]byte(deffile.SchemaLine+schemaFile+"\n"), data...)
+		}
+		files = append(files, dialect.File{Name: entry.Name(), Data: data})
+	}
+	return append(files, dialect.File{Name: schemaFile, Data: definition.Schema()}), nil
+}
+
+// sameSchema reports whether the schema is there as it would be written. What a
+// person may have worked on is never taken for the same.
+func sameSchema(dir string, f dialect.File) bool {
+	if f.Name != schemaFile {
+		return false
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	data, err := root.ReadFile(f.Name)
+	return err == nil && bytes.Equal(data, f.Data)
+}
+
+// next says what there is now, what it still lacks, and what to do with it.
+func (s starter) next(ctx context.Context, e *term.Env, dir string, files []dialect.File) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Template %s (%s), written to:\n", s.name, s.about)
+	scripted := false
+	for _, f := range files {
+		fmt.Fprintf(&b, "  %s\n", filepath.Join(dir, f.Name))
+		scripted = scripted || f.Name == "script.yaml"
+	}
+	if lacks := doctor.New(e, false, 0).Lacks(ctx, filepath.Join(dir, s.file)); len(lacks) > 0 {
+		b.WriteString("\nIt cannot run yet:\n")
+		for _, what := range lacks {
+			fmt.Fprintf(&b, "  %s\n", what)
+		}
+	}
+	b.WriteString("\nRun it:\n")
+	if dir != "." {
+		fmt.Fprintf(&b, "  cd %s\n", shellword.Of(dir))
+	}
+	fmt.Fprintf(&b, "  %s\n", s.command)
+	if scripted {
+		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model "+
+			"openai/gpt-5-mini\n", s.command)
+	}
+	fmt.Fprintf(&b, "\nThen change %[1]s, and see how it can end, what it can cost, and which guard catches which fault:\n"+
+		"  refrain check %[1]s\n  refrain graph %[1]s\n  refrain rehearse %[1]s\n", s.file)
+	_, err := io.WriteString(e.Stdout, b.String())
+	return err
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package writing
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/model/scripted"
+	"github.com/refrain-dev/refrain/rehearsal"
+)
+
+// rehearseFlags are the flags of refrain rehearse.
+type rehearseFlags struct {
+	json     bool
+	seed     uint64
+	sets     []string
+	script   string
+	faults   []string
+	stepTime time.Duration
+}
+
+func NewRehearse(e *term.Env) *cobra.Command {
+	var f rehearseFlags
+	cmd := &cobra.Command{
+		Use:   "rehearse FILE [INPUT]",
+		Short: "Inject faults into a loop, and see which guard catches them",
+		Long: `Run a definition with stand-ins, inject one fault after the other, and report which
+guard caught it. Where none did, the report says what to add to the file. The faults: a
+loop that never exits, a noisy judge, falling scores, oscillating outputs, a step that
+hangs, a provider that fails once or is down, an exit without permission, a state that
+grows, costs that explode, a crash at every event, and more.
+
+No model is asked, no key is needed, and nothing is sent: commands, HTTP requests,
+remote agents, MCP servers, functions and people are replaced. Loops, expressions and
+templates are the real ones. Waiting takes no time.
+
+By default the stand-ins make up their answers. --script gives answers of your own, in
+the format of scripted models: the n-th answer that names an agent, or a task, is used
+in iteration n.
+
+Exit codes: 0 every fault was caught or cannot happen, 1 a fault was not caught, or
+that is unknown, 2 wrong usage or an invalid definition.`,
+		Example: `  refrain rehearse loop.yaml
+  refrain rehearse loop.yaml --fault step_hung --fault crash
+  refrain rehearse loop.yaml --script answers.yaml --set size=3
+  refrain rehearse loop.yaml --json | jq '.findings[] | select(.status == "uncaught") | .advice'`,
+		Args: term.Args(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error { return rehearse(cmd.Context(), e, &f, args) },
+	}
+	fl := cmd.Flags()
+	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
+	fl.Uint64Var(&f.seed, "seed", 0, "`number` that seeds the random choices")
+	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
+		"more inputs")
+	fl.StringVar(&f.script, "script", "", "`FILE` with answers for the stand-ins")
+	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; repeat the flag for "+
+		"more faults")
+	term.DurationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime,
+		"time that a step takes in the rehearsal")
+	return cmd
+}
+
+func rehearse(ctx context.Context, e *term.Env, f *rehearseFlags, args []string) error {
+	cfg := rehearsal.Config{Seed: f.seed, StepTime: f.stepTime}
+	var err error
+	if cfg.Values, err = deffile.ParseSets(f.sets); err != nil {
+		return err
+	}
+	if cfg.Input, err = deffile.ReadInput(args[1:], e.Stdin); err != nil {
+		return err
+	}
+	if cfg.Faults, err = chosenFaults(f.faults); err != nil {
+		return err
+	}
+	if cfg.Script, err = answers(f.script); err != nil {
+		return fmt.Errorf("--script: %w", err)
+	}
+	if f.stepTime <= 0 {
+		return fmt.Errorf("--step-time %s: give a time above 0", f.stepTime)
+	}
+	def, err := deffile.Load(e, args[0])
+	if err != nil {
+		return term.UsageError(err)
+	}
+	report, err := rehearsal.Run(ctx, def, cfg)
+	if err != nil {
+		return term.UsageError(err)
+	}
+	if f.json {
+		err = term.WriteJSON(e.Stdout, report)
+	} else {
+		err = report.Format(e.Stdout)
+	}
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if len(report.Open()) > 0 {
+		return &term.Exit{Code: term.ExitFailed} // the report says which
+	}
+	return nil
+}
+
+// chosenFaults are the faults of these names; nil for none.
+func chosenFaults(names []string) ([]rehearsal.Fault, error) {
+	var all []rehearsal.Fault
+	known := make([]string, 0, len(rehearsal.Faults()))
+	for _, f := range rehearsal.Faults() {
+		known = append(known, string(f))
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("--fault %s: there is no such fault (%s)", name, term.Meant(name, known))
+		}
+		all = append(all, rehearsal.Fault(name))
+	}
+	return all, nil
+}
+
+// answers reads a script; nil for no file.
+func answers(file string) (*scripted.Script, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	script, err := scripted.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return &script, nil
+}
