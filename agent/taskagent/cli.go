@@ -37,7 +37,8 @@ import (
 //	turns          requests to the model
 //	input_tokens, output_tokens, cost
 //	denied         names of the tools that it was not allowed to use
-//	files          paths that its edits name, below its folder or absolute; only with ACP
+//	files          paths that its edits name, below its folder or absolute; the first 1000
+//	more_files     edits of further files
 //	exit_code, stderr
 //
 // The usage counts in the run's budget. A cost that the program does not report is computed by the price of the model,
@@ -169,7 +170,8 @@ func (e *NoProgramError) Unwrap() error { return exec.ErrNotFound }
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {
 	return []string{
-		"outcome", "said", "session", "continued", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "exit_code", "stderr",
+		"outcome", "said", "session", "continued", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "more_files",
+		"exit_code", "stderr",
 	}
 }
 
@@ -401,7 +403,8 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		"continued": known(p.before.ID != "", p.before.ID),
 		"turns":     known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
 		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
-		"files": known(r.Files != nil, r.Files), "exit_code": known(c.ACP == nil || got.Code >= 0, got.Code), "stderr": tail(got.Stderr),
+		"files": known(r.Files != nil, r.Files), "more_files": known(r.Files != nil, r.MoreFiles),
+		"exit_code": known(c.ACP == nil || got.Code >= 0, got.Code), "stderr": tail(got.Stderr),
 	}}
 	out.output = out.words
 	if tooMany != nil {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
@@ -329,46 +331,53 @@ func TestRealCodingAgents(t *testing.T) {
 		answers func(file string) []standin.Answer
 		outcome string
 		wrote   bool
+		files   any // that its own edits name
 	}{
 		{"edits", taskagent.CLI{Program: "claude"}, func(file string) []standin.Answer {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
-		}, "ok", true},
+		}, "ok", true, []any{"file"}},
 		{"denied", taskagent.CLI{Program: "claude", Permissions: "read"}, func(file string) []standin.Answer {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
-		}, "denied", false},
+		}, "denied", false, []any{}},
 		{"turns", taskagent.CLI{Program: "claude", MaxTurns: 1}, func(file string) []standin.Answer {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
-		}, "partial", true},
+		}, "partial", true, []any{"file"}},
 		{"cost", taskagent.CLI{Program: "claude", MaxCost: 1e-6}, func(file string) []standin.Answer {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
-		}, "partial", false},
-		{"401", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(401)} }, "not_configured", false},
-		{"credit", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(402)} }, "not_configured", false},
+		}, "partial", false, []any{}},
+		{"401", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(401)} }, "not_configured", false, []any{}},
+		{"credit", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(402)} }, "not_configured", false, []any{}},
+		{"credit 400", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer {
+			return []standin.Answer{{Status: 400, Text: "Your credit balance is too low to access the Anthropic API."}}
+		}, "not_configured", false, []any{}},
 		{"quota", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer {
 			return []standin.Answer{{Status: 429, Kind: "insufficient_quota"}}
-		}, "limited", false},
-		{"429", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "limited", false},
+		}, "limited", false, []any{}},
+		{"429", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "limited", false, []any{}},
 		{"cut", taskagent.CLI{Program: "claude"}, func(string) []standin.Answer {
 			return []standin.Answer{{Text: "half", Cut: true}}
-		}, "no_result", false},
+		}, "no_result", false, []any{}},
 		{"hangs", taskagent.CLI{Program: "claude", IdleTimeout: 10 * time.Second}, func(string) []standin.Answer {
 			return []standin.Answer{{Hang: true}}
-		}, "idle", false},
+		}, "idle", false, []any{}},
 		{"edits", taskagent.CLI{Program: "codex"}, func(file string) []standin.Answer {
 			return []standin.Answer{standin.Shell("echo new >" + filepath.Base(file)), standin.Say("done")}
-		}, "ok", true},
-		{"429", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "limited", false},
-		{"401", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(401)} }, "not_configured", false},
+		}, "ok", true, []any{}},
+		{"patch", taskagent.CLI{Program: "codex"}, func(file string) []standin.Answer {
+			return []standin.Answer{standin.Shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: " + filepath.Base(file) + "\n+new\n*** End Patch\nEOF"), standin.Say("done")}
+		}, "ok", true, []any{"file"}},
+		{"429", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "limited", false, []any{}},
+		{"401", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(401)} }, "not_configured", false, []any{}},
 		{"edits", acpClaude("edit"), func(file string) []standin.Answer {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
-		}, "ok", true},
+		}, "ok", true, []any{"file"}},
 		{"denied", acpClaude("read"), func(file string) []standin.Answer {
 			return []standin.Answer{standin.Write(file, "new"), standin.Say("done")}
-		}, "denied", false},
-		{"429", acpClaude("edit"), func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "failed", false},
+		}, "denied", false, nil},
+		{"429", acpClaude("edit"), func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "failed", false, nil},
 		{"hangs", taskagent.CLI{ACP: []string{"claude-agent-acp"}, IdleTimeout: 10 * time.Second}, func(string) []standin.Answer {
 			return []standin.Answer{{Hang: true}}
-		}, "idle", false},
+		}, "idle", false, nil},
 	} {
 		t.Run(tt.cli.Program+strings.Join(tt.cli.ACP, " ")+"/"+tt.name, func(t *testing.T) {
 			work := t.TempDir()
@@ -390,6 +399,9 @@ func TestRealCodingAgents(t *testing.T) {
 			}
 			if _, err := os.Stat(file); tt.wrote != (err == nil) {
 				t.Errorf("the file is there: %t, want %t", err == nil, tt.wrote)
+			}
+			if diff := cmp.Diff(tt.files, result["files"]); diff != "" {
+				t.Errorf("the files: -want +got\n%s", diff)
 			}
 			if len(server.Asked()) == 0 || !strings.Contains(server.Asked()[0], "Mend it: -x 'not' $(ok)") {
 				t.Errorf("the model was asked %d times", len(server.Asked()))

@@ -192,9 +192,9 @@ func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.
 			return nil, err
 		}
 	} else {
-		lines := &codingcli.Lines{Program: p.CLI, Heard: heard, Doing: doing}
+		lines := &codingcli.Lines{Program: p.CLI, Dir: cmd.Dir, Heard: heard, Doing: doing}
 		cmd.Stdout, last = lines, func() {
-			stdout.buf.Write(lines.Kept()) // a line of each kind, which is bounded
+			stdout.buf.Write(lines.Kept()) // a line of each kind and one of files, which are bounded
 			if more := codingcli.Programs[p.CLI].Record; more != nil {
 				stdout.buf.Write(more(cmd.Env, stdout.buf.Bytes())) // one line
 			}

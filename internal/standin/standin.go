@@ -10,6 +10,7 @@ package standin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -27,7 +28,7 @@ type Answer struct {
 	Kind string
 	// RetryAfter is the header Retry-After, in seconds; 0 is none.
 	RetryAfter int
-	// Text is what the model says.
+	// Text is what the model says, or what an error says in place of the usual text of the Status.
 	Text string
 	// Tool and Input are a call of the CLI's own tool; none without Tool.
 	Tool  string
@@ -108,9 +109,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(a.Status)
-		failed := object{"type": kinds[a.Status], "code": a.Status, "status": statuses[a.Status], "message": http.StatusText(a.Status)}
+		text := cmp.Or(a.Text, http.StatusText(a.Status))
+		failed := object{"type": kinds[a.Status], "code": a.Status, "status": statuses[a.Status], "message": text}
 		if a.Kind != "" {
-			failed = object{"type": a.Kind, "message": http.StatusText(a.Status), "resets_at": time.Now().Add(time.Hour).Unix()}
+			failed = object{"type": a.Kind, "message": text, "resets_at": time.Now().Add(time.Hour).Unix()}
 		}
 		_ = json.NewEncoder(w).Encode(object{"type": "error", "error": failed})
 	default:

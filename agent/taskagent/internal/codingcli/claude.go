@@ -36,10 +36,13 @@ var claude = &Program{
 			return l.Type
 		case l.Type == "system" && (l.Subtype == "init" || l.Subtype == "api_retry"):
 			return l.Subtype
+		case l.Type == "assistant" && l.Error != nil:
+			return "error"
 		}
 		return ""
 	},
 	Doing: doingClaude,
+	Edits: editsOfClaude,
 	Read:  readClaude,
 }
 
@@ -86,6 +89,7 @@ type claudeLine struct {
 	} `json:"rate_limit_info"` // of a rate_limit_event, which only subscriptions have
 	RetryMS     float64 `json:"retry_delay_ms"` // of an api_retry
 	RetryStatus *int    `json:"error_status"`
+	Error       any     `json:"error"` // of the line of an assistant that says why a request failed
 }
 
 type claudeUsage struct {
@@ -102,31 +106,54 @@ type claudeDenial struct {
 	Tool string `json:"tool_name"`
 }
 
+// claudeDoes has the fields of a line of Claude Code that tell what it does.
+type claudeDoes struct {
+	Type    string `json:"type"`
+	Subtype string `json:"subtype"`
+	Attempt int    `json:"attempt"`
+	Most    int    `json:"max_retries"`
+	Status  *int   `json:"error_status"`
+	Message struct {
+		Content []struct {
+			Type   string `json:"type"`
+			Text   string `json:"text"`
+			ID     string `json:"id"`
+			Name   string `json:"name"`
+			Of     string `json:"tool_use_id"` // of a tool_result
+			Failed bool   `json:"is_error"`
+			Input  struct {
+				Path     string `json:"file_path"`
+				Notebook string `json:"notebook_path"`
+				Command  string `json:"command"`
+				Pattern  string `json:"pattern"`
+				URL      string `json:"url"`
+				Query    string `json:"query"`
+			} `json:"input"`
+		} `json:"content"`
+	} `json:"message"`
+}
+
+// editsOfClaude are the calls of its tools that edit, and the results of all tools.
+func editsOfClaude(line []byte) (all []Change) {
+	var l claudeDoes
+	if json.Unmarshal(line, &l) != nil || l.Type != "assistant" && l.Type != "user" {
+		return nil
+	}
+	for _, c := range l.Message.Content {
+		switch path := cmp.Or(c.Input.Path, c.Input.Notebook); {
+		case c.Type == "tool_result" && l.Type == "user":
+			all = append(all, Change{ID: c.Of, Failed: c.Failed})
+		case c.Type == "tool_use" && path != "" && slices.Contains([]string{"Edit", "Write", "MultiEdit", "NotebookEdit"}, c.Name):
+			all = append(all, Change{ID: c.ID, Path: path})
+		}
+	}
+	return all
+}
+
 // doingClaude says what a line of Claude Code tells: which tools are called, what the model says, and that a request
 // is tried again.
 func doingClaude(line []byte) string {
-	var l struct {
-		Type    string `json:"type"`
-		Subtype string `json:"subtype"`
-		Attempt int    `json:"attempt"`
-		Most    int    `json:"max_retries"`
-		Status  *int   `json:"error_status"`
-		Message struct {
-			Content []struct {
-				Type  string `json:"type"`
-				Text  string `json:"text"`
-				Name  string `json:"name"`
-				Input struct {
-					Path     string `json:"file_path"`
-					Notebook string `json:"notebook_path"`
-					Command  string `json:"command"`
-					Pattern  string `json:"pattern"`
-					URL      string `json:"url"`
-					Query    string `json:"query"`
-				} `json:"input"`
-			} `json:"content"`
-		} `json:"message"`
-	}
+	var l claudeDoes
 	if json.Unmarshal(line, &l) != nil {
 		return ""
 	}
@@ -160,7 +187,7 @@ func doingClaude(line []byte) string {
 }
 
 func readClaude(stdout []byte, code int) Report {
-	var first, last claudeLine
+	var first, last, failed claudeLine
 	var until time.Time
 	var wait time.Duration
 	each(stdout, func(line []byte) {
@@ -177,11 +204,14 @@ func readClaude(stdout []byte, code int) Report {
 			if until = (time.Time{}); l.Limit.Status == "rejected" {
 				until = epoch(l.Limit.Resets)
 			}
+		case l.Type == "assistant":
+			failed = l
 		case l.Type == "result":
 			last = l
 		}
 	})
 	r := Report{Outcome: NoResult, Session: first.Session, Model: first.Model, Usage: unknown(0)}
+	r.readFiles(stdout)
 	if last.Type == "" {
 		return r
 	}
@@ -198,7 +228,9 @@ func readClaude(stdout []byte, code int) Report {
 	if c := r.Usage.Cost; c != nil && costsInTotal(first.Version) {
 		r.Total.Cost = *c
 	}
-	r.Outcome = last.outcome(code)
+	if r.Outcome = last.outcome(code); r.Outcome == Failed && last.IsError && failed.Error == "billing_error" {
+		r.Outcome = NotConfigured // Anthropic answers 400 if there is no credit
+	}
 	r.Lost = first.Type == "" && last.Subtype == "error_during_execution" && last.Turns == 0
 	if r.Outcome == OK && r.Denied != nil {
 		r.Outcome = Denied

@@ -28,6 +28,7 @@ var codex = &Program{
 		return l.Type
 	},
 	Doing:  doingCodex,
+	Edits:  editsOfCodex,
 	Record: recordCodex,
 	Read:   readCodex,
 }
@@ -63,23 +64,39 @@ type codexLine struct {
 	} `json:"usage"`
 }
 
+// codexDoes has the fields of a line of Codex that tell what it does.
+type codexDoes struct {
+	Type string `json:"type"`
+	Item struct {
+		Type    string `json:"type"`
+		Status  string `json:"status"`
+		Text    string `json:"text"`
+		Command string `json:"command"`
+		Query   string `json:"query"`
+		Server  string `json:"server"`
+		Tool    string `json:"tool"`
+		Changes []struct {
+			Path string `json:"path"`
+		} `json:"changes"`
+	} `json:"item"`
+}
+
+// editsOfCodex are those by its tool for patches; Codex reports them when they are done.
+func editsOfCodex(line []byte) (all []Change) {
+	var l codexDoes
+	if json.Unmarshal(line, &l) != nil || l.Type != "item.completed" || l.Item.Type != "file_change" || l.Item.Status != "completed" {
+		return nil
+	}
+	for _, c := range l.Item.Changes {
+		all = append(all, Change{Path: c.Path})
+	}
+	return all
+}
+
 // doingCodex says what a line of Codex tells: which commands and tools are called, which files have changed, and what
 // the model says.
 func doingCodex(line []byte) string {
-	var l struct {
-		Type string `json:"type"`
-		Item struct {
-			Type    string `json:"type"`
-			Text    string `json:"text"`
-			Command string `json:"command"`
-			Query   string `json:"query"`
-			Server  string `json:"server"`
-			Tool    string `json:"tool"`
-			Changes []struct {
-				Path string `json:"path"`
-			} `json:"changes"`
-		} `json:"item"`
-	}
+	var l codexDoes
 	if json.Unmarshal(line, &l) != nil {
 		return ""
 	}
@@ -111,6 +128,7 @@ func doingCodex(line []byte) string {
 // recordCodex.
 func readCodex(stdout []byte, code int) Report {
 	r := Report{Outcome: NoResult, Usage: unknown(0), Lost: code == 1}
+	r.readFiles(stdout)
 	each(stdout, func(line []byte) {
 		var l codexLine
 		if json.Unmarshal(line, &l) != nil {

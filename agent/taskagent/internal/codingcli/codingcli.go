@@ -72,18 +72,19 @@ const (
 
 // Report is what a program reports of itself.
 type Report struct {
-	Outcome Outcome
-	Said    string        // its last words, or what it says of its failure
-	Session string        // ID of the conversation
-	Model   string        // that it has asked
-	Turns   int           // requests to the model; 0 is unknown
-	Denied  []string      // names of the tools that it was not allowed to use
-	Files   []string      // files that its edits name; nil if it reports none
-	Until   time.Time     `json:",omitzero"` // when a provider that is limited takes requests again; zero is unknown
-	Wait    time.Duration `json:",omitzero"` // that such a provider has last asked for
-	Usage   budget.Usage  // Estimated if it reports none; without Cost if it reports no cost
-	Total   Total         `json:",omitzero"`  // the part of Usage that counts the whole conversation
-	Lost    bool          `json:",omitempty"` // the conversation to go on with is not there, and nothing was asked
+	Outcome   Outcome
+	Said      string        // its last words, or what it says of its failure
+	Session   string        // ID of the conversation
+	Model     string        // that it has asked
+	Turns     int           // requests to the model; 0 is unknown
+	Denied    []string      // names of the tools that it was not allowed to use
+	Until     time.Time     `json:",omitzero"` // when a provider that is limited takes requests again; zero is unknown
+	Wait      time.Duration `json:",omitzero"` // that such a provider has last asked for
+	Files     []string      // that its edits name, as [Folder.Below] names them; nil if it does not report edits
+	MoreFiles int           `json:",omitempty"` // edits of files for which Files has no room
+	Usage     budget.Usage  // Estimated if it reports none; without Cost if it reports no cost
+	Total     Total         `json:",omitzero"`  // the part of Usage that counts the whole conversation
+	Lost      bool          `json:",omitempty"` // the conversation to go on with is not there, and nothing was asked
 }
 
 // Since takes away what the conversation had used before.
@@ -118,6 +119,8 @@ type Program struct {
 	Kind func(line []byte) string
 	// Doing says in a few words what a line tells of what the program does, such as "runs go test"; empty if nothing.
 	Doing func(line []byte) string
+	// Edits says what a line tells of edits.
+	Edits func(line []byte) []Change
 	// Record returns a line to add to those that count, with what the program's own files tell of it; nil is for a
 	// program without such files. env is the program's environment.
 	Record func(env []string, stdout []byte) []byte
@@ -158,15 +161,18 @@ func each(stdout []byte, f func(line []byte)) {
 // longest is the longest line that is read, in bytes. What a tool has answered can be longer; no line that counts is.
 const longest = 1 << 20
 
-// Lines keeps the lines of a program that count, of each kind the last, and drops the rest.
+// Lines keeps the lines of a program that count, of each kind the last, and the names of the files that it edits. It drops
+// the rest.
 type Lines struct {
 	Program string
+	Dir     string       // the absolute path of the folder in which the program works
 	Heard   func()       // called at each write; nil is allowed
 	Doing   func(string) // called with what the program does, as it says; nil is allowed
 
-	line []byte // that has begun
-	long bool   // it is too long, and dropped
-	kept []keptLine
+	line   []byte // that has begun
+	long   bool   // it is too long, and dropped
+	kept   []keptLine
+	edited *edited
 }
 
 type keptLine struct {
@@ -202,6 +208,12 @@ func (l *Lines) read() {
 	if kind := Programs[l.Program].Kind(l.line); kind != "" {
 		l.kept = append(slices.DeleteFunc(l.kept, func(k keptLine) bool { return k.kind == kind }), keptLine{kind, bytes.Clone(l.line)})
 	}
+	if l.edited == nil {
+		l.edited = &edited{folder: NewFolder(l.Dir), open: make(map[string]string)}
+	}
+	for _, e := range Programs[l.Program].Edits(l.line) {
+		l.edited.take(e)
+	}
 	if l.Doing != nil {
 		if words := Programs[l.Program].Doing(l.line); words != "" {
 			l.Doing(words)
@@ -209,7 +221,7 @@ func (l *Lines) read() {
 	}
 }
 
-// Kept ends the last line, and returns the lines that count.
+// Kept ends the last line, and returns the lines that count; if there are any, with one of the files.
 func (l *Lines) Kept() (all []byte) {
 	if len(l.line) > 0 && !l.long {
 		l.read()
@@ -217,6 +229,9 @@ func (l *Lines) Kept() (all []byte) {
 	l.line = nil
 	for _, k := range l.kept {
 		all = append(append(all, k.line...), '\n')
+	}
+	if all != nil {
+		all = append(all, l.edited.line()...)
 	}
 	return all
 }

@@ -24,15 +24,18 @@ var recorded = []struct {
 	code               int
 	want               codingcli.Report
 }{
-	{"claude", "claude-2.1.197", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done", Turns: 2,
+	{"claude", "claude-2.1.197", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done", Turns: 2, Files: []string{"a.txt"},
 		Usage: budget.Usage{Calls: 2, InputTokens: 200, OutputTokens: 20, Cost: new(0.0015)}}},
 	{"claude", "claude-2.1.197", "denied", 0, codingcli.Report{Outcome: codingcli.Denied, Said: "done", Turns: 2,
 		Denied: []string{"Write"}, Usage: budget.Usage{Calls: 2, InputTokens: 200, OutputTokens: 20, Cost: new(0.0015)}}},
 	{"claude", "claude-2.1.197", "turns", 1, codingcli.Report{Outcome: codingcli.Partial, Turns: 2,
-		Said:  "Reached maximum number of turns (1)",
+		Said: "Reached maximum number of turns (1)", Files: []string{"a.txt"},
 		Usage: budget.Usage{Calls: 2, InputTokens: 100, OutputTokens: 10, Cost: new(0.00075)}}},
 	{"claude", "claude-2.1.197", "not_configured", 1, codingcli.Report{Outcome: codingcli.NotConfigured, Turns: 1,
 		Said: "Failed to authenticate. API Error: 401 Unauthorized", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
+	// Anthropic answers 400.
+	{"claude", "claude-2.1.197", "credit", 1, codingcli.Report{Outcome: codingcli.NotConfigured, Turns: 1,
+		Said: "Credit balance is too low", Usage: budget.Usage{Calls: 1, Cost: new(0.0)}}},
 	{"claude", "claude-2.1.197", "limited", 1, codingcli.Report{Outcome: codingcli.Limited, Turns: 1,
 		Said: "API Error: Request rejected (429) · Too Many Requests", Usage: budget.Usage{Calls: 1, Cost: new(0.0)},
 		Wait: 516963194 * time.Nanosecond}},
@@ -50,6 +53,10 @@ var recorded = []struct {
 	{"codex", "codex-0.169.0", "ok", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done",
 		Usage: budget.Usage{Calls: 1, InputTokens: 200, CachedTokens: 80, OutputTokens: 20},
 		Total: codingcli.Total{Input: 200, Cached: 80, Output: 20}}},
+	{"codex", "codex-0.169.0", "patch", 0, codingcli.Report{Outcome: codingcli.OK, Said: "done",
+		Files: []string{"old.txt", "sub/new.txt"},
+		Usage: budget.Usage{Calls: 1, InputTokens: 300, CachedTokens: 120, OutputTokens: 30},
+		Total: codingcli.Total{Input: 300, Cached: 120, Output: 30}}},
 	{"codex", "codex-0.169.0", "unauthorized", 1, codingcli.Report{Outcome: codingcli.Failed,
 		Said:  "unexpected status 401 Unauthorized: Unauthorized, url: http://127.0.0.1:1/v1/responses",
 		Usage: budget.Usage{Calls: 1, Estimated: true}}},
@@ -66,7 +73,7 @@ var recorded = []struct {
 // kept is what the filter keeps of an output, in whatever pieces it comes.
 func kept(t *testing.T, program string, output []byte) []byte {
 	t.Helper()
-	lines := &codingcli.Lines{Program: program}
+	lines := &codingcli.Lines{Program: program, Dir: "/work"}
 	for rest := output; len(rest) > 0; {
 		n := 1 + rand.IntN(len(rest))
 		if _, err := lines.Write(rest[:n]); err != nil {
@@ -75,7 +82,7 @@ func kept(t *testing.T, program string, output []byte) []byte {
 		rest = rest[n:]
 	}
 	pieces := lines.Kept()
-	all := &codingcli.Lines{Program: program}
+	all := &codingcli.Lines{Program: program, Dir: "/work"}
 	_, _ = all.Write(output)
 	if whole := all.Kept(); !bytes.Equal(whole, pieces) {
 		t.Errorf("in pieces it keeps\n%s\nwhole\n%s", pieces, whole)
@@ -96,6 +103,7 @@ func TestRecordedOutputs(t *testing.T) {
 				t.Error("it has no session")
 			}
 			got.Session, got.Model = "", ""
+			tt.want.Files = append([]string{}, tt.want.Files...) // it reports edits, if there are any
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
