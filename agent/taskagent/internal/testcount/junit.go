@@ -16,21 +16,21 @@ const maxDepth = 1000
 
 // junit counts the test cases of all suites, at any depth, in a text with one or more XML documents and other words around
 // them. Entities of a DTD are not known, and nothing outside of the text is read. A suite that reports errors and has no
-// test cases is broken.
+// test cases is broken. One whose own numbers cannot be true is an error.
 func junit(text string) (*Result, error) {
-	j := new(junitReader)
+	j := &junitReader{text: text}
 	found := false
-	for {
-		i := strings.Index(text, "<testsuite")
+	for rest := 0; ; {
+		i := strings.Index(text[rest:], "<testsuite")
 		if i < 0 {
 			break
 		}
 		found = true
-		n, err := j.document(text[i:])
+		n, err := j.document(rest + i)
 		if err != nil {
 			return nil, err
 		}
-		text = text[i+n:]
+		rest += i + n
 	}
 	if !found {
 		return nil, errors.New("it has no <testsuite>, as JUnit's XML has it")
@@ -41,6 +41,7 @@ func junit(text string) (*Result, error) {
 
 type junitReader struct {
 	Result
+	text   string
 	suites []suite
 	parts  []string
 
@@ -52,12 +53,23 @@ type junitReader struct {
 	telling bool
 }
 
-type suite struct{ errors, cases int64 }
+type suite struct {
+	at                      int   // where it begins, in bytes
+	tests, failures, errors int64 // that it says it has
+	cases                   int64 // that it has
+}
 
-// document reads an element with all that is in it, and returns its length.
-func (j *junitReader) document(text string) (int, error) {
-	d := xml.NewDecoder(strings.NewReader(text))
+// place is where something in the text begins.
+func (j *junitReader) place(at int) string {
+	before := j.text[:at]
+	return fmt.Sprintf("line %d, column %d", 1+strings.Count(before, "\n"), at-strings.LastIndex(before, "\n"))
+}
+
+// document reads the element at a place with all that is in it, and returns its length.
+func (j *junitReader) document(from int) (int, error) {
+	d := xml.NewDecoder(strings.NewReader(j.text[from:]))
 	for {
+		at := from + int(d.InputOffset())
 		t, err := d.Token()
 		if errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "unexpected EOF") {
 			return 0, errors.New("its XML is cut off")
@@ -70,13 +82,17 @@ func (j *junitReader) document(text string) (int, error) {
 			if j.depth++; j.depth > maxDepth {
 				return 0, errors.New("its XML is too deep")
 			}
-			j.begin(&t)
+			if err := j.begin(&t, at); err != nil {
+				return 0, err
+			}
 		case xml.CharData:
 			if j.telling && j.told.Len() < maxSaid {
 				j.told.Write(t)
 			}
 		case xml.EndElement:
-			j.end(t.Name.Local)
+			if err := j.end(t.Name.Local); err != nil {
+				return 0, err
+			}
 			if j.depth--; j.depth == 0 {
 				return int(d.InputOffset()), nil
 			}
@@ -84,7 +100,7 @@ func (j *junitReader) document(text string) (int, error) {
 	}
 }
 
-func (j *junitReader) begin(t *xml.StartElement) {
+func (j *junitReader) begin(t *xml.StartElement, at int) error {
 	attr := func(name string) string {
 		for _, a := range t.Attr {
 			if a.Name.Local == name {
@@ -114,12 +130,25 @@ func (j *junitReader) begin(t *xml.StartElement) {
 			j.status = "skip"
 		}
 	case name == "testsuite", name == "testsuites":
-		n, _ := strconv.ParseInt(attr("errors"), 10, 64)
-		j.suites = append(j.suites, suite{errors: min(max(0, n), most)})
+		s := suite{at: at}
+		for i, to := range []*int64{&s.tests, &s.failures, &s.errors} {
+			attribute := []string{"tests", "failures", "errors"}[i]
+			value := strings.TrimSpace(attr(attribute))
+			if value == "" {
+				continue
+			}
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || n < 0 || n > most {
+				return fmt.Errorf("%s: <%s> says %s=%.40q, which is not a number of tests", j.place(at), name, attribute, value)
+			}
+			*to = n
+		}
+		j.suites = append(j.suites, s)
 	}
+	return nil
 }
 
-func (j *junitReader) end(name string) {
+func (j *junitReader) end(name string) error {
 	switch {
 	case j.inCase > 0 && j.depth == j.inCase+1:
 		j.telling = false
@@ -141,6 +170,9 @@ func (j *junitReader) end(name string) {
 		last := len(j.suites) - 1
 		s := j.suites[last]
 		j.suites = j.suites[:last]
+		if tests := max(s.tests, s.cases); s.failures > tests {
+			return fmt.Errorf("%s: <%s> says failures=\"%d\" of %d tests", j.place(s.at), name, s.failures, tests)
+		}
 		if s.cases == 0 && s.errors > 0 {
 			j.Failed += s.errors
 			j.Broken += s.errors
@@ -150,4 +182,5 @@ func (j *junitReader) end(name string) {
 			j.suites[last-1].cases += s.cases
 		}
 	}
+	return nil
 }

@@ -82,6 +82,15 @@ func TestCounts(t *testing.T) {
 		{"an entity", testcount.JUnit, `<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><testsuite><testcase name="&e;"/></testsuite>`,
 			testcount.Counts{}, "entity"},
 		{"too deep", testcount.JUnit, strings.Repeat(deep, 1<<20), testcount.Counts{}, "too deep"},
+		{"fewer than none", testcount.JUnit, "all\n <testsuite/>\n <testsuites>\n<testsuite errors=\"-1\"/></testsuites>", testcount.Counts{},
+			`line 4, column 1: <testsuite> says errors="-1", which is not a number of tests`},
+		{"more than fit", testcount.JUnit, `x <testsuites tests="99999999999999999999"/>`, testcount.Counts{}, "line 1, column 3: <testsuites> says tests="},
+		{"no number", testcount.JUnit, `<testsuite failures="many"/>`, testcount.Counts{}, `failures="many", which is not`},
+		{"more failures than tests", testcount.JUnit, `<testsuite tests="2" failures="3"><testcase/></testsuite>`, testcount.Counts{},
+			`line 1, column 1: <testsuite> says failures="3" of 2 tests`},
+		// Of a hook that is no test to its program, but has a test case.
+		{"as many failures as test cases", testcount.JUnit, `<testsuite tests="0" failures="1"><testcase><failure/></testcase></testsuite>`,
+			testcount.Counts{Failed: 1}, ""},
 		{"no XML", testcount.JUnit, "all passed", testcount.Counts{}, "no <testsuite>"},
 
 		{"numbers", testcount.Numbers, ` {"passed": 3, "failed": 1e1, "skipped": 2, "more": "x"} `, testcount.Counts{Passed: 3, Failed: 10, Skipped: 2}, ""},
