@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
@@ -82,7 +83,7 @@ type Agent struct {
 	// Step says how the workflow agent around the agent treats it as a step; nil if the file does not say.
 	Step *Step
 	// Work is how a command uses the workspace; nil if nothing is said of it.
-	Work *Work
+	Work *runfiles.Work
 	// Effect is the effect of a task on the outside world; empty is the default of its type.
 	Effect agent.Effect
 	// Reconcile is a command or a request that finds out whether a task that must not run twice

@@ -3,9 +3,11 @@
 package definition
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
@@ -191,7 +194,7 @@ func (l *loader) expanded(a *Agent) *Agent {
 		all.branches = append(all.branches, branch.Name)
 		renamed := make(map[string]string)
 		if a.def.Workspace != nil {
-			renamed[a.workspaceKey()] = WorkspaceKeyOf(branch.Name)
+			renamed[a.workspaceKey()] = runfiles.KeyOf(branch.Name)
 		}
 		for _, s := range steps {
 			cp := l.copyOf(s, branch, i, renamed)
@@ -388,4 +391,88 @@ func (c *copies) best(ctx agent.Context) (int, error) {
 		return i, &NoScoreError{Agent: c.step, Copies: errors.Join(why...)}
 	}
 	return i, nil
+}
+
+// keepBest checks which score decides for which branch.
+func (c *checker) keepBest(a *Agent) {
+	if a.Parallel == nil || len(a.Parallel.KeepBest) == 0 {
+		return
+	}
+	subs, seen := a.branches(), make(map[string]bool)
+	if c.def.Workspace == nil || len(subs) == 0 {
+		c.report(a.at("keep_best"), CodeWorkspace, "keep_best of %q needs a workspace in which its branches work", a.Name)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Parallel.KeepBest)) {
+		field, key := "keep_best."+name, a.Parallel.KeepBest[name]
+		if !slices.ContainsFunc(subs, func(sub *Agent) bool { return sub.Name == name }) {
+			c.report(a.at("key of "+field), CodeWorkspace, "%q is no branch of %q that works in the workspace", name, a.Name)
+		}
+		if seen[key] {
+			c.report(a.at(field), CodeWorkspace, "two branches of %q have the score %q", a.Name, key)
+		}
+		seen[key] = true
+		c.reads = append(c.reads, read{agent: a, field: field, name: key, bare: true, line: 1, column: 1})
+	}
+	for _, sub := range subs {
+		if _, ok := a.Parallel.KeepBest[sub.Name]; !ok {
+			c.report(a.at("keep_best"), CodeWorkspace, "keep_best names no score of the branch %q", sub.Name)
+		}
+	}
+}
+
+// NoScoreError says that no branch of a parallel agent has a score, so that none is the best.
+type NoScoreError struct {
+	Agent  string
+	Keys   []string // in which the scores would be
+	Copies error    // why no copy of a step with best_of has one; nil for branches with keep_best
+}
+
+func (e *NoScoreError) Error() string {
+	if e.Copies != nil {
+		return fmt.Sprintf("no copy of %q has a score, so none can be kept: %s", e.Agent, strings.ReplaceAll(e.Copies.Error(), "\n", "; "))
+	}
+	return fmt.Sprintf("no branch of %q has a score, so none can be kept: there is no number in %s", e.Agent, strings.Join(e.Keys, ", "))
+}
+
+// best returns the branch with the highest score, the first of several.
+func (a *Agent) best(ctx agent.Context) (name string, err error) {
+	if c := a.Parallel.copies; c != nil {
+		i, err := c.best(ctx)
+		return c.branches[max(0, i)], err
+	}
+	var most float64
+	for _, sub := range a.branches() {
+		v, err := ctx.State().Get(a.Parallel.KeepBest[sub.Name])
+		if err != nil {
+			continue
+		}
+		score, ok := scoreOf(v)
+		if ok && (name == "" || score > most) {
+			name, most = sub.Name, score
+		}
+	}
+	if name == "" {
+		return "", &NoScoreError{Agent: a.Name, Keys: slices.Sorted(maps.Values(a.Parallel.KeepBest))}
+	}
+	return name, nil
+}
+
+// scoreOf reads a score: a number, or the first one in a text.
+func scoreOf(v any) (float64, bool) {
+	switch x := v.(type) {
+	case float64:
+		return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	case int:
+		return float64(x), true
+	case int64:
+		return float64(x), true
+	case json.Number:
+		f, err := x.Float64()
+		return f, err == nil
+	case string:
+		f, err := expr.Number(x)
+		return f, err == nil
+	}
+	return 0, false
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
@@ -120,7 +121,7 @@ type builder struct {
 	fixed   []string // keys of the state that stay in a run
 
 	functions map[string]function
-	desks     *desks // the files of runs; nil without a workspace
+	files     *runfiles.Runs // nil without a workspace
 }
 
 func (b *builder) build(a *Agent) (agent.Agent, error) {
@@ -130,14 +131,11 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 		}
 	}
 	cb := b.around(a)
-	if b.desks != nil && a.parent == nil {
-		cb.after = append([]agent.AfterAgentCallback{b.desks.handOver}, cb.after...)
-	}
 	if a.Parallel != nil && a.Parallel.copies != nil {
 		cb = b.aroundCopies(a, cb)
 	}
-	if b.desks != nil && len(a.branches()) > 0 {
-		cb = b.desks.aroundBranches(a, cb)
+	if b.files != nil {
+		cb = b.withFiles(a, cb)
 	}
 	switch {
 	case a.Type == TypeLLM:

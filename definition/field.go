@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -188,8 +189,8 @@ func kindOfStep(rows []row[Step], types ...Type) kind {
 }
 
 // kindOfWork are fields of what works in a workspace, kept as those of steps are.
-func kindOfWork(rows []row[Work], types ...Type) kind {
-	k := kindOf(func(a *Agent) **Work { return &a.Work }, rows, types...)
+func kindOfWork(rows []row[runfiles.Work], types ...Type) kind {
+	k := kindOf(func(a *Agent) **runfiles.Work { return &a.Work }, rows, types...)
 	k.begin = nil
 	return k
 }

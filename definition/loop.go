@@ -193,7 +193,7 @@ func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
 		AgentConfig: base, Plan: a.planWith(l),
 		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
-	if b.desks != nil && a.hasCommand() {
+	if b.files != nil && a.hasCommand() {
 		cfg.HandBack = []string{a.workspaceKey()}
 	}
 	for _, sub := range a.SubAgents {

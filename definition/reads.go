@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
@@ -428,7 +429,7 @@ func (c *checker) silent(a *Agent) {
 
 // key checks that a key of the state can be one.
 func (c *checker) key(at source.Span, key, what string) bool {
-	if c.def.hasWorkspaceKey(key) {
+	if runfiles.IsKey(key) && slices.Contains(c.def.fileKeys(), key) {
 		c.report(at, CodeKeyTaken, "%q cannot be a key: the workspace has it", key).Hint = `call it "my_workspace", say`
 		return false
 	}

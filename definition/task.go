@@ -439,8 +439,8 @@ func inFileWords(msg string) string {
 // task makes the agent of a task. A command works in the workspace, if there is one.
 func (b *builder) task(a *Agent, cb around) (agent.Agent, error) {
 	cfg := b.cfg
-	if b.desks != nil {
-		cfg.workspace = b.desks.around(a.Work)
+	if b.files != nil {
+		cfg.workspace = b.files.Around(a.Work)
 	}
 	return newTask(a, cfg, cb)
 }

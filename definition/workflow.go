@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/sleep"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -357,7 +358,8 @@ func (c *Cache) withTree(key func(func(string) (any, bool)) (string, error)) fun
 			return text, err
 		}
 		v, _ := lookup(c.tree)
-		return text + "\n" + string(treeOf(v).hash), nil
+		files, _ := runfiles.Value(v)
+		return text + "\n" + string(files), nil
 	}
 }
 

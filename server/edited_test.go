@@ -12,7 +12,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -83,7 +83,7 @@ func TestAClientDecidesAboutEditedFiles(t *testing.T) {
 					return row.Waits[0]
 				}
 				q := waits()
-				tree, err := filepath.Glob(filepath.Join(definition.WorkspaceStore(s.dir), "runs", "*", "tree"))
+				tree, err := filepath.Glob(filepath.Join(runfiles.Store(s.dir), "runs", "*", "tree"))
 				if err != nil || len(tree) != 1 {
 					t.Fatal(tree, err)
 				}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -62,7 +62,7 @@ type folds struct {
 
 	name, definition string
 	looks            map[string]runpage.Look
-	workspace        *definition.Workspace
+	workspace        *runfiles.Config
 }
 
 // shownKey says what was made of the run: its snapshot or the head of its page, in a language.

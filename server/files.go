@@ -17,6 +17,7 @@ import (
 	"unicode"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
@@ -92,7 +93,7 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 		return nil, err
 	}
 	c := &compared{run: run}
-	if c.stored, err = workspace.OpenStored(ctx, definition.WorkspaceStore(p.Root), id); err != nil {
+	if c.stored, err = workspace.OpenStored(ctx, runfiles.Store(p.Root), id); err != nil {
 		return nil, err
 	}
 	if c.start, err = c.stored.Start(ctx); err != nil {
@@ -116,7 +117,7 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 
 // at is the tree after an event of the run.
 func (c *compared) at(seq int64) workspace.Hash {
-	h, _ := definition.WorkspaceValue(c.run.StateAfter(seq)[definition.WorkspaceKey])
+	h, _ := runfiles.Value(c.run.StateAfter(seq)[runfiles.Key])
 	return cmp.Or(h, c.start)
 }
 

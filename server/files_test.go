@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/workspace"
@@ -152,11 +152,11 @@ func TestFilesOfARun(t *testing.T) {
 	}
 
 	var head struct {
-		Files definition.Handed
+		Files runfiles.Handed
 	}
 	s.ok("GET", "/api/v1/runs/"+id+"/view", nil, &head)
 	name := id + ".patch"
-	if want := (definition.Handed{Way: "patch", Name: name, Command: "git -C project apply ../" + name}); head.Files != want {
+	if want := (runfiles.Handed{Way: "patch", Name: name, Command: "git -C project apply ../" + name}); head.Files != want {
 		t.Errorf("the page says %+v", head.Files)
 	}
 }
@@ -182,7 +182,7 @@ func TestFilesAreRefused(t *testing.T) {
 	s.refused(404, "no_workspace", "GET", "/api/v1/runs/"+other+"/files", nil)
 	s.refused(405, "wrong_method", "POST", at, nil)
 
-	if err := workspace.Remove(t.Context(), definition.WorkspaceStore(s.dir), id); err != nil {
+	if err := workspace.Remove(t.Context(), runfiles.Store(s.dir), id); err != nil {
 		t.Fatal(err)
 	}
 	for _, what := range []string{"", "/diff", "/patch"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -153,7 +153,7 @@ func TestTheFilesOfARun(t *testing.T) {
 // A run whose files were removed says so, and is shown without them; one without a workspace says nothing of files.
 func TestFilesThatAreGone(t *testing.T) {
 	s, id := coded(t, strings.Replace(codefix, `{branch: "refrain/{{run}}"}`, `{patch: "{{run}}.patch"}`, 1))
-	if err := workspace.Remove(t.Context(), definition.WorkspaceStore(s.dir), id); err != nil {
+	if err := workspace.Remove(t.Context(), runfiles.Store(s.dir), id); err != nil {
 		t.Fatal(err)
 	}
 	p := open(t, s)

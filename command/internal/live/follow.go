@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
@@ -233,8 +234,8 @@ func (f *follower) files() []string {
 	if view == nil {
 		return nil
 	}
-	v, _ := view.State().Get(definition.WorkspaceKey)
-	if _, where := definition.WorkspaceValue(v); where == "" && w.Result.Branch != "" {
+	v, _ := view.State().Get(runfiles.Key)
+	if _, where := runfiles.Value(v); where == "" && w.Result.Branch != "" {
 		return []string{"Files: no step has changed any, so there is no branch " + strings.ReplaceAll(w.Result.Branch, "{{run}}", f.req.Session)}
 	}
 	if line := runstore.FilesOf(f.req.Session, view); line != "" {

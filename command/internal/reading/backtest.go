@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/backtest"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/progress"
 	past "github.com/refrain-dev/refrain/progress/backtest"
 )
@@ -145,7 +145,7 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 		if seq == 0 {
 			return ""
 		}
-		hash, _ := definition.WorkspaceValue(run.StateAfter(seq)[definition.WorkspaceKey])
+		hash, _ := runfiles.Value(run.StateAfter(seq)[runfiles.Key])
 		return string(hash)
 	})
 	if f.json {

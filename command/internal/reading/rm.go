@@ -18,7 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact/disk"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -211,7 +211,7 @@ func removeWorkspace(ctx context.Context, store session.Service, id string) erro
 	if err != nil || p.Nearby() != nil {
 		return nil
 	}
-	return workspace.Remove(ctx, definition.WorkspaceStore(p.Root), id)
+	return workspace.Remove(ctx, runfiles.Store(p.Root), id)
 }
 
 // removeRun removes a run and what is its own, the log last: until then the run

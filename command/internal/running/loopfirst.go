@@ -11,7 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/progress"
@@ -33,7 +33,7 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 		return f.succeeds(ctx, ".", nil)
 	}
 	f.run.session = runstore.NewID()
-	store := definition.WorkspaceStore(f.run.root)
+	store := runfiles.Store(f.run.root)
 	defer func() {
 		if done || err != nil { // there is no run
 			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"errors"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -19,8 +19,8 @@ func FilesOf(id string, view *session.View) string {
 	if view == nil {
 		return ""
 	}
-	v, err := view.State().Get(definition.WorkspaceKey)
-	tree, where := definition.WorkspaceValue(v)
+	v, err := view.State().Get(runfiles.Key)
+	tree, where := runfiles.Value(v)
 	if err != nil || tree == "" {
 		return ""
 	}

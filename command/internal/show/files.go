@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -42,7 +42,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 	if err != nil {
 		return nil, err
 	}
-	stored, err := workspace.OpenStored(ctx, definition.WorkspaceStore(root), r.ID)
+	stored, err := workspace.OpenStored(ctx, runfiles.Store(root), r.ID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("no files of run %s are kept here: its definition has no workspace, no step has begun in it, or the files "+
 			"were not exported with the run", r.ID)
@@ -55,7 +55,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 		return nil, err
 	}
 	at := func(seq int64) workspace.Hash {
-		h, _ := definition.WorkspaceValue(r.StateAfter(seq)[definition.WorkspaceKey])
+		h, _ := runfiles.Value(r.StateAfter(seq)[runfiles.Key])
 		return cmp.Or(h, start)
 	}
 	f := &Files{From: start, To: at(r.Events[len(r.Events)-1].Seq), Changes: []FileChange{}}
@@ -87,7 +87,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 
 // changesFiles reports whether a change of the state is one of the files of the run.
 func changesFiles(c progress.Change) bool {
-	return c.Key == definition.WorkspaceKey || c.Key == definition.WorkspaceKey+".tree"
+	return c.Key == runfiles.Key || c.Key == runfiles.Key+".tree"
 }
 
 // print writes the patch between two iterations, or the list of the files since the start. On a

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
@@ -140,7 +140,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	}
 	trees := false
 	for _, ev := range run.Events {
-		trees = trees || len(definition.WorkspaceTrees(ev.Actions.StateDelta)) > 0
+		trees = trees || len(runfiles.Trees(ev.Actions.StateDelta)) > 0
 	}
 	root := ""
 	switch {
@@ -183,7 +183,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 		return term.Failure(errors.Join(fmt.Errorf("export run %s: %w", run.ID, err), os.Remove(f.out)))
 	}
 	if f.files {
-		if err := workspace.Export(ctx, definition.WorkspaceStore(root), run.ID, f.out+bundle); err != nil {
+		if err := workspace.Export(ctx, runfiles.Store(root), run.ID, f.out+bundle); err != nil {
 			return term.Failure(errors.Join(fmt.Errorf("export the files of run %s: %w", run.ID, err), os.Remove(f.out)))
 		}
 		fmt.Fprintf(e.Stderr, "%s: the files of %s\n", f.out+bundle, run.ID)

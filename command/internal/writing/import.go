@@ -17,7 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
@@ -232,7 +232,7 @@ func receive(ctx context.Context, events []*session.Event, name string) (*worksp
 	}
 	var trees []workspace.Hash
 	for _, ev := range events {
-		trees = append(trees, definition.WorkspaceTrees(ev.Actions.StateDelta)...)
+		trees = append(trees, runfiles.Trees(ev.Actions.StateDelta)...)
 	}
-	return workspace.Receive(ctx, definition.WorkspaceStore(root), name+bundle, trees, maxFiles)
+	return workspace.Receive(ctx, runfiles.Store(root), name+bundle, trees, maxFiles)
 }

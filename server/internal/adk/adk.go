@@ -23,6 +23,7 @@ import (
 
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
@@ -307,8 +308,7 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 // be handed over as the result of a run.
 func givable(state map[string]any) error {
 	for key, v := range state {
-		files := key == definition.WorkspaceKey || strings.HasPrefix(key, definition.WorkspaceKeyOf(""))
-		if m, _ := v.(map[string]any); strings.HasPrefix(key, mark.KeyPrefix) || files && m["tree"] != nil {
+		if m, _ := v.(map[string]any); strings.HasPrefix(key, mark.KeyPrefix) || runfiles.IsKey(key) && m["tree"] != nil {
 			return problem.Bad("the key %q is the log's own", key)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -41,7 +41,7 @@ type Page struct {
 	error   string
 	spans   map[session.Address]span
 	writes  map[slot][]int64
-	files   any // the value of definition.WorkspaceKey
+	files   any // the value of runfiles.Key
 }
 
 // slot is a state key. One that lives as long as an iteration is another one in each.
@@ -89,7 +89,7 @@ func (p *Page) Add(ev *session.Event) {
 // for those of earlier runs and those that count no more: the state is made of all.
 func (p *Page) Wrote(ev *session.Event) {
 	for key, v := range ev.Actions.StateDelta {
-		if key == definition.WorkspaceKey {
+		if key == runfiles.Key {
 			p.files = v
 		}
 		if strings.HasPrefix(key, session.KeyPrefixTemp) || strings.HasPrefix(key, mark.KeyPrefix) {
@@ -148,7 +148,7 @@ type Standing struct {
 	Looks  map[string]Look
 	Parent *mark.RunParent
 	// Workspace is that of the definition; nil if it has none.
-	Workspace *definition.Workspace
+	Workspace *runfiles.Config
 	// Language is that of sentences.
 	Language prose.Language
 	// ReadOnly says that nothing can be done to the run where it is shown.
@@ -181,11 +181,11 @@ type Head struct {
 	Sentence     *prose.Words  `json:"sentence,omitzero"`
 	Result       *Result       `json:"result,omitzero"`
 	// Files says where the files of the run's workspace went; nil if it has no workspace that can be seen.
-	Files       *definition.Handed `json:"files,omitzero"`
-	Questions   []Question         `json:"questions,omitzero"`
-	Findings    []prose.Finding    `json:"findings,omitzero"`
-	Checkpoints []Checkpoint       `json:"checkpoints,omitzero"`
-	Where       []Spent            `json:"where,omitzero"`
+	Files       *runfiles.Handed `json:"files,omitzero"`
+	Questions   []Question       `json:"questions,omitzero"`
+	Findings    []prose.Finding  `json:"findings,omitzero"`
+	Checkpoints []Checkpoint     `json:"checkpoints,omitzero"`
+	Where       []Spent          `json:"where,omitzero"`
 	// Loop is the loop to show first, Loops all that can be chosen.
 	Loop      *Loop  `json:"loop,omitzero"`
 	Loops     []Loop `json:"loops,omitzero"`

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/workspace"
@@ -226,7 +227,7 @@ sub_agents:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if space, ok := ev.Actions.StateDelta[definition.WorkspaceKey].(map[string]any); ok && ev.Author == "agent" {
+		if space, ok := ev.Actions.StateDelta[runfiles.Key].(map[string]any); ok && ev.Author == "agent" {
 			logged[ev.Iteration] = workspace.Hash(space["tree"].(string))
 		}
 		if _, err := os.Stat(pwned); err == nil {
@@ -255,7 +256,7 @@ sub_agents:
 	if len(logged) < n/4 {
 		t.Errorf("the log has the trees of %d of %d iterations", len(logged), n)
 	}
-	tree, err := workspace.Open(t.Context(), workspace.Config{From: from, Store: definition.WorkspaceStore(from), Run: "s"})
+	tree, err := workspace.Open(t.Context(), workspace.Config{From: from, Store: runfiles.Store(from), Run: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}

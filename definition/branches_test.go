@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -90,7 +91,7 @@ func diesAnywhere(t *testing.T, text, want string) {
 			}
 			closeAll()
 		}
-		space, _ := h.state(definition.WorkspaceKey).(map[string]any)
+		space, _ := h.state(runfiles.Key).(map[string]any)
 		return ended, h.result(), space["tree"]
 	}
 	_, result, tree := live(0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package runfiles
 
 import (
 	"bytes"
@@ -23,13 +23,13 @@ const insteadOf = ", because "
 var errNotOurs = errors.New("there is something of this name that is no patch of a run; rename it, or choose another name")
 
 // checkPatch returns an error if the patch of a run would have to overwrite a file of the user's.
-func (ds *desks) checkPatch(id string) error {
-	root, err := os.OpenRoot(ds.root)
+func (rs *Runs) checkPatch(id string) error {
+	root, err := os.OpenRoot(rs.place.Root)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	file := filepath.FromSlash(ds.def.Result.named(ds.def.Result.Patch, id))
+	file := filepath.FromSlash(rs.cfg.Result.Named(rs.cfg.Result.Patch, id))
 	if err := mayReplace(root, file); err != nil {
 		return fmt.Errorf("the result cannot become the patch %q: %w", file, err)
 	}
@@ -61,17 +61,17 @@ func mayReplace(root *os.Root, name string) error {
 
 // givePatch writes the patch of a run and says where. If another file has come to its place since the run began, the patch
 // goes beside it.
-func (ds *desks) givePatch(ctx context.Context, t *workspace.Tree, id string, h workspace.Hash) (string, error) {
+func (rs *Runs) givePatch(ctx context.Context, t *workspace.Tree, id string, h workspace.Hash) (string, error) {
 	patch := bytes.NewBufferString(resultOf(id) + "\n\n") // git apply skips it
 	if err := t.Patch(ctx, h, patch); err != nil {
 		return "", err
 	}
-	root, err := os.OpenRoot(ds.root)
+	root, err := os.OpenRoot(rs.place.Root)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	file := filepath.FromSlash(ds.def.Result.named(ds.def.Result.Patch, id))
+	file := filepath.FromSlash(rs.cfg.Result.Named(rs.cfg.Result.Patch, id))
 	if err := root.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return "", err
 	}

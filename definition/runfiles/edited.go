@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definition
+package runfiles
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 // startFrom makes the files those that a step begins with: of the state, or of what a person has decided about
 // files that somebody else has changed. If they have changed without a decision, the step asks for it by
 // its error.
-func startFrom(ctx agent.InvocationContext, t *workspace.Tree, now *tree) error {
+func startFrom(ctx agent.InvocationContext, t *workspace.Tree, now *state) error {
 	discarded := make(map[workspace.Hash]bool)
 	for _, a := range drive.At(ctx).Answers() {
 		h := workspace.Hash(a.ID[strings.LastIndexByte(a.ID, '-')+1:])

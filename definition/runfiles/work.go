@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runfiles
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/workspace"
+)
+
+// Around returns what runs a command by its work, for taskagent.CommandConfig; nil is the zero Work.
+func (rs *Runs) Around(work *Work) func(agent.InvocationContext, func(string, []string) error) (map[string]any, error) {
+	w := new(Work)
+	if work != nil {
+		w = work
+	}
+	return func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error) {
+		if w.In == Clean {
+			return nil, rs.clean(ctx, w, run)
+		}
+		return rs.work(ctx, w, run)
+	}
+}
+
+// work runs a command in the tree of its run. The files are made equal to the state before it, and
+// what it changes becomes part of the state. The changes of a command that fails are not: the next
+// one begins with the files of the state.
+func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string, env []string) error) (sets map[string]any, err error) {
+	key := rs.keyOf(ctx)
+	v, _ := drive.At(ctx).Lookup(key)
+	was := stateOf(v)
+	id := ctx.Session().ID()
+	d, err := rs.beside(ctx, key, was)
+	if err != nil {
+		return nil, err
+	}
+	defer d.mu.Unlock()
+	now := was
+	now.hash, now.run = cmp.Or(was.hash, d.tree.Start()), id
+	if err := startFrom(ctx, d.tree, &now); err != nil {
+		return nil, err
+	}
+	begun := now
+	defer func() {
+		if err != nil && sets == nil && begun.hash != cmp.Or(was.hash, d.tree.Start()) { // a person has decided that
+			sets = map[string]any{key: begun.value()}
+		}
+	}()
+	if err := run(d.tree.Dir(), d.tree.Environ()); err != nil {
+		return nil, err
+	}
+	if now.hash, err = d.tree.Snapshot(ctx); err != nil {
+		return nil, err
+	}
+	if err := rs.protect(ctx, d.tree, &now); err != nil {
+		if _, ok := errors.AsType[*ProtectedError](err); ok {
+			begun.protected, begun.by = now.protected, now.by
+			return map[string]any{key: begun.value()}, err
+		}
+		return nil, err
+	}
+	if now.hash != begun.hash || now.base != was.base {
+		if err := rs.measure(ctx, d.tree, &now); err != nil {
+			return nil, err
+		}
+	}
+	if w.Changes == Required && now.hash == begun.hash {
+		return map[string]any{key: now.value()}, &UnchangedError{now.protected}
+	}
+	again := now.by == ctx.Agent().Name() // also the same files as the last time are news
+	if !again && (now == was || !was.known && now.hash == d.tree.Start() && now.protected == "") {
+		return nil, nil
+	}
+	return map[string]any{key: now.value()}, nil
+}
+
+// protect puts back the protected files that a command has changed.
+func (rs *Runs) protect(ctx agent.InvocationContext, t *workspace.Tree, now *state) error {
+	me := ctx.Agent().Name()
+	if now.by == me {
+		now.protected, now.by = "", ""
+	}
+	touched, err := rs.touched(ctx, t, now)
+	if err != nil || len(touched) == 0 {
+		return err
+	}
+	var paths []string
+	for _, c := range touched {
+		paths = append(paths, c.Path)
+	}
+	now.protected, now.by = strings.Join(paths, ", "), me
+	if rs.cfg.OnProtected == Fail {
+		return &ProtectedError{paths}
+	}
+	h, err := t.PutBack(ctx, now.hash, touched)
+	if err != nil {
+		return err
+	}
+	now.hash = h
+	return nil
+}
+
+// measure counts the lines that differ from the base.
+func (rs *Runs) measure(ctx context.Context, t *workspace.Tree, now *state) error {
+	changes, err := t.Files(ctx, cmp.Or(now.base, t.Start()), now.hash)
+	now.lines = workspace.Lines(changes)
+	return err
+}
+
+// touched lists the protected files that differ from the base.
+func (rs *Runs) touched(ctx context.Context, t *workspace.Tree, now *state) ([]workspace.Change, error) {
+	if len(rs.protected) == 0 {
+		return nil, nil
+	}
+	return t.Protected(ctx, cmp.Or(now.base, t.Start()), now.hash, rs.protected)
+}
+
+// clean runs a command in a clean checkout of the files of the state.
+func (rs *Runs) clean(ctx agent.InvocationContext, w *Work, run func(root string, env []string) error) error {
+	key := rs.keyOf(ctx)
+	v, _ := drive.At(ctx).Lookup(key)
+	now := stateOf(v)
+	d, err := rs.beside(ctx, key, now)
+	if err != nil {
+		return err
+	}
+	defer d.mu.Unlock()
+	if now.hash == "" {
+		now.hash = d.tree.Start()
+	}
+	undo, err := rs.touched(ctx, d.tree, &now)
+	if err != nil {
+		return err
+	}
+	overlay := ""
+	if w.Overlay != "" {
+		if overlay, err = filepath.Abs(filepath.Join(rs.place.Root, filepath.FromSlash(w.Overlay))); err != nil {
+			return fmt.Errorf("find the overlay: %w", err)
+		}
+	}
+	return d.tree.Clean(ctx, now.hash, undo, overlay, run)
+}
