@@ -22,7 +22,6 @@ import (
 // JSON cannot hold.
 func (e *Event) AppendJSON(dst []byte) ([]byte, error) {
 	w := eventWriter{Writer: canonical.Writer{Buf: dst}, exactly: true}
-	w.delta.read(e.Actions.StateDelta)
 	if w.event(e); w.err != nil {
 		return dst, w.err
 	}
@@ -54,12 +53,7 @@ func (e *Event) AppendCanonical(dst []byte) ([]byte, error) {
 // has the same JSON when it was read back.
 func (e *Event) appendCanonical(dst []byte) (_ []byte, same bool, err error) {
 	w := eventWriter{Writer: canonical.Writer{Buf: dst}}
-	w.delta.read(e.Actions.StateDelta)
-	if len(w.delta.all) > 0 && !(w.delta.one && !temporary(w.delta.key, nil)) {
-		e = e.Kept()
-		w.delta.read(e.Actions.StateDelta)
-	}
-	w.event(e)
+	w.event(e.Kept())
 	return w.Buf, !w.Other, w.err
 }
 
@@ -68,7 +62,6 @@ func (e *Event) appendCanonical(dst []byte) (_ []byte, same bool, err error) {
 type eventWriter struct {
 	canonical.Writer
 	exactly bool  // the timestamp
-	delta   delta // the event's
 	err     error // the first one
 }
 
@@ -230,12 +223,7 @@ func (w *eventWriter) actions(a *EventActions) {
 	w.rare(`,"exit":`, a.Exit != nil, a.Exit)
 	w.rare(`,"requestedToolConfirmations":`, len(a.RequestedToolConfirmations) > 0, a.RequestedToolConfirmations)
 	w.claim(`,"skipSummarization":`, a.SkipSummarization)
-	if d := &w.delta; d.one {
-		w.name(`,"stateDelta":`)
-		w.note(w.Field(d.key, d.value))
-	} else {
-		w.values(`,"stateDelta":`, d.all)
-	}
+	w.values(`,"stateDelta":`, a.StateDelta)
 	w.text(`,"transferToAgent":`, a.TransferToAgent)
 	w.close()
 }

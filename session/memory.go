@@ -109,9 +109,7 @@ func (m *memory) Start(ctx context.Context, req *StartRequest) (*StartResponse, 
 	resp := &StartResponse{Session: v}
 	rec.mu.Lock()
 	for _, ev := range evs {
-		var d delta
-		d.read(ev.Actions.StateDelta)
-		rec.add(v, ev, &d)
+		rec.add(v, ev)
 	}
 	if req.Owner != "" {
 		resp.Lease = rec.lease(req.Owner, req.TTL)

@@ -100,9 +100,9 @@ func (p *packs) len() int64 {
 	return p.n
 }
 
-// keep puts an event at the end of the log; d is its delta. r.mu is held.
-func (r *record) keep(ev *Event, d *delta) {
-	n := ev.weight(d)
+// keep puts an event at the end of the log. r.mu is held.
+func (r *record) keep(ev *Event) {
+	n := ev.Weight()
 	r.log.append(ev)
 	r.weight += n
 	r.used = true

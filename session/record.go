@@ -59,15 +59,10 @@ func put(m map[string]any, key string, value any) {
 
 // append adds events to the log, or none of them.
 func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) error {
-	var d delta
-	err := d.normalize(evs[0])
-	for _, ev := range evs[1:] {
-		if err == nil {
-			err = ev.Actions.Normalize()
+	for _, ev := range evs {
+		if err := ev.Actions.Normalize(); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,16 +88,14 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 		}
 	}
 	defer r.tell()
-	r.add(v, evs[0], &d)
-	for _, ev := range evs[1:] {
-		d.read(ev.Actions.StateDelta)
-		r.add(v, ev, &d)
+	for _, ev := range evs {
+		r.add(v, ev)
 	}
 	return nil
 }
 
-// add adds an event that may be added, with its delta. r.mu is held.
-func (r *record) add(v *View, ev *Event, d *delta) {
+// add adds an event that may be added. r.mu is held.
+func (r *record) add(v *View, ev *Event) {
 	if next := r.last() + 1; ev.Seq != next { // else others may be reading it: see below
 		ev.Seq = next
 	}
@@ -114,7 +107,7 @@ func (r *record) add(v *View, ev *Event, d *delta) {
 	}
 	r.updated = ev.Timestamp
 	if v == nil || v.rec != r {
-		r.take(ev, d, nil)
+		r.take(ev, nil)
 		if v != nil && v.LastSeq() < ev.Seq { // else the caller has applied it already
 			v.Apply(ev)
 		}
@@ -123,7 +116,7 @@ func (r *record) add(v *View, ev *Event, d *delta) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.shared {
-		r.take(ev, d, nil)
+		r.take(ev, nil)
 		if v.seq.Load() < ev.Seq { // else the caller has applied it already
 			v.add(ev)
 		}
@@ -132,7 +125,7 @@ func (r *record) add(v *View, ev *Event, d *delta) {
 	for i := v.seq.Load() + 1; i < ev.Seq; i++ { // missed, where the Seq was preset
 		v.advance(r.at(i))
 	}
-	r.take(ev, d, v)
+	r.take(ev, v)
 	r.show(&v.events)
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
@@ -141,39 +134,18 @@ func (r *record) add(v *View, ev *Event, d *delta) {
 
 // take takes an event into the log, and its delta into the stored state, and into that of the view
 // that follows it if there is one. r.mu is held, and v.mu.
-func (r *record) take(ev *Event, d *delta, v *View) {
-	temp := false
-	if d.one {
-		temp = r.fold(d.key, d.value, ev.Address, v)
-	} else {
-		for key, value := range d.all {
-			temp = r.fold(key, value, ev.Address, v) || temp
+func (r *record) take(ev *Event, v *View) {
+	if len(ev.Actions.StateDelta) > 0 { // to begin a range over a map takes longer
+		for key, value := range ev.Actions.StateDelta {
+			if durable(key) {
+				r.set(key, value)
+			}
+			if v != nil {
+				v.set(key, value, ev.Address)
+			}
 		}
 	}
-	if temp {
-		ev = ev.Kept()
-		d = new(delta)
-		d.read(ev.Actions.StateDelta)
-	}
-	r.keep(ev, d)
-}
-
-// fold takes one key of a delta in, and reports whether the log leaves it out.
-func (r *record) fold(key string, value any, at Address, v *View) (temp bool) {
-	if strings.IndexByte(key, ':') < 0 { // most keys have no prefix
-		put(r.state, key, value)
-		if v != nil {
-			v.put(key, value)
-		}
-		return false
-	}
-	if durable(key) {
-		r.set(key, value)
-	}
-	if v != nil {
-		v.set(key, value, at)
-	}
-	return temporary(key, nil)
+	r.keep(ev.Kept())
 }
 
 // id is the ID of the next event, its sequence number. Those of a chunk are

@@ -4,13 +4,6 @@ package session
 
 // Weight estimates how many bytes of memory the event takes.
 func (e *Event) Weight() int {
-	var d delta
-	d.read(e.Actions.StateDelta)
-	return e.weight(&d)
-}
-
-// weight is Weight of an event with that delta.
-func (e *Event) weight(d *delta) int {
 	n := 1 << 10
 	if e.Content != nil {
 		for _, p := range e.Content.Parts {
@@ -32,7 +25,7 @@ func (e *Event) weight(d *delta) int {
 	if e.Mark != nil {
 		n += len(e.Mark.Data)
 	}
-	return n + d.weight()
+	return n + weightOfValue(e.Actions.StateDelta)
 }
 
 // leastWeight is what a value takes besides what is in it.

@@ -14,12 +14,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// escaped is how jsontext writes the canonical form of what it reads.
+var escaped = []jsontext.Options{jsontext.ReorderRawObjects(true), jsontext.EscapeForHTML(true), jsontext.EscapeForJS(true)}
+
 // Append appends the canonical form of src, which is one JSON value. It fails for what is
 // no JSON.
 func Append(dst, src []byte) ([]byte, error) {
 	if sortsAlike(src) {
-		out, err := jsontext.AppendFormat(dst, src, jsontext.ReorderRawObjects(true), jsontext.EscapeForHTML(true),
-			jsontext.EscapeForJS(true))
+		out, err := jsontext.AppendFormat(dst, src, escaped...)
 		if err == nil {
 			return out, nil
 		}

@@ -6,18 +6,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
-
-// itself has the bytes that stand for themselves in a text.
-var itself = func() (set [256]bool) {
-	for b := byte(' '); b < utf8.RuneSelf; b++ {
-		set[b] = b != '"' && b != '\\' && b != '<' && b != '>' && b != '&'
-	}
-	return set
-}()
-
-const hex = "0123456789abcdef"
 
 // AppendString appends a text. A byte that is no UTF-8 becomes U+FFFD.
 func AppendString(dst []byte, s string) []byte {
@@ -27,58 +20,20 @@ func AppendString(dst []byte, s string) []byte {
 
 // appendString is AppendString; valid says that all of the text is UTF-8.
 func appendString(dst []byte, s string) (_ []byte, valid bool) {
-	dst, valid = append(dst, '"'), true
-	from := 0 // what was not appended yet
-	for i := 0; i < len(s); {
-		b := s[i]
-		if itself[b] {
-			if i++; i+4 <= len(s) && itself[s[i]] && itself[s[i+1]] && itself[s[i+2]] && itself[s[i+3]] {
-				i += 4 // as most texts are longer than names
-			}
-			continue
+	from := len(dst)
+	dst, err := jsontext.AppendQuote(dst, s)
+	for _, special := range [...]byte{'<', '>', '&', 0xe2} { // U+2028 and U+2029 begin with 0xe2
+		if strings.IndexByte(s, special) >= 0 {
+			dst, _ = jsontext.AppendFormat(dst[:from], slices.Clone(dst[from:]), escaped...)
+			break
 		}
-		if b >= utf8.RuneSelf {
-			c, n := utf8.DecodeRuneInString(s[i:])
-			wrong := c == utf8.RuneError && n == 1
-			if !wrong && c != '\u2028' && c != '\u2029' {
-				i += n
-				continue
-			}
-			if dst = append(dst, s[from:i]...); wrong {
-				dst, valid = append(dst, "\ufffd"...), false
-			} else {
-				dst = append(dst, '\\', 'u', '2', '0', '2', hex[c&0xf])
-			}
-			i += n
-			from = i
-			continue
-		}
-		dst = append(append(dst, s[from:i]...), '\\')
-		switch b {
-		case '"', '\\':
-			dst = append(dst, b)
-		case '\b':
-			dst = append(dst, 'b')
-		case '\f':
-			dst = append(dst, 'f')
-		case '\n':
-			dst = append(dst, 'n')
-		case '\r':
-			dst = append(dst, 'r')
-		case '\t':
-			dst = append(dst, 't')
-		default:
-			dst = append(dst, 'u', '0', '0', hex[b>>4], hex[b&0xf])
-		}
-		i++
-		from = i
 	}
-	return append(append(dst, s[from:]...), '"'), valid
+	return dst, err == nil
 }
 
 // appendFloat appends a number, which is neither NaN nor an infinity.
 func appendFloat(dst []byte, f float64) []byte {
-	if i := int64(f); float64(i) == f && -1<<53 < i && i < 1<<53 && (i != 0 || !math.Signbit(f)) {
+	if i := int64(f); float64(i) == f && -exact < i && i < exact && (i != 0 || !math.Signbit(f)) {
 		return strconv.AppendInt(dst, i, 10)
 	}
 	format := byte('f')
@@ -121,16 +76,6 @@ func (w *Writer) Text(s string) {
 
 // Map is Value for a map.
 func (w *Writer) Map(m map[string]any) error { return w.object(m, 0) }
-
-// Field is Map for a map with one key.
-func (w *Writer) Field(key string, v any) error {
-	w.Buf = append(w.Buf, '{')
-	w.Text(key)
-	w.Buf = append(w.Buf, ':')
-	err := w.value(v, 0)
-	w.Buf = append(w.Buf, '}')
-	return err
-}
 
 // JSON appends a value by way of json.Marshal.
 func (w *Writer) JSON(v any) (err error) {
