@@ -37,6 +37,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -139,7 +140,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	r := e.Report
 	fmt.Fprintf(&b, "%s: %s cannot be carried over as it is (%s):", r.File, r.Dialect.Title(),
-		plural(r.Count(Failed), "error"))
+		brief.Count(r.Count(Failed), "error"))
 	for n := range r.Items {
 		if r.Items[n].Kind == Failed {
 			b.WriteString("\n" + strings.TrimSuffix(r.Items[n].format(), "\n"))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // evoKnown are the fields that are read, and those that do not change what an agent does.
@@ -311,7 +312,7 @@ func (r *evoReader) exitList(a *agent, v value) {
 	r.deny(a)
 	if len(list.items()) == 0 {
 		r.add(Mapped, list.at(), a.was, "agents_exit_loop", "can_exit_loop: false",
-			fmt.Sprintf("none of %s", plural(len(a.subs), "sub-agent")))
+			fmt.Sprintf("none of %s", brief.Count(len(a.subs), "sub-agent")))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // loop makes a loop of a cycle, and says where the way goes on after it.
@@ -62,7 +63,7 @@ func (g *graph) bounds(a *agent, c *cycle, back *edge, begun int) {
 		n = max(1, (g.limit-begun+max(asked, 1)-1)/max(asked, 1))
 		g.changed(back.at, g.of.was, "edge "+back.String(), "max_iterations",
 			"Evo AI ends a workflow after %d agent runs; here the loop ends after %s, and the steps after it run",
-			g.limit, plural(n, "iteration"))
+			g.limit, brief.Count(n, "iteration"))
 	}
 	a.set("max_iterations", n)
 	a.set("timeouts", "none")

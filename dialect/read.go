@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 )
@@ -236,10 +237,7 @@ func (v value) what() string {
 	if secretText(text) {
 		return "a text that may be a secret"
 	}
-	if len([]rune(text)) > 60 {
-		text = string([]rune(text)[:60]) + "…"
-	}
-	return strconv.Quote(text)
+	return strconv.Quote(brief.Clip(text, 60))
 }
 
 // near is meant for names of the file, of which there may be many.

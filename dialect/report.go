@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -124,11 +125,11 @@ func (r *Report) Summary() string {
 	}
 	s := r.File + ": " + from
 	if r.Agents > 0 {
-		s += fmt.Sprintf(" → %s %s (%s)", to, r.Name, plural(r.Agents, "agent"))
+		s += fmt.Sprintf(" → %s %s (%s)", to, r.Name, brief.Count(r.Agents, "agent"))
 	}
 	s += fmt.Sprintf(": %d carried over, %d changed, %d left out", r.Count(Mapped), r.Count(Changed), r.Count(Dropped))
 	if n := r.Count(Failed); n > 0 {
-		s += ", " + plural(n, "error")
+		s += ", " + brief.Count(n, "error")
 	}
 	return s
 }
@@ -192,13 +193,6 @@ func (it *Item) format() string {
 		b.WriteString("      | " + source.Printable(it.Advice) + "\n")
 	}
 	return b.String()
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // place is where something stands.

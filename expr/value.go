@@ -17,6 +17,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // maxNesting bounds how deep a value may be; state can be cyclic by mistake.
@@ -252,10 +254,7 @@ func describe(v any) string {
 	case nil:
 		return "null"
 	case string:
-		if r := []rune(x); len(r) > 40 {
-			return fmt.Sprintf("the text %q…", string(r[:40]))
-		}
-		return fmt.Sprintf("the text %q", x)
+		return fmt.Sprintf("the text %q", brief.Clip(x, 40))
 	case []any:
 		return "a list"
 	case map[string]any:

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // DefaultTimeout limits the time of a call.
@@ -145,12 +147,7 @@ func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 
 // said returns a reason from outside the process, shortened and on one line.
 func said(text string) string {
-	const most = 500
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+	return brief.Clip(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " ")
-	if r := []rune(text); len(r) > most {
-		text = string(r[:most-1]) + "…"
-	}
-	return text
+	}), " "), 499)
 }

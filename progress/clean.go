@@ -41,17 +41,6 @@ func CleanText(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
-// Clip returns a text of at most so many characters: the beginning of a longer one, with an ellipsis behind it.
-func Clip(s string, most int) string {
-	n := 0
-	for i := range s {
-		if n++; n > most {
-			return s[:i] + "…"
-		}
-	}
-	return s
-}
-
 // commands are the sequences of a terminal: a command with numbers, or one with a text.
 var commands = lazyregexp.New(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`)
 

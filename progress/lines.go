@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -82,7 +83,7 @@ func indent(ev *session.Event) string {
 }
 
 // oneLine keeps text of a model or a program from looking like a line of ours.
-func oneLine(s string) string { return Clip(Clean(s), 200) }
+func oneLine(s string) string { return brief.Clip(Clean(s), 200) }
 
 // Waits says until when a step waits whose provider takes no more requests: "waits until 14:05 (limited)", with the day
 // if that is not the day of now.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/session"
@@ -41,7 +42,7 @@ func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 	case whole.Cut:
 		// It has no end to compare: what ends it is that it is cut off.
 		f.Detail = fmt.Sprintf("with stand-ins nothing has ended the loop after %s",
-			stage.Plural(maxIterations, "iteration"))
+			brief.Count(maxIterations, "iteration"))
 		return []Finding{f}, nil
 	}
 	want := outcomeOf(whole)

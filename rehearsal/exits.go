@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 )
@@ -34,7 +35,7 @@ func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 		}
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running",
-				stage.Plural(got.Iterations, "iteration"))
+				brief.Count(got.Iterations, "iteration"))
 			f.fix(l.Name, "max_iterations", "10", "")
 		}
 		return nil

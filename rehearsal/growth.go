@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
@@ -141,7 +142,7 @@ func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 				used += o.Usage.InputTokens + o.Usage.OutputTokens
 			}
 		}
-		f.Detail = fmt.Sprintf("%s, with %s used", got.Ending(), stage.Plural(int(used), "token"))
+		f.Detail = fmt.Sprintf("%s, with %s used", got.Ending(), brief.Count(int(used), "token"))
 		switch bound := s.allowance(l); {
 		case bound != "":
 			if f.Guard = bound; got.Stop == nil || got.Stop.Reason != loop.ReasonBudget {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
@@ -260,7 +261,7 @@ func (s *bench) judgeWords(f *Finding, l *definition.Agent, judges []*definition
 		f.Detail = "the schema refuses words; " + got.Ending()
 	case f.Guard == "":
 		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s without a score the loop is still running",
-			stage.Plural(got.Iterations, "iteration"))
+			brief.Count(got.Iterations, "iteration"))
 		f.fix(l.Name, "max_iterations", "10", "")
 		if unpinned != "" {
 			f.Advice += "; an output_schema for " + unpinned + " makes it answer with a number"

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
@@ -119,10 +120,10 @@ func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 			return err
 		}
 		got := s.Walk(l, s.Quiet[l.Name], t).Run()
-		f.Stop, f.Detail = got.Stop, fmt.Sprintf("%s failed; %s", stage.Plural(got.Failed, "step"), got.Ending())
+		f.Stop, f.Detail = got.Stop, fmt.Sprintf("%s failed; %s", brief.Count(got.Failed, "step"), got.Ending())
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s and %s that failed, the loop is still running",
-				stage.Plural(got.Iterations, "iteration"), stage.Plural(got.Failed, "step"))
+				brief.Count(got.Iterations, "iteration"), brief.Count(got.Failed, "step"))
 			f.fix(l.Name, "max_consecutive_failures", "3", "")
 		} else if got.Failed > 5 && l.Loop.MaxConsecutiveFailures == 0 {
 			f.fix(l.Name, "max_consecutive_failures", "3", " ends it sooner")

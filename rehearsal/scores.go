@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
@@ -138,7 +139,7 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		f.Stop, f.Detail = got.Stop, got.Ending()
 		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop still goes in circles",
-				stage.Plural(got.Iterations, "iteration"))
+				brief.Count(got.Iterations, "iteration"))
 		}
 		// What only asks programs and servers waits for something: the same answer
 		// again is no circle.
@@ -185,7 +186,7 @@ func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent
 		if guard.Keys != nil {
 			field, value = "no_progress.keys", "["+strings.Join(guard.Keys, ", ")+"]"
 		}
-		f.fix(l.Name, field, value, fmt.Sprintf(" ends that after %s", stage.Plural(got.Iterations, "iteration")))
+		f.fix(l.Name, field, value, fmt.Sprintf(" ends that after %s", brief.Count(got.Iterations, "iteration")))
 		return nil
 	}
 	return nil
@@ -229,7 +230,7 @@ func (s *bench) judgeNotANumber(f *Finding, l *definition.Agent, t *stage.Take, 
 	switch {
 	case guard == "":
 		f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running",
-			stage.Plural(got.Iterations, "iteration"))
+			brief.Count(got.Iterations, "iteration"))
 		f.fix(l.Name, "max_iterations", "10", "")
 	case got.Stop == nil || got.Stop.Reason == loop.ReasonError:
 		f.Status, f.Guard, f.Detail = Caught, guard, got.Ending()

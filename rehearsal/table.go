@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
@@ -67,7 +68,7 @@ func (r *Report) list(b *strings.Builder, words string, which func(StandIn) bool
 
 // String describes the ending in words.
 func (e Ending) String() string {
-	end := fmt.Sprintf("%s after %s", e.Reason, stage.Plural(e.Iterations, "iteration"))
+	end := fmt.Sprintf("%s after %s", e.Reason, brief.Count(e.Iterations, "iteration"))
 	switch {
 	case e.Way == "" && e.Reached:
 		return fmt.Sprintf("%s ends by its limits: %s", e.Loop, end)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
@@ -373,7 +374,7 @@ func hunkAt(line string) (before, after int64) {
 // written as in Go: \x1b.
 func shownLine(s string) string {
 	var out strings.Builder
-	for _, c := range progress.Clip(strings.ToValidUTF8(s, "\uFFFD"), diffColumns) {
+	for _, c := range brief.Clip(strings.ToValidUTF8(s, "\uFFFD"), diffColumns) {
 		if c == '\t' || unicode.IsPrint(c) {
 			out.WriteRune(c)
 			continue

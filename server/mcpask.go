@@ -12,10 +12,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -101,7 +101,7 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 // callerOf names the client of a call.
 func callerOf(req *mcp.CallToolRequest) string {
 	if c := req.ClientInfo(); c != nil && c.Name != "" {
-		return progress.Clip(c.Name, 64) + " over MCP"
+		return brief.Clip(c.Name, 64) + " over MCP"
 	}
 	return "a client over MCP"
 }

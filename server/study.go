@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -162,7 +162,7 @@ func (s *Server) startedFrom(run *runlog.Run) string {
 func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
 	if i := slices.IndexFunc(run.Events, func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
-		one.Message = credential.Masked(progress.Clip(run.Wholes.Of(run.Events[i]).Text(), 160))
+		one.Message = credential.Masked(brief.Clip(run.Wholes.Of(run.Events[i]).Text(), 160))
 	}
 	undone := make(map[int]bool)
 	for i := range rec.Outcomes {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
@@ -88,7 +89,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		*rehearsal.Tried
 		Loops []triedLoop `json:"loops"`
 	}{tried, []triedLoop{}}
-	tried.Answer, tried.Error = progress.Clip(tried.Answer, tryAnswer), progress.Clip(tried.Error, tryAnswer)
+	tried.Answer, tried.Error = brief.Clip(tried.Answer, tryAnswer), brief.Clip(tried.Error, tryAnswer)
 	lang := wire.LanguageOf(r)
 	for _, l := range tried.Loops {
 		step := &progress.Step{Name: l.Name, Address: session.Address(l.Name), Status: progress.StatusCompleted, Loop: l.Loop}

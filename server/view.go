@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
@@ -185,5 +186,5 @@ func (l stored) Line(ev *session.Event) string {
 	if more {
 		text += " …"
 	}
-	return ev.Author + ": " + progress.Clip(text, 160)
+	return ev.Author + ": " + brief.Clip(text, 160)
 }

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // TaskError reports that a remote agent ended its task without an answer.
@@ -15,7 +16,7 @@ type TaskError struct {
 	Task string
 	// State is "failed", "rejected" or "canceled".
 	State string
-	// Message is the remote agent's explanation, at most 2 kB; empty if it gave none.
+	// Message is the remote agent's explanation, at most 2000 characters; empty if it gave none.
 	Message string
 }
 
@@ -50,20 +51,11 @@ var (
 	errNotAllowed = errors.New("requests go to the server of the agent's card only")
 )
 
-const maxMessage = 2000 // bytes
+const maxMessage = 2000 // characters
 
 // shortText is a text for an error: without control characters, and not too long.
 func shortText(s string) string {
-	s = strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s))
-	if len(s) > maxMessage {
-		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
-	}
-	return s
+	return brief.Clip(strings.TrimSpace(brief.Plain(s)), maxMessage)
 }
 
 // shownError is an error in words that can be shown.

@@ -3,6 +3,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,13 +47,13 @@ func Open(ctx context.Context, name string, getenv Getenv) (model.LLM, error) {
 
 func openAnthropic(_ context.Context, name string, getenv Getenv) (model.LLM, error) {
 	return anthropic.NewModel(name, anthropic.Config{
-		APIKey: getenv("ANTHROPIC_API_KEY"), BaseURL: or(getenv("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"),
+		APIKey: getenv("ANTHROPIC_API_KEY"), BaseURL: cmp.Or(getenv("ANTHROPIC_BASE_URL"), "https://api.anthropic.com"),
 	})
 }
 
 func openOpenAI(_ context.Context, name string, getenv Getenv) (model.LLM, error) {
 	return openai.NewModel(name, openai.Config{
-		APIKey: getenv("OPENAI_API_KEY"), BaseURL: or(getenv("OPENAI_BASE_URL"), "https://api.openai.com/v1"),
+		APIKey: getenv("OPENAI_API_KEY"), BaseURL: cmp.Or(getenv("OPENAI_BASE_URL"), "https://api.openai.com/v1"),
 		Organization: getenv("OPENAI_ORG_ID"), Project: getenv("OPENAI_PROJECT_ID"),
 	})
 }
@@ -68,7 +69,7 @@ func openOllama(_ context.Context, name string, getenv Getenv) (model.LLM, error
 // ollamaURL reads OLLAMA_HOST as Ollama does: a URL, or a host, a port or both.
 // An address to listen on everywhere is reached on this machine.
 func ollamaURL(host string) (string, error) {
-	host = or(strings.Trim(strings.TrimSpace(host), `"'`), "localhost")
+	host = cmp.Or(strings.Trim(strings.TrimSpace(host), `"'`), "localhost")
 	port := "" // as the scheme says
 	if !strings.Contains(host, "://") {
 		host, port = "http://"+host, "11434"
@@ -81,7 +82,7 @@ func ollamaURL(host string) (string, error) {
 	if name == "" || name == "0.0.0.0" || name == "::" {
 		name = "localhost"
 	}
-	if port = or(u.Port(), port); port != "" {
+	if port = cmp.Or(u.Port(), port); port != "" {
 		u.Host = net.JoinHostPort(name, port)
 	}
 	return u.Scheme + "://" + u.Host + strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/v1") + "/v1", nil
@@ -97,7 +98,7 @@ func truth(s string) bool { return s == "1" || strings.EqualFold(s, "true") }
 
 func openGemini(ctx context.Context, name string, getenv Getenv) (model.LLM, error) {
 	cfg := &genai.ClientConfig{Backend: genai.BackendGeminiAPI,
-		APIKey: or(getenv("GOOGLE_API_KEY"), getenv("GEMINI_API_KEY"))}
+		APIKey: cmp.Or(getenv("GOOGLE_API_KEY"), getenv("GEMINI_API_KEY"))}
 	cfg.HTTPOptions.BaseURL = getenv("GOOGLE_GEMINI_BASE_URL")
 	if vertex(getenv) {
 		cfg = &genai.ClientConfig{Backend: genai.BackendVertexAI, Project: getenv("GOOGLE_CLOUD_PROJECT"),
@@ -116,11 +117,4 @@ func openScripted(path string) (model.LLM, error) {
 		return nil, err
 	}
 	return m, nil
-}
-
-func or(s, otherwise string) string {
-	if s != "" {
-		return s
-	}
-	return otherwise
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // is reports whether a value is of a JSON type.
@@ -100,10 +102,7 @@ func describe(v any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	case string:
-		if r := []rune(v); len(r) > 60 {
-			v = string(r[:60]) + "…"
-		}
-		return fmt.Sprintf("the string %q", v)
+		return fmt.Sprintf("the string %q", brief.Clip(v, 60))
 	case []any:
 		return "an array"
 	case map[string]any:

@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/progress"
@@ -22,7 +23,7 @@ import (
 // runs in a checkout of the run's copy, which is made here, so that the files of the run are those of this moment.
 func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error) {
 	if f.run.progress != term.Quiet && f.run.progress != term.JSON {
-		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", progress.Clip(progress.Clean(f.until), 200))
+		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", brief.Clip(progress.Clean(f.until), 200))
 	}
 	if f.timeout > 0 {
 		var cancel context.CancelFunc

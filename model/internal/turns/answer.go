@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -86,22 +87,13 @@ func Call(id, name, args string) (*genai.Part, error) {
 	if strings.TrimSpace(args) != "" {
 		if err := json.Unmarshal([]byte(args), &call.Args); err != nil {
 			return nil, fmt.Errorf("arguments of the call of %q are not a JSON object: %w; they were %s", name, err,
-				clip(args))
+				brief.Clip(args, 400))
 		}
 		if call.Args == nil { // null
 			call.Args = map[string]any{}
 		}
 	}
 	return &genai.Part{FunctionCall: call}, nil
-}
-
-// clip is as much of a text as serves to know it again.
-func clip(text string) string {
-	const most = 400
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + " (…)"
 }
 
 // NewID makes an ID for a function call whose provider gave it none. It is random, because calls

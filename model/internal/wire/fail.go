@@ -10,11 +10,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -97,7 +95,7 @@ func (x *Exchange) requestID() string {
 	if id == "" {
 		id = x.header.Get("Request-Id")
 	}
-	return Excerpt(x.said(id))
+	return excerpt(x.said(id))
 }
 
 func (x *Exchange) garbage(data []byte, err error) error {
@@ -106,7 +104,7 @@ func (x *Exchange) garbage(data []byte, err error) error {
 	case tooLong(err):
 		what = "an event without an end"
 	case len(data) > 0:
-		what = fmt.Sprintf("an answer that is not understood: %q", Excerpt(x.secrets.Strike(string(data))))
+		what = fmt.Sprintf("an answer that is not understood: %q", excerpt(x.secrets.Strike(string(data))))
 	}
 	return &model.APIError{
 		Provider: x.provider, Status: x.status, Code: "garbage", RequestID: x.requestID(),
@@ -128,7 +126,7 @@ func (x *Exchange) refusal() error {
 	case e.Message == "":
 		e.Message = http.StatusText(x.status)
 		if len(x.head) > 0 {
-			e.Message += ": " + x.said(Excerpt(x.secrets.Strike(string(x.head))))
+			e.Message += ": " + x.said(excerpt(x.secrets.Strike(string(x.head))))
 		}
 	}
 	if after := model.RetryAfter(x.header, time.Now()); after > 0 {
@@ -150,7 +148,7 @@ func (x *Exchange) refusal() error {
 func (x *Exchange) Problem(data []byte) error {
 	p := parseProblem(data)
 	if p.message == "" {
-		p.message = Excerpt(x.secrets.Strike(string(data)))
+		p.message = excerpt(x.secrets.Strike(string(data)))
 	}
 	return x.Reported(p.status, p.code, p.message)
 }
@@ -190,25 +188,8 @@ var kinds = map[string]int{
 // said returns a text of a provider or a proxy for an error: without the request's credentials,
 // which servers and proxies repeat, without control characters, and shortened.
 func (x *Exchange) said(text string) string {
-	const most = 2000
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, x.secrets.Strike(text))
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return text
+	return brief.Clip(brief.Plain(x.secrets.Strike(text)), 2000)
 }
 
-// Excerpt returns the beginning of a text on one line, for an error message.
-func Excerpt(s string) string {
-	const most = 160
-	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " ")
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + "…"
-}
+// excerpt returns the beginning of a text on one line, for an error message.
+func excerpt(s string) string { return brief.Line(s, 160) }

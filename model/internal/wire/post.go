@@ -111,5 +111,5 @@ func shown(u *url.URL) string {
 		return ""
 	}
 	short := url.URL{Scheme: u.Scheme, Opaque: u.Opaque, Host: u.Host, Path: u.Path}
-	return fmt.Sprintf(" %q", Excerpt(short.String()))
+	return fmt.Sprintf(" %q", excerpt(short.String()))
 }

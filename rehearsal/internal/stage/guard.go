@@ -4,10 +4,10 @@ package stage
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
@@ -43,14 +43,7 @@ func Brief(d time.Duration) string {
 	if d > 10*time.Second {
 		d = d.Round(time.Second)
 	}
-	s := d.Round(time.Millisecond).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return brief.Duration(d.Round(time.Millisecond))
 }
 
 // guard names what ended a loop, in the words of the file.
@@ -146,12 +139,12 @@ func Size(n int64) string {
 // iteration 2".
 func (w *walked) Ending() string {
 	if w.far {
-		return fmt.Sprintf("still running after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
+		return fmt.Sprintf("still running after %s and %s", brief.Count(w.Iterations, "iteration"), Brief(w.Elapsed))
 	}
 	if w.Stop == nil {
-		return fmt.Sprintf("cut off after %s and %s", Plural(w.Iterations, "iteration"), Brief(w.Elapsed))
+		return fmt.Sprintf("cut off after %s and %s", brief.Count(w.Iterations, "iteration"), Brief(w.Elapsed))
 	}
-	s := fmt.Sprintf("%s after %s", w.Stop.Reason, Plural(w.Stop.Iteration, "iteration"))
+	s := fmt.Sprintf("%s after %s", w.Stop.Reason, brief.Count(w.Stop.Iteration, "iteration"))
 	if w.Elapsed > 0 {
 		s += " and " + Brief(w.Elapsed)
 	}
@@ -171,13 +164,6 @@ func handsBack(rec *loop.StopRecord) string {
 		return fmt.Sprintf("the last, iteration %d", r.Iteration)
 	}
 	return fmt.Sprintf("what iteration %d has left", rec.Result.Iteration)
-}
-
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // SizeOf estimates the size of a state. A loop without state_limit does not measure it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -90,7 +91,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 		p.against(t, at, d, log)
 	}
 	if len(d.Output) > mostText {
-		d.Output, d.Shortened, d.Words = progress.Clip(d.Output, mostText/4), true, nil
+		d.Output, d.Shortened, d.Words = brief.Clip(d.Output, mostText/4), true, nil
 	}
 	d.Changes = p.changes(sp, log)
 	return d, log.Err()

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -159,7 +160,7 @@ func stepOf(s *progress.Step, now time.Duration) Step {
 }
 
 // line is the beginning of a text, on one line.
-func line(s string, most int) string { return progress.Clip(progress.Clean(s), most) }
+func line(s string, most int) string { return brief.Clip(progress.Clean(s), most) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package brief writes times, counts and texts from outside as people read them.
+//
+//	brief.Duration(90 * time.Minute) // 1h30m
+//	brief.Count(2, "step")           // 2 steps
+//	brief.Line(body, 160)            // the beginning of a text, on one line
+package brief
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Duration writes a duration without its zero parts: 5m and not 5m0s.
+func Duration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Count writes a number with its noun, which gets an s unless the number is 1.
+func Count[N int | int64 | uint](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Clip returns a text of at most so many characters: the beginning of a longer one, with an ellipsis behind it.
+func Clip(s string, most int) string {
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
+// Line returns the beginning of a text on one line, with one space between its words.
+func Line(s string, most int) string {
+	return Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), most)
+}
+
+// Plain returns a text without characters that command a terminal; line breaks and tabs stay.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+}
