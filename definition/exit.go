@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -291,10 +292,10 @@ func (a *Agent) Stops() []StopWay {
 			decimal(l.NotWorth.Gain))
 	}
 	if l.MaxIterations > 0 {
-		add(loop.ReasonMaxIterations, "after %s", plurals(int64(l.MaxIterations), "iteration"))
+		add(loop.ReasonMaxIterations, "after %s", brief.Count(l.MaxIterations, "iteration"))
 	}
 	if l.Timeout > 0 {
-		add(loop.ReasonTimeout, "after %s", briefly(l.Timeout))
+		add(loop.ReasonTimeout, "after %s", brief.Duration(l.Timeout))
 	}
 	if b := l.Budget; b != nil {
 		add(loop.ReasonBudget, "when %s are used", budgetWords(b))
@@ -341,10 +342,10 @@ func scoreStops(s *loop.Score, add func(loop.StopReason, string, ...any)) {
 func budgetWords(b *loop.Budget) string {
 	var parts []string
 	if b.Calls > 0 {
-		parts = append(parts, plurals(b.Calls, "request"))
+		parts = append(parts, brief.Count(b.Calls, "request"))
 	}
 	if b.Tokens > 0 {
-		parts = append(parts, plurals(b.Tokens, "token"))
+		parts = append(parts, brief.Count(b.Tokens, "token"))
 	}
 	if b.Cost != nil {
 		parts = append(parts, decimal(*b.Cost)+" of cost")
@@ -353,13 +354,6 @@ func budgetWords(b *loop.Budget) string {
 }
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
-
-func plurals(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
 
 // criteria says in words when a loop is done, as the end of a sentence that
 // begins "Call this function ONLY when"; empty if the definition does not say.

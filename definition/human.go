@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/humanagent"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"
@@ -146,7 +147,8 @@ func (c *checker) deadline(a *Agent) {
 	case given && !timed:
 		c.report(a.at("default"), CodeConflict, "default is the answer at the deadline, but there is no deadline").Hint = "give deadline, such as 24h"
 	case timed && !given:
-		c.warn(a.at("deadline"), CodePerson, "if there is no answer within %s, %q fails", briefly(h.Deadline), a.Name).Hint = "give default, the answer to use then"
+		c.warn(a.at("deadline"), CodePerson, "if there is no answer within %s, %q fails",
+			brief.Duration(h.Deadline), a.Name).Hint = "give default, the answer to use then"
 	}
 	if !given || h.Default == nil || slices.Contains(a.unread, "ask") {
 		return

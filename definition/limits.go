@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
@@ -259,7 +260,7 @@ func (c *checker) times(a *Agent) {
 		// Not the product, which may be more than a duration can be.
 		if need := float64(n) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n,
-				briefly(l.IterationTimeout), briefly(l.Timeout)).
+				brief.Duration(l.IterationTimeout), brief.Duration(l.Timeout)).
 				Hint = moreTime(need) + "; else the loop ends with reason timeout"
 		}
 	}
@@ -294,7 +295,7 @@ func (c *checker) stepTime(a, sub *Agent) {
 	if _, given := sub.nodes["timeout"]; !given {
 		at = sub.at("timeouts")
 	}
-	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, briefly(may), what, a.Name, briefly(has))
+	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, brief.Duration(may), what, a.Name, brief.Duration(has))
 	if _, given := a.nodes[field]; !given {
 		p.Hint = fmt.Sprintf("this limit is from the preset %s of %q; set %s there, or timeouts: none", a.Loop.Timeouts,
 			a.Name, field)
@@ -312,7 +313,7 @@ func (c *checker) presetTimes(a *Agent) {
 	}
 	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d "+
-			"iterations of up to %s", briefly(l.Timeout), a.Name, l.MaxIterations, briefly(l.IterationTimeout))
+			"iterations of up to %s", brief.Duration(l.Timeout), a.Name, l.MaxIterations, brief.Duration(l.IterationTimeout))
 		p.Hint = moreTime(need)
 	}
 }
@@ -320,7 +321,7 @@ func (c *checker) presetTimes(a *Agent) {
 // moreTime is what to do where iterations need so much time in all.
 func moreTime(need float64) string {
 	if need < float64(24*time.Hour) {
-		return "give timeout: " + briefly(time.Duration(need)) + ", or a shorter iteration_timeout"
+		return "give timeout: " + brief.Duration(time.Duration(need)) + ", or a shorter iteration_timeout"
 	}
 	return "give a shorter iteration_timeout"
 }
@@ -335,20 +336,8 @@ func briefWords(msg string) string {
 		if err != nil {
 			return s
 		}
-		return briefly(d)
+		return brief.Duration(d)
 	})
-}
-
-// briefly is a time as people write it: 5m and not 5m0s.
-func briefly(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // DefaultStateLimit is the default of state_limit, in bytes: far more than a state needs, but

@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -294,7 +295,7 @@ type InitError struct {
 // Error returns a message whose beginning programs search for.
 func (e *InitError) Error() string {
 	s := fmt.Sprintf("Agent initialization timed out, cannot process message: %s was not ready after %s", e.What,
-		briefly(e.After))
+		brief.Duration(e.After))
 	if e.Agent != "" {
 		s += fmt.Sprintf(" (agent %q)", e.Agent)
 	}

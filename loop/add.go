@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Add adds an outcome to the tally. It reads o.State and keeps nothing of it. After the
@@ -367,7 +369,7 @@ func (p *Plan) succeed(t *Tally, complete bool) {
 		pause = min(pause, firstPause<<(t.Barren-1))
 	}
 	t.After = plus(t.After, pause)
-	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", plural(t.Barren, "iteration"),
+	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", brief.Count(t.Barren, "iteration"),
 		pause))
 }
 

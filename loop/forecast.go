@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Forecast says what to expect of the next iterations. It supposes that gains shrink by
@@ -102,7 +104,7 @@ func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
 	s, scores, noise := p.Score, t.Scores, t.Judge.floor()
 	f.Trend = s.trend(scores, noise)
 	if n := len(scores); n < 3 {
-		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", plural(n, "score"))
+		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", brief.Count(n, "score"))
 		return
 	}
 	var c course

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // rows lists every condition of the plan. It is what stop records and ledgers are made of.
@@ -157,7 +159,7 @@ func (p *Plan) exitRow(t *Tally, reason StopReason) Row {
 		r.Fired = reason == t.Exit.reason()
 	}
 	if t.Refusals > 0 {
-		r.Note = fmt.Sprintf("%s refused", plural(t.Refusals, "exit"))
+		r.Note = fmt.Sprintf("%s refused", brief.Count(t.Refusals, "exit"))
 	}
 	return r
 }

@@ -198,5 +198,5 @@ func side(s expr.Side) string {
 	if text, ok := s.Text(); ok {
 		return briefText(text)
 	}
-	return brief(s.Plain())
+	return shortly(s.Plain())
 }

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
@@ -227,10 +227,4 @@ var (
 )
 
 // excerpt is the beginning of a text, on one line.
-func excerpt(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if utf8.RuneCountInString(text) <= 80 {
-		return text
-	}
-	return string([]rune(text)[:79]) + "…"
-}
+func excerpt(text string) string { return brief.Line(text, 79) }

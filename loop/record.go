@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // record writes down why the loop stops and what it hands back.
@@ -106,7 +108,7 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 		}
 		return s
 	case ReasonMaxIterations:
-		return "limit of " + plural(p.MaxIterations, "iteration")
+		return "limit of " + brief.Count(p.MaxIterations, "iteration")
 	}
 	if t.Exit.Reason == "" {
 		return "no reason given by " + t.Exit.By
@@ -124,7 +126,7 @@ func (p *Plan) failure(t *Tally) string {
 	case f == nil:
 		return "the plan has no step to run"
 	case f.Running > 0:
-		return fmt.Sprintf("%s failed one after another, the last: %s", plural(f.Running, "step"), f)
+		return fmt.Sprintf("%s failed one after another, the last: %s", brief.Count(f.Running, "step"), f)
 	}
 	return f.String()
 }

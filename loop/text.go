@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // String writes the record as people read it:
@@ -35,21 +37,14 @@ const convergence = "Convergence detected: "
 // String writes the record on one line:
 // Stopped: converged after 4 iterations: Improvement < 5%.
 func (r *StopRecord) String() string {
-	s := fmt.Sprintf("Stopped: %s after %s", r.Reason, plural(r.Iterations, "iteration"))
+	s := fmt.Sprintf("Stopped: %s after %s", r.Reason, brief.Count(r.Iterations, "iteration"))
 	if r.Reason == ReasonMaxIterations && r.Iteration > r.Iterations { // the limit counts them all
-		s = fmt.Sprintf("Stopped: %s after %s, %d of them cut short", r.Reason, plural(r.Iteration, "iteration"), r.Iteration-r.Iterations)
+		s = fmt.Sprintf("Stopped: %s after %s, %d of them cut short", r.Reason, brief.Count(r.Iteration, "iteration"), r.Iteration-r.Iterations)
 	}
 	if d := strings.TrimPrefix(r.Detail, convergence); d != "" {
 		s += ": " + strings.Join(strings.Fields(d), " ")
 	}
 	return s
-}
-
-func plural[N int | uint](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // tidy rounds away what binary fractions add: 6.8-5.2 is 1.6.
@@ -87,8 +82,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:cut], "�") + "…"
 }
 
-// brief writes a value without copying texts out of state.
-func brief(v any) string {
+// shortly writes a value without copying texts out of state.
+func shortly(v any) string {
 	switch x := v.(type) {
 	case nil:
 		return "null"
@@ -110,7 +105,7 @@ func briefText(text string) string {
 	if len(text) <= 24 && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 		return strconv.Quote(text)
 	}
-	return "text of " + plural(utf8.RuneCountInString(text), "character")
+	return "text of " + brief.Count(utf8.RuneCountInString(text), "character")
 }
 
 func kind(v any) string {

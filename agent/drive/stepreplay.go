@@ -10,6 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -180,10 +181,7 @@ func describe(ev *session.Event) string {
 	}
 	what := fmt.Sprintf("an event of %s", ev.Address)
 	if text := ev.Text(); text != "" {
-		if r := []rune(text); len(r) > 60 {
-			text = string(r[:60]) + "…"
-		}
-		what += fmt.Sprintf(" that says %q", text)
+		what += fmt.Sprintf(" that says %q", brief.Clip(text, 60))
 	}
 	return what
 }

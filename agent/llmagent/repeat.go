@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // repeats counts the turns in a row in which the model made the same calls.
@@ -38,9 +40,5 @@ func (s *repeats) explain(err error) error {
 	if s.calls == "" || s.turns < manyRepeats {
 		return err
 	}
-	calls := s.calls
-	if long := []rune(calls); len(long) > 100 {
-		calls = string(long[:99]) + "…"
-	}
-	return fmt.Errorf("%w; each of the last %d turns called %s", err, s.turns, calls)
+	return fmt.Errorf("%w; each of the last %d turns called %s", err, s.turns, brief.Clip(s.calls, 100))
 }

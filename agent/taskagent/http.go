@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/propagate"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
@@ -205,7 +206,7 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 	}}
 	out.output = out.words
 	if !a.ok(got.Status) {
-		return out, &StatusError{URL: where, Status: got.Status, Body: tail(printable(got.Body)),
+		return out, &StatusError{URL: where, Status: got.Status, Body: tail(brief.Plain(got.Body)),
 			RetryAfter: got.RetryAfter}
 	}
 	if a.cfg.JSON {

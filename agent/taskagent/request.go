@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
@@ -114,14 +113,4 @@ func (a answer) withoutSecrets(secrets *credential.Secrets) answer {
 		}
 	}
 	return a
-}
-
-// printable returns a text for an error, without characters that control a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
@@ -231,9 +231,7 @@ func shown(v any) string {
 	if !ok {
 		text = fmt.Sprint(v)
 	}
-	if utf8.RuneCountInString(text) > 100 {
-		text = string([]rune(text)[:99]) + "…"
-	}
+	text = brief.Clip(text, 100)
 	if _, is := v.(string); !is && ok {
 		return text
 	}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/plugin"
 	"github.com/refrain-dev/refrain/session"
@@ -72,15 +73,6 @@ func (l logger) print(format string, args ...any) {
 	fmt.Fprintf(os.Stdout, "[%s] %s\n", l.name, line)
 }
 
-// short is the beginning of a text.
-func short(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return text
-}
-
 // words are a content in few words.
 func words(c *genai.Content) string {
 	if c == nil {
@@ -91,7 +83,7 @@ func words(c *genai.Content) string {
 		switch {
 		case p == nil:
 		case p.Text != "":
-			all = append(all, fmt.Sprintf("%q", short(p.Text)))
+			all = append(all, fmt.Sprintf("%q", brief.Line(p.Text, most)))
 		case p.FunctionCall != nil:
 			all = append(all, "call of "+p.FunctionCall.Name)
 		case p.FunctionResponse != nil:
@@ -147,7 +139,7 @@ func (l logger) afterModel(ctx agent.Context, resp *model.LLMResponse, err error
 	switch {
 	case err != nil || resp == nil:
 	case resp.ErrorCode != "":
-		l.print("the model answers %s with error %s: %s", ctx.AgentName(), resp.ErrorCode, short(resp.ErrorMessage))
+		l.print("the model answers %s with error %s: %s", ctx.AgentName(), resp.ErrorCode, brief.Line(resp.ErrorMessage, most))
 	case resp.UsageMetadata != nil:
 		in, _, out := model.Tokens(resp.UsageMetadata)
 		l.print("the model answers %s: %s (%d tokens in, %d out)", ctx.AgentName(), words(resp.Content), in, out)
@@ -163,13 +155,13 @@ func (l logger) modelError(ctx agent.Context, _ *model.LLMRequest, err error) (*
 }
 
 func (l logger) beforeTool(ctx agent.Context, t tool.Tool, args map[string]any) (map[string]any, error) {
-	l.print("%s calls tool %s: %s", ctx.AgentName(), t.Name(), short(fmt.Sprint(args)))
+	l.print("%s calls tool %s: %s", ctx.AgentName(), t.Name(), brief.Line(fmt.Sprint(args), most))
 	return nil, nil
 }
 
 func (l logger) afterTool(_ agent.Context, t tool.Tool, _, result map[string]any, err error) (map[string]any, error) {
 	if err == nil {
-		l.print("tool %s answers: %s", t.Name(), short(fmt.Sprint(result)))
+		l.print("tool %s answers: %s", t.Name(), brief.Line(fmt.Sprint(result), most))
 	}
 	return nil, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/workspace"
@@ -201,7 +202,7 @@ func (d *doctor) file(ctx context.Context, name string) {
 	}
 	if n := len(def.Warnings()); n > 0 {
 		d.add("definition", name, foundOK, "refrain check "+shellword.Of(name)+" says which",
-			"%s is valid, with %s", def.Name, term.Counted(int64(n), "warning"))
+			"%s is valid, with %s", def.Name, brief.Count(n, "warning"))
 	} else {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
 	}

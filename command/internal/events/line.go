@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
@@ -132,7 +133,7 @@ func stopText(d *loop.StopRecord) string {
 	if d.Reason != loop.ReasonCanceled || d.Detail == "" {
 		return d.String()
 	}
-	return fmt.Sprintf("after %s: %s", term.Counted(int64(d.Iterations), "iteration"), d.Detail)
+	return fmt.Sprintf("after %s: %s", brief.Count(d.Iterations, "iteration"), d.Detail)
 }
 
 // runMarkText is what a mark of a run as a whole says, or one of a person's.
@@ -147,7 +148,7 @@ func runMarkText(m *mark.Mark, read func(any) bool) string {
 		var d mark.RunPaused
 		if read(&d) {
 			if len(d.Waits) > 0 {
-				return "for " + term.Counted(int64(len(d.Waits)), "answer") + by(d.By)
+				return "for " + brief.Count(len(d.Waits), "answer") + by(d.By)
 			}
 			return strings.TrimSpace(d.Reason + by(d.By))
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -88,7 +89,7 @@ func (s *Shown) header(w io.Writer) {
 	if !s.Started.IsZero() {
 		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.Tree.Active()))
 		if u := s.Usage; u != nil {
-			fmt.Fprintf(w, ", %s", term.Counted(u.Calls, "model call"))
+			fmt.Fprintf(w, ", %s", brief.Count(u.Calls, "model call"))
 			if u.Tokens() > 0 {
 				fmt.Fprintf(w, ", %d tokens", u.Tokens())
 			}
@@ -241,13 +242,7 @@ func wholeLimit(name string, plan *loop.Plan) string {
 	}
 	switch b := plan.Budget; {
 	case name == string(loop.ReasonTimeout):
-		text := time.Duration(plan.Timeout).String() // as 30m0s, or 1h0m0s
-		for _, none := range []string{"m0s", "h0m"} {
-			if strings.HasSuffix(text, none) {
-				text = text[:len(text)-2]
-			}
-		}
-		return text
+		return brief.Duration(time.Duration(plan.Timeout))
 	case b == nil:
 	case name == "budget.calls":
 		return strconv.FormatInt(b.Calls, 10)

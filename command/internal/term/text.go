@@ -43,14 +43,6 @@ func Branches(last bool) (branch, stem string) {
 	return "├── ", "│   "
 }
 
-// Counted is a number with its noun, which gets an s unless the number is 1.
-func Counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Indented writes a text of somebody else's, each line with a margin.
 func Indented(w io.Writer, text, margin string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {

@@ -5,7 +5,7 @@ package tui
 import (
 	"strings"
 
-	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -155,9 +155,9 @@ func missing(rows []row, where string) string {
 		}
 	}
 	if n == 0 {
-		return term.Counted(int64(len(rows)), where+" line")
+		return brief.Count(len(rows), where+" line")
 	}
-	return term.Counted(int64(n), where+" iteration")
+	return brief.Count(n, where+" iteration")
 }
 
 var spinner = []rune("⠹⠼⠶⠧⠏⠛")

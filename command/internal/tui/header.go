@@ -9,7 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -90,7 +90,7 @@ func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 	}
 	var out []string
 	if u.Calls > 0 || b.Calls > 0 {
-		calls := term.Counted(u.Calls, "call")
+		calls := brief.Count(u.Calls, "call")
 		if b.Calls > 0 {
 			calls = fmt.Sprintf("%d/%d calls", u.Calls, b.Calls)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -203,7 +204,7 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	case s.Exit != nil:
 		notes = append(notes, strings.TrimSuffix("leaves: "+progress.Clean(s.Exit.Reason), ": "))
 	case s.Loop != nil && s.Loop.Stop != nil:
-		notes = append(notes, term.Counted(int64(s.Loop.Stop.Iterations), "iteration")+", "+string(s.Loop.Stop.Reason))
+		notes = append(notes, brief.Count(s.Loop.Stop.Iterations, "iteration")+", "+string(s.Loop.Stop.Reason))
 	case s.Loop != nil:
 		notes = append(notes, passOf(s.Loop))
 	case s.Status == progress.StatusRunning && !s.Limited.IsZero():

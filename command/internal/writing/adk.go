@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/adkmove"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/shellword"
 )
 
@@ -73,7 +74,7 @@ func moveADK(e *term.Env, dir string, write bool) error {
 	for _, other := range p.Others {
 		fmt.Fprintf(e.Stderr, "%s is a module of its own: move it with refrain adk move %[1]s\n", shellword.Of(other))
 	}
-	switch n := term.Counted(int64(len(changed)), "file"); {
+	switch n := brief.Count(len(changed), "file"); {
 	case len(changed) == 0:
 		fmt.Fprintln(e.Stderr, "nothing to change")
 	case !write:
@@ -84,7 +85,7 @@ func moveADK(e *term.Env, dir string, write bool) error {
 			next = "go mod tidy && go mod vendor && go vet ./..."
 		}
 		if broken > 0 {
-			next = "correct " + term.Counted(int64(broken), "error") + ", then " + next
+			next = "correct " + brief.Count(broken, "error") + ", then " + next
 		}
 		fmt.Fprintf(e.Stderr, "%s changed; next: %s\n", n, next)
 	}
