@@ -169,7 +169,7 @@ var cliRows = []row[Command]{
 	field("args", "further arguments of the coding agent, without placeholders", each(aText, listing{empty: "leave it out for none"}), func(c *Command) *[]string { return &c.CLI.Args }),
 	field("idle_timeout", "end a coding agent that has printed nothing for so long, such as 5m", aSpan, func(c *Command) *time.Duration { return &c.CLI.IdleTimeout }),
 	field("on_limit", "when the coding agent's provider takes no more requests for now: stop (default) fails the step; {wait: reset, at_most: 6h} waits until the limit ends", onLimitParts.inPlace(), func(c *Command) *taskagent.OnLimit { return &c.CLI.OnLimit }).shown("stop"),
-	field("conversation", "what the coding agent knows of its earlier iterations: fresh (default) begins a new conversation, continue goes on with the one that belongs to the state; only claude and codex", oneWord(taskagent.ConversationFresh, taskagent.ConversationContinue), func(c *Command) *string { return &c.CLI.Conversation }).shown(taskagent.ConversationFresh),
+	field("conversation", "what the coding agent knows of its earlier iterations: fresh (default) begins a new conversation, continue goes on with the one that belongs to the state", oneWord(taskagent.ConversationFresh, taskagent.ConversationContinue), func(c *Command) *string { return &c.CLI.Conversation }).shown(taskagent.ConversationFresh),
 	field("env", "", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "", aBool, func(c *Command) *bool { return &c.CleanEnv }),
 	field("inherit", "", variableNames, func(c *Command) *[]string { return &c.Inherit }),

@@ -27,7 +27,9 @@ func (p *process) talk(cmd *exec.Cmd, stdout *limited, heard func(), doing func(
 		return nil, err
 	}
 	talk := acpclient.New(acpclient.Config{
-		Dir: cmd.Dir, Prompt: p.Stdin, Permissions: p.ACP, Limit: p.Limit, To: to, Heard: heard, Doing: doing,
+		Dir: cmd.Dir, Prompt: p.Stdin,
+		Continues: p.continues, Conversation: p.before.ID, Asked: p.before.Asked,
+		Permissions: p.ACP, Limit: p.Limit, To: to, Heard: heard, Doing: doing,
 		End: func(err error) {
 			switch {
 			case err != nil:

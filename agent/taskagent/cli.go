@@ -74,7 +74,7 @@ type CLI struct {
 	IdleTimeout time.Duration
 	// OnLimit says what follows when the program's provider takes no more requests for now.
 	OnLimit OnLimit
-	// Conversation is [ConversationFresh] (the default) or [ConversationContinue]. Not with ACP, nor elsewhere.
+	// Conversation is [ConversationFresh] (the default) or [ConversationContinue]. Not elsewhere.
 	Conversation string
 }
 
@@ -265,8 +265,6 @@ func (a *CommandAgent) parseCLI(s *source) {
 		s.errorf("CLI: a limit is negative")
 	case !slices.Contains([]string{"", ConversationFresh, ConversationContinue}, c.Conversation):
 		s.errorf("Conversation is fresh or continue, got %q", c.Conversation)
-	case c.continues() && c.ACP != nil:
-		s.errorf("Conversation: over the Agent Client Protocol each request begins a new one; say fresh, or ask claude or codex with cli")
 	case c.continues() && cfg.Elsewhere.Name != "":
 		s.errorf("Conversation: it is kept where the program runs, which may be another machine each time; say fresh")
 	case (c.MaxTurns > 0 || c.MaxCost > 0) && !p.Turns:
@@ -328,6 +326,7 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 		return err
 	}
 	p.CLI, p.Idle, p.Grace = c.name(), c.IdleTimeout, cliGrace
+	p.continues, p.before = c.continues(), a.conversation(ctx)
 	if c.ACP != nil {
 		p.Args, p.ACP = slices.Clone(c.ACP), codingcli.Permissions(c.Permissions)
 		return nil
@@ -348,7 +347,7 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	fresh, env := program.Start(req)
 	fresh = append([]string{c.Program}, fresh...)
 	p.Args, p.Env = fresh, append(env, p.Env...)
-	if p.before = a.conversation(ctx); p.before.ID != "" {
+	if p.before.ID != "" {
 		req.Continue = p.before.ID
 		args, _ := program.Start(req)
 		p.Args, p.fresh = append([]string{c.Program}, args...), fresh
@@ -381,6 +380,9 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		code = 0
 	}
 	r := c.program().Read([]byte(got.Stdout), code)
+	if r.Renewed != "" {
+		p.renews(r.Renewed)
+	}
 	r.Since(p.before.Total)
 	if r.Outcome == codingcli.Partial && len(r.Denied) > 0 && c.Denied == "fail" {
 		r.Outcome = codingcli.Denied
@@ -406,9 +408,12 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		"files": known(r.Files != nil, r.Files), "more_files": known(r.Files != nil, r.MoreFiles),
 		"exit_code": known(c.ACP == nil || got.Code >= 0, got.Code), "stderr": tail(got.Stderr),
 	}}
-	out.output = out.words
+	out.output, out.warning = out.words, p.renewed
 	if tooMany != nil {
 		return out, tooMany
+	}
+	if r.Unable {
+		return out, &ConversationError{Program: c.name()}
 	}
 	switch ok := r.Outcome == codingcli.OK || r.Outcome == codingcli.Partial || r.Outcome == codingcli.Denied && c.Denied == "allow"; {
 	case ok: // though the program may have hung after its result

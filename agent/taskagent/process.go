@@ -47,8 +47,10 @@ type process struct {
 	// Stdout is then the report. "" is any other.
 	ACP codingcli.Permissions `json:"acp,omitempty"`
 
-	before conversation // that a coding agent goes on with
-	fresh  []string     // its Args without that; nil if there is none
+	continues bool         // whether a coding agent goes on with its conversation
+	before    conversation // that it goes on with
+	fresh     []string     // its Args without that; nil if there is none
+	renewed   string       // why it began a new one in place of that
 
 	room budget.Reservation // what a coding agent is told that it may cost
 	tell func(string)       // shows what a coding agent does; nil is nobody

@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -50,6 +51,8 @@ type outcome struct {
 	limit *limit        // what is known of the limit for which it failed; nil if for another reason
 	used  *budget.Usage // by a coding agent; nil for any other task
 	model string        // that it has asked
+
+	warning string // to a person, about the step
 }
 
 // prepare parses the common fields of tasks and makes the base of self. It reports every mistake
@@ -191,6 +194,12 @@ func (t *task) event(ctx agent.InvocationContext, out *outcome) (*session.Event,
 	}
 	ev := &session.Event{Actions: session.EventActions{StateDelta: delta}}
 	out.spent(ev)
+	if out.warning != "" {
+		if ev.CustomMetadata == nil {
+			ev.CustomMetadata = make(map[string]any, 1)
+		}
+		ev.CustomMetadata[mark.MetadataWarning] = out.warning
+	}
 	if out.words != "" {
 		ev.Content = genai.NewContentFromText(out.words, genai.RoleModel)
 	}

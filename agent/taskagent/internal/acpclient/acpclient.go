@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"path/filepath"
 	"sync"
@@ -55,6 +56,14 @@ type Config struct {
 	Dir string
 	// Prompt is what it is asked to do.
 	Prompt string
+	// Continues lets the program go on with Conversation, if that is not empty, and else lets only one begin that can be
+	// gone on with. Of a program that copies conversations, it is a copy. Of one that can only load them, it is the
+	// conversation itself, if the prompts in it are those of Asked and no others: it may have prompts since then that were
+	// undone, or failed. A program that does not have it begins a new one, and Report.Renewed says why. One that can do
+	// neither is not asked, and Report.Unable is true.
+	Continues bool
+	// Conversation is the ID, and Asked the Report.Asked, of the conversation to go on with.
+	Conversation, Asked string
 	// Permissions choose the program's mode, and answer its requests for permission.
 	Permissions codingcli.Permissions
 	// Limit is how many bytes of what it says after its last tool call are kept, from the end.
@@ -85,6 +94,8 @@ type Talk struct {
 	answered func(result json.RawMessage, failed *acp.RequestError)
 	asked    string // the method of that request, until it is answered
 	session  acp.SessionId
+	loaded   bool      // the conversation is the one that Config names, and no copy
+	prompts  hash.Hash // of the prompts in the conversation; nil if they are not known
 	canceled bool
 	done     chan struct{} // closed at the end
 	ended    bool
@@ -99,6 +110,7 @@ type Talk struct {
 
 	each     usage // of the requests to its model, where it reports each
 	opencode bool  // what it reports of its usage is less than it says
+	costs    bool  // the cost that it reports is that of its process, and not that of the conversation
 	broken   bool  // it has said that its conversation is in error
 }
 
@@ -249,6 +261,9 @@ func (t *Talk) read(line []byte, long bool) {
 	if long {
 		if methodOf(line) != acp.ClientMethodSessionUpdate {
 			t.end(fmt.Errorf("it sent a message of more than %d MB", longestMessage>>20))
+		}
+		if t.asked == acp.AgentMethodSessionLoad {
+			t.asks("a prompt that is too long") // it may be one
 		}
 		return
 	}

@@ -251,6 +251,7 @@ func TestAgent(t *testing.T) {
 	if diff := cmp.Diff(codingcli.Report{
 		Outcome: codingcli.OK, Said: "done", Session: "s1", Files: []string{"a.go"},
 		Usage: budget.Usage{Calls: 1, InputTokens: 142, OutputTokens: 10, CachedTokens: 40, CacheWriteTokens: 2, Cost: new(0.25)},
+		Total: codingcli.Total{Cost: 0.25},
 	}, got.report); diff != "" || got.err != nil {
 		t.Errorf("-want +got\n%s%v", diff, got.err)
 	}

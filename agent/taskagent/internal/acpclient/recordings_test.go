@@ -108,7 +108,7 @@ func TestRecordings(t *testing.T) {
 					}
 				}
 			})
-			got.report.Session = ""
+			got.report.Session, got.report.Total = "", codingcli.Total{}
 			if diff := cmp.Diff(sends, sent) + cmp.Diff(want.report, got.report); diff != "" || got.err != nil {
 				t.Errorf("-want +got\n%s%v", diff, got.err)
 			}

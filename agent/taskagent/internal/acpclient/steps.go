@@ -4,8 +4,13 @@ package acpclient
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"hash"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +30,12 @@ func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 		Agent   struct {
 			Name string `json:"name"`
 		} `json:"agentInfo"`
+		Can struct {
+			Load    bool `json:"loadSession"`
+			Session struct {
+				Fork *struct{} `json:"fork"`
+			} `json:"sessionCapabilities"`
+		} `json:"agentCapabilities"`
 	}
 	switch {
 	case failed != nil:
@@ -32,9 +43,86 @@ func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 	case json.Unmarshal(result, &r) != nil || r.Version != acp.ProtocolVersionNumber:
 		t.end(fmt.Errorf("it does not speak version %d of the Agent Client Protocol", acp.ProtocolVersionNumber))
 	default:
-		t.opencode = r.Agent.Name == "OpenCode"
-		t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
+		t.opencode, t.costs = r.Agent.Name == "OpenCode", r.Agent.Name == "@zed-industries/claude-agent-acp"
+		t.enter(r.Can.Session.Fork != nil, r.Can.Load)
 	}
+}
+
+// enter enters the conversation: a copy of the one to go on with, that one itself, or a new one.
+func (t *Talk) enter(copies, loads bool) {
+	id := acp.SessionId(t.cfg.Conversation)
+	switch {
+	case t.cfg.Continues && !copies && !loads:
+		t.report.Outcome, t.report.Unable = codingcli.NotConfigured, true
+		t.end(nil)
+	case id == "":
+		t.anew("")
+	case copies:
+		t.call(acp.AgentMethodSessionFork, acp.UnstableForkSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.UnstableMcpServer{}, SessionId: id},
+			func(result json.RawMessage, failed *acp.RequestError) {
+				var r newSession
+				if t.isLost(failed) {
+					return
+				}
+				if json.Unmarshal(result, &r) != nil || r.Session == id {
+					t.anew("the program gave no copy of it")
+					return
+				}
+				t.begun(result, nil)
+			})
+	default:
+		t.session, t.loaded, t.prompts = id, true, sha256.New()
+		t.call(acp.AgentMethodSessionLoad, acp.LoadSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}, SessionId: id},
+			func(result json.RawMessage, failed *acp.RequestError) {
+				switch {
+				case t.isLost(failed):
+				case asked(t.prompts) != t.cfg.Asked:
+					t.anew("the program can load it but not copy it, and what it has loaded is not what belongs to the state: " +
+						"an iteration was rolled back or an attempt has failed, or the program leaves out a part")
+				default:
+					t.begun(result, nil)
+				}
+			})
+	}
+}
+
+// isLost reports whether a program could not enter the conversation to go on with, and begins a new one or ends.
+func (t *Talk) isLost(failed *acp.RequestError) bool {
+	if failed == nil {
+		return false
+	}
+	if outcome := t.fails(failed); outcome == codingcli.NotConfigured || outcome == codingcli.Limited {
+		t.failed(failed)
+	} else {
+		t.anew("the program does not have it: " + clip(t.report.Said))
+	}
+	return true
+}
+
+// anew begins a new conversation, and notes why another is not gone on with.
+func (t *Talk) anew(why string) {
+	t.session, t.loaded, t.prompts = "", false, nil
+	if t.cfg.Continues {
+		t.prompts = sha256.New()
+	}
+	t.report.Said, t.report.Renewed = "", why
+	t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
+}
+
+// asks adds a prompt, or a part of one, to those of the conversation. Programs give back their parts and spaces as they
+// like.
+func (t *Talk) asks(text string) {
+	if t.prompts != nil {
+		_, _ = io.WriteString(t.prompts, strings.Join(strings.Fields(text), ""))
+	}
+}
+
+// asked is what is kept of the prompts of a conversation; empty if they are not known.
+func asked(prompts hash.Hash) string {
+	if prompts == nil {
+		return ""
+	}
+	return hex.EncodeToString(prompts.Sum(nil))
 }
 
 // choice is a list of which one is chosen: modes, or the values of a setting.
@@ -44,7 +132,7 @@ type choice struct {
 	ids     []string
 }
 
-// newSession is the answer to session/new.
+// newSession is the answer to session/new, session/fork and, without the ID, session/load.
 type newSession struct {
 	Session acp.SessionId `json:"sessionId"`
 	Modes   *struct {
@@ -98,12 +186,16 @@ var modes = map[codingcli.Permissions][]string{
 
 func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 	var r newSession
-	switch err := json.Unmarshal(result, &r); {
-	case failed != nil:
+	if failed != nil {
 		t.failed(failed)
 		return
-	case err != nil || r.Session == "" || len(r.Session) > longestName:
-		t.end(fmt.Errorf("its answer to %s has no session", acp.AgentMethodSessionNew))
+	}
+	err := json.Unmarshal(result, &r)
+	if t.loaded {
+		r.Session = t.session
+	}
+	if err != nil || r.Session == "" || len(r.Session) > longestName {
+		t.end(fmt.Errorf("its answer to %s has no session", t.asked))
 		return
 	}
 	t.session = r.Session
@@ -135,6 +227,8 @@ func (t *Talk) begun(result json.RawMessage, failed *acp.RequestError) {
 
 func (t *Talk) prompt() {
 	t.hello.Stop()
+	t.asks(t.cfg.Prompt)
+	t.report.Asked = asked(t.prompts)
 	t.call(acp.AgentMethodSessionPrompt, acp.PromptRequest{
 		SessionId: t.session, Prompt: []acp.ContentBlock{acp.TextBlock(t.cfg.Prompt)},
 	}, t.stopped)
@@ -238,6 +332,12 @@ var causes = map[string]codingcli.Outcome{
 
 // failed takes an error as the answer.
 func (t *Talk) failed(e *acp.RequestError) {
+	t.report.Outcome = t.fails(e)
+	t.end(nil)
+}
+
+// fails reads an error.
+func (t *Talk) fails(e *acp.RequestError) codingcli.Outcome {
 	t.report.Said = e.Message
 	code, outcome := e.Code, codingcli.Failed
 	switch data := e.Data.(type) {
@@ -260,14 +360,13 @@ func (t *Talk) failed(e *acp.RequestError) {
 	}
 	switch {
 	case t.canceled:
-		outcome = codingcli.NoResult
+		return codingcli.NoResult
 	case slices.Contains(notConfigured, code):
-		outcome = codingcli.NotConfigured
+		return codingcli.NotConfigured
 	case slices.Contains(limited, code):
-		outcome = codingcli.Limited
+		return codingcli.Limited
 	}
-	t.report.Outcome = outcome
-	t.end(nil)
+	return outcome
 }
 
 // status is the status of HTTP in Codex's cause of an error; 0 if there is none.
@@ -294,6 +393,17 @@ type update struct {
 		Meta    json.RawMessage `json:"_meta"`
 		tool
 	} `json:"update"`
+}
+
+// text is the text of a message; empty if it is something else.
+func (u *update) text() string {
+	var c struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(u.Update.Content, &c) != nil {
+		return ""
+	}
+	return c.Text
 }
 
 // updateMeta is what two programs say beside an update: Qwen the usage of a request, Codex how its conversation is.
@@ -326,15 +436,20 @@ func (t *Talk) updated(params json.RawMessage) {
 	}
 	var meta updateMeta
 	_ = json.Unmarshal(u.Update.Meta, &meta)
+	if t.asked != acp.AgentMethodSessionPrompt { // of an earlier prompt
+		if u.Update.Is == "user_message_chunk" && t.asked == acp.AgentMethodSessionLoad {
+			t.asks(u.text())
+		}
+		return
+	}
 	switch u.Update.Is {
+	case "user_message_chunk":
+		if t.loaded && !t.tools && t.said.String() == "" && !strings.Contains(t.cfg.Prompt, u.text()) {
+			t.end(errors.New("it gave the end of its earlier conversation back only after it was asked, so nobody knows what is in it"))
+		}
 	case "agent_message_chunk":
-		var c struct {
-			Text string `json:"text"`
-		}
-		if json.Unmarshal(u.Update.Content, &c) == nil {
-			t.next = t.next || u.Update.Message != t.message
-			t.says(c.Text)
-		}
+		t.next = t.next || u.Update.Message != t.message
+		t.says(u.text())
 		if len(u.Update.Message) <= longestName {
 			t.message = u.Update.Message
 		}
@@ -356,6 +471,9 @@ func (t *Talk) updated(params json.RawMessage) {
 	case "usage_update":
 		if c := u.Update.Cost; c != nil && c.Currency == "USD" && c.Amount >= 0 && (c.Amount > 0 || !t.opencode) { // to it, an unknown price is 0
 			t.report.Usage.Cost = &c.Amount
+			if !t.costs {
+				t.report.Total.Cost = c.Amount
+			}
 		}
 	}
 }

@@ -85,6 +85,12 @@ type Report struct {
 	Usage     budget.Usage  // Estimated if it reports none; without Cost if it reports no cost
 	Total     Total         `json:",omitzero"`  // the part of Usage that counts the whole conversation
 	Lost      bool          `json:",omitempty"` // the conversation to go on with is not there, and nothing was asked
+
+	// Of a program that speaks the Agent Client Protocol:
+
+	Asked   string `json:",omitempty"` // the prompts in the conversation; empty if they are not known
+	Renewed string `json:",omitempty"` // why it did not go on with a conversation, and began a new one
+	Unable  bool   `json:",omitempty"` // it cannot go on with conversations, and nothing was asked
 }
 
 // Since takes away what the conversation had used before.
