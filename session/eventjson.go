@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -250,11 +251,14 @@ func (w *eventWriter) content(c *genai.Content) {
 }
 
 func (w *eventWriter) part(p *genai.Part) {
+	rest := *p
+	rest.FunctionCall, rest.FunctionResponse, rest.InlineData, rest.Text, rest.Thought, rest.ThoughtSignature = nil, nil, nil, "", false, nil
+	if !reflect.ValueOf(&rest).Elem().IsZero() {
+		w.Other = true
+		w.note(w.JSON(p))
+		return
+	}
 	w.open()
-	w.rare(`,"audioTranscription":`, p.AudioTranscription != nil, p.AudioTranscription)
-	w.rare(`,"codeExecutionResult":`, p.CodeExecutionResult != nil, p.CodeExecutionResult)
-	w.rare(`,"executableCode":`, p.ExecutableCode != nil, p.ExecutableCode)
-	w.rare(`,"fileData":`, p.FileData != nil, p.FileData)
 	if p.FunctionCall != nil {
 		w.name(`,"functionCall":`)
 		w.call(p.FunctionCall)
@@ -271,16 +275,9 @@ func (w *eventWriter) part(p *genai.Part) {
 		w.text(`,"mimeType":`, d.MIMEType)
 		w.close()
 	}
-	w.text(`,"mediaProcessing":`, string(p.MediaProcessing))
-	w.rare(`,"mediaResolution":`, p.MediaResolution != nil, p.MediaResolution)
-	w.values(`,"partMetadata":`, p.PartMetadata)
-	w.rare(`,"speechMetadata":`, p.SpeechMetadata != nil, p.SpeechMetadata)
 	w.text(`,"text":`, p.Text)
 	w.claim(`,"thought":`, p.Thought)
 	w.bytes(`,"thoughtSignature":`, p.ThoughtSignature)
-	w.rare(`,"toolCall":`, p.ToolCall != nil, p.ToolCall)
-	w.rare(`,"toolResponse":`, p.ToolResponse != nil, p.ToolResponse)
-	w.rare(`,"videoMetadata":`, p.VideoMetadata != nil, p.VideoMetadata)
 	w.close()
 }
 

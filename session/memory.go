@@ -223,21 +223,7 @@ func (m *memory) find(key sessionKey) (*record, error) {
 }
 
 func (m *memory) AppendEvent(ctx context.Context, s Session, ev *Event) error {
-	if s == nil || ev == nil {
-		return fmt.Errorf("append event: %w: session and event are required", ErrInvalid)
-	}
-	if ev.Partial {
-		return nil
-	}
-	rec, v, err := m.holder(s)
-	if err != nil {
-		return err
-	}
-	if err := rec.append(ctx, s, v, ev); err != nil {
-		return fmt.Errorf("append event to session %q: %w", rec.key.id, err)
-	}
-	m.room.make()
-	return nil
+	return m.AppendEvents(ctx, s, []*Event{ev})
 }
 
 // holder is the record of a session, and the view that follows it, if somebody holds
@@ -264,7 +250,11 @@ func (m *memory) AppendEvents(ctx context.Context, s Session, evs []*Event) erro
 	if s == nil || slices.Contains(evs, nil) {
 		return fmt.Errorf("append events: %w: session and events are required", ErrInvalid)
 	}
-	if evs = slices.DeleteFunc(slices.Clone(evs), func(ev *Event) bool { return ev.Partial }); len(evs) == 0 {
+	partial := func(ev *Event) bool { return ev.Partial }
+	if slices.ContainsFunc(evs, partial) {
+		evs = slices.DeleteFunc(slices.Clone(evs), partial)
+	}
+	if len(evs) == 0 {
 		return nil
 	}
 	rec, v, err := m.holder(s)
@@ -272,7 +262,7 @@ func (m *memory) AppendEvents(ctx context.Context, s Session, evs []*Event) erro
 		return err
 	}
 	if err := rec.append(ctx, s, v, evs...); err != nil {
-		return fmt.Errorf("append %d events to session %q: %w", len(evs), rec.key.id, err)
+		return fmt.Errorf("append to session %q: %w", rec.key.id, err)
 	}
 	m.room.make()
 	return nil
