@@ -176,12 +176,17 @@ func (t *timely) extend() error {
 	return err
 }
 
-func (t *timely) Write(b []byte) (int, error) {
-	if err := t.extend(); err != nil {
-		return 0, err
+func (t *timely) Write(b []byte) (written int, err error) {
+	for piece := range slices.Chunk(b, chunk) {
+		if err := t.extend(); err != nil {
+			return written, err
+		}
+		n, err := t.ResponseWriter.Write(piece)
+		if written += n; err != nil {
+			return written, t.tells(err)
+		}
 	}
-	n, err := t.ResponseWriter.Write(b)
-	return n, t.tells(err)
+	return written, nil
 }
 
 // WriteHeader also starts the time of an answer without a body.

@@ -127,7 +127,7 @@ func (a *API) sendSession(w http.ResponseWriter, r *http.Request, k sessionKey, 
 		t.Member("appName", k.app)
 		t.Member("userId", k.user)
 		t.State(maps.Collect(one.State().All()))
-		t.Members("events", "[", func(t *wire.Stream) {
+		t.List("events", func(t *wire.Stream) {
 			for ev := range one.Events().All() {
 				m, err := event(ev)
 				t.Fail(err)
@@ -136,7 +136,7 @@ func (a *API) sendSession(w http.ResponseWriter, r *http.Request, k sessionKey, 
 				}
 			}
 			t.Fail(session.ViewOf(one).Err())
-		}, "]")
+		})
 		t.Member("lastUpdateTime", seconds(one.LastUpdateTime()))
 	})
 }
