@@ -17,23 +17,23 @@ import (
 
 // Row is a run in a list of runs.
 type Row struct {
-	ID     string `json:"run"`
-	Name   string `json:"name,omitempty"`
-	Status string `json:"status"`
+	ID     string `json:"run" jsonschema:"the ID"`
+	Name   string `json:"name,omitempty" jsonschema:"of its definition"`
+	Status string `json:"status" jsonschema:"running, waiting (for a person), paused, completed, failed, canceled or interrupted"`
 	// DrivenBy is the process that drives it, and Driver what decides which process does: see
 	// [mark.Run].
 	DrivenBy  string    `json:"driven_by,omitempty"`
 	Driver    string    `json:"driver,omitempty"`
-	Iteration int       `json:"iteration,omitempty"`
-	Score     *float64  `json:"score,omitempty"`
+	Iteration int       `json:"iteration,omitempty" jsonschema:"the last one of its loop"`
+	Score     *float64  `json:"score,omitempty" jsonschema:"the last accepted score, or the best one after the loop has stopped"`
 	Started   time.Time `json:"started,omitzero"`
 	Updated   time.Time `json:"updated,omitzero"`
 	// Seconds is the time in which the run was active: see [progress.Tree.Active].
-	Seconds    float64         `json:"seconds"`
+	Seconds    float64         `json:"seconds" jsonschema:"the time in which the run was active"`
 	StopReason string          `json:"stop_reason,omitempty"`
 	Error      string          `json:"error,omitempty"`
-	Paused     string          `json:"paused,omitempty"`
-	Waits      []mark.Question `json:"waits,omitempty"`
+	Paused     string          `json:"paused,omitempty" jsonschema:"why and by whom"`
+	Waits      []mark.Question `json:"waits,omitempty" jsonschema:"the questions that it asks"`
 	Deadline   time.Time       `json:"deadline,omitzero"`
 	Parent     *mark.RunParent `json:"parent,omitempty"`
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -407,7 +408,7 @@ func (a *a2aAgent) tell(ctx context.Context, f *feed, wrong string, messages *in
 	info, none, told := task.TaskInfo(), 0, now.Status
 	each := func(p *passed) error {
 		known = p.iterations
-		row := toldRun{Run: f.id, Name: now.Name, Status: string(mark.RunRunning), Iteration: p.iteration, Score: p.score}
+		row := toldRun{runlog.Row{ID: f.id, Name: now.Name, Status: string(mark.RunRunning), Iteration: p.iteration, Score: p.score}}
 		status := a2a.NewStatusUpdateEvent(info, a2a.TaskStateWorking, says(p.message, info))
 		status.Metadata = about(&row)
 		if !say(status) {

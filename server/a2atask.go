@@ -420,7 +420,7 @@ func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.Lis
 	if err != nil {
 		return nil, err
 	}
-	info, told := a2a.TaskInfo{TaskID: a2a.TaskID(row.ID), ContextID: within}, toldOf(row)
+	info, told := a2a.TaskInfo{TaskID: a2a.TaskID(row.ID), ContextID: within}, toldRun{*row}
 	return &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told, info), Metadata: about(&told)}, nil
 }
 

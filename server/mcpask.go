@@ -49,7 +49,7 @@ func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
 	if len(forms) == 0 {
 		return nil
 	}
-	return &mcp.CallToolResult{InputRequests: forms, RequestState: strconv.Itoa(before+1) + " " + t.Run}
+	return &mcp.CallToolResult{InputRequests: forms, RequestState: strconv.Itoa(before+1) + " " + t.ID}
 }
 
 // asked says how often a call has asked the user already, about which run; 0 if it is a new call.

@@ -108,7 +108,7 @@ func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesReques
 	}
 	for _, r := range runs.Runs {
 		out.Resources = append(out.Resources, &mcp.Resource{
-			URI: uriOf(runsURI, r.Run), Name: r.Run, Title: credential.Masked(r.Name),
+			URI: uriOf(runsURI, r.ID), Name: r.ID, Title: credential.Masked(r.Name),
 			Description: credential.Masked(r.sentence()), MIMEType: "application/json",
 		})
 	}

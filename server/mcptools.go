@@ -91,20 +91,7 @@ type (
 		Runs []toldRun `json:"runs"`
 		Next string    `json:"next,omitempty" jsonschema:"give it as after for more runs"`
 	}
-	// toldRun has fields of a runlog.Row.
-	toldRun struct {
-		Run        string          `json:"run" jsonschema:"the ID"`
-		Name       string          `json:"name,omitempty" jsonschema:"of its definition"`
-		Status     string          `json:"status" jsonschema:"running, waiting (for a person), paused, completed, failed, canceled or interrupted"`
-		Iteration  int             `json:"iteration,omitempty" jsonschema:"the last one of its loop"`
-		Score      *float64        `json:"score,omitempty" jsonschema:"the last accepted score, or the best one after the loop has stopped"`
-		StopReason string          `json:"stop_reason,omitempty"`
-		Error      string          `json:"error,omitempty"`
-		Paused     string          `json:"paused,omitempty" jsonschema:"why and by whom"`
-		Waits      []mark.Question `json:"waits,omitempty" jsonschema:"the questions that it asks"`
-		Started    time.Time       `json:"started,omitzero"`
-		Updated    time.Time       `json:"updated,omitzero"`
-	}
+	toldRun    struct{ runlog.Row }
 	toldResult struct {
 		toldRun
 		Result string `json:"result,omitempty" jsonschema:"what the run has made, when it has ended"`
@@ -237,7 +224,7 @@ func (s *Server) toldRuns(ctx context.Context, want *filter) (*toldRuns, error) 
 	}
 	out := &toldRuns{Runs: []toldRun{}, Next: page.next}
 	for _, k := range page.runs {
-		out.Runs = append(out.Runs, toldOf(k.row))
+		out.Runs = append(out.Runs, toldRun{*k.row})
 	}
 	return out, nil
 }
@@ -361,7 +348,7 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &toldResult{toldRun: toldOf(row)}
+	out := &toldResult{toldRun: toldRun{*row}}
 	if mark.RunStatus(row.Status).Over() {
 		if err := s.catchUp(ctx, f); err != nil {
 			return nil, err
@@ -372,13 +359,6 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 	}
 	out.Next = out.next()
 	return out, nil
-}
-
-func toldOf(row *runlog.Row) toldRun {
-	return toldRun{
-		Run: row.ID, Name: row.Name, Status: row.Status, Iteration: row.Iteration, Score: row.Score, StopReason: row.StopReason,
-		Error: row.Error, Paused: row.Paused, Waits: row.Waits, Started: row.Started, Updated: row.Updated,
-	}
 }
 
 // answer is what the run has said in the end.
@@ -411,7 +391,7 @@ func (t *toldRun) next() string {
 	}
 	for _, q := range t.Waits {
 		all = append(all, fmt.Sprintf("show the user this question, and call answer with run %q, question %q and a value that is %s",
-			t.Run, q.ID, valueOf(&q)))
+			t.ID, q.ID, valueOf(&q)))
 	}
 	return strings.Join(all, "; ")
 }
@@ -440,7 +420,7 @@ func valueOf(q *mark.Question) string {
 // sentence says in a line how a run stands.
 func (t *toldRun) sentence() string {
 	var text strings.Builder
-	text.WriteString("Run " + t.Run)
+	text.WriteString("Run " + t.ID)
 	if t.Name != "" {
 		text.WriteString(" of " + t.Name)
 	}
