@@ -33,6 +33,15 @@ func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) 
 	return res.Text, err
 }
 
+// Value returns the value of the only name of a template that is nothing but that name, as Fill looks it up. ok is
+// false for another template, and for a name without a value.
+func (t *Template) Value(lookup func(key string) (any, bool)) (v any, ok bool) {
+	if len(t.nodes) != 1 || t.nodes[0].kind != kindValue {
+		return nil, false
+	}
+	return (&filler{lookup: lookup}).resolve(t.nodes[0].key)
+}
+
 // Fill returns the text with every name replaced by its value. Braces in a value stay as they are.
 // A text without tags is returned unchanged, without allocation.
 //

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/refrain-dev/refrain/template"
 )
 
 // JSON fills the texts in a JSON value. A text that is one placeholder becomes the value itself,
@@ -80,56 +78,10 @@ func (p Parser) json(field string, v any) JSON {
 
 func (p Parser) text(field, text string) JSON {
 	t := p.Template(field, text)
-	only := onlyKey(text, t)
 	return func(lookup func(string) (any, bool)) (any, error) {
-		if only != "" {
-			if v, ok := valueOf(only, lookup); ok {
-				return v, nil
-			}
+		if v, ok := t.Value(lookup); ok {
+			return v, nil
 		}
 		return Fill(field, t, lookup)
 	}
-}
-
-// onlyKey is the key of a text that consists of one placeholder.
-func onlyKey(text string, t *template.Template) string {
-	refs := t.Keys()
-	if len(refs) != 1 || refs[0].Section {
-		return ""
-	}
-	tag := strings.ReplaceAll(text, " ", "")
-	if name := refs[0].Name; tag == "{{"+name+"}}" || tag == "{{"+name+"?}}" {
-		return name
-	}
-	return ""
-}
-
-// valueOf finds the value of a name as a template does: the full name, or ever
-// shorter beginnings of it and from there down through maps.
-func valueOf(name string, lookup func(string) (any, bool)) (any, bool) {
-	for head, rest := name, ""; ; {
-		if v, ok := lookup(head); ok {
-			return descend(v, rest)
-		}
-		i := strings.LastIndexByte(head, '.')
-		if i < 0 {
-			return nil, false
-		}
-		head, rest = head[:i], name[i+1:]
-	}
-}
-
-func descend(v any, path string) (any, bool) {
-	for path != "" {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		var key string
-		key, path, _ = strings.Cut(path, ".")
-		if v, ok = m[key]; !ok {
-			return nil, false
-		}
-	}
-	return v, true
 }
