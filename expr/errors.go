@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
@@ -108,14 +107,12 @@ func Nearest(typed string, names []string) string {
 		return ""
 	}
 	best, limit := "", min(n, max(1, n/3)+1) // any letter is near a single one
-	x, y := lowerCase(nil, typed), make([]rune, 0, n+limit)
-	cells := make([]int, 3*(n+limit+1))
+	x := []rune(strings.ToLower(typed))
 	for _, name := range names {
 		if far := n - utf8.RuneCountInString(name); max(far, -far) > limit {
 			continue
 		}
-		y = lowerCase(y[:0], name)
-		d := distance(x, y, cells)
+		d := distance(x, []rune(strings.ToLower(name)))
 		if name != typed && (d < limit || d == limit && best != "" && name < best) {
 			best, limit = name, d
 		}
@@ -123,37 +120,28 @@ func Nearest(typed string, names []string) string {
 	return best
 }
 
-func lowerCase(to []rune, text string) []rune {
-	for _, r := range text {
-		to = append(to, unicode.ToLower(r))
-	}
-	return to
-}
-
-// distance counts the letters to insert, delete, change or swap with the next. It computes
-// in cells: three rows of one cell more than y has.
-func distance(x, y []rune, cells []int) int {
-	wide := len(y) + 1
-	before, prev, row := cells[:0:wide], cells[wide:wide:2*wide], cells[2*wide:2*wide]
-	for j := range wide {
-		prev = append(prev, j)
+// distance counts the letters to insert, delete, change or swap with the next.
+func distance(x, y []rune) int {
+	var before, prev []int
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
 	}
 	for i := range x {
-		row = append(row[:0], i+1)
+		before, prev, row = prev, row, make([]int, len(y)+1)
+		row[0] = i + 1
 		for j := range y {
 			cost := 1
 			if x[i] == y[j] {
 				cost = 0
 			}
-			d := min(row[j]+1, prev[j+1]+1, prev[j]+cost)
+			row[j+1] = min(row[j]+1, prev[j+1]+1, prev[j]+cost)
 			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
-				d = min(d, before[j-1]+1)
+				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
-			row = append(row, d)
 		}
-		before, prev, row = prev, row, before
 	}
-	return prev[len(y)]
+	return row[len(y)]
 }
 
 // evalError words CEL's evaluation errors for whoever wrote the expression.

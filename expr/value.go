@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,47 +67,8 @@ func (a adapter) NativeToValue(v any) (out ref.Val) {
 		return types.NewDynamicList(a, x)
 	case []float64:
 		return types.NewDynamicList(a, x)
-	case json.Marshaler:
-		return a.viaJSON(x)
 	}
-	return a.reflected(reflect.ValueOf(v))
-}
-
-func (a adapter) reflected(v reflect.Value) ref.Val {
-	switch v.Kind() {
-	case reflect.Bool:
-		return types.Bool(v.Bool())
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return types.Int(v.Int())
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return whole64(v.Uint())
-	case reflect.Float32, reflect.Float64:
-		return types.Double(v.Float())
-	case reflect.String:
-		return types.String(v.String())
-	case reflect.Pointer:
-		if v.IsNil() {
-			return types.NullValue
-		}
-		if k := v.Elem().Kind(); k != reflect.Struct && k != reflect.Pointer {
-			return a.NativeToValue(v.Elem().Interface())
-		}
-	case reflect.Slice, reflect.Array:
-		elems := make([]any, v.Len())
-		for i := range elems {
-			elems[i] = v.Index(i).Interface()
-		}
-		return types.NewDynamicList(a, elems)
-	case reflect.Map:
-		if v.Type().Key().Kind() == reflect.String {
-			m := make(map[string]any, v.Len())
-			for it := v.MapRange(); it.Next(); {
-				m[it.Key().String()] = it.Value().Interface()
-			}
-			return sortedMap{types.NewStringInterfaceMap(a, m)}
-		}
-	}
-	return a.viaJSON(v.Interface())
+	return a.viaJSON(v)
 }
 
 func (a adapter) viaJSON(v any) ref.Val {
