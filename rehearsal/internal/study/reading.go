@@ -13,6 +13,7 @@ import (
 	"cel.dev/cel-go/parser"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -401,40 +402,27 @@ func parts(src string) *loop.Condition {
 	return new(of(tree.Expr()))
 }
 
-// visit calls f for each part of an expression.
-func visit(src string, f func(ast.Expr)) {
-	if tree := parsed(src); tree != nil {
-		ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(f))
-	}
-}
-
 // keysIn returns the keys of the state that an expression names.
 func keysIn(src string) map[string]bool {
 	all := make(map[string]bool)
-	visit(src, func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.SelectKind:
-			if isState(e.AsSelect().Operand()) {
-				all[e.AsSelect().FieldName()] = true
-			}
-		case ast.CallKind:
-			if args := e.AsCall().Args(); len(args) == 2 && isState(args[0]) {
-				if key, ok := literal(args[1]).(string); ok {
-					all[key] = true
-				}
-			}
+	for _, root := range []string{"state", "prev"} {
+		keys, _ := expr.Reads(src, root)
+		for _, key := range keys {
+			all[key] = true
 		}
-	})
+	}
 	return all
 }
 
 // numbersIn returns the numbers in an expression, and the next ones below and above.
 func numbersIn(src string) []any {
 	var all []any
-	visit(src, func(e ast.Expr) {
-		if f, ok := literal(e).(float64); ok {
-			all = append(all, f, f-1, f+1)
-		}
-	})
+	if tree := parsed(src); tree != nil {
+		ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+			if f, ok := literal(e).(float64); ok {
+				all = append(all, f, f-1, f+1)
+			}
+		}))
+	}
 	return all
 }
