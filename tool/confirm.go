@@ -57,7 +57,7 @@ type confirming struct {
 
 // ProcessRequest lets the toolset prepare the request, if it does that.
 func (c *confirming) ProcessRequest(ctx Context, req *model.LLMRequest) error {
-	return forward(ctx, req, c.Toolset)
+	return ProcessSet(ctx, req, c.Toolset)
 }
 
 func (c *confirming) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {

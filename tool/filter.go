@@ -39,15 +39,7 @@ type filtered struct {
 
 // ProcessRequest lets the toolset prepare the request, if it does that.
 func (f *filtered) ProcessRequest(ctx Context, req *model.LLMRequest) error {
-	return forward(ctx, req, f.Toolset)
-}
-
-// forward is ProcessRequest of a toolset around another one.
-func forward(ctx Context, req *model.LLMRequest, inner Toolset) error {
-	if p, ok := inner.(RequestProcessor); ok {
-		return p.ProcessRequest(ctx, req)
-	}
-	return nil
+	return ProcessSet(ctx, req, f.Toolset)
 }
 
 func (f *filtered) Tools(ctx agent.ReadonlyContext) ([]Tool, error) {

@@ -22,6 +22,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/refrain-dev/refrain/internal/gzipped"
 )
@@ -92,15 +93,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Content-Encoding", "gzip")
 		body, tag = f.zipped, f.tag+"z"
 	}
-	tag = `"` + tag + `"`
-	header.Set("ETag", tag)
-	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	if r.Method == http.MethodGet {
-		_, _ = w.Write(body)
-	}
+	header.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
 }
 
 func (h *handler) load(name string) (*file, error) {
