@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -29,6 +30,8 @@ const (
 	maxNote    = 16 << 20
 	maxCarried = 1_000_000 // files in a tree that is carried
 	maxListing = 1 << 30   // bytes of all trees, without the files in them
+	maxObjects = 2_000_000 // files and trees in all of them
+	maxRefs    = 64 << 20  // bytes of the refs
 	maxDepth   = 2048      // folders in each other: no longer path can be written
 )
 
@@ -145,22 +148,41 @@ func Receive(ctx context.Context, store, file string, trees []Hash, limit int64)
 	return c, c.check(ctx, file, string(refs), limit)
 }
 
-// formatOf reads the kind of hash from the beginning of a bundle.
+// formatOf reads the kind of hash from the beginning of a bundle. It refuses one of so many objects that git and this
+// process would need much memory for them.
 func formatOf(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return "", fmt.Errorf("read the files of the run: %w", err)
 	}
 	defer f.Close()
-	head := make([]byte, 64)
-	n, _ := io.ReadFull(f, head)
-	switch text := string(head[:n]); {
-	case strings.HasPrefix(text, "# v2 git bundle\n"):
-		return "sha1", nil
+	in, none := bufio.NewReader(f), errors.New("it has no files of a run: it is no git bundle as refrain export --files writes it")
+	format := "sha1"
+	begin, _ := in.Peek(64)
+	switch text := string(begin); {
 	case strings.HasPrefix(text, "# v3 git bundle\n@object-format=sha256\n"):
-		return "sha256", nil
+		format = "sha256"
+	case !strings.HasPrefix(text, "# v2 git bundle\n"):
+		return "", none
 	}
-	return "", errors.New("it has no files of a run: it is no git bundle as refrain export --files writes it")
+	for n, line := 0, ""; line != "\n"; n += len(line) { // the refs
+		part, err := in.ReadSlice('\n') // that no long line fills the memory
+		if err != nil || n > maxRefs {
+			return "", none
+		}
+		line = string(part)
+	}
+	var pack struct {
+		Is               [4]byte
+		Version, Objects uint32
+	}
+	switch err := binary.Read(in, binary.BigEndian, &pack); {
+	case err != nil || string(pack.Is[:]) != "PACK":
+		return "", none
+	case pack.Objects > maxObjects:
+		return "", fmt.Errorf("it has %d files and folders in all its versions, more than the limit of %d", pack.Objects, maxObjects)
+	}
+	return format, nil
 }
 
 // check finds the trees that are needed, and measures them.
@@ -239,13 +261,18 @@ type object struct {
 // objects reads the sizes of all objects, and what is in trees.
 func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
 	all := make(map[string]*object)
-	out, err := c.git.run(ctx, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
-	if err != nil {
-		return nil, err
-	}
+	in, done := c.reads(ctx, nil, "--batch-all-objects", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
+	defer done()
 	var trees bytes.Buffer
 	var listing int64
-	for line := range strings.Lines(string(out)) {
+	for {
+		line, err := in.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
 		f := strings.Fields(line)
 		if len(f) != 3 {
 			return nil, fmt.Errorf("git lists an object as %q", line)
@@ -273,15 +300,21 @@ func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
 	return all, nil
 }
 
+// reads is the output of git cat-file.
+func (c *Carried) reads(ctx context.Context, in []byte, args ...string) (_ *bufio.Reader, done func()) {
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(c.git.pipe(ctx, in, w, append([]string{"cat-file", "--buffer"}, args...)...)) }()
+	return bufio.NewReader(r), func() { r.Close() }
+}
+
 // entries reads what is in trees. It keeps no more than one of them, since a small file may have very large ones.
 func (c *Carried) entries(ctx context.Context, trees []byte, all map[string]*object) error {
-	r, w := io.Pipe()
-	defer r.Close()
-	go func() { w.CloseWithError(c.git.pipe(ctx, trees, w, "cat-file", "--batch")) }()
+	in, done := c.reads(ctx, trees, "--batch")
+	defer done()
 	width := map[string]int{"sha1": 20, "sha256": 32}[c.format]
 	hash := make([]byte, 2*width)
 	var buffer []byte
-	for in := bufio.NewReader(r); ; {
+	for {
 		head, err := in.ReadString('\n')
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -340,7 +373,7 @@ func (o *object) weigh(within int) int {
 
 // Keep makes the trees those of a run that the store does not have.
 func (c *Carried) Keep(ctx context.Context, run string) error {
-	t := &Tree{name: refName(run), store: filepath.Join(c.store, map[string]string{"sha1": "store", "sha256": "store-sha256"}[c.format])}
+	t := &Tree{name: refName(run), store: filepath.Join(c.store, storeNames[c.format])}
 	t.room = filepath.Join(c.store, "runs", t.name)
 	if err := os.MkdirAll(t.room, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the workspace: %w", err)

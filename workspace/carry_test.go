@@ -162,6 +162,17 @@ func TestReceiveRefuses(t *testing.T) {
 			t.Errorf("got error %v", err)
 		}
 	})
+	t.Run("too many objects", func(t *testing.T) {
+		bundle := filepath.Join(t.TempDir(), "a.bundle")
+		text := fmt.Sprintf("# v2 git bundle\n%s refs/refrain/r_1/base\n\nPACK\x00\x00\x00\x02\xff\xff\xff\xff", good)
+		if err := os.WriteFile(bundle, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := workspace.Receive(t.Context(), filepath.Join(t.TempDir(), "files"), bundle, nil, 1<<30)
+		if err == nil || !strings.Contains(err.Error(), "4294967295 files and folders in all its versions") {
+			t.Errorf("got error %v", err)
+		}
+	})
 	t.Run("object that does not hash", func(t *testing.T) {
 		bundle := c.bundle(run(good, empty))
 		data, err := os.ReadFile(bundle)

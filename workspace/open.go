@@ -84,10 +84,7 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 			return err
 		}
 	}
-	t.store = filepath.Join(store, "store")
-	if format != "sha1" {
-		t.store += "-" + format
-	}
+	t.store = filepath.Join(store, storeNames[format])
 	t.git = &git{
 		bin: bin, dir: t.Dir(), lock: t.lock,
 		config: append(slices.Clone(pinned), "core.excludesFile="+filepath.Join(t.room, "exclude")),
@@ -151,17 +148,12 @@ func (t *Tree) prepareStore(ctx context.Context, format string) error {
 		return err
 	}
 	defer lock.Close()
-	made := t.store + "-" + rand.Text() // also for the config of one that is there
-	defer removeAll(made)
-	g := *t.git
-	g.env, g.dir = []string{"GIT_DEFAULT_REF_FORMAT=files"}, t.room
-	if _, err := g.run(ctx, "init", "--quiet", "--bare", "--template=", "--object-format="+format, made); err != nil {
+	made, seal, err := t.git.blank(ctx, t.store, format) // also for the config of one that is there
+	if err != nil {
 		return err
 	}
-	t.git.seal = &seal{store: t.store}
-	if t.git.seal.config, err = os.ReadFile(filepath.Join(made, "config")); err != nil {
-		return fmt.Errorf("prepare the store: %w", err)
-	}
+	defer removeAll(made)
+	t.git.seal = seal
 	if _, err := os.Stat(t.store); err != nil {
 		if err := os.Rename(made, t.store); err != nil {
 			return fmt.Errorf("prepare the store: %w", err)

@@ -4,9 +4,14 @@ package workspace
 
 import (
 	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // attributes turn off every conversion and filter, whatever .gitattributes in the tree says.
@@ -23,6 +28,58 @@ var unsealed = []string{
 type seal struct {
 	store  string
 	config []byte
+}
+
+// sealed returns a git of a store with its seal. A config that git init may have written here stays as it is, so that a store
+// that cannot be written can be read.
+func sealed(ctx context.Context, bin, store, format string) (*git, error) {
+	g := &git{bin: bin, dir: store, config: slices.Clone(pinned), env: []string{"GIT_DIR=" + store}}
+	config, err := os.ReadFile(filepath.Join(store, "config"))
+	if err == nil && plain(config, format) {
+		g.seal = &seal{store, config}
+	} else {
+		made, s, err := g.blank(ctx, store, format)
+		if err != nil {
+			return nil, err
+		}
+		if err := removeAll(made); err != nil {
+			return nil, err
+		}
+		g.seal = s
+	}
+	return g, nil
+}
+
+// plain reports whether a config is one that git init writes, with a format of hashes.
+func plain(config []byte, format string) bool {
+	begin, end := "[core]\n\trepositoryformatversion = 0\n", ""
+	if format != "sha1" {
+		begin, end = "[core]\n\trepositoryformatversion = 1\n", "[extensions]\n\tobjectformat = "+format+"\n"
+	}
+	text, begins := strings.CutPrefix(string(config), begin)
+	text, ends := strings.CutSuffix(text, end)
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(line, " = ")
+		begins = begins && slices.Contains([]string{"\tbare", "\tfilemode", "\tsymlinks", "\tignorecase", "\tprecomposeunicode"}, name) &&
+			(value == "true\n" || value == "false\n")
+	}
+	return begins && ends
+}
+
+// blank makes an empty repository beside the store. Its config is that of a store.
+func (g *git) blank(ctx context.Context, store, format string) (made string, _ *seal, err error) {
+	made = store + "-" + rand.Text()
+	init := *g
+	init.dir, init.env, init.seal = filepath.Dir(store), []string{"GIT_DEFAULT_REF_FORMAT=files"}, nil
+	_, err = init.run(ctx, "init", "--quiet", "--bare", "--template=", "--object-format="+format, made)
+	var config []byte
+	if err == nil {
+		config, err = os.ReadFile(filepath.Join(made, "config"))
+	}
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("prepare the store: %w", err), removeAll(made))
+	}
+	return made, &seal{store, config}, nil
 }
 
 func (s *seal) put() error {

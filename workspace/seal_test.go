@@ -5,6 +5,7 @@
 package workspace_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -67,4 +68,82 @@ func TestTheStoreIsSealed(t *testing.T) {
 			os.Remove(pwned)
 		})
 	}
+}
+
+// Nor has it when the files are read, exported or removed without a tree.
+func TestTheStoreIsSealedForReaders(t *testing.T) {
+	from := repository(t)
+	pwned := filepath.Join(t.TempDir(), "pwned")
+	for name, script := range onStore {
+		t.Run(name, func(t *testing.T) {
+			store := t.TempDir()
+			tree := open(t, workspace.Config{From: from, Store: store, Run: "r"})
+			sh(t, tree.Dir(), "echo x >> a.go")
+			h, err := tree.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := tree.Close(); err != nil {
+				t.Fatal(err)
+			}
+			attack := func() { sh(t, filepath.Join(store, "store"), script, "PWNED="+pwned) }
+			attack()
+			s, err := workspace.OpenStored(t.Context(), store, "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			attack() // also between two commands
+			changes, err := s.Files(t.Context(), tree.Start(), h)
+			if err != nil || len(changes) != 1 || changes[0].Path != "a.go" || changes[0].Added != 1 {
+				t.Errorf("got %+v, %v", changes, err)
+			}
+			attack()
+			if err := workspace.Export(t.Context(), store, "r", filepath.Join(t.TempDir(), "bundle")); err != nil {
+				t.Error(err)
+			}
+			attack()
+			if err := workspace.Remove(t.Context(), store, "r"); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(pwned); err == nil {
+				t.Error("code of the program ran in the git of the store")
+			}
+			os.Remove(pwned)
+		})
+	}
+}
+
+// Whoever reads a store writes nothing in it: it may be one that cannot be written.
+func TestReadersWriteNothing(t *testing.T) {
+	store := t.TempDir()
+	tree := open(t, workspace.Config{From: repository(t), Store: store, Run: "r"})
+	if err := tree.Close(); err != nil {
+		t.Fatal(err)
+	}
+	times := func() map[string]string {
+		all := make(map[string]string)
+		err := filepath.WalkDir(store, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil {
+				all[path] = info.ModTime().String()
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	before := times()
+	s, err := workspace.OpenStored(t.Context(), store, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if start, err := s.Start(t.Context()); err != nil || start != tree.Start() {
+		t.Errorf("got %s, %v", start, err)
+	}
+	same(t, "the store", before, times())
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -27,13 +26,15 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 		return nil, err
 	}
 	s := &Stored{name: refName(run)}
-	for _, name := range storeNames {
+	for format, name := range storeNames {
 		repo := filepath.Join(folder, name)
 		if _, statErr := os.Stat(repo); statErr != nil {
 			err = statErr
 			continue
 		}
-		s.git = &git{bin: bin, dir: repo, config: slices.Clone(pinned), env: []string{"GIT_DIR=" + repo}}
+		if s.git, err = sealed(ctx, bin, repo, format); err != nil {
+			return nil, err
+		}
 		if _, err = s.Start(ctx); err == nil {
 			return s, nil
 		}
@@ -41,8 +42,8 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 	return nil, fmt.Errorf("open the files of run %q: %w", run, err)
 }
 
-// storeNames are the repositories of a store, one for each kind of hash.
-var storeNames = []string{"store", "store-sha256"}
+// storeNames are the repositories of a store, one for each format of hashes.
+var storeNames = map[string]string{"sha1": "store", "sha256": "store-sha256"}
 
 // Start is the hash of the files with which the run began.
 func (s *Stored) Start(ctx context.Context) (Hash, error) { return s.ref(ctx, "start") }

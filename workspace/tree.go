@@ -173,12 +173,15 @@ func Remove(ctx context.Context, store, run string) error {
 		return err
 	}
 	defer lock.Close()
-	for _, name := range storeNames {
+	for format, name := range storeNames {
 		repo := filepath.Join(store, name)
 		if _, err := os.Stat(repo); err != nil {
 			continue
 		}
-		g := &git{bin: bin, config: pinned, dir: repo, env: []string{"GIT_DIR=" + repo}}
+		g, err := sealed(ctx, bin, repo, format)
+		if err != nil {
+			return fmt.Errorf("remove the files of run %q: %w", run, err)
+		}
 		refs, err := g.run(ctx, "for-each-ref", "--format=delete %(refname)", "refs/refrain/"+refName(run)+"/")
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
