@@ -364,7 +364,8 @@ func TestRealCodingAgents(t *testing.T) {
 			return []standin.Answer{standin.Shell("echo new >" + filepath.Base(file)), standin.Say("done")}
 		}, "ok", true, []any{}},
 		{"patch", taskagent.CLI{Program: "codex"}, func(file string) []standin.Answer {
-			return []standin.Answer{standin.Shell("apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: " + filepath.Base(file) + "\n+new\n*** End Patch\nEOF"), standin.Say("done")}
+			patch := "*** Begin Patch\n*** Add File: " + filepath.Base(file) + "\n+new\n*** End Patch\n"
+			return []standin.Answer{standin.Shell("apply_patch <<'EOF'\n" + patch + "EOF"), standin.Say("done")}
 		}, "ok", true, []any{"file"}},
 		{"429", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(429)} }, "limited", false, []any{}},
 		{"401", taskagent.CLI{Program: "codex"}, func(string) []standin.Answer { return []standin.Answer{standin.Fail(401)} }, "not_configured", false, []any{}},
