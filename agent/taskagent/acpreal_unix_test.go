@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,7 @@ type realAgent struct {
 	denied, noKey, unauthorized, limited, quota string
 	tokens                                      any // of input, that it reports for two requests of 100
 	cost                                        any
+	copies, loads                               bool // how it goes on with its conversation
 }
 
 func writeShell(path string) standin.Answer { return standin.Shell("echo new >" + filepath.Base(path)) }
@@ -76,7 +78,7 @@ var realAgents = []realAgent{
 		files: map[string]string{".qwen/settings.json": `{"privacy": {"usageStatisticsEnabled": false}, "general": {"enableAutoUpdate": false}}`},
 		env:   map[string]string{"OPENAI_BASE_URL": "SERVER/v1", "OPENAI_MODEL": "stand-in", "HTTP_PROXY": "", "HTTPS_PROXY": ""},
 		// It waits for an hour and more at a limit.
-		denied: "denied", noKey: "not_configured", unauthorized: "failed", tokens: 200.0,
+		denied: "denied", noKey: "not_configured", unauthorized: "failed", tokens: 200.0, loads: true,
 	}, {
 		name: "opencode", args: []string{"opencode", "acp"},
 		write: func(path string) standin.Answer {
@@ -90,25 +92,30 @@ var realAgents = []realAgent{
 			"models": {"stub-1": {"name": "stub-1", "limit": {"context": 100000, "output": 1000}, "cost": {"input": 1, "output": 10}}}}}}`},
 		env: map[string]string{"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"},
 		// Its mode for reading keeps it from writing, and it does not ask. It tries on for ever at a limit.
-		denied: "ok", unauthorized: "failed", cost: 0.0004,
+		denied: "ok", unauthorized: "failed", cost: 0.0004, copies: true,
 	}, {
 		name: "codex-acp", args: []string{"codex-acp"}, key: "OPENAI_API_KEY", write: writeShell, asks: asksShell,
 		files: map[string]string{".codex/config.toml": codexHome},
 		// Its sandbox keeps it from writing, and it does not ask.
-		denied: "ok", noKey: "failed", unauthorized: "not_configured", limited: "failed", quota: "limited", tokens: 200.0,
+		denied: "ok", noKey: "failed", unauthorized: "not_configured", limited: "failed", quota: "limited", tokens: 200.0, copies: true,
 	}, {
 		name: "codex-acp-0.16", args: []string{"codex-acp-0.16"}, key: "OPENAI_API_KEY", write: writeShell, asks: asksShell,
 		files:  map[string]string{".codex/config.toml": codexHome},
-		denied: "ok", noKey: "failed", unauthorized: "failed", limited: "limited", quota: "limited",
+		denied: "ok", noKey: "failed", unauthorized: "failed", limited: "limited", quota: "limited", loads: true,
+	}, {
+		name: "claude-agent-acp", args: []string{"claude-agent-acp"}, key: "ANTHROPIC_API_KEY", env: map[string]string{"ANTHROPIC_BASE_URL": "SERVER"},
+		write:  func(path string) standin.Answer { return standin.Write(path, "new") },
+		// It tries on for minutes at an error of the server.
+		denied: "denied", noKey: "not_configured", tokens: 200.0, cost: 0.0009000000000000001, copies: true,
 	},
 }
 
-// ask asks the program, which is in bin, with answers of its model.
-func (a *realAgent) ask(ctx context.Context, t *testing.T, work string, server *standin.Server, permissions string,
-	more func(*taskagent.CommandConfig)) *ran {
+// home makes a home for the program, and returns its variables.
+func (a *realAgent) home(t *testing.T, server *standin.Server) map[string]string {
 	t.Helper()
 	home, env := t.TempDir(), make(map[string]string)
-	for _, from := range []map[string]string{nowhere, {"HOME": home, "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k"}, a.env} {
+	keys := map[string]string{"HOME": home, "OPENAI_API_KEY": "k", "GEMINI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+	for _, from := range []map[string]string{nowhere, keys, a.env} {
 		for name, value := range from {
 			env[name] = strings.ReplaceAll(value, "SERVER", server.URL)
 		}
@@ -122,7 +129,14 @@ func (a *realAgent) ask(ctx context.Context, t *testing.T, work string, server *
 			t.Fatal(err)
 		}
 	}
-	cfg := taskagent.CommandConfig{Stdin: "Mend it.", Root: work, Env: env, Timeout: 2 * time.Minute,
+	return env
+}
+
+// ask asks the program, which is in bin, with answers of its model.
+func (a *realAgent) ask(ctx context.Context, t *testing.T, work string, server *standin.Server, permissions string,
+	more func(*taskagent.CommandConfig)) *ran {
+	t.Helper()
+	cfg := taskagent.CommandConfig{Stdin: "Mend it.", Root: work, Env: a.home(t, server), Timeout: 2 * time.Minute,
 		CLI: &taskagent.CLI{ACP: a.args, Permissions: permissions}}
 	cfg.Name, cfg.OutputKey, cfg.ResultKey = "c", "out", "all"
 	more(&cfg)
@@ -199,6 +213,7 @@ func TestRealCodingAgentsOverACP(t *testing.T) {
 					}
 				})
 			}
+			t.Run("continues", a.continues)
 			t.Run("ends", a.ends)
 		})
 	}
@@ -229,4 +244,43 @@ func (a *realAgent) ends(t *testing.T) {
 			t.Errorf("%s survives: %q", filepath.Dir(path), line)
 		}
 	}
+}
+
+// continues asks a program three times, the last time as after a rollback of the second: its model sees nothing of that.
+func (a *realAgent) continues(t *testing.T) {
+	server := standin.New(standin.Say("done"))
+	defer server.Close()
+	work, env := t.TempDir(), a.home(t, server)
+	asks := func(prompt string, conversation any) (result map[string]any, kept any) {
+		cfg := taskagent.CommandConfig{Stdin: prompt, Root: work, Env: env, Timeout: 2 * time.Minute,
+			CLI: &taskagent.CLI{ACP: a.args, Conversation: taskagent.ConversationContinue}}
+		cfg.Name, cfg.ResultKey = "c", "all"
+		got := run(t.Context(), t, must(taskagent.NewCommand(cfg)), map[string]any{"conversation:c": conversation})
+		equal(t, "error", nil, got.err)
+		result, _ = got.state["all"].(map[string]any)
+		equal(t, "last words", any("done"), result["said"])
+		if result["cost"] != nil && a.cost != nil {
+			if cost, all := result["cost"].(float64), a.cost.(float64); cost < all*0.49 || cost > all*0.51 { // one request
+				t.Errorf("%q cost %v", prompt, cost)
+			}
+		}
+		return result, got.state["conversation:c"]
+	}
+	// sees reports whether the model has seen a prompt in any of the requests with another one.
+	sees := func(prompt, earlier string) bool {
+		return slices.ContainsFunc(server.Asked(), func(r string) bool { return strings.Contains(r, prompt) && strings.Contains(r, earlier) })
+	}
+	first, kept := asks("Mend it: 1.", nil)
+	equal(t, "continued, of the first", nil, first["continued"])
+	second, _ := asks("Mend it: 2.", kept)
+	third, _ := asks("Mend it: 3.", kept)
+	goesOn := map[bool]any{true: first["session"]}
+	equal(t, "continued, of the second", goesOn[a.copies || a.loads], second["continued"])
+	equal(t, "continued, of the third", goesOn[a.copies], third["continued"])
+	equal(t, "the second sees the first", a.copies || a.loads, sees("Mend it: 2.", "Mend it: 1."))
+	equal(t, "the third sees the first", a.copies, sees("Mend it: 3.", "Mend it: 1."))
+	equal(t, "the third sees the second", false, sees("Mend it: 3.", "Mend it: 2."))
+	env = a.home(t, server) // without the conversation
+	lost, _ := asks("Mend it: 4.", kept)
+	equal(t, "continued, of a conversation that is lost", nil, lost["continued"])
 }
