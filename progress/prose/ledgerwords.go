@@ -21,11 +21,11 @@ type RowWords struct {
 	Tag string `json:"tag,omitzero"`
 }
 
-// RowOf returns a row of a loop's ledger in words of a language. led is the ledger that the row is
+// RowOf returns a row of the ledger of the loop in s in words of a language. led is the ledger that the row is
 // in. Names and expressions are those of the definition.
-func RowOf(l *progress.Loop, lang Language, led *loop.Ledger, r *loop.Row) RowWords {
-	w := title(l, lang, r)
-	w.Amount = amount(l, lang, r)
+func RowOf(s *progress.Step, lang Language, led *loop.Ledger, r *loop.Row) RowWords {
+	w := title(s.Loop, lang, r)
+	w.Amount = amount(s, lang, r)
 	switch {
 	case r.Tense == loop.TenseLikely:
 		w.Tag = lang.say(tagLikely)
@@ -142,10 +142,10 @@ func notWorth(n *loop.NotWorth, lang Language) string {
 }
 
 // amount returns the value of a row with its bound.
-func amount(l *progress.Loop, lang Language, r *loop.Row) string {
+func amount(s *progress.Step, lang Language, r *loop.Row) string {
 	switch {
-	case r.Name == "exit_loop" && r.Tense == loop.TenseFired && l.Stop != nil:
-		return lang.say(amountAskedIn, l.Stop.Iteration)
+	case r.Name == "exit_loop" && r.Tense == loop.TenseFired && s.Loop.Stop != nil:
+		return lang.say(amountAskedIn, s.Loop.Stop.Iteration)
 	case r.Name == "exit_loop" && r.Holds:
 		return lang.say(amountAsked)
 	case r.Name == "exit_loop":
@@ -160,6 +160,8 @@ func amount(l *progress.Loop, lang Language, r *loop.Row) string {
 		return lang.say(timesOf, quantity(lang, r.Unit, *r.Have), quantity(lang, r.Unit, *r.Bound))
 	case r.Unit == loop.UnitValue:
 		return lang.number(*r.Have, shortest) + " (" + r.Threshold + ")"
+	case r.Unit == loop.UnitCost && s.Usage().Unknown:
+		return lang.say(orMoreOf, quantity(lang, r.Unit, *r.Have), quantity(lang, r.Unit, *r.Bound))
 	}
 	return lang.say(valueOf, quantity(lang, r.Unit, *r.Have), quantity(lang, r.Unit, *r.Bound))
 }

@@ -55,7 +55,7 @@ func OutlookOf(t *progress.Tree, s *progress.Step, lang Language) Outlook {
 	}
 	o.Words = o.Sentence.In(lang)
 	for i := range led.Rows {
-		o.Ledger[i] = OutlookRow{led.Rows[i], RowOf(s.Loop, lang, &led, &led.Rows[i])}
+		o.Ledger[i] = OutlookRow{led.Rows[i], RowOf(s, lang, &led, &led.Rows[i])}
 	}
 	return o
 }

@@ -97,6 +97,7 @@ var (
 	perCost          = phrase{"unit of cost", "unidade de custo"}
 	or               = phrase{"%s, or %s", "%s, ou %s"}
 	valueOf          = phrase{"%s of %s", "%s de %s"}
+	orMoreOf         = phrase{"%s or more of %s", "%s ou mais de %s"}
 	timesOf          = phrase{"%s of %s in a row", "%s de %s seguidas"}
 	amountNotAsked   = phrase{"not asked", "não pediu"}
 	amountAsked      = phrase{"asked", "pediu"}

@@ -141,7 +141,7 @@ func TestLedgerInWords(t *testing.T) {
 			Usage: loop.Usage{Calls: 1, InputTokens: 41_206, Cost: new(0.113)}})
 	}
 	led := plan.Ledger(&tally, loop.Moment{Iteration: 1})
-	l := &progress.Loop{Plan: &plan}
+	l := &progress.Step{Loop: &progress.Loop{Plan: &plan}}
 	say := func(lang prose.Language) (lines []string) {
 		for i := range led.Rows {
 			w := prose.RowOf(l, lang, &led, &led.Rows[i])

@@ -117,7 +117,7 @@ func (s *Shown) ending(w io.Writer) {
 	}
 	for _, rec := range s.Stops {
 		fmt.Fprintln(w)
-		printStop(w, rec, planOf(s.Tree, rec))
+		printStop(w, rec, ended(s.Tree, rec))
 	}
 	if s.Error != "" {
 		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
@@ -174,7 +174,7 @@ func printOutlook(w io.Writer, o *prose.Outlook) {
 
 // printStop writes a stop record: the reason, and each condition with what it
 // saw. The one that fired has a star, the one that came nearest a tilde.
-func printStop(w io.Writer, rec *loop.StopRecord, plan *loop.Plan) {
+func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	line := rec.String()
 	if rec.Loop != "" {
 		line = rec.Loop + ": " + line
@@ -195,7 +195,7 @@ func printStop(w io.Writer, rec *loop.StopRecord, plan *loop.Plan) {
 		case c.Name == rec.Nearest:
 			mark = "~"
 		}
-		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c, plan)))
+		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c, of)))
 	}
 	result := "result: " + string(rec.Result.Source)
 	if rec.Result.Iteration > 0 {
@@ -221,14 +221,14 @@ func isLimit(name string) bool {
 		strings.HasPrefix(name, "budget.")
 }
 
-// planOf returns the plan of the loop that has a stop record; nil if it is not in the tree.
-func planOf(t *progress.Tree, rec *loop.StopRecord) *loop.Plan {
+// ended returns the step of the loop that has a stop record; nil if it is not in the tree.
+func ended(t *progress.Tree, rec *loop.StopRecord) *progress.Step {
 	if t == nil || rec.Digest == "" {
 		return nil
 	}
 	for s := range t.Loops() {
 		if s.Loop.Stop != nil && s.Loop.Stop.Digest == rec.Digest {
-			return s.Loop.Plan
+			return s
 		}
 	}
 	return nil
@@ -236,10 +236,11 @@ func planOf(t *progress.Tree, rec *loop.StopRecord) *loop.Plan {
 
 // wholeLimit is a limit as the definition has it, if a share of it is kept for the finalizer; else
 // it is empty. The threshold of a stop record leaves the share out.
-func wholeLimit(name string, plan *loop.Plan) string {
-	if plan == nil || plan.Share() == 0 {
+func wholeLimit(name string, of *progress.Step) string {
+	if of == nil || of.Loop.Plan.Share() == 0 {
 		return ""
 	}
+	plan := of.Loop.Plan
 	switch b := plan.Budget; {
 	case name == string(loop.ReasonTimeout):
 		return brief.Duration(time.Duration(plan.Timeout))
@@ -255,7 +256,7 @@ func wholeLimit(name string, plan *loop.Plan) string {
 }
 
 // conditionText is what a condition saw.
-func conditionText(c loop.ConditionRecord, plan *loop.Plan) string {
+func conditionText(c loop.ConditionRecord, of *progress.Step) string {
 	var words, notes []string
 	if c.Expr != "" {
 		words = append(words, c.Expr+":")
@@ -266,9 +267,12 @@ func conditionText(c loop.ConditionRecord, plan *loop.Plan) string {
 		words = append(words, "("+strings.Replace(c.Threshold, "nobody", "no step", 1)+" may)")
 	case isLimit(c.Name) && strings.HasPrefix(c.Threshold, "≥ "):
 		limit := strings.TrimPrefix(c.Threshold, "≥ ")
-		if whole := wholeLimit(c.Name, plan); whole != "" {
+		if whole := wholeLimit(c.Name, of); whole != "" {
 			limit = whole
-			notes = append(notes, fmt.Sprintf("%.3g%% is kept for the finalizer", plan.Share()*100))
+			notes = append(notes, fmt.Sprintf("%.3g%% is kept for the finalizer", of.Loop.Plan.Share()*100))
+		}
+		if c.Name == "budget.cost" && of != nil && of.Usage().Unknown {
+			words[len(words)-1] += " or more"
 		}
 		words[len(words)-1] += " of " + limit
 	case c.Name == "no_progress" && c.Threshold != "":
