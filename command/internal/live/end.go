@@ -133,6 +133,8 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		res.status, res.code = "paused", term.ExitWaits
 		if f.presses.Load() > 0 {
 			res.code = term.ExitInterrupted
+			view, _ := f.stored()
+			res.answer = runstore.SaidLast(f.def, view, res.answer)
 		} else {
 			res.answer = ""
 		}

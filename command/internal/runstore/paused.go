@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -69,4 +70,15 @@ func finishedSteps(it *progress.Iteration) (n int, last string) {
 		}
 	}
 	return n, last
+}
+
+// SaidLast returns the answer so far of a run that goes on: the value of the key that its loop hands back, if there is one,
+// and else what was said last. def or view may be nil.
+func SaidLast(def *definition.Definition, view *session.View, said string) string {
+	if def == nil || view == nil || def.Root.Loop == nil || def.Root.Loop.Result == "" {
+		return said
+	}
+	v, _ := view.State().Get(def.Root.Loop.Result)
+	text, _ := v.(string)
+	return text
 }

@@ -13,10 +13,12 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/prompt"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Options are the flags of refrain show.
@@ -141,6 +143,10 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 	rep, err := r.Report(ctx, pass, runstore.OwnerIsDead)
 	if err != nil {
 		err = term.Failure(err)
+	}
+	if p, err := program.Of(r.View()); err == nil && !mark.RunStatus(rep.Status).Over() {
+		def, _ := p.Definition()
+		rep.Answer = runstore.SaidLast(def, r.View(), rep.Answer)
 	}
 	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume, where: runstore.FilesOf(r.ID, r.View())}, err
 }
