@@ -63,7 +63,8 @@ func CheckRepository(ctx context.Context, dir string) error {
 // noRepository is the error for a folder that cannot get a branch.
 func noRepository(dir string) error {
 	return &RefusedError{dir, "it is no git repository, so it cannot get a branch: " +
-		"make it one with git init, git add -A and git commit -m start, or use patch or apply"}
+		"make it one with git init, git add -A and git commit -m start, " +
+		"or use patch or apply in place of branch (with refrain loop, leave out --branch)"}
 }
 
 // findGit returns the path of a git binary that is new enough.

@@ -23,7 +23,14 @@ type Config struct {
 	Timeout, Idle                           time.Duration // of the loop, and of the agent without output; 0 is none
 	Branch                                  string        // new branch for the result; "" works on the files themselves
 	Protect                                 []string      // patterns of files that stay as they are; only with Branch
+	Waits                                   bool          // when the agent's provider takes no more requests for now
 }
+
+// SaidKey is the state key of what the command has said last; "" at first. A run that knows it may begin with another value.
+const SaidKey = "said_until"
+
+// Longest is the largest output of the command, in bytes.
+const Longest = 10 << 20
 
 // untilLine runs the command of --until. What it says goes to the agent. Every exit code but those of a shell that
 // cannot run it becomes 1.
@@ -43,7 +50,7 @@ func Definition(c *Config) ([]byte, error) {
 	loop := mapping(
 		"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none", "result", "said",
 		"no_progress", map[string]any{"keys": []string{"compared"}, "repeats": 3},
-		"state", map[string]any{"prompt": c.Prompt, "until": c.Until},
+		"state", map[string]any{"prompt": c.Prompt, "until": c.Until, SaidKey: ""},
 	)
 	told := ""
 	if c.Branch != "" {
@@ -73,15 +80,18 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Model != "" {
 		add(coder, "model", c.Model)
 	}
+	if c.Waits {
+		add(coder, "on_limit", "reset")
+	}
 	if c.Idle > 0 {
 		add(coder, "idle_timeout", c.Idle.String())
 	}
 	check := mapping("name", "check", "command", []string{"sh", "-c", untilLine},
-		"env", map[string]any{"INPUT_UNTIL": "{{until}}"}, "ok_exit_codes", []int{0, 1}, "output_limit", "10MB",
-		"output_key", "said_until", "result_key", "checked")
+		"env", map[string]any{"INPUT_UNTIL": "{{until}}"}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
+		"output_key", SaidKey, "result_key", "checked")
 	until := mapping("name", "until", "description", "ends the loop, and finds out whether the command says the same again",
 		"command", []string{"sed", "-E", withoutTimes}, "stdin", "{{said_until}}", "env", map[string]any{"LC_ALL": "C"},
-		"output_limit", "10MB", "output_key", "compared",
+		"output_limit", Longest, "output_key", "compared",
 		"exit_when", "state.checked.exit_code == 0", "exit_reason", "the command of --until succeeds")
 	add(loop, "sub_agents", []*yaml.Node{coder, check, until})
 	return yaml.Marshal(loop)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
@@ -72,10 +73,21 @@ func (f *Limits) Given() (given definition.Limits, err error) {
 	return given, nil
 }
 
+// PrintLess says how a command prints less and keeps its exit code.
+const PrintLess = "let it print the end only, such as: COMMAND >out.log 2>&1; code=$?; tail -n 200 out.log; exit $code"
+
 // Hint adds to an error the flag that helps.
 func Hint(err error) error {
-	if errors.Is(err, agent.ErrTooManyModelCalls) {
+	switch agentErr, _ := errors.AsType[*taskagent.CLIError](err); {
+	case errors.Is(err, agent.ErrTooManyModelCalls):
 		return fmt.Errorf("%w (or with --max-model-calls: a number, or none)", err)
+	case agentErr != nil && agentErr.Outcome == "denied":
+		return fmt.Errorf("%w (with refrain loop: --permissions all, or --denied allow)", err)
+	case agentErr != nil && agentErr.Outcome == "limited" && !agentErr.GivenUp:
+		return fmt.Errorf("%w (on_limit: reset waits for it; with refrain loop, --on-limit wait)", err)
+	}
+	if long, ok := errors.AsType[*taskagent.LimitError](err); ok && long.Stream == "stdout" {
+		return fmt.Errorf("%w, with output_limit; or %s", err, PrintLess)
 	}
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -158,12 +159,20 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		case stands == mark.RunFailed && errors.Is(end.Err, session.ErrStateLimit):
 			res.next = append(res.next, "With another definition, whose limit is higher or which keeps less, go on with: refrain resume "+id+
 				" --retry --definition FILE")
+		case stands == mark.RunFailed && wasDenied(end.Err): // it would be again
+			res.next = append(res.next, "With another definition, which allows it, go on with: refrain resume "+id+" --retry --definition FILE")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
 		case !stands.Over() || stands == mark.RunCanceled:
 			res.next = append(res.next, runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 		}
 	}
+}
+
+// wasDenied reports whether a coding agent was not allowed to use a tool.
+func wasDenied(err error) bool {
+	failed, ok := errors.AsType[*taskagent.CLIError](err)
+	return ok && failed.Outcome == "denied"
 }
 
 // storeGone is the end of a run whose store was taken from under it.

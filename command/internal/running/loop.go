@@ -30,6 +30,7 @@ type loopFlags struct {
 	file, cli, acp             string
 	until, write               string
 	model, permissions, denied string
+	onLimit                    string
 	most                       int
 	cost                       float64
 	branch                     string
@@ -50,7 +51,8 @@ branch.
 
 The loop ends when the command succeeds, when a limit is reached, or when the command
 says the same three times in a row, where times such as 0.03s do not count. The command
-runs once before the agent is asked: if it succeeds, nothing is asked. The loop is a run
+runs once before the agent is asked: if it succeeds, nothing is asked, and else the first
+prompt has what it says. The loop is a run
 like any other: refrain show says why it stopped and what it has cost, Ctrl-C pauses it,
 and refrain resume continues it, also after a crash. --write keeps the definition that
 runs, so that you can change it and run it with refrain run.
@@ -117,6 +119,7 @@ first, or if the command says nothing new.`,
 	fl.StringVar(&f.model, "model", "", "model, in the words of the coding agent (default: its own choice)")
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
 	fl.StringVar(&f.denied, "denied", "fail", "after the coding agent was not allowed to use a tool: fail or allow")
+	fl.StringVar(&f.onLimit, "on-limit", "stop", "when the coding agent's provider takes no more requests for now: stop, or wait, for 6h at most")
 	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 is none")
 	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute, "end a coding agent that has printed nothing for so long, and ask it again")
 	fl.StringVar(&f.write, "write", "", "keep the definition in this new `FILE`")
@@ -181,6 +184,8 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, fmt.Errorf("--max %d: give a number from 1", f.most)
 	case f.protect != nil && f.branch == "":
 		return nil, errors.New("--protect needs --branch: files are put back in a copy, and never in your own folder")
+	case f.onLimit != "stop" && f.onLimit != "wait":
+		return nil, fmt.Errorf("--on-limit %s: give stop or wait", f.onLimit)
 	case f.timeout < 0 || f.idle < 0:
 		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
 	case !(f.cost >= 0): // NaN too
@@ -204,6 +209,7 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	text, err := codingloop.Definition(&codingloop.Config{
 		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
+		Waits: f.onLimit == "wait",
 	})
 	if err == nil {
 		err = checkLoop(text)

@@ -3,12 +3,17 @@
 package running
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
+	"time"
 
+	"github.com/refrain-dev/refrain/command/internal/codingloop"
+	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition/runfiles"
@@ -59,22 +64,43 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 	return done, err
 }
 
-// succeeds runs the command of --until in a folder. It returns an error if the command cannot be run.
+// succeeds runs the command of --until in a folder. It keeps what the command says for the first prompt, and returns an error
+// if the command cannot be run.
 func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (bool, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", f.until)
 	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
+	var said output
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, time.Second
 	procgroup.Lead(cmd)
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("--until: %w", err)
 	}
 	err := cmd.Wait()
 	_ = procgroup.Kill(cmd.Process)
+	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(said.buf.String()), "\uFFFD")
+	f.run.set = map[string]string{codingloop.SaidKey: strings.TrimRight(text, "\r\n")}
 	switch code := cmd.ProcessState.ExitCode(); {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
+	case said.tooLong:
+		return false, term.UsageError(fmt.Errorf("--until: its output is longer than %d MiB; %s", codingloop.Longest>>20, deffile.PrintLess))
 	case code == 126 || code == 127:
 		return false, term.UsageError(fmt.Errorf("--until: exit status %d: this cannot be run: %s; correct it, or install "+
 			"the program; if the agent is to make it, write: test -x PROGRAM && PROGRAM", code, progress.Clean(f.until)))
 	}
-	return err == nil, nil
+	return err == nil || errors.Is(err, exec.ErrWaitDelay), nil // what it has left behind may keep its output open
+}
+
+// output is what the command of --until says, up to the limit of its output.
+type output struct {
+	buf     bytes.Buffer
+	tooLong bool
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	if o.buf.Len()+len(p) > codingloop.Longest {
+		o.tooLong = true
+		return 0, io.ErrShortWrite // ends the command
+	}
+	return o.buf.Write(p)
 }
