@@ -125,43 +125,19 @@ type Agent struct {
 // LoopOutput is the output key that makes a step of a loop its finalizer.
 const LoopOutput = "loop_output"
 
-// typed are the fields that tell an agent's type, the clearest first.
-var typed = []struct {
-	field string
-	is    Type
-}{
-	{"sub_agents", TypeLoop},
-	{"command", TypeCommand},
-	{"cli", TypeCLI},
-	{"acp", TypeCLI},
-	{"url", TypeHTTP},
-	{"set", TypeExpression},
-	{"value", TypeExpression},
-	{"text", TypeTemplate},
-	{"endpoint", TypeA2A},
-	{"question", TypeHuman},
-	{"func", TypeFunc},
-}
-
 // asking are the fields that agents of other types have too.
 var asking = []string{"instructions", "model"}
-
-var types = []string{
-	string(TypeLoop), string(TypeSequential), string(TypeParallel), string(TypeLLM),
-	string(TypeCommand), string(TypeCLI), string(TypeExpression), string(TypeHTTP), string(TypeTemplate), string(TypeA2A),
-	string(TypeHuman), string(TypeFunc),
-}
 
 // TypeOf returns the type of the agent that has these fields. given is the value of its
 // field type, which decides if it is the name of a type. The result is empty if neither
 // tells.
 func TypeOf(given string, fields ...string) Type {
-	if slices.Contains(types, given) {
+	if Type(given).known() {
 		return Type(given)
 	}
-	for _, t := range typed {
-		if slices.Contains(fields, t.field) {
-			return t.is
+	for _, k := range kinds {
+		if slices.ContainsFunc(k.tells, func(field string) bool { return slices.Contains(fields, field) }) {
+			return k.is
 		}
 	}
 	for _, name := range fields {
@@ -193,7 +169,7 @@ const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd
 var headRows = []row[Agent]{
 	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text),
 		func(a *Agent) *string { return &a.Name }),
-	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(types...) },
+	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(typeNames()...) },
 		func(*reader, *Agent, *source.Node) {}),
 	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
 	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
@@ -421,7 +397,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	word := ""
 	if given != nil {
 		t, ok := r.text(given, "type")
-		if word = t; ok && !slices.Contains(types, t) {
+		if word = t; ok && !Type(t).known() {
 			r.report(r.src.Of(given), CodeValue, "there is no type %q of agent", t).
 				Hint = typeHint(t)
 		}

@@ -13,8 +13,6 @@ import (
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
-	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -137,41 +135,21 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	if b.files != nil {
 		cb = b.withFiles(a, cb)
 	}
-	switch {
-	case a.Type == TypeLLM:
-		return b.llm(a)
-	case a.Type == TypeA2A:
-		return newRemote(a, b.cfg, cb)
-	case a.Type == TypeHuman:
-		return newHuman(a, cb)
-	case a.Type == TypeFunc:
-		return b.goAgent(a)
-	case !a.Type.Workflow():
-		return b.task(a, cb)
-	}
+	return a.Type.kind().build(b, a, cb)
+}
+
+// workflow returns the configuration of a workflow agent, with its sub-agents.
+func (b *builder) workflow(a *Agent, cb around) (agent.Config, error) {
 	base := agent.Config{Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before,
 		AfterAgentCallbacks: cb.after}
 	for _, sub := range a.SubAgents {
 		built, err := b.build(sub)
 		if err != nil {
-			return nil, err
+			return base, err
 		}
 		base.SubAgents = append(base.SubAgents, built)
 	}
-	switch a.Type {
-	case TypeSequential:
-		if a.OutputKey != "" {
-			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWords(outputKey(a))}, cb.after...)
-		}
-		return sequentialagent.New(sequentialagent.Config{AgentConfig: base, Steps: b.policies(a)})
-	case TypeParallel:
-		if a.OutputKey != "" {
-			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWordsEach(outputKey(a), a)}, cb.after...)
-		}
-		return parallelagent.New(parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency,
-			Steps: b.policies(a)})
-	}
-	return b.loop(a, base)
+	return base, nil
 }
 
 // StandIns replace what agents do outside the process, so that a definition can be rehearsed. Each
@@ -189,6 +167,17 @@ type StandIns struct {
 	// NoCallbacks builds the agents without their callbacks, and without the delays that are in no loop's
 	// plan.
 	NoCallbacks bool
+}
+
+var funcKind = kind{is: TypeFunc, tells: []string{"func"}, check: (*checker).goAgent, build: (*builder).goAgent,
+	resolve: func(_ context.Context, b *builder, l *loader, a *Agent) error { b.resolveAgent(l, a); return nil },
+	most:    func(*worst, *Agent) AtMost { return noLimit }, // it may ask a model
+	notes: func(w *WorstCase, l *loader, u *AgentWorst) {
+		l.note(u.Agent.at("func"), CodeNoBound, "%q is a Go agent and may ask models; how often is unknown", u.Agent.Name)
+		w.timeNote(l, u)
+	},
+	expect: (*expecter).uncounted, waits: true,
+	exits: func(a *Agent) string { return wordsIf(a.mayExit(), "when its Go code asks for it") },
 }
 
 var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers",
@@ -225,8 +214,7 @@ func (b *builder) resolveAgent(l *loader, a *Agent) {
 }
 
 // goAgent makes an agent of a Go program.
-func (b *builder) goAgent(a *Agent) (agent.Agent, error) {
-	cb := b.around(a)
+func (b *builder) goAgent(a *Agent, cb around) (agent.Agent, error) {
 	if key := outputKey(a); key != "" {
 		cb.after = append([]agent.AfterAgentCallback{keepWords(key)}, cb.after...)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -172,9 +171,7 @@ func (r *reader) saidKey(by *Agent, n *source.Node, field string) string {
 		return problem("%s names %q, which has no output_key", `give "`+by.Name+`" an output_key`)
 	case by.OutputKey == LoopOutput:
 		return problem("%s names %q, which is a finalizer and runs after the loop", "name a step of the loop")
-	case by.LLM != nil && by.LLM.OutputSchema != nil, by.Command != nil && (by.Command.JSON || by.Command.Tests != ""),
-		by.HTTP != nil && by.HTTP.JSON,
-		by.Type == TypeParallel, by.Type == TypeExpression, by.Human != nil && by.Human.Ask != mark.AskText:
+	case holds(by, by.Type.kind().data):
 		return problem("%s names %q, whose result is no text",
 			"write an expression, such as state."+by.OutputKey+".field == 'value'")
 	}
@@ -276,35 +273,6 @@ func conditionSchema() shape {
 	return s
 }
 
-// textsOf are a task's templates by field, and how their braces are read.
-func textsOf(a *Agent) (map[string]string, template.Dialect) {
-	texts := make(map[string]string)
-	switch {
-	case a.Type == TypeCLI:
-		for name, v := range a.Command.Env {
-			texts["env."+name] = v
-		}
-		texts["prompt"], texts["dir"] = a.Command.Stdin, a.Command.Dir
-	case a.Command != nil:
-		for i, arg := range a.Command.Args {
-			texts[index("command", i)] = arg
-		}
-		for name, v := range a.Command.Env {
-			texts["env."+name] = v
-		}
-		texts["stdin"], texts["dir"] = a.Command.Stdin, a.Command.Dir
-	case a.HTTP != nil:
-		for name, v := range a.HTTP.Headers {
-			texts["headers."+name] = v
-		}
-		texts["url"], texts["body"] = a.HTTP.URL, a.HTTP.Body
-		textsIn(texts, "body", a.HTTP.BodyJSON)
-	case a.Type == TypeTemplate:
-		return map[string]string{"text": a.Text}, template.Canonical
-	}
-	return texts, template.Mustache
-}
-
 // textsIn adds the texts in a value.
 func textsIn(texts map[string]string, field string, v any) {
 	switch v := v.(type) {
@@ -381,10 +349,4 @@ func (c *checker) exitWhen(a *Agent) {
 	if err == nil {
 		c.resultReads(a)
 	}
-}
-
-// resultFields are what there is to know about the result of a task.
-var resultFields = map[Type][]string{
-	TypeCommand: {"exit_code", "stdout", "stderr", "json"}, TypeHTTP: {"status", "headers", "body", "json"},
-	TypeTemplate: {"text"}, TypeCLI: taskagent.CLIResult(),
 }

@@ -50,7 +50,7 @@ func (r *reader) anyEffect(n *source.Node, what string) (agent.Effect, bool) {
 // taskEffect reads that of a task.
 func (r *reader) taskEffect(a *Agent, n *source.Node) {
 	of := effects
-	if a.Type == TypeExpression || a.Type == TypeTemplate {
+	if a.Type.kind().inner {
 		of = innerEffects
 	}
 	if source.Deref(n).Kind == source.Map && len(of) == len(effects) {

@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -53,13 +54,7 @@ func (c *checker) exit(a *Agent) {
 		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name).Hint = "remove one of the two"
 	case given && a.CanExitLoop && !leaves && a.Type != "":
 		problem := c.warn(a.at("can_exit_loop"), CodeCannot, "%q never asks to end the loop", a.Name)
-		switch problem.Hint = "give it exit_when, the condition that ends the loop"; a.Type {
-		case TypeA2A:
-			problem.Hint = "read its answer in the loop's stop_when, or in another agent's exit_when"
-		case TypeHuman:
-			problem.Hint = "a person ends the loop by approving: ask: approve; or read the answer in the loop's " +
-				"stop_when"
-		}
+		problem.Hint = cmp.Or(a.Type.kind().yields, "give it exit_when, the condition that ends the loop")
 	}
 }
 
@@ -109,10 +104,28 @@ func (a *Agent) mayExit() bool {
 	return false
 }
 
+// exitWords says in words when the agent ends the loop around it; empty if it never does.
+func (a *Agent) exitWords() string {
+	if a.ExitWhen != "" {
+		return "when " + a.ExitWhen
+	}
+	if exits := a.Type.kind().exits; exits != nil {
+		return exits(a)
+	}
+	return ""
+}
+
+// wordsIf returns a text if something holds.
+func wordsIf(holds bool, text string) string {
+	if holds {
+		return text
+	}
+	return ""
+}
+
 // exits reports whether the agent, or one in it, asks to end the loop around it.
 func exits(a *Agent) bool {
-	if a.ExitWhen != "" || a.Type == TypeLLM && a.mayExit() && !a.anyone || a.approves() ||
-		a.Type == TypeFunc && a.mayExit() {
+	if a.exitWords() != "" && !a.anyone {
 		return true
 	}
 	if a.Type == TypeLoop {
@@ -263,15 +276,8 @@ func (a *Agent) Stops() []StopWay {
 	}
 	l := a.Loop
 	for _, step := range steps(a) {
-		switch {
-		case step.ExitWhen != "":
-			add(loop.ReasonExit, "%s: when %s", step.Name, step.ExitWhen)
-		case step.Type == TypeLLM && step.mayExit():
-			add(loop.ReasonExit, "%s: when it calls exit_loop", step.Name)
-		case step.approves():
-			add(loop.ReasonExit, "%s: when the person approves", step.Name)
-		case step.Type == TypeFunc && step.mayExit():
-			add(loop.ReasonExit, "%s: when its Go code asks for it", step.Name)
+		if how := step.exitWords(); how != "" {
+			add(loop.ReasonExit, "%s: %s", step.Name, how)
 		}
 	}
 	if l.StopWhen != nil {

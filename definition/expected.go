@@ -220,36 +220,38 @@ func (e *expecter) during(f func()) ExpectedIteration {
 
 // run goes through one run of an agent.
 func (e *expecter) run(a *Agent) {
-	switch a.Type {
-	case TypeLLM:
-		e.ask(a)
-	case TypeLoop:
-		e.iterate(a)
-	case TypeSequential:
-		for _, sub := range a.SubAgents {
-			e.run(sub)
-		}
-	case TypeParallel:
-		before := len(e.said)
-		var all []said
-		for _, sub := range a.SubAgents { // a branch does not hear the others
-			e.run(sub)
-			all = append(all, e.said[before:]...)
-			e.said = e.said[:before:before]
-		}
-		e.said = append(e.said, all...)
-	case TypeFunc, TypeA2A, TypeCLI:
-		e.miss(UncountedAgent, a.Name)
-		e.wrote(a, 0, false)
-	case TypeTemplate:
-		size, known := 0, true
-		if t, err := template.Parse(a.Text, template.Options{}); err == nil {
-			size, known = e.filled(t, a.Text)
-		}
-		e.wrote(a, size, known)
-	default:
-		e.wrote(a, 0, false)
+	if expect := a.Type.kind().expect; expect != nil {
+		expect(e, a)
+		return
 	}
+	e.wrote(a, 0, false)
+}
+
+// parallel goes through the branches, of which none hears the others.
+func (e *expecter) parallel(a *Agent) {
+	before := len(e.said)
+	var all []said
+	for _, sub := range a.SubAgents {
+		e.run(sub)
+		all = append(all, e.said[before:]...)
+		e.said = e.said[:before:before]
+	}
+	e.said = append(e.said, all...)
+}
+
+// uncounted notes an agent whose requests are not known.
+func (e *expecter) uncounted(a *Agent) {
+	e.miss(UncountedAgent, a.Name)
+	e.wrote(a, 0, false)
+}
+
+// text fills in a template.
+func (e *expecter) text(a *Agent) {
+	size, known := 0, true
+	if t, err := template.Parse(a.Text, template.Options{}); err == nil {
+		size, known = e.filled(t, a.Text)
+	}
+	e.wrote(a, size, known)
 }
 
 // wrote notes that an agent has said something, and has written its keys.

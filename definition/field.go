@@ -3,13 +3,16 @@
 package definition
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/template"
 )
 
 // Field is one thing that a definition can say about an agent.
@@ -31,7 +34,7 @@ var (
 	tasks     = []Type{TypeCommand, TypeCLI, TypeExpression, TypeHTTP, TypeTemplate}
 )
 
-// fields are made of the rows of the kinds.
+// fields are made of the rows of the groups.
 var fields []Field
 
 // fieldNamed finds a field; its name is empty if there is none.
@@ -136,8 +139,64 @@ func Parts(path ...string) []string {
 	return slices.Clone(s.PropertyOrder)
 }
 
-// kind is a group of fields that agents of some types have.
+// kind is what is particular to the agents of one type. A nil function, or a zero field, is the usual case that its comment names.
 type kind struct {
+	is    Type
+	tells []string // the fields that tell the type alone, the clearest first
+	an    bool     // its article is an
+	check func(*checker, *Agent)
+	// resolve finds, before the build, what the agent needs of the program; nil if it needs nothing.
+	resolve func(context.Context, *builder, *loader, *Agent) error
+	build   func(*builder, *Agent, around) (agent.Agent, error)
+	most    func(*worst, *Agent) AtMost                      // what one run uses at most; nil is nothing
+	notes   func(*WorstCase, *loader, *AgentWorst)           // of what is not limited; nil is none
+	expect  func(*expecter, *Agent)                          // what one run is expected to ask; nil asks nothing
+	texts   func(*Agent, map[string]string) template.Dialect // adds the templates of a task, by field; nil has none
+	calls   func(*Agent) float64                             // how often one run asks a model, at least; nil is as often as its sub-agents
+	exits   func(*Agent) string                              // how it ends the loop, other than by exit_when; empty, and nil, if it does not
+	silent  func(*Agent) bool                                // it only writes keys; nil is no
+	data    func(*Agent) bool                                // its result is no text; nil is no
+	result  []string                                         // the fields of its result, for exit_when; nil is unknown
+	waits   bool                                             // who fails may ask to wait, as servers do
+	inner   bool                                             // it only computes
+	yields  string                                           // how its answer ends a loop: the hint of an unused can_exit_loop
+}
+
+// kinds are all of them, in the order in which people read of them.
+var kinds []*kind
+
+// kind returns what is particular to the type of the agent; of an agent without a type, nothing is.
+func (t Type) kind() *kind {
+	if i := slices.IndexFunc(kinds, func(k *kind) bool { return k.is == t }); i >= 0 {
+		return kinds[i]
+	}
+	return &kind{is: t}
+}
+
+// known reports whether there is such a type.
+func (t Type) known() bool {
+	return slices.ContainsFunc(kinds, func(k *kind) bool { return k.is == t })
+}
+
+// Types lists the types of agents, in the order in which people read of them.
+func Types() []Type {
+	all := make([]Type, len(kinds))
+	for i, k := range kinds {
+		all[i] = k.is
+	}
+	return all
+}
+
+// typeNames are the names of the types.
+func typeNames() (names []string) {
+	for _, k := range kinds {
+		names = append(names, string(k.is))
+	}
+	return names
+}
+
+// group is a number of fields that agents of some types have.
+type group struct {
 	types  []Type // nil for all
 	root   bool   // only the root has the fields
 	isStep bool   // only steps of loops have them
@@ -145,8 +204,8 @@ type kind struct {
 	begin  func(*Agent) // makes what the fields are kept in, with its defaults; nil if the agent itself keeps them
 }
 
-// kindOf is a kind whose fields are kept in a T, which the slot of an agent points at.
-func kindOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) kind {
+// groupOf is the group whose fields are kept in a T, which the slot of an agent points at.
+func groupOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) group {
 	begin := func(a *Agent) *T {
 		at := slot(a)
 		if *at == nil {
@@ -159,7 +218,7 @@ func kindOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) kind {
 		}
 		return *at
 	}
-	k := kind{types: types, begin: func(a *Agent) { begin(a) }}
+	k := group{types: types, begin: func(a *Agent) { begin(a) }}
 	for _, w := range rows {
 		of := special(w.Name, w.Doc, w.shape, func(p place, n *source.Node, a *Agent) bool {
 			return w.into(p, n, begin(a))
@@ -170,9 +229,9 @@ func kindOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) kind {
 	return k
 }
 
-// kindOfRoot is the kind of the fields that the definition keeps and the root gives.
-func kindOfRoot(rows []row[Definition]) kind {
-	k := kindOf(func(*Agent) **Definition { return nil }, rows)
+// groupOfRoot is the group of the fields that the definition keeps and the root gives.
+func groupOfRoot(rows []row[Definition]) group {
+	k := groupOf(func(*Agent) **Definition { return nil }, rows)
 	k.root, k.begin = true, nil
 	for i, w := range rows {
 		k.rows[i].into = func(p place, n *source.Node, _ *Agent) bool { return w.into(p, n, p.def) }
@@ -180,47 +239,49 @@ func kindOfRoot(rows []row[Definition]) kind {
 	return k
 }
 
-// kindOfStep are fields of all steps of loops. What they are kept in is made when one
+// groupOfStep are fields of all steps of loops. What they are kept in is made when one
 // of them is given.
-func kindOfStep(rows []row[Step], types ...Type) kind {
-	k := kindOf(func(a *Agent) **Step { return &a.Step }, rows, types...)
+func groupOfStep(rows []row[Step], types ...Type) group {
+	k := groupOf(func(a *Agent) **Step { return &a.Step }, rows, types...)
 	k.isStep, k.begin = true, nil
 	return k
 }
 
-// kindOfWork are fields of what works in a workspace, kept as those of steps are.
-func kindOfWork(rows []row[runfiles.Work], types ...Type) kind {
-	k := kindOf(func(a *Agent) **runfiles.Work { return &a.Work }, rows, types...)
+// groupOfWork are fields of what works in a workspace, kept as those of steps are.
+func groupOfWork(rows []row[runfiles.Work], types ...Type) group {
+	k := groupOf(func(a *Agent) **runfiles.Work { return &a.Work }, rows, types...)
 	k.begin = nil
 	return k
 }
 
-// kinds are all of them, in the order in which people write the fields.
-var kinds []kind
+// groups are all of them, in the order in which people write the fields.
+var groups []group
 
 func init() { // and not where they are declared, as what reads a value may read an agent
-	kinds = []kind{
+	kinds = []*kind{&loopKind, &sequentialKind, &parallelKind, &llmKind, &commandKind, &cliKind, &httpKind, &expressionKind, &templateKind,
+		&a2aKind, &humanKind, &funcKind}
+	groups = []group{
 		{rows: headRows},
-		kindOfRoot(rootRows),
-		kindOf(func(a *Agent) **Loop { return &a.Loop }, loopRows, TypeLoop),
-		kindOfStep(stepTimeRows, TypeSequential, TypeParallel, TypeLLM),
+		groupOfRoot(rootRows),
+		groupOf(func(a *Agent) **Loop { return &a.Loop }, loopRows, TypeLoop),
+		groupOfStep(stepTimeRows, TypeSequential, TypeParallel, TypeLLM),
 		{rows: taskTimeRows, types: []Type{TypeCommand, TypeCLI, TypeHTTP}},
-		kindOfStep(stepTimeRows, TypeA2A, TypeFunc),
-		kindOf(func(a *Agent) **Parallel { return &a.Parallel }, parallelRows, TypeParallel),
+		groupOfStep(stepTimeRows, TypeA2A, TypeFunc),
+		groupOf(func(a *Agent) **Parallel { return &a.Parallel }, parallelRows, TypeParallel),
 		{rows: errorRows},
-		kindOfStep(stepRows),
+		groupOfStep(stepRows),
 		{rows: goOnRows},
 		{rows: subRows, types: workflows},
 		{rows: modelRows, types: []Type{TypeLLM, TypeLoop, TypeSequential, TypeParallel}},
-		kindOf(func(a *Agent) **LLM { return &a.LLM }, llmRows, TypeLLM),
-		kindOf(func(a *Agent) **Command { return &a.Command }, commandRows, TypeCommand),
-		kindOf(func(a *Agent) **Command { return &a.Command }, cliRows, TypeCLI),
-		kindOfWork(workRows, TypeCommand, TypeCLI),
-		kindOf(func(a *Agent) **HTTP { return &a.HTTP }, httpRows, TypeHTTP),
-		kindOf(func(a *Agent) **Expression { return &a.Expression }, expressionRows, TypeExpression),
+		groupOf(func(a *Agent) **LLM { return &a.LLM }, llmRows, TypeLLM),
+		groupOf(func(a *Agent) **Command { return &a.Command }, commandRows, TypeCommand),
+		groupOf(func(a *Agent) **Command { return &a.Command }, cliRows, TypeCLI),
+		groupOfWork(workRows, TypeCommand, TypeCLI),
+		groupOf(func(a *Agent) **HTTP { return &a.HTTP }, httpRows, TypeHTTP),
+		groupOf(func(a *Agent) **Expression { return &a.Expression }, expressionRows, TypeExpression),
 		{rows: templateRows, types: []Type{TypeTemplate}},
-		kindOf(func(a *Agent) **A2A { return &a.A2A }, remoteRows, TypeA2A),
-		kindOf(func(a *Agent) **Human { return &a.Human }, humanRows, TypeHuman),
+		groupOf(func(a *Agent) **A2A { return &a.A2A }, remoteRows, TypeA2A),
+		groupOf(func(a *Agent) **Human { return &a.Human }, humanRows, TypeHuman),
 		{rows: funcRows, types: []Type{TypeFunc}},
 		{rows: queueRows, types: []Type{TypeCommand, TypeCLI, TypeHTTP, TypeLLM, TypeA2A}},
 		{rows: effectRows, types: []Type{TypeCommand, TypeCLI, TypeHTTP}},
@@ -232,10 +293,10 @@ func init() { // and not where they are declared, as what reads a value may read
 	tell()
 }
 
-// tell fills in what is made of the kinds: the fields, and what agents need.
+// tell fills in what is made of the groups: the fields, and what agents need.
 func tell() {
 	types := make(map[string][]Type)
-	for _, k := range kinds {
+	for _, k := range groups {
 		for _, w := range k.rows {
 			types[w.Name] = append(types[w.Name], k.types...)
 			if w.Doc != "" {
@@ -257,7 +318,7 @@ func tell() {
 // file takes none.
 var shapes = sync.OnceValue(func() map[string]shape {
 	all := make(map[string]shape)
-	for _, k := range kinds {
+	for _, k := range groups {
 		for _, w := range k.rows {
 			switch {
 			case w.single:
@@ -272,12 +333,12 @@ var shapes = sync.OnceValue(func() map[string]shape {
 	return all
 })
 
-func (k kind) of(t Type) bool { return k.types == nil || slices.Contains(k.types, t) }
+func (k group) of(t Type) bool { return k.types == nil || slices.Contains(k.types, t) }
 
 // rowFor finds the row of a field for agents of a type; of any type that has it if
 // the type is not known.
-func rowFor(t Type, name string) (k kind, w row[Agent], ok bool) {
-	for _, k := range kinds {
+func rowFor(t Type, name string) (k group, w row[Agent], ok bool) {
+	for _, k := range groups {
 		if t != "" && !k.of(t) {
 			continue
 		}
@@ -287,12 +348,12 @@ func rowFor(t Type, name string) (k kind, w row[Agent], ok bool) {
 			}
 		}
 	}
-	return kind{}, row[Agent]{}, false
+	return group{}, row[Agent]{}, false
 }
 
 // begin makes what agents of the type keep their fields in, with the defaults.
 func begin(a *Agent) {
-	for _, k := range kinds {
+	for _, k := range groups {
 		if k.begin != nil && k.of(a.Type) {
 			k.begin(a)
 		}
@@ -317,10 +378,13 @@ func (r *reader) field(a *Agent, p pair) {
 
 // stepFields are the fields that an agent can have as a step of a loop only.
 func stepFields(t Type) (names []string) {
-	for _, k := range kinds {
+	for _, k := range groups {
 		if k.isStep && k.of(t) {
 			names = append(names, rowNames(k.rows)...)
 		}
 	}
 	return names
 }
+
+// holds reports what a function of a kind says of an agent; a nil function says no.
+func holds(a *Agent, of func(*Agent) bool) bool { return of != nil && of(a) }

@@ -74,6 +74,21 @@ var humanRows = []row[Human]{
 	field("default", "answer to use at the deadline: true or false, a text, or a map of keys; without a default the step fails", own(answerTo, (*reader).defaultAnswer), func(h *Human) *json.RawMessage { return &h.Default }),
 }
 
+var humanKind = kind{is: TypeHuman, tells: []string{"question"}, check: (*checker).human,
+	build: func(_ *builder, a *Agent, cb around) (agent.Agent, error) { return newHuman(a, cb) },
+	most:  func(_ *worst, a *Agent) AtMost { return AtMost{waits: seconds(a.Human.Deadline)} },
+	notes: func(_ *WorstCase, l *loader, u *AgentWorst) {
+		if a := u.Agent; a.Human.Deadline == 0 {
+			l.note(a.at("question"), CodeNoBound, "nothing limits how long %q waits for a person",
+				a.Name).Hint = "give deadline, such as 24h, and default, the answer to use then"
+		}
+	},
+	exits:  func(a *Agent) string { return wordsIf(a.approves(), "when the person approves") },
+	silent: func(*Agent) bool { return true },
+	data:   func(a *Agent) bool { return a.Human.Ask != mark.AskText },
+	yields: "a person ends the loop by approving: ask: approve; or read the answer in the loop's stop_when",
+}
+
 // human checks a question to a person.
 func (c *checker) human(a *Agent) {
 	before := len(c.problems)

@@ -418,11 +418,8 @@ func (c *checker) modelCalls(a *Agent) {
 // that it runs, a coding agent as often as its max_turns allow, and every loop
 // comes to its limit. A loop without one counts for one iteration.
 func (a *Agent) modelCalls() float64 {
-	switch a.Type {
-	case TypeLLM:
-		return 1
-	case TypeCLI:
-		return float64(max(a.Command.CLI.MaxTurns, 1))
+	if calls := a.Type.kind().calls; calls != nil {
+		return calls(a)
 	}
 	var each, after float64
 	for _, sub := range a.SubAgents {

@@ -203,9 +203,20 @@ func (c *checker) literal(a *Agent, field, text string) {
 	}
 }
 
+var llmKind = kind{is: TypeLLM, an: true, check: (*checker).llm, build: (*builder).llm, resolve: resolveModel, most: (*worst).llm, expect: (*expecter).ask,
+	notes: func(w *WorstCase, l *loader, u *AgentWorst) {
+		w.timeNote(l, u)
+		w.callNotes(l, u)
+		w.roomNote(l, u.Agent)
+	},
+	calls: func(*Agent) float64 { return 1 }, waits: true,
+	exits: func(a *Agent) string { return wordsIf(a.mayExit(), "when it calls exit_loop") },
+	data:  func(a *Agent) bool { return a.LLM.OutputSchema != nil },
+}
+
 // llm makes an agent that asks a model.
-func (b *builder) llm(a *Agent) (agent.Agent, error) {
-	l, cb := a.LLM, b.around(a)
+func (b *builder) llm(a *Agent, cb around) (agent.Agent, error) {
+	l := a.LLM
 	name, _ := b.modelOf(a)
 	cfg := llmagent.Config{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,

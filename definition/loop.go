@@ -184,7 +184,21 @@ func stops(s *loop.Score) bool {
 	return s != nil && (s.Target != nil || s.DimensionTarget != nil || s.MinDelta != nil || s.MinDeltaPercent != nil)
 }
 
-func (b *builder) loop(a *Agent, base agent.Config) (agent.Agent, error) {
+var loopKind = kind{is: TypeLoop, tells: []string{"sub_agents"}, build: (*builder).loop, most: (*worst).loop, expect: (*expecter).iterate,
+	notes: func(w *WorstCase, l *loader, u *AgentWorst) {
+		if p := w.of.planOf(u.Agent); u.Seconds.Unbounded() && p.MaxIterations == 0 && p.Timeout == 0 {
+			l.note(u.Agent.at("max_iterations"), CodeNoBound, "nothing limits the iterations of %q except its own stop "+
+				"conditions", u.Agent.Name).
+				Hint = "give timeout, or max_iterations"
+		}
+	},
+}
+
+func (b *builder) loop(a *Agent, cb around) (agent.Agent, error) {
+	base, err := b.workflow(a, cb)
+	if err != nil {
+		return nil, err
+	}
 	l := a.Loop
 	if b.limited == a {
 		l = &b.limits

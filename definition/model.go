@@ -194,44 +194,46 @@ func (b *builder) resolve(ctx context.Context, root *Agent) error {
 		return err
 	}
 	b.functions = functions
-	l, failed := newLoader(), make(map[string]bool)
+	l := newLoader()
 	b.resolveWorkspace(ctx, l, root.def)
 	for a := range root.All {
 		b.resolveHooks(l, a)
 		b.resolveQueue(l, a)
-		if a.Type == TypeFunc {
-			b.resolveAgent(l, a)
-		}
-		if a.Type != TypeLLM {
-			continue
-		}
-		b.resolveTools(l, a)
-		name, by := b.modelOf(a)
-		if name == "" {
-			l.report(a.at("name"), CodeModel, "%q needs a model, but none is given", a.Name).
-				Hint = "use --model provider/name, set REFRAIN_MODEL, or write model: provider/name in the file"
-			continue
-		}
-		if b.models[name] != nil || failed[name] || b.cfg.queue(a).Name != "" {
-			continue // or its workers open it
-		}
-		llm, err := b.openInTime(ctx, a, by, name)
-		late, isLate := errors.AsType[*InitError](err)
-		switch {
-		case isLate:
-			return late
-		case err == nil:
-			b.models[name] = llm
-		case by == nil:
-			return fmt.Errorf("the default model: %w", err)
-		default:
-			failed[name] = true
-			l.report(by.at("model"), CodeModel, "%v", err).err = err
+		if resolve := a.Type.kind().resolve; resolve != nil {
+			if err := resolve(ctx, b, l, a); err != nil {
+				return err
+			}
 		}
 	}
 	if len(l.problems) > 0 {
 		return l.problems.sort()
 	}
+	return nil
+}
+
+// resolveModel finds the tools of an agent, and opens its model.
+func resolveModel(ctx context.Context, b *builder, l *loader, a *Agent) error {
+	b.resolveTools(l, a)
+	name, by := b.modelOf(a)
+	if name == "" {
+		l.report(a.at("name"), CodeModel, "%q needs a model, but none is given", a.Name).
+			Hint = "use --model provider/name, set REFRAIN_MODEL, or write model: provider/name in the file"
+		return nil
+	}
+	if _, opened := b.models[name]; opened || b.cfg.queue(a).Name != "" {
+		return nil // or its workers open it
+	}
+	llm, err := b.openInTime(ctx, a, by, name)
+	late, isLate := errors.AsType[*InitError](err)
+	switch {
+	case isLate:
+		return late
+	case err != nil && by == nil:
+		return fmt.Errorf("the default model: %w", err)
+	case err != nil:
+		l.report(by.at("model"), CodeModel, "%v", err).err = err
+	}
+	b.models[name] = llm
 	return nil
 }
 

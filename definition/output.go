@@ -170,13 +170,7 @@ func inOrder(a *Agent) []*Agent {
 
 // speaks reports whether an agent says something, and not only writes keys.
 func (a *Agent) speaks() bool {
-	switch a.Type {
-	case TypeHuman:
-		return false
-	case TypeExpression:
-		return a.Expression != nil && a.Expression.Value != ""
-	}
-	return !a.Type.Workflow() || slices.ContainsFunc(a.SubAgents, (*Agent).speaks)
+	return !holds(a, a.Type.kind().silent) && !a.Type.Workflow() || slices.ContainsFunc(a.SubAgents, (*Agent).speaks)
 }
 
 // speakers are who in a step says something, in order: the agents of a sequence, each of

@@ -117,10 +117,10 @@ func (r *reader) wrong(n *source.Node, what, must string) {
 }
 
 func article(t Type) string {
-	switch t {
-	case "":
+	switch {
+	case t == "":
 		return "an"
-	case TypeHTTP, TypeExpression, TypeLLM, TypeA2A:
+	case t.kind().an:
 		return "an " + string(t)
 	}
 	return "a " + string(t)

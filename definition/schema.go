@@ -61,7 +61,7 @@ func defs() map[string]*jsonschema.Schema {
 	for _, f := range fields {
 		all["field."+f.Name] = described(shapes()[f.Name], f.Doc)
 	}
-	for _, t := range types {
+	for _, t := range typeNames() {
 		for _, f := range fields {
 			if s, ok := shapes()[t+" "+f.Name]; ok {
 				all["field."+t+"."+f.Name] = described(s, f.Doc)
@@ -157,15 +157,11 @@ func given(field string, value shape) shape {
 // kind is agent or root.
 func agentSchema(kind string) shape {
 	s := &jsonschema.Schema{Type: "object"}
-	for _, t := range types {
+	for _, t := range typeNames() {
 		s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: []any{t}}),
 			Then: by(kind + "." + t)})
 	}
-	known := make([]any, len(types))
-	for i, t := range types {
-		known[i] = t
-	}
-	s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", &jsonschema.Schema{Enum: known}),
+	s.AllOf = append(s.AllOf, &jsonschema.Schema{If: given("type", oneOf(typeNames()...)),
 		Else: by(kind + ".untyped")})
 	return s
 }
@@ -182,7 +178,7 @@ func untypedSchema(kind string) shape {
 		asked.AnyOf = append(asked.AnyOf, has(field))
 	}
 	then(asked, of(TypeLLM))
-	for _, t := range slices.Backward(types) {
+	for _, t := range slices.Backward(typeNames()) {
 		only := &jsonschema.Schema{}
 		for _, f := range fields {
 			if len(f.Types) == 1 && f.Types[0] == Type(t) && !alsoMeant(f.Name) {
@@ -193,8 +189,10 @@ func untypedSchema(kind string) shape {
 			then(only, of(Type(t)))
 		}
 	}
-	for _, tell := range slices.Backward(typed) {
-		then(has(tell.field), of(tell.is))
+	for _, k := range slices.Backward(kinds) {
+		for _, field := range slices.Backward(k.tells) {
+			then(has(field), of(k.is))
+		}
 	}
 	then(has("type"), by(kind+".unknown"))
 	return s

@@ -220,24 +220,94 @@ var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time
 	return &a.Command.Timeout
 })}
 
-// task checks the texts and expressions of a task one by one, so that each
-// problem has its place, and then asks taskagent about the whole.
+var commandKind = kind{is: TypeCommand, tells: []string{"command"}, check: (*checker).local, build: (*builder).task,
+	most: func(_ *worst, a *Agent) AtMost { return AtMost{Seconds: seconds(a.Command.Timeout)} }, notes: (*WorstCase).timeNote,
+	texts: func(a *Agent, texts map[string]string) template.Dialect {
+		for i, arg := range a.Command.Args {
+			texts[index("command", i)] = arg
+		}
+		return a.Command.texts("stdin", texts)
+	},
+	data: func(a *Agent) bool { return a.Command.JSON || a.Command.Tests != "" }, result: []string{"exit_code", "stdout", "stderr", "json"},
+}
+
+var cliKind = kind{is: TypeCLI, tells: []string{"cli", "acp"}, check: (*checker).local, build: (*builder).task,
+	most: func(_ *worst, a *Agent) AtMost {
+		u := noLimit
+		if n := a.Command.CLI.MaxTurns; n > 0 {
+			u.Turns, u.Calls = Bound(n), Bound(n)
+		}
+		u.Seconds, u.limited = seconds(a.Command.Timeout), Bound(a.Command.CLI.OnLimit.Most().Seconds())
+		return u
+	}, notes: (*WorstCase).timeNote, expect: (*expecter).uncounted,
+	texts:  func(a *Agent, texts map[string]string) template.Dialect { return a.Command.texts("prompt", texts) },
+	calls:  func(a *Agent) float64 { return float64(max(a.Command.CLI.MaxTurns, 1)) },
+	result: taskagent.CLIResult(), waits: true,
+}
+
+var httpKind = kind{is: TypeHTTP, tells: []string{"url"}, an: true, check: (*checker).local, build: (*builder).task,
+	most: func(_ *worst, a *Agent) AtMost {
+		return AtMost{Seconds: seconds(cmp.Or(requestTime(a), taskagent.DefaultHTTPTimeout))}
+	},
+	texts: func(a *Agent, texts map[string]string) template.Dialect {
+		for name, v := range a.HTTP.Headers {
+			texts["headers."+name] = v
+		}
+		texts["url"], texts["body"] = a.HTTP.URL, a.HTTP.Body
+		textsIn(texts, "body", a.HTTP.BodyJSON)
+		return template.Mustache
+	},
+	data: func(a *Agent) bool { return a.HTTP.JSON }, result: []string{"status", "headers", "body", "json"}, waits: true,
+}
+
+var expressionKind = kind{is: TypeExpression, tells: []string{"set", "value"}, an: true, check: (*checker).local, build: (*builder).task,
+	silent: func(a *Agent) bool { return a.Expression == nil || a.Expression.Value == "" },
+	data:   func(*Agent) bool { return true }, inner: true,
+}
+
+var templateKind = kind{is: TypeTemplate, tells: []string{"text"}, check: (*checker).local, build: (*builder).task,
+	expect: (*expecter).text,
+	texts: func(a *Agent, texts map[string]string) template.Dialect {
+		texts["text"] = a.Text
+		return template.Canonical
+	},
+	result: []string{"text"}, inner: true,
+}
+
+var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*checker).remote,
+	build:  func(b *builder, a *Agent, cb around) (agent.Agent, error) { return newRemote(a, b.cfg, cb) },
+	most:   func(*worst, *Agent) AtMost { return AtMost{Seconds: unbounded} },
+	expect: (*expecter).uncounted,
+	yields: "read its answer in the loop's stop_when, or in another agent's exit_when",
+}
+
+// texts adds the templates that a command and a coding agent have; field is that of the input.
+func (c *Command) texts(field string, texts map[string]string) template.Dialect {
+	for name, v := range c.Env {
+		texts["env."+name] = v
+	}
+	texts[field], texts["dir"] = c.Stdin, c.Dir
+	return template.Mustache
+}
+
+// textsOf returns the templates of a task by field, and how their braces are read.
+func textsOf(a *Agent) (map[string]string, template.Dialect) {
+	texts := make(map[string]string)
+	if add := a.Type.kind().texts; add != nil {
+		return texts, add(a, texts)
+	}
+	return texts, template.Mustache
+}
+
+// task checks what is particular to the type of the agent.
 func (c *checker) task(a *Agent) {
-	switch a.Type {
-	case TypeLLM:
-		c.llm(a)
-	case TypeA2A:
-		c.remote(a)
-	case TypeHuman:
-		c.human(a)
-	case TypeFunc:
-		c.goAgent(a)
-	case TypeCommand, TypeCLI, TypeExpression, TypeHTTP, TypeTemplate:
-		c.local(a)
+	if check := a.Type.kind().check; check != nil {
+		check(c, a)
 	}
 }
 
-// local checks a task that this process does.
+// local checks a task that this process does: its texts and expressions one by one, so that each problem has its place, and
+// then, with taskagent, the whole.
 func (c *checker) local(a *Agent) {
 	before := len(c.problems)
 	texts, dialect := textsOf(a)
@@ -279,7 +349,7 @@ func (c *checker) conversation(a *Agent) {
 
 // resultReads looks whether exit_when reads of the result what is in it.
 func (c *checker) resultReads(a *Agent) {
-	known := resultFields[a.Type]
+	known := a.Type.kind().result
 	p, err := expr.Compile(a.ExitWhen, vocabulary.TaskVariables...)
 	if known == nil || err != nil {
 		return

@@ -234,7 +234,7 @@ func typeHint(typed string) string {
 	if meant := otherTypes[typed]; meant != "" {
 		return "did you mean \"" + meant + "\"?"
 	}
-	return didYouMean(typed, types, "the types are "+strings.Join(types, ", "))
+	return didYouMean(typed, typeNames(), "the types are "+strings.Join(typeNames(), ", "))
 }
 
 // otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a
@@ -254,7 +254,7 @@ func otherWord(a *Agent, p pair) (hint string, tells bool) {
 		return fieldOf(fieldNamed(names[0]), a), false
 	}
 	t := Type(p.key)
-	if !slices.Contains(types, p.key) {
+	if !Type(p.key).known() {
 		t = Type(otherTypes[p.key])
 	}
 	switch {

@@ -21,6 +21,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
@@ -134,6 +136,47 @@ func (c *checker) errorPolicy(a *Agent) {
 		c.report(a.at("on_error"), CodeNoLoop, "%q is not a step of a loop, so no iteration follows when it fails", a.Name).
 			Hint = "give it stop or skip_step"
 	}
+}
+
+var sequentialKind = kind{is: TypeSequential,
+	build: func(b *builder, a *Agent, cb around) (agent.Agent, error) {
+		base, err := b.workflow(a, cb)
+		if err != nil {
+			return nil, err
+		}
+		if a.OutputKey != "" {
+			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWords(outputKey(a))}, cb.after...)
+		}
+		return sequentialagent.New(sequentialagent.Config{AgentConfig: base, Steps: b.policies(a)})
+	},
+	most: func(w *worst, a *Agent) (u AtMost) {
+		for _, sub := range a.SubAgents {
+			u = u.plus(w.once(sub))
+		}
+		return u
+	},
+	expect: func(e *expecter, a *Agent) {
+		for _, sub := range a.SubAgents {
+			e.run(sub)
+		}
+	},
+}
+
+var parallelKind = kind{is: TypeParallel,
+	build: func(b *builder, a *Agent, cb around) (agent.Agent, error) {
+		base, err := b.workflow(a, cb)
+		if err != nil {
+			return nil, err
+		}
+		if a.OutputKey != "" {
+			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWordsEach(outputKey(a), a)}, cb.after...)
+		}
+		return parallelagent.New(parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency,
+			Steps: b.policies(a)})
+	},
+	most: (*worst).parallel, expect: (*expecter).parallel,
+	notes: func(w *WorstCase, l *loader, u *AgentWorst) { w.besideNote(l, u.Agent) },
+	data:  func(*Agent) bool { return true },
 }
 
 // policies are how a sequence or a parallel agent treats its steps.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/loop"
@@ -231,40 +230,18 @@ func told(a *Agent, points ...hook.Point) (sum Bound) {
 
 // run is what one run of an agent itself comes to.
 func (w *worst) run(a *Agent) AtMost {
-	switch a.Type {
-	case TypeExpression, TypeTemplate:
-		return AtMost{}
-	case TypeCommand:
-		return AtMost{Seconds: seconds(a.Command.Timeout)}
-	case TypeCLI:
-		turns := unbounded
-		if n := a.Command.CLI.MaxTurns; n > 0 {
-			turns = Bound(n)
-		}
-		return AtMost{Turns: turns, Calls: turns, Tokens: unbounded, Cost: unbounded, Seconds: seconds(a.Command.Timeout),
-			tokensEach: unbounded, costEach: unbounded, limited: Bound(a.Command.CLI.OnLimit.Most().Seconds())}
-	case TypeHTTP:
-		return AtMost{Seconds: seconds(cmp.Or(requestTime(a), taskagent.DefaultHTTPTimeout))}
-	case TypeHuman:
-		return AtMost{waits: seconds(a.Human.Deadline)}
-	case TypeFunc: // it may ask a model
-		return AtMost{Turns: unbounded, Calls: unbounded, Tokens: unbounded, Cost: unbounded, Seconds: unbounded,
-			tokensEach: unbounded, costEach: unbounded}
-	case TypeLLM:
-		return w.llm(a)
-	case TypeSequential:
-		var u AtMost
-		for _, sub := range a.SubAgents {
-			u = u.plus(w.once(sub))
-		}
-		return u
-	case TypeParallel:
-		return w.parallel(a)
-	case TypeLoop:
-		return w.loop(a)
+	switch most := a.Type.kind().most; {
+	case most != nil:
+		return most(w, a)
+	case a.Type == "":
+		return AtMost{Seconds: unbounded}
 	}
-	return AtMost{Seconds: unbounded}
+	return AtMost{}
 }
+
+// noLimit is what an agent uses of which nothing is known.
+var noLimit = AtMost{Turns: unbounded, Calls: unbounded, Tokens: unbounded, Cost: unbounded, Seconds: unbounded,
+	tokensEach: unbounded, costEach: unbounded}
 
 // seconds is a timeout of which 0 is none.
 func seconds[D time.Duration | loop.Duration](d D) Bound {
@@ -402,11 +379,7 @@ func waits(p *loop.Plan, step int, sub *Agent) Bound {
 
 // mayAsk reports whether who fails in a step may ask to wait, as servers do.
 func mayAsk(a *Agent) bool {
-	switch a.Type {
-	case TypeLLM, TypeHTTP, TypeFunc, TypeCLI:
-		return true
-	}
-	return slices.ContainsFunc(a.SubAgents, mayAsk)
+	return a.Type.kind().waits || slices.ContainsFunc(a.SubAgents, mayAsk)
 }
 
 // backoffs is how long the attempts of a step wait in all: twice as long each

@@ -66,28 +66,8 @@ func timeProblems(a *Agent) Problems {
 func (w *WorstCase) Notes() Problems {
 	l := newLoader()
 	for i := range w.Agents {
-		a := w.Agents[i].Agent
-		p := w.of.planOf(a)
-		switch {
-		case p != nil && w.Agents[i].Seconds.Unbounded() && p.MaxIterations == 0 && p.Timeout == 0:
-			l.note(a.at("max_iterations"), CodeNoBound, "nothing limits the iterations of %q except its own stop "+
-				"conditions", a.Name).
-				Hint = "give timeout, or max_iterations"
-		case a.Type == TypeHuman && a.Human.Deadline == 0:
-			l.note(a.at("question"), CodeNoBound, "nothing limits how long %q waits for a person",
-				a.Name).Hint = "give deadline, such as 24h, and default, the answer to use then"
-		case a.Type == TypeFunc:
-			l.note(a.at("func"), CodeNoBound, "%q is a Go agent and may ask models; how often is unknown", a.Name)
-			w.timeNote(l, &w.Agents[i])
-		case a.Type == TypeLLM || a.Type == TypeCommand || a.Type == TypeCLI:
-			w.timeNote(l, &w.Agents[i])
-		}
-		switch a.Type {
-		case TypeLLM:
-			w.callNotes(l, &w.Agents[i])
-			w.roomNote(l, a)
-		case TypeParallel:
-			w.besideNote(l, a)
+		if notes := w.Agents[i].Agent.Type.kind().notes; notes != nil {
+			notes(w, l, &w.Agents[i])
 		}
 	}
 	return l.notes.sort()

@@ -55,12 +55,6 @@ var docs = map[string]map[definition.Type]string{
 	},
 }
 
-// types are all types of agents.
-var types = []definition.Type{
-	definition.TypeLoop, definition.TypeSequential, definition.TypeParallel, definition.TypeLLM, definition.TypeCommand, definition.TypeCLI, definition.TypeHTTP,
-	definition.TypeExpression, definition.TypeTemplate, definition.TypeHuman, definition.TypeA2A, definition.TypeFunc,
-}
-
 // docsOf explains a field for each type of agent that has it; nil if its own explanation is enough.
 func docsOf(f definition.Field) map[definition.Type]string {
 	texts, ok := docs[f.Name]
@@ -69,7 +63,7 @@ func docsOf(f definition.Field) map[definition.Type]string {
 	}
 	having := f.Types
 	if having == nil {
-		having = types
+		having = definition.Types()
 	}
 	out := make(map[definition.Type]string)
 	for _, t := range having {
