@@ -198,13 +198,19 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 		if loop == nil || loop.Loop == nil {
 			return problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
 		}
+		trees := make(map[int]workspace.Hash) // by iteration; most are also the one that the next was written from
+		after := func(n int) workspace.Hash {
+			if trees[n] == "" {
+				trees[n] = c.at(progress.IterationSeq(c.run.Events, loop.Address, n))
+			}
+			return trees[n]
+		}
 		best, list := loop.Loop.Best(), []iteration{}
 		for i, it := range loop.Loop.Iterations {
 			if it.Record == nil || it != best && i < len(loop.Loop.Iterations)-filesColumns {
 				continue
 			}
-			from, to := progress.IterationSeq(c.run.Events, loop.Address, it.From), progress.IterationSeq(c.run.Events, loop.Address, it.Number)
-			changes, err := c.stored.Files(ctx, c.at(from), c.at(to))
+			changes, err := c.stored.Files(ctx, after(it.From), after(it.Number))
 			if err != nil {
 				return err
 			}
