@@ -46,8 +46,13 @@ func (r *record) cutOff(last *record, tree *Tree, drop func(int32)) (again bool)
 	case last.end == finished:
 		return false
 	case last.resumes(tree):
-		if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == endless && last.works() {
-			last.waste(s.CutOff())
+		if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == endless {
+			if last.works {
+				last.cuts++
+			}
+			for range last.cuts { // else a run that is killed each time would never come to its budget of calls
+				last.waste(s.CutOff())
+			}
 		}
 		last.reopen(drop)
 		last.supersede(tree, drop)
@@ -78,17 +83,6 @@ func (r *record) resumes(tree *Tree) bool {
 		return false
 	}
 	return continues(a) || len(a.SubAgents()) > 0
-}
-
-// works reports whether a step was cut off at work: it has not said its result, and does not rest, see [Place.Rest].
-func (r *record) works() bool {
-	for _, w := range slices.Backward(r.order) {
-		if w.run == nil && !w.aside {
-			ev := r.of.whole(r.of.seqs[w.at])
-			return ev.Mark != nil && ev.Mark.Kind != mark.KindLimited
-		}
-	}
-	return false
 }
 
 // continues reports whether an agent takes up what it has said: see [Place.Recorded].

@@ -24,6 +24,8 @@ type record struct {
 	end      end       // how the log has its end
 	started  bool      // false if the step was not run, and only its end is in the log
 	notRun   bool      // its start says so
+	works    bool      // it has not said its result by its last event, and does not rest: see [Place.Rest]
+	cuts     int32     // how often it was cut off at work, and then resumed
 	spent    *spending // nil if nothing in the run, nor below it, has used anything
 	*content           // nil if nobody comes to it: the run has finished
 }
@@ -233,6 +235,15 @@ func (x *recording) begin(ev *session.Event, gone bool) *record {
 	return r
 }
 
+// resumed notes that all runs that have not ended were cut off.
+func (x *recording) resumed() {
+	for _, r := range x.latest {
+		if !r.closed() && r.started && r.works {
+			r.cuts++
+		}
+	}
+}
+
 // finish ends a run with the next event.
 func (x *recording) finish(r *record, fin *mark.StepFinished) {
 	r.to = int32(len(x.seqs))
@@ -279,7 +290,9 @@ func (r *record) again(at session.Address) int {
 // say adds the next event of the recording as a word.
 func (r *record) say(x *recording, ev *session.Event) {
 	w := word{at: int32(len(x.seqs)), aside: ev.Address != r.address, late: ofCancel(ev)}
-	if w.aside {
+	if !w.aside {
+		r.works = ev.Mark != nil && ev.Mark.Kind != mark.KindLimited
+	} else {
 		all := &r.rare().aside
 		if *all == nil {
 			*all = make(map[session.Address][]int)

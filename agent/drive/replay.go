@@ -54,6 +54,9 @@ func (r *Replay) Add(ev *session.Event, whole func(seq int64) *session.Event) er
 	if ev.Address != "" {
 		return r.recording.add(ev, r.gone.Has(ev.Seq))
 	}
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
+		r.recording.resumed()
+	}
 	if err := r.takeAnswer(ev); err != nil {
 		return err
 	}

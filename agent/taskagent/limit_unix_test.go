@@ -216,6 +216,13 @@ func TestWaitGoesOn(t *testing.T) {
 		}, 10 * time.Minute, 40 * time.Minute, 3, budget.Usage{}},
 		"killed for long": {func(l *limits) error { return l.run(at(mark.KindLimited)) }, time.Hour, time.Hour + 2*time.Minute, 3, budget.Usage{}},
 		"killed at work":  {func(l *limits) error { return l.run(at(mark.KindLimitOver)) }, 10 * time.Minute, 40 * time.Minute, 3, budget.Usage{Calls: 1, Estimated: true}},
+		"killed at work again and again": {func(l *limits) error {
+			return errors.Join(l.run(at(mark.KindLimitOver)), l.run(at(mark.KindRunResumed)), l.run(at(mark.KindRunResumed)))
+		}, 10 * time.Minute, 40 * time.Minute, 3, budget.Usage{Calls: 3, Estimated: true}},
+		// What rests does not work.
+		"killed in a wait again and again": {func(l *limits) error {
+			return errors.Join(l.run(at(mark.KindLimited)), l.run(at(mark.KindRunResumed)), l.run(at(mark.KindRunResumed)))
+		}, 10 * time.Minute, 40 * time.Minute, 3, budget.Usage{}},
 		"killed afterward": {func(l *limits) error {
 			return l.run(func(ev *session.Event) bool { return ev.Content != nil && ev.Author == "c" })
 		}, time.Hour, 100 * time.Minute, 3, budget.Usage{}},
