@@ -14,10 +14,10 @@ import (
 
 // Rest waits until a time, for an agent that can do nothing before it, such as ask a provider that takes no more
 // requests for now. Meanwhile the step does not work: a pause does not wait for it, and the [Clock]s around it stand
-// still. It returns an error if the context has ended. The agent must be a [Rester], and a [Continuer] that yields a
+// still, unless another of the [Branches] in them works. It returns an error if the context has ended. The agent must be a [Rester], and a [Continuer] that yields a
 // mark.KindLimited before it and a mark.KindLimitOver after it.
 func (p Place) Rest(until time.Time) error {
-	for c := clockOf(p.ctx); c != nil; c = c.outer {
+	if c := stillsOf(p.ctx); c != nil {
 		c.rest()
 		defer c.goOn()
 	}
@@ -44,7 +44,7 @@ func Rests(a agent.Agent) bool {
 
 // Clock measures and limits the time in which a step works: it stands still while anything in the step rests.
 type Clock struct {
-	outer *Clock
+	outer stills        // nil is none
 	limit time.Duration // 0 is none
 
 	mu      sync.Mutex
@@ -55,23 +55,32 @@ type Clock struct {
 	rested  time.Duration
 }
 
-type clockKey struct{}
+// stills is what stands still while a step rests: a [Clock], or [Branches].
+type stills interface {
+	rest()
+	goOn()
+}
 
-func clockOf(ctx context.Context) *Clock {
-	c, _ := ctx.Value(clockKey{}).(*Clock)
+type stillsKey struct{}
+
+func stillsOf(ctx context.Context) stills {
+	c, _ := ctx.Value(stillsKey{}).(stills)
 	return c
 }
 
 // WithClock returns ctx with a clock that calls late after so much time of work; a limit of 0 is none.
 func WithClock(ctx context.Context, limit time.Duration, late func()) (context.Context, *Clock) {
-	c := &Clock{outer: clockOf(ctx), limit: limit, since: time.Now()}
+	c := &Clock{outer: stillsOf(ctx), limit: limit, since: time.Now()}
 	if limit > 0 {
 		c.timer = time.AfterFunc(limit, late)
 	}
-	return context.WithValue(ctx, clockKey{}, c), c
+	return context.WithValue(ctx, stillsKey{}, c), c
 }
 
 func (c *Clock) rest() {
+	if c.outer != nil {
+		c.outer.rest()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.resting++; c.resting > 1 {
@@ -85,6 +94,9 @@ func (c *Clock) rest() {
 }
 
 func (c *Clock) goOn() {
+	if c.outer != nil {
+		c.outer.goOn()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.resting--; c.resting > 0 {
@@ -109,4 +121,51 @@ func (c *Clock) Stop() time.Duration {
 		return c.rested + time.Since(c.since)
 	}
 	return c.rested
+}
+
+// Branches are the steps that an agent runs at the same time. The clocks around them stand still while each of them that has
+// begun and not ended rests. A nil one has no clock around it.
+type Branches struct {
+	outer stills
+
+	mu               sync.Mutex
+	working, resting int
+	still            bool // outer rests
+}
+
+// WithBranches returns ctx for the steps that an agent runs at the same time.
+func WithBranches(ctx context.Context) (context.Context, *Branches) {
+	outer := stillsOf(ctx)
+	if outer == nil {
+		return ctx, nil
+	}
+	b := &Branches{outer: outer}
+	return context.WithValue(ctx, stillsKey{}, b), b
+}
+
+// Begin says that a branch begins.
+func (b *Branches) Begin() { b.count(1, 0) }
+
+// End says that a branch has ended.
+func (b *Branches) End() { b.count(-1, 0) }
+
+func (b *Branches) rest() { b.count(-1, 1) }
+func (b *Branches) goOn() { b.count(1, -1) }
+
+func (b *Branches) count(working, resting int) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.working, b.resting = b.working+working, b.resting+resting
+	switch still := b.working == 0 && b.resting > 0; {
+	case still == b.still:
+		return
+	case still:
+		b.outer.rest()
+	default:
+		b.outer.goOn()
+	}
+	b.still = !b.still
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/standin"
 	"github.com/refrain-dev/refrain/loop"
@@ -315,6 +317,39 @@ func TestWaitCountsForTheLoopOnly(t *testing.T) {
 				}
 			}
 			equal(t, "waited", tt.took, first.Limited.Round(time.Second))
+		})
+	}
+}
+
+// The time of a step with branches is that in which any of them works.
+func TestWaitOfABranch(t *testing.T) {
+	for _, tt := range []struct {
+		works   time.Duration // of the branch beside the one that waits
+		timeout bool
+		took    time.Duration
+	}{{10 * time.Second, false, 40 * time.Minute}, {time.Hour, true, 30 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			beside := must(agent.New(agent.Config{Name: "beside", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+				return func(yield func(*session.Event, error) bool) {
+					select {
+					case <-time.After(tt.works):
+					case <-ctx.Done():
+						yield(nil, context.Cause(ctx))
+					}
+				}
+			}}))
+			l := newLimits(t, []string{"limited for 40m", "ok"}, taskagent.OnLimit{Wait: taskagent.LimitReset}, func(a agent.Agent) agent.Agent {
+				both := must(parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "both", SubAgents: []agent.Agent{a, beside}}}))
+				return must(loopagent.New(loopagent.Config{
+					AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{both}}, MaxIterations: 1,
+					Steps: map[string]loopagent.StepPolicy{"both": {Timeout: 30 * time.Second}},
+				}))
+			})
+			err := l.run(nil)
+			var late *loopagent.TimeoutError
+			if errors.As(err, &late) != tt.timeout || l.took() != tt.took {
+				t.Errorf("it took %s: %v", l.took(), err)
+			}
 		})
 	}
 }

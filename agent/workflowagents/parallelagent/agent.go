@@ -129,7 +129,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	defer close(gone)
 	ended := make(chan error, len(subs))
 	slots := make(chan struct{}, a.limit())
-	under := ctx.WithContext(child)
+	timed, branches := drive.WithBranches(child)
+	under := ctx.WithContext(timed)
 	for _, sub := range subs {
 		cfg := drive.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: a.grace}
 		if a.among > 1 {
@@ -145,6 +146,8 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 				if child.Err() != nil {
 					return
 				}
+				branches.Begin()
+				defer branches.End()
 				course := a.steps.Course(under)
 				res := course.Run(step, hand(events, gone))
 				if err = res.Err; err == nil && !res.Left {
