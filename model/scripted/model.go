@@ -4,6 +4,7 @@ package scripted
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -213,25 +214,9 @@ func scriptedResponse(parts ...*genai.Part) *model.LLMResponse {
 	}
 }
 
-// cloned copies a JSON value, because the receiver may change it.
-func cloned(args map[string]any) map[string]any {
-	out := make(map[string]any, len(args))
-	for k, v := range args {
-		out[k] = clonedValue(v)
-	}
-	return out
-}
-
-func clonedValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return cloned(v)
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = clonedValue(v[i])
-		}
-		return out
-	}
-	return v
+// cloned copies arguments, which are JSON, because the receiver may change them.
+func cloned(args map[string]any) (own map[string]any) {
+	data, _ := json.Marshal(args)
+	_ = json.Unmarshal(data, &own)
+	return own
 }

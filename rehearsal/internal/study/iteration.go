@@ -3,13 +3,10 @@
 package study
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
 	"slices"
-	"strings"
-
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
@@ -145,7 +142,14 @@ func (s *study) values(at *seen, n int, prev map[string]any) map[string]any {
 // judge evaluates the score and the stop condition after an iteration.
 func (s *study) judge(at *seen, n int, to Aim) {
 	if sc := s.loop.Loop.Score; sc != nil {
-		at.score, at.scored = s.score(sc, at, n)
+		alone := *sc
+		alone.Judge = nil
+		plan, tally := loop.Plan{Steps: []loop.Step{{Name: "all"}}, Score: &alone}, new(loop.Tally)
+		if plan.Add(tally, loop.Outcome{Iteration: n, State: at.state}); tally.Score != nil {
+			at.score, at.scored = *tally.Score, true
+		} else if sc.Expr != "" {
+			at.errs++
+		}
 	}
 	if s.loop.Loop.StopWhen == nil {
 		return
@@ -155,29 +159,6 @@ func (s *study) judge(at *seen, n int, to Aim) {
 		vals["score"], vals["scores"] = at.score, []float64{at.score}
 	}
 	at.off += s.far(s.loop.Loop.StopWhen, to.Stop, vals)
-}
-
-func (s *study) score(sc *loop.Score, at *seen, n int) (float64, bool) {
-	v := at.state[sc.Key]
-	if sc.Expr != "" {
-		p := s.program(sc.Expr)
-		if p == nil {
-			return 0, false
-		}
-		got, err := p.Eval(s.values(at, n, nil))
-		if err != nil {
-			at.errs++
-			return 0, false
-		}
-		v = got
-	}
-	if _, isMap := v.(map[string]any); isMap {
-		for name := range strings.SplitSeq(cmp.Or(sc.Field, "score"), ".") {
-			m, _ := v.(map[string]any)
-			v = m[name]
-		}
-	}
-	return asNumber(v)
 }
 
 // far counts the parts of a condition that would have to change for the condition to have the
