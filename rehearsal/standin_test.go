@@ -137,6 +137,9 @@ stop_when: state.bid >= state.ask
 sub_agents:
   - {name: buyer, instructions: b, output_key: buys, output_schema: {type: object, properties: {price: {type: number}, says: {type: string}}, required: [price, says]}}
   - {name: bids, set: {bid: "math.greatest(state.bid, json(state.buys).price)", said: json(state.buys).says}}`, "stop_when"},
+		{"a condition that reads findings", `state: {t: {passed: 0}}
+stop_when: state.t.passed > 41 + size(findings)
+sub_agents: [{name: t, command: [t], json: true, output_key: t}]`, "stop_when"},
 		{"two things at once", `state: {lowest: 70, highest: 90, agreed: false}
 stop_when: state.agreed
 sub_agents:

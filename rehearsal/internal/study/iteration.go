@@ -4,12 +4,14 @@ package study
 
 import (
 	"encoding/json"
-	"maps"
-	"math"
-	"slices"
+	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
+	"maps"
+	"math"
+	"slices"
+	"sync"
 )
 
 // iteration computes one iteration. It does not change the given state.
@@ -216,14 +218,15 @@ func asNumber(v any) (float64, bool) {
 }
 
 // conditionVars are the variables of conditions, of scores and of tasks, all together.
-func conditionVars() []expr.Var {
-	return []expr.Var{
-		{Name: "state", Type: expr.Map}, {Name: "result", Type: expr.Map}, {Name: "prev", Type: expr.Map},
-		{Name: "score"}, {Name: "best_score"}, {Name: "scores", Type: expr.ListDouble},
-		{Name: "iteration", Type: expr.Int}, {Name: "max_iterations", Type: expr.Int},
-		{Name: "usage", Type: expr.Map}, {Name: "elapsed", Type: expr.Double}, {Name: "user_input"},
+var conditionVars = sync.OnceValue(func() []expr.Var {
+	all := loop.Variables()
+	for _, v := range taskagent.Variables() {
+		if !slices.Contains(all, v) {
+			all = append(all, v)
+		}
 	}
-}
+	return all
+})
 
 // conditionVals are values of these variables.
 func conditionVals(state map[string]any, iteration int) map[string]any {
@@ -231,6 +234,6 @@ func conditionVals(state map[string]any, iteration int) map[string]any {
 		"state": state, "result": map[string]any{}, "prev": map[string]any{},
 		"score": 5.0, "best_score": 5.0, "scores": []float64{5}, "iteration": iteration, "max_iterations": 0,
 		"usage":   map[string]any{"calls": 1, "input_tokens": 1, "output_tokens": 1, "tokens": 2, "cost": 0.0},
-		"elapsed": 10.0, "user_input": "",
+		"elapsed": 10.0, "user_input": "", "findings": []any{},
 	}
 }
