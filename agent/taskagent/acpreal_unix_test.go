@@ -104,7 +104,7 @@ var realAgents = []realAgent{
 		denied: "ok", noKey: "failed", unauthorized: "failed", limited: "limited", quota: "limited", loads: true,
 	}, {
 		name: "claude-agent-acp", args: []string{"claude-agent-acp"}, key: "ANTHROPIC_API_KEY", env: map[string]string{"ANTHROPIC_BASE_URL": "SERVER"},
-		write:  func(path string) standin.Answer { return standin.Write(path, "new") },
+		write: func(path string) standin.Answer { return standin.Write(path, "new") },
 		// It tries on for minutes at an error of the server.
 		denied: "denied", noKey: "not_configured", tokens: 200.0, cost: 0.0009000000000000001, copies: true,
 	},

@@ -33,6 +33,15 @@ const (
 // continues reports whether the program goes on with its conversation.
 func (c *CLI) continues() bool { return c.Conversation == ConversationContinue }
 
+// ACPKeeps says how a program of CLI.ACP goes on with its conversation, as a predicate of it. Of one that is not known, only the
+// program itself can tell.
+func ACPKeeps(program string) string {
+	if p := codingcli.Speakers[program]; p != nil {
+		return p.Keeps
+	}
+	return "goes on with its conversation only if it offers session/fork or session/load, which it tells when it runs"
+}
+
 // conversationKey is the state key of the conversation of an agent.
 func conversationKey(agent string) string { return drive.KeyPrefixConversation + agent }
 

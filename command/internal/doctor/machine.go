@@ -125,6 +125,15 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 	}
 }
 
+// conversation says how a program that speaks the Agent Client Protocol goes on with its conversation.
+func (d *doctor) conversation(a *definition.Agent) {
+	if a.Type != definition.TypeCLI || len(a.Command.CLI.ACP) == 0 || a.Command.CLI.Conversation != taskagent.ConversationContinue {
+		return
+	}
+	program := a.Command.CLI.ACP[0]
+	d.add("commands", d.from.At(a.Position()).String()+" "+a.Name, foundNote, "", "%s %s", program, taskagent.ACPKeeps(program))
+}
+
 // says returns the first line that a program prints.
 func says(env []string, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

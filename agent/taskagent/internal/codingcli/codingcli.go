@@ -116,6 +116,8 @@ type Program struct {
 	Install, SignIn, Tested string
 	// SignedIn are arguments after which it says by its exit code whether somebody is signed in: 0 or 1.
 	SignedIn []string
+	// Keeps says how one that speaks the Agent Client Protocol goes on with its conversation, as tested.
+	Keeps string
 	// Costs reports whether it tells what it has cost, and Turns whether it takes a limit of turns.
 	Costs, Turns bool
 	// Start returns its arguments, after the name, and variables that keep it from doing what nobody watches.
@@ -140,16 +142,19 @@ var Programs = map[string]*Program{"claude": claude, "codex": codex}
 // Speakers are programs that speak the Agent Client Protocol, by their names; any other may too. Of them is known how they
 // are installed, how a person signs in, and which version was tested, if they tell theirs.
 var Speakers = map[string]*Program{
-	"claude-agent-acp": {Install: "npm install -g @zed-industries/claude-agent-acp",
+	"claude-agent-acp": {Install: "npm install -g @zed-industries/claude-agent-acp", Keeps: copies,
 		SignIn: "run claude once and sign in, or set ANTHROPIC_API_KEY and name it with inherit"},
-	"gemini": {Install: "npm install -g @google/gemini-cli", Tested: "0.61.0",
+	"gemini": {Install: "npm install -g @google/gemini-cli", Tested: "0.61.0", Keeps: "begins a new conversation each time",
 		SignIn: "run gemini once and sign in, or set GEMINI_API_KEY and name it with inherit"},
 	"qwen": {Install: "npm install -g @qwen-code/qwen-code", Tested: "0.15.10",
+		Keeps:  "goes on with its conversation itself, and begins a new one after a rollback or a failed attempt",
 		SignIn: "run qwen once and sign in, or set OPENAI_API_KEY and name it with inherit"},
-	"opencode": {Install: "npm install -g opencode-ai", Tested: "1.18.33", SignIn: "run opencode auth login"},
-	"codex-acp": {Install: "npm install -g @agentclientprotocol/codex-acp", Tested: "2.6.0",
+	"opencode": {Install: "npm install -g opencode-ai", Tested: "1.18.33", Keeps: copies, SignIn: "run opencode auth login"},
+	"codex-acp": {Install: "npm install -g @agentclientprotocol/codex-acp", Tested: "2.6.0", Keeps: copies,
 		SignIn: "run codex login, or set OPENAI_API_KEY and name it with inherit"},
 }
+
+const copies = "goes on with a copy of its conversation"
 
 // Names lists the programs.
 func Names() []string { return []string{"claude", "codex"} }
