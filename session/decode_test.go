@@ -35,7 +35,7 @@ var storedTexts = []string{
 	` { "id" : "2" , "seq" : 2 , "actions" : { "stateDelta" : { "a" : [ 1 , 2 ] } } , "mark" : { "kind" : "asked" , "data" : [ 1 ] } } `,
 	`{"actions":{"stateDelta":{"big":9007199254740993,"low":-9007199254740993,"huge":18446744073709551615}}}`,
 	`{"actions":{"stateDelta":{"f":1e300,"z":-0,"s":0.1,"edge":9007199254740992,"under":9007199254740991}}}`,
-	`{"customMetadata":{"a":9007199254740993}}`,
+	`{"customMetadata":{"a":9007199254740993}}`, `{"customMetadata":{"a":1,"b":2},"x":1,"customMetadata":{"b":3}}`,
 	`{"ID":"case"}`, `{"id":"a","id":"b"}`, `{"unknown":1,"id":"x"}`, `{"id":null,"actions":null,"mark":null,"content":null}`,
 	`{"mark":{"kind":"x","data":null}}`, `{"mark":{"kind":"x","data":"text"}}`, `{"mark":{"data":{"a":"\ud800"}}}`,
 	`{"mark":{"kind":"a"},"mark":{"data":1}}`, `{"content":{"parts":[null,{"text":null}]}}`, `{"content":{"parts":[]}}`,
