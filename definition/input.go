@@ -21,16 +21,16 @@ import (
 
 // Input is an input of a run; its value is stored under a key of the state.
 type Input struct {
-	Name        string
-	Type        InputType
-	Description string
+	Name        string    `json:"name"`
+	Type        InputType `json:"type"`
+	Description string    `json:"description,omitempty"`
 	// Required reports that there is no default.
-	Required bool
-	Default  any
+	Required bool `json:"required,omitempty"`
+	Default  any  `json:"default,omitempty"`
 	// Choices and Pattern are what the value must be, as in a taskagent.Shape; empty if the file does
 	// not say.
-	Choices []string
-	Pattern string
+	Choices []string `json:"choices,omitempty"`
+	Pattern string   `json:"pattern,omitempty"`
 
 	node *source.Node // where its name stands
 }

@@ -22,20 +22,9 @@ type Described struct {
 	Description string              `json:"description,omitempty"`
 	Type        definition.Type     `json:"type,omitempty"`
 	Valid       bool                `json:"valid"`
-	Inputs      []Input             `json:"inputs,omitempty"`
+	Inputs      []definition.Input  `json:"inputs,omitempty"`
 	Problems    definition.Problems `json:"problems,omitempty"`
 	Text        string              `json:"text,omitempty"`
-}
-
-// Input is an input of the definition.
-type Input struct {
-	Name        string               `json:"name"`
-	Type        definition.InputType `json:"type"`
-	Description string               `json:"description,omitempty"`
-	Required    bool                 `json:"required,omitempty"`
-	Default     any                  `json:"default,omitempty"`
-	Choices     []string             `json:"choices,omitempty"`
-	Pattern     string               `json:"pattern,omitempty"`
 }
 
 // Load reads a text as the definition in a file of the folder. files holds the files that it
@@ -65,10 +54,7 @@ func (r *Runs) Describe(name, file string, text []byte) (d *Described, ok bool) 
 // Fill sets the fields from a definition.
 func (d *Described) Fill(def *definition.Definition) {
 	d.Title, d.Description, d.Type, d.Valid = def.Root.Shown(), def.Description, def.Root.Type, true
-	d.Problems = slices.Concat(def.Warnings(), def.Notes())
-	for _, in := range def.Inputs {
-		d.Inputs = append(d.Inputs, Input{in.Name, in.Type, in.Description, in.Required, in.Default, in.Choices, in.Pattern})
-	}
+	d.Problems, d.Inputs = slices.Concat(def.Warnings(), def.Notes()), def.Inputs
 }
 
 // looksLikeOne reports whether a text with mistakes is meant to be a definition.

@@ -5,7 +5,6 @@ package operations
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -69,9 +68,6 @@ func (l *Limits) given() (definition.Limits, error) {
 	}
 	return given, nil
 }
-
-// NewID makes up an ID.
-func NewID() string { return "r_" + strings.ToLower(rand.Text()[:8]) }
 
 // KeyedID returns the ID of the run that a request with a key starts.
 func KeyedID(key string) string {

@@ -235,9 +235,7 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 		InputModes: []string{"text/plain"}, OutputModes: []string{"text/plain"},
 	}
 	if len(def.Inputs) > 0 {
-		var d operations.Described
-		d.Fill(def)
-		text, _ := json.Marshal(d.Inputs) // what a definition can hold is JSON
+		text, _ := json.Marshal(def.Inputs) // what a definition can hold is JSON
 		skill.Description += "\n\nBesides the text, a message can have one part of data, an object with values for " +
 			"these inputs: " + string(text)
 	}

@@ -155,7 +155,7 @@ type checked struct {
 	Agents   []agentLine          `json:"agents,omitempty"`
 	Worst    *definition.AtMost   `json:"worst,omitempty"`
 	Stops    []definition.StopWay `json:"stops,omitempty"`
-	Inputs   []operations.Input   `json:"inputs,omitempty"`
+	Inputs   []definition.Input   `json:"inputs,omitempty"`
 }
 
 // foundProblem is a problem with the changes of the text that would solve it.
@@ -233,10 +233,8 @@ func (s *Server) meant(r *http.Request) (string, error) {
 }
 
 func (c *checked) describe(def *definition.Definition) {
-	var d operations.Described
-	d.Fill(def)
 	worst := def.Worst(definition.Assumed{})
-	c.Valid, c.Inputs, c.Worst, c.Stops = true, d.Inputs, &worst.Total, def.Root.Stops()
+	c.Valid, c.Inputs, c.Worst, c.Stops = true, def.Inputs, &worst.Total, def.Root.Stops()
 	for _, a := range worst.Agents {
 		c.Agents = append(c.Agents, agentLine{
 			Name: a.Agent.Name, Title: a.Agent.DisplayName, Type: a.Agent.Type, Depth: a.Depth, OutputKey: a.Agent.OutputKey,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/operations"
@@ -84,7 +85,7 @@ type (
 		Description string             `json:"description,omitempty"`
 		Type        string             `json:"type,omitempty"`
 		Valid       bool               `json:"valid"`
-		Inputs      []operations.Input `json:"inputs,omitempty" jsonschema:"what state can have"`
+		Inputs      []definition.Input `json:"inputs,omitempty" jsonschema:"what state can have"`
 		Problem     string             `json:"problem,omitempty" jsonschema:"why it is not valid"`
 	}
 	toldRuns struct {

@@ -53,7 +53,7 @@ func (s *Supervisor) ForkIf(ctx context.Context, id string, at Checkpoint, fits 
 		return "", fmt.Errorf("fork run %q: %w", id, err)
 	}
 	for {
-		fork := newRunID()
+		fork := NewID()
 		switch err := s.copy(ctx, view, run, fork, seq, fits); {
 		case err == nil:
 			return fork, nil

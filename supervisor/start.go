@@ -59,7 +59,7 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 	id := req.SessionID
 	if id == "" {
 		for {
-			r, err := s.startNew(ctx, newRunID(), req, drive)
+			r, err := s.startNew(ctx, NewID(), req, drive)
 			if !errors.Is(err, session.ErrExists) {
 				return r, err
 			}
@@ -77,7 +77,8 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 	return s.startBehind(ctx, id, req, drive)
 }
 
-func newRunID() string { return "r_" + uuid.NewString()[:8] }
+// NewID makes up the ID of a run.
+func NewID() string { return "r_" + uuid.NewString()[:8] }
 
 // newRun is what a session says of a run that begins.
 func newRun(req *Request) mark.Run {

@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/webui"
 )
 
@@ -96,7 +97,7 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 	case run.Events[0].Seq != 1:
 		return "", term.Failure(fmt.Errorf("%s: it begins with event %d, so it is not the whole run", name, run.Events[0].Seq))
 	}
-	id = cmp.Or(run.ID, runstore.NewID()) // a record has none
+	id = cmp.Or(run.ID, supervisor.NewID()) // a record has none
 	if err := runstore.CheckID(id); err != nil {
 		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	}

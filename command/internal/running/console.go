@@ -107,7 +107,7 @@ func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error 
 		return err
 	}
 	if c.id == "" {
-		c.id = runstore.NewID()
+		c.id = supervisor.NewID()
 	}
 	var last error // of the last turn
 	if left {

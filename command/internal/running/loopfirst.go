@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -38,7 +39,7 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 	if f.branch == "" {
 		return f.succeeds(ctx, ".", nil)
 	}
-	f.run.session = runstore.NewID()
+	f.run.session = supervisor.NewID()
 	store := runfiles.Store(f.run.root)
 	defer func() {
 		if done || err != nil { // there is no run

@@ -218,7 +218,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	}
 	defer s.Close()
 	if f.session == "" {
-		f.session = runstore.NewID()
+		f.session = supervisor.NewID()
 	}
 	req := supervisor.Request{
 		SessionID: f.session, Message: genai.NewContentFromText(input, genai.RoleUser),

@@ -38,7 +38,7 @@ func (f *runFlags) submit(ctx context.Context, e *term.Env, req supervisor.Reque
 	}
 	defer sup.Close(ctx)
 	if req.SessionID == "" {
-		req.SessionID = runstore.NewID()
+		req.SessionID = supervisor.NewID()
 	}
 	req.Driver = f.Driver()
 	id, err := c.Start(ctx, sup, req)

@@ -8,12 +8,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/google/uuid"
 )
-
-// NewID makes up an ID.
-func NewID() string { return "r_" + uuid.NewString()[:8] }
 
 // MaxID is how many characters a run's ID may have: what a list can show.
 const MaxID = 64

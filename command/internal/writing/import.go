@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -156,7 +157,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	case f.as != "":
 		run.ID = f.as
 	case run.ID == "":
-		run.ID = runstore.NewID() // a record does not say
+		run.ID = supervisor.NewID() // a record does not say
 	}
 	if err := runstore.CheckID(run.ID); err != nil {
 		if f.as == "" {

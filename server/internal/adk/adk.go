@@ -167,7 +167,7 @@ func event(ev *session.Event) (map[string]any, error) {
 	}
 	m["timestamp"] = seconds(ev.Timestamp)
 	if ev.Partial { // no log has given it an ID and a time
-		m["id"], m["timestamp"] = "p-"+operations.NewID(), seconds(time.Now())
+		m["id"], m["timestamp"] = "p-"+supervisor.NewID(), seconds(time.Now())
 	}
 	actions, _ := m["actions"].(map[string]any)
 	if actions == nil {
@@ -228,7 +228,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if k.session == "" {
-		k.session = operations.NewID()
+		k.session = supervisor.NewID()
 	}
 	if err := k.check(); err != nil {
 		return err
@@ -296,7 +296,7 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 	if err := givable(req.StateDelta); err != nil {
 		return err
 	}
-	ev := session.NewEvent(r.Context(), "p-"+operations.NewID())
+	ev := session.NewEvent(r.Context(), "p-"+supervisor.NewID())
 	ev.Author, ev.Actions.StateDelta = "user", req.StateDelta
 	if err := a.Runs.Service.AppendEvent(r.Context(), one, ev); err != nil {
 		return err
