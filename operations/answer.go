@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -49,4 +51,47 @@ func (r *Runs) Answer(ctx context.Context, id string, req *AnswerRequest) error 
 		return err
 	}
 	return r.Wake(ctx, id)
+}
+
+// Words for yes and no.
+var (
+	yes = []string{"yes", "y", "true", "ok", "approve", "approved"}
+	no  = []string{"no", "n", "false", "reject", "rejected"}
+)
+
+// Said returns the value that a text answers a question with. A text that fits no question of its kind
+// stays as it is, so that [mark.Question.Check] refuses it.
+func Said(q *mark.Question, text string) json.RawMessage {
+	short := strings.TrimSpace(text)
+	word := strings.ToLower(strings.TrimRight(short, ".!"))
+	var value any = text
+	switch q.Kind {
+	case mark.AskText:
+		for _, option := range q.Options {
+			if strings.EqualFold(option, short) {
+				value = option
+			}
+		}
+		if slices.Contains(q.Options, short) {
+			value = short // another one may differ by its capitals only
+		}
+	case mark.AskApproval, mark.AskConfirmation:
+		isYes := slices.Contains(yes, word)
+		switch {
+		case !isYes && !slices.Contains(no, word):
+		case q.Kind == mark.AskApproval:
+			value = isYes
+		default:
+			value = map[string]any{"confirmed": isYes}
+		}
+	case mark.AskResolution:
+		if word != mark.ResolveResult && slices.Contains(q.Options, word) {
+			value = mark.Resolution{Action: word}
+		}
+	}
+	if value == any(text) && q.Kind != mark.AskText && json.Valid([]byte(short)) {
+		return json.RawMessage(short)
+	}
+	data, _ := json.Marshal(value) // all of these have JSON
+	return data
 }

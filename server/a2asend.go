@@ -212,57 +212,13 @@ func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark
 	return false, "", view.Err()
 }
 
-// Words for yes and no.
-var (
-	yes = []string{"yes", "y", "true", "ok", "approve", "approved"}
-	no  = []string{"no", "n", "false", "reject", "rejected"}
-)
-
-// valueFor is what a message answers to a question. What fits no question of its kind is left as it is,
-// so that the check refuses it.
+// valueFor is what a message answers to a question.
 func valueFor(q *mark.Question, what *said) json.RawMessage {
-	if what.hasData {
-		value, err := json.Marshal(what.data)
-		if err != nil {
-			return nil
-		}
-		return value
+	if !what.hasData {
+		return operations.Said(q, what.text)
 	}
-	short := strings.TrimSpace(what.text)
-	word := strings.ToLower(strings.TrimRight(short, ".!"))
-	var value any = what.text
-	switch q.Kind {
-	case mark.AskText:
-		for _, option := range q.Options {
-			if strings.EqualFold(option, short) {
-				value = option
-			}
-		}
-		if slices.Contains(q.Options, short) {
-			value = short // another one may differ by its capitals only
-		}
-	case mark.AskApproval, mark.AskConfirmation:
-		isYes := slices.Contains(yes, word)
-		switch {
-		case !isYes && !slices.Contains(no, word):
-		case q.Kind == mark.AskApproval:
-			value = isYes
-		default:
-			value = map[string]any{"confirmed": isYes}
-		}
-	case mark.AskResolution:
-		if word != mark.ResolveResult && slices.Contains(q.Options, word) {
-			value = mark.Resolution{Action: word}
-		}
-	}
-	if value == any(what.text) && q.Kind != mark.AskText && json.Valid([]byte(short)) {
-		return json.RawMessage(short)
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil
-	}
-	return text
+	value, _ := json.Marshal(what.data) // it was JSON
+	return value
 }
 
 // accepted says what a question takes for an answer.

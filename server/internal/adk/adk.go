@@ -404,26 +404,22 @@ func (a *API) answer(ctx context.Context, id string, message *genai.Content) err
 		return problem.New(http.StatusConflict, "no_question", "The run waits for an answer", "send it as newMessage")
 	}
 	q := open[0]
-	var value any
+	var data json.RawMessage
 	var text strings.Builder
 	for _, p := range message.Parts {
 		if p.FunctionResponse != nil {
-			value = p.FunctionResponse.Response
+			value := any(p.FunctionResponse.Response)
 			if result, ok := p.FunctionResponse.Response["result"]; ok && len(p.FunctionResponse.Response) == 1 {
 				value = result
+			}
+			if data, err = json.Marshal(value); err != nil {
+				return err
 			}
 		}
 		text.WriteString(p.Text)
 	}
-	if value == nil {
-		value = text.String()
-		if q.Kind == mark.AskApproval {
-			value = slices.Contains([]string{"yes", "y", "true", "ok"}, strings.ToLower(strings.TrimSpace(text.String())))
-		}
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return err
+	if data == nil {
+		data = operations.Said(&q, text.String())
 	}
 	return a.Runs.Answer(context.WithoutCancel(ctx), id, &operations.AnswerRequest{Question: q.ID, Value: data})
 }
