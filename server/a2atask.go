@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,6 @@ import (
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -283,7 +283,7 @@ func (a *a2aAgent) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a
 
 func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
 	size := cmp.Or(req.PageSize, tasksSize)
-	after, err := placeOf(req.PageToken)
+	after, err := placeAt(req.PageToken)
 	switch {
 	case a.err != nil:
 		return nil, a.err
@@ -294,78 +294,37 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	case wellLong(req.HistoryLength) != nil:
 		return nil, wellLong(req.HistoryLength)
 	}
-	out := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size}
-	for {
-		page, err := a.page(ctx, req, after, size+1)
-		if err != nil {
+	all, err := a.s.runs.Sessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []session.Session
+	for _, one := range all {
+		if is, err := a.listed(ctx, one, req); err != nil {
+			return nil, err
+		} else if is {
+			tasks = append(tasks, one)
+		}
+	}
+	slices.SortFunc(tasks, func(x, y session.Session) int { return placeOf(x).compare(placeOf(y)) })
+	out := &a2a.ListTasksResponse{Tasks: []*a2a.Task{}, PageSize: size, TotalSize: len(tasks)}
+	for _, one := range tasks {
+		if after != (taskPlace{}) && placeOf(one).compare(after) <= 0 {
+			continue
+		}
+		if len(out.Tasks) == size {
+			out.NextPageToken = after.token()
+			break
+		}
+		task, err := a.inList(ctx, one, req)
+		if ifThere(err) != nil {
 			return nil, err
 		}
-		out.TotalSize = page.Total
-		for _, one := range page.Sessions {
-			if is, err := a.listed(ctx, one, req); err != nil {
-				return nil, err
-			} else if !is {
-				continue
-			}
-			if len(out.Tasks) == size {
-				out.NextPageToken = tokenOf(after)
-				return out, nil
-			}
-			task, err := a.inList(ctx, one, req)
-			if ifThere(err) != nil {
-				return nil, err
-			}
-			if err == nil {
-				out.Tasks, after = append(out.Tasks, task), store.PlaceOf(one)
-			}
-		}
-		if len(page.Sessions) <= size {
-			return out, nil
-		}
-		after = store.PlaceOf(page.Sessions[size]) // some of them were not listed
-	}
-}
-
-// page returns the next runs behind a place that may be listed. The store chooses them, so that no others are
-// read. A state that a run has before its end cannot be told from its stored status alone; such a page is made
-// of the runs that are not over, which are few.
-func (a *a2aAgent) page(ctx context.Context, req *a2a.ListTasksRequest, after store.RunPlace, limit int) (*store.RunsResponse, error) {
-	want := &store.RunsRequest{AppName: a.s.runs.AppName, UserID: a.s.runs.UserID, Name: a.runName(), After: after, Limit: limit}
-	if req.Status != "" && !req.Status.Terminal() {
-		open, err := store.ListOpen(ctx, a.s.runs.Service, &session.ListRequest{AppName: want.AppName, UserID: want.UserID})
-		if err != nil {
-			return nil, err
-		}
-		var all []session.Session
-		for _, one := range open {
-			if is, err := a.listed(ctx, one, req); err != nil {
-				return nil, err
-			} else if is {
-				all = append(all, one)
-			}
-		}
-		return want.Page(all), nil
-	}
-	if req.Status != "" {
-		for status, state := range states {
-			if state == req.Status {
-				want.Status = mark.RunStatus(status)
-			}
-		}
-		if want.Status == "" {
-			return &store.RunsResponse{}, nil // no run is ever in this state
+		if err == nil {
+			out.Tasks, after = append(out.Tasks, task), placeOf(one)
 		}
 	}
-	if req.ContextID != "" {
-		want.Prefix = taskIn(req.ContextID)
-		if operations.CheckID(req.ContextID) == nil {
-			want.SessionID = req.ContextID
-		}
-	}
-	if req.StatusTimestampAfter != nil {
-		want.Since = *req.StatusTimestampAfter
-	}
-	return store.ListRuns(ctx, a.s.runs.Service, want)
+	return out, nil
 }
 
 // listed reports whether a run is asked for. Most of that is told without its log.
@@ -424,23 +383,37 @@ func (a *a2aAgent) inList(ctx context.Context, one session.Session, req *a2a.Lis
 	return &a2a.Task{ID: info.TaskID, ContextID: within, Status: statusOf(&told, info), Metadata: about(&told)}, nil
 }
 
-// tokenOf returns the token of the page behind a place.
-func tokenOf(p store.RunPlace) string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", p.Updated.UnixNano(), p.SessionID))
+// taskPlace is the place of a task in a list: the latest change comes first, and the ID decides between tasks
+// that changed at the same time. A task that begins or changes never moves other tasks behind a place.
+type taskPlace struct {
+	updated time.Time
+	id      string
 }
 
-// placeOf reads the token of a page; without a token the place is zero.
-func placeOf(token string) (store.RunPlace, error) {
+func placeOf(s session.Session) taskPlace { return taskPlace{s.LastUpdateTime(), s.ID()} }
+
+// compare returns a negative number if p comes before q.
+func (p taskPlace) compare(q taskPlace) int {
+	return cmp.Or(q.updated.Compare(p.updated), strings.Compare(p.id, q.id))
+}
+
+// token returns the token of the page behind a place.
+func (p taskPlace) token() string {
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", p.updated.UnixNano(), p.id))
+}
+
+// placeAt reads the token of a page; without a token the place is zero.
+func placeAt(token string) (taskPlace, error) {
 	if token == "" {
-		return store.RunPlace{}, nil
+		return taskPlace{}, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	at, id, found := strings.Cut(string(text), " ")
 	n, no := strconv.ParseInt(at, 10, 64)
 	if err != nil || no != nil || !found {
-		return store.RunPlace{}, problem.Bad("the pageToken is none of this server")
+		return taskPlace{}, problem.Bad("the pageToken is none of this server")
 	}
-	return store.RunPlace{Updated: time.Unix(0, n), SessionID: id}, nil
+	return taskPlace{time.Unix(0, n), id}, nil
 }
 
 // CancelTask ends the run, and waits a moment for its end.

@@ -52,7 +52,6 @@ func newDialect(config *pgx.ConnConfig, schema string) *sqlstore.Dialect {
 			")); DO $$ BEGIN IF to_regnamespace(quote_ident(" + literal + ")) IS NULL " +
 			"THEN EXECUTE 'CREATE SCHEMA ' || quote_ident(" + literal + "); END IF; END $$",
 		Now:      "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)",
-		Holds:    "position(? IN r.value) > 0",
 		Share:    "FOR SHARE OF s",
 		Timeout:  answer,
 		Classify: classify,

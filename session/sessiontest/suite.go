@@ -38,7 +38,6 @@ func TestService(t *testing.T, open func(t *testing.T) session.Service) {
 		{"get what is not there", (*suite).getMissing},
 		{"list", (*suite).list},
 		{"open runs", (*suite).openRuns},
-		{"runs", (*suite).runs},
 		{"delete", (*suite).delete},
 		{"append to a deleted session", (*suite).appendToDeleted},
 		{"initial state", (*suite).initialState},

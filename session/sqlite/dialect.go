@@ -38,7 +38,6 @@ func newDialect(f *file) *dialect {
 		Begin:      "BEGIN IMMEDIATE",
 		Snapshot:   "BEGIN",
 		Insert:     "INSERT OR IGNORE",
-		Holds:      "instr(r.value, ?) > 0",
 		Now:        "CAST(unixepoch('subsec') * 1000000 AS INTEGER)",
 		Classify:   classify,
 		Explain:    d.explain,

@@ -2,8 +2,8 @@
 
 // Package store defines what a session.Service may do in addition: append many events at once
 // ([BulkAppender]), begin a session with its first events ([Starter]), report what others append
-// ([Watcher]), and list runs that are not over ([OpenLister]) or page by page ([RunLister]). Package lease
-// says which process drives a session.
+// ([Watcher]), and list runs that are not over ([OpenLister]). Package lease says which process drives a
+// session.
 //
 // A new store implements session.Service first; package sessiontest tests it. The sessions that it returns
 // are best a session.View.

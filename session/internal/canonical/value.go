@@ -12,13 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// AppendString appends a text. A byte that is no UTF-8 becomes U+FFFD.
-func AppendString(dst []byte, s string) []byte {
-	dst, _ = appendString(dst, s)
-	return dst
-}
-
-// appendString is AppendString; valid says that all of the text is UTF-8.
+// appendString appends a text. A byte that is no UTF-8 becomes U+FFFD; valid says that there was none.
 func appendString(dst []byte, s string) (_ []byte, valid bool) {
 	from := len(dst)
 	dst, err := jsontext.AppendQuote(dst, s)
@@ -153,7 +147,8 @@ func (w *Writer) object(m map[string]any, depth int) error {
 		if i > 0 {
 			w.Buf = append(w.Buf, ',')
 		}
-		w.Buf = append(AppendString(w.Buf, key), ':')
+		w.Text(key)
+		w.Buf = append(w.Buf, ':')
 		if err := w.value(m[key], depth); err != nil {
 			return err
 		}

@@ -35,8 +35,6 @@ type Dialect struct {
 	// Insert begins an INSERT that leaves out a row with a NULL where there may be none, as "INSERT OR
 	// IGNORE" does; empty if the database has no such words.
 	Insert string
-	// Holds is a condition: the value of a row of state r holds the bytes that its placeholder stands for.
-	Holds string
 	// Timeout bounds the tries to write; 0 where the database always answers, so that no
 	// statement has to be interrupted.
 	Timeout time.Duration
@@ -71,9 +69,9 @@ const (
 )
 
 // sql puts a statement into the dialect: ? becomes a numbered placeholder,
-// {now}, {share}, {insert} and {holds} the dialect's words.
+// {now}, {share} and {insert} the dialect's words.
 func (d *Dialect) sql(text string) string {
-	text = strings.NewReplacer("{now}", d.Now, "{share}", d.Share, "{insert}", d.Insert, "{holds}", d.Holds).Replace(text)
+	text = strings.NewReplacer("{now}", d.Now, "{share}", d.Share, "{insert}", d.Insert).Replace(text)
 	if !d.Numbered {
 		return text
 	}

@@ -34,7 +34,7 @@ type Config struct {
 	Wait time.Duration
 }
 
-// Store is a session.Service, store.Starter, store.BulkAppender, store.RunLister, lease.Leaser
+// Store is a session.Service, store.Starter, store.BulkAppender, lease.Leaser
 // and store.Watcher in an SQL database. It is safe for concurrent use, by several processes too.
 type Store struct {
 	dialect        *Dialect
@@ -60,7 +60,6 @@ var (
 	_ store.BulkAppender = (*Store)(nil)
 	_ lease.Leaser       = (*Store)(nil)
 	_ store.Watcher      = (*Store)(nil)
-	_ store.RunLister    = (*Store)(nil)
 )
 
 // New brings the database's tables up to date and returns the store. It waits
