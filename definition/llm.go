@@ -4,6 +4,7 @@ package definition
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/template"
@@ -241,6 +243,120 @@ func (b *builder) llm(a *Agent, cb around) (agent.Agent, error) {
 	}
 	return llmagent.New(cfg)
 }
+
+// defaultRequests is how often a request is sent in all if the file does not say.
+const defaultRequests = 3
+
+// llm is one run of an agent that asks a model. How long the model takes, nobody
+// says.
+func (w *worst) llm(a *Agent) AtMost {
+	turns := w.turns(a)
+	requests := Bound(a.LLM.RequestRetry.Attempts)
+	if requests == 0 {
+		requests = defaultRequests
+	}
+	u := AtMost{Turns: turns, Calls: turns.times(requests), Seconds: unbounded}
+	u.tokensEach, u.costEach = w.request(a)
+	u.Tokens, u.Cost = u.Calls.times(u.tokensEach), u.Calls.times(u.costEach)
+	for _, t := range a.LLM.Tools {
+		if t.Agent != nil {
+			u = u.plus(w.once(t.Agent).often(unbounded))
+		}
+	}
+	return u
+}
+
+// turns is how often the model is asked in one run. Who can call a tool may do
+// so again and again; to call exit_loop ends the run.
+func (w *worst) turns(a *Agent) Bound {
+	for _, t := range a.LLM.Tools {
+		if t.Exit == "" {
+			return unbounded
+		}
+	}
+	if a.LLM.OutputSchema != nil {
+		return 2
+	}
+	return 1
+}
+
+// request is what one request of an agent has and costs.
+func (w *worst) request(a *Agent) (tokens, cost Bound) {
+	in, out := w.given.InputTokens, w.given.OutputTokens
+	if a.LLM.MaxTokens > 0 {
+		out = int64(a.LLM.MaxTokens)
+	}
+	tokens = unbounded
+	if in > 0 && out > 0 {
+		tokens = Bound(in + out)
+	}
+	price, known := w.price(a)
+	switch {
+	case !known:
+		return tokens, unbounded
+	case price.MostInput(true) == 0 && price.Output == 0:
+		return tokens, 0
+	case tokens.Unbounded():
+		return tokens, unbounded
+	}
+	return tokens, Bound((float64(in)*price.MostInput(w.writes(a)) + float64(out)*price.Output) / 1e6)
+}
+
+func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
+	a := u.Agent
+	for _, t := range a.LLM.Tools {
+		if t.Exit == "" {
+			p := l.note(a.at(t.field), CodeNoBound, "nothing limits how often %q calls tools, with a model call "+
+				"after each", a.Name)
+			p.Hint = "a budget of calls on a loop around it limits this"
+			if n := w.Total.Calls; !n.Unbounded() {
+				p.Hint = fmt.Sprintf("here the run, or a loop in it, ends after %.0f requests", float64(n))
+			}
+			break
+		}
+	}
+	// Where the file names no model, whoever runs it says which it is.
+	if w.of.given.EveryModel != "" {
+		return
+	}
+	if by := a.naming(); by != nil && u.Unpriced && u.Cost.Unbounded() &&
+		!strings.HasPrefix(by.Model, scriptedProvider+"/") {
+		l.note(by.at("model"), CodePrice, "the price of %q is not known", by.Model).
+			Hint = "add it to the root: prices: {" + by.Model +
+			": {input: …, output: …}}, for a million tokens; 0 is free"
+	}
+}
+
+// roomNote says that a budget is too small for a single request of an agent: such a
+// run stops before it has asked.
+func (w *WorstCase) roomNote(l *loader, a *Agent) {
+	out := int64(llmagent.MinOutputTokens)
+	if a.LLM.MaxTokens > 0 {
+		out = min(out, int64(a.LLM.MaxTokens))
+	}
+	var in int64
+	if text := a.LLM.Instructions; !sections().MatchString(text) {
+		in = (int64(len(placeholders().ReplaceAllString(text, ""))) + 2) / 3 // as a run reckons before the first answer
+	}
+	price, priced := w.of.price(a)
+	for _, b := range w.of.budgetsOn(a) {
+		const needs = "no request of %q fits into the budget of %s: with its instructions and an answer of %d tokens " +
+			"it needs %s, but %s is %s"
+		if b.Tokens > 0 && in+out > b.Tokens {
+			l.note(b.at, CodeStop, needs, a.Name, b.of, out, fmt.Sprintf("%d tokens", in+out), "tokens", fmt.Sprint(b.Tokens)).Hint = "raise tokens"
+		}
+		if cost := (float64(in)*price.Input + float64(out)*price.Output) / 1e6; priced && b.Cost != nil &&
+			cost > *b.Cost {
+			l.note(b.at, CodeStop, needs, a.Name, b.of, out, decimal(cost), "cost", decimal(*b.Cost)).Hint = "raise cost"
+		}
+	}
+}
+
+// placeholders, and texts between sections, may stand for nothing.
+var (
+	placeholders = lazyregexp.New(`\{\{?[^{}]*\}\}?`)
+	sections     = lazyregexp.New(`\{\{[#^]`)
+)
 
 // spoiled warns of a placeholder with a long text behind it in an agent that asks again and again: a provider's
 // cache can keep nothing of what stands behind a value that changes.

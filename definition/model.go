@@ -417,3 +417,42 @@ func (c *checker) priceHint(model string) string {
 	}
 	return "add it to the root: prices: {" + model + ": {input: …, output: …}}, for a million tokens; 0 is free"
 }
+
+// writes reports whether the model's provider charges for writing into its cache, as far as is known, or by
+// the price.
+func (w *worst) writes(a *Agent) bool {
+	price, _ := w.price(a)
+	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || cachesOf(w.modelOf(a)).Charged
+}
+
+// cachesOf returns the rules of the cache of a model's provider.
+func cachesOf(name string) model.Caches {
+	p, rest, err := provider.Find(name)
+	if err != nil {
+		return model.Caches{}
+	}
+	return model.CachesOf(p.Name, rest)
+}
+
+// price is what the model of an agent charges.
+func (w *worst) price(a *Agent) (budget.Price, bool) {
+	name := w.modelOf(a)
+	if name == "" {
+		return budget.Price{}, false
+	}
+	if p, rest, err := provider.Find(name); err == nil && p.Name != scriptedProvider {
+		return w.def.Prices.Of(rest) // as a call looks for it
+	}
+	return w.def.Prices.Of(name)
+}
+
+// modelOf is the name of the model of an agent; empty if nobody says.
+func (w *worst) modelOf(a *Agent) string {
+	if w.given.EveryModel != "" {
+		return w.given.EveryModel
+	}
+	if by := a.naming(); by != nil {
+		return by.Model
+	}
+	return w.given.Model
+}

@@ -179,6 +179,25 @@ var parallelKind = kind{is: TypeParallel,
 	data:  func(*Agent) bool { return true },
 }
 
+// parallel is all at the same time, or by so many at once: then the last to
+// begin does so when the others have shared what was before it.
+func (w *worst) parallel(a *Agent) AtMost {
+	var u AtMost
+	longest := Bound(0)
+	for _, sub := range a.SubAgents {
+		one := w.once(sub)
+		longest = max(longest, one.Seconds)
+		u = u.plus(one)
+	}
+	lanes := Bound(a.Parallel.MaxConcurrency)
+	if lanes == 0 || int(lanes) >= len(a.SubAgents) {
+		u.Seconds = longest
+	} else if !longest.Unbounded() {
+		u.Seconds = min(u.Seconds, u.Seconds/lanes+longest*(1-1/lanes))
+	}
+	return u
+}
+
 // policies are how a sequence or a parallel agent treats its steps.
 func (b *builder) policies(a *Agent) drive.StepPolicies {
 	by := make(drive.StepPolicies)

@@ -5,16 +5,17 @@ package definition
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/model/provider"
 )
 
 // Bound is an upper limit. It is infinite if no limit applies or if the limit is unknown. JSON has
@@ -251,25 +252,6 @@ func seconds[D time.Duration | loop.Duration](d D) Bound {
 	return Bound(time.Duration(d).Seconds())
 }
 
-// parallel is all at the same time, or by so many at once: then the last to
-// begin does so when the others have shared what was before it.
-func (w *worst) parallel(a *Agent) AtMost {
-	var u AtMost
-	longest := Bound(0)
-	for _, sub := range a.SubAgents {
-		one := w.once(sub)
-		longest = max(longest, one.Seconds)
-		u = u.plus(one)
-	}
-	lanes := Bound(a.Parallel.MaxConcurrency)
-	if lanes == 0 || int(lanes) >= len(a.SubAgents) {
-		u.Seconds = longest
-	} else if !longest.Unbounded() {
-		u.Seconds = min(u.Seconds, u.Seconds/lanes+longest*(1-1/lanes))
-	}
-	return u
-}
-
 // loop is one run of a loop: all its iterations, and the finalizer.
 func (w *worst) loop(a *Agent) AtMost {
 	p := w.planOf(a)
@@ -402,103 +384,6 @@ func backoffs(r *loop.Retry, asked bool) (sum Bound) {
 	return sum
 }
 
-// defaultRequests is how often a request is sent in all if the file does not say.
-const defaultRequests = 3
-
-// llm is one run of an agent that asks a model. How long the model takes, nobody
-// says.
-func (w *worst) llm(a *Agent) AtMost {
-	turns := w.turns(a)
-	requests := Bound(a.LLM.RequestRetry.Attempts)
-	if requests == 0 {
-		requests = defaultRequests
-	}
-	u := AtMost{Turns: turns, Calls: turns.times(requests), Seconds: unbounded}
-	u.tokensEach, u.costEach = w.request(a)
-	u.Tokens, u.Cost = u.Calls.times(u.tokensEach), u.Calls.times(u.costEach)
-	for _, t := range a.LLM.Tools {
-		if t.Agent != nil {
-			u = u.plus(w.once(t.Agent).often(unbounded))
-		}
-	}
-	return u
-}
-
-// turns is how often the model is asked in one run. Who can call a tool may do
-// so again and again; to call exit_loop ends the run.
-func (w *worst) turns(a *Agent) Bound {
-	for _, t := range a.LLM.Tools {
-		if t.Exit == "" {
-			return unbounded
-		}
-	}
-	if a.LLM.OutputSchema != nil {
-		return 2
-	}
-	return 1
-}
-
-// request is what one request of an agent has and costs.
-func (w *worst) request(a *Agent) (tokens, cost Bound) {
-	in, out := w.given.InputTokens, w.given.OutputTokens
-	if a.LLM.MaxTokens > 0 {
-		out = int64(a.LLM.MaxTokens)
-	}
-	tokens = unbounded
-	if in > 0 && out > 0 {
-		tokens = Bound(in + out)
-	}
-	price, known := w.price(a)
-	switch {
-	case !known:
-		return tokens, unbounded
-	case price.MostInput(true) == 0 && price.Output == 0:
-		return tokens, 0
-	case tokens.Unbounded():
-		return tokens, unbounded
-	}
-	return tokens, Bound((float64(in)*price.MostInput(w.writes(a)) + float64(out)*price.Output) / 1e6)
-}
-
-// writes reports whether the model's provider charges for writing into its cache, as far as is known, or by
-// the price.
-func (w *worst) writes(a *Agent) bool {
-	price, _ := w.price(a)
-	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || cachesOf(w.modelOf(a)).Charged
-}
-
-// cachesOf returns the rules of the cache of a model's provider.
-func cachesOf(name string) model.Caches {
-	p, rest, err := provider.Find(name)
-	if err != nil {
-		return model.Caches{}
-	}
-	return model.CachesOf(p.Name, rest)
-}
-
-// price is what the model of an agent charges.
-func (w *worst) price(a *Agent) (budget.Price, bool) {
-	name := w.modelOf(a)
-	if name == "" {
-		return budget.Price{}, false
-	}
-	if p, rest, err := provider.Find(name); err == nil && p.Name != scriptedProvider {
-		return w.def.Prices.Of(rest) // as a call looks for it
-	}
-	return w.def.Prices.Of(name)
-}
-
-// modelOf is the name of the model of an agent; empty if nobody says.
-func (w *worst) modelOf(a *Agent) string {
-	if w.given.EveryModel != "" {
-		return w.given.EveryModel
-	}
-	if by := a.naming(); by != nil {
-		return by.Model
-	}
-	return w.given.Model
-}
-
 // Assumed has assumptions for [Definition.Worst] about values that the file does not have. Zero
 // values leave them unknown, or as in the file.
 type Assumed struct {
@@ -535,4 +420,128 @@ func (w *worst) allowed() *loop.Budget {
 		return nil
 	}
 	return new(loop.Budget(*w.given.Budget))
+}
+
+// Stops returns the ways in which a loop of the run can end, as [Agent.Stops] does, under the
+// assumptions.
+func (w *WorstCase) Stops(a *Agent) []StopWay {
+	if a.Type != TypeLoop {
+		return nil
+	}
+	ways := w.of.as(a).Stops()
+	if b := w.of.allowed(); b != nil && a.asksModel() {
+		ways = append(ways, StopWay{loop.ReasonBudget, "when the run has used " + budgetWords(b)})
+	}
+	return ways
+}
+
+// Problems returns the warnings and notes of the definition that hold under the assumptions, and
+// those of [WorstCase.Notes].
+func (w *WorstCase) Problems() Problems {
+	of := w.of
+	all := slices.Concat(of.def.warnings, of.def.notes)
+	if a := of.limited; a != nil {
+		stale := timeProblems(a)
+		all = slices.DeleteFunc(all, func(p *Problem) bool {
+			// Not by their places, which may have been traced to another file.
+			return slices.ContainsFunc(stale, func(q *Problem) bool {
+				return p.Code == q.Code && p.Message == q.Message
+			})
+		})
+		as := of.as(a)
+		if of.given.Timeout != nil { // as if the file gave it
+			as.nodes = maps.Clone(a.nodes)
+			if _, given := a.nodes["timeout"]; !given {
+				as.nodes["timeout"] = cmp.Or(a.nodes["max_iterations"], a.nodes["name"], a.node)
+			}
+		}
+		all = append(all, timeProblems(as)...)
+	}
+	return append(all, w.Notes()...)
+}
+
+// timeProblems are what there is to say about a loop's times.
+func timeProblems(a *Agent) Problems {
+	c := &checker{loader: newLoader()}
+	c.times(a)
+	c.presetTimes(a)
+	return append(c.problems, c.notes...)
+}
+
+// Notes returns a note for each missing limit: an agent that may ask a model without end, an agent
+// without a time limit, a model whose price is unknown. Each has its position in the file.
+func (w *WorstCase) Notes() Problems {
+	l := newLoader()
+	for i := range w.Agents {
+		if notes := w.Agents[i].Agent.Type.kind().notes; notes != nil {
+			notes(w, l, &w.Agents[i])
+		}
+	}
+	return l.notes.sort()
+}
+
+func (w *WorstCase) timeNote(l *loader, u *AgentWorst) {
+	if !w.Total.Seconds.Unbounded() || !u.Seconds.Unbounded() || u.Agent.tool {
+		return
+	}
+	hint := "give it a timeout"
+	switch step := u.Agent.within(); {
+	case u.Agent.isStep():
+	case step != nil && u.Agent.Type == TypeLLM:
+		hint = fmt.Sprintf("give %q or the loop around it a timeout", step.Name)
+	case u.Agent.Type == TypeLLM:
+		hint = "put it into a loop with max_iterations: 1 and a timeout"
+	}
+	l.note(u.Agent.at("name"), CodeNoBound, "nothing limits how long %q takes", u.Agent.Name).Hint = hint
+}
+
+// besideNote says that branches which are meant to work at once wait for each other,
+// as the budget has no room for the first answers of all.
+func (w *WorstCase) besideNote(l *loader, a *Agent) {
+	var all int64
+	for _, branch := range a.SubAgents {
+		var most int64
+		for b := range branch.All {
+			if b.Type != TypeLLM {
+				continue
+			}
+			out := int64(llmagent.DefaultOutputTokens)
+			if b.LLM.MaxTokens > 0 {
+				out = min(out, int64(b.LLM.MaxTokens))
+			}
+			most = max(most, out)
+		}
+		all += most
+	}
+	for _, b := range w.of.budgetsOn(a) {
+		if b.Tokens > 0 && all > b.Tokens {
+			l.note(a.at("name"), CodeStop, "the branches of %q wait for each other: their first answers need %d "+
+				"tokens in all, but the budget of %s has %d", a.Name, all, b.of, b.Tokens).
+				Hint = "give the agents in it max_tokens"
+		}
+	}
+}
+
+// roomOf is a budget, what it is of, and where it is said.
+type roomOf struct {
+	Tokens int64
+	Cost   *float64
+	of     string
+	at     source.Span
+}
+
+// budgetsOn are the budgets that an agent's requests have to fit into: those of the
+// loops around it, and that of the run.
+func (w *worst) budgetsOn(a *Agent) (all []roomOf) {
+	for p := a; p != nil; p = p.parent {
+		if p.Type != TypeLoop || p.Loop == nil || p.Loop.Budget == nil {
+			continue
+		}
+		b := p.Loop.Budget
+		all = append(all, roomOf{b.Tokens, b.Cost, quoted(p.Name), p.at("budget")})
+	}
+	if g := w.given.Budget; g != nil {
+		all = append(all, roomOf{g.Tokens, g.Cost, "the run", a.at("name")})
+	}
+	return all
 }
