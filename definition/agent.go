@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
@@ -322,7 +323,7 @@ func (r *reader) color(n *source.Node, _ string) (string, bool) {
 	} else if hexColor().MatchString("#" + text) {
 		hint = `write "#` + text + `"`
 	}
-	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = didYouMean(text, colors, hint)
+	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = meant.Hint(text, colors, hint)
 	return text, true
 }
 

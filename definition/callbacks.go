@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
@@ -118,7 +119,7 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 		field := "callbacks." + p.key
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
-			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = didYouMean(p.key, pointNames(),
+			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = meant.Hint(p.key, pointNames(),
 				"the callbacks are "+strings.Join(pointNames(), ", "))
 			continue
 		}
@@ -350,7 +351,7 @@ func notHere[T any](name string, has map[string]T, kind, none string) string {
 		return none
 	}
 	names := slices.Sorted(maps.Keys(has))
-	return didYouMean(name, names, "the "+kind+" are "+strings.Join(names, ", "))
+	return meant.Hint(name, names, "the "+kind+" are "+strings.Join(names, ", "))
 }
 
 // inherited are an agent's hooks with those of the agents around it, from the

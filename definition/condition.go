@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -69,7 +70,7 @@ func (r *reader) conditionOf(a *Agent, n *source.Node, field string) *loop.Condi
 		default:
 			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
-				Hint = didYouMean(p.key, keys, "a condition has when, any, all or not, and for; or text and of")
+				Hint = meant.Hint(p.key, keys, "a condition has when, any, all or not, and for; or text and of")
 			ok = false
 			continue
 		}
@@ -123,7 +124,7 @@ func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.C
 			r.report(r.src.Of(p.at), CodeStop, "%s is not allowed beside text and of", p.key).Hint = "combine them with any or all"
 		default:
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
-				Hint = didYouMean(p.key, []string{"text", "of", "for"}, "a phrase has text and of, and for")
+				Hint = meant.Hint(p.key, []string{"text", "of", "for"}, "a phrase has text and of, and for")
 		}
 	}
 	switch {
@@ -157,7 +158,7 @@ func (r *reader) saidBy(a *Agent, n *source.Node, field string) string {
 			return r.saidKey(in, n, field)
 		}
 	}
-	r.report(r.src.Of(n), CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = didYouMean(name, names, "")
+	r.report(r.src.Of(n), CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = meant.Hint(name, names, "")
 	return ""
 }
 

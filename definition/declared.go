@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -164,7 +165,7 @@ func (c *checker) shaped() {
 		}
 		root := c.def.Root
 		c.report(root.src.Of(root.nodes["key of shapes."+name]), CodeUnknownKey, "shapes names the key %q, which no agent writes", head).
-			Hint = didYouMean(head, slices.Sorted(maps.Keys(c.keys)), "")
+			Hint = meant.Hint(head, slices.Sorted(maps.Keys(c.keys)), "")
 	}
 }
 

@@ -67,6 +67,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/credential"
@@ -225,7 +226,6 @@ const (
 	maxFiles    = 100
 	maxPrograms = 1000   // expressions, which take most of the time
 	maxBraces   = 20_000 // that texts are searched for placeholders
-	maxNames    = 2000   // among more, nothing is guessed
 	maxHinted   = 200    // bytes of a name in a hint
 	maxProblems = 200    // what is shown; there may be more
 	maxFound    = 20_000 // what is found after that is not counted
@@ -431,7 +431,7 @@ func openRegular(fsys fs.FS, name string) (fs.File, error) {
 // fileNear suggests a file with a similar name for one that does not exist.
 func (r *reader) fileNear(target, from string) string {
 	entries, err := fs.ReadDir(r.fsys, path.Dir(target))
-	if err != nil || len(entries) > maxNames {
+	if err != nil || len(entries) > meant.MaxNames {
 		return ""
 	}
 	var names []string

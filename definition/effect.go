@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -33,7 +34,7 @@ func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	if ok && !slices.Contains(of, text) {
 		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what,
 			strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
-		if p.Hint = didYouMean(text, of, effectsHint); slices.Contains(effects, text) {
+		if p.Hint = meant.Hint(text, of, effectsHint); slices.Contains(effects, text) {
 			p.Hint = "this agent has no effect outside of the run"
 		}
 		return ""
@@ -216,7 +217,7 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 			find.Command.Timeout, _ = r.duration(p.value, what+".timeout")
 		case !slices.Contains(known, p.key):
 			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
-				Hint = didYouMean(p.key, append(slices.Clone(known), "timeout"), "")
+				Hint = meant.Hint(p.key, append(slices.Clone(known), "timeout"), "")
 		case source.IsNull(p.value):
 			r.report(r.src.Of(p.value), CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
 		default:

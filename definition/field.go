@@ -6,11 +6,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -388,3 +391,195 @@ func stepFields(t Type) (names []string) {
 
 // holds reports what a function of a kind says of an agent; a nil function says no.
 func holds(a *Agent, of func(*Agent) bool) bool { return of != nil && of(a) }
+
+// names are the fields that an agent can have.
+func (r *reader) names(a *Agent) []string {
+	var names []string
+	for _, f := range fields {
+		if (a.Type == "" || f.has(a.Type)) && (!f.Root || a.parent == nil) {
+			names = append(names, f.Name)
+		}
+	}
+	if a.parent != nil {
+		names = append(names, "ref")
+	}
+	return names
+}
+
+func (r *reader) unknown(a *Agent, p pair) {
+	problem := r.report(r.src.Of(p.at), CodeField, "unknown field %q", p.key)
+	if hint, _ := otherWord(a, p); hint != "" {
+		problem.Hint = hint
+		return
+	}
+	if p.key == "stop" && a.Type == TypeLoop {
+		problem.Hint = `did you mean "stop_when"? not_worth, no_progress and the limits are fields of their own`
+		return
+	}
+	if near := nearField(p, r.names(a)); near != "" {
+		problem.Hint = fmt.Sprintf("did you mean %q?", near)
+		return
+	}
+	var others []string
+	for _, f := range fields {
+		others = append(others, f.Name)
+	}
+	if near := fieldNamed(expr.Nearest(p.key, others)); near.Name != "" && a.Type != "" {
+		problem.Hint = fieldOf(near, a)
+	}
+}
+
+// nearField is the field that was probably meant; of timeout and timeouts the one
+// that the value fits.
+func nearField(p pair, names []string) string {
+	found := meant.Near(p.key, names)
+	if found != "timeout" && found != "timeouts" || p.value.Kind != source.Scalar ||
+		!slices.Contains(names, "timeouts") {
+		return found
+	}
+	if _, ok := spanOf(p.value); ok {
+		return "timeout"
+	}
+	return "timeouts"
+}
+
+// misplaced reports a field of another type of agent.
+func (r *reader) misplaced(a *Agent, p pair, f Field) {
+	problem := r.report(r.src.Of(p.at), CodeField, "%q is a field of %s agents; this is %s agent", p.key,
+		join(f.Types, "and"), article(a.Type))
+	if _, given := a.nodes["type"]; !given && a.Type == TypeLoop && f.Types[0].Workflow() {
+		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", join(f.Types, "or"))
+	}
+	if p.key == "timeout" && a.Type == TypeHuman {
+		problem.Hint = "deadline says how long the person may take"
+	}
+	if p.key == "budget" && a.Type == TypeCLI {
+		problem.Hint = "max_cost limits what one call of the program may cost; budget is for the loop around it"
+	}
+	if alsoMeant(p.key) {
+		problem.Hint, _ = otherWord(a, p)
+	}
+}
+
+// alsoMeant reports whether people write the name of a field for a field of other agents too, so that it does not tell
+// the type of its agent.
+func alsoMeant(field string) bool { return meant.Fields[field] != nil }
+
+func join(ts []Type, word string) string {
+	names := make([]string, len(ts))
+	for i, t := range ts {
+		names[i] = string(t)
+	}
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " " + word + " " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+// configured puts the fields in an agent's config, as other products write
+// them, beside the others. stop_when comes last, as it may name sub-agents.
+func (r *reader) configured(ps []pair) []pair {
+	var all []pair
+	beside := make(map[string]int)
+	for _, p := range ps {
+		beside[p.key] = p.at.Line
+	}
+	for _, p := range ps {
+		if p.key != "config" {
+			all = append(all, p)
+			continue
+		}
+		inner, _ := r.pairs(p.value, "config")
+		for _, q := range inner {
+			line, both := beside[q.key]
+			switch {
+			case q.key == "ref" || q.key == "config":
+				r.report(r.src.Of(q.at), CodeField, "unknown field %q of config", q.key).Hint = "config has fields of the agent that it is in"
+			case both:
+				r.report(r.src.Of(q.at), CodeConflict, "%q is given twice, in config and in line %d", q.key, line).Hint = "give it once"
+			default:
+				all = append(all, q)
+			}
+		}
+	}
+	sort.SliceStable(all, func(i, k int) bool { return last(all[i]) < last(all[k]) }) // smaller than slices
+	return all
+}
+
+func last(p pair) int {
+	if p.key == "stop_when" {
+		return 1
+	}
+	return 0
+}
+
+// typeHint suggests a known type for an unknown one.
+func typeHint(typed string) string {
+	switch typed {
+	case "task":
+		return "leave the type out: instructions asks a model, command runs a program, url sends a request, set or value " +
+			"computes, text writes"
+	case "workflow":
+		return "the types of workflow agents are loop, sequential and parallel"
+	}
+	if known := meant.Types[typed]; known != "" {
+		return "did you mean \"" + known + "\"?"
+	}
+	return meant.Hint(typed, typeNames(), "the types are "+strings.Join(typeNames(), ", "))
+}
+
+// otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a
+// type in place of a field, or a field that belongs into another one. tells says that the word tells
+// the type of the agent; the hint is empty for any other field.
+func otherWord(a *Agent, p pair) (hint string, tells bool) {
+	if hint := meant.Advice[p.key]; hint != "" {
+		return hint, hint == meant.TaskField
+	}
+	names := meant.Fields[p.key]
+	for _, name := range names {
+		if f := fieldNamed(name); a.Type == "" || f.has(a.Type) {
+			return fmt.Sprintf("did you mean %q?", f.Name), f.Types != nil
+		}
+	}
+	if names != nil {
+		return fieldOf(fieldNamed(names[0]), a), false
+	}
+	t := Type(p.key)
+	if !Type(p.key).known() {
+		t = Type(meant.Types[p.key])
+	}
+	switch {
+	case t == TypeCommand:
+		return "write the step as {name: …, " + meant.CommandLine(p.value.Value) + "}", true
+	case t != "" && a.parent == nil:
+		return fmt.Sprintf("write type: %s, and its fields at the top of the file", t), true
+	case t.Workflow():
+		return fmt.Sprintf("write such a step as {name: …, type: %s, sub_agents: […]}", t), true
+	case t != "":
+		return fmt.Sprintf("write such a step as {name: …, type: %s, …}, with its fields beside the type", t), true
+	}
+	return insideOf(a, p.key), false
+}
+
+// fieldOf says which agents have a field that this one has not.
+func fieldOf(f Field, a *Agent) string {
+	return fmt.Sprintf("%q is a field of %s agents; this is %s agent", f.Name, join(f.Types, "and"), article(a.Type))
+}
+
+// insideOf is the hint for a name that stands in one other field of the agent, as target in score.
+func insideOf(a *Agent, name string) string {
+	found := ""
+	for _, f := range fields {
+		if a.Type == "" || !f.has(a.Type) || !slices.ContainsFunc(f.Parts(), func(p Part) bool { return p.Name == name }) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = f.Name
+	}
+	if found == "" {
+		return ""
+	}
+	return fmt.Sprintf("write it in %s: {%s: …}", found, name)
+}

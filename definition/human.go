@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/humanagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -183,7 +184,7 @@ func (c *checker) deadline(a *Agent) {
 				source.Describe(n))
 		case h.Options != nil && !slices.Contains(h.Options, text):
 			c.report(at, CodeConflict, "default %q is not one of the options", text).
-				Hint = didYouMean(text, h.Options, "the options are "+strings.Join(h.Options, ", "))
+				Hint = meant.Hint(text, h.Options, "the options are "+strings.Join(h.Options, ", "))
 		}
 	case mark.AskEdit:
 		c.defaultEdit(a, at)
@@ -200,7 +201,7 @@ func (c *checker) defaultEdit(a *Agent, at source.Span) {
 	for _, key := range slices.Sorted(maps.Keys(edit)) {
 		if !slices.Contains(a.unread, "keys") && !slices.Contains(a.Human.Keys, key) {
 			c.report(a.at("default."+key), CodeConflict, "default sets %q, which is not among the keys", key).
-				Hint = didYouMean(key, a.Human.Keys, "")
+				Hint = meant.Hint(key, a.Human.Keys, "")
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -146,7 +147,7 @@ func typeNamed(typed string, known []string, otherwise string) string {
 			return fmt.Sprintf("did you mean %q?", name)
 		}
 	}
-	return didYouMean(typed, known, otherwise)
+	return meant.Hint(typed, known, otherwise)
 }
 
 // takesDefault leaves the default to fitDefault, which knows the type too.
@@ -304,7 +305,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 			}
 			errs = append(errs, &InputError{
 				Input: key, Msg: fmt.Sprintf("there is no input %q", key),
-				Hint: didYouMean(key, names, known),
+				Hint: meant.Hint(key, names, known),
 			})
 			continue
 		}

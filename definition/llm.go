@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
@@ -156,7 +157,7 @@ func contextNamed(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 		return llmagent.ContextConfig{Policy: llmagent.ContextPolicy(text)}, ok
 	}
 	problem := p.report(p.src.Of(n), CodeValue, contextForms+", got %q", text)
-	if problem.Hint = didYouMean(text, contexts, ""); text == "last" {
+	if problem.Hint = meant.Hint(text, contexts, ""); text == "last" {
 		problem.Hint = "say how many iterations, as {last: 3}"
 	}
 	return c, false

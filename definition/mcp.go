@@ -16,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/tool"
@@ -168,7 +169,7 @@ func (c *checker) confirm(a *Agent, field string, m *MCP) {
 	for _, name := range m.Confirm {
 		if m.Only != nil && !slices.Contains(m.Only, name) {
 			c.report(a.at(field+".confirm"), CodeConflict, "confirm names %q, which is not in only", name).
-				Hint = didYouMean(name, m.Only, "")
+				Hint = meant.Hint(name, m.Only, "")
 		}
 	}
 }
@@ -276,5 +277,5 @@ func (c *chosen) meant(name string, has []string) string {
 	if own, ok := strings.CutPrefix(name, c.prefix); ok && c.prefix != "" && slices.Contains(has, own) {
 		return "; write names without the prefix: " + own
 	}
-	return " (" + didYouMean(name, has, "it has "+strings.Join(has, ", ")) + ")"
+	return " (" + meant.Hint(name, has, "it has "+strings.Join(has, ", ")) + ")"
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
@@ -412,8 +413,8 @@ func (c *checker) unpriced(a *Agent) {
 
 func (c *checker) priceHint(model string) string {
 	names := slices.Sorted(maps.Keys(c.def.Prices))
-	if meant := didYouMean(model, names, ""); meant != "" {
-		return strings.TrimSuffix(meant, "?") + " in prices?"
+	if near := meant.Hint(model, names, ""); near != "" {
+		return strings.TrimSuffix(near, "?") + " in prices?"
 	}
 	return "add it to the root: prices: {" + model + ": {input: …, output: …}}, for a million tokens; 0 is free"
 }

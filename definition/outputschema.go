@@ -13,6 +13,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -153,7 +154,7 @@ func (s *schemaReader) unknown(p pair) {
 		problem.Hint = fmt.Sprintf("write properties: {%s: {type: %s}}", p.key, t)
 		return
 	}
-	problem.Hint = didYouMean(p.key, schemaWords, "describe each value in properties, under its name")
+	problem.Hint = meant.Hint(p.key, schemaWords, "describe each value in properties, under its name")
 }
 
 // types reads one type, or one and "null".
@@ -240,7 +241,7 @@ func (s *schemaReader) whole() {
 		if _, ok := out.Properties[name]; !ok {
 			s.report(s.src.Of(source.Deref(s.at["required"].Content[i])), CodeValue,
 				"%s requires %q, which is not among its properties", s.what, name).
-				Hint = didYouMean(name, slices.Sorted(slices.Values(out.PropertyOrder)), "")
+				Hint = meant.Hint(name, slices.Sorted(slices.Values(out.PropertyOrder)), "")
 		}
 	}
 	s.values()

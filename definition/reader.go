@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 )
@@ -101,7 +102,7 @@ func listHint(n *source.Node, what string) string {
 	case n.Kind == source.Map && what == "sub_agents":
 		return "each agent begins with - name:"
 	case n.Kind == source.Scalar && what == "workspace.setup":
-		return "write " + strings.TrimPrefix(commandLine(n.Value), "command: ")
+		return "write " + strings.TrimPrefix(meant.CommandLine(n.Value), "command: ")
 	case n.Kind == source.Scalar && !source.IsNull(n) && n.Value != "" && len(n.Value) < 60 && !strings.ContainsAny(n.Value, "[]{}\n"):
 		if strings.ContainsRune("*&!|>%@`#?:-\"'", rune(n.Value[0])) || strings.Contains(n.Value, ": ") || strings.Contains(n.Value, " #") {
 			return "write ['" + strings.ReplaceAll(n.Value, "'", "''") + "']" // as it is, it would be something else in YAML
@@ -137,7 +138,7 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 	last := len(words) - 1
 	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last],
 		text).
-		Hint = didYouMean(text, words, "")
+		Hint = meant.Hint(text, words, "")
 	return ""
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
@@ -202,7 +203,7 @@ func (c *checker) keyHint(rd *read, key string) string {
 	if key == LoopOutput {
 		return "loop_output marks the finalizer; give the loop an output_key and read that"
 	}
-	if len(c.keys) > maxNames {
+	if len(c.keys) > meant.MaxNames {
 		return ""
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.keys)), func(name string) bool { return len(name) > maxHinted })

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -355,7 +356,7 @@ func (of parts[S]) unknown(p place, e pair) {
 	otherwise := cmp.Or(of.has, "there are "+strings.Join(names, ", "))
 	what := cmp.Or(of.what, p.field)
 	p.report(p.src.Of(e.at), CodeField, "unknown field %q of %s", e.key, what).
-		Hint = cmp.Or(adviceOn[what+"."+e.key], didYouMean(e.key, names, otherwise))
+		Hint = cmp.Or(meant.Advice[what+"."+e.key], meant.Hint(e.key, names, otherwise))
 }
 
 func (of parts[S]) names() []string { return rowNames(of.rows) }

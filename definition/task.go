@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
@@ -143,7 +144,7 @@ var templateRows = []row[Agent]{
 }
 
 var commandRows = []row[Command]{
-	field("command", "program and arguments; no shell reads them", each(aWords, listing{line: asList}), func(c *Command) *[]string { return &c.Args }).must(),
+	field("command", "program and arguments; no shell reads them", each(aWords, listing{line: meant.AsList}), func(c *Command) *[]string { return &c.Args }).must(),
 	field("stdin", "input of the command, which may be any text", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("env", "additional environment variables; text of any content only in those that begin with INPUT_", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "true removes the environment except PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),
@@ -159,7 +160,7 @@ var commandRows = []row[Command]{
 var cliRows = []row[Command]{
 	field("cli", "coding agent to ask, by its program: "+strings.Join(taskagent.CLIPrograms(), " or "), oneWord(taskagent.CLIPrograms()...), func(c *Command) *string { return &c.CLI.Program }).
 		helped("ask a program that speaks the Agent Client Protocol with acp, and any other with command"),
-	field("acp", "program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", each(aText, listing{line: asList, empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.ACP }),
+	field("acp", "program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", each(aText, listing{line: meant.AsList, empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.ACP }),
 	field("prompt", "what the coding agent is asked to do, with placeholders", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("model", "", aText, func(c *Command) *string { return &c.CLI.Model }).alone(),
 	field("permissions", "what the coding agent may do without asking: read, edit (default: change files in its folder) or all", oneWord("read", "edit", "all"), func(c *Command) *string { return &c.CLI.Permissions }).shown("edit"),
@@ -362,7 +363,7 @@ func (c *checker) resultReads(a *Agent) {
 		rd := read{agent: a, field: "exit_when", name: "result." + key, bare: true, line: 1}
 		rd.column = 1 + len([]rune(a.ExitWhen[:max(0, strings.Index(a.ExitWhen, "result."+key))]))
 		c.report(rd.place(), CodeUnknownKey, "the result of %s agent has no %q", article(a.Type), key).
-			Hint = didYouMean(key, known, "it has "+strings.Join(known, ", "))
+			Hint = meant.Hint(key, known, "it has "+strings.Join(known, ", "))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
@@ -87,7 +88,7 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 	case toolForms[name] != "":
 		r.report(r.src.Of(n), CodeTool, "the tool %s must be a map, not a name", name).Hint = "write " + toolForms[name]
 	default:
-		if near := didYouMean(name, toolNames, ""); near != "" {
+		if near := meant.Hint(name, toolNames, ""); near != "" {
 			r.report(r.src.Of(n), CodeTool, "there is no tool %q", name).Hint = near +
 				" (a Go function is written {func: " + name + "})"
 			return
@@ -118,9 +119,9 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 		r.commandTool(a, field, n, ps)
 		return
 	}
-	if i := slices.IndexFunc(ps, func(p pair) bool { return otherTypes[p.key] == string(TypeCommand) }); i >= 0 {
+	if i := slices.IndexFunc(ps, func(p pair) bool { return meant.Types[p.key] == string(TypeCommand) }); i >= 0 {
 		r.report(r.src.Of(ps[i].at), CodeTool, "there is no tool %q", ps[i].key).Hint = "write it as {name: …, " +
-			"description: …, " + commandLine(ps[i].value.Value) + "}"
+			"description: …, " + meant.CommandLine(ps[i].value.Value) + "}"
 		return
 	}
 	if len(ps) != 1 {
@@ -147,7 +148,7 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 	case exitlooptool.Name, exitlooptool.Alias:
 		r.report(r.src.Of(p.at), CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
 	default:
-		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = didYouMean(p.key, toolNames,
+		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = meant.Hint(p.key, toolNames,
 			toolsHint)
 	}
 }
