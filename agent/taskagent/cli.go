@@ -4,8 +4,6 @@ package taskagent
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"os/exec"
 	"path/filepath"
@@ -13,15 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/genai"
-
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // CLI makes a command a coding agent that is driven by its command line, such as Claude Code. Its arguments, and how
@@ -150,92 +143,6 @@ func FindCLI(program string) error {
 	return &NoProgramError{Program: program, Install: install}
 }
 
-// NoProgramError says that the program of a coding agent is not installed. It wraps [exec.ErrNotFound].
-type NoProgramError struct {
-	Program string
-	// Install is the command that installs it, if that is known.
-	Install string
-}
-
-func (e *NoProgramError) Error() string {
-	return fmt.Sprintf("there is no program %q: install it%s, or put its folder into PATH", e.Program, after(" with ", e.Install))
-}
-
-// Permanent returns true: another attempt is useless.
-func (e *NoProgramError) Permanent() bool { return true }
-
-// Unwrap returns [exec.ErrNotFound].
-func (e *NoProgramError) Unwrap() error { return exec.ErrNotFound }
-
-// CLIResult lists the fields of a CLI's result.
-func CLIResult() []string {
-	return []string{
-		"outcome", "said", "session", "continued", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "more_files",
-		"exit_code", "stderr",
-	}
-}
-
-// CLIError says that a coding agent has not done what it was asked to do.
-type CLIError struct {
-	// Program is the program's name.
-	Program string
-	// Outcome is denied, limited, not_configured, failed, crashed or no_result.
-	Outcome string
-	// Said is what the program says of its failure: the end of it, at most 10 lines and 2 kB.
-	Said string
-	// Denied are the names of the tools that it was not allowed to use.
-	Denied []string
-	// Until is when its provider takes requests again; zero if it does not say.
-	Until time.Time
-	// GivenUp says that the step has waited for the provider, or would have to, for longer than CLI.OnLimit allows.
-	GivenUp bool
-}
-
-// Permanent reports whether another attempt is useless.
-func (e *CLIError) Permanent() bool {
-	return e.GivenUp || e.Outcome == string(codingcli.Denied) || e.Outcome == string(codingcli.NotConfigured)
-}
-
-func (e *CLIError) Error() string {
-	text := e.Program + ": "
-	switch codingcli.Outcome(e.Outcome) {
-	case codingcli.Denied:
-		how := "allow the tool with args"
-		if codingcli.Programs[e.Program] == nil {
-			how = "allow it in the program's own settings"
-		}
-		return text + "it was not allowed to use " + strings.Join(e.Denied, ", ") +
-			"; give it permissions: all, " + how + ", or say denied: allow if that is fine"
-	case codingcli.NotConfigured:
-		text += "it is not signed in, or has no credit"
-		_, signIn, _ := CLIHelp(e.Program)
-		text += "; " + cmp.Or(signIn, "run it by hand and sign in, or name the variable of its key with inherit")
-	case codingcli.Limited:
-		text += "its provider takes no more requests "
-		if e.Until.IsZero() {
-			text += "for now"
-		} else {
-			text += "until " + e.Until.UTC().Format("2006-01-02 15:04 MST")
-		}
-		if e.GivenUp {
-			text += ", which is longer than at_most of on_limit"
-		}
-	case codingcli.NoResult, codingcli.Crashed:
-		return text + "it ended without a result" + after(": ", e.Said)
-	default:
-		text += "it failed"
-	}
-	return text + after(". It says: ", e.Said)
-}
-
-// after is a text with what stands before it; empty without the text.
-func after(before, text string) string {
-	if text == "" {
-		return ""
-	}
-	return before + text
-}
-
 // cliGrace is how long a coding agent has to end what it has started, after it is asked to end.
 const cliGrace = 10 * time.Second
 
@@ -355,111 +262,6 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	return nil
 }
 
-// books counts in the run's budget what a coding agent has used. Its error says that the run has made too many requests.
-func (a *CommandAgent) books(ctx agent.InvocationContext, p *process, r *codingcli.Report) error {
-	r.Model = cmp.Or(r.Model, a.cfg.CLI.Model, a.cfg.CLI.name())
-	r.Usage = ctx.RunConfig().Prices.Priced(r.Model, r.Usage)
-	drive.At(ctx).Budget().Book(r.Usage)
-	p.room.Release()
-	for range r.Usage.Calls - 1 { // the first was counted before it was asked
-		if err := drive.At(ctx).CountModelCall(); err != nil {
-			return fmt.Errorf("each of the %d requests of %s to its model counts: %w", r.Usage.Calls, a.cfg.CLI.name(), err)
-		}
-	}
-	return nil
-}
-
-// cliOutcome turns what a coding agent has printed into the task's outcome. err is why it was ended, if it was.
-func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got ended, err error) (outcome, error) {
-	c := a.cfg.CLI
-	if err != nil && !got.Started {
-		return outcome{}, err
-	}
-	code := got.Code
-	if err != nil { // it was ended, and the code says that only
-		code = 0
-	}
-	r := c.program().Read([]byte(got.Stdout), code)
-	if r.Renewed != "" {
-		p.renews(r.Renewed)
-	}
-	r.Since(p.before.Total)
-	if r.Outcome == codingcli.Partial && len(r.Denied) > 0 && c.Denied == "fail" {
-		r.Outcome = codingcli.Denied
-	}
-	tooMany := a.books(ctx, p, &r)
-	if err != nil && ctx.Err() != nil {
-		return outcome{}, err
-	}
-	called := r.Outcome
-	if called == codingcli.NoResult {
-		switch {
-		case got.Idle:
-			called = codingcli.Idle
-		case err == nil && (got.Code > 0 || c.ACP == nil && got.Code < 0): // one that speaks ACP is killed after its answer
-			called = codingcli.Crashed
-		}
-	}
-	out := outcome{words: trimNewline(r.Said), used: &r.Usage, model: r.Model, result: map[string]any{
-		"outcome": string(called), "said": r.Said, "session": r.Session, "denied": r.Denied,
-		"continued": known(p.before.ID != "", p.before.ID),
-		"turns":     known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
-		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
-		"files": known(r.Files != nil, r.Files), "more_files": known(r.Files != nil, r.MoreFiles),
-		"exit_code": known(c.ACP == nil || got.Code >= 0, got.Code), "stderr": tail(got.Stderr),
-	}}
-	out.output, out.warning = out.words, p.renewed
-	if tooMany != nil {
-		return out, tooMany
-	}
-	if r.Unable {
-		return out, &ConversationError{Program: c.name()}
-	}
-	switch ok := r.Outcome == codingcli.OK || r.Outcome == codingcli.Partial || r.Outcome == codingcli.Denied && c.Denied == "allow"; {
-	case ok: // though the program may have hung after its result
-		out.sets = a.keeps(&r)
-		return out, nil
-	case err != nil:
-		return out, err
-	}
-	failed := &CLIError{Program: c.name(), Outcome: string(called), Said: tail(r.Said), Denied: r.Denied}
-	if r.Outcome == codingcli.Limited {
-		failed.Until, out.limit = r.Until, &limit{until: r.Until, least: r.Wait}
-	}
-	if r.Outcome == codingcli.NoResult {
-		failed.Said = cmp.Or(tail(got.Stderr), got.State)
-	}
-	return out, failed
-}
-
-// known is a value that was reported, or nil.
-func known[T any](is bool, v T) any {
-	if !is {
-		return nil
-	}
-	return v
-}
-
-// metadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage].
-const metadataUsage = "refrain:usage"
-
-// spent notes in an event what was used.
-func (out *outcome) spent(ev *session.Event) {
-	if out.used == nil {
-		return
-	}
-	u := *out.used
-	ev.ModelVersion, ev.CustomMetadata = out.model, map[string]any{metadataUsage: u}
-	if u.Estimated {
-		return
-	}
-	ev.UsageMetadata = &genai.GenerateContentResponseUsageMetadata{
-		PromptTokenCount: int32(u.InputTokens), CachedContentTokenCount: int32(u.CachedTokens),
-		CandidatesTokenCount: int32(u.OutputTokens), TotalTokenCount: int32(u.InputTokens + u.OutputTokens),
-	}
-	model.SetCacheWrites(ev.UsageMetadata, u.CacheWriteTokens, u.CacheWrite1hTokens)
-}
-
 // EndsWithin returns how long a coding agent may take to end after its context has. Whoever did not wait for it would
 // start the next one beside it.
 func (a *CommandAgent) EndsWithin() time.Duration {
@@ -467,41 +269,4 @@ func (a *CommandAgent) EndsWithin() time.Duration {
 		return 0
 	}
 	return cliGrace + pipeDelay
-}
-
-var (
-	_ drive.Ender   = (*CommandAgent)(nil)
-	_ drive.Meter   = (*CommandAgent)(nil)
-	_ drive.Spender = (*CommandAgent)(nil)
-)
-
-// CutOff returns the usage of an attempt that was cut off with its process. What a coding agent has used by then is
-// unknown.
-func (a *CommandAgent) CutOff() (used budget.Usage) {
-	if a.cfg.CLI != nil {
-		used = budget.Usage{Calls: 1, Estimated: true}
-	}
-	return used
-}
-
-// Used returns what a coding agent has used for a logged event; zero for any other event.
-func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {
-	if ev.Mark != nil && ev.Mark.Kind != mark.KindLimited || ev.CustomMetadata[metadataUsage] == nil {
-		return used
-	}
-	data, err := json.Marshal(ev.CustomMetadata[metadataUsage])
-	if err == nil {
-		err = json.Unmarshal(data, &used)
-	}
-	if err != nil { // somebody else wrote it
-		return budget.Usage{Calls: 1, Estimated: true}
-	}
-	return used
-}
-
-// idleError says that a program has printed nothing for too long.
-type idleError time.Duration
-
-func (e idleError) Error() string {
-	return fmt.Sprintf("it printed nothing for its idle_timeout of %s", time.Duration(e))
 }

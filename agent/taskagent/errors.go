@@ -3,10 +3,14 @@
 package taskagent
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"os/exec"
+	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -83,4 +87,89 @@ func (e *LimitError) Error() string {
 	}
 	return fmt.Sprintf("%s %s longer than the limit of %d bytes; raise %s if that is fine", e.Stream, verb, e.Limit,
 		field)
+}
+
+// NoProgramError says that the program of a coding agent is not installed. It wraps [exec.ErrNotFound].
+type NoProgramError struct {
+	Program string
+	// Install is the command that installs it, if that is known.
+	Install string
+}
+
+func (e *NoProgramError) Error() string {
+	return fmt.Sprintf("there is no program %q: install it%s, or put its folder into PATH", e.Program, after(" with ", e.Install))
+}
+
+// Permanent returns true: another attempt is useless.
+func (e *NoProgramError) Permanent() bool { return true }
+
+// Unwrap returns [exec.ErrNotFound].
+func (e *NoProgramError) Unwrap() error { return exec.ErrNotFound }
+
+// CLIError says that a coding agent has not done what it was asked to do.
+type CLIError struct {
+	// Program is the program's name.
+	Program string
+	// Outcome is denied, limited, not_configured, failed, crashed or no_result.
+	Outcome string
+	// Said is what the program says of its failure: the end of it, at most 10 lines and 2 kB.
+	Said string
+	// Denied are the names of the tools that it was not allowed to use.
+	Denied []string
+	// Until is when its provider takes requests again; zero if it does not say.
+	Until time.Time
+	// GivenUp says that the step has waited for the provider, or would have to, for longer than CLI.OnLimit allows.
+	GivenUp bool
+}
+
+// Permanent reports whether another attempt is useless.
+func (e *CLIError) Permanent() bool {
+	return e.GivenUp || e.Outcome == string(codingcli.Denied) || e.Outcome == string(codingcli.NotConfigured)
+}
+
+func (e *CLIError) Error() string {
+	text := e.Program + ": "
+	switch codingcli.Outcome(e.Outcome) {
+	case codingcli.Denied:
+		how := "allow the tool with args"
+		if codingcli.Programs[e.Program] == nil {
+			how = "allow it in the program's own settings"
+		}
+		return text + "it was not allowed to use " + strings.Join(e.Denied, ", ") +
+			"; give it permissions: all, " + how + ", or say denied: allow if that is fine"
+	case codingcli.NotConfigured:
+		text += "it is not signed in, or has no credit"
+		_, signIn, _ := CLIHelp(e.Program)
+		text += "; " + cmp.Or(signIn, "run it by hand and sign in, or name the variable of its key with inherit")
+	case codingcli.Limited:
+		text += "its provider takes no more requests "
+		if e.Until.IsZero() {
+			text += "for now"
+		} else {
+			text += "until " + e.Until.UTC().Format("2006-01-02 15:04 MST")
+		}
+		if e.GivenUp {
+			text += ", which is longer than at_most of on_limit"
+		}
+	case codingcli.NoResult, codingcli.Crashed:
+		return text + "it ended without a result" + after(": ", e.Said)
+	default:
+		text += "it failed"
+	}
+	return text + after(". It says: ", e.Said)
+}
+
+// after is a text with what stands before it; empty without the text.
+func after(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// idleError says that a program has printed nothing for too long.
+type idleError time.Duration
+
+func (e idleError) Error() string {
+	return fmt.Sprintf("it printed nothing for its idle_timeout of %s", time.Duration(e))
 }
