@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -39,7 +38,6 @@ const (
 	mostCalls      = 200 // tool calls that are not done
 	mostPaths      = 50  // of one of them
 	mostDenied     = 100
-	mostFiles      = 1000
 )
 
 // Waits.
@@ -101,7 +99,7 @@ type Talk struct {
 	ended    bool
 	report   codingcli.Report
 
-	dirs    []string // the folder, and where it leads
+	folder  codingcli.Folder
 	calls   map[acp.ToolCallId]*toolCall
 	tools   bool           // there was a tool call
 	said    codingcli.Tail // the last message
@@ -131,10 +129,7 @@ func New(cfg Config) *Talk {
 		cfg: cfg, done: make(chan struct{}), said: codingcli.Tail{Limit: cfg.Limit}, calls: make(map[acp.ToolCallId]*toolCall),
 		report: codingcli.Report{Outcome: codingcli.NoResult, Usage: budget.Usage{Calls: 1, Estimated: true}},
 	}
-	t.dirs = []string{cfg.Dir}
-	if real, err := filepath.EvalSymlinks(cfg.Dir); err == nil && real != cfg.Dir {
-		t.dirs = append(t.dirs, real)
-	}
+	t.folder = codingcli.NewFolder(cfg.Dir)
 	t.out = newOutbox(cfg.To, mostUnread+int64(len(cfg.Prompt)))
 	t.mu.Lock()
 	defer t.mu.Unlock()

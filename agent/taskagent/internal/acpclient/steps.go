@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -510,7 +509,9 @@ func (t *Talk) called(u tool) *toolCall {
 	if u.Status == acp.ToolCallStatusCompleted || u.Status == acp.ToolCallStatusFailed {
 		delete(t.calls, u.ID)
 		if u.Status == acp.ToolCallStatusCompleted && changes(c.kind) {
-			t.changed(c.paths)
+			for _, path := range c.paths {
+				t.report.Edited(path)
+			}
 		}
 	}
 	return c
@@ -535,19 +536,10 @@ func (u tool) paths() (paths []string) {
 	return paths
 }
 
-// below gives the first paths relative to the folder, where they are in it, and reports whether any is not. It reads the
-// paths only: a link in the folder can lead out of it.
+// below gives the first paths as [codingcli.Folder.Below] names them, and reports whether any is not in the folder.
 func (t *Talk) below(paths []string) (first []string, outside bool) {
 	for _, path := range paths {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(t.cfg.Dir, path)
-		}
-		in := false
-		for _, dir := range t.dirs {
-			if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) && !in {
-				path, in = rel, true
-			}
-		}
+		path, in := t.folder.Below(path)
 		outside = outside || !in
 		if len(first) < mostPaths && len(path) <= longestPath && !slices.Contains(first, path) {
 			first = append(first, path)
@@ -558,15 +550,6 @@ func (t *Talk) below(paths []string) (first []string, outside bool) {
 
 func changes(k acp.ToolKind) bool {
 	return k == acp.ToolKindEdit || k == acp.ToolKindDelete || k == acp.ToolKindMove
-}
-
-// changed notes files that were changed.
-func (t *Talk) changed(paths []string) {
-	for _, path := range paths {
-		if len(t.report.Files) < mostFiles && !slices.Contains(t.report.Files, path) {
-			t.report.Files = append(t.report.Files, path)
-		}
-	}
 }
 
 // clip is a name in one line, of bounded length.
