@@ -136,6 +136,8 @@ func TestCodingAgentUsage(t *testing.T) {
 	result := got.state["all"].(map[string]any)
 	equal(t, "cost", any(0.0015), result["cost"])
 	equal(t, "turns", any(2.0), result["turns"])
+	equal(t, "files", any([]any{"/work/a.txt"}), result["files"])
+	equal(t, "more files", any(0.0), result["more_files"])
 	if u := got.events[0].UsageMetadata; u == nil || u.PromptTokenCount != 200 || u.CandidatesTokenCount != 20 {
 		t.Errorf("got the usage %+v", u)
 	}
@@ -147,6 +149,7 @@ func TestCodingAgentUsage(t *testing.T) {
 	got = asked(t, taskagent.CLI{Program: "claude"})
 	result = got.state["all"].(map[string]any)
 	equal(t, "input of an answer that was cut", nil, result["input_tokens"])
+	equal(t, "files of it", any([]any{}), result["files"])
 	if ev := got.events[0]; ev.UsageMetadata != nil || ev.ModelVersion == "" {
 		t.Errorf("got %+v", ev)
 	}
@@ -258,6 +261,7 @@ func TestCodingAgentThatHangs(t *testing.T) {
 	result := got.state["all"].(map[string]any)
 	equal(t, "outcome", any("idle"), result["outcome"])
 	equal(t, "cost", nil, result["cost"])
+	equal(t, "files", nil, result["files"])
 
 	fake(t, "claude", "for i in 1 2 3 4 5 6; do echo '{}'; sleep 0.1; done; "+recording(t, "claude-2.1.197/ok", 0))
 	equal(t, "error of one that goes on", nil, asked(t, idle).err)
@@ -314,8 +318,9 @@ func acpClaude(permissions string) taskagent.CLI {
 	return taskagent.CLI{ACP: []string{"claude-agent-acp"}, Permissions: permissions}
 }
 
-// The real programs do what the recordings say, against a stand-in for their models' servers. See .ci/clis.
-func TestRealCodingAgents(t *testing.T) {
+// realClaudeAndCodex puts the real programs into PATH, with a home and keys of their own. See .ci/clis.
+func realClaudeAndCodex(t *testing.T) {
+	t.Helper()
 	bin := os.Getenv("REFRAIN_CLIS")
 	if bin == "" {
 		t.Skip("REFRAIN_CLIS is not set: the real coding agents are not tried; see make clis")
@@ -325,6 +330,26 @@ func TestRealCodingAgents(t *testing.T) {
 	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1")
 	t.Setenv("OPENAI_API_KEY", "k")
 	t.Setenv("ANTHROPIC_API_KEY", "k")
+}
+
+// standinFor starts a server that the program asks in place of its model's, and returns how a step in a folder is told so.
+func standinFor(t *testing.T, cli *taskagent.CLI, work string, answers ...standin.Answer) (*standin.Server, func(*taskagent.CommandConfig)) {
+	t.Helper()
+	server := standin.New(answers...)
+	t.Cleanup(server.Close)
+	t.Setenv("ANTHROPIC_BASE_URL", server.URL)
+	if cli.Program == "codex" {
+		cli.Model, cli.Args = "gpt-5", []string{"-c", "model_provider=stub", "-c", `model_providers.stub={name="stub",base_url="` + server.URL +
+			`/v1",env_key="OPENAI_API_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`}
+	}
+	return server, func(c *taskagent.CommandConfig) {
+		c.Root, c.Inherit = work, []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"}
+	}
+}
+
+// The real programs do what the recordings say, against a stand-in for their models' servers. See .ci/clis.
+func TestRealCodingAgents(t *testing.T) {
+	realClaudeAndCodex(t)
 	for _, tt := range []struct {
 		name    string
 		cli     taskagent.CLI
@@ -383,17 +408,8 @@ func TestRealCodingAgents(t *testing.T) {
 		t.Run(tt.cli.Program+strings.Join(tt.cli.ACP, " ")+"/"+tt.name, func(t *testing.T) {
 			work := t.TempDir()
 			file := filepath.Join(work, "file")
-			server := standin.New(tt.answers(file)...)
-			defer server.Close()
-			t.Setenv("ANTHROPIC_BASE_URL", server.URL)
-			if tt.cli.Program == "codex" {
-				tt.cli.Model, tt.cli.Args = "gpt-5", []string{"-c", "model_provider=stub", "-c",
-					`model_providers.stub={name="stub",base_url="` + server.URL + `/v1",env_key="OPENAI_API_KEY",wire_api="responses"}`}
-			}
-			got := asked(t, tt.cli, func(c *taskagent.CommandConfig) {
-				c.Root, c.Timeout = work, time.Minute
-				c.Inherit = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"}
-			})
+			server, with := standinFor(t, &tt.cli, work, tt.answers(file)...)
+			got := asked(t, tt.cli, with, func(c *taskagent.CommandConfig) { c.Timeout = time.Minute })
 			result, _ := got.state["all"].(map[string]any)
 			if result["outcome"] != tt.outcome {
 				t.Errorf("got the outcome %v, want %s: %v\n%v", result["outcome"], tt.outcome, got.err, result)

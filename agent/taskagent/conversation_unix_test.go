@@ -5,7 +5,6 @@
 package taskagent_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -76,27 +75,12 @@ echo '{"type":"turn.completed","usage":{"input_tokens":1}}'`)
 // The real programs go on: their model sees the first iteration in the second, and only the second is booked for it. One
 // that does not have the conversation begins a new one.
 func TestRealCodingAgentsContinue(t *testing.T) {
-	bin := os.Getenv("REFRAIN_CLIS")
-	if bin == "" {
-		t.Skip("REFRAIN_CLIS is not set: the real coding agents are not tried; see make clis")
-	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	t.Setenv("OPENAI_API_KEY", "k")
-	t.Setenv("ANTHROPIC_API_KEY", "k")
+	realClaudeAndCodex(t)
 	for _, program := range []string{"claude", "codex"} {
 		t.Run(program, func(t *testing.T) {
 			t.Setenv("HOME", t.TempDir())
-			server := standin.New(standin.Say("one"), standin.Say("two"))
-			defer server.Close()
-			t.Setenv("ANTHROPIC_BASE_URL", server.URL)
-			cli, work := taskagent.CLI{Program: program, Conversation: taskagent.ConversationContinue}, t.TempDir()
-			if program == "codex" {
-				cli.Model, cli.Args = "gpt-5", []string{"-c", "model_provider=stub", "-c",
-					`model_providers.stub={name="stub",base_url="` + server.URL + `/v1",env_key="OPENAI_API_KEY",wire_api="responses"}`}
-			}
-			here := func(c *taskagent.CommandConfig) {
-				c.Root, c.Inherit = work, []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"}
-			}
+			cli := taskagent.CLI{Program: program, Conversation: taskagent.ConversationContinue}
+			server, here := standinFor(t, &cli, t.TempDir(), standin.Say("one"), standin.Say("two"))
 			got := iterations(t, cli, here)
 			equal(t, "error", nil, got.err)
 			result, _ := got.state["all"].(map[string]any)

@@ -371,36 +371,18 @@ func TestWaitIsCanceled(t *testing.T) {
 
 // The real programs go on after a limit. The clock of the test stands still while they work.
 func TestRealCodingAgentsWait(t *testing.T) {
-	bin := os.Getenv("REFRAIN_CLIS")
-	if bin == "" {
-		t.Skip("REFRAIN_CLIS is not set: the real coding agents are not tried; see make clis")
-	}
-	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-	t.Setenv("HOME", t.TempDir())
-	t.Setenv("CLAUDE_CODE_MAX_RETRIES", "1")
-	t.Setenv("OPENAI_API_KEY", "k")
-	t.Setenv("ANTHROPIC_API_KEY", "k")
+	realClaudeAndCodex(t)
 	limited := standin.Answer{Status: 429, RetryAfter: 2}
 	for program, answers := range map[string][]standin.Answer{
 		"claude": {limited, limited, standin.Say("done")}, // it tries again once
 		"codex":  {limited, standin.Say("done")},
 	} {
 		t.Run(program, func(t *testing.T) {
-			server := standin.New(answers...)
-			defer server.Close()
-			t.Setenv("ANTHROPIC_BASE_URL", server.URL)
 			cli := taskagent.CLI{Program: program, OnLimit: taskagent.OnLimit{Wait: taskagent.LimitReset}}
-			if program == "codex" {
-				cli.Model, cli.Args = "gpt-5", []string{"-c", "model_provider=stub", "-c", `model_providers.stub={name="stub",base_url="` + server.URL +
-					`/v1",env_key="OPENAI_API_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`}
-			}
-			work := t.TempDir()
+			server, with := standinFor(t, &cli, t.TempDir(), answers...)
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				got := asked(t, cli, func(c *taskagent.CommandConfig) {
-					c.Root = work
-					c.Inherit = []string{"ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_MAX_RETRIES"}
-				})
+				got := asked(t, cli, with)
 				equal(t, "error", nil, got.err)
 				equal(t, "said", any("done"), got.state["out"])
 				equal(t, "waited", time.Minute, time.Since(start))
