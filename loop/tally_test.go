@@ -4,6 +4,7 @@ package loop_test
 
 import (
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestTallyIsReadAfresh(t *testing.T) {
 }
 
 func simple() *loop.Plan {
-	return &loop.Plan{Steps: steps("a", "b", "c"), MaxIterations: 1 << 60, CanExit: []string{"c"}}
+	return &loop.Plan{Steps: steps("a", "b", "c"), MaxIterations: math.MaxInt32, CanExit: []string{"c"}}
 }
 
 // The plain loop costs nothing to speak of.
