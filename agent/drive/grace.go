@@ -117,11 +117,22 @@ func (b *beside) begin(s *Step, in *StepRun) {
 	s.loop = s.cfg.Loop.snapshot()
 }
 
-// brief reports whether the agent ends at once. Callbacks of it may not.
-func (s *Step) brief() bool {
-	b, ok := s.cfg.Agent.(Brief)
-	return ok && s.base.self != nil && len(s.base.cfg.BeforeAgentCallbacks) == 0 &&
-		len(s.base.cfg.AfterAgentCallbacks) == 0 && b.Brief()
+// inline reports whether the agent's own code is known, so that nobody has to leave it behind: see [Inline]. In the
+// steps below it, callbacks of plugins and the observer may be called.
+func (s *Step) inline() bool {
+	a, ok := s.cfg.Agent.(Inline)
+	run := s.parent.run
+	return ok && s.base.self != nil && s.base.bare() && a.Inline(run.Marks) &&
+		(len(s.base.cfg.SubAgents) == 0 || run.Callbacks == nil && run.RunConfig.Observer == nil)
+}
+
+// Grace returns the grace of the steps of an agent that gives them the grace own: that or, if it is shorter or own
+// is 0, the grace that the step around the agent gives it.
+func (p Place) Grace(own time.Duration) time.Duration {
+	if inv := p.inv; inv != nil && inv.grace > 0 && (own == 0 || inv.grace < own) {
+		return inv.grace
+	}
+	return own
 }
 
 // handOver hands a pair to the goroutine that runs the step, and returns the answer. It returns false if the

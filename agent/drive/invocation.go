@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -80,9 +81,10 @@ type invocation struct {
 	loop      *Loop
 	tree      *Tree
 	budget    *budget.Meter
-	fence     *fence      // nil if nothing around the step may be abandoned
-	record    *record     // what the log has of the step's run, if that is resumed; else nil
-	work      *agent.Work // what a pause waits for, of the step or of one around it; nil if there is none
+	fence     *fence        // nil if nothing around the step may be abandoned
+	record    *record       // what the log has of the step's run, if that is resumed; else nil
+	work      *agent.Work   // what a pause waits for, of the step or of one around it; nil if there is none
+	grace     time.Duration // that the step gives its agent's steps: see Inline; 0 if it gives none
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
 
@@ -146,6 +148,7 @@ func (i *invocation) copy(ctx context.Context) *invocation {
 		Context: ctx, own: i.own, run: i.run, outer: i.outer, agent: i.agent, branch: i.branch,
 		address: i.address, record: i.record, work: i.work, iteration: i.iteration, attempt: i.attempt,
 		made: i.made, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
+		grace: i.grace,
 	}
 	c.ended.Store(i.Ended())
 	c.children.Store(i.counter())

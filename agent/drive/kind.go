@@ -28,6 +28,11 @@ type (
 		Grace(durable bool) time.Duration
 	}
 
+	// Inline is an agent that runs its sub-agents, and no other code that a user has written, in a run that writes
+	// marks (durable) or not. A step with a grace runs it in the goroutine of its caller, and the agent gives the
+	// grace to its own steps: see [Place.Grace].
+	Inline interface{ Inline(durable bool) bool }
+
 	// Ender is an agent that heeds its context, but has to end what it has started first, for at most
 	// EndsWithin; 0 is at once. A step that runs it is not left behind before that.
 	Ender interface{ EndsWithin() time.Duration }
@@ -36,8 +41,7 @@ type (
 	Rester interface{ Rests() bool }
 
 	// Brief is an agent that ends at once, whatever its context says, because it only computes and
-	// never waits. A step with a grace runs it in the goroutine of its caller, and a durable run may
-	// store its events together with the next ones.
+	// never waits. A durable run may store its events together with the next ones.
 	Brief interface{ Brief() bool }
 
 	// Recaller is an agent that gets its own events of the run before the run is resumed.

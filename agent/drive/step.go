@@ -55,8 +55,9 @@ type StepConfig struct {
 	// Grace is how long a run of the step can take to end after its context has ended or yield
 	// has returned false. Then the run is left behind: its later writes and events have no
 	// effect. For this the agent runs in a goroutine of its own, and yield in the goroutine that runs
-	// the step. Each run sees the loops around it as they are when it begins. A step that was left
-	// behind cannot run again: it fails. 0 waits without limit.
+	// the step. An [Inline] agent runs there too, and its own steps have the grace. Each run sees the
+	// loops around it as they are when it begins. A step that was left behind cannot run again: it
+	// fails. 0 waits without limit.
 	Grace time.Duration
 }
 
@@ -70,6 +71,7 @@ type Step struct {
 	fence  *fence  // nil if it cannot be left behind, nor anything around it
 	loop   *Loop   // of the run under way, or of the next; nil if the step is in none
 	beside *beside // nil without a grace
+	within bool    // with a grace: the agent runs in the goroutine that runs the step, and gives the grace to its steps
 	inv    *invocation
 	bound  bool                             // inv has a context of its own, for one run
 	spent  *budget.Meter                    // what its runs use; nil if the run writes no marks
@@ -130,6 +132,7 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	if all := s.parent.run.Callbacks; all != nil {
 		s.base = all.around(cfg.Agent, s.base, s.parent.agent == nil)
 	}
+	s.within = cfg.Grace > 0 && s.inline()
 	s.joins = s.joining()
 	return s
 }
@@ -232,6 +235,9 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 			Context: p.Context, run: p.run, outer: p, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
 			budget: p.budget, fence: s.fence, attempt: 1,
 		}
+		if s.within {
+			inv.grace = s.cfg.Grace
+		}
 		if s.cfg.Branch != "" {
 			inv.branch = s.cfg.Branch
 		}
@@ -294,7 +300,7 @@ func (s *Step) execute() {
 			s.fail(agent.PanicOf(v))
 		}
 	}()
-	if s.beside == nil || s.brief() { // nobody has to wait for one that is brief
+	if s.beside == nil || s.within {
 		s.body(s.emit)
 	} else {
 		s.runBeside()

@@ -100,6 +100,7 @@ func (s *Step) joining() joining {
 	case agent.TypeLoop, agent.TypeSequential, agent.TypeParallel:
 		return joining{through: true, start: s.base.self != nil && len(s.base.cfg.BeforeAgentCallbacks) == 0}
 	}
-	brief := s.brief()
+	b, ok := s.cfg.Agent.(Brief)
+	brief := ok && s.base.self != nil && s.base.bare() && b.Brief() // its callbacks may not be
 	return joining{start: brief, end: brief}
 }

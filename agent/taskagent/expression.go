@@ -102,6 +102,9 @@ func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 // be done twice, because it is looked up.
 func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
 
+// Inline is Brief: see [drive.Inline].
+func (a *ExpressionAgent) Inline(bool) bool { return a.Brief() }
+
 func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int, _ func(*session.Event, error) bool) (outcome, error) {
 	vals := &scope{ctx: ctx, task: &a.task}
 	out := outcome{sets: make(map[string]any, len(a.set))}

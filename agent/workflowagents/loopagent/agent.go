@@ -45,6 +45,7 @@ type Agent struct {
 // Package drive asks for these interfaces.
 var (
 	_ drive.Waiter      = (*Agent)(nil)
+	_ drive.Inline      = (*Agent)(nil)
 	_ drive.Reopener    = (*Agent)(nil)
 	_ drive.StateReader = (*Agent)(nil)
 )
@@ -86,13 +87,18 @@ func New(cfg Config) (agent.Agent, error) {
 func (a *Agent) goesOnAtOnce() bool {
 	p := a.plan
 	waits := func(s loop.Step) bool { return s.DelayBefore > 0 || s.DelayAfter > 0 || s.Circuit != nil }
+	return !a.caches() && len(a.cfg.BeforeIteration) == 0 && len(a.cfg.AfterIteration) == 0 && a.cfg.OnStop == nil &&
+		p.DelayBefore == 0 && p.DelayAfter == 0 && !slices.ContainsFunc(p.Steps, waits)
+}
+
+// caches reports whether a step has a cache, which the user's code gives its key.
+func (a *Agent) caches() bool {
 	for _, s := range a.cfg.Steps {
-		if s.Cache != nil { // it asks for its key
-			return false
+		if s.Cache != nil {
+			return true
 		}
 	}
-	return len(a.cfg.BeforeIteration) == 0 && len(a.cfg.AfterIteration) == 0 && a.cfg.OnStop == nil &&
-		p.DelayBefore == 0 && p.DelayAfter == 0 && !slices.ContainsFunc(p.Steps, waits)
+	return false
 }
 
 // hasType reports whether agents of a type are in some trees.

@@ -37,6 +37,7 @@ type run struct {
 	text    []byte // for markFinished
 	clock   clock
 	timed   bool            // the clock is read
+	grace   time.Duration   // of steps and callbacks
 	marks   bool            // the run writes marks
 	resumed bool            // the log has an earlier part of the loop
 	sums    bool            // the loop says at its end what it came to
@@ -89,7 +90,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		Agent: a, ctx: ctx, me: me, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
 		made:  candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
-		timed: a.Grace(me.Marks()) > 0, marks: me.Marks(), resumed: me.Resumed(), sums: !a.plain || me.Marks(),
+		timed: a.Grace(me.Marks()) > 0, grace: me.Grace(a.grace), marks: me.Marks(), resumed: me.Resumed(), sums: !a.plain || me.Marks(),
 		joins: a.goesOnAtOnce(),
 		loop: &drive.Loop{
 			Name: a.Name(), Address: here, MaxIterations: a.plan.MaxIterations,
@@ -129,10 +130,8 @@ func (r *run) prepare() {
 	if p := r.plan; p.NoProgress != nil || p.Score != nil && p.Score.Judge != nil {
 		r.prints = newFingerprint(r.ctx.Branch())
 	}
-	for _, s := range r.cfg.Steps {
-		if s.Cache != nil {
-			r.cache = newCache()
-		}
+	if r.caches() {
+		r.cache = newCache()
 	}
 	switch outer := r.loop.Outer; {
 	case outer != nil:

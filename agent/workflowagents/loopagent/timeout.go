@@ -128,3 +128,7 @@ func (a *Agent) Grace(durable bool) time.Duration {
 	}
 	return a.grace
 }
+
+// Inline reports whether the loop gives all code that a user has written its grace: see [drive.Inline]. The
+// key of a cache is such code.
+func (a *Agent) Inline(durable bool) bool { return a.Grace(durable) > 0 && !a.caches() }

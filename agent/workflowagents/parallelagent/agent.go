@@ -95,10 +95,14 @@ func (a *Agent) Skips(step string, err error) bool { return a.steps.Skips(step, 
 var (
 	_ drive.Waiter  = (*Agent)(nil)
 	_ drive.Skipper = (*Agent)(nil)
+	_ drive.Inline  = (*Agent)(nil)
 )
 
 // Grace returns how long the agent waits for a branch that ignores its canceled context.
 func (a *Agent) Grace(bool) time.Duration { return a.grace }
+
+// Inline returns true: see [drive.Inline].
+func (a *Agent) Inline(bool) bool { return true }
 
 // said is an event on its way from a sub-agent, which waits for the answer.
 type said struct {
@@ -130,11 +134,11 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	ended := make(chan error, len(subs))
 	slots := make(chan struct{}, a.limit())
 	timed, branches := drive.WithBranches(child)
-	under := ctx.WithContext(timed)
+	me, under := drive.At(ctx), ctx.WithContext(timed)
 	for _, sub := range subs {
-		cfg := drive.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: a.grace}
+		cfg := drive.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: me.Grace(a.grace)}
 		if a.among > 1 {
-			cfg.Budget = drive.At(ctx).Budget().Child(budget.Limits{}).Among(a.among)
+			cfg.Budget = me.Budget().Child(budget.Limits{}).Among(a.among)
 		}
 		step := drive.NewStep(under, cfg)
 		wg.Go(func() {

@@ -36,7 +36,10 @@ type Agent struct {
 	steps drive.StepPolicies
 }
 
-var _ drive.Skipper = (*Agent)(nil)
+var (
+	_ drive.Skipper = (*Agent)(nil)
+	_ drive.Inline  = (*Agent)(nil)
+)
 
 // New returns an agent that runs its sub-agents in order. The first error that no
 // policy skips ends it. An exit from a loop around it, asked for by one of its
@@ -69,10 +72,14 @@ func (a *Agent) Type() agent.Type { return agent.TypeSequential }
 // Skips reports whether the agent continues after a sub-agent has failed with an error.
 func (a *Agent) Skips(step string, err error) bool { return a.steps.Skips(step, err) }
 
+// Inline returns true: see [drive.Inline].
+func (a *Agent) Inline(bool) bool { return true }
+
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
-	here, course := drive.At(ctx).Address(), a.steps.Course(ctx)
+	me, course := drive.At(ctx), a.steps.Course(ctx)
+	here, grace := me.Address(), me.Grace(0)
 	for _, sub := range a.cfg.AgentConfig.SubAgents {
-		step := drive.NewStep(ctx, drive.StepConfig{Agent: sub})
+		step := drive.NewStep(ctx, drive.StepConfig{Agent: sub, Grace: grace})
 		res := course.Run(step, func(ev *session.Event) bool { return yield(ev, nil) })
 		if res.Left {
 			return

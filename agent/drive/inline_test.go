@@ -18,17 +18,17 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// brief is an agent that ends at once, or says so.
-type brief struct {
+// inline is an agent whose code is known, or says so.
+type inline struct {
 	*drive.Base
 	says bool
 }
 
-func (b *brief) Brief() bool { return b.says }
+func (b *inline) Inline(bool) bool { return b.says }
 
-func newBrief(t *testing.T, cfg agent.Config, says bool, run drive.Body) agent.Agent {
+func newInline(t *testing.T, cfg agent.Config, says bool, run drive.Body) agent.Agent {
 	t.Helper()
-	b := &brief{says: says}
+	b := &inline{says: says}
 	var err error
 	if b.Base, err = drive.NewBase(cfg, b, run); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func newBrief(t *testing.T, cfg agent.Config, says bool, run drive.Body) agent.A
 // embeds has a Run of its own: what the agent in it says of itself does not hold.
 type embeds struct{ agent.Agent }
 
-func (embeds) Brief() bool { return true }
+func (embeds) Inline(bool) bool { return true }
 
 // goroutine is the name of the one that calls it, as "goroutine 7 ".
 func goroutine() string {
@@ -47,8 +47,8 @@ func goroutine() string {
 	return name
 }
 
-// A step that ends at once needs no goroutine of its own, though it has a grace.
-func TestBriefStepRunsWhereItsCallerDoes(t *testing.T) {
+// A step of an agent whose code is known needs no goroutine of its own, though it has a grace.
+func TestInlineStepRunsWhereItsCallerDoes(t *testing.T) {
 	here, caller := false, goroutine()
 	run := func(_ agent.InvocationContext, yield func(*session.Event, error) bool) {
 		here = goroutine() == caller
@@ -59,13 +59,13 @@ func TestBriefStepRunsWhereItsCallerDoes(t *testing.T) {
 		agent agent.Agent
 		here  bool
 	}{
-		"brief":           {newBrief(t, agent.Config{Name: "a"}, true, run), true},
-		"not brief":       {newBrief(t, agent.Config{Name: "a"}, false, run), false},
+		"inline":          {newInline(t, agent.Config{Name: "a"}, true, run), true},
+		"not inline":      {newInline(t, agent.Config{Name: "a"}, false, run), false},
 		"says nothing":    {custom(t, "a", run), false},
-		"one that embeds": {embeds{newBrief(t, agent.Config{Name: "a"}, true, run)}, false},
-		"before callback": {newBrief(t, agent.Config{Name: "a",
+		"one that embeds": {embeds{newInline(t, agent.Config{Name: "a"}, true, run)}, false},
+		"before callback": {newInline(t, agent.Config{Name: "a",
 			BeforeAgentCallbacks: []agent.BeforeAgentCallback{callback}}, true, run), false},
-		"after callback": {newBrief(t, agent.Config{Name: "a",
+		"after callback": {newInline(t, agent.Config{Name: "a",
 			AfterAgentCallbacks: []agent.AfterAgentCallback{callback}}, true, run), false},
 	} {
 		events := 0
@@ -77,33 +77,33 @@ func TestBriefStepRunsWhereItsCallerDoes(t *testing.T) {
 }
 
 // It ends as any other step does.
-func TestBriefStepEndsAsOthersDo(t *testing.T) {
+func TestInlineStepEndsAsOthersDo(t *testing.T) {
 	run := func(_ agent.InvocationContext, yield func(*session.Event, error) bool) { yield(says("one"), nil) }
 	for _, is := range []bool{true, false} {
-		a := newBrief(t, agent.Config{Name: "a"}, is, run)
+		a := newInline(t, agent.Config{Name: "a"}, is, run)
 		if res := watch(t.Context(), a, func(*session.Event) bool { return false }); !res.Left || res.Err != nil {
-			t.Errorf("brief %v, the consumer leaves: %+v", is, res)
+			t.Errorf("inline %v, the consumer leaves: %+v", is, res)
 		}
 		func() {
 			defer func() {
 				if v := recover(); v != "crash" {
-					t.Errorf("brief %v: recovered %v", is, v)
+					t.Errorf("inline %v: recovered %v", is, v)
 				}
 			}()
 			watch(t.Context(), a, func(*session.Event) bool { panic("crash") })
-			t.Errorf("brief %v: a panic of the consumer is lost", is)
+			t.Errorf("inline %v: a panic of the consumer is lost", is)
 		}()
-		panics := newBrief(t, agent.Config{Name: "a"}, is,
+		panics := newInline(t, agent.Config{Name: "a"}, is,
 			func(agent.InvocationContext, func(*session.Event, error) bool) { panic("boom") })
 		var err *agent.PanicError
 		if res := watch(t.Context(), panics, func(*session.Event) bool { return true }); !errors.As(res.Err, &err) {
-			t.Errorf("brief %v, a panic: %+v", is, res)
+			t.Errorf("inline %v, a panic: %+v", is, res)
 		}
 		synctest.Test(t, func(t *testing.T) { // what it says after its time has no effect
 			late := errors.New("late")
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, late)
 			defer cancel()
-			slow := newBrief(t, agent.Config{Name: "a"}, is,
+			slow := newInline(t, agent.Config{Name: "a"}, is,
 				func(_ agent.InvocationContext, yield func(*session.Event, error) bool) {
 					time.Sleep(2 * time.Second)
 					yield(says("late"), nil)
@@ -111,9 +111,9 @@ func TestBriefStepEndsAsOthersDo(t *testing.T) {
 			inv := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
 			step := drive.NewStep(inv, drive.StepConfig{Agent: slow, Grace: 3 * time.Second})
 			res := step.RunAs(&drive.StepRun{Context: ctx, Late: late, Abandoned: errors.New("abandoned")},
-				func(*session.Event) bool { t.Errorf("brief %v: it is heard", is); return true })
+				func(*session.Event) bool { t.Errorf("inline %v: it is heard", is); return true })
 			if res.Err != late || res.Abandoned {
-				t.Errorf("brief %v, late: %+v", is, res)
+				t.Errorf("inline %v, late: %+v", is, res)
 			}
 		})
 	}
