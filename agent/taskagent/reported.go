@@ -97,16 +97,13 @@ func known[T any](is bool, v T) any {
 	return v
 }
 
-// metadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage].
-const metadataUsage = "refrain:usage"
-
 // spent notes in an event what was used.
 func (out *outcome) spent(ev *session.Event) {
 	if out.used == nil {
 		return
 	}
 	u := *out.used
-	ev.ModelVersion, ev.CustomMetadata = out.model, map[string]any{metadataUsage: u}
+	ev.ModelVersion, ev.CustomMetadata = out.model, map[string]any{drive.MetadataUsage: u}
 	if u.Estimated {
 		return
 	}
@@ -148,10 +145,10 @@ func (a *CommandAgent) CutOff() (used budget.Usage) {
 
 // Used returns what a coding agent has used for a logged event; zero for any other event.
 func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {
-	if ev.Mark != nil && ev.Mark.Kind != mark.KindLimited || ev.CustomMetadata[metadataUsage] == nil {
+	if ev.Mark != nil && ev.Mark.Kind != mark.KindLimited || ev.CustomMetadata[drive.MetadataUsage] == nil {
 		return used
 	}
-	data, err := json.Marshal(ev.CustomMetadata[metadataUsage])
+	data, err := json.Marshal(ev.CustomMetadata[drive.MetadataUsage])
 	if err == nil {
 		err = json.Unmarshal(data, &used)
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 // fingerprint identifies the output of a step: its text without white space, and its changes of the
-// state without temp: keys and [drive.KeyPrefixConversation]. The order in which branches produce something makes no difference.
+// state without temp: keys, [drive.KeyPrefixConversation] and what [drive.Report] leaves out. The order in which branches produce
+// something makes no difference.
 type fingerprint struct {
 	h        hash.Hash64 // of what is in the loop's own branch
 	branches map[string]*fingerprint
@@ -54,7 +55,11 @@ func (f *fingerprint) add(ev *session.Event) {
 			if strings.HasPrefix(k, session.KeyPrefixTemp) || strings.HasPrefix(k, drive.KeyPrefixConversation) {
 				continue // the log of a run that is resumed does not tell the former
 			}
-			b, err := json.Marshal(delta[k])
+			v := delta[k]
+			if ev.CustomMetadata[drive.MetadataUsage] != nil {
+				v = drive.Report(v)
+			}
+			b, err := json.Marshal(v)
 			f.unknown = f.unknown || err != nil
 			f.write("\x00", k, "\x01")
 			f.h.Write(b)
