@@ -183,7 +183,10 @@ func (r *reader) saidKey(by *Agent, n *source.Node, field string) string {
 func (c *checker) conditionReads(a *Agent) {
 	l := a.Loop
 	if l.StopWhen != nil {
-		eachExpression("stop_when", l.StopWhen, func(field, src string) { c.expressionReads(a, field, src) })
+		eachExpression("stop_when", l.StopWhen, func(field, src string) {
+			c.expressionReads(a, field, src)
+			c.findingsRead(a, field, src)
+		})
 	}
 	if l.NoProgress != nil {
 		for i, key := range l.NoProgress.Keys {
@@ -232,6 +235,17 @@ func (c *checker) expressionReads(a *Agent, field, src string) {
 		return
 	}
 	c.programReads(a, field, p)
+}
+
+// findingsRead reports kinds of findings that no iteration can have.
+func (c *checker) findingsRead(a *Agent, field, src string) {
+	kinds := []string{string(loop.FindingProtected), string(loop.FindingTests), string(loop.FindingHoldout), string(loop.FindingGrowth)}
+	read, _ := expr.Reads(src, "findings")
+	for _, kind := range read {
+		if !slices.Contains(kinds, kind) {
+			c.report(a.at(field), CodeValue, "findings has no kind %q", kind).Hint = meant.Hint(kind, kinds, "the kinds are "+strings.Join(kinds, ", "))
+		}
+	}
 }
 
 // wordsCompared warns of a condition that holds a model's text against a number: what

@@ -136,6 +136,10 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 		return text
 	}
 	last := len(words) - 1
+	if last == 0 {
+		r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, words[0], text).Hint = meant.Hint(text, words, "")
+		return ""
+	}
 	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last],
 		text).
 		Hint = meant.Hint(text, words, "")

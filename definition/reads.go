@@ -164,6 +164,9 @@ const rejectsHint = "quality_gate or on_regression: rollback makes a loop reject
 func (l *Loop) rejects() bool { return l.QualityGate != nil || l.OnRegression == loop.RollbackOnWorse }
 
 func (c *checker) unknownKey(rd *read, key string) {
+	if key == runfiles.Key && c.mistaken() {
+		return
+	}
 	report := c.report
 	if rd.soft {
 		report = c.warn

@@ -157,10 +157,21 @@ var commandRows = []row[Command]{
 	field("tests", "count tests in the output, which is go_json (go test -json), junit (XML) or counts (a JSON object), or in a JUnit file such as report.xml; output_key gets {passed, failed, skipped, total, score, said}", aText, func(c *Command) *string { return &c.Tests }),
 }
 
+// asACP is the hint for a program that speaks the Agent Client Protocol and is a text.
+func asACP(line string) string {
+	if slices.Contains(taskagent.CLIPrograms(), line) {
+		return "write cli: " + line
+	}
+	if list, ok := strings.CutPrefix(meant.CommandLine(line), "command: "); ok && list != "[program, argument]" {
+		return "write " + list
+	}
+	return "write [program, argument], such as [gemini, --acp]"
+}
+
 var cliRows = []row[Command]{
 	field("cli", "coding agent to ask, by its program: "+strings.Join(taskagent.CLIPrograms(), " or "), oneWord(taskagent.CLIPrograms()...), func(c *Command) *string { return &c.CLI.Program }).
 		helped("ask a program that speaks the Agent Client Protocol with acp, and any other with command"),
-	field("acp", "program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", each(aText, listing{line: meant.AsList, empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.ACP }),
+	field("acp", "program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", each(aText, listing{line: asACP, empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.ACP }),
 	field("prompt", "what the coding agent is asked to do, with placeholders", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("model", "", aText, func(c *Command) *string { return &c.CLI.Model }).alone(),
 	field("permissions", "what the coding agent may do without asking: read, edit (default: change files in its folder) or all", oneWord("read", "edit", "all"), func(c *Command) *string { return &c.CLI.Permissions }).shown("edit"),

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -263,10 +264,16 @@ var workRows = []row[runfiles.Work]{
 	field("changes", "required fails the step if it leaves the files of the workspace as they were", oneWord(runfiles.Required), func(w *runfiles.Work) *string { return &w.Changes }),
 }
 
+// mistaken reports whether the definition has a workspace that cannot be read, which is reported.
+func (c *checker) mistaken() bool {
+	n := c.def.Root.nodes["workspace"]
+	return c.def.Workspace == nil && n != nil && !source.IsNull(n)
+}
+
 // work checks how an agent uses the workspace.
 func (c *checker) work(a *Agent) {
 	w := a.Work
-	if w == nil {
+	if w == nil || c.mistaken() {
 		return
 	}
 	if c.def.Workspace == nil {

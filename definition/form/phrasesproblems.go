@@ -114,6 +114,7 @@ var problemPhrases = [][2]string{
 		"uma execução com workspace não pode mudar de worker, porque os arquivos não podem",
 	},
 	{"use refrain run or refrain serve, without --temporal", "use refrain run ou refrain serve, sem --temporal"},
+	{"findings has no kind %q", "findings não tem o tipo %s"},
 	// What a field must be.
 	{"%s must be %s, got %s", "%s deve ser %s, e não %s"},
 	{"%s must be %s, got %q", "%s deve ser %s, e não %s"},
