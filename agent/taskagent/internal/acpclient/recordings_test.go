@@ -5,12 +5,14 @@ package acpclient_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/coder/acp-go-sdk"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/acpclient"
@@ -47,6 +49,11 @@ func TestRecordings(t *testing.T) {
 	priced.Cost = new(0.0004)
 	free := unknown
 	free.Cost = new(0.0)
+	one := tokens(100, 10, 0) // and the cost of the conversation
+	one.Cost = new(0.0004)
+	claude := tokens(100, 10, 0)
+	claude.Cost = new(0.00045000000000000004)
+	first, _ := goesOn(t, acpclient.Config{Prompt: "Mend it: 1."}, map[string]string{"initialize": load})
 	for name, want := range map[string]want{
 		"claude-agent-acp-0.23.1/not_configured": said("not_configured", "Authentication required"),
 		"claude-agent-acp-0.23.1/unauthorized": with(said("failed", "Internal error: Failed to authenticate. API Error: 401 "+
@@ -83,7 +90,16 @@ func TestRecordings(t *testing.T) {
 		"codex-acp-0.16.0/ok":      as("all", said("ok", "done")),
 		"codex-acp-0.16.0/asks":    with(said("denied", ""), unknown, []string{"echo new >file"}, nil),
 		"codex-acp-0.16.0/limited": said("limited", "Internal error\nexceeded retry limit, last status: 429 Too Many Requests"),
-		"codex-acp-0.16.0/quota":   said("limited", "Internal error\nYou've hit your usage limit. Try again at 4:46 PM."),
+		// The second iteration, and after a rollback of it.
+		"claude-agent-acp-0.23.1/continued": with(said("ok", "done"), claude, nil, nil),
+		"gemini-0.61.0/continued":           with(said("ok", "done"), tokens(100, 10, 0), nil, nil),
+		"qwen-0.15.10/continued":            with(said("ok", "done"), tokens(100, 10, 0), nil, nil),
+		"qwen-0.15.10/undone":               with(said("ok", "done"), tokens(100, 10, 0), nil, nil),
+		"opencode-1.18.33/continued":        with(said("ok", "done"), one, nil, nil),
+		"codex-acp-2.6.0/continued":         with(said("ok", "done"), tokens(100, 10, 40), nil, nil),
+		"codex-acp-0.16.0/continued":        said("ok", "done"),
+
+		"codex-acp-0.16.0/quota": said("limited", "Internal error\nYou've hit your usage limit. Try again at 4:46 PM."),
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorded, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
@@ -91,7 +107,18 @@ func TestRecordings(t *testing.T) {
 				t.Fatal(err)
 			}
 			var sent, sends []string
-			got := ask(t, acpclient.Config{Prompt: "Mend it.", Permissions: want.permissions}, func(in io.Reader, out io.Writer) {
+			cfg := acpclient.Config{Prompt: "Mend it.", Permissions: want.permissions}
+			for line := range strings.Lines(string(recorded)) {
+				var m struct {
+					Method string
+					Params struct{ SessionID string }
+				}
+				if _, sent, ok := strings.Cut(line, "> "); ok && json.Unmarshal([]byte(sent), &m) == nil &&
+					(m.Method == acp.AgentMethodSessionLoad || m.Method == acp.AgentMethodSessionFork) {
+					cfg.Continues, cfg.Conversation, cfg.Asked = true, m.Params.SessionID, first.report.Asked
+				}
+			}
+			got := ask(t, cfg, func(in io.Reader, out io.Writer) {
 				read := bufio.NewReader(in)
 				for line := range bytes.Lines(recorded) {
 					mark, m, _ := strings.Cut(string(line), " ")
@@ -108,14 +135,17 @@ func TestRecordings(t *testing.T) {
 					}
 				}
 			})
-			got.report.Session, got.report.Total = "", codingcli.Total{}
+			if renewed := name == "qwen-0.15.10/undone" || name == "gemini-0.61.0/continued"; (got.report.Renewed != "") != renewed {
+				t.Errorf("it began a new conversation: %q", got.report.Renewed)
+			}
+			got.report.Session, got.report.Total, got.report.Asked, got.report.Renewed = "", codingcli.Total{}, "", ""
 			if diff := cmp.Diff(sends, sent) + cmp.Diff(want.report, got.report); diff != "" || got.err != nil {
 				t.Errorf("-want +got\n%s%v", diff, got.err)
 			}
 		})
 	}
 	all, _ := filepath.Glob("testdata/*/*.txt")
-	if len(all) != 23 {
+	if len(all) != 30 {
 		t.Errorf("there are %d recordings", len(all))
 	}
 }
