@@ -14,8 +14,8 @@ import (
 
 // Rest waits until a time, for an agent that can do nothing before it, such as ask a provider that takes no more
 // requests for now. Meanwhile the step does not work: a pause does not wait for it, and the [Clock]s around it stand
-// still, unless another of the [Branches] in them works. It returns an error if the context has ended. The agent must be a [Rester], and a [Continuer] that yields a
-// mark.KindLimited before it and a mark.KindLimitOver after it.
+// still, unless another of the [Branches] in them works. It returns an error if the context has ended. The agent must be
+// a [Rester], and a [Continuer] that yields a mark.KindLimited before it and a mark.KindLimitOver after it.
 func (p Place) Rest(until time.Time) error {
 	if c := stillsOf(p.ctx); c != nil {
 		c.rest()
