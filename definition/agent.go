@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
@@ -170,7 +171,7 @@ const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd
 var headRows = []row[Agent]{
 	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text),
 		func(a *Agent) *string { return &a.Name }),
-	does("type", "kind of agent; optional where another field tells it", func() shape { return oneOf(typeNames()...) },
+	does("type", "kind of agent; optional where another field tells it", func() shape { return schema.OneOf(typeNames()...) },
 		func(*reader, *Agent, *source.Node) {}),
 	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
 	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
@@ -289,7 +290,7 @@ var hexColor = lazyregexp.New(`^#[0-9A-Fa-f]{6}$`)
 
 func colorShape() shape {
 	hex := &jsonschema.Schema{Type: "string", Pattern: hexColor().String(), Title: `"#rrggbb"`}
-	return either(oneOf(colors...), hex)
+	return schema.Either(schema.OneOf(colors...), hex)
 }
 
 func shownShape() shape {

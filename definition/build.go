@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -181,7 +182,7 @@ var funcKind = kind{is: TypeFunc, tells: []string{"func"}, check: (*checker).goA
 }
 
 var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers",
-	plain(wordShape, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
+	plain(schema.Word, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
 
 // NewAgent makes an agent of a Go program. The config has the name, the description and the
 // callbacks of the definition, and no sub-agents. For example, the function sets Run and calls

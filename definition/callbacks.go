@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
@@ -52,11 +53,11 @@ type Callback struct {
 }
 
 func callbacksShape() shape {
-	var entries []entry
+	var entries []schema.Entry
 	for _, p := range hook.Points() {
-		entries = append(entries, entry{string(p), callbackDocs[p], list(by("callback"))})
+		entries = append(entries, schema.Named(string(p), callbackDocs[p], schema.List(schema.By("callback"))))
 	}
-	return settings(entries)
+	return schema.Settings(entries)
 }
 
 // callbackDocs say when each callback is called.
@@ -82,8 +83,8 @@ var callbackParts = parts[Callback]{rows: []row[Callback]{
 	field("on_error", "after a failure of the callback: fail (the default with veto) or continue", oneWord(hook.Fail, hook.Continue), func(cb *Callback) *hook.OnError { return &cb.OnError }),
 }, what: "a callback", has: "it has webhook and secret_env, command and inherit, or func, and timeout, veto and on_error",
 	also: func(s shape) {
-		s.OneOf = []*jsonschema.Schema{without("webhook", "inherit"), without("command", "secret_env"),
-			without("func", "secret_env", "inherit")}
+		s.OneOf = []*jsonschema.Schema{schema.Without("webhook", "inherit"), schema.Without("command", "secret_env"),
+			schema.Without("func", "secret_env", "inherit")}
 	}}
 
 // variableShape is the name of an environment variable that holds a secret.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -272,18 +273,19 @@ var conditionKeys = []string{"when", "any", "all", "not"}
 // conditionSchema is an expression, a phrase that somebody says, or a
 // combination.
 func conditionSchema() shape {
-	running := func() entry { return entry{"for", "how many iterations running", whole(0)} }
-	values := map[string]entry{
-		"when": {"when", "an expression", expression()},
-		"any":  {"any", "one of them holds", filled(by("condition"))},
-		"all":  {"all", "all of them hold", filled(by("condition"))},
-		"not":  {"not", "it does not hold", by("condition")},
+	running := func() schema.Entry { return schema.Named("for", "how many iterations running", schema.Whole(0)) }
+	values := map[string]schema.Entry{
+		"when": schema.Named("when", "an expression", schema.Expression()),
+		"any":  schema.Named("any", "one of them holds", schema.Filled(schema.By("condition"))),
+		"all":  schema.Named("all", "all of them hold", schema.Filled(schema.By("condition"))),
+		"not":  schema.Named("not", "it does not hold", schema.By("condition")),
 	}
-	s := either(expression(), settings([]entry{
-		{"text", "what the step says, and nothing else", anyText()}, {"of", "the step that says it", text()}, running(),
+	s := schema.Either(schema.Expression(), schema.Settings([]schema.Entry{
+		schema.Named("text", "what the step says, and nothing else", schema.AnyText()),
+		schema.Named("of", "the step that says it", schema.Text()), running(),
 	}, "text", "of"))
 	for _, key := range conditionKeys {
-		s.AnyOf = append(s.AnyOf, settings([]entry{values[key], running()}, key))
+		s.AnyOf = append(s.AnyOf, schema.Settings([]schema.Entry{values[key], running()}, key))
 	}
 	return s
 }

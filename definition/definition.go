@@ -68,6 +68,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/credential"
@@ -132,7 +133,7 @@ func (d *Definition) title() {
 }
 
 var rootRows = []row[Definition]{
-	special("inputs", "inputs of a run: name: {type, default, description, choices, pattern}, or name: default", func() shape { return mapOf(inputShape()) }, takesInputs),
+	special("inputs", "inputs of a run: name: {type, default, description, choices, pattern}, or name: default", func() shape { return schema.MapOf(inputShape()) }, takesInputs),
 	special("state", "initial state of a run", func() shape { return &jsonschema.Schema{Type: "object", Title: "map"} }, takesState),
 	field("shapes", "what values of the state must be to stand in an argument or a variable of a command: key: {type, choices, pattern}", named(shapeParts.inPlace()), func(d *Definition) *map[string]taskagent.Shape { return &d.Shapes }),
 	field("query", "user's request if the run gives none: {{user_input}}", aText, func(d *Definition) *string { return &d.Query }),

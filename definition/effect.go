@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -111,10 +112,10 @@ const effectDoc = "side effect, which decides what follows when the step is cut 
 	"which finds out whether the step took place"
 
 var effectRows = []row[Agent]{does("effect", effectDoc, func() shape {
-	return either(oneOf(effects...), effectParts.shape())
+	return schema.Either(schema.OneOf(effects...), effectParts.shape())
 }, (*reader).taskEffect).shown(agent.Idempotent)}
 
-var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return oneOf(innerEffects...) },
+var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return schema.OneOf(innerEffects...) },
 	(*reader).taskEffect).alone()}
 
 // checkedEffect is an effect that comes with what finds out about it.
@@ -150,15 +151,15 @@ func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
 // reconcileShape is a command or a request that finds something out. Its fields are
 // those of the agents that do the same.
 func reconcileShape() shape {
-	s := settings(nil)
+	s := schema.Settings(nil)
 	for _, t := range []Type{TypeCommand, TypeHTTP} {
 		for _, name := range reconcileFields(t) {
 			_, w, _ := rowFor(t, name)
-			set(s, name, described(w.shape(), w.Doc))
+			schema.Set(s, name, schema.Described(w.shape(), w.Doc))
 		}
 	}
 	s.Properties["command"].MinItems = new(1)
-	set(s, "timeout", described(duration(), "how long it may take; 30s for a request if left out"))
+	schema.Set(s, "timeout", schema.Described(schema.Duration(), "how long it may take; 30s for a request if left out"))
 	s.OneOf = []*jsonschema.Schema{{Required: []string{"command"}}, {Required: []string{"url"}}}
 	return s
 }

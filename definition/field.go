@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -65,58 +66,21 @@ type Part struct {
 
 // Value says in words what the field's value can be, such as "duration" or "whole
 // number or none".
-func (f Field) Value() string { return valueWords(shapes()[f.Name]) }
+func (f Field) Value() string { return schema.Words(shapes()[f.Name]) }
 
 // Parts are the names in the map that the field's value can be; nil if it is none,
 // or one with names of the author's own.
 func (f Field) Parts() []Part {
-	s := form(shapes()[f.Name])
+	s := schema.Form(shapes()[f.Name])
 	if s == nil {
 		return nil
 	}
 	var parts []Part
 	for _, name := range s.PropertyOrder {
 		p := s.Properties[name]
-		parts = append(parts, Part{name, valueWords(p), p.Description, slices.Contains(s.Required, name)})
+		parts = append(parts, Part{name, schema.Words(p), p.Description, slices.Contains(s.Required, name)})
 	}
 	return parts
-}
-
-// valueWords names the forms of a value.
-func valueWords(s shape) string {
-	if s == nil {
-		return "any value"
-	}
-	if name, ok := strings.CutPrefix(s.Ref, "#/$defs/"); ok {
-		return refWords[name]
-	}
-	var words []string
-	for _, alt := range alternatives(s) {
-		switch {
-		case alt.Enum != nil:
-			for _, v := range alt.Enum {
-				if word := fmt.Sprint(v); !slices.Contains(words, word) { // 0 as a number and as a text
-					words = append(words, word)
-				}
-			}
-		case alt.Ref != "":
-			words = append(words, valueWords(alt))
-		case alt.Title != "" && !slices.Contains(words, alt.Title):
-			words = append(words, alt.Title)
-		}
-	}
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
-	}
-	if len(words) == 0 {
-		return "any value"
-	}
-	return words[0]
-}
-
-// refWords are what the parts of the schema are called that have a name there.
-var refWords = map[string]string{
-	"condition": "expression or map", "answer": "JSON Schema", "step": "agent", "tool": "tool", "mcp": "map", "callback": "map",
 }
 
 // Parts lists the names that can stand in a field that is a map, in the order in which
@@ -127,13 +91,13 @@ func Parts(path ...string) []string {
 	if len(path) == 0 {
 		return nil
 	}
-	s := form(shapes()[path[0]])
+	s := schema.Form(shapes()[path[0]])
 	for _, name := range path[1:] {
 		if s == nil {
 			return nil
 		}
 		if next := s.Properties[name]; next != nil {
-			s = form(next)
+			s = schema.Form(next)
 		}
 	}
 	if s == nil {

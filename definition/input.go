@@ -17,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -64,7 +65,7 @@ var inputKinds = map[InputType]string{
 
 var inputParts = parts[Input]{rows: []row[Input]{
 	field("type", "type of the value; string if there is no default",
-		plain(func() shape { return oneOf(inputTypes...) }, (*reader).inputType),
+		plain(func() shape { return schema.OneOf(inputTypes...) }, (*reader).inputType),
 		func(in *Input) *InputType { return &in.Type }),
 	special("default", "value if the run gives none; without a default the input is required",
 		func() shape { return &jsonschema.Schema{} }, takesDefault),
@@ -76,7 +77,7 @@ var inputParts = parts[Input]{rows: []row[Input]{
 
 // inputShape is {type, default, description}, or a default alone.
 func inputShape() shape {
-	return either(&jsonschema.Schema{Not: &jsonschema.Schema{Type: "object"}, Title: "value"}, inputParts.shape())
+	return schema.Either(&jsonschema.Schema{Not: &jsonschema.Schema{Type: "object"}, Title: "value"}, inputParts.shape())
 }
 
 // defaultsFit says what the default can be with each type.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -245,7 +246,7 @@ func shareShape() shape {
 	return &jsonschema.Schema{
 		Title: "share", Examples: []any{"10%", 0.1},
 		AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: `^\s*(0*[0-9]{0,2}(\.[0-9]*)?\s*%|0*\.[0-9]+)\s*$`, AllOf: []*jsonschema.Schema{{Pattern: notNothing}}},
+			{Type: "string", Pattern: `^\s*(0*[0-9]{0,2}(\.[0-9]*)?\s*%|0*\.[0-9]+)\s*$`, AllOf: []*jsonschema.Schema{{Pattern: schema.NotNothing}}},
 			{Type: "number", ExclusiveMinimum: new(0.0), ExclusiveMaximum: new(1.0)},
 		},
 	}
@@ -345,7 +346,7 @@ func briefWords(msg string) string {
 const DefaultStateLimit = 64 << 20
 
 func sizeOrNone() shape {
-	return either(byteSize(), &jsonschema.Schema{Enum: []any{0, "0"}}, oneOf("none"))
+	return schema.Either(schema.ByteSize(), &jsonschema.Schema{Enum: []any{0, "0"}}, schema.OneOf("none"))
 }
 
 // stateLimit reads a size; none, or 0, is no limit.
@@ -359,7 +360,7 @@ func (r *reader) stateLimit(n *source.Node, field string) (int64, bool) {
 	return r.size(n, field)
 }
 
-func callsOrNone() shape { return either(whole(0), oneOf("none")) }
+func callsOrNone() shape { return schema.Either(schema.Whole(0), schema.OneOf("none")) }
 
 // maxModelCalls reads a number of calls, or none; 0 is the default.
 func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {

@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
@@ -57,8 +58,8 @@ var llmRows = []row[LLM]{
 	field("static_instruction", "text without placeholders that is sent first; instructions then follow the conversation, so that a provider's cache can keep what is before them", aWords, func(l *LLM) *string { return &l.StaticInstruction }),
 	special("tools", "tools that the model can call: exit_loop, the name of a Go function, {agent: {…}}, {command, "+
 		"name, description, parameters}, {mcp: {command, env}} or {mcp: {url, headers}}",
-		func() shape { return list(by("tool")) }, takesTools),
-	field("output_schema", "JSON Schema of the answer, which is then JSON", own(func() shape { return by("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
+		func() shape { return schema.List(schema.By("tool")) }, takesTools),
+	field("output_schema", "JSON Schema of the answer, which is then JSON", own(func() shape { return schema.By("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
 	field("temperature", "temperature, from 0 to 2; that of the model if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
 	field("max_tokens", "most tokens of an answer; that of the model if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
 	field("thinking", "how much the model thinks before it answers: minimal, low, medium or high; that of the model if left out", as(oneWord("minimal", "low", "medium", "high"), thinkingLevel), func(l *LLM) *genai.ThinkingLevel { return &l.Thinking }),
@@ -79,7 +80,7 @@ var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row
 
 func (r *reader) outputSchema(a *Agent, n *source.Node, field string) (*genai.Schema, bool) {
 	a.answer = r.schema(n, field)
-	return answerSchema(a.answer), a.answer != nil
+	return schema.Genai(a.answer), a.answer != nil
 }
 
 func thinkingLevel(word string) genai.ThinkingLevel {
@@ -121,10 +122,10 @@ func contextShape() shape {
 	s := contextParts.shape()
 	is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"digest": {Enum: []any{true}}},
 		Required: []string{"digest"}}
-	other := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"best_chars": nothing()},
+	other := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"best_chars": schema.Nothing()},
 		Required: []string{"last"}}
 	s.AllOf = []*jsonschema.Schema{{If: is, Else: other}}
-	return either(oneOf(contexts...), s)
+	return schema.Either(schema.OneOf(contexts...), s)
 }
 
 // contextOf reads the name of a policy, or how many iterations are shown, and whether

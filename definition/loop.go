@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -76,16 +77,16 @@ var loopRows = []row[Loop]{
 	field("score", "state key of an iteration's score; or a map with key or expr and more", scoreParts.value(), func(l *Loop) **loop.Score { return &l.Score }),
 	field("quality_gate", "least score at which an iteration is accepted", maybe(aNumber), func(l *Loop) **float64 { return &l.QualityGate }),
 	special("result", "state key to hand back, in place of what was said last; or best: the best iteration, also "+
-		"after an exit", text, takesResult),
+		"after an exit", schema.Text, takesResult),
 	field("on_regression", "after an iteration worse than the best: keep_best (default), or rollback, which undoes it", oneWord[loop.Regression]("keep_best", "rollback"), func(l *Loop) *loop.Regression { return &l.OnRegression }).shown("keep_best"),
 	field("no_progress", "true ends a loop that repeats itself; or {repeats, swings, keys}", noProgressParts.value(), func(l *Loop) **loop.NoProgress { return &l.NoProgress }),
 	field("not_worth", "end the loop when the next iteration is not worth it: {gain, per: iteration, minute, ktokens or cost}", notWorthParts.value(), func(l *Loop) **loop.NotWorth { return &l.NotWorth }),
-	field("timeouts", "preset of the timeouts of iteration and loop; standard if left out, none for a nested loop", plain(func() shape { return oneOf(timeouts...) }, (*reader).timeouts), func(l *Loop) *Timeouts { return &l.Timeouts }).shown("standard"),
-	field("timeout", "time limit, such as 30s or 5m; a plain number is seconds; on sequential, parallel, llm, a2a and func only as a step of a loop", plain(duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.Timeout }),
-	field("iteration_timeout", "time limit of one iteration; its remaining steps are skipped", plain(duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.IterationTimeout }),
+	field("timeouts", "preset of the timeouts of iteration and loop; standard if left out, none for a nested loop", plain(func() shape { return schema.OneOf(timeouts...) }, (*reader).timeouts), func(l *Loop) *Timeouts { return &l.Timeouts }).shown("standard"),
+	field("timeout", "time limit, such as 30s or 5m; a plain number is seconds; on sequential, parallel, llm, a2a and func only as a step of a loop", plain(schema.Duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.Timeout }),
+	field("iteration_timeout", "time limit of one iteration; its remaining steps are skipped", plain(schema.Duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.IterationTimeout }),
 	field("iteration_delay", "pause between two iterations", aDelay, func(l *Loop) *time.Duration { return &l.IterationDelay }),
 	field("budget", "limit on the model calls in the loop: {calls, tokens, cost}", budgetParts.value(), func(l *Loop) **loop.Budget { return &l.Budget }),
-	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", plain(func() shape { return oneOf("after", finalizeEach) }, (*reader).finalizer), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
+	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", plain(func() shape { return schema.OneOf("after", finalizeEach) }, (*reader).finalizer), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
 	field("finalizer_reserve", "share of time and budget kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.FinalizerReserve }).shown("10%"),
 	field("state_limit", "largest state that a step can make, such as 10MB; none for no limit", plain(sizeOrNone, (*reader).stateLimit), func(l *Loop) *int64 { return &l.StateLimit }).helped("none is no limit; without state_limit it is 64MiB").or("64MiB"),
 	field("max_consecutive_failures", "end the loop after this many failed steps in a row", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxConsecutiveFailures }),

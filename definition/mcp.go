@@ -17,6 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/tool"
@@ -58,13 +59,13 @@ var mcpParts = parts[MCP]{rows: []row[MCP]{
 	field("only", "tools that the model gets; all if left out", someTools, func(m *MCP) *[]string { return &m.Only }),
 	field("prefix", "prefix of the tools' names for the model", aText, func(m *MCP) *string { return &m.Prefix }),
 	special("confirm", "tools that need a person's consent, or true for all",
-		func() shape { return either(yesNo(), someTools.shape()) }, takesConfirm),
+		func() shape { return schema.Either(schema.YesNo(), someTools.shape()) }, takesConfirm),
 	field("effect", "side effect of the calls; the server's own word if left out",
-		plain(func() shape { return oneOf(effects...) }, (*reader).anyEffect),
+		plain(func() shape { return schema.OneOf(effects...) }, (*reader).anyEffect),
 		func(m *MCP) *agent.Effect { return &m.Effect }),
 }, what: "an MCP server", has: "it has command and env, or url and headers, and only, prefix, confirm and effect",
 	also: func(s shape) {
-		s.OneOf = []*jsonschema.Schema{without("command", "headers"), without("url", "env")}
+		s.OneOf = []*jsonschema.Schema{schema.Without("command", "headers"), schema.Without("url", "env")}
 	}}
 
 // someTools is a list of names of tools.
@@ -84,9 +85,9 @@ func (r *reader) mcp(a *Agent, field string, n *source.Node) *MCP {
 var variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func mcpEnvShape() shape {
-	variables := list(text())
+	variables := schema.List(schema.Text())
 	variables.Items.Pattern = `^[A-Za-z_][A-Za-z0-9_]*(=|$)`
-	return either(variables, mapOf(anyText()))
+	return schema.Either(variables, schema.MapOf(schema.AnyText()))
 }
 
 // takesMCPEnv reads a map of variables, or a list where NAME is passed on and

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 )
@@ -318,7 +319,7 @@ func durationHint(text string) string {
 	return "write " + better
 }
 
-var spans = lazyregexp.New(spanPattern)
+var spans = lazyregexp.New(schema.SpanPattern)
 
 // spanOf is the time that a value is: text as the schema has it, or a number of
 // seconds. It may be nothing, or negative.
@@ -329,7 +330,7 @@ func spanOf(n *source.Node) (time.Duration, bool) {
 	text := n.Value
 	if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
 		var f float64
-		if n.Load(&f) != nil || !(math.Abs(f) <= maxSeconds) {
+		if n.Load(&f) != nil || !(math.Abs(f) <= schema.MaxSeconds) {
 			return 0, false
 		}
 		return ofSeconds(f), true
@@ -379,7 +380,7 @@ func (r *reader) size(n *source.Node, what string) (int64, bool) {
 	}
 	if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
 		var f float64
-		if n.Load(&f) == nil && f >= 1 && f <= maxBytes {
+		if n.Load(&f) == nil && f >= 1 && f <= schema.MaxBytes {
 			return int64(f), true
 		}
 	} else if v, ok := ParseSize(n.Value); ok && source.PlainText(n) {
@@ -400,7 +401,7 @@ func (r *reader) size(n *source.Node, what string) (int64, bool) {
 // spelledSize is a number of bytes with its unit in words.
 var spelledSize = lazyregexp.New(`^\s*([0-9]+) *([kmg])(ilo|ega|iga)?( ?bytes?)?\s*$`)
 
-var sizes = lazyregexp.New(sizePattern)
+var sizes = lazyregexp.New(schema.SizePattern)
 
 // ParseSize reads a number of bytes with its unit, such as 64KB or 1MiB.
 func ParseSize(s string) (int64, bool) {

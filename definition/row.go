@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
 )
@@ -67,7 +68,7 @@ func (w row[S]) helped(hint string) row[S] { w.hint = hint; return w }
 // shown is a default that those know who use the value.
 func (w row[S]) shown(v any) row[S] {
 	of := w.shape
-	w.shape = func() shape { return preset(of(), v) }
+	w.shape = func() shape { return schema.Preset(of(), v) }
 	return w
 }
 
@@ -128,15 +129,15 @@ func as[U, T any](v value[T], to func(T) U) value[U] {
 func maybe[T any](v value[T]) value[*T] { return as(v, func(t T) *T { return &t }) }
 
 var (
-	aText   = plain(text, (*reader).text)
-	aWords  = plain(anyText, (*reader).words)
-	anExpr  = plain(expression, (*reader).expression)
-	aBool   = plain(yesNo, (*reader).boolean)
-	aNumber = plain(number, (*reader).number)
-	aSpan   = plain(duration, (*reader).duration)
-	aDelay  = plain(delay, (*reader).delay)
-	aSize   = plain(byteSize, (*reader).size)
-	aWord   = plain(wordShape, (*reader).word)
+	aText   = plain(schema.Text, (*reader).text)
+	aWords  = plain(schema.AnyText, (*reader).words)
+	anExpr  = plain(schema.Expression, (*reader).expression)
+	aBool   = plain(schema.YesNo, (*reader).boolean)
+	aNumber = plain(schema.Number, (*reader).number)
+	aSpan   = plain(schema.Duration, (*reader).duration)
+	aDelay  = plain(schema.Delay, (*reader).delay)
+	aSize   = plain(schema.ByteSize, (*reader).size)
+	aWord   = plain(schema.Word, (*reader).word)
 
 	aLoopSpan = as(aSpan, func(d time.Duration) loop.Duration { return loop.Duration(d) })
 )
@@ -147,7 +148,7 @@ func oneWord[T ~string](words ...T) value[T] {
 	for _, w := range words {
 		all = append(all, string(w))
 	}
-	return value[T]{func() shape { return oneOf(all...) }, func(p place, n *source.Node) (T, bool) {
+	return value[T]{func() shape { return schema.OneOf(all...) }, func(p place, n *source.Node) (T, bool) {
 		v := p.choice(n, p.field, all)
 		return T(v), v != ""
 	}}
@@ -159,7 +160,7 @@ func oneWord[T ~string](words ...T) value[T] {
 func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 	_, long := any(least).(int64)
 	return value[T]{func() shape {
-		s := whole(float64(least))
+		s := schema.Whole(float64(least))
 		if long {
 			s.Maximum = nil
 		}
@@ -183,7 +184,7 @@ func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 // wholeIn is a whole number in a range.
 func wholeIn(low, high int) value[int] {
 	return value[int]{func() shape {
-		s := whole(float64(low))
+		s := schema.Whole(float64(low))
 		s.Maximum = new(float64(high))
 		return s
 	}, func(p place, n *source.Node) (int, bool) {
@@ -200,7 +201,7 @@ func wholeIn(low, high int) value[int] {
 // is, the plan of the loop says.
 func numberFrom(low float64) value[float64] {
 	return value[float64]{func() shape {
-		s := number()
+		s := schema.Number()
 		s.Minimum = &low
 		return s
 	}, aNumber.read}
@@ -208,7 +209,7 @@ func numberFrom(low float64) value[float64] {
 
 func numberAbove(low float64) value[float64] {
 	return value[float64]{func() shape {
-		s := number()
+		s := schema.Number()
 		s.ExclusiveMinimum = &low
 		return s
 	}, aNumber.read}
@@ -227,7 +228,7 @@ type listing struct {
 //go:noinline
 func each[T comparable](v value[T], l listing) value[[]T] {
 	return value[[]T]{func() shape {
-		s := list(v.shape())
+		s := schema.List(v.shape())
 		if l.empty != "" {
 			s.MinItems = new(1)
 		}
@@ -269,7 +270,7 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 //
 //go:noinline
 func named[T any](v value[T]) value[map[string]T] {
-	return value[map[string]T]{func() shape { return mapOf(v.shape()) },
+	return value[map[string]T]{func() shape { return schema.MapOf(v.shape()) },
 		func(p place, n *source.Node) (map[string]T, bool) {
 			ps, ok := p.pairs(n, p.field)
 			if !ok {
@@ -315,15 +316,15 @@ func (of parts[S]) inPlace() value[S] {
 }
 
 func (of parts[S]) shape() shape {
-	var entries []entry
+	var entries []schema.Entry
 	var needed []string
 	for _, w := range of.rows {
-		entries = append(entries, entry{w.Name, w.Doc, w.shape()})
+		entries = append(entries, schema.Named(w.Name, w.Doc, w.shape()))
 		if w.needed {
 			needed = append(needed, w.Name)
 		}
 	}
-	s := settings(entries, needed...)
+	s := schema.Settings(entries, needed...)
 	if of.some != "" {
 		s.MinProperties = new(1)
 	}
@@ -334,12 +335,12 @@ func (of parts[S]) shape() shape {
 	case "":
 		return s
 	case "true":
-		return either(yesNo(), s)
+		return schema.Either(schema.YesNo(), s)
 	}
 	w, _ := of.row(of.or)
 	short := w.shape()
 	short.Default = nil
-	return either(short, s)
+	return schema.Either(short, s)
 }
 
 func (of parts[S]) row(name string) (w row[S], ok bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
@@ -198,13 +199,13 @@ func isExit(name string) bool { return name == exitlooptool.Name || name == exit
 
 // toolSchema is the name of a tool, or one that is described.
 func toolSchema() shape {
-	name := text()
+	name := schema.Text()
 	name.Examples = []any{"exit_loop"}
 	s := &jsonschema.Schema{Type: "object", Required: []string{"command"}}
-	s = &jsonschema.Schema{If: s, Then: by("tool.command"), Else: either(
-		settings([]entry{{"func", "the name of a Go function", text()}}, "func"),
-		settings([]entry{{"agent", "an agent, or the file that it is in", by("step")}}, "agent"),
-		settings([]entry{{"mcp", "a server of tools", by("mcp")}}, "mcp"),
+	s = &jsonschema.Schema{If: s, Then: schema.By("tool.command"), Else: schema.Either(
+		schema.Settings([]schema.Entry{schema.Named("func", "the name of a Go function", schema.Text())}, "func"),
+		schema.Settings([]schema.Entry{schema.Named("agent", "an agent, or the file that it is in", schema.By("step"))}, "agent"),
+		schema.Settings([]schema.Entry{schema.Named("mcp", "a server of tools", schema.By("mcp"))}, "mcp"),
 	)}
 	return &jsonschema.Schema{If: &jsonschema.Schema{Type: "object"}, Then: s, Else: name}
 }

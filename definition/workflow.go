@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
+	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
@@ -53,7 +54,7 @@ var parallelRows = []row[Parallel]{
 }
 
 var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file",
-	func() shape { return filled(by("step")) }, (*reader).subAgents)}
+	func() shape { return schema.Filled(schema.By("step")) }, (*reader).subAgents)}
 
 func (r *reader) subAgents(a *Agent, n *source.Node) {
 	items, _ := r.items(n, "sub_agents")
@@ -99,7 +100,7 @@ var errorRows = []row[Agent]{
 }
 
 var goOnRows = []row[Agent]{does("continue_on_error", "true lets a loop go on with its next iteration after a failed "+
-	"step; on a step of a loop it means on_error: next_iteration, on another step on_error: skip_step", yesNo,
+	"step; on a step of a loop it means on_error: next_iteration, on another step on_error: skip_step", schema.YesNo,
 	(*reader).continueOnError)}
 
 func (r *reader) continueOnError(a *Agent, n *source.Node) {
@@ -355,11 +356,11 @@ var cacheParts = parts[Cache]{rows: []row[Cache]{
 	field("key", "text with placeholders for everything that the result depends on", plain(filledText, (*reader).cacheKey), func(c *Cache) *string { return &c.Key }),
 }}
 
-func cacheShape() shape { return either(yesNo(), duration(), cacheParts.shape()) }
+func cacheShape() shape { return schema.Either(schema.YesNo(), schema.Duration(), cacheParts.shape()) }
 
 // filledText is a text that is not empty.
 func filledText() shape {
-	s := anyText()
+	s := schema.AnyText()
 	s.MinLength = new(1)
 	return s
 }
