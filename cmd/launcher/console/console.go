@@ -8,7 +8,6 @@ package console
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 )
 
 type console struct {
-	flags     *flag.FlagSet
+	door.Flags
 	streaming string
 	shutdown  time.Duration
 	cloud     bool
@@ -28,22 +27,16 @@ type console struct {
 // -shutdown-timeout (the time that a running step has after a signal other than Ctrl-C, default 2s) and -session (the
 // conversation to continue).
 func NewLauncher() launcher.SubLauncher {
-	c := &console{flags: flag.NewFlagSet("console", flag.ContinueOnError)}
-	c.flags.StringVar(&c.streaming, "streaming_mode", "sse", "show answers as they arrive (`sse`) or whole (none)")
-	c.flags.DurationVar(&c.shutdown, "shutdown-timeout", 2*time.Second, "`time` that a running step has to end after a signal")
-	c.flags.StringVar(&c.session, "session", "", "`ID` of the conversation to continue")
-	c.flags.BoolVar(&c.cloud, "otel_to_cloud", false, "not available; set OTEL_EXPORTER_OTLP_ENDPOINT instead")
+	c := &console{Flags: door.NewFlags("console", "talk with the root agent in the terminal")}
+	c.Set.StringVar(&c.streaming, "streaming_mode", "sse", "show answers as they arrive (`sse`) or whole (none)")
+	c.Set.DurationVar(&c.shutdown, "shutdown-timeout", 2*time.Second, "`time` that a running step has to end after a signal")
+	c.Set.StringVar(&c.session, "session", "", "`ID` of the conversation to continue")
+	c.Set.BoolVar(&c.cloud, "otel_to_cloud", false, "not available; set OTEL_EXPORTER_OTLP_ENDPOINT instead")
 	return c
 }
 
-func (c *console) Keyword() string { return "console" }
-
-func (c *console) SimpleDescription() string { return "talk with the root agent in the terminal" }
-
-func (c *console) CommandLineSyntax() string { return door.Syntax(c.flags) }
-
 func (c *console) Parse(args []string) ([]string, error) {
-	rest, err := door.Parse(c.flags, args)
+	rest, err := c.Flags.Parse(args)
 	switch {
 	case err != nil:
 		return nil, err

@@ -12,7 +12,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log"
 	"net"
@@ -42,7 +41,7 @@ type Sublauncher interface {
 }
 
 type web struct {
-	flags                       *flag.FlagSet
+	door.Flags
 	subs, active                []Sublauncher
 	host                        string
 	port                        int
@@ -60,25 +59,21 @@ type web struct {
 //   - -idle-timeout: the time that a connection stays open without a request; default 60s
 //   - -shutdown-timeout: the time that running steps have to end when the server stops; default 15s
 func NewLauncher(subs ...Sublauncher) launcher.SubLauncher {
-	w := &web{subs: subs, flags: flag.NewFlagSet("web", flag.ContinueOnError)}
-	w.flags.IntVar(&w.port, "port", 8080, "`port` to listen on; 0 is any free one")
-	w.flags.StringVar(&w.host, "host", "127.0.0.1", "`address` to listen on; others than loopback need REFRAIN_TOKEN")
-	w.flags.DurationVar(&w.write, "write-timeout", 15*time.Second, "`time` that a client has to read a piece of an answer")
-	w.flags.DurationVar(&w.read, "read-timeout", 15*time.Second, "`time` that a client has to send a request")
-	w.flags.DurationVar(&w.idle, "idle-timeout", 60*time.Second, "`time` that a connection stays open without a request")
-	w.flags.DurationVar(&w.shutdown, "shutdown-timeout", 15*time.Second, "`time` that running steps have when the server stops")
-	w.flags.BoolVar(&w.cloud, "otel_to_cloud", false, "not available; set OTEL_EXPORTER_OTLP_ENDPOINT instead")
-	w.flags.BoolVar(&w.h2c, "h2c", false, "not available; put a proxy in front")
+	w := &web{subs: subs, Flags: door.NewFlags("web", "serve the agents over HTTP")}
+	w.Set.IntVar(&w.port, "port", 8080, "`port` to listen on; 0 is any free one")
+	w.Set.StringVar(&w.host, "host", "127.0.0.1", "`address` to listen on; others than loopback need REFRAIN_TOKEN")
+	w.Set.DurationVar(&w.write, "write-timeout", 15*time.Second, "`time` that a client has to read a piece of an answer")
+	w.Set.DurationVar(&w.read, "read-timeout", 15*time.Second, "`time` that a client has to send a request")
+	w.Set.DurationVar(&w.idle, "idle-timeout", 60*time.Second, "`time` that a connection stays open without a request")
+	w.Set.DurationVar(&w.shutdown, "shutdown-timeout", 15*time.Second, "`time` that running steps have when the server stops")
+	w.Set.BoolVar(&w.cloud, "otel_to_cloud", false, "not available; set OTEL_EXPORTER_OTLP_ENDPOINT instead")
+	w.Set.BoolVar(&w.h2c, "h2c", false, "not available; put a proxy in front")
 	return w
 }
 
-func (w *web) Keyword() string { return "web" }
-
-func (w *web) SimpleDescription() string { return "serve the agents over HTTP" }
-
 func (w *web) CommandLineSyntax() string {
 	var b strings.Builder
-	b.WriteString(door.Syntax(w.flags))
+	b.WriteString(w.Flags.CommandLineSyntax())
 	b.WriteString("  Then name what is served, one or more:\n")
 	for _, sub := range w.subs {
 		fmt.Fprintf(&b, "  %-8s %s\n", sub.Keyword(), sub.SimpleDescription())
@@ -92,7 +87,7 @@ func (w *web) CommandLineSyntax() string {
 }
 
 func (w *web) Parse(args []string) ([]string, error) {
-	rest, err := door.Parse(w.flags, args)
+	rest, err := w.Flags.Parse(args)
 	switch {
 	case err != nil:
 		return nil, err
@@ -104,7 +99,7 @@ func (w *web) Parse(args []string) ([]string, error) {
 		return nil, fmt.Errorf("-port %d: give a number from 0 to 65535", w.port)
 	}
 	for _, name := range []string{"write-timeout", "read-timeout", "idle-timeout", "shutdown-timeout"} {
-		if given := w.flags.Lookup(name).Value; strings.HasPrefix(given.String(), "-") {
+		if given := w.Set.Lookup(name).Value; strings.HasPrefix(given.String(), "-") {
 			return nil, fmt.Errorf("-%s %s is negative", name, given)
 		}
 	}

@@ -85,10 +85,27 @@ func Verb(ctx context.Context, cfg *launcher.Config, args []string) error {
 	return err
 }
 
-// Syntax lists the flags of a set.
-func Syntax(fl *flag.FlagSet) string {
+// Flags is the part of a launcher that its flags make.
+type Flags struct {
+	Set   *flag.FlagSet
+	about string
+}
+
+// NewFlags returns the flags of a launcher with a keyword, which about explains in one line.
+func NewFlags(keyword, about string) Flags {
+	return Flags{flag.NewFlagSet(keyword, flag.ContinueOnError), about}
+}
+
+// Keyword returns the argument that chooses the launcher.
+func (f Flags) Keyword() string { return f.Set.Name() }
+
+// SimpleDescription explains the launcher in one line.
+func (f Flags) SimpleDescription() string { return f.about }
+
+// CommandLineSyntax lists the flags.
+func (f Flags) CommandLineSyntax() string {
 	var b strings.Builder
-	fl.VisitAll(func(f *flag.Flag) {
+	f.Set.VisitAll(func(f *flag.Flag) {
 		what, usage := flag.UnquoteUsage(f)
 		fmt.Fprintf(&b, "  -%s %s\n        %s", f.Name, what, usage)
 		if f.DefValue != "" && f.DefValue != "false" {
@@ -99,11 +116,11 @@ func Syntax(fl *flag.FlagSet) string {
 	return b.String()
 }
 
-// Parse reads flags, and returns the arguments behind them. Errors are not printed. It returns flag.ErrHelp for -h.
-func Parse(fl *flag.FlagSet, args []string) ([]string, error) {
-	fl.SetOutput(new(strings.Builder))
-	if err := fl.Parse(args); err != nil {
+// Parse reads the flags, and returns the arguments behind them. Errors are not printed. It returns flag.ErrHelp for -h.
+func (f Flags) Parse(args []string) ([]string, error) {
+	f.Set.SetOutput(new(strings.Builder))
+	if err := f.Set.Parse(args); err != nil {
 		return nil, err
 	}
-	return fl.Args(), nil
+	return f.Set.Args(), nil
 }

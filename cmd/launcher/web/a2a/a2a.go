@@ -8,7 +8,6 @@ package a2a
 
 import (
 	"errors"
-	"flag"
 	"net/http"
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
@@ -18,24 +17,16 @@ import (
 )
 
 type a2a struct {
-	flags *flag.FlagSet
-	url   string
+	door.Flags
+	url string
 }
 
 // NewLauncher returns the sublauncher with the keyword a2a.
 func NewLauncher() web.Sublauncher {
-	a := &a2a{flags: flag.NewFlagSet("a2a", flag.ContinueOnError)}
-	a.flags.StringVar(&a.url, "a2a_agent_url", "", "no effect: a card names the `address` that its client asks")
+	a := &a2a{Flags: door.NewFlags("a2a", "the agents over A2A, with their cards")}
+	a.Set.StringVar(&a.url, "a2a_agent_url", "", "no effect: a card names the `address` that its client asks")
 	return a
 }
-
-func (a *a2a) Keyword() string { return "a2a" }
-
-func (a *a2a) SimpleDescription() string { return "the agents over A2A, with their cards" }
-
-func (a *a2a) CommandLineSyntax() string { return door.Syntax(a.flags) }
-
-func (a *a2a) Parse(args []string) ([]string, error) { return door.Parse(a.flags, args) }
 
 func (a *a2a) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error {
 	if len(config.A2AOptions) > 0 {

@@ -7,7 +7,6 @@ package api
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"path"
@@ -22,7 +21,7 @@ import (
 )
 
 type api struct {
-	flags       *flag.FlagSet
+	door.Flags
 	prefix, web string
 	sse         time.Duration
 	traces      int
@@ -31,22 +30,16 @@ type api struct {
 // NewLauncher returns the sublauncher with the keyword api. Its flags are -path_prefix (default /api) and
 // -sse-write-timeout (the longest time that a stream of /run_sse lasts; the run goes on; default 0, no limit).
 func NewLauncher() web.Sublauncher {
-	a := &api{flags: flag.NewFlagSet("api", flag.ContinueOnError)}
-	a.flags.StringVar(&a.prefix, "path_prefix", "/api", "`path` that all routes begin with")
-	a.flags.DurationVar(&a.sse, "sse-write-timeout", 0, "`time` that a stream of /run_sse lasts at most; 0 means no limit")
-	a.flags.StringVar(&a.web, "webui_address", "", "no effect: pages of other `host`s are refused")
-	a.flags.IntVar(&a.traces, "trace_capacity", 0, "no effect: the log of a run has all `events`")
+	a := &api{Flags: door.NewFlags("api", "ADK's REST API")}
+	a.Set.StringVar(&a.prefix, "path_prefix", "/api", "`path` that all routes begin with")
+	a.Set.DurationVar(&a.sse, "sse-write-timeout", 0, "`time` that a stream of /run_sse lasts at most; 0 means no limit")
+	a.Set.StringVar(&a.web, "webui_address", "", "no effect: pages of other `host`s are refused")
+	a.Set.IntVar(&a.traces, "trace_capacity", 0, "no effect: the log of a run has all `events`")
 	return a
 }
 
-func (a *api) Keyword() string { return "api" }
-
-func (a *api) SimpleDescription() string { return "ADK's REST API" }
-
-func (a *api) CommandLineSyntax() string { return door.Syntax(a.flags) }
-
 func (a *api) Parse(args []string) ([]string, error) {
-	rest, err := door.Parse(a.flags, args)
+	rest, err := a.Flags.Parse(args)
 	a.prefix = "/" + strings.Trim(a.prefix, "/")
 	switch {
 	case err != nil:

@@ -6,7 +6,6 @@
 package webui
 
 import (
-	"flag"
 	"net/http"
 	"net/url"
 
@@ -17,24 +16,16 @@ import (
 )
 
 type webui struct {
-	flags *flag.FlagSet
-	api   string
+	door.Flags
+	api string
 }
 
 // NewLauncher returns the sublauncher with the keyword webui.
 func NewLauncher() web.Sublauncher {
-	w := &webui{flags: flag.NewFlagSet("webui", flag.ContinueOnError)}
-	w.flags.StringVar(&w.api, "api_server_address", "", "no effect: the page asks the `server` that it is from")
+	w := &webui{Flags: door.NewFlags("webui", "the page, with the API that it uses")}
+	w.Set.StringVar(&w.api, "api_server_address", "", "no effect: the page asks the `server` that it is from")
 	return w
 }
-
-func (w *webui) Keyword() string { return "webui" }
-
-func (w *webui) SimpleDescription() string { return "the page, with the API that it uses" }
-
-func (w *webui) CommandLineSyntax() string { return door.Syntax(w.flags) }
-
-func (w *webui) Parse(args []string) ([]string, error) { return door.Parse(w.flags, args) }
 
 func (w *webui) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error {
 	h, err := served.By(config)
