@@ -159,8 +159,6 @@ type StandIns struct {
 	// Agent makes the agent in place of a. If it returns nil and no error, Build makes the agent of
 	// the file.
 	Agent func(a *Agent) (agent.Agent, error)
-	// Toolset replaces a tool server; Build then does not start the server.
-	Toolset func(a *Agent, m *MCP) tool.Toolset
 	// Loop and LLM may change the configuration of a loop, or of an agent that asks a model. The
 	// rules of the loop are in cfg.Plan.
 	Loop func(a *Agent, cfg *loopagent.Config)
@@ -168,6 +166,8 @@ type StandIns struct {
 	// NoCallbacks builds the agents without their callbacks, and without the delays that are in no loop's
 	// plan.
 	NoCallbacks bool
+	// NoToolServers builds the agents without the tools of servers, which are then not started.
+	NoToolServers bool
 }
 
 var funcKind = kind{is: TypeFunc, tells: []string{"func"}, check: (*checker).goAgent, build: (*builder).goAgent,

@@ -175,10 +175,17 @@ func (c *checker) confirm(a *Agent, field string, m *MCP) {
 	}
 }
 
+// noTools stands in for a tool server.
+type noTools string
+
+func (n noTools) Name() string { return "stand-in of " + string(n) }
+
+func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, nil }
+
 // mcp adds the tools of an MCP server to an agent's config.
 func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
-	if standIn := b.cfg.StandIns.Toolset; standIn != nil {
-		cfg.Toolsets = append(cfg.Toolsets, standIn(a, m))
+	if b.cfg.StandIns.NoToolServers {
+		cfg.Toolsets = append(cfg.Toolsets, noTools(a.Name))
 		return nil
 	}
 	own := mcpConfig(m, b.cfg.Root)

@@ -30,6 +30,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/runner"
@@ -37,7 +38,6 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
-	"github.com/refrain-dev/refrain/tool"
 )
 
 // Request is what a step has sent to its model, rebuilt from the log.
@@ -313,8 +313,7 @@ func (e *ear) build(ctx context.Context, p *program.Program, def *definition.Def
 	e.code.Into(&cfg)
 	cfg.Model = func(_ context.Context, name string) (model.LLM, error) { return &listener{e, name}, nil }
 	cfg.StandIns = definition.StandIns{
-		NoCallbacks: true,
-		Toolset:     func(a *definition.Agent, _ *definition.MCP) tool.Toolset { return noTools(a.Name) },
+		NoCallbacks: true, NoToolServers: true,
 		Agent: func(a *definition.Agent) (agent.Agent, error) {
 			if a.Type.Workflow() || slices.Contains([]definition.Type{definition.TypeLLM, definition.TypeExpression,
 				definition.TypeTemplate}, a.Type) {
@@ -342,13 +341,6 @@ func (e *ear) waits(ctx agent.InvocationContext) iter.Seq2[*session.Event, error
 	}
 }
 
-// noTools stands in for a server of tools.
-type noTools string
-
-func (n noTools) Name() string { return "tools of " + string(n) }
-
-func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, nil }
-
 // listener is in the place of a model.
 type listener struct {
 	*ear
@@ -356,13 +348,7 @@ type listener struct {
 }
 
 // Name is the name without the provider's, as prices go by it.
-func (l *listener) Name() string {
-	provider, own, ok := strings.Cut(l.name, "/")
-	if provider == "scripted" || !ok {
-		return provider
-	}
-	return own
-}
+func (l *listener) Name() string { return provider.OwnName(l.name) }
 
 func (l *listener) GenerateContent(ctx context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {

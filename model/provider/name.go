@@ -40,6 +40,16 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("%s needs a key: set %s", e.Provider, strings.Join(e.Variables, " or "))
 }
 
+// OwnName returns the name that a model has without its provider's, by which prices are found. A script is called
+// scripted unless it says another name.
+func OwnName(name string) string {
+	before, own, slash := strings.Cut(name, "/")
+	if !slash || before == "scripted" {
+		return before
+	}
+	return own
+}
+
 // Find splits a model's name into its provider and the provider's name of the model. A bare name
 // that begins with "gemini-" belongs to Gemini, as in ADK. It fails with a [*NameError]. It does
 // not read the environment.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/model"
@@ -23,17 +22,6 @@ const defaultModel = "rehearsal/stand-in"
 type actor struct {
 	*play
 	name string
-}
-
-func newActor(p *play, name string) *actor {
-	provider, own, ok := strings.Cut(name, "/")
-	switch {
-	case provider == "scripted":
-		own = provider // as those are called that do not say it in their script
-	case !ok:
-		own = name
-	}
-	return &actor{p, own}
 }
 
 // Name returns the name of the model that the actor plays, as prices go by name.

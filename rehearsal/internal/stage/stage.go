@@ -26,6 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/backtest"
@@ -69,10 +70,10 @@ func (s *Stage) open(ctx context.Context, sc *Scene, enough func()) (agent.Agent
 	}
 	return s.Def.Build(ctx, definition.BuildConfig{
 		DefaultModel: defaultModel, Tools: functions,
-		Model:  func(_ context.Context, name string) (model.LLM, error) { return newActor(p, name), nil },
+		Model:  func(_ context.Context, name string) (model.LLM, error) { return &actor{p, provider.OwnName(name)}, nil },
 		Getenv: func(string) string { return "stand-in" }, Agents: s.goAgents(),
 		StandIns: definition.StandIns{
-			NoCallbacks: true,
+			NoCallbacks: true, NoToolServers: true,
 			Agent: func(a *definition.Agent) (agent.Agent, error) {
 				if s.Agent != nil {
 					if own, ok := s.Agent(a); ok {
@@ -81,9 +82,8 @@ func (s *Stage) open(ctx context.Context, sc *Scene, enough func()) (agent.Agent
 				}
 				return p.standIn(a)
 			},
-			Toolset: func(a *definition.Agent, _ *definition.MCP) tool.Toolset { return noTools(a.Name) },
-			LLM:     func(a *definition.Agent, cfg *llmagent.Config) { p.prepareLLM(a, cfg) },
-			Loop:    func(a *definition.Agent, cfg *loopagent.Config) { p.prepareLoop(a, cfg, enough) },
+			LLM:  func(a *definition.Agent, cfg *llmagent.Config) { p.prepareLLM(a, cfg) },
+			Loop: func(a *definition.Agent, cfg *loopagent.Config) { p.prepareLoop(a, cfg, enough) },
 		},
 	})
 }
@@ -193,7 +193,7 @@ func (s *Stage) message() *genai.Content {
 }
 
 func (s *Stage) runConfig() agent.RunConfig {
-	prices := budget.Prices{newActor(nil, defaultModel).name: {Input: 1, Output: 1}}
+	prices := budget.Prices{provider.OwnName(defaultModel): {Input: 1, Output: 1}}
 	maps.Copy(prices, s.Def.Prices)
 	cfg := s.Def.RunConfig(definition.Limits{})
 	cfg.Prices = prices
@@ -266,13 +266,6 @@ func (s *Stage) goAgents() map[string]definition.NewAgent {
 	}
 	return all
 }
-
-// noTools stands in for an MCP server, and has no tools.
-type noTools string
-
-func (n noTools) Name() string { return "stand-in of " + string(n) }
-
-func (noTools) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return nil, nil }
 
 // Resume continues a take after its first k events, with agents that are built anew, as another
 // process does.
