@@ -4,8 +4,6 @@ package expr
 
 import (
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -15,6 +13,8 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Limits of an expression. They are far above what a condition needs and far
@@ -124,7 +124,9 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.OptionalTypes(),
 		ext.Strings(), ext.Math(), ext.Lists(),
 		cel.Function(overloads.TypeConvertString, cel.Overload(overloads.DoubleToString, []*cel.Type{cel.DoubleType}, cel.StringType,
-			cel.UnaryBinding(func(v ref.Val) ref.Val { return types.String(digits(float64(v.(types.Double)))) }))),
+			cel.UnaryBinding(func(v ref.Val) ref.Val { // as templates do: CEL writes 1234567.0 as 1.234567e+06
+				return types.String(brief.Number(float64(v.(types.Double)), 64))
+			}))),
 		cel.Function("number", cel.Overload("refrain_number", []*cel.Type{cel.StringType}, cel.DoubleType,
 			cel.UnaryBinding(func(v ref.Val) ref.Val {
 				f, err := Number(string(v.(types.String)))
@@ -148,15 +150,6 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 	}
 	return cel.NewCustomEnv(append(opts, arithmeticOptions()...)...)
 })
-
-// digits is a number as people write it, as templates do: CEL writes 1234567.0 as
-// 1.234567e+06.
-func digits(f float64) string {
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		return strconv.FormatFloat(f, 'g', -1, 64)
-	}
-	return strconv.FormatFloat(f, 'f', -1, 64)
-}
 
 // environments caches what Compile builds, by the declared variables: a
 // program has few such lists. Beyond maxEnvironments nothing is kept.

@@ -7,10 +7,11 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // unfillable is the value with which lookup reports its failure to the caller of Fill. Any other
@@ -38,7 +39,7 @@ func text(v any) (string, error) {
 	case int:
 		return strconv.Itoa(v), nil
 	case float64:
-		return number(v, 64), nil
+		return brief.Number(v, 64), nil
 	}
 	r := reflect.ValueOf(v)
 	if r.Kind() == reflect.Pointer && r.IsNil() {
@@ -65,20 +66,11 @@ func text(v any) (string, error) {
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		return strconv.FormatUint(r.Uint(), 10), nil
 	case reflect.Float32:
-		return number(r.Float(), 32), nil
+		return brief.Number(r.Float(), 32), nil
 	case reflect.Float64:
-		return number(r.Float(), 64), nil
+		return brief.Number(r.Float(), 64), nil
 	}
 	return compactJSON(v)
-}
-
-// number writes an exponent only where the digits would be mostly zeros, as
-// JSON does.
-func number(f float64, bits int) string {
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		return strconv.FormatFloat(f, 'g', -1, bits)
-	}
-	return strconv.FormatFloat(f, 'f', -1, bits)
 }
 
 // compactJSON leaves <, > and & alone, which json.Marshal does not.

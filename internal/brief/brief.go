@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package brief writes times, counts and texts from outside as people read them.
+// Package brief writes times, numbers and texts from outside as people read them.
 //
 //	brief.Duration(90 * time.Minute) // 1h30m
 //	brief.Count(2, "step")           // 2 steps
@@ -9,6 +9,8 @@ package brief
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -32,6 +34,14 @@ func Count[N int | int64 | uint](n N, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Number writes a number of so many bits without an exponent, unless most of its digits would be zeros.
+func Number(f float64, bits int) string {
+	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		return strconv.FormatFloat(f, 'g', -1, bits)
+	}
+	return strconv.FormatFloat(f, 'f', -1, bits)
 }
 
 // Clip returns a text of at most so many characters: the beginning of a longer one, with an ellipsis behind it.
