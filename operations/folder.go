@@ -185,11 +185,7 @@ func (f *Folder) List() (names []string, files map[string]string, err error) {
 			_ = look(e.Name()) // one that cannot be read has no definitions
 		}
 	}
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names, files, nil
+	return slices.Sorted(maps.Keys(files)), files, nil
 }
 
 // mostText is the largest definition in bytes.

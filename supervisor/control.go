@@ -183,10 +183,7 @@ func (r *Run) idleAnswer(a *mark.Answer) error {
 // its driver, the innermost first: nothing of a canceled run is running.
 func (r *Run) closeSteps(view *session.View) error {
 	var open []*session.Event
-	for ev := range counting(view) {
-		if ev.InvocationID != r.run.ID || ev.Mark == nil {
-			continue
-		}
+	for ev := range counting(view, r.run.ID, mark.KindStepStarted, mark.KindStepFinished) {
 		switch ev.Mark.Kind {
 		case mark.KindStepStarted:
 			open = append(open, ev)

@@ -81,16 +81,12 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	}
 	var found, last, began int64
 	n := 0
-	for ev := range counting(view) {
-		if ev.InvocationID != id || ev.Mark == nil || at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
+	for ev := range counting(view, id, mark.KindLoopStarted, mark.KindIterationFinished) {
+		if at.Loop == "" && ev.Iteration != 0 || at.Loop != "" && ev.Address != at.Loop {
 			continue
 		}
-		switch ev.Mark.Kind {
-		case mark.KindLoopStarted:
+		if ev.Mark.Kind == mark.KindLoopStarted {
 			began = ev.Seq
-			continue
-		case mark.KindIterationFinished:
-		default:
 			continue
 		}
 		var it loop.IterationRecord

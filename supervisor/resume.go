@@ -115,10 +115,9 @@ func limited(view *session.View, run *mark.Run) bool {
 	if loop.StopReason(run.Stop).Limit() {
 		return true
 	}
-	for ev := range counting(view) {
+	for ev := range counting(view, run.ID, mark.KindLoopStopped) {
 		var rec loop.StopRecord
-		if ev.InvocationID == run.ID && ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStopped &&
-			ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
+		if ev.Mark.Decode(&rec) == nil && rec.Reason.Limit() {
 			return true
 		}
 	}
@@ -274,12 +273,13 @@ func (s *Supervisor) alarm(id string, at time.Time) {
 	})
 }
 
-// counting are the events that count, without their long texts.
-func counting(view *session.View) iter.Seq[*session.Event] {
+// counting yields the events of a run that have a mark of one of the kinds and are not superseded, without their
+// long texts.
+func counting(view *session.View, id string, kinds ...mark.Kind) iter.Seq[*session.Event] {
 	gone := view.Superseded()
 	return func(yield func(*session.Event) bool) {
-		for ev := range view.Outline() {
-			if !gone.Has(ev.Seq) && !yield(ev) {
+		for ev := range view.Marked(kinds...) {
+			if ev.InvocationID == id && !gone.Has(ev.Seq) && !yield(ev) {
 				return
 			}
 		}

@@ -329,10 +329,7 @@ func unanswered(view *session.View, id string) (open []mark.Question, err error)
 		return nil, view.Err()
 	}
 	var asked progress.Questions
-	for ev := range counting(view) {
-		if ev.InvocationID != id {
-			continue
-		}
+	for ev := range counting(view, id, mark.KindAsked, mark.KindAnswered, mark.KindStepFinished) {
 		if err := asked.Add(ev); err != nil {
 			return nil, err
 		}

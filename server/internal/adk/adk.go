@@ -103,16 +103,14 @@ func keyed(do func(http.ResponseWriter, *http.Request, sessionKey) error) func(h
 }
 
 func (a *API) apps(w http.ResponseWriter, _ *http.Request) error {
-	names, files, err := a.Runs.Folder.List()
+	all, err := a.Runs.Definitions()
 	if err != nil {
 		return err
 	}
 	apps := []string{}
-	for _, name := range names {
-		if text, err := a.Runs.Folder.ReadFile(files[name]); err == nil {
-			if d, ok := a.Runs.Describe(name, files[name], text); ok && d.Valid {
-				apps = append(apps, name)
-			}
+	for _, d := range all {
+		if d.Valid {
+			apps = append(apps, d.Name)
 		}
 	}
 	return a.Send(w, http.StatusOK, apps)
