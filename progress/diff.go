@@ -34,6 +34,9 @@ func Diff(before, after map[string]any) []Change {
 	return diff(nil, "", plain(before), plain(after))
 }
 
+// Same reports whether two values have the same JSON: a store may give back a number of another type than the event does.
+func Same(a, b any) bool { return len(Diff(map[string]any{"": a}, map[string]any{"": b})) == 0 }
+
 // plain is a state as JSON has it, so that it makes no difference where it was
 // kept. A value that JSON cannot hold is named by its type.
 func plain(state map[string]any) map[string]any {

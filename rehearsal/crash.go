@@ -4,16 +4,15 @@ package rehearsal
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -144,19 +143,19 @@ func differ(want, got *outcome) string {
 		return fmt.Sprintf("it ends with %q", got.err)
 	}
 	for _, at := range slices.Sorted(maps.Keys(want.iterations)) {
-		if a, b := want.iterations[at], got.iterations[at]; !same(a, b) {
+		if a, b := want.iterations[at], got.iterations[at]; !progress.Same(a, b) {
 			return fmt.Sprintf("%s has different iterations (%d, then %d)", at, len(a), len(b))
 		}
 	}
 	for _, at := range slices.Sorted(maps.Keys(want.stops)) {
-		if !same(want.stops[at], got.stops[at]) {
+		if !progress.Same(want.stops[at], got.stops[at]) {
 			return fmt.Sprintf("%s has another stop record", at)
 		}
 	}
 	keys := maps.Clone(want.state)
 	maps.Copy(keys, got.state)
 	for _, k := range slices.Sorted(maps.Keys(keys)) {
-		if !same(want.state[k], got.state[k]) {
+		if !progress.Same(want.state[k], got.state[k]) {
 			return fmt.Sprintf("state.%s differs", k)
 		}
 	}
@@ -164,18 +163,6 @@ func differ(want, got *outcome) string {
 		return "the result differs"
 	}
 	return ""
-}
-
-// same compares values as JSON has them: one of them has been through a log.
-func same(a, b any) bool {
-	plain := func(v any) (out any) {
-		data, err := json.Marshal(v)
-		if err != nil || json.Unmarshal(data, &out) != nil {
-			return v
-		}
-		return out
-	}
-	return reflect.DeepEqual(plain(a), plain(b))
 }
 
 // label names an event of a log.

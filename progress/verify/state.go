@@ -49,16 +49,16 @@ func State(s *session.View, events []*session.Event, whole progress.Whole) (prob
 				key))
 		case !is:
 			problems = append(problems, fmt.Sprintf("key %q is missing, and an event has written it", key))
-		case !same(got, want):
+		case !progress.Same(got, want):
 			problems = append(problems, fmt.Sprintf("key %q has another value than the last event that wrote it says",
 				key))
 		}
 	}
 	of := session.NewView(session.ViewConfig{State: log, StateOnly: true})
-	if !same(session.RunOf(s), session.RunOf(of)) {
+	if !progress.Same(session.RunOf(s), session.RunOf(of)) {
 		problems = append(problems, "the status of the last run differs from its events")
 	}
-	if !same(s.Superseded(), of.Superseded()) || s.Noted() != of.Noted() {
+	if !progress.Same(s.Superseded(), of.Superseded()) || s.Noted() != of.Noted() {
 		problems = append(problems, "which events count is not what the events say")
 	}
 	return problems
@@ -80,10 +80,4 @@ func TellsState(events []*session.Event) bool {
 // stateOf is a state to look at.
 func stateOf(state map[string]any) session.ReadonlyState {
 	return session.NewView(session.ViewConfig{State: state, StateOnly: true}).State()
-}
-
-// same reports whether two values have the same JSON: a store may give back a number
-// of another type than the event does.
-func same(a, b any) bool {
-	return len(progress.Diff(map[string]any{"": a}, map[string]any{"": b})) == 0
 }
