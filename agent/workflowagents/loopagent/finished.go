@@ -150,7 +150,7 @@ func appendTexts(dst []byte, name string, texts []string) (_ []byte, ok bool) {
 }
 
 // isPlain reports whether a text is the same in JSON.
-func isPlain[T string | []byte](s T) bool {
+func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			return false

@@ -38,9 +38,6 @@ func (r *run) recall(d *loop.Decision) (known, more bool) {
 
 // readOutcome reads an outcome of the log, with all digits of the numbers in its state.
 func readOutcome(data json.RawMessage, o *loop.Outcome) error {
-	if readOrdinary(data, o) {
-		return nil
-	}
 	if err := json.Unmarshal(data, o); err != nil || o.State == nil {
 		return err
 	}
