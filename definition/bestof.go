@@ -88,7 +88,7 @@ func (c *checker) bestOf(a *Agent) {
 	}
 }
 
-// writes are the keys that an agent without sub-agents writes.
+// writes returns the keys that the agent itself writes.
 func (a *Agent) writes() (keys []string) {
 	for _, key := range []string{a.OutputKey, a.ResultKey} {
 		if key != "" {

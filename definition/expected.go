@@ -256,14 +256,7 @@ func (e *expecter) text(a *Agent) {
 
 // wrote notes that an agent has said something, and has written its keys.
 func (e *expecter) wrote(a *Agent, bytes int, known bool) {
-	keys := []string{a.OutputKey, a.ResultKey}
-	if a.Expression != nil {
-		keys = slices.AppendSeq(keys, maps.Keys(a.Expression.Set))
-	}
-	for _, key := range keys {
-		if key == "" {
-			continue
-		}
+	for _, key := range a.writes() {
 		e.versions[key]++
 		if delete(e.sizes, key); known {
 			e.sizes[key] = bytes

@@ -392,11 +392,8 @@ const keptTokens = 1024
 func fixedKeys(d *Definition) (keys []string) {
 	written := make(map[string]bool)
 	for a := range d.Root.All {
-		written[a.OutputKey], written[a.ResultKey] = true, true
-		if a.Expression != nil {
-			for key := range a.Expression.Set {
-				written[key] = true
-			}
+		for _, key := range a.writes() {
+			written[key] = true
 		}
 	}
 	for _, in := range d.Inputs {
