@@ -129,7 +129,7 @@ func TestAgentElsewhereIsChecked(t *testing.T) {
 		`{name: a, endpoint: "https://x/{{who}}"}`:                                       `{{who}} is read here but no agent writes it`,
 		`{name: a, endpoint: "https://x", payload: {n: ["{{user_inptu}}"]}}`:             `x.yaml:1:49: error: {{user_inptu}} is read here`,
 		`{name: a, endpoint: "https://x", payload: "{{user_input"}`:                      "is not closed by }} [LOOP031]",
-		`{name: a, endpoint: "https://x", headers: {"a b": x}}`:                          `x.yaml:1:51: error: headers["a b"]: not a name of a header [LOOP040]`,
+		`{name: a, endpoint: "https://x", headers: {"a b": x}}`:                          `x.yaml:1:51: error: headers.a b: not a name of a header [LOOP040]`,
 		`{name: a, endpoint: "https://x", url: "https://x"}`:                             `"endpoint" is a field of a2a agents; this is an http agent [LOOP003]`,
 		`{name: a, endpoint: "https://x", timeout: 3s}`:                                  "timeout is for steps of a loop",
 		`{name: a, endpoint: "https://x", size_limit: lots}`:                             "size_limit must be a size such as",

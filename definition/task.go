@@ -419,12 +419,17 @@ func (c *checker) whole(a *Agent) {
 			c.misplace(a, e)
 			continue
 		}
-		field, msg := splitField(e.Error())
-		p := c.report(a.at(field), CodeTask, "%s", inFileWords(msg))
-		p.err = e
-		if field != "" && !strings.HasPrefix(p.Message, field) {
-			p.Message = field + ": " + p.Message
-		}
+		c.misconfigured(a, e)
+	}
+}
+
+// misconfigured reports an error of the agent's configuration in the words of the file.
+func (c *checker) misconfigured(a *Agent, e error) {
+	field, msg := splitField(e.Error())
+	p := c.report(a.at(field), CodeTask, "%s", inFileWords(msg))
+	p.err = e
+	if field != "" && !strings.HasPrefix(p.Message, field) {
+		p.Message = field + ": " + p.Message
 	}
 }
 
@@ -472,7 +477,7 @@ func taskErrors(err error) []error {
 // fileWord is taskagent's name of a field in the words of a file; empty if it is no field
 // of a task.
 func fileWord(name string) string {
-	word, own := map[string]string{"Args": "command", "Header": "headers", "BodyJSON": "body"}[name]
+	word, own := map[string]string{"Args": "command", "Header": "headers", "BodyJSON": "body", "AgentCardSource": "endpoint"}[name]
 	if !own {
 		word = strings.ToLower(wordEnds().ReplaceAllString(name, "${1}_$2"))
 	}
@@ -650,25 +655,8 @@ func (c *checker) remote(a *Agent) {
 		if _, ok := errors.AsType[template.Errors](e); ok {
 			continue // said above
 		}
-		field, msg := remoteField(e.Error())
-		c.report(a.at(field), CodeTask, "%s", msg).err = e
+		c.misconfigured(a, e)
 	}
-}
-
-var remoteWords = strings.NewReplacer("AgentCardSource", "endpoint", "Payload", "payload", "Headers", "headers",
-	"SizeLimit", "size_limit")
-
-// remoteField gives an error of remoteagent in the words of a file, with the field
-// that it is about.
-func remoteField(msg string) (field, inWords string) {
-	msg = remoteWords.Replace(msg)
-	field = msg[:strings.IndexAny(msg+" ", ": [")]
-	if quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(msg[len(field):], "[")); err == nil {
-		if key, err := strconv.Unquote(quoted); err == nil {
-			field += "." + key
-		}
-	}
-	return field, msg
 }
 
 // newRemote makes an agent that asks one elsewhere.
