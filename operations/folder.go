@@ -93,7 +93,7 @@ func (f *Folder) FS() fs.FS {
 	return f.root.FS()
 }
 
-// none is a file system without files.
+// none is an empty file system.
 type none struct{}
 
 func (none) Open(name string) (fs.File, error) {

@@ -253,7 +253,7 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 	}
 }
 
-// fails is an error as the protocol has it.
+// fails returns an error in the form of the protocol.
 func (a *a2aAgent) fails(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

@@ -212,7 +212,7 @@ func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark
 	return false, "", view.Err()
 }
 
-// valueFor is what a message answers to a question.
+// valueFor returns the answer that a message gives to a question.
 func valueFor(q *mark.Question, what *said) json.RawMessage {
 	if !what.hasData {
 		return operations.Said(q, what.text)
@@ -221,7 +221,7 @@ func valueFor(q *mark.Question, what *said) json.RawMessage {
 	return value
 }
 
-// accepted says what a question takes for an answer.
+// accepted describes which answers a question accepts.
 func accepted(q *mark.Question) string {
 	switch q.Kind {
 	case mark.AskApproval, mark.AskConfirmation:

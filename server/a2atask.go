@@ -37,7 +37,7 @@ type a2aAgent struct {
 	runs string
 }
 
-// runName is how the runs of the definition are called.
+// runName returns the name of the definition's runs.
 func (a *a2aAgent) runName() string {
 	if a.runs == "" {
 		a.runs = a.name
@@ -92,7 +92,7 @@ func messageOf(view *session.View) *program.Message {
 	return p.Message
 }
 
-// contextOf is the context of a task: the one that the client named, or the task alone.
+// contextOf returns the context ID of a task: the one that the client named, or the ID of the task.
 func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
 	if !strings.HasPrefix(id, ofContext) {
 		return id, nil
@@ -124,7 +124,7 @@ var states = map[string]a2a.TaskState{
 // settled reports whether nothing happens to a task unless its client does something.
 func settled(s a2a.TaskState) bool { return s.Terminal() || s == a2a.TaskStateInputRequired }
 
-// statusOf is the state of a run, with what is to be said about it.
+// statusOf returns the status of a run's task, with a message that explains it.
 func statusOf(t *toldRun, info a2a.TaskInfo) a2a.TaskStatus {
 	status := a2a.TaskStatus{State: states[t.Status]}
 	if !t.Updated.IsZero() {
@@ -192,7 +192,7 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 	return task, told, nil
 }
 
-// artifactOf is the answer of a run.
+// artifactOf returns the answer of a run as an artifact.
 func artifactOf(t *toldResult) *a2a.Artifact {
 	return &a2a.Artifact{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(credential.Masked(t.Result))}}
 }

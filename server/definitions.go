@@ -148,7 +148,7 @@ func (s *Server) deleteDefinition(w http.ResponseWriter, r *http.Request) error 
 	return nil
 }
 
-// checked is the answer of validate.
+// checked is the response of validate.
 type checked struct {
 	Valid    bool                 `json:"valid"`
 	Problems []foundProblem       `json:"problems"`

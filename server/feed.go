@@ -198,7 +198,7 @@ func (f *feed) run(ctx context.Context) {
 	}
 }
 
-// fail makes an error known to whoever waits.
+// fail reports an error to the clients that wait.
 func (f *feed) fail(err error) {
 	if err == nil {
 		return
@@ -545,7 +545,7 @@ func (f *feed) take(after int64) (lines []line, version int64, changed <-chan st
 	return lines, f.version, changed, true, f.err
 }
 
-// already is a channel that is closed.
+// already is a closed channel.
 var already = func() chan struct{} {
 	c := make(chan struct{})
 	close(c)

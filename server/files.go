@@ -149,7 +149,7 @@ func changeOf(c workspace.Change) fileChange {
 	return fileChange{shownName(c.Path), c.Status, c.Added, c.Removed, c.Binary}
 }
 
-// changesOf are the first of some changes.
+// changesOf returns the first of the changes.
 func changesOf(all []workspace.Change) []fileChange {
 	list := []fileChange{}
 	for _, one := range all[:min(len(all), filesMost)] {

@@ -79,7 +79,7 @@ func (w *eventWriter) name(name string) {
 	w.Buf = append(w.Buf, name...)
 }
 
-// must writes a text, also an empty one; the other methods leave out what is empty.
+// must writes a field even if it is empty; the other methods omit empty fields.
 func (w *eventWriter) must(name, s string) {
 	w.name(name)
 	w.Text(s)

@@ -26,7 +26,7 @@ func newGaps(s mark.Spans) gaps {
 	return g
 }
 
-// upTo is how many numbers up to seq, itself included, are in gaps.
+// upTo returns how many sequence numbers up to seq, seq included, are in gaps.
 func (g gaps) upTo(seq int64) int64 {
 	i := sort.Search(len(g), func(i int) bool { return g[i].first > seq }) - 1
 	if i < 0 {

@@ -25,7 +25,7 @@ func (l *eventLog) append(e *Event) {
 	l.n++
 }
 
-// fork returns a copy that may be appended to beside the original.
+// fork returns a copy. Appending to the copy does not change the original, and vice versa.
 func (l eventLog) fork() eventLog {
 	l.chunks = slices.Clone(l.chunks)
 	if n := l.n % chunkSize; n > 0 {

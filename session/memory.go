@@ -69,7 +69,7 @@ func newID(ctx context.Context, req *CreateRequest) string {
 	return platform.NewUUID(ctx)
 }
 
-// make makes the record of a new session, which nobody can find yet. m.mu is held.
+// make returns the record of a new session, which no caller can find yet. m.mu is held.
 func (m *memory) make(req *CreateRequest, id string, now time.Time) (*record, error) {
 	state, err := Normalize(req.State)
 	if err != nil {

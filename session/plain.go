@@ -156,7 +156,7 @@ func (e *Event) writable() error {
 	return nil
 }
 
-// hasJSON is why a value has no JSON form.
+// hasJSON returns the reason why a value has no JSON form; nil if it has one.
 func hasJSON(v any) error {
 	if isPlain(v, 0) {
 		return nil

@@ -140,7 +140,7 @@ func isOf(ev *Event, kinds []mark.Kind) bool {
 	return kinds == nil || ev.Mark != nil && slices.Contains(kinds, ev.Mark.Kind)
 }
 
-// outlinePage are the next outlines from seq on, of those from first to last, and the number behind
+// outlinePage returns the next outlines from seq on, of those from first to last, and the number behind
 // them. Of those that are remembered it may leave out what has no such mark.
 func (o *older) outlinePage(first, seq, last int64, kinds []mark.Kind) (page []*Event, next int64) {
 	o.mu.Lock()

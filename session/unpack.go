@@ -159,7 +159,7 @@ func (r *unpacker) content() *genai.Content {
 	return c
 }
 
-// values is a map; nil if it is empty.
+// values returns m; nil if m is empty.
 func (r *unpacker) values() map[string]any {
 	n := r.number()
 	if n == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session/seal"
 )
 
-// copying is a log on its way into a fork. The fork's events differ: they say nothing about
+// copying copies a log into a fork. The fork's events differ: they say nothing about
 // the run that it was, and do not change a second time what sessions share. So seals over
 // them are made anew. One that did not fit before does not fit in the fork either.
 type copying struct {
@@ -77,7 +77,7 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 	return nil
 }
 
-// counting are the events that count by now.
+// counting returns the copied events that are not superseded.
 func (c *copying) counting(events []*session.Event) []*session.Event {
 	if c.gone == nil {
 		return events

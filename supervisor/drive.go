@@ -20,7 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/session/seal"
 )
 
-// drive runs a run until it is over or paused. One that begins is first; nil goes on.
+// drive runs a run until it has ended or paused. A new run begins with the event first; nil continues a run.
 func (r *Run) drive(prog *Program, first *fresh) {
 	if each := r.s.cfg.OnBeginning; each != nil {
 		r.tell("OnBeginning", func() { each(r.ID(), r.run, r.taken != nil) })
@@ -46,7 +46,7 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	r.dismiss()
 }
 
-// tell calls a function of the supervisor's user. A panic in it is the run's error: the steps that are
+// tell calls a function of the supervisor's user. A panic in it becomes the run's error: the steps that are
 // under way end, and the run pauses.
 func (r *Run) tell(name string, f func()) {
 	var crash error
@@ -157,7 +157,7 @@ func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 	return runner.New(cfg)
 }
 
-// segment is what came of a run between two marks of the supervisor's.
+// segment holds the result of the part of a run between two marks of the supervisor.
 type segment struct {
 	err  error
 	fin  *mark.StepFinished // of the root; nil if it is not over
@@ -233,7 +233,7 @@ func (r *Run) show(ev *session.Event) {
 	}
 }
 
-// add notes what an event says about the run as a whole.
+// add records what an event says about the run as a whole.
 func (end *segment) add(ev *session.Event) {
 	if ev.Mark == nil || ev.Address == "" || ev.Partial {
 		return
@@ -252,7 +252,7 @@ func (end *segment) add(ev *session.Event) {
 	}
 }
 
-// read is add for all that the log has of a run, from its end.
+// read calls add for all events of a run in the log, the last one first.
 func (end *segment) read(view *session.View, id string) error {
 	evs := view.Events()
 	for i := evs.Len() - 1; i >= 0 && (end.fin == nil || end.stop == ""); i-- {

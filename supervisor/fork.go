@@ -63,7 +63,7 @@ func (s *Supervisor) ForkIf(ctx context.Context, id string, at Checkpoint, fits 
 	}
 }
 
-// find is the number of the last event before the checkpoint.
+// find returns the sequence number of the last event before the checkpoint.
 func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	if at.Seq != 0 {
 		began := int64(0)

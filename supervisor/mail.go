@@ -21,7 +21,7 @@ const (
 	markNoted   mark.Kind = "noted"
 )
 
-// wish is what somebody wants of a run. It is the data of markRequest.
+// wish is a request to a run: the data of markRequest.
 type wish struct {
 	// To is the token of the lease under which the run is driven: a driver who
 	// comes later has nothing to do with it.
@@ -32,7 +32,7 @@ type wish struct {
 	Answer *mark.Answer `json:"answer,omitempty"`
 }
 
-// What a wish can be.
+// The kinds of requests.
 const (
 	doPause    = "pause"
 	doPauseNow = "pause_now"
@@ -46,7 +46,7 @@ type noted struct {
 	Request int64 `json:"request"`
 }
 
-// mailbox is the session beside a run's.
+// mailbox returns the key of the session that holds the requests to a run.
 func mailbox(key lease.Key) lease.Key {
 	key.AppName += ".mail"
 	return key
@@ -172,7 +172,7 @@ func (r *Run) rest(ctx context.Context) {
 	}
 }
 
-// accept does what somebody wants. It returns false if the run is about to end.
+// accept carries out a request. It returns false if the run is about to end.
 func (r *Run) accept(w *wish) bool {
 	r.mu.Lock()
 	if r.closing {

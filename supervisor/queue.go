@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// queue lets so many in at once, in the order in which they came.
+// queue admits a limited number of callers at once, in the order in which they joined.
 type queue struct {
 	unbounded bool
 

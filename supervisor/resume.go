@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// taken is how a run was taken up.
+// taken records how a process began to drive a run.
 type taken struct {
 	mark.RunTaken
 
@@ -96,7 +96,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	return r, nil
 }
 
-// changed reports whether what the run is now was wanted by somebody after an event.
+// changed reports whether somebody has requested the run's present status after an event.
 func changed(view *session.View, run *mark.Run, after int64) bool {
 	if run.Status == mark.RunRunning || run.HandOver {
 		return false

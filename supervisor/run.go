@@ -164,13 +164,13 @@ func (r *Run) askPause(cause error) {
 	}
 }
 
-// handsOver reports whether a pause is one that nobody wants.
+// handsOver reports whether a pause only hands the run over: nobody has requested it.
 func handsOver(cause error) bool {
 	paused, ok := errors.AsType[*PausedError](cause)
 	return ok && paused.HandOver
 }
 
-// newPause is for what comes next.
+// newPause returns a pause that nobody has requested yet, for the next segment.
 func (r *Run) newPause() *agent.Pause {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +197,7 @@ func (r *Run) saw(ev *session.Event) {
 	}
 }
 
-// register makes a run one that is driven here. It has no lease yet.
+// register records that this process drives a run. The run has no lease yet.
 func (s *Supervisor) register(ctx context.Context, id string) (*Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +268,7 @@ func (r *Run) hold(l *lease.Lease) {
 	r.lease, r.ctx = l, lease.With(r.ctx, l)
 }
 
-// dismiss is the end of what register and enroll have begun.
+// dismiss undoes register and enroll.
 func (r *Run) dismiss() {
 	r.cancel(nil)
 	r.s.mu.Lock()

@@ -85,7 +85,7 @@ func (r *Run) close() bool {
 	return r.closing
 }
 
-// over writes down that the run has come to its end.
+// over records that the run has ended.
 func (r *Run) over(end *segment) error {
 	failed := end.err
 	data := mark.RunEnded{Status: mark.RunCompleted, By: r.owner}
@@ -160,7 +160,7 @@ func (r *Run) restore() error {
 	return r.finish(ended, back)
 }
 
-// finish writes down that the run has ended, with a hash over all of it.
+// finish records that the run has ended, with a hash over its whole log.
 func (r *Run) finish(end mark.RunEnded, change func(*mark.Run)) error {
 	view, err := r.read(context.WithoutCancel(r.ctx))
 	if err != nil {
@@ -190,7 +190,7 @@ func (r *Run) giveBack() error {
 	return r.write(mark.KindRunTaken, mark.RunTaken{By: r.owner, Program: r.taken.was}, func(*mark.Run) {})
 }
 
-// interrupt writes down that the run does not go on now, and why.
+// interrupt records that the run does not continue now, and why.
 func (r *Run) interrupt(end *segment, open []mark.Question) error {
 	why := end.err
 	if cause := r.wanted(); cause != nil {
@@ -223,7 +223,7 @@ func (r *Run) interrupt(end *segment, open []mark.Question) error {
 	return errors.Join(why, err)
 }
 
-// end writes down that the run was canceled.
+// end records that the run was canceled.
 func (r *Run) end(why *CanceledError) error {
 	data := mark.RunEnded{Status: mark.RunCanceled, Error: why.Reason, By: why.By}
 	return r.finish(data, func(run *mark.Run) {
@@ -281,7 +281,7 @@ func (r *Run) append(view *session.View, run mark.Run, ev *session.Event) error 
 	return nil
 }
 
-// author is who an event with a mark is by: only answers are the user's.
+// author returns the author of an event with a mark: the user for answers only.
 func author(kind mark.Kind) string {
 	if kind == mark.KindAnswered {
 		return "user"
@@ -296,7 +296,7 @@ func ignore(err, known error) error {
 	return err
 }
 
-// ids are the IDs of questions.
+// ids returns the IDs of questions.
 func ids(open []mark.Question) (all []string) {
 	for _, q := range open {
 		all = append(all, q.ID)
@@ -304,7 +304,7 @@ func ids(open []mark.Question) (all []string) {
 	return all
 }
 
-// earliest is the first of the questions' deadlines; zero if there is none.
+// earliest returns the earliest deadline of the questions; zero if they have none.
 func earliest(open []mark.Question) (at time.Time) {
 	for _, q := range open {
 		if !q.Deadline.IsZero() && (at.IsZero() || q.Deadline.Before(at)) {

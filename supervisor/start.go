@@ -80,7 +80,7 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 // NewID makes up the ID of a run.
 func NewID() string { return "r_" + uuid.NewString()[:8] }
 
-// newRun is what a session says of a run that begins.
+// newRun returns what a session records of a run that begins.
 func newRun(req *Request) mark.Run {
 	return mark.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: mark.RunRunning, Started: time.Now(),
 		Driver: req.Driver}
@@ -141,7 +141,7 @@ type fresh struct {
 	opening *session.Event
 }
 
-// options are those with which the runner begins the run.
+// options returns the options with which the runner begins the run.
 func (f *fresh) options(run mark.Run) []runner.RunOption {
 	if f.made != nil {
 		return []runner.RunOption{runner.WithOpening(f.made, f.opening)}
@@ -259,7 +259,7 @@ func (r *Run) receive(s session.Session, req *Request) (*genai.Content, error) {
 	return later.Receive(r.ctx, s, r.run.ID, req.Message)
 }
 
-// quit gives a run back: nobody drives it here.
+// quit removes a run from those that this process drives.
 func (r *Run) quit() {
 	r.s.queue.leave(r.place)
 	if r.lease != nil {

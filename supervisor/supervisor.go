@@ -106,12 +106,12 @@ func (s *Supervisor) Close(ctx context.Context) error {
 	return fmt.Errorf("close supervisor: runs that do not end: %s", strings.Join(left, ", "))
 }
 
-// key is that of a run's session.
+// key returns the key of a run's session.
 func (s *Supervisor) key(id string) lease.Key {
 	return lease.Key{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
 }
 
-// driving is a run that is under way here; nil if it is not.
+// driving returns a run that this process drives; nil if it does not drive it.
 func (s *Supervisor) driving(id string) *Run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Supervisor) Driving() []*Run {
 	return slices.Collect(maps.Values(s.runs))
 }
 
-// get fetches a run's session, with no more than its last event if brief.
+// get returns a run's session; if brief is true, with its last event only.
 func (s *Supervisor) get(ctx context.Context, id string, brief bool) (*session.View, *mark.Run, error) {
 	req := &session.GetRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, SessionID: id}
 	if brief {

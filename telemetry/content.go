@@ -27,7 +27,7 @@ type part struct {
 	MIMEType  string         `json:"mime_type,omitempty"`
 }
 
-// contentOf is what a model is asked.
+// contentOf returns the content of a request to a model.
 func contentOf(req *model.LLMRequest) (attrs []attribute.KeyValue) {
 	if req.Config != nil && req.Config.SystemInstruction != nil {
 		attrs = append(attrs, attribute.String(keyInstructions, text(parts(req.Config.SystemInstruction))))
@@ -75,7 +75,7 @@ func parts(c *genai.Content) []part {
 	return all
 }
 
-// text is JSON, or why there is none.
+// text returns v as JSON, or the reason why it has no JSON form.
 func text(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {

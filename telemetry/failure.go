@@ -19,13 +19,13 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// otherError is what the conventions call something that has no name.
+// otherError is the name that the semantic conventions give an error without a type.
 const otherError = "_OTHER"
 
-// mostText is how much of an error's text a span has, in bytes.
+// mostText limits the text of an error in a span, in bytes.
 const mostText = 1024
 
-// refusal is a provider's refusal that came as an answer.
+// refusal reports that a provider has answered with a refusal.
 type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return strings.TrimSuffix(r.code+": "+r.message, ": ") }
@@ -82,7 +82,7 @@ func outcomeOf(err error) string {
 	return ""
 }
 
-// errorType is the kind of a failure, of which there are few; "" if it is none.
+// errorType returns the kind of a failure, one of a small set; "" if err is no failure.
 func errorType(err error) string {
 	if err == nil || outcomeOf(err) != "" {
 		return ""
@@ -110,7 +110,7 @@ func errorType(err error) string {
 	return named(err)
 }
 
-// named is the type of the first error in a chain that says more than words.
+// named returns the type of the first error in a chain that has a type of its own.
 func named(err error) string {
 	for err != nil {
 		switch e := err.(type) {

@@ -18,7 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/observe"
 )
 
-// work is a piece of work under way.
+// work is a span that has begun and not ended.
 type work struct {
 	outer        *work
 	run          *work // that it belongs to; nil for a run
@@ -49,7 +49,7 @@ func (o *Observer) begin(ctx context.Context, name string, kind trace.SpanKind, 
 	return context.WithValue(ctx, workKey{}, w), w
 }
 
-// once is f for the first call: see [observe.Observer].
+// once returns a function that calls f at its first call only: see [observe.Observer].
 func (w *work) once(f func(error)) func(error) {
 	return func(err error) {
 		if w.ended.CompareAndSwap(false, true) {

@@ -75,7 +75,7 @@ func NewObserver(cfg Config) (*Observer, error) {
 	return o, nil
 }
 
-// fields are what a request under ctx carries.
+// fields returns the log fields of a request with the context ctx.
 func (o *Observer) fields(ctx context.Context) map[string]string {
 	m := make(propagation.MapCarrier)
 	o.cfg.Propagator.Inject(ctx, m)

@@ -90,7 +90,7 @@ func (w *Worker) mayResume(ctx context.Context, in *asking) error {
 	return err
 }
 
-// raised is the program of a run with other limits.
+// raised returns the program of a run with other limits.
 func (w *Worker) raised(ctx context.Context, id string, limits json.RawMessage) (json.RawMessage, error) {
 	s := &w.cfg.Supervisor
 	got, err := s.Service.Get(ctx, &session.GetRequest{AppName: s.AppName, UserID: s.UserID, SessionID: id})

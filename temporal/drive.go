@@ -48,7 +48,7 @@ func driving(in *Input) workflow.ActivityOptions {
 	}
 }
 
-// driver is one attempt to drive a run.
+// driver drives a run in one attempt of an activity.
 type driver struct {
 	w    *Worker
 	in   leg
@@ -106,7 +106,7 @@ func (d *driver) saw(ev *session.Event) {
 	}
 }
 
-// owner says who drives: which attempt of which activity, and the worker.
+// owner returns the name of the lease's owner: the worker, the activity and its attempt.
 func (d *driver) owner() string {
 	return fmt.Sprintf("temporal %s %s %s %d by %s", d.info.WorkflowExecution.ID, d.info.WorkflowExecution.RunID,
 		d.info.ActivityID, d.info.Attempt, d.w.cfg.Supervisor.Owner)
@@ -134,7 +134,7 @@ func (d *driver) silent(held *lease.HeldError) bool {
 	return d.givenUp(held.Owner) && time.Since(d.since) > 2*d.w.cfg.Supervisor.LeaseRenew
 }
 
-// take takes the run up, when nobody else drives it. Without a run, the standing is the result.
+// take begins to drive the run when nobody else drives it. If it returns no run, the standing is the result.
 func (d *driver) take(ctx context.Context) (*supervisor.Run, Standing, error) {
 	look := time.NewTicker(max(50*time.Millisecond, d.w.cfg.Supervisor.LeaseRenew/4))
 	defer look.Stop()

@@ -59,7 +59,7 @@ func NewDispatcher(c client.Client, heartbeat time.Duration) *Dispatcher {
 // Close waits until the steps that were cut off are canceled, as far as Temporal can be reached.
 func (d *Dispatcher) Close() { d.cuts.Wait() }
 
-// cutOff is why the activity of a step is canceled.
+// cutOff returns the reason for which the activity of a step is canceled.
 const cutOff = "refrain: the step was cut off"
 
 // cutTime is how long the dispatcher tries to cancel a step that was cut off.
@@ -108,7 +108,7 @@ func (d *Dispatcher) Known(ctx context.Context, t *elsewhere.Task) (known bool, 
 	return known, err
 }
 
-// attempt has a task done under an ID, or waits for the one that has it.
+// attempt runs a task under an ID, or waits for the task that already runs under it.
 func (d *Dispatcher) attempt(ctx context.Context, t *elsewhere.Task, id string) (*stepDone, error) {
 	got := new(stepDone)
 	err := d.patient(ctx, func() error {
@@ -263,7 +263,7 @@ func isNotFound(err error) bool {
 	return not
 }
 
-// failureOf is why a task has no result.
+// failureOf returns the reason why a task has no result.
 func failureOf(id string, err error) error {
 	app, says := errors.AsType[*temporal.ApplicationError](err)
 	_, late := errors.AsType[*temporal.TimeoutError](err)

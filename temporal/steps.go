@@ -88,10 +88,10 @@ type stepDone struct {
 	TooLarge int `json:"too_large,omitempty"`
 }
 
-// maxPayload is the most that is sent to Temporal at once, in bytes. It refuses 2 MiB.
+// maxPayload limits one payload for Temporal, in bytes. Temporal refuses 2 MiB.
 const maxPayload = 2_000_000
 
-// do is the activity that does a step.
+// do is the activity that executes a step.
 func (s *Steps) do(ctx context.Context, t *elsewhere.Task) (*stepDone, error) {
 	work, stop := s.wanted(ctx)
 	defer stop()

@@ -93,7 +93,7 @@ type Request struct {
 
 func (r *Request) resumes() bool { return r.Do == Resume || r.Do == Raise }
 
-// Standing is how a run stands.
+// Standing is the present status of a run.
 type Standing struct {
 	RunID string `json:"run_id"`
 	// Name is that of the definition.
@@ -114,7 +114,7 @@ type Standing struct {
 	Score     *float64 `json:"score,omitempty"`
 }
 
-// Progress is what the heartbeats of a run that is being driven say.
+// Progress is the data in the heartbeats of a run that a worker drives.
 type Progress struct {
 	Worker string `json:"worker"`
 	// Step is the address of the last step that has begun or ended, Iteration and Score are those of

@@ -224,7 +224,7 @@ func (w *Worker) wake(ctx context.Context, info *supervisor.Info) error {
 	return err
 }
 
-// starts is how this worker starts workflows.
+// starts returns the options with which this worker starts workflows.
 func (w *Worker) starts() Options {
 	return Options{TaskQueue: w.cfg.TaskQueue, Heartbeat: w.cfg.Heartbeat, SearchAttributes: w.cfg.SearchAttributes}
 }

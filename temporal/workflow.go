@@ -73,7 +73,7 @@ func (r *runs) long(ctx workflow.Context) bool {
 		workflow.AllHandlersFinished(ctx)
 }
 
-// drive has the run driven to its end, its next pause or its next question.
+// drive lets a worker drive the run to its end, its next pause or its next question.
 func (r *runs) drive(ctx workflow.Context, next *leg) error {
 	r.asked, r.look = nil, false
 	var st Standing
@@ -161,7 +161,7 @@ func insists(ctx workflow.Context) bool {
 	return workflow.GetVersion(ctx, "cancel until the store says", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
-// over is the end of the workflow of a run that is over.
+// over ends the workflow of a run that has ended.
 func (r *runs) over() (Standing, error) {
 	switch {
 	case r.now.Status == mark.RunFailed:
