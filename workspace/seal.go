@@ -34,8 +34,8 @@ type seal struct {
 // that cannot be written can be read.
 func sealed(ctx context.Context, bin, store, format string) (*git, error) {
 	g := &git{bin: bin, dir: store, config: slices.Clone(pinned), env: []string{"GIT_DIR=" + store}}
-	config, err := os.ReadFile(filepath.Join(store, "config"))
-	if err == nil && plain(config, format) {
+	config, is := written(filepath.Join(store, "config"))
+	if is && plain(config, format) {
 		g.seal = &seal{store, config}
 	} else {
 		made, s, err := g.blank(ctx, store, format)
@@ -82,10 +82,21 @@ func (g *git) blank(ctx context.Context, store, format string) (made string, _ *
 	return made, &seal{store, config}, nil
 }
 
+// written reads a file of the seal. A program may have put something else there, such as a pipe that nobody writes to, or a
+// file without an end.
+func written(path string) ([]byte, bool) {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > 64<<10 {
+		return nil, false
+	}
+	data, err := os.ReadFile(path)
+	return data, err == nil
+}
+
 func (s *seal) put() error {
 	for name, want := range map[string][]byte{"config": s.config, filepath.Join("info", "attributes"): []byte(attributes)} {
 		path := filepath.Join(s.store, name)
-		if is, err := os.ReadFile(path); err == nil && bytes.Equal(is, want) {
+		if has, is := written(path); is && bytes.Equal(has, want) {
 			continue
 		}
 		if info, err := os.Lstat(path); err == nil && info.IsDir() {

@@ -21,12 +21,14 @@ git config --file config filter.evil.clean "touch $PWNED; cat"; git config --fil
 printf '[filter "evil"]\n\tclean = "touch %s; cat"\n' "$PWNED" > more; git config --file config include.path "$PWD/more"`,
 	"a config of the worktree": `printf '* filter=evil\n' > info/attributes; git config --file config extensions.worktreeConfig true
 git config --file config core.repositoryformatversion 1; git config --file config.worktree filter.evil.clean "touch $PWNED; cat"`,
-	"attributes by a link":  `rm -rf info other; mkdir other; ln -s other info; printf '* text=auto eol=lf ident\n' > info/attributes`,
-	"files that are hidden": `printf '*\n' > info/exclude; git config --file config core.ignoreCase true; git config --file config core.symlinks false`,
-	"a sparse checkout":     `git config --file config core.sparseCheckout true; mkdir -p info; echo '/a.go' > info/sparse-checkout`,
-	"another repository":    `git init -q --bare ../evil; echo "$PWD/../evil" > commondir`,
-	"no config":             `rm -rf config info`,
-	"a config that is none": `echo '[[' > config`,
+	"attributes by a link":                         `rm -rf info other; mkdir other; ln -s other info; printf '* text=auto eol=lf ident\n' > info/attributes`,
+	"files that are hidden":                        `printf '*\n' > info/exclude; git config --file config core.ignoreCase true; git config --file config core.symlinks false`,
+	"a sparse checkout":                            `git config --file config core.sparseCheckout true; mkdir -p info; echo '/a.go' > info/sparse-checkout`,
+	"another repository":                           `git init -q --bare ../evil; echo "$PWD/../evil" > commondir`,
+	"a pipe in place of the config":                `rm -f config info/attributes; mkfifo config info/attributes`,
+	"a file without an end in place of the config": `rm -f config info/attributes; ln -s /dev/zero config; ln -s /dev/zero info/attributes`,
+	"no config":                                    `rm -rf config info`,
+	"a config that is none":                        `echo '[[' > config`,
 }
 
 // What a program that leaves its folder writes into the config and the attributes of the store has no effect.
