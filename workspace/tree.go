@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -197,6 +198,37 @@ func Remove(ctx context.Context, store, run string) error {
 		}
 	}
 	return removeAll(room)
+}
+
+// Has reports whether the files that a store keeps under the name of a run are those of a run with the given trees: a log from
+// elsewhere may have the name of another run. It reports true if nothing is kept.
+func Has(ctx context.Context, store, run string, trees []Hash) (bool, error) {
+	bin, err := findGit(ctx)
+	if err != nil {
+		return false, err
+	}
+	kept := false
+	for format, name := range storeNames {
+		repo := filepath.Join(store, name)
+		if _, err := os.Stat(repo); err != nil {
+			continue
+		}
+		g, err := sealed(ctx, bin, repo, format)
+		if err != nil {
+			return false, fmt.Errorf("find the files of run %q: %w", run, err)
+		}
+		refs, err := g.run(ctx, "for-each-ref", "--format=%(objectname)", "refs/refrain/"+refName(run)+"/")
+		if err != nil {
+			return false, fmt.Errorf("find the files of run %q: %w", run, err)
+		}
+		for hash := range strings.FieldsSeq(string(refs)) {
+			if slices.Contains(trees, Hash(hash)) {
+				return true, nil
+			}
+			kept = true
+		}
+	}
+	return !kept, nil
 }
 
 // removeAll deletes a folder, also one with folders that may not be written.

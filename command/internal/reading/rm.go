@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -114,7 +115,7 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 	}
 	defer closeFiles()
 	for _, r := range chosen {
-		err := removeWorkspace(ctx, store, r.ID)
+		err := removeWorkspace(ctx, e, store, r.ID)
 		if err == nil {
 			err = removeRun(ctx, store, files, r.ID)
 		}
@@ -197,8 +198,9 @@ func removeMessages(e *term.Env, spec, id string) error {
 	return nil
 }
 
-// removeWorkspace removes the files of a run with a workspace, if they are on this machine.
-func removeWorkspace(ctx context.Context, store session.Service, id string) error {
+// removeWorkspace removes the files of a run with a workspace, if they are on this machine. The log of a run that came from
+// elsewhere may name the files of another run; they stay.
+func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id string) error {
 	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if err != nil {
 		return err
@@ -211,7 +213,22 @@ func removeWorkspace(ctx context.Context, store session.Service, id string) erro
 	if err != nil || p.Nearby() != nil {
 		return nil
 	}
-	return workspace.Remove(ctx, runfiles.Store(p.Root), id)
+	files := runfiles.Store(p.Root)
+	if _, err := os.Stat(files); err != nil {
+		return nil
+	}
+	var trees []workspace.Hash
+	for ev := range got.Session.Events().All() {
+		trees = append(trees, runfiles.Trees(ev.Actions.StateDelta)...)
+	}
+	switch its, err := workspace.Has(ctx, files, id, trees); {
+	case err != nil:
+		return err
+	case !its:
+		fmt.Fprintf(e.Stderr, "the files that %s has for %s are those of another run, and stay\n", progress.Clean(files), term.Cell(id, 64))
+		return nil
+	}
+	return workspace.Remove(ctx, files, id)
 }
 
 // removeRun removes a run and what is its own, the log last: until then the run
