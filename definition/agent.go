@@ -222,7 +222,7 @@ func (a *Agent) walk(yield func(*Agent) bool) bool {
 	return true
 }
 
-// at is the place of a field, or of the field that holds it, or of the agent.
+// at returns the position of a field, or of the field that contains it, or of the agent.
 func (a *Agent) at(field string) source.Span {
 	for f := field; f != ""; f = outer(f) {
 		if n, ok := a.nodes[f]; ok {
@@ -242,7 +242,7 @@ func outer(field string) string {
 	return ""
 }
 
-// loopAround is the nearest loop that the agent is in; nil if there is none.
+// loopAround returns the innermost loop around the agent; nil if there is none.
 func (a *Agent) loopAround() *Agent {
 	for p := a.parent; p != nil; p = p.parent {
 		if p.Type == TypeLoop {
@@ -258,7 +258,7 @@ func (a *Agent) incomplete() bool {
 	return given && len(a.SubAgents) < len(source.Deref(n).Content)
 }
 
-// finalizer is the step that runs after the loop; nil if there is none.
+// finalizer returns the step that runs after the loop; nil if there is none.
 func (a *Agent) finalizer() *Agent {
 	if a.Type != TypeLoop {
 		return nil
@@ -387,7 +387,7 @@ func (r *reader) take(a *Agent, p pair) {
 	}
 }
 
-// typeOf says what type of agent the fields describe; empty if they do not.
+// typeOf returns the type of agent that the fields describe; empty if they describe none.
 func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	var given *source.Node
 	names := make([]string, len(ps))
@@ -483,7 +483,7 @@ func (a *Agent) aliased() *source.Node {
 	return nil
 }
 
-// nameHint is a name like the one that cannot be.
+// nameHint returns a valid name that resembles an invalid one.
 func nameHint(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-' {

@@ -38,10 +38,10 @@ type copies struct {
 // copied reports whether the agent is a step with best_of, or in one within the same loop.
 func (a *Agent) copied() bool { return a.Step != nil && a.Step.BestOf > 0 }
 
-// copyName is the name of an agent or a key in copy i.
+// copyName returns the name of an agent or a key in copy i.
 func copyName(name string, i int) string { return name + "_" + strconv.Itoa(i+1) }
 
-// copyBranch is the name of the branch of copy i of a step.
+// copyBranch returns the name of the branch of copy i of a step.
 func copyBranch(step string, i int) string { return copyName(step+"_copy", i) }
 
 // bestOf checks a step with best_of.
@@ -170,7 +170,7 @@ func (l *loader) expand(c *checker) {
 	}
 }
 
-// expanded is the parallel agent that stands for a step with best_of.
+// expanded returns the parallel agent that stands for a step with best_of.
 func (l *loader) expanded(a *Agent) *Agent {
 	steps, _ := a.scoredBy()
 	all := &copies{step: a.Name, score: a.parent.Loop.Score, keys: a.writes()}
@@ -213,7 +213,7 @@ func (l *loader) expanded(a *Agent) *Agent {
 	return p
 }
 
-// ofPlace are the fields that are about a step's place in its loop, and not about what it does.
+// ofPlace lists the fields that concern a step's place in its loop, not its work.
 var ofPlace = []string{"best_of", "on_error", "continue_on_error", "delay_before", "delay_after", "retry", "circuit",
 	"adaptive_timeout", "cache", "can_exit_loop", "exit_when", "exit_reason"}
 
@@ -267,7 +267,7 @@ func scalar(n *source.Node, text string) *source.Node {
 	return &own
 }
 
-// renamed is the value of a field with other names of keys in its texts and expressions.
+// renamed returns the value of a field with other names of keys in its texts and expressions.
 func (r *reader) renamed(p pair, names map[string]string) *source.Node {
 	rewrite := func(n *source.Node) string {
 		d := template.Mustache

@@ -480,7 +480,7 @@ func (b *builder) aroundCalls(a *Agent, cfg *llmagent.Config) {
 	}
 }
 
-// eventOf is what is told of a step. Its ID is made of that of a call, the point,
+// eventOf returns the event that reports a step. Its ID is made of that of a call, the point,
 // and numbers where a call comes to the point more than once.
 func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers ...int) hook.Event {
 	ev := hook.Event{ID: call + "-" + string(point), Type: point}
@@ -506,7 +506,7 @@ func modelEvent(ctx agent.Context, point hook.Point, name string) hook.Event {
 	return ev
 }
 
-// answered says what came of a call of a model.
+// answered returns the outcome of a call of a model.
 func answered(d *hook.Data, resp *model.LLMResponse, failed error) {
 	if failed != nil {
 		d.Error = failed.Error()
@@ -546,7 +546,7 @@ func toolEvent(ctx agent.Context, point hook.Point, t tool.Tool, args map[string
 	return ev
 }
 
-// stopOf is why the loop of a step has stopped, if the log says so.
+// stopOf returns the reason why the loop of a step has stopped, if the log records it.
 func stopOf(ctx agent.Context) string {
 	here := drive.At(ctx).Address()
 	evs := ctx.Session().Events()

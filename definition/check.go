@@ -196,5 +196,5 @@ func hintedMessage(msg string) (text, hint string) {
 	return msg, ""
 }
 
-// lengths are what other languages call size.
+// lengths are the names of the function size in other languages.
 var lengths = []string{"len", "length", "lenght", "count"}

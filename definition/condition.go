@@ -335,7 +335,7 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 	}
 }
 
-// inField is the place of a character of a field's value.
+// inField returns the position of a character of a field's value.
 func (c *checker) inField(a *Agent, field string, line, column int) source.Span {
 	if n, ok := a.nodes[field]; ok {
 		return a.src.Within(n, line, column)

@@ -173,7 +173,7 @@ func (c *checker) shaped() {
 	}
 }
 
-// misplaced is a placeholder in a command whose value may be any text.
+// misplaced reports a placeholder in a command whose value may be any text.
 type misplaced struct {
 	read
 	err *taskagent.ShapeError
@@ -226,7 +226,7 @@ func (c *checker) instead(a *Agent, field, name string) string {
 
 var notInVariable = lazyregexp.New(`[^A-Za-z0-9]+`)
 
-// declaration is a line that declares the shape of a value; empty if none can.
+// declaration returns a line that declares the shape of a value; empty if no line can.
 func (c *checker) declaration(a *Agent, name string) string {
 	rd := read{agent: a, name: name}
 	switch kind, _ := rd.split(); {
@@ -475,7 +475,7 @@ func (s *schemaReader) fallback() {
 	}
 }
 
-// meant is the type that goes without saying.
+// meant returns the type of a value without a declared one.
 func (s *schemaReader) meant() string {
 	_, text := first(s.out.Enum).(string)
 	switch {

@@ -72,7 +72,7 @@ func (o *origins) begin(what string, seq int64) {
 	}
 }
 
-// of is the session that names a call: the one that the log was in when it began.
+// of returns the session that names a call: the session in which the log was when the call began.
 func (o *origins) of(what string) (session string) {
 	began, known := o.began[what]
 	for _, m := range o.marks {
@@ -156,7 +156,7 @@ func (p Place) CallAddress() session.Address {
 
 type toolCallKey struct{}
 
-// toolCall is the call of a tool that a step runs for.
+// toolCall describes the call of a tool for which a step runs.
 type toolCall struct {
 	id string
 	at session.Address // of the step that calls it

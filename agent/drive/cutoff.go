@@ -39,7 +39,7 @@ func (r *record) supersede(tree *Tree, drop func(int32)) {
 	}
 }
 
-// cutOff is supersede for the last run at an address. It returns true if that is lost,
+// cutOff calls supersede for the last run at an address. It returns true if that run is lost,
 // and there may be another one before it: a step that was cut off, and then not come to.
 func (r *record) cutOff(last *record, tree *Tree, drop func(int32)) (again bool) {
 	switch {

@@ -98,7 +98,7 @@ func (d *doubts) begin(call agent.Doubt) {
 	d.open[call.Address] = append(d.open[call.Address], call)
 }
 
-// with is the error of the step with the calls that were cut off.
+// with returns the error of the step, with the calls that were cut off.
 func (d *doubts) with(err error) error {
 	if d == nil || err == nil || d.step.inv.Context.Err() != nil {
 		return err

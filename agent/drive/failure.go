@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// RecordedError is the error of a step in an earlier part of the run, as the log has it.
+// RecordedError is the error of a step that ran in an earlier part of the run, as the log records it.
 // errors.Is and errors.As find in it [*agent.StepError], [*agent.PanicError],
 // [agent.ErrTooManyModelCalls], [session.ErrStateLimit], the errors of package budget and those of a context. Other
 // types of error are not in the log.
@@ -77,7 +77,7 @@ func wraps(known error) func(error) bool {
 
 func like(known error) func(*RecordedError) error { return func(*RecordedError) error { return known } }
 
-// errorOf is the error that a step ended with; nil if it ended well.
+// errorOf returns the error with which a step ended; nil if it succeeded.
 func errorOf(fin *mark.StepFinished) error {
 	if fin.Error == "" {
 		return nil
@@ -99,7 +99,7 @@ func errorOf(fin *mark.StepFinished) error {
 // Error returns the text of the error.
 func (e *RecordedError) Error() string { return e.text }
 
-// Timeout reports whether the step had no more time.
+// Timeout reports whether the step exceeded its timeout.
 func (e *RecordedError) Timeout() bool { return e.fin.Timeout }
 
 // Permanent reports whether a retry is useless.

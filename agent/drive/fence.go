@@ -27,7 +27,7 @@ type fence struct {
 	late error
 }
 
-// newFence is around what runs under inv.
+// newFence returns a fence around the steps that run under inv.
 func newFence(inv *invocation) *fence {
 	f := &fence{outer: inv.fence, run: inv.run}
 	f.session = fencedSession{inv.run.Session, f}
@@ -98,7 +98,7 @@ func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) 
 	return c, c.fence.close
 }
 
-// fencedSession is a session as it is seen from within a fence.
+// fencedSession is a session as the steps within a fence see it.
 type fencedSession struct {
 	session.Session
 	fence *fence

@@ -27,7 +27,7 @@ func GraceAround(a agent.Agent, own time.Duration) time.Duration {
 	return max(own, ends(a)) + time.Duration(waits(a))*beat
 }
 
-// ends is the longest time that an [Ender] in a's tree needs; 0 without one.
+// ends returns the longest time that an [Ender] in a's tree needs; 0 without one.
 func ends(a agent.Agent) (most time.Duration) {
 	if e, ok := a.(Ender); ok {
 		most = e.EndsWithin()
@@ -38,7 +38,7 @@ func ends(a agent.Agent) (most time.Duration) {
 	return most
 }
 
-// waits is how many agents below a that wait for their steps are in each other.
+// waits returns how deeply agents that wait for their steps are nested below a.
 func waits(a agent.Agent) (most int) {
 	for _, sub := range a.SubAgents() {
 		n := waits(sub)
@@ -82,7 +82,7 @@ type beside struct {
 	over            bool             // the agent was left behind
 }
 
-// said is a pair that an agent yields.
+// said is an event or an error that an agent yields.
 type said struct {
 	ev  *session.Event
 	err error

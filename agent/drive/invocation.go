@@ -178,7 +178,7 @@ func invocationOf(ctx agent.InvocationContext) *invocation {
 	return inv
 }
 
-// parentOf is the invocation to run a child under. A context that wraps one of
+// parentOf returns the invocation under which a child runs. A context that wraps one of
 // ours, or that somebody else made, is taken at its word.
 func parentOf(ctx agent.InvocationContext) *invocation {
 	if inv, ok := ctx.(*invocation); ok {
@@ -215,7 +215,7 @@ func (i *invocation) counter() *childCount {
 	return i.children.Load()
 }
 
-// childAddress is where a sub-agent runs when nobody says more than its name.
+// childAddress returns the address of a sub-agent of which only the name is known.
 func (i *invocation) childAddress(name string) session.Address {
 	addr := name
 	if i.address != "" {

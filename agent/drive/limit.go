@@ -74,7 +74,7 @@ func (p Place) Budget() *budget.Meter {
 	return new(budget.Meter)
 }
 
-// newBudget is the budget of a run.
+// newBudget returns the budget of a run.
 func (s *shared) newBudget() *budget.Meter {
 	c := s.RunConfig
 	if c == nil || c.Budget == nil && c.Prices == nil {

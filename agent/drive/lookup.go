@@ -52,7 +52,7 @@ func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, boo
 	}
 }
 
-// lookup is for names that are no keys of the state.
+// lookup returns the values of names that are not keys of the state.
 func lookup(ctx agent.InvocationContext, loop *Loop, name string) (any, bool) {
 	switch head, key, dotted := strings.Cut(name, "."); {
 	case dotted && head == "artifact":
@@ -205,7 +205,7 @@ func (p Place) State() session.State {
 	return driver.StateAt(p.ctx.Session(), p.Address())
 }
 
-// valueAt is what stateAt has for a key; it makes no state for that.
+// valueAt returns the value of a key as stateAt does, without making a state.
 func valueAt(s session.Session, at session.Address, key string) (any, error) {
 	switch s := s.(type) {
 	case driver.Call:

@@ -116,7 +116,7 @@ func (r *record) waste(used budget.Usage) {
 	}
 }
 
-// used is all that the log shows as used in a run.
+// used returns the usage of a whole run, as the log records it.
 func (r *record) used() budget.Usage {
 	switch {
 	case r.spent == nil:
@@ -127,7 +127,7 @@ func (r *record) used() budget.Usage {
 	return r.spent.wasted.Add(r.left())
 }
 
-// left is what the answers and the runs in a record used.
+// left returns the usage of the answers and of the runs in a record.
 func (r *record) left() (sum budget.Usage) {
 	if r.spent == nil || r.content == nil {
 		return sum
@@ -144,7 +144,7 @@ func (r *record) left() (sum budget.Usage) {
 	return sum
 }
 
-// usageOf is what the end of a step says that it used.
+// usageOf returns the usage that the mark at the end of a step records.
 func usageOf(usage json.RawMessage) (u budget.Usage) {
 	if usage != nil {
 		_ = json.Unmarshal(usage, &u)
@@ -152,7 +152,7 @@ func usageOf(usage json.RawMessage) (u budget.Usage) {
 	return u
 }
 
-// beyond is how much more is in all than in a part of it.
+// beyond returns the usage in all that is not in part.
 func beyond(all, part budget.Usage) budget.Usage {
 	more := all.Sub(part)
 	if more.Calls <= 0 && more.Tokens() <= 0 {

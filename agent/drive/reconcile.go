@@ -72,7 +72,7 @@ func look(ctx agent.InvocationContext, call agent.Doubt, find agent.Reconcile) (
 	return find(ctx, call)
 }
 
-// reconciled is what the log has of an outcome. One that has no JSON is not known.
+// reconciled returns an outcome as the log records it. An outcome without a JSON form is unknown.
 func reconciled(o agent.Reconciliation, call string) mark.Reconciled {
 	result, happened := o.Happened()
 	d := mark.Reconciled{Call: call, Outcome: mark.ReconciledUnknown, Why: o.Why()}

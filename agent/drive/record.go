@@ -30,7 +30,7 @@ type record struct {
 	*content           // nil if nobody comes to it: the run has finished
 }
 
-// end is how a run has ended in the log.
+// end is the end of a run as the log records it.
 type end byte
 
 const (
@@ -49,7 +49,7 @@ type content struct {
 	more  *more // nil in most
 }
 
-// word is an event that a step has said, or the beginning of a run of a step under it.
+// word is an event that a step has yielded, or the beginning of a run of a step below it.
 type word struct {
 	run   *record // nil: an event
 	at    int32   // in the recording
@@ -66,7 +66,7 @@ type more struct {
 	again map[session.Address]int   // how many runs at an address do not count
 }
 
-// spending is what a run has used.
+// spending is the usage of a run.
 type spending struct {
 	ended  *budget.Usage // by the mark of its end; nil if that does not say
 	wasted budget.Usage  // what nothing in the record accounts for
@@ -146,7 +146,7 @@ func (x *recording) newRecord(parent *record, at session.Address, attempt int) *
 	return r
 }
 
-// around is the run under way that an address is in.
+// around returns the run under way that contains an address.
 func (x *recording) around(at session.Address) *record {
 	for at = at.Parent(); at != ""; at = at.Parent() {
 		if r := x.latest[at]; r != nil && !r.closed() {
@@ -279,7 +279,7 @@ func (c *content) rare() *more {
 	return c.more
 }
 
-// again is how many runs at an address do not count.
+// again returns how many runs at an address are superseded.
 func (r *record) again(at session.Address) int {
 	if r.content == nil || r.more == nil {
 		return 0
@@ -311,7 +311,7 @@ func (r *record) take(place int) {
 	}
 }
 
-// next is the next run at an address; nil if there is none.
+// next returns the next run at an address; nil if there is none.
 func (r *record) next(at session.Address) *record {
 	if r.content == nil {
 		return nil
@@ -342,7 +342,7 @@ func (r *record) next(at session.Address) *record {
 	return nil
 }
 
-// first is the first of the places of an address that was not taken; -1 if all were.
+// first returns the first place of an address that was not taken; -1 if all were taken.
 func (c *content) first(of map[session.Address][]int, at session.Address) int {
 	for places := of[at]; len(places) > 0; places = places[1:] {
 		if of[at] = places; !c.order[places[0]].taken {

@@ -165,7 +165,7 @@ func (r *Replay) event(i int32) *session.Event {
 	return ev
 }
 
-// handed is an event of a record to hand on; nil if it was taken.
+// handed returns an event of a record to hand on; nil if it was taken.
 func (r *Replay) handed(of *record, i int32) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -232,7 +232,7 @@ func (r *Replay) ended(of *record, at session.Address) bool {
 	return next != nil && next.end == finished
 }
 
-// unread is the first event of a step's record that the run has not come to.
+// unread returns the first event of a step's record that the run has not reached.
 func (r *Replay) unread(of *record) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,7 @@ type Clock struct {
 	rested  time.Duration
 }
 
-// stills is what stands still while a step rests: a [Clock], or [Branches].
+// stills is a clock that stops while a step rests: a [Clock], or [Branches].
 type stills interface {
 	rest()
 	goOn()

@@ -122,7 +122,7 @@ func (f *failures) origin(i int) int {
 	return i
 }
 
-// stopped is where a step that failed began to end: a loop with its stop record.
+// stopped returns the place where a failed step began to end: for a loop, its stop record.
 func (f *failures) stopped(i int) int {
 	at := f.events[i].Address
 	for j := i - 1; j >= 0; j-- {

@@ -196,7 +196,7 @@ func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	return &s.res
 }
 
-// workNow is work, unless the run is to be paused.
+// workNow calls work, unless the run is about to pause.
 func (s *Step) workNow() {
 	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
 		s.workPausable()

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// runMarked is execute between two marks.
+// runMarked calls execute between two marks.
 func (s *Step) runMarked() {
 	if s.began.IsZero() {
 		s.began = time.Now()

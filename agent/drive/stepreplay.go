@@ -83,7 +83,7 @@ func (s *Step) told(ev *session.Event) *session.Event {
 	return known
 }
 
-// fresh is an event of the step that the log does not have yet; nil ends the step.
+// fresh takes an event of the step that is not in the log yet; nil ends the step.
 func (s *Step) fresh(ev *session.Event) *session.Event {
 	if ev = s.changed(ev); ev == nil {
 		return nil
@@ -202,7 +202,7 @@ func compare(recorded, said *session.Event) *agent.DivergedError {
 	return &agent.DivergedError{Address: recorded.Address, Recorded: string(a), Said: string(b)}
 }
 
-// sameMark is compare for two events that are nothing but marks, as most are.
+// sameMark compares two events that are marks only, as most are.
 func sameMark(a, b *session.Event) bool {
 	bare := func(ev *session.Event) bool {
 		return ev.Mark != nil && ev.Content == nil && ev.Actions.StateDelta == nil && ev.Actions.Exit == nil &&

@@ -92,7 +92,7 @@ type treeCheck struct {
 	errs    []error
 }
 
-// parentOf is the parent under which an agent was met before. An agent that
+// parentOf returns the parent under which an agent was found before. An agent that
 // cannot be compared is never met twice; its name is.
 func (c *treeCheck) parentOf(a agent.Agent) (string, bool) {
 	if !identity.CanCompare(a) {
