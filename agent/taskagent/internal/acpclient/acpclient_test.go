@@ -508,6 +508,8 @@ func TestHostilePrograms(t *testing.T) {
 			update(`{"sessionUpdate":"tool_call","toolCallId":7,"locations":"x"}`) + said + ok, "ok", ""},
 		"it says too much": {strings.Repeat(update(`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"`+strings.Repeat("x", 1000)+`"}}`), 20) + said + ok, "ok", ""},
 		"usage below zero": {said + `"result":{"stopReason":"end_turn","usage":{"inputTokens":-1,"outputTokens":5,"totalTokens":4}}`, "ok", ""},
+		"usage beyond all numbers": {said + `"result":{"stopReason":"end_turn","usage":{"inputTokens":9223372036854775807,` +
+			`"outputTokens":9223372036854775807,"cachedReadTokens":4611686018427387904,"cachedWriteTokens":4611686018427387904}}`, "ok", ""},
 		"many tool calls": {strings.Repeat(update(`{"sessionUpdate":"tool_call","toolCallId":"ID","kind":"edit","title":"`+strings.Repeat("t", 5000)+
 			`","locations":[`+strings.Repeat(`{"path":"/a/`+strings.Repeat("p", 4000)+`"},`, 20)+`{"path":"/b"}]}`), 300) + said + ok, "ok", ""},
 	} {

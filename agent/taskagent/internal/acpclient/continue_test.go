@@ -70,9 +70,10 @@ func TestConversation(t *testing.T) {
 		answers                  map[string]string
 		called, session, renewed string
 	}{
-		"copied":  {copies(replay("s2")+`"result":{"sessionId":"s2"}`, "s2"), "fork prompt", "s2", ""},
-		"no copy": {copies(`"result":{"sessionId":"s1"}`, "s9"), "fork new prompt", "s9", "gave no copy"},
-		"no ID":   {copies(`"result":[]`, "s9"), "fork new prompt", "s9", "gave no copy"},
+		"copied":               {copies(replay("s2")+`"result":{"sessionId":"s2"}`, "s2"), "fork prompt", "s2", ""},
+		"no copy":              {copies(`"result":{"sessionId":"s1"}`, "s9"), "fork new prompt", "s9", "gave no copy"},
+		"a copy without an ID": {copies(`"result":{"sessionId":""}`, "s9"), "fork new prompt", "s9", "gave no copy"},
+		"no ID":                {copies(`"result":[]`, "s9"), "fork new prompt", "s9", "gave no copy"},
 		"not there to copy": {copies(`"error":{"code":-32603,"message":"Internal error","data":{"details":"no rollout"}}`, "s9"),
 			"fork new prompt", "s9", "does not have it: Internal error no rollout"},
 		"loaded":    {loads(replay("s1")+`"result":{}`, "s1"), "load prompt", "s1", ""},

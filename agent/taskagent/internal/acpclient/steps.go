@@ -63,7 +63,7 @@ func (t *Talk) enter(copies, loads bool) {
 				if t.isLost(failed) {
 					return
 				}
-				if json.Unmarshal(result, &r) != nil || r.Session == id {
+				if json.Unmarshal(result, &r) != nil || r.Session == id || r.Session == "" {
 					t.anew("the program gave no copy of it")
 					return
 				}
@@ -243,9 +243,13 @@ type usage struct {
 	Total   int64 `json:"totalTokens"`
 }
 
-// counts reports whether anything was used.
+// mostTokens are more than any prompt can use, and few enough that no sum of two such numbers overflows.
+const mostTokens = 1 << 50
+
+// counts reports whether anything was used, and the numbers can be true.
 func (u *usage) counts() bool {
-	return u != nil && min(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) >= 0 && u.Input+u.Output+u.Read+u.Write > 0
+	return u != nil && min(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) >= 0 &&
+		max(u.Input, u.Output, u.Read, u.Write, u.Thought, u.Total) <= mostTokens && u.Input+u.Output+u.Read+u.Write > 0
 }
 
 // stopped is the answer to the prompt.
