@@ -3,6 +3,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -69,6 +70,9 @@ func normalize(state map[string]any) (_ map[string]any, copied bool, err error) 
 			continue
 		}
 		p, failed := made(v, 0)
+		if failed == nil {
+			failed = hasJSON(p)
+		}
 		if failed == nil && !isKey(key) {
 			failed = fmt.Errorf("a key is UTF-8 without a zero byte; %w", ErrNotJSON)
 		}
@@ -161,11 +165,19 @@ func hasJSON(v any) error {
 	if isPlain(v, 0) {
 		return nil
 	}
-	if _, err := json.Marshal(v); err != nil {
+	data, err := json.Marshal(v)
+	if err != nil {
 		return fmt.Errorf("%w; %w", err, ErrNotJSON)
+	}
+	if !json.Valid(slices.Concat(bytes.Repeat([]byte("["), around), data, bytes.Repeat([]byte("]"), around))) {
+		return fmt.Errorf("it has too many lists and objects in each other to be read again; %w", ErrNotJSON)
 	}
 	return nil
 }
+
+// around is more than the lists and objects that are around a value in the JSON of an event, an export or an answer.
+// encoding/json reads no more than 10,000 in each other.
+const around = 100
 
 // possible is the part of a state that JSON can hold, as [Plain] has it. The map is
 // changed.

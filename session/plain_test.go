@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/store"
@@ -335,5 +336,44 @@ func BenchmarkNormalize(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// What is appended can be read again: encoding/json reads no more than 10,000 lists and objects in each other, and the event
+// has some around the value.
+func TestNestingThatCanBeRead(t *testing.T) {
+	var v any
+	read := 0
+	for depth := range 10_010 {
+		v = []any{v}
+		if depth != 1500 && depth < 9_880 {
+			continue
+		}
+		said := &session.Event{}
+		said.Content = genai.NewContentFromFunctionResponse("f", map[string]any{"k": v}, genai.RoleUser)
+		about := &session.Event{}
+		about.CustomMetadata = map[string]any{"k": v}
+		for _, ev := range []*session.Event{
+			{Actions: session.EventActions{StateDelta: map[string]any{"k": v}}},
+			about, said,
+		} {
+			if err := ev.Normalize(); err != nil {
+				if !errors.Is(err, session.ErrNotJSON) {
+					t.Fatalf("%d: %v", depth, err)
+				}
+				continue
+			}
+			data, err := json.Marshal(ev)
+			if err == nil {
+				err = json.Unmarshal(data, new(session.Event))
+			}
+			if err != nil {
+				t.Fatalf("a depth of %d is taken, and not read again: %v", depth, err)
+			}
+			read++
+		}
+	}
+	if read < 3 {
+		t.Errorf("%d events were read", read)
 	}
 }
