@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/internal/longtest"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -221,7 +222,7 @@ var hostile = map[string]string{
 	"crlf":    `printf 'a\r\nb\n' > mixed.txt; git config core.autocrlf true`,
 	"link":    `ln -s / root; ln -s ../../../../.. up; rm -rf sub; ln -s "$FROM/sub" sub`,
 	"modes":   `chmod 755 a.go; chmod 600 new.txt`,
-	"many":    `mkdir many; for i in $(seq 1 300); do echo $i > many/$i; done`,
+	"many":    `mkdir many; for i in $(seq 1 ` + longtest.N("300", "10000") + `); do echo $i > many/$i; done`,
 	"inner":   `mkdir -p sub/.git; cd sub; rm -rf .git; git init -q; git add -A; git commit -qm x; echo more > more`,
 	"names":   "printf x > \"$(printf 'new\\nline')\"; printf y > '-rf'; printf z > '*'; printf u > 'ü \"q\"'; mkdir ':(top)'; printf v > ':(top)/f'",
 	"lfs":     `printf 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n' > big.bin; echo '*.bin filter=lfs diff=lfs merge=lfs -text' > .gitattributes`,
@@ -239,30 +240,32 @@ func TestAHostileAgentLeavesTheRepositoryAsItWas(t *testing.T) {
 	tree := open(t, workspace.Config{From: from})
 	good := files(t, tree.Dir(), ".git")
 	env := append(tree.Environ(), "PWNED="+pwned, "FROM="+from)
-	for name, script := range hostile {
-		if _, err := tree.Ensure(t.Context(), tree.Start()); err != nil {
-			t.Fatalf("%s: %v", name, err)
+	for range longtest.N(1, 7) { // 100 iterations, in the long form
+		for name, script := range hostile {
+			if _, err := tree.Ensure(t.Context(), tree.Start()); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			sh(t, tree.Dir(), script, env...)
+			os.Remove(pwned) // by its own git
+			bad := files(t, tree.Dir(), ".git", filepath.Join("sub", ".git"))
+			h, err := tree.Snapshot(t.Context())
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if _, err := tree.Restore(t.Context(), tree.Start()); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			same(t, name+": restored", good, files(t, tree.Dir(), ".git"))
+			if _, err := tree.Restore(t.Context(), h); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			same(t, name+": snapshot", bad, files(t, tree.Dir(), ".git"))
+			same(t, name+": the user's folder", before, files(t, from, ".refrain"))
+			if _, err := os.Stat(pwned); err == nil {
+				t.Errorf("%s: code of the agent ran in the git of the store", name)
+			}
+			sh(t, tree.Dir(), "rm -rf .git")
 		}
-		sh(t, tree.Dir(), script, env...)
-		os.Remove(pwned) // by its own git
-		bad := files(t, tree.Dir(), ".git", filepath.Join("sub", ".git"))
-		h, err := tree.Snapshot(t.Context())
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if _, err := tree.Restore(t.Context(), tree.Start()); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		same(t, name+": restored", good, files(t, tree.Dir(), ".git"))
-		if _, err := tree.Restore(t.Context(), h); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		same(t, name+": snapshot", bad, files(t, tree.Dir(), ".git"))
-		same(t, name+": the user's folder", before, files(t, from, ".refrain"))
-		if _, err := os.Stat(pwned); err == nil {
-			t.Errorf("%s: code of the agent ran in the git of the store", name)
-		}
-		sh(t, tree.Dir(), "rm -rf .git")
 	}
 }
 
