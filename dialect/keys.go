@@ -9,17 +9,14 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
 
-// builtIn are the values that texts can name here besides keys. The first word
-// of each cannot be a key.
-var builtIn = []string{
-	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
-	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining", "prev", "best", "rejected", "budget", "artifact",
-}
+// builtIn are the values that texts can name here besides keys, and the words before their dots, which no key can be.
+var builtIn = slices.Concat(drive.BuiltIn, drive.BuiltInHeads)
 
 // keys are those that agents write, and how they are called here if that is
 // another name.

@@ -4,6 +4,8 @@ package drive_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -248,6 +251,28 @@ func TestLookup(t *testing.T) {
 			t.Errorf("in loop %+v: %q is %v (%t), want %v", tt.loop, tt.name, got, ok, tt.want)
 		}
 	}
+}
+
+// Each built-in name has a value where there is one, and its first word is known as taken.
+func TestBuiltInNames(t *testing.T) {
+	view := session.NewView(session.ViewConfig{})
+	base := drive.Invocation{Session: view, UserContent: genai.NewContentFromText("Hello", genai.RoleUser),
+		RunConfig: &agent.RunConfig{Budget: &budget.Limits{Calls: 3}}}
+	l := &drive.Loop{
+		Name: "refine", Address: "refine", Pass: "refine[1]", Iteration: 2, MaxIterations: 3, Score: new(6.5), BestScore: new(8.0),
+		Started: time.Now(), Rejected: &drive.Rejected{Reason: "too short"},
+	}
+	a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) {
+		for _, name := range drive.BuiltIn {
+			if _, ok := drive.At(ctx).Lookup(name); !ok {
+				t.Errorf("%q has no value", name)
+			}
+			if head, _, dotted := strings.Cut(name, "."); dotted && !slices.Contains(drive.BuiltInHeads, head) {
+				t.Errorf("%q is not among the first words", head)
+			}
+		}
+	})
+	drive.NewStep(drive.NewInvocation(t.Context(), base), drive.StepConfig{Agent: a, Loop: l}).Run(func(*session.Event) bool { return true })
 }
 
 // D9: what is no text, and what cannot be read, does not become a prompt.

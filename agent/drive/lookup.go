@@ -19,6 +19,16 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
+// BuiltIn are the names that [Place.Lookup] knows whole, besides those with a KEY or a NAME in them.
+var BuiltIn = []string{
+	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
+	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining",
+}
+
+// BuiltInHeads are the words before the first dot of the names that [Place.Lookup] knows. With those of [BuiltIn] that have no
+// dot, they are the words that no key of the state can be.
+var BuiltInHeads = []string{"best", "prev", "rejected", "budget", "artifact"}
+
 // Lookup returns the value of a name that prompts, commands and other texts of an agent can
 // use: a key of the state, or one of the names below. It returns false if the name has no value
 // now.

@@ -16,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/template"
@@ -53,7 +54,7 @@ func Key(key, what string) *Wrong {
 	switch {
 	case key == loopOutput:
 		return &Wrong{true, "loop_output is an output_key only: it marks the finalizer of a loop", ""}
-	case slices.Contains(taken, key):
+	case taken(key):
 		return &Wrong{true, fmt.Sprintf("%q cannot be a key: {{%s}} is built in", key, builtInLike(key)),
 			fmt.Sprintf("call it %q, say", "my_"+key)}
 	case !keyName(key):
@@ -84,15 +85,11 @@ func SnakeCase(key string) string {
 const loopOutput = "loop_output" // definition.LoopOutput
 
 // BuiltIn are the values that texts can name besides keys; see drive.Place.Lookup.
-var BuiltIn = []string{
-	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
-	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining",
-}
+var BuiltIn = drive.BuiltIn
 
-// taken are the words that no key can be.
-var taken = []string{
-	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
-	"score", "best", "prev", "rejected", "elapsed", "budget", "artifact",
+// taken reports whether a word has a meaning of its own, so that no key can be it.
+func taken(word string) bool {
+	return slices.Contains(drive.BuiltInHeads, word) || !strings.Contains(word, ".") && slices.Contains(BuiltIn, word)
 }
 
 // builtInLike is the built-in name that a word stands for.
