@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/genai"
 
@@ -28,7 +29,9 @@ func TestCodingAgentLines(t *testing.T) {
 	cfg.Name, cfg.OutputKey = "c", "out"
 	coder := must(taskagent.NewCommand(cfg))
 	for _, mode := range []agent.StreamingMode{agent.StreamingModeSSE, agent.StreamingModeNone, ""} {
+		began := time.Now()
 		got := runAs(t.Context(), t, coder, nil, agent.RunConfig{StreamingMode: mode})
+		most := 8 * int(time.Since(began)/(100*time.Millisecond)+2) // a slow machine takes longer for the flood
 		equal(t, "error", nil, got.err)
 		equal(t, "output", any("done"), got.state["out"])
 		var lines []string
@@ -48,7 +51,7 @@ func TestCodingAgentLines(t *testing.T) {
 			equal(t, "lines that nobody wants", "", all)
 			continue
 		}
-		if len(lines) > 100 || !strings.Contains(all, "runs go[2Jtest ./... xxx") || !strings.Contains(all, "edits /work/a.txt\ndone") {
+		if len(lines) > min(most, 500) || !strings.Contains(all, "runs go[2Jtest ./... xxx") || !strings.Contains(all, "edits /work/a.txt\ndone") {
 			t.Errorf("got %d lines:\n%s", len(lines), all)
 		}
 	}

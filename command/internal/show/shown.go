@@ -144,11 +144,14 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 	if err != nil {
 		err = term.Failure(err)
 	}
-	if p, err := program.Of(r.View()); err == nil && !mark.RunStatus(rep.Status).Over() {
-		def, _ := p.Definition()
-		rep.Answer = runstore.SaidLast(def, r.View(), rep.Answer)
+	view := r.View()
+	if view != nil && !mark.RunStatus(rep.Status).Over() { // an audit has none
+		if p, err := program.Of(view); err == nil {
+			def, _ := p.Definition()
+			rep.Answer = runstore.SaidLast(def, view, rep.Answer)
+		}
 	}
-	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume, where: runstore.FilesOf(r.ID, r.View())}, err
+	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume, where: runstore.FilesOf(r.ID, view)}, err
 }
 
 // iterationIn is an iteration of a loop, with all that its steps said.
