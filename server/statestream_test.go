@@ -58,7 +58,7 @@ func TestLargeStateIsStreamed(t *testing.T) {
 					t.Fatalf("the state has %d bytes", got)
 				}
 			})
-			if served > read*5/2 {
+			if served > read*3 { // the race detector has pools forget their buffers
 				t.Errorf("to serve a state of 32 MiB allocates %d MiB, and to read the run %d", served>>20, read>>20)
 			}
 			if got := allocated(func() { s.length("/api/v1/runs/counting%2Fana%2Flarge/definition") }); got > size {

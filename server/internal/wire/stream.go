@@ -60,8 +60,12 @@ func (t *Stream) List(name string, fill func(*Stream)) {
 // Item writes an element of a list.
 func (t *Stream) Item(value any) {
 	text, err := progress.MarshalJSON(value)
+	plain := string(text)
+	if masked := credential.Masked(plain); masked != plain {
+		text = []byte(masked)
+	}
 	if t.Fail(err); t.err == nil {
-		t.err = t.out.WriteValue([]byte(credential.Masked(string(text))))
+		t.err = t.out.WriteValue(text)
 	}
 }
 
