@@ -178,7 +178,8 @@ func (f finder) tests(of string, counts map[string]any, was *testCount) {
 		return // not all could be counted
 	}
 	if was.Iteration > 0 && total < was.Total {
-		f.add(FindingTests, "%sthere are %s, and there were %s in iteration %d", of, tests(total), num(was.Total), was.Iteration)
+		f.add(FindingTests, "%sthere %s %s, and there %s %s in iteration %d", of, counted(total, "is", "are"), tests(total),
+			counted(was.Total, "was", "were"), num(was.Total), was.Iteration)
 	}
 	if was.Iteration > 0 && skipped > was.Skipped {
 		f.add(FindingTests, "%s%s skipped, and %s in iteration %d", of, tests(skipped), num(was.Skipped), was.Iteration)
@@ -186,11 +187,14 @@ func (f finder) tests(of string, counts map[string]any, was *testCount) {
 	*was = testCount{f.t.Iteration, total, skipped}
 }
 
-func tests(n float64) string {
+func tests(n float64) string { return num(n) + counted(n, " test", " tests") }
+
+// counted is the word that goes with a number.
+func counted(n float64, one, more string) string {
 	if n == 1 {
-		return "1 test"
+		return one
 	}
-	return num(n) + " tests"
+	return more
 }
 
 // holdout compares the score and its hold-out with those of an earlier iteration, which they replace.

@@ -70,6 +70,8 @@ func TestFindings(t *testing.T) {
 			[]string{"2 tests: there are 8 tests, and there were 9 in iteration 1", "2 tests: 1 test skipped, and 0 in iteration 1"}},
 		{"all tests are gone", nil, []state{{"score": 1, "tests": counts(9, 0)}, {"score": 1, "tests": counts(0, 0)}},
 			[]string{"2 tests: there are 0 tests, and there were 9 in iteration 1"}},
+		{"one test is left, and then none", nil, []state{{"score": 1, "tests": counts(3, 0)}, {"score": 2, "tests": counts(1, 0)}, {"score": 3, "tests": counts(0, 0)}},
+			[]string{"2 tests: there is 1 test, and there were 3 in iteration 1", "3 tests: there are 0 tests, and there was 1 in iteration 2"}},
 		{"the best counts, not the last", nil, []state{{"score": 5, "tests": counts(9, 0)}, {"score": 1, "tests": counts(20, 0)}, {"score": 6, "tests": counts(9, 0)}}, nil},
 		{"not all could be counted", nil, []state{{"score": 1, "tests": counts(9, 0)}, {"score": 2, "tests": broken}, {"score": 3, "tests": counts(8, 0)}},
 			[]string{"3 tests: there are 8 tests, and there were 9 in iteration 1"}},
