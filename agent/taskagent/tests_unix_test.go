@@ -39,7 +39,7 @@ func TestTestsAreCounted(t *testing.T) {
 // A step fails whose tests cannot be counted, and writes nothing that could be taken for counts.
 func TestTestsThatCannotBeCounted(t *testing.T) {
 	for _, tt := range []struct{ tests, script, want string }{
-		{"go_json", "echo ok p 0.1s; echo no such flag >&2", "count the tests in the output of command \"sh\": it has no result of a package, as go test -json prints it; it wrote to stderr: no such flag"},
+		{"go_json", "echo ok p 0.1s; echo no such flag >&2", "count the tests in the output of command \"sh\": it has no result of a package, as go test -json prints it; add -json to the command; it wrote to stderr: no such flag"},
 		{"counts", `echo '{"passed": "all", "failed": 0}'`, `"passed" is all, and not a number of tests`},
 		{"junit", "echo '<testsuite><testcase'", "cut off"},
 		{"report.xml", "true", "count the tests in report.xml"},
