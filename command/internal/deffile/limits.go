@@ -32,7 +32,7 @@ type Limits struct {
 func (f *Limits) Add(fl *pflag.FlagSet) {
 	f.Flags = fl
 	fl.UintVar(&f.maxIterations, "max-iterations", 0, "stop after this many iterations, in place of the "+
-		"definition's limit")
+		"definition's; 0 removes the limit")
 	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 30m, in place of the "+
 		"definition's; 0 removes the limit")
 	fl.StringVar(&f.modelCalls, "max-model-calls", "", "fail after this `number` of model calls, or none for no "+
