@@ -17,7 +17,7 @@ import (
 func TestPictures(t *testing.T) {
 	files := make(map[string]string)
 	for name, from := range map[string]string{"bakery.yaml": "templates/refine/loop.yaml", "script.yaml": "templates/refine/script.yaml"} {
-		text, err := os.ReadFile(filepath.Join("../command", from))
+		text, err := os.ReadFile(filepath.Join("../command/internal/writing", from))
 		if err != nil {
 			t.Fatal(err)
 		}
