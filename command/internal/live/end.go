@@ -119,6 +119,9 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		res.next = append(res.next, f.files()...)
 		if f.req.lasts {
 			res.next = append(res.next, "Look into it with: refrain show "+id)
+			if res.code == term.ExitLimit && slices.ContainsFunc(f.sees.Fold.Stops(), ranOut) {
+				res.next = append(res.next, "Give it more iterations with: refrain resume "+id+" --add-iterations N")
+			}
 		}
 	case isCanceled:
 		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted

@@ -39,3 +39,6 @@ func hasGoal(rec *loop.StopRecord) bool {
 	}
 	return false
 }
+
+// ranOut reports whether a loop has stopped because it had no more iterations.
+func ranOut(rec *loop.StopRecord) bool { return rec.Reason == loop.ReasonMaxIterations }
