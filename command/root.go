@@ -42,11 +42,17 @@ refrain help definition lists every field of a definition.`,
 		title    string
 		commands []*cobra.Command
 	}{
-		{"Write a definition:", []*cobra.Command{writing.NewInit(e), writing.NewValidate(e), writing.NewCheck(e), writing.NewGraph(e), writing.NewRehearse(e), writing.NewSchema(e)}},
-		{"Run it:", []*cobra.Command{running.NewRun(e), running.NewLoop(e), running.NewConsole(e), running.NewServe(e), running.NewWorker(e), running.NewMCP(e),
-			running.NewResume(e), running.NewPause(e), running.NewCancel(e), running.NewFork(e), running.NewAnswer(e), running.NewResolve(e)}},
-		{"Look at runs:", []*cobra.Command{reading.NewRuns(e), reading.NewShow(e), reading.NewEvents(e), reading.NewWatch(e), reading.NewView(e), reading.NewVerify(e), reading.NewBacktest(e)}},
-		{"Move, remove, check:", []*cobra.Command{writing.NewExport(e), writing.NewImport(e), writing.NewADK(e), reading.NewRm(e), running.NewDoctor(e)}},
+		{"Write a definition:", []*cobra.Command{
+			writing.NewInit(e), writing.NewValidate(e), writing.NewCheck(e), writing.NewGraph(e), writing.NewRehearse(e), writing.NewSchema(e)}},
+		{"Run it:", []*cobra.Command{
+			running.NewRun(e), running.NewLoop(e), running.NewConsole(e), running.NewServe(e), running.NewWorker(e), running.NewMCP(e),
+			running.NewResume(e), running.NewPause(e), running.NewCancel(e), running.NewFork(e), running.NewAnswer(e),
+			running.NewResolve(e)}},
+		{"Look at runs:", []*cobra.Command{
+			reading.NewRuns(e), reading.NewShow(e), reading.NewEvents(e), reading.NewWatch(e), reading.NewView(e), reading.NewVerify(e),
+			reading.NewBacktest(e)}},
+		{"Move, remove, check:", []*cobra.Command{
+			writing.NewExport(e), writing.NewImport(e), writing.NewADK(e), reading.NewRm(e), running.NewDoctor(e)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

@@ -240,11 +240,12 @@ func (c *checker) expressionReads(a *Agent, field, src string) {
 
 // findingsRead reports kinds of findings that no iteration can have.
 func (c *checker) findingsRead(a *Agent, field, src string) {
-	kinds := []string{string(loop.FindingProtected), string(loop.FindingTests), string(loop.FindingHoldout), string(loop.FindingGrowth)}
+	kinds := loop.FindingKinds()
 	read, _ := expr.Reads(src, "findings")
 	for _, kind := range read {
 		if !slices.Contains(kinds, kind) {
-			c.report(a.at(field), CodeValue, "findings has no kind %q", kind).Hint = meant.Hint(kind, kinds, "the kinds are "+strings.Join(kinds, ", "))
+			c.report(a.at(field), CodeValue, "findings has no kind %q", kind).
+				Hint = meant.Hint(kind, kinds, "the kinds are "+strings.Join(kinds, ", "))
 		}
 	}
 }

@@ -387,7 +387,8 @@ func (s *schemaReader) types(n *source.Node, f string) {
 		all = slices.Delete(all, i, i+1)
 	}
 	if len(all) > 1 {
-		s.report(s.src.Of(n), CodeValue, "%s can be one type, or one and null", f).Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
+		s.report(s.src.Of(n), CodeValue, "%s can be one type, or one and null", f).
+			Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
 		return
 	}
 	if s.out.Type = strings.Join(all, ""); s.out.Type == "file" {

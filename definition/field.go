@@ -458,7 +458,8 @@ func (r *reader) configured(ps []pair) []pair {
 			line, both := beside[q.key]
 			switch {
 			case q.key == "ref" || q.key == "config":
-				r.report(r.src.Of(q.at), CodeField, "unknown field %q of config", q.key).Hint = "config has fields of the agent that it is in"
+				r.report(r.src.Of(q.at), CodeField, "unknown field %q of config", q.key).
+					Hint = "config has fields of the agent that it is in"
 			case both:
 				r.report(r.src.Of(q.at), CodeConflict, "%q is given twice, in config and in line %d", q.key, line).Hint = "give it once"
 			default:

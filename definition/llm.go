@@ -207,7 +207,8 @@ func (c *checker) literal(a *Agent, field, text string) {
 	}
 }
 
-var llmKind = kind{is: TypeLLM, an: true, check: (*checker).llm, build: (*builder).llm, resolve: resolveModel, most: (*worst).llm, expect: (*expecter).ask,
+var llmKind = kind{is: TypeLLM, an: true, check: (*checker).llm, build: (*builder).llm, resolve: resolveModel,
+	most: (*worst).llm, expect: (*expecter).ask,
 	notes: func(w *WorstCase, l *loader, u *AgentWorst) {
 		w.timeNote(l, u)
 		w.callNotes(l, u)
@@ -345,7 +346,8 @@ func (w *WorstCase) roomNote(l *loader, a *Agent) {
 		const needs = "no request of %q fits into the budget of %s: with its instructions and an answer of %d tokens " +
 			"it needs %s, but %s is %s"
 		if b.Tokens > 0 && in+out > b.Tokens {
-			l.note(b.at, CodeStop, needs, a.Name, b.of, out, fmt.Sprintf("%d tokens", in+out), "tokens", fmt.Sprint(b.Tokens)).Hint = "raise tokens"
+			l.note(b.at, CodeStop, needs, a.Name, b.of, out, fmt.Sprintf("%d tokens", in+out), "tokens", fmt.Sprint(b.Tokens)).
+				Hint = "raise tokens"
 		}
 		if cost := (float64(in)*price.Input + float64(out)*price.Output) / 1e6; priced && b.Cost != nil &&
 			cost > *b.Cost {

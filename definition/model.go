@@ -447,7 +447,7 @@ func (w *worst) price(a *Agent) (budget.Price, bool) {
 	return w.def.Prices.Of(name)
 }
 
-// modelOf is the name of the model of an agent; empty if nobody says.
+// modelOf returns the name of an agent's model; empty if neither the definition nor its user names one.
 func (w *worst) modelOf(a *Agent) string {
 	if w.given.EveryModel != "" {
 		return w.given.EveryModel

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/refrain-dev/refrain/definition/internal/schema"
 )
 
@@ -57,7 +58,8 @@ func asJSON(s shape) []byte {
 // type, and what has itself in it.
 func defs() map[string]*jsonschema.Schema {
 	all := map[string]*jsonschema.Schema{
-		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(), "mcp": mcpParts.shape(), "callback": callbackParts.shape(), "answer": schema.Answer(),
+		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(),
+		"mcp": mcpParts.shape(), "callback": callbackParts.shape(), "answer": schema.Answer(),
 	}
 	for _, f := range fields {
 		all["field."+f.Name] = schema.Described(shapes()[f.Name], f.Doc)

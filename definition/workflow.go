@@ -180,8 +180,8 @@ var parallelKind = kind{is: TypeParallel,
 	data:  func(*Agent) bool { return true },
 }
 
-// parallel is all at the same time, or by so many at once: then the last to
-// begin does so when the others have shared what was before it.
+// parallel returns what the branches use at most together. They run at the same time. If only some of them may, the last one
+// begins, in the worst case, when the others have done all the work before it.
 func (w *worst) parallel(a *Agent) AtMost {
 	var u AtMost
 	longest := Bound(0)

@@ -164,7 +164,8 @@ func (b *builder) resolveWorkspace(ctx context.Context, l *loader, d *Definition
 	for a := range d.Root.All {
 		keys[a.Name] = a.workspaceKey()
 	}
-	b.files = runfiles.New(*d.Workspace, runfiles.Place{Root: root, Withhold: b.cfg.withhold, Keys: keys, Overlays: l.overlays(ctx, d, root)})
+	b.files = runfiles.New(*d.Workspace, runfiles.Place{
+		Root: root, Withhold: b.cfg.withhold, Keys: keys, Overlays: l.overlays(ctx, d, root)})
 	if b.cfg.Cleanup != nil {
 		b.cfg.Cleanup(b.files.Close)
 	}

@@ -34,6 +34,11 @@ const (
 	FindingGrowth    FindingKind = "growth"    // in 3 accepted iterations in a row the changes grew, and none was a new best
 )
 
+// FindingKinds lists the kinds of findings.
+func FindingKinds() []string {
+	return []string{string(FindingProtected), string(FindingTests), string(FindingHoldout), string(FindingGrowth)}
+}
+
 // growths is how many iterations in a row make a [FindingGrowth].
 const growths = 3
 

@@ -39,7 +39,8 @@ const convergence = "Convergence detected: "
 func (r *StopRecord) String() string {
 	s := fmt.Sprintf("Stopped: %s after %s", r.Reason, brief.Count(r.Iterations, "iteration"))
 	if r.Reason == ReasonMaxIterations && r.Iteration > r.Iterations { // the limit counts them all
-		s = fmt.Sprintf("Stopped: %s after %s, %d of them cut short", r.Reason, brief.Count(r.Iteration, "iteration"), r.Iteration-r.Iterations)
+		s = fmt.Sprintf("Stopped: %s after %s, %d of them cut short", r.Reason,
+			brief.Count(r.Iteration, "iteration"), r.Iteration-r.Iterations)
 	}
 	if d := strings.TrimPrefix(r.Detail, convergence); d != "" {
 		s += ": " + strings.Join(strings.Fields(d), " ")

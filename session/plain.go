@@ -170,7 +170,7 @@ func hasJSON(v any) error {
 		return fmt.Errorf("%w; %w", err, ErrNotJSON)
 	}
 	if !json.Valid(slices.Concat(bytes.Repeat([]byte("["), around), data, bytes.Repeat([]byte("]"), around))) {
-		return fmt.Errorf("it has too many lists and objects in each other to be read again; %w", ErrNotJSON)
+		return fmt.Errorf("its lists and objects are nested too deeply to be read again; %w", ErrNotJSON)
 	}
 	return nil
 }

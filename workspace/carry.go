@@ -148,8 +148,8 @@ func Receive(ctx context.Context, store, file string, trees []Hash, limit int64)
 	return c, c.check(ctx, file, string(refs), limit)
 }
 
-// formatOf reads the kind of hash from the beginning of a bundle. It refuses one of so many objects that git and this
-// process would need much memory for them.
+// formatOf reads the kind of hash from the beginning of a bundle. It refuses a bundle of more than
+// [maxObjects], because git and this process need memory for each of them.
 func formatOf(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -300,7 +300,7 @@ func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
 	return all, nil
 }
 
-// reads is the output of git cat-file.
+// reads returns the output of git cat-file. done ends the command.
 func (c *Carried) reads(ctx context.Context, in []byte, args ...string) (_ *bufio.Reader, done func()) {
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(c.git.pipe(ctx, in, w, append([]string{"cat-file", "--buffer"}, args...)...)) }()

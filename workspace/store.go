@@ -4,8 +4,11 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,24 +29,40 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 		return nil, err
 	}
 	s := &Stored{name: refName(run)}
-	for format, name := range storeNames {
-		repo := filepath.Join(folder, name)
-		if _, statErr := os.Stat(repo); statErr != nil {
-			err = statErr
-			continue
+	missing := error(fs.ErrNotExist)
+	for g, err := range repositories(ctx, bin, folder) {
+		if err != nil {
+			return nil, fmt.Errorf("open the files of run %q: %w", run, err)
 		}
-		if s.git, err = sealed(ctx, bin, repo, format); err != nil {
-			return nil, err
-		}
-		if _, err = s.Start(ctx); err == nil {
+		s.git = g
+		if _, missing = s.Start(ctx); missing == nil {
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("open the files of run %q: %w", run, err)
+	return nil, fmt.Errorf("open the files of run %q: %w", run, missing)
 }
 
 // storeNames are the repositories of a store, one for each format of hashes.
 var storeNames = map[string]string{"sha1": "store", "sha256": "store-sha256"}
+
+// repositories yields the repositories that a store has, each sealed. An error is the last pair.
+func repositories(ctx context.Context, bin, store string) iter.Seq2[*git, error] {
+	return func(yield func(*git, error) bool) {
+		for format, name := range storeNames {
+			repo := filepath.Join(store, name)
+			switch _, err := os.Stat(repo); {
+			case errors.Is(err, fs.ErrNotExist):
+				continue
+			case err != nil:
+				yield(nil, err)
+				return
+			}
+			if g, err := sealed(ctx, bin, repo, format); !yield(g, err) || err != nil {
+				return
+			}
+		}
+	}
+}
 
 // Start is the hash of the files with which the run began.
 func (s *Stored) Start(ctx context.Context) (Hash, error) { return s.ref(ctx, "start") }

@@ -174,12 +174,7 @@ func Remove(ctx context.Context, store, run string) error {
 		return err
 	}
 	defer lock.Close()
-	for format, name := range storeNames {
-		repo := filepath.Join(store, name)
-		if _, err := os.Stat(repo); err != nil {
-			continue
-		}
-		g, err := sealed(ctx, bin, repo, format)
+	for g, err := range repositories(ctx, bin, store) {
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
@@ -208,12 +203,7 @@ func Has(ctx context.Context, store, run string, trees []Hash) (bool, error) {
 		return false, err
 	}
 	kept := false
-	for format, name := range storeNames {
-		repo := filepath.Join(store, name)
-		if _, err := os.Stat(repo); err != nil {
-			continue
-		}
-		g, err := sealed(ctx, bin, repo, format)
+	for g, err := range repositories(ctx, bin, store) {
 		if err != nil {
 			return false, fmt.Errorf("find the files of run %q: %w", run, err)
 		}

@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"maps"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -111,4 +112,22 @@ func effectOf(a agent.Agent) agent.Effect {
 		return e.Effect()
 	}
 	return ""
+}
+
+// MetadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage]. Such an event
+// may set a report of the call.
+const MetadataUsage = "refrain:usage"
+
+// Report returns a value that an event with MetadataUsage sets, without what a report says of the call and no two calls have in
+// common. Two outputs are the same if only that differs.
+func Report(v any) any {
+	fields, ok := v.(map[string]any)
+	if _, report := fields["outcome"]; !ok || !report {
+		return v
+	}
+	fields = maps.Clone(fields)
+	for _, of := range []string{"session", "continued", "turns", "input_tokens", "output_tokens", "cost", "stderr"} {
+		delete(fields, of)
+	}
+	return fields
 }

@@ -191,24 +191,6 @@ func artifactText(ctx agent.InvocationContext, name string) (any, bool) {
 // state, but no output: two outputs are the same if only these keys differ. A definition cannot write them.
 const KeyPrefixConversation = "conversation:"
 
-// MetadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage]. Such an event
-// may set a report of the call.
-const MetadataUsage = "refrain:usage"
-
-// Report returns a value that an event with MetadataUsage sets, without what a report says of the call and no two calls have in
-// common. Two outputs are the same if only that differs.
-func Report(v any) any {
-	fields, ok := v.(map[string]any)
-	if _, report := fields["outcome"]; !ok || !report {
-		return v
-	}
-	fields = maps.Clone(fields)
-	for _, of := range []string{"session", "continued", "turns", "input_tokens", "output_tokens", "cost", "stderr"} {
-		delete(fields, of)
-	}
-	return fields
-}
-
 // State returns the session's state as the step sees it, with the iteration: keys of its own
 // loops. In a callback or a tool call it includes what that call has set.
 func (p Place) State() session.State {

@@ -7,9 +7,11 @@ package taskagent_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/budget"
@@ -425,4 +428,15 @@ func TestRealCodingAgents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What two calls never have in common is left out of a comparison, and nothing else: a new field of the result is compared.
+func TestReportWithoutTheCall(t *testing.T) {
+	result := make(map[string]any)
+	for _, field := range taskagent.CLIResult() {
+		result[field] = "x"
+	}
+	left, _ := drive.Report(result).(map[string]any)
+	equal(t, "compared", []string{"denied", "exit_code", "files", "more_files", "outcome", "said"}, slices.Sorted(maps.Keys(left)))
+	equal(t, "fields of the result", len(taskagent.CLIResult()), len(result)) // it is a copy that was changed
 }

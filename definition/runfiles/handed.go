@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"google.golang.org/genai"
+
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/workspace"
-	"google.golang.org/genai"
 )
 
 // Handed says where the files of a result went. It is zero while they are in the store alone.

@@ -17,7 +17,8 @@ type state struct {
 func stateOf(v any) (t state) {
 	m, ok := v.(map[string]any)
 	text := func(key string) string { s, _ := m[key].(string); return s }
-	t = state{hash: workspace.Hash(text("tree")), base: workspace.Hash(text("base")), run: text("run"), protected: text("protected"), by: text("protected_by"),
+	t = state{hash: workspace.Hash(text("tree")), base: workspace.Hash(text("base")), run: text("run"),
+		protected: text("protected"), by: text("protected_by"),
 		result: text("result"), kept: text("kept"), known: ok}
 	switch lines := m["lines"].(type) {
 	case int64:
@@ -30,7 +31,8 @@ func stateOf(v any) (t state) {
 
 func (t state) value() map[string]any {
 	m := map[string]any{"tree": string(t.hash), "run": t.run}
-	for key, v := range map[string]string{"base": string(t.base), "protected": t.protected, "protected_by": t.by, "result": t.result, "kept": t.kept} {
+	for key, v := range map[string]string{"base": string(t.base), "protected": t.protected, "protected_by": t.by,
+		"result": t.result, "kept": t.kept} {
 		if v != "" {
 			m[key] = v
 		}

@@ -36,7 +36,7 @@ func Count[N int | int64 | uint](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Number writes a number of so many bits without an exponent, unless most of its digits would be zeros.
+// Number writes a number without an exponent, unless most of its digits would be zeros. bits is the size of its type: 32 or 64.
 func Number(f float64, bits int) string {
 	if abs := math.Abs(f); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
 		return strconv.FormatFloat(f, 'g', -1, bits)
@@ -44,7 +44,8 @@ func Number(f float64, bits int) string {
 	return strconv.FormatFloat(f, 'f', -1, bits)
 }
 
-// Clip returns a text of at most so many characters: the beginning of a longer one, with an ellipsis behind it.
+// Clip returns the text if it has at most most characters. Of a longer one it returns the beginning, most characters and an
+// ellipsis.
 func Clip(s string, most int) string {
 	n := 0
 	for i := range s {

@@ -41,6 +41,7 @@ func (f *Flags) AddHeartbeat(fl *pflag.FlagSet) {
 		"been silent for this long")
 }
 
+// CheckHeartbeat refuses a heartbeat that is too short.
 func (f *Flags) CheckHeartbeat() error {
 	if f.Heartbeat < time.Second {
 		return fmt.Errorf("--heartbeat %s: give at least 1s", f.Heartbeat)
@@ -57,7 +58,9 @@ func (f *Flags) AddQueue(fl *pflag.FlagSet) {
 const patience = 5 * time.Second
 
 const (
+	// DefaultQueue is the task queue of workers and runs without --task-queue.
 	DefaultQueue = "refrain"
+	// AddressUsage is the usual explanation of --temporal.
 	AddressUsage = "`host:port` of the Temporal server whose workers drive the run; more by the variables TEMPORAL_*"
 )
 

@@ -163,7 +163,8 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 			res.next = append(res.next, "With another definition, whose limit is higher or which keeps less, go on with: refrain resume "+id+
 				" --retry --definition FILE")
 		case stands == mark.RunFailed && wasDenied(end.Err): // it would be again
-			res.next = append(res.next, "With another definition, which allows it, go on with: refrain resume "+id+" --retry --definition FILE")
+			res.next = append(res.next, "With another definition, which allows it, go on with: refrain resume "+id+
+				" --retry --definition FILE")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
 		case !stands.Over() || stands == mark.RunCanceled:

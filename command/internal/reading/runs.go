@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reading has the verbs about stored runs: list, show, follow, verify, back-test and remove.
+// Package reading has the verbs about stored runs: list, show, follow, verify, back-test and remove. NewVERB makes
+// the verb.
 package reading
 
 import (

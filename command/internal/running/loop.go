@@ -119,7 +119,8 @@ first, or if the command says nothing new.`,
 	fl.StringVar(&f.model, "model", "", "model, in the words of the coding agent (default: its own choice)")
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
 	fl.StringVar(&f.denied, "denied", "fail", "after the coding agent was not allowed to use a tool: fail or allow")
-	fl.StringVar(&f.onLimit, "on-limit", "stop", "when the coding agent's provider takes no more requests for now: stop, or wait, for 6h at most")
+	fl.StringVar(&f.onLimit, "on-limit", "stop",
+		"when the coding agent's provider takes no more requests for now: stop, or wait, for 6h at most")
 	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 is none")
 	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute, "end a coding agent that has printed nothing for so long, and ask it again")
 	fl.StringVar(&f.write, "write", "", "keep the definition in this new `FILE`")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package running has the verbs that run something, and those that change how a run goes on.
+// Package running has the verbs that run something, those that change how a run goes on, and doctor, which tells whether
+// something can run here. NewVERB makes the verb.
 package running
 
 import (

@@ -72,7 +72,7 @@ func Version() string {
 	return strings.Join(append(words, info.GoVersion), " ")
 }
 
-// ShortVersion is the module's version with the commit, for programs that compare versions.
+// ShortVersion is [Version] without the program's name and the version of Go.
 func ShortVersion() string {
 	return strings.TrimSuffix(strings.TrimPrefix(Version(), "refrain "), " "+runtime.Version())
 }

@@ -21,11 +21,11 @@ func NewADK(e *term.Env) *cobra.Command {
 		Args:  term.UnknownCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(NewADKMove(e))
+	cmd.AddCommand(newADKMove(e))
 	return cmd
 }
 
-func NewADKMove(e *term.Env) *cobra.Command {
+func newADKMove(e *term.Env) *cobra.Command {
 	var write bool
 	cmd := &cobra.Command{
 		Use:   "move DIR",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package writing has the verbs about files: a definition is written, checked, drawn, rehearsed and translated, and runs
-// are exported and imported.
+// are exported and imported. NewVERB makes the verb.
 package writing
 
 import (

@@ -85,7 +85,8 @@ func Answer() Shape {
 	size := func() Shape { return Whole(0) }
 	values := map[string]Shape{
 		"type": Either(kind(), List(kind())), "title": Text(), "description": Text(), "format": Text(), "pattern": Text(),
-		"enum": Filled(listed()), "const": listed(), "nullable": YesNo(), "anyOf": Filled(self()), "items": self(), "properties": needed(MapOf(self())),
+		"enum": Filled(listed()), "const": listed(), "nullable": YesNo(),
+		"anyOf": Filled(self()), "items": self(), "properties": needed(MapOf(self())),
 		"required": List(Text()), "additionalProperties": {Enum: []any{false}},
 		"minimum": Number(), "maximum": Number(), "examples": {Type: "array"},
 		"minLength": size(), "maxLength": size(), "minItems": size(), "maxItems": size(), "minProperties": size(), "maxProperties": size(),
@@ -120,7 +121,7 @@ func needed(s Shape) Shape {
 }
 
 // listedTypes say what enum and const can be with each type: with one that is no
-// Text and no number there is none, and without one it is text.
+// text and no number there is none, and without one it is text.
 func listedTypes() []*jsonschema.Schema {
 	values := func(v Shape) Shape {
 		return &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"enum": {Items: v}, "const": v}}

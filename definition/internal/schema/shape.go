@@ -74,7 +74,7 @@ func OneOf(words ...string) Shape {
 }
 
 // Spans of time are text as Go has it, its units from the largest to the smallest, or seconds. The
-// Number of digits of each part is limited so that the sum fits in a time.Duration. A time greater
+// number of digits of each part is limited so that the sum fits in a time.Duration. A time greater
 // than zero has a digit other than 0.
 const (
 	SpanPattern = `^[+]?(([0-9]{1,5}(\.[0-9]*)?|\.[0-9]+)h)?(([0-9]{1,7}(\.[0-9]*)?|\.[0-9]+)m)?(([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)s)?(([0-9]{1,12}(\.[0-9]*)?|\.[0-9]+)ms)?(([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)[uµμ]s)?(([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)ns)?$|^[+]?([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)$`

@@ -4,14 +4,15 @@ package study
 
 import (
 	"encoding/json"
-	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/loop"
 	"maps"
 	"math"
 	"slices"
 	"sync"
+
+	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/loop"
 )
 
 // iteration computes one iteration. It does not change the given state.

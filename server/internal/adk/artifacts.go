@@ -11,7 +11,8 @@ import (
 )
 
 func (a *API) artifacts(w http.ResponseWriter, r *http.Request, k sessionKey) error {
-	got, err := a.Runs.ArtifactService.List(r.Context(), &artifact.ListRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID, SessionID: k.id()})
+	got, err := a.Runs.ArtifactService.List(r.Context(), &artifact.ListRequest{
+		AppName: a.Runs.AppName, UserID: a.Runs.UserID, SessionID: k.id()})
 	if err != nil {
 		return err
 	}

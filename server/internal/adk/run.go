@@ -58,9 +58,10 @@ func (a *API) start(r *http.Request, req *request, k sessionKey) (id string, see
 	if err := givable(req.StateDelta); err != nil {
 		return "", 0, err
 	}
-	return id, seen, a.Runs.StartIn(r.Context(), id, k.app, req.NewMessage, req.Streaming, func(def *definition.Definition) (map[string]any, error) {
+	state := func(def *definition.Definition) (map[string]any, error) {
 		return stateOf(def, maps.Collect(one.State().All()), req.StateDelta)
-	})
+	}
+	return id, seen, a.Runs.StartIn(r.Context(), id, k.app, req.NewMessage, req.Streaming, state)
 }
 
 // stateOf is what a run adds to the state of its session: what the definition gives and the session

@@ -4,13 +4,9 @@ package acpclient
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"slices"
 	"strings"
 
@@ -45,83 +41,6 @@ func (t *Talk) initialized(result json.RawMessage, failed *acp.RequestError) {
 		t.opencode, t.costs = r.Agent.Name == "OpenCode", r.Agent.Name == "@zed-industries/claude-agent-acp"
 		t.enter(r.Can.Session.Fork != nil, r.Can.Load)
 	}
-}
-
-// enter enters the conversation: a copy of the one to go on with, that one itself, or a new one.
-func (t *Talk) enter(copies, loads bool) {
-	id := acp.SessionId(t.cfg.Conversation)
-	switch {
-	case t.cfg.Continues && !copies && !loads:
-		t.report.Outcome, t.report.Unable = codingcli.NotConfigured, true
-		t.end(nil)
-	case id == "":
-		t.anew("")
-	case copies:
-		t.call(acp.AgentMethodSessionFork, acp.UnstableForkSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.UnstableMcpServer{}, SessionId: id},
-			func(result json.RawMessage, failed *acp.RequestError) {
-				var r newSession
-				if t.isLost(failed) {
-					return
-				}
-				if json.Unmarshal(result, &r) != nil || r.Session == id || r.Session == "" {
-					t.anew("the program gave no copy of it")
-					return
-				}
-				t.begun(result, nil)
-			})
-	default:
-		t.session, t.loaded, t.prompts = id, true, sha256.New()
-		t.call(acp.AgentMethodSessionLoad, acp.LoadSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}, SessionId: id},
-			func(result json.RawMessage, failed *acp.RequestError) {
-				switch {
-				case t.isLost(failed):
-				case asked(t.prompts) != t.cfg.Asked:
-					t.anew("the program can load it but not copy it, and what it has loaded is not what belongs to the state: " +
-						"an iteration was rolled back or an attempt has failed, or the program leaves out a part")
-				default:
-					t.begun(result, nil)
-				}
-			})
-	}
-}
-
-// isLost reports whether a program could not enter the conversation to go on with, and begins a new one or ends.
-func (t *Talk) isLost(failed *acp.RequestError) bool {
-	if failed == nil {
-		return false
-	}
-	if outcome := t.fails(failed); outcome == codingcli.NotConfigured || outcome == codingcli.Limited {
-		t.failed(failed)
-	} else {
-		t.anew("the program does not have it: " + clip(t.report.Said))
-	}
-	return true
-}
-
-// anew begins a new conversation, and notes why another is not gone on with.
-func (t *Talk) anew(why string) {
-	t.session, t.loaded, t.prompts = "", false, nil
-	if t.cfg.Continues {
-		t.prompts = sha256.New()
-	}
-	t.report.Said, t.report.Renewed = "", why
-	t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
-}
-
-// asks adds a prompt, or a part of one, to those of the conversation. Programs give back their parts and spaces as they
-// like.
-func (t *Talk) asks(text string) {
-	if t.prompts != nil {
-		_, _ = io.WriteString(t.prompts, strings.Join(strings.Fields(text), ""))
-	}
-}
-
-// asked is what is kept of the prompts of a conversation; empty if they are not known.
-func asked(prompts hash.Hash) string {
-	if prompts == nil {
-		return ""
-	}
-	return hex.EncodeToString(prompts.Sum(nil))
 }
 
 // choice is a list of which one is chosen: modes, or the values of a setting.
@@ -448,7 +367,7 @@ func (t *Talk) updated(params json.RawMessage) {
 	switch u.Update.Is {
 	case "user_message_chunk":
 		if t.loaded && !t.tools && t.said.String() == "" && !strings.Contains(t.cfg.Prompt, u.text()) {
-			t.end(errors.New("it gave the end of its earlier conversation back only after it was asked, so nobody knows what is in it"))
+			t.end(errors.New("it repeated the end of its earlier conversation only after it was asked, so the prompts in that conversation are unknown"))
 		}
 	case "agent_message_chunk":
 		t.next = t.next || u.Update.Message != t.message

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package acpclient
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+)
+
+// enter enters the conversation: a copy of the one to go on with, that one itself, or a new one.
+func (t *Talk) enter(copies, loads bool) {
+	id := acp.SessionId(t.cfg.Conversation)
+	switch {
+	case t.cfg.Continues && !copies && !loads:
+		t.report.Outcome, t.report.Unable = codingcli.NotConfigured, true
+		t.end(nil)
+	case id == "":
+		t.anew("")
+	case copies:
+		fork := acp.UnstableForkSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.UnstableMcpServer{}, SessionId: id}
+		t.call(acp.AgentMethodSessionFork, fork,
+			func(result json.RawMessage, failed *acp.RequestError) {
+				var r newSession
+				if t.isLost(failed) {
+					return
+				}
+				if json.Unmarshal(result, &r) != nil || r.Session == id || r.Session == "" {
+					t.anew("the program gave no copy of it")
+					return
+				}
+				t.begun(result, nil)
+			})
+	default:
+		t.session, t.loaded, t.prompts = id, true, sha256.New()
+		t.call(acp.AgentMethodSessionLoad, acp.LoadSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}, SessionId: id},
+			func(result json.RawMessage, failed *acp.RequestError) {
+				switch {
+				case t.isLost(failed):
+				case asked(t.prompts) != t.cfg.Asked:
+					t.anew("the program can load it but not copy it, and what it has loaded is not what belongs to the state: " +
+						"an iteration was rolled back or an attempt has failed, or the program leaves out a part")
+				default:
+					t.begun(result, nil)
+				}
+			})
+	}
+}
+
+// isLost reports whether a program could not enter the conversation to go on with, and begins a new one or ends.
+func (t *Talk) isLost(failed *acp.RequestError) bool {
+	if failed == nil {
+		return false
+	}
+	if outcome := t.fails(failed); outcome == codingcli.NotConfigured || outcome == codingcli.Limited {
+		t.failed(failed)
+	} else {
+		t.anew("the program does not have it: " + clip(t.report.Said))
+	}
+	return true
+}
+
+// anew begins a new conversation, and notes why another is not gone on with.
+func (t *Talk) anew(why string) {
+	t.session, t.loaded, t.prompts = "", false, nil
+	if t.cfg.Continues {
+		t.prompts = sha256.New()
+	}
+	t.report.Said, t.report.Renewed = "", why
+	t.call(acp.AgentMethodSessionNew, acp.NewSessionRequest{Cwd: t.cfg.Dir, McpServers: []acp.McpServer{}}, t.begun)
+}
+
+// asks adds a prompt, or a part of one, to those of the conversation. Programs give back their parts and spaces as they
+// like.
+func (t *Talk) asks(text string) {
+	if t.prompts != nil {
+		_, _ = io.WriteString(t.prompts, strings.Join(strings.Fields(text), ""))
+	}
+}
+
+// asked is what is kept of the prompts of a conversation; empty if they are not known.
+func asked(prompts hash.Hash) string {
+	if prompts == nil {
+		return ""
+	}
+	return hex.EncodeToString(prompts.Sum(nil))
+}
