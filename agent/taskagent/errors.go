@@ -106,12 +106,21 @@ func (e *NoProgramError) Permanent() bool { return true }
 // Unwrap returns [exec.ErrNotFound].
 func (e *NoProgramError) Unwrap() error { return exec.ErrNotFound }
 
+// CLIOutcome says how the call of a coding agent ended.
+type CLIOutcome = codingcli.Outcome
+
+// The outcomes of a [CLIError] for which a caller can give advice.
+const (
+	CLIDenied  CLIOutcome = codingcli.Denied  // it was not allowed to use a tool
+	CLILimited CLIOutcome = codingcli.Limited // its provider takes no more requests for now
+)
+
 // CLIError says that a coding agent has not done what it was asked to do.
 type CLIError struct {
 	// Program is the program's name.
 	Program string
-	// Outcome is denied, limited, not_configured, failed, crashed or no_result.
-	Outcome string
+	// Outcome is denied, limited, not_configured, failed, crashed, idle or no_result.
+	Outcome CLIOutcome
 	// Said is what the program says of its failure: the end of it, at most 10 lines and 2 kB.
 	Said string
 	// Denied are the names of the tools that it was not allowed to use.
@@ -124,12 +133,12 @@ type CLIError struct {
 
 // Permanent reports whether another attempt is useless.
 func (e *CLIError) Permanent() bool {
-	return e.GivenUp || e.Outcome == string(codingcli.Denied) || e.Outcome == string(codingcli.NotConfigured)
+	return e.GivenUp || e.Outcome == codingcli.Denied || e.Outcome == codingcli.NotConfigured
 }
 
 func (e *CLIError) Error() string {
 	text := e.Program + ": "
-	switch codingcli.Outcome(e.Outcome) {
+	switch e.Outcome {
 	case codingcli.Denied:
 		how := "allow the tool with args"
 		if codingcli.Programs[e.Program] == nil {

@@ -180,7 +180,7 @@ func TestWaitsForALimit(t *testing.T) {
 				}
 				has(t, err, tt.err)
 				failed, ok := errors.AsType[*taskagent.CLIError](err)
-				if !ok || failed.Outcome != "limited" || failed.Permanent() == tt.again {
+				if !ok || failed.Outcome != taskagent.CLILimited || failed.Permanent() == tt.again {
 					t.Errorf("got %#v", err)
 				}
 				result, _ := must(l.view().State().Get("all")).(map[string]any)

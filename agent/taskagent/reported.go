@@ -79,7 +79,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	case err != nil:
 		return out, err
 	}
-	failed := &CLIError{Program: c.name(), Outcome: string(called), Said: tail(r.Said), Denied: r.Denied}
+	failed := &CLIError{Program: c.name(), Outcome: called, Said: tail(r.Said), Denied: r.Denied}
 	if r.Outcome == codingcli.Limited {
 		failed.Until, out.limit = r.Until, &limit{until: r.Until, least: r.Wait}
 	}

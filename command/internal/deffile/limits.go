@@ -81,9 +81,9 @@ func Hint(err error) error {
 	switch agentErr, _ := errors.AsType[*taskagent.CLIError](err); {
 	case errors.Is(err, agent.ErrTooManyModelCalls):
 		return fmt.Errorf("%w (or with --max-model-calls: a number, or none)", err)
-	case agentErr != nil && agentErr.Outcome == "denied":
+	case agentErr != nil && agentErr.Outcome == taskagent.CLIDenied:
 		return fmt.Errorf("%w (with refrain loop: --permissions all, or --denied allow)", err)
-	case agentErr != nil && agentErr.Outcome == "limited" && !agentErr.GivenUp:
+	case agentErr != nil && agentErr.Outcome == taskagent.CLILimited && !agentErr.GivenUp:
 		return fmt.Errorf("%w (on_limit: reset waits for it; with refrain loop, --on-limit wait)", err)
 	}
 	if long, ok := errors.AsType[*taskagent.LimitError](err); ok && long.Stream == "stdout" {

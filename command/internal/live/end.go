@@ -176,7 +176,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 // wasDenied reports whether a coding agent was not allowed to use a tool.
 func wasDenied(err error) bool {
 	failed, ok := errors.AsType[*taskagent.CLIError](err)
-	return ok && failed.Outcome == "denied"
+	return ok && failed.Outcome == taskagent.CLIDenied
 }
 
 // storeGone is the end of a run whose store was taken from under it.
