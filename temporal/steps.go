@@ -39,6 +39,7 @@ type Steps struct {
 	client client.Client
 	host   elsewhere.Doer
 	worker worker.Worker
+	died   fatal
 }
 
 // NewSteps returns a worker for the steps whose definitions name the task queue. It does nothing before
@@ -57,12 +58,13 @@ func NewSteps(c client.Client, queue string, cfg StepsConfig) (*Steps, error) {
 	if cfg.Grace == 0 {
 		cfg.Grace = defaultGrace
 	}
-	s := &Steps{cfg: cfg, client: c, host: stephost.New(cfg.Host)}
+	s := &Steps{cfg: cfg, client: c, host: stephost.New(cfg.Host), died: make(fatal, 1)}
 	s.worker = worker.New(c, queue, worker.Options{
 		MaxConcurrentActivityExecutionSize: cfg.MaxSteps,
 		WorkerStopTimeout:                  cfg.Grace + 5*time.Second,
 		MaxHeartbeatThrottleInterval:       2 * time.Second,
 		DisableRegistrationAliasing:        true,
+		OnFatalError:                       s.died.note,
 	})
 	s.worker.RegisterActivityWithOptions(s.do, activity.RegisterOptions{Name: activityStep})
 	s.worker.RegisterWorkflowWithOptions(stepAlone, workflow.RegisterOptions{Name: workflowStep})
@@ -70,14 +72,19 @@ func NewSteps(c client.Client, queue string, cfg StepsConfig) (*Steps, error) {
 }
 
 // Run does steps until ctx ends. Then it waits for those that are under way as long as
-// StepsConfig.Grace. It fails if Temporal cannot be reached at the start. Call it once.
+// StepsConfig.Grace. It fails if Temporal cannot be reached at the start, and if Temporal refuses this
+// worker for two minutes, for instance because the namespace is gone. Call it once.
 func (s *Steps) Run(ctx context.Context) error {
 	if err := s.worker.Start(); err != nil {
 		return fmt.Errorf("start temporal steps: %w", err)
 	}
-	<-ctx.Done()
-	s.worker.Stop()
-	return nil
+	defer s.worker.Stop()
+	select {
+	case err := <-s.died:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // stepDone is the result of the activity that does a step.

@@ -65,6 +65,7 @@ type Worker struct {
 	runs     worker.Worker
 	requests worker.Worker
 	stopping chan struct{} // closed when the worker is to stop
+	died     fatal
 
 	mu      sync.Mutex
 	drivers map[string]*driver   // by run
@@ -79,7 +80,7 @@ func NewWorker(c client.Client, cfg Config) (*Worker, error) {
 			cfg.MaxRuns, cfg.Heartbeat, cfg.Grace, cfg.Look)
 	}
 	cfg.defaults()
-	w := &Worker{client: c, stopping: make(chan struct{}), drivers: make(map[string]*driver),
+	w := &Worker{client: c, stopping: make(chan struct{}), died: make(fatal, 1), drivers: make(map[string]*driver),
 		told: make(map[string]time.Time)}
 	each := cfg.Supervisor.OnEvent
 	cfg.Supervisor.OnEvent = func(id string, ev *session.Event) {
@@ -98,11 +99,13 @@ func NewWorker(c client.Client, cfg Config) (*Worker, error) {
 		WorkerStopTimeout:                  cfg.Grace + 10*time.Second,
 		MaxHeartbeatThrottleInterval:       2 * time.Second,
 		DisableRegistrationAliasing:        true,
+		OnFatalError:                       w.died.note,
 	}
 	w.runs = worker.New(c, cfg.TaskQueue, opts)
 	w.runs.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: Workflow})
 	w.runs.RegisterActivityWithOptions(w.drive, activity.RegisterOptions{Name: activityDrive})
-	w.requests = worker.New(c, askQueue(cfg.TaskQueue), worker.Options{DisableWorkflowWorker: true})
+	w.requests = worker.New(c, askQueue(cfg.TaskQueue), worker.Options{DisableWorkflowWorker: true,
+		OnFatalError: w.died.note})
 	w.requests.RegisterActivityWithOptions(w.ask, activity.RegisterOptions{Name: activityAsk})
 	return w, nil
 }
@@ -144,7 +147,8 @@ func askQueue(taskQueue string) string { return taskQueue + "-ask" }
 
 // Run drives runs until ctx ends. Then it hands those that are under way over to other workers, at
 // their next step boundary, and waits for that as long as Config.Grace. It fails if Temporal cannot be
-// reached at the start. Call it once.
+// reached at the start, and if Temporal refuses this worker for two minutes, for instance because the
+// namespace is gone. Call it once.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.requests.Start(); err != nil {
 		return fmt.Errorf("start temporal worker: %w", err)
@@ -155,19 +159,33 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	tick := time.NewTicker(w.cfg.Look)
 	defer tick.Stop()
+	var refused error
 	for {
 		if err := w.Look(ctx); err != nil && ctx.Err() == nil {
 			w.cfg.Log.Warn("look for runs that wait for a worker", "error", err)
 		}
 		select {
 		case <-tick.C:
+			continue
+		case refused = <-w.died:
 		case <-ctx.Done():
-			close(w.stopping)
-			w.runs.Stop()
-			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			return w.sup.Close(late)
 		}
+		close(w.stopping)
+		w.runs.Stop()
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return errors.Join(refused, w.sup.Close(late))
+	}
+}
+
+// fatal holds the error for which a worker of the SDK has stopped. Without it the process would go on, and do nothing.
+type fatal chan error
+
+// note keeps the first error.
+func (f fatal) note(err error) {
+	select {
+	case f <- fmt.Errorf("the Temporal server refuses this worker: %w", err):
+	default:
 	}
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/rogpeppe/go-internal/testscript"
+	enums "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 
 	"github.com/refrain-dev/refrain/command"
@@ -40,6 +43,8 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(c.Close)
 	var scripts atomic.Int64
 	testscript.Run(t, testscript.Params{
+		// One that hangs says so early, and how the workflows stand.
+		Deadline:            time.Now().Add(8 * time.Minute),
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -58,6 +63,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TEMPORAL_NAMESPACE", namespace)
 			e.Setenv("QUEUE", name)
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // no second's sleep at the end of each command
+			e.Defer(func() {
+				if script, is := e.T().(testing.TB); is && script.Failed() {
+					describe(script, c, name)
+				}
+			})
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -67,6 +77,24 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// describe logs how the workflows of a task queue stand, and who polls it.
+func describe(t testing.TB, c client.Client, queue string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, kind := range []enums.TaskQueueType{enums.TASK_QUEUE_TYPE_WORKFLOW, enums.TASK_QUEUE_TYPE_ACTIVITY} {
+		got, err := c.DescribeTaskQueue(ctx, queue, kind)
+		t.Logf("%s %s: %v %v", queue, kind, got, err)
+	}
+	all, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: "TaskQueue = '" + queue + "'"})
+	if err != nil {
+		t.Log(err)
+	}
+	for _, one := range all.GetExecutions() {
+		got, err := c.DescribeWorkflowExecution(ctx, one.GetExecution().GetWorkflowId(), one.GetExecution().GetRunId())
+		t.Logf("%v %v", got, err)
+	}
 }
 
 // await waits for a file.
