@@ -229,6 +229,11 @@ func (h *history) criterion() bool {
 	return has && exit.Threshold != "nobody"
 }
 
+// scored reports whether the loop has a score, also one that no iteration could read.
+func (h *history) scored() bool {
+	return slices.ContainsFunc(h.records, func(it loop.IterationRecord) bool { return it.Score != nil || it.Unscored != "" })
+}
+
 // scores are those of the iterations that have one.
 func (h *history) scores() []float64 {
 	var scores []float64

@@ -89,14 +89,18 @@ func attainable(score float64, lower bool) float64 {
 	return math.Floor(score*10) / 10
 }
 
-// doubtful: facts speak against the score.
+// doubtful: facts speak against the score, or against the result of a loop without a score.
 func doubtful(h *history, in Language) (f Finding, ok bool) {
 	var where []string
+	title, unprotected := doubtfulResult, doubtfulResultDo
+	if h.scored() {
+		title, unprotected = doubtfulTitle, doubtfulDo
+	}
 	advice := doubtfulLook // what is protected needs no other protection
 	for _, it := range h.records {
 		for _, found := range it.Findings {
 			if found.Kind != loop.FindingProtected {
-				advice = doubtfulDo
+				advice = unprotected
 			}
 			where = append(where, in.say(doubtfulHow, it.Number, progress.Clean(found.Text)))
 		}
@@ -105,7 +109,7 @@ func doubtful(h *history, in Language) (f Finding, ok bool) {
 		return f, false
 	}
 	f = Finding{
-		Code: FindingDoubtful, Title: in.say(doubtfulTitle),
+		Code: FindingDoubtful, Title: in.say(title),
 		Evidence:   strings.Join(where[:min(len(where), 3)], "; "),
 		Suggestion: in.say(advice),
 	}
