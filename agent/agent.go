@@ -55,7 +55,7 @@ type Config struct {
 	SubAgents []Agent
 	// BeforeAgentCallbacks run first, in order, until one returns content or an error.
 	BeforeAgentCallbacks []BeforeAgentCallback
-	// Run is what the agent does. If it is nil the agent does nothing.
+	// Run answers an invocation, as [Agent].Run does. If it is nil the agent does nothing.
 	Run func(InvocationContext) iter.Seq2[*session.Event, error]
 	// AfterAgentCallbacks run last, in order, until one returns content or an error. They do
 	// not run if the agent failed, ended the invocation, or lost its consumer.
@@ -80,7 +80,7 @@ const (
 // typed is an agent that reports its kind.
 type typed interface{ Type() Type }
 
-// TypeOf returns the kind of an agent: the result of its method Type() agent.Type, or
+// TypeOf returns the kind of an agent. This is the result of its method Type() agent.Type, or
 // [TypeCustom] if it has no such method.
 func TypeOf(a Agent) Type {
 	if t, ok := a.(typed); ok {
@@ -89,8 +89,8 @@ func TypeOf(a Agent) Type {
 	return TypeCustom
 }
 
-// New returns an agent that does what cfg.Run does. Its concrete type is [*Custom]. The errors
-// are those of [Config.Check].
+// New returns an agent that runs cfg.Run. Its concrete type is [*Custom]. The errors are those
+// of [Config.Check].
 func New(cfg Config) (Agent, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -107,14 +107,14 @@ func (c Config) Check() error {
 	}
 	for i, sub := range c.SubAgents {
 		if identity.IsNil(sub) {
-			return fmt.Errorf("agent %q: sub-agent %d is nil", c.Name, i+1)
+			return fmt.Errorf("agent %q: sub-agent %d is nil; remove it", c.Name, i+1)
 		}
 		if err := checkName(sub.Name()); err != nil {
-			return fmt.Errorf("agent %q: sub-agent %d: %T was not made by its New, or has a wrong name: %w", c.Name,
+			return fmt.Errorf("agent %q: sub-agent %d: %T was not made by its New function, or its name is not allowed: %w", c.Name,
 				i+1, sub, err)
 		}
 		if slices.ContainsFunc(c.SubAgents[:i], func(a Agent) bool { return identity.Same(a, sub) }) {
-			return fmt.Errorf("agent %q: sub-agent %q is listed twice", c.Name, sub.Name())
+			return fmt.Errorf("agent %q: sub-agent %q is listed twice; list it once", c.Name, sub.Name())
 		}
 	}
 	return nil
@@ -124,11 +124,11 @@ func (c Config) Check() error {
 func checkName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("agent needs a name")
+		return errors.New("agent has no name; give it one")
 	case name == "user":
-		return errors.New(`agent cannot be named "user": events by the person who asks have that author`)
+		return errors.New(`agent cannot be named "user", because events of the person who asks have that author; choose another name`)
 	case strings.ContainsAny(name, "/[]#"):
-		return fmt.Errorf("agent cannot be named %q: / [ ] and # are for addresses", name)
+		return fmt.Errorf("agent cannot be named %q, because / [ ] and # separate the parts of an address; choose another name", name)
 	}
 	return nil
 }

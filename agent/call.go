@@ -17,8 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
-// NewContext returns a Context over ctx for code that needs one outside of a callback and a tool call. What it changes
-// is not in any event.
+// NewContext returns a Context over ctx for code outside of callbacks and tool calls. Changes made through it are not
+// part of any event.
 func NewContext(ctx InvocationContext) Context { return newCallContext(ctx, "", nil, nil) }
 
 // NewCallbackContext returns the context of a callback. Its changes are written to actions,
@@ -97,7 +97,7 @@ func (c *callContext) SearchMemory(ctx context.Context, query string) (*memory.S
 
 func (c *callContext) RequestConfirmation(hint string, payload any) error {
 	if c.callID == "" {
-		return errors.New("request confirmation: only a tool call can ask for one")
+		return errors.New("request confirmation: only a tool call can; call RequestConfirmation in a tool")
 	}
 	if c.actions.RequestedToolConfirmations == nil {
 		c.actions.RequestedToolConfirmations = make(map[string]toolconfirmation.ToolConfirmation)

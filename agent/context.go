@@ -19,26 +19,26 @@ import (
 type InvocationContext interface {
 	context.Context
 
-	// Agent is the agent that runs.
+	// Agent returns the agent that runs.
 	Agent() Agent
-	// Artifacts stores files. It is nil if the runner has no artifact service.
+	// Artifacts returns the store of the session's files, or nil if the runner has no artifact
+	// service.
 	Artifacts() Artifacts
-	// Memory searches earlier sessions. It is nil if the runner has no memory service.
+	// Memory returns the store of earlier sessions, or nil if the runner has no memory service.
 	Memory() Memory
-	// Session is the session of the invocation. It includes every event that was yielded. Its
-	// State().Set fails with session.ErrNotLogged, except for temp: keys: set a key in a
-	// callback or a tool, or in the Actions.StateDelta of an event.
+	// Session returns the session of the invocation. The session includes every event that was
+	// yielded. Its State().Set fails with session.ErrNotLogged, except for temp: keys: set a
+	// key in a callback or a tool, or in the Actions.StateDelta of an event.
 	Session() session.Session
-	// InvocationID identifies the call of the runner.
+	// InvocationID returns the ID of this call of the runner.
 	InvocationID() string
-	// Branch is the path of the parallel branches around the agent, joined by dots.
+	// Branch returns the path of the parallel branches around the agent, joined by dots.
 	Branch() string
-	// UserContent is the message that started the invocation.
+	// UserContent returns the message that started the invocation.
 	UserContent() *genai.Content
-	// RunConfig is the caller's configuration of the run.
+	// RunConfig returns the caller's configuration of the run.
 	RunConfig() *RunConfig
-	// EndInvocation ends this agent: it does nothing more, and its after callbacks do not run.
-	// Other agents continue.
+	// EndInvocation ends this agent. Its after callbacks do not run. Other agents continue.
 	EndInvocation()
 	// Ended reports whether EndInvocation was called on this context.
 	Ended() bool
@@ -59,7 +59,8 @@ type ReadonlyContext interface {
 	Branch() string
 }
 
-// Context is the argument of callbacks and tools. Both generations of ADK find their names in it.
+// Context is the argument of callbacks and tools. It has the method names of both generations of
+// ADK.
 type Context interface {
 	ReadonlyContext
 	InvocationContext
@@ -68,14 +69,14 @@ type Context interface {
 	// of this call. The call sees the new value at once. Others see it when the event is in the
 	// log.
 	State() session.State
-	// Actions are the actions of that event. Escalate leaves the loop, in a callback around an
-	// agent as in a tool.
+	// Actions returns the actions of that event. Escalate leaves the loop, both in a callback
+	// around an agent and in a tool.
 	Actions() *session.EventActions
-	// FunctionCallID identifies the tool call. It is empty in a callback.
+	// FunctionCallID returns the ID of the tool call, or "" in a callback.
 	FunctionCallID() string
 	// SearchMemory searches earlier sessions. It fails if the runner has no memory service.
 	SearchMemory(ctx context.Context, query string) (*memory.SearchResponse, error)
-	// ToolConfirmation is a person's answer about this tool call. It is nil if there is no
+	// ToolConfirmation returns a person's answer about this tool call, or nil if there is no
 	// answer.
 	ToolConfirmation() *toolconfirmation.ToolConfirmation
 	// RequestConfirmation asks a person to confirm this tool call. It fails outside a tool
@@ -121,8 +122,8 @@ type RunConfig struct {
 	// replaces them by their names.
 	SaveInputBlobsAsArtifacts bool
 	// MaxLLMCalls fails the run after this many model calls. 0 means [DefaultMaxLLMCalls]; a
-	// negative number means no limit. It guards against a run without end. A limit that ends a
-	// loop in good order is Budget.
+	// negative number means no limit. It guards against endless runs. To stop a loop at a limit
+	// and keep its result, set Budget.
 	MaxLLMCalls int
 	// Budget limits what the model calls of the run use; nil sets no limit. If a call in a loop
 	// exceeds it, the loop stops and hands back its result.
@@ -130,12 +131,13 @@ type RunConfig struct {
 	// Prices are the prices of models. The cost of a model without a price is unknown, and a
 	// budget that limits cost refuses to call it.
 	Prices budget.Prices
-	// StateLimit fails a step that makes the state larger than this many bytes; 0 sets no limit. It
-	// stands above the limits of loops.
+	// StateLimit fails a step that makes the state larger than this many bytes; 0 sets no limit.
+	// The loops of the run can set lower limits.
 	StateLimit int64
-	// Pause can end the run between two steps; nil cannot. A durable run with a Pause can wait
-	// for a person's answer.
+	// Pause ends the run between two steps when it is asked to. A run without one cannot be
+	// paused. A durable run with a Pause can wait for a person's answer.
 	Pause *Pause
-	// Observer is notified of each step of the run as it happens; nil means that of observe.SetDefault, if any.
+	// Observer is notified of each step of the run as it happens; nil means the observer that
+	// observe.SetDefault has set, if any.
 	Observer observe.Observer
 }

@@ -14,8 +14,8 @@ import (
 // Custom is an agent that [New] has made.
 type Custom struct{ cfg Config }
 
-// Config returns the config that the agent was made from. Do not change its lists: they are the
-// agent's.
+// Config returns the config that the agent was made from. Do not change its lists, because the
+// agent uses them.
 func (c *Custom) Config() Config { return c.cfg }
 
 // Name returns the agent's name.

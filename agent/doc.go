@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent says what an agent is.
+// Package agent defines agents, the contexts they run in, and their callbacks and errors.
 //
 // An [Agent] answers an invocation with a stream of events. [New] makes one from a function; the
 // packages below this one make agents that ask a model, run a program, or run other agents. Names

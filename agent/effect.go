@@ -27,11 +27,11 @@ const (
 	Transactional Effect = "transactional"
 )
 
-// Check returns an error if e is none of the effects. Empty means the default.
+// Check returns an error if e is not one of the effects. An empty e means [Idempotent].
 func (e Effect) Check() error {
 	switch e {
 	case "", Pure, Idempotent, AtMostOnce, Transactional:
 		return nil
 	}
-	return fmt.Errorf("effect %q: it is %s, %s, %s or %s", string(e), Pure, Idempotent, AtMostOnce, Transactional)
+	return fmt.Errorf("effect %q: use %s, %s, %s or %s", string(e), Pure, Idempotent, AtMostOnce, Transactional)
 }

@@ -15,11 +15,12 @@ import (
 
 // StepError is the failure of a step. Unwrap returns the agent's own error.
 type StepError struct {
-	// Address is the step that failed. If steps within each other failed, it is the innermost.
+	// Address is the step that failed. If nested steps failed, Address is the innermost one.
 	Address session.Address
 	Err     error
 }
 
+// Error names the step and its address, and includes the agent's own error.
 func (e *StepError) Error() string {
 	return fmt.Sprintf("agent %q (%s): %v", e.Address.Agent(), e.Address, e.Err)
 }
@@ -31,6 +32,7 @@ func (e *StepError) Unwrap() error { return e.Err }
 // resumed when the store works again. No loop retries or skips a step because of it.
 type LogError struct{ Err error }
 
+// Error returns the text of the store's error.
 func (e *LogError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the store's error.
@@ -44,6 +46,7 @@ type PanicError struct {
 	Stack []byte
 }
 
+// Error returns the value as text, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Unwrap returns the value if it is an error.
@@ -52,8 +55,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// PanicOf returns what recover has returned as an error, with the stack of the panic. The deferred function
-// that has called recover calls it. A *PanicError that was raised again is returned as it is.
+// PanicOf returns v, the result of recover, as an error with the stack of the panic. Call PanicOf in the
+// deferred function that has called recover. It returns a *PanicError that was raised again unchanged.
 func PanicOf(v any) *PanicError {
 	if p, ok := v.(*PanicError); ok {
 		return p
@@ -78,11 +81,12 @@ var ErrDiverged = errors.New("the run diverged from its log")
 type DivergedError struct {
 	// Address is the step that differs.
 	Address session.Address
-	// Recorded is what the log has, and Said is what the run did now. Two versions of one event
-	// are JSON.
+	// Recorded describes what the log has, and Said what the run did now. If only the content
+	// of an event differs, both are the event as JSON.
 	Recorded, Said string
 }
 
+// Error says what the log has, what the run did instead, and how to continue.
 func (e *DivergedError) Error() string {
 	return fmt.Sprintf("%v: at %s the log has %s; now there is: %s. Resume it with the agents that it was started "+
 		"with, or start a new run", ErrDiverged, e.Address, e.Recorded, e.Said)
@@ -92,8 +96,8 @@ func (e *DivergedError) Error() string {
 func (e *DivergedError) Is(target error) bool { return target == ErrDiverged }
 
 // InDoubtError reports that a step has failed, and that its failure cut off parallel calls that
-// must not be repeated. They may have taken place. It is the error of the agent that ran the calls
-// side by side.
+// must not be repeated. They may have taken place. The agent that made the calls in parallel fails
+// with it.
 type InDoubtError struct {
 	// Err is the failure of the step.
 	Err   error
@@ -113,6 +117,7 @@ type Doubt struct {
 	Args map[string]any
 }
 
+// Error lists the calls and says how to find out whether they took place.
 func (e *InDoubtError) Error() string {
 	var calls []string
 	for _, c := range e.Calls {
@@ -143,6 +148,7 @@ type WaitingError struct {
 	Question mark.Question
 }
 
+// Error includes the question, and its deadline in RFC 3339 if it has one.
 func (e *WaitingError) Error() string {
 	s := fmt.Sprintf("%v: %s asks: %s", ErrWaiting, e.Address, e.Question.Text)
 	if !e.Question.Deadline.IsZero() {

@@ -13,7 +13,7 @@ import (
 type Loader interface {
 	// ListAgents returns the names of all agents, sorted.
 	ListAgents() []string
-	// LoadAgent returns the agent with a name, or an error that says which names there are.
+	// LoadAgent returns the agent with a name, or an error that lists the names.
 	LoadAgent(name string) (Agent, error)
 	// RootAgent returns the agent that the program runs if no other one is named.
 	RootAgent() Agent

@@ -46,8 +46,8 @@ func (p *Pause) Asked() error {
 	return p.cause
 }
 
-// Bind is for package drive. It sets the context that ends with the run, and the function that
-// ends it.
+// Bind sets the context that ends with the run, and the function that ends the run. Bind is for
+// package drive.
 func (p *Pause) Bind(run context.Context, cancel context.CancelCauseFunc) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,10 +68,10 @@ type Work struct {
 	owner any
 }
 
-// Begin is for package drive. It counts a step as working until [Work.Done] is called. If a pause
-// was requested, Begin waits for the end of the run and returns nil. A stranger is a step whose
-// context does not tell which step it runs in. A stranger does not wait, because the pause may wait
-// for the step that it belongs to.
+// Begin, which is for package drive, counts a step as working until [Work.Done] is called. If a
+// pause was requested, Begin waits for the end of the run and returns nil. A stranger is a step
+// whose context does not tell which step it runs in. A stranger does not wait, because the pause
+// may wait for the step that it belongs to.
 func (p *Pause) Begin(ctx context.Context, owner any, stranger bool) *Work {
 	p.mu.Lock()
 	if p.cause != nil && p.run != nil && ctx.Err() == nil && !(stranger && len(p.busy) > 0) {
@@ -92,7 +92,7 @@ func (p *Pause) Begin(ctx context.Context, owner any, stranger bool) *Work {
 	return w
 }
 
-// Done says that the step has ended.
+// Done records that the step has ended.
 func (w *Work) Done() {
 	if w == nil {
 		return
@@ -103,8 +103,8 @@ func (w *Work) Done() {
 	w.pause.end()
 }
 
-// Rest is for package drive. It calls wait, during which the step does not count as working. If a pause was requested
-// by then, Rest waits for the end of the run. It returns an error if ctx has ended.
+// Rest, which is for package drive, calls wait. Until wait returns, the step does not count as working. If a pause
+// was requested meanwhile, Rest waits for the end of the run. It returns an error if ctx has ended.
 func (w *Work) Rest(ctx context.Context, wait func() error) error {
 	if w == nil {
 		return wait()
@@ -129,7 +129,7 @@ func (w *Work) Rest(ctx context.Context, wait func() error) error {
 	return err
 }
 
-// Leave is for package drive. It calls Done for every step whose owner was left behind.
+// Leave, which is for package drive, calls Done for every step whose owner was left behind.
 func (p *Pause) Leave(left func(owner any) bool) {
 	if p == nil {
 		return

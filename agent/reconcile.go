@@ -4,10 +4,9 @@ package agent
 
 import "github.com/refrain-dev/refrain/session/mark"
 
-// Reconcile finds out whether a call took place that must not be made twice ([AtMostOnce]), and
-// that was cut off or has failed. Usually it looks the call up by its ID in the service that
-// was called. It must not change anything: it is called again if the process dies before its
-// answer is in the log.
+// Reconcile finds out whether an [AtMostOnce] call took place that was cut off or has failed.
+// Usually it looks the call up by its ID in the service that was called. It must not change
+// anything: it is called again if the process dies before its answer is in the log.
 //
 // ctx is the context of the step that makes the call. For the call of a tool it is a tool.Context.
 // After an error or a panic the run asks a person, as it does without a Reconcile.
@@ -31,8 +30,8 @@ func Happened(result any) Reconciliation {
 // call again, with the same ID.
 func DidNotHappen() Reconciliation { return Reconciliation{kind: mark.ReconciledNot} }
 
-// Unknown returns the finding that the Reconcile could not find out, and why. The run asks a
-// person, who sees the reason.
+// Unknown returns the finding that it is unknown whether the call took place, and why. The run
+// asks a person, who sees the reason.
 func Unknown(why string) Reconciliation { return Reconciliation{why: why} }
 
 // Happened reports whether the call took place, and returns its result as JSON decodes it.
@@ -43,7 +42,8 @@ func (r *Reconciliation) Happened() (result any, ok bool) {
 // DidNotHappen reports whether the call did not take place.
 func (r *Reconciliation) DidNotHappen() bool { return r.kind == mark.ReconciledNot }
 
-// Why returns why the Reconcile could not find out. It is empty if there was no Reconcile.
+// Why returns why it is unknown whether the call took place. It is empty if there was no
+// Reconcile.
 func (r *Reconciliation) Why() string { return r.why }
 
 // Question returns the question to a person about a call that may have taken place. The argument

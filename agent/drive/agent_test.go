@@ -22,10 +22,10 @@ func TestNewRefusesWhatCannotRun(t *testing.T) {
 		cfg  agent.Config
 		want string
 	}{
-		{"no name", agent.Config{}, "agent needs a name"},
-		{"the user's name", agent.Config{Name: "user"}, `agent cannot be named "user": events by the person who asks have that author`},
-		{"a nil sub-agent", agent.Config{Name: "a", SubAgents: []agent.Agent{sub, nil}}, `agent "a": sub-agent 2 is nil`},
-		{"a sub-agent twice", agent.Config{Name: "a", SubAgents: []agent.Agent{sub, speaker(t, "other"), sub}}, `agent "a": sub-agent "sub" is listed twice`},
+		{"no name", agent.Config{}, "agent has no name; give it one"},
+		{"the user's name", agent.Config{Name: "user"}, `agent cannot be named "user", because events of the person who asks have that author; choose another name`},
+		{"a nil sub-agent", agent.Config{Name: "a", SubAgents: []agent.Agent{sub, nil}}, `agent "a": sub-agent 2 is nil; remove it`},
+		{"a sub-agent twice", agent.Config{Name: "a", SubAgents: []agent.Agent{sub, speaker(t, "other"), sub}}, `agent "a": sub-agent "sub" is listed twice; list it once`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, err := agent.New(tt.cfg)
@@ -190,8 +190,8 @@ func TestCheckTreeReportsEveryProblem(t *testing.T) {
 		{"the root's name again", stranger{name: "root", subs: []agent.Agent{speaker(t, "root")}},
 			`agent names must be unique in the agent tree, found duplicate: "root"`},
 		{"no name and the user's name", stranger{name: "root", subs: []agent.Agent{stranger{}, stranger{name: "user"}}},
-			`under "root": agent needs a name` + "\n" + `under "root": agent cannot be named "user": events by the person who asks have that author`},
-		{"a name that an address could not hold", stranger{name: "a/b"}, `agent cannot be named "a/b": / [ ] and # are for addresses`},
+			`under "root": agent has no name; give it one` + "\n" + `under "root": agent cannot be named "user", because events of the person who asks have that author; choose another name`},
+		{"a name that an address could not hold", stranger{name: "a/b"}, `agent cannot be named "a/b", because / [ ] and # separate the parts of an address; choose another name`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
@@ -214,8 +214,8 @@ func TestAgentsThatNobodyMade(t *testing.T) {
 		sub  agent.Agent
 		want string
 	}{
-		{"nil", nil, `agent "a": sub-agent 1 is nil`},
-		{"a nil pointer", none, `agent "a": sub-agent 1 is nil`},
+		{"nil", nil, `agent "a": sub-agent 1 is nil; remove it`},
+		{"a nil pointer", none, `agent "a": sub-agent 1 is nil; remove it`},
 		{"a zero value", zero, "was not made by its New"},
 	} {
 		if _, err := agent.New(agent.Config{Name: "a", SubAgents: []agent.Agent{tt.sub}}); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -42,7 +42,7 @@ func TestAgent(t *testing.T) {
 func TestNewRefuses(t *testing.T) {
 	m := script(t, says("hi"))
 	for want, cfg := range map[string]llmagent.Config{
-		"needs a name":                {Model: m},
+		"has no name":                 {Model: m},
 		"instruction: 1:1":            {Name: "a", Model: m, Instruction: "{{#open}}"},
 		"global instruction: 1:1":     {Name: "a", Model: m, GlobalInstruction: "{{#open}}"},
 		"a tool or toolset is nil":    {Name: "a", Model: m, Tools: []tool.Tool{nil}},

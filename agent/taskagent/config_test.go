@@ -30,7 +30,7 @@ func TestEveryProblemOfAConfigIsReported(t *testing.T) {
 				OutputLimit: -1, Timeout: -1, Dir: "{{#d}}",
 			})
 		}, []string{
-			`command agent ""`, "needs a name", `OutputKey and ResultKey are both "k"`, "ExitReason: 1:1", "ExitReason is set, but no ExitWhen",
+			`command agent ""`, "has no name", `OutputKey and ResultKey are both "k"`, "ExitReason: 1:1", "ExitReason is set, but no ExitWhen",
 			"Args[0]: the program's name has the placeholder {{program}}", "Args[1]: 1:1", "Stdin: 1:1", `Env["A=B"]`, "OutputLimit is negative", "Timeout is negative", "Dir: 1:1",
 		}},
 		{"no program", func() (agent.Agent, error) {

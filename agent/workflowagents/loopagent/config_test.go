@@ -47,7 +47,7 @@ func TestNewRefusesLoopsThatCannotRun(t *testing.T) {
 			`loop agent "l": the loop has no steps besides its finalizer "a"`},
 		{loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x"), says(t, "a", "y")}}},
 			`loop agent "l": two steps are called "a"`},
-		{loopagent.Config{AgentConfig: agent.Config{SubAgents: []agent.Agent{says(t, "a", "x")}}}, `agent needs a name`},
+		{loopagent.Config{AgentConfig: agent.Config{SubAgents: []agent.Agent{says(t, "a", "x")}}}, `agent has no name; give it one`},
 		{loopagent.Config{AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}}, OnError: "retry"},
 			`loop agent "l": on_error is "retry" (use "stop", "skip_step" or "next_iteration")`},
 	} {

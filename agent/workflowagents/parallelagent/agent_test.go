@@ -112,8 +112,8 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		{"a Run of one's own", agent.Config{Name: "p", Run: func(agent.InvocationContext) iter.Seq2[*session.Event, error] { return nil }}, "ParallelAgent doesn't allow custom Run implementations"},
-		{"no name", agent.Config{}, "agent needs a name"},
-		{"a sub-agent that is nil", agent.Config{Name: "p", SubAgents: []agent.Agent{nil}}, `agent "p": sub-agent 1 is nil`},
+		{"no name", agent.Config{}, "agent has no name; give it one"},
+		{"a sub-agent that is nil", agent.Config{Name: "p", SubAgents: []agent.Agent{nil}}, `agent "p": sub-agent 1 is nil; remove it`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := parallelagent.New(parallelagent.Config{AgentConfig: tt.cfg}); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -100,8 +100,8 @@ func TestNewRefuses(t *testing.T) {
 		want string
 	}{
 		{"a Run of one's own", agent.Config{Name: "s", Run: func(agent.InvocationContext) iter.Seq2[*session.Event, error] { return nil }}, "SequentialAgent doesn't allow custom Run implementations"},
-		{"no name", agent.Config{}, "agent needs a name"},
-		{"a sub-agent that is nil", agent.Config{Name: "s", SubAgents: []agent.Agent{nil}}, `agent "s": sub-agent 1 is nil`},
+		{"no name", agent.Config{}, "agent has no name; give it one"},
+		{"a sub-agent that is nil", agent.Config{Name: "s", SubAgents: []agent.Agent{nil}}, `agent "s": sub-agent 1 is nil; remove it`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := sequentialagent.New(sequentialagent.Config{AgentConfig: tt.cfg}); err == nil || !strings.Contains(err.Error(), tt.want) {
