@@ -89,9 +89,11 @@ func run(ctx context.Context, opts []Option, args []string, getenv func(string) 
 func do(ctx context.Context, e *term.Env, opts []Option) *term.Exit {
 	o := collect(opts)
 	e.Stdout, e.Stderr = term.Readable(e.Stdout), term.Readable(e.Stderr)
-	e.Ctx, e.Cluster, e.Code, e.Keeps, e.Serves = ctx, o.cluster, o.code, o.keeps, o.serves
-	if o.args != nil {
-		e.Args = o.args
+	c := o.config
+	e.Ctx, e.Code, e.Cluster, e.Around, e.Began = ctx, o.code, c.Cluster, c.Around, c.Began
+	e.Keeps = term.Services{Sessions: c.SessionService, Files: c.ArtifactService, Memory: c.MemoryService, Plugins: c.PluginConfig}
+	if c.Args != nil {
+		e.Args = c.Args
 	}
 	if e.Cluster != nil {
 		if say := clusters.OtherVersion(e); say != "" {

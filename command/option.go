@@ -14,7 +14,6 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/command/cluster"
-	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/memory"
@@ -26,27 +25,62 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Option adds something to the command that [Main] runs.
-type Option func(*options)
+// Option adds something to the command that [Main] runs: the result of a function such as [Tool], or a [Config].
+type Option interface{ apply(*options) }
+
+// adds is the option of a function.
+type adds func(*options)
+
+func (f adds) apply(o *options) { f(o) }
 
 // options holds the values of the options.
 type options struct {
-	code    program.Code
-	models  bool // the program has providers of models
-	cluster cluster.Cluster
-	keeps   term.Services
-	serves  term.Serves
-	args    []string // nil: those of the process
+	code   program.Code
+	models bool    // the program has providers of models
+	config *Config // nil: there is none
+}
+
+// Config is the [Option] with the settings of a program. At most one is given; zero fields mean the defaults.
+type Config struct {
+	// Name is the name of the program in help texts and messages. The default is the name of the executable for a program
+	// with code, models or definitions of its own, and otherwise refrain.
+	Name string
+	// Args are the arguments, without the name of the program. The default, nil, is the arguments of the process.
+	Args []string
+	// Cluster is the connection with the cluster that --temporal names, such as cluster.Temporal of the module temporal.
+	// Without it, refrain starts the program refrain-temporal, and a program of another name refuses --temporal.
+	Cluster cluster.Cluster
+	// SessionService, ArtifactService and MemoryService keep the runs, their files, and what agents remember, unless --store
+	// names another store. A nil service means the command's own. The command closes none of them. To resume runs in
+	// another process, such as after a crash, SessionService must be a store on a disk or in a database; all such stores of
+	// this project will do.
+	SessionService  session.Service
+	ArtifactService artifact.Service
+	MemoryService   memory.Service
+	// PluginConfig has plugins, whose callbacks apply to all runs that this process drives. The command does not close them.
+	PluginConfig runner.PluginConfig
+	// Around wraps the handler of the verb serve, such as to add routes. Requests that the wrapper answers itself are not
+	// guarded, because the server's checks of the host, the origin and the token are inside.
+	Around func(http.Handler) (http.Handler, error)
+	// Began is called with the address of the server of the verb serve when it listens.
+	Began func(url string)
+}
+
+func (c Config) apply(o *options) {
+	if o.config != nil {
+		panic("command.Main: there are two Configs")
+	}
+	o.config, o.code.Name = &c, c.Name
 }
 
 // Tool adds tools. A definition names one in tools: [NAME].
 func Tool(tools ...tool.Tool) Option {
-	return func(o *options) { o.code.Tools = append(o.code.Tools, tools...) }
+	return adds(func(o *options) { o.code.Tools = append(o.code.Tools, tools...) })
 }
 
 // Toolset adds sets of tools. A definition names one in tools: [NAME].
 func Toolset(sets ...tool.Toolset) Option {
-	return func(o *options) { o.code.Toolsets = append(o.code.Toolsets, sets...) }
+	return adds(func(o *options) { o.code.Toolsets = append(o.code.Toolsets, sets...) })
 }
 
 // Agent adds agents. A definition has one as a step of the type func, and the command runs it by its name:
@@ -58,83 +92,49 @@ func Toolset(sets ...tool.Toolset) Option {
 // output_key. Otherwise the agent becomes the step's sub-agent; if agent.New made it, the step runs a copy with the
 // step's name and callbacks. For an agent that is made anew for each run, use [NewAgent].
 func Agent(agents ...agent.Agent) Option {
-	return func(o *options) {
+	return adds(func(o *options) {
 		for _, a := range agents {
 			if a == nil {
 				panic("command.Main: an agent is nil")
 			}
-			NewAgent(a.Name(), program.Shared(a))(o)
+			NewAgent(a.Name(), program.Shared(a)).apply(o)
 		}
-	}
+	})
 }
 
 // NewAgent adds an agent that is made anew for each run and for each step that names it.
 func NewAgent(name string, make definition.NewAgent) Option {
-	return func(o *options) { add("agents", &o.code.Agents, name, make) }
+	return adds(func(o *options) { add("agents", &o.code.Agents, name, make) })
 }
 
 // Callback adds a function that callbacks of a definition can name: {func: NAME}.
 func Callback(name string, f hook.Func) Option {
-	return func(o *options) { add("callbacks", &o.code.Callbacks, name, f) }
+	return adds(func(o *options) { add("callbacks", &o.code.Callbacks, name, f) })
 }
 
 // Model adds a provider of models: the model "NAME/MODEL" is the result of open for MODEL.
 func Model(name string, open func(ctx context.Context, model string) (model.LLM, error)) Option {
-	return func(o *options) {
+	return adds(func(o *options) {
 		provider.Register(name, open)
 		o.models = true
-	}
+	})
 }
 
 // Definition adds a definition, as YAML. The command takes the definition's name in place of a
 // file.
 func Definition(text string) Option {
-	return func(o *options) { o.code.Sources = append(o.code.Sources, program.Text(text)) }
+	return adds(func(o *options) { o.code.Sources = append(o.code.Sources, program.Text(text)) })
 }
 
 // DefinitionFS adds the definition in a file of a file system, such as an embed.FS, which also has the files that the
 // definition refers to.
 func DefinitionFS(fsys fs.FS, path string) Option {
-	return func(o *options) {
+	return adds(func(o *options) {
 		if fsys == nil {
 			panic(fmt.Sprintf("command.Main: the file system of the definition %q is nil", path))
 		}
 		o.code.Sources = append(o.code.Sources, program.Source{FS: fsys, Path: path})
-	}
-}
-
-// Name sets the name of the program in help texts and messages. The default is the name of the executable for a program
-// with code, models or definitions of its own, and otherwise refrain.
-func Name(name string) Option { return func(o *options) { o.code.Name = name } }
-
-// Cluster adds the connection with the cluster that --temporal names, such as cluster.Temporal of the module temporal.
-// Without this option, refrain starts the program refrain-temporal, and a program of another name refuses --temporal.
-func Cluster(c cluster.Cluster) Option { return func(o *options) { o.cluster = c } }
-
-// Services sets where the command keeps runs, their files, and what agents remember, unless --store names another
-// store. A nil service means the command's own. The command closes none of them. To resume runs in another process,
-// such as after a crash, sessions must be a store on a disk or in a database; all such stores of this project will
-// do.
-func Services(sessions session.Service, files artifact.Service, memories memory.Service) Option {
-	return func(o *options) { o.keeps.Sessions, o.keeps.Files, o.keeps.Memory = sessions, files, memories }
-}
-
-// Plugins adds plugins, whose callbacks apply to all runs that this process drives. The command does not close them.
-func Plugins(cfg runner.PluginConfig) Option {
-	return func(o *options) { o.keeps.Plugins = cfg }
-}
-
-// Serve wraps the handler of the verb serve, such as to add routes, and calls began with the address of the server
-// when it listens; began may be nil. Requests that the wrapper answers itself are not guarded, because the server's
-// checks of the host, the origin and the token are inside.
-func Serve(around func(http.Handler) (http.Handler, error), began func(url string)) Option {
-	return func(o *options) { o.serves = term.Serves{Around: around, Began: began} }
-}
-
-// Args sets the arguments, without the name of the program. The default is the arguments of the
-// process.
-func Args(args ...string) Option {
-	return func(o *options) { o.args = append([]string{}, args...) }
+	})
 }
 
 // add adds a value by its name. It panics if there is one of this name, as provider.Register does.
@@ -155,7 +155,7 @@ func collect(opts []Option) options {
 		if opt == nil {
 			panic("command.Main: an option is nil")
 		}
-		opt(&o)
+		opt.apply(&o)
 	}
 	c := &o.code
 	var cfg definition.BuildConfig
@@ -166,6 +166,9 @@ func collect(opts []Option) options {
 	own := len(c.Tools)+len(c.Toolsets)+len(c.Agents)+len(c.Callbacks)+len(c.Sources) > 0 || o.models
 	if c.Name == "" && own {
 		c.Name = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
+	}
+	if o.config == nil {
+		o.config = new(Config)
 	}
 	return o
 }

@@ -76,7 +76,7 @@ func TestPluginsOfAProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	requires(t, 0, "The guard says no.")(called(t, []Option{
-		Plugins(runner.PluginConfig{Plugins: []*plugin.Plugin{p}}), Definition("{name: bake, text: Bread.}"),
+		Config{PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{p}}}, Definition("{name: bake, text: Bread.}"),
 	}, "run", "bake", "go"))
 	if want := "message to bake, before bake"; strings.Join(calls, ", ") != want {
 		t.Errorf("got %q, want %q", calls, want)
@@ -106,7 +106,7 @@ callbacks: {before_agent: [{func: tell}]}
 `)},
 	}
 	requires(t, 0, "It is on shelf 4.", "reader show ")(called(t, []Option{
-		Name("reader"), Toolset(library{shelf}), DefinitionFS(files, "loops/find.yaml"),
+		Config{Name: "reader"}, Toolset(library{shelf}), DefinitionFS(files, "loops/find.yaml"),
 		Callback("tell", func(_ context.Context, ev hook.Event) error {
 			told = append(told, ev.Data.Agent)
 			return nil
@@ -160,7 +160,7 @@ func TestNewAgentPanics(t *testing.T) {
 
 // A loop in Go has its limits in its code, and the name of a program may have any character.
 func TestGoLoopHasItsLimitInTheCode(t *testing.T) {
-	opts := []Option{Name("two$1"), NewAgent("climber", func(cfg agent.Config) (agent.Agent, error) { return agent.New(cfg) })}
+	opts := []Option{Config{Name: "two$1"}, NewAgent("climber", func(cfg agent.Config) (agent.Agent, error) { return agent.New(cfg) })}
 	store := "sqlite:" + filepath.Join(t.TempDir(), "runs.db")
 	requires(t, 0, "two$1 show climb")(called(t, opts, "run", "climber", "--session", "climb", "--store", store))
 	requires(t, 2, "a loop in Go has its limit in the code")(
@@ -193,13 +193,13 @@ sub_agents:
 
 // The program refrain-temporal has no code of another program, so that it cannot drive its runs.
 func TestProgramWithoutClusterRefusesTemporal(t *testing.T) {
-	own := []Option{Name("bakery"), Definition("name: bake\ntext: Done.\n")}
+	own := []Option{Config{Name: "bakery"}, Definition("name: bake\ntext: Done.\n")}
 	for _, args := range [][]string{
 		{"run", "bake", "--temporal", "localhost:7233"},
 		{"resume", "last", "--temporal", "localhost:7233"},
 		{"worker", "--store", "postgres://localhost/runs"},
 	} {
-		requires(t, 2, "the program bakery is built without the SDK of Temporal", "command.Cluster(cluster.Temporal{})")(
+		requires(t, 2, "the program bakery is built without the SDK of Temporal", "command.Config{Cluster: cluster.Temporal{}}")(
 			called(t, own, args...))
 	}
 }

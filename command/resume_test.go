@@ -78,7 +78,7 @@ func TestResumeReadsTheLogOnce(t *testing.T) {
 	}
 	n := session.ViewOf(got.Session).LastSeq()
 	var out, errs bytes.Buffer
-	options := []Option{Services(svc, nil, nil), Name("refrain")}
+	options := []Option{Config{SessionService: svc, Name: "refrain"}}
 	if code := run(t.Context(), options, []string{"resume", id, "--exit-zero-on-limit"}, none, strings.NewReader(""), &out, &errs); code != 0 {
 		t.Fatalf("code %d\n%s", code, errs.String())
 	}

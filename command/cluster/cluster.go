@@ -3,7 +3,7 @@
 // Package cluster is the seam between the command and a cluster whose workers drive runs. A program with the SDK of
 // Temporal implements [Cluster], and gives it to the command:
 //
-//	os.Exit(command.Main(command.Cluster(temporalCluster{})))
+//	os.Exit(command.Main(command.Config{Cluster: temporalCluster{}}))
 package cluster
 
 import (

@@ -3,7 +3,7 @@
 // Package cluster gives the command to Temporal: a program of one's own whose runs are driven by the workers of a
 // Temporal cluster, as refrain-temporal is one.
 //
-//	os.Exit(command.Main(command.Cluster(cluster.Temporal{}), command.Tool(paint)))
+//	os.Exit(command.Main(command.Config{Cluster: cluster.Temporal{}}, command.Tool(paint)))
 package cluster
 
 import (

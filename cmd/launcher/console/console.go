@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
+	"github.com/refrain-dev/refrain/command"
 )
 
 type console struct {
@@ -57,5 +58,5 @@ func (c *console) Run(ctx context.Context, config *launcher.Config) error {
 			args = append(args, "--session", c.session)
 		}
 		return append(args, "--", root)
-	})
+	}, command.Config{})
 }

@@ -132,7 +132,7 @@ func (w *web) Run(ctx context.Context, config *launcher.Config) error {
 		"--write-timeout", w.write.String(), "--read-timeout", w.read.String(), "--idle-timeout", w.idle.String(),
 		"--grace", w.shutdown.String()}
 	return door.Run(ctx, config, func(string) []string { return args },
-		command.Serve(func(inner http.Handler) (http.Handler, error) {
+		command.Config{Around: func(inner http.Handler) (http.Handler, error) {
 			mux := http.NewServeMux()
 			defer served.With(config, inner)()
 			for _, sub := range ordered(w.active) {
@@ -141,11 +141,11 @@ func (w *web) Run(ctx context.Context, config *launcher.Config) error {
 				}
 			}
 			return mux, nil
-		}, func(at string) {
+		}, Began: func(at string) {
 			for _, sub := range w.active {
 				sub.UserMessage(at, log.Println)
 			}
-		}))
+		}})
 }
 
 // setUp adds the routes of a sublauncher. It fails if two have the same route.

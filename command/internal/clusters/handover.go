@@ -28,7 +28,7 @@ const (
 func HandOver(ctx context.Context, e *term.Env) error {
 	if e.Code.Name != "" {
 		return term.UsageError(fmt.Errorf("the program %s is built without the SDK of Temporal: give command.Main the "+
-			"option command.Cluster(cluster.Temporal{}), from github.com/refrain-dev/refrain/temporal/cluster", e.Code.Name))
+			"option command.Config{Cluster: cluster.Temporal{}}, from github.com/refrain-dev/refrain/temporal/cluster", e.Code.Name))
 	}
 	path, err := findTemporal()
 	if err != nil {

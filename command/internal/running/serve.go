@@ -82,7 +82,6 @@ server is started again. The second Ctrl-C cuts these steps off.`,
 			return serve(cmd.Context(), e, f)
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	f.add(fl, "clients send", "the server stops")
 	fl.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 is any free one")
@@ -128,7 +127,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	cfg.Page = webui.Handler(webui.Files())
 	cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = f.bodyTime, f.pieceTime, f.idleTime
 	var wrong error
-	if wrap := e.Serves.Around; wrap != nil {
+	if wrap := e.Around; wrap != nil {
 		traces := cfg.Around
 		cfg.Around = func(h http.Handler) http.Handler {
 			if h, wrong = wrap(h); wrong == nil && traces != nil {
@@ -161,8 +160,8 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	fmt.Fprintf(e.Stderr, "refrain serves %s\n", where)
-	if e.Serves.Began != nil {
-		e.Serves.Began(where)
+	if e.Began != nil {
+		e.Began(where)
 	}
 	if f.open {
 		term.OpenOrSay(e, where)

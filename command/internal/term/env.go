@@ -33,12 +33,7 @@ type Env struct {
 	Code           program.Code    // of the program
 	Keeps          Services        // of the program
 
-	Serves Serves
-}
-
-// Serves is what a program adds to its server: a handler around the server's, and who is told that it listens. Each may
-// be nil.
-type Serves struct {
+	// Around wraps the handler of the program's server, and Began gets its address when it listens; both may be nil.
 	Around func(http.Handler) (http.Handler, error)
 	Began  func(url string)
 }

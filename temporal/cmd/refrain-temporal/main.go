@@ -15,4 +15,4 @@ import (
 	"github.com/refrain-dev/refrain/temporal/cluster"
 )
 
-func main() { os.Exit(command.Main(command.Cluster(cluster.Temporal{}))) }
+func main() { os.Exit(command.Main(command.Config{Cluster: cluster.Temporal{}})) }

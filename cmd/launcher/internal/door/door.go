@@ -2,7 +2,7 @@
 
 // Package door runs the command for a launcher, with the agents and services of the launcher's config.
 //
-//	err := door.Run(ctx, config, func(root string) []string { return []string{"console", root} })
+//	err := door.Run(ctx, config, func(root string) []string { return []string{"console", root} }, command.Config{})
 package door
 
 import (
@@ -19,20 +19,24 @@ import (
 	"github.com/refrain-dev/refrain/telemetry"
 )
 
-// options returns the config as options of the command, and the name of the definition that is the root agent.
-func options(cfg *launcher.Config) (opts []command.Option, root string, err error) {
+// options returns the config as options of the command, whose arguments are those that args returns for the name of the root
+// agent.
+func options(cfg *launcher.Config, args func(root string) []string, to command.Config) ([]command.Option, error) {
 	if cfg == nil {
-		return nil, "", errors.New("the launcher needs a Config")
+		return nil, errors.New("the launcher needs a Config")
 	}
 	var code program.Code
-	if root, err = code.AddLoader(cfg.AgentLoader); err != nil {
-		return nil, "", err
+	root, err := code.AddLoader(cfg.AgentLoader)
+	if err != nil {
+		return nil, err
 	}
+	to.Args, to.PluginConfig = args(root), cfg.PluginConfig
+	to.SessionService, to.ArtifactService, to.MemoryService = cfg.SessionService, cfg.ArtifactService, cfg.MemoryService
+	opts := []command.Option{to}
 	for name, newAgent := range code.Agents {
 		opts = append(opts, command.NewAgent(name, newAgent))
 	}
-	return append(opts, command.Services(cfg.SessionService, cfg.ArtifactService, cfg.MemoryService),
-		command.Plugins(cfg.PluginConfig)), root, nil
+	return opts, nil
 }
 
 // open sets up the telemetry of a config. The function that it returns ends the telemetry, and closes the
@@ -51,9 +55,10 @@ func open(ctx context.Context, cfg *launcher.Config) (func() error, error) {
 }
 
 // Run runs the command with the agents and services of a config, and the arguments that args returns for the name of the root
-// agent. It returns nil if the command has succeeded, a person has ended it, or its run waits for a person.
-func Run(ctx context.Context, cfg *launcher.Config, args func(root string) []string, more ...command.Option) error {
-	opts, root, err := options(cfg)
+// agent. server has a handler around the server's, and who gets its address. Run returns nil if the command has succeeded, a
+// person has ended it, or its run waits for a person.
+func Run(ctx context.Context, cfg *launcher.Config, args func(root string) []string, server command.Config) error {
+	opts, err := options(cfg, args, server)
 	if err != nil {
 		return err
 	}
@@ -61,7 +66,7 @@ func Run(ctx context.Context, cfg *launcher.Config, args func(root string) []str
 	if err != nil {
 		return err
 	}
-	err = command.Run(ctx, append(append(opts, command.Args(args(root)...)), more...)...)
+	err = command.Run(ctx, opts...)
 	if exit, ok := errors.AsType[*command.ExitError](err); ok && exit.Code > 2 {
 		err = nil
 	}
@@ -70,7 +75,7 @@ func Run(ctx context.Context, cfg *launcher.Config, args func(root string) []str
 
 // Verb runs a verb of the command. If it does not succeed, the process ends with the exit code of the command.
 func Verb(ctx context.Context, cfg *launcher.Config, args []string) error {
-	opts, _, err := options(cfg)
+	opts, err := options(cfg, func(string) []string { return args }, command.Config{})
 	if err != nil {
 		return err
 	}
@@ -78,7 +83,7 @@ func Verb(ctx context.Context, cfg *launcher.Config, args []string) error {
 	if err != nil {
 		return err
 	}
-	code := command.Main(append(opts, command.Args(args...))...)
+	code := command.Main(opts...)
 	if err = end(); code != 0 {
 		os.Exit(code)
 	}
