@@ -3,7 +3,6 @@
 package drive
 
 import (
-	"maps"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -51,6 +50,13 @@ type (
 	// Meter is an agent that computes the usage of its recorded answers.
 	Meter interface {
 		Used(*session.Event, budget.Prices) budget.Usage
+	}
+
+	// Reporter is an agent whose events can set values of the state that report a call. Compared returns such a value
+	// without what no two calls have in common, and any other value as it is. A loop takes two outputs for the same if
+	// their values so compared are equal.
+	Reporter interface {
+		Compared(ev *session.Event, v any) any
 	}
 
 	// Spender is an agent whose attempt uses what only its end would tell. CutOff returns what
@@ -112,22 +118,4 @@ func effectOf(a agent.Agent) agent.Effect {
 		return e.Effect()
 	}
 	return ""
-}
-
-// MetadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage]. Such an event
-// may set a report of the call.
-const MetadataUsage = "refrain:usage"
-
-// Report returns a value that an event with MetadataUsage sets, without what a report says of the call and no two calls have in
-// common. Two outputs are the same if only that differs.
-func Report(v any) any {
-	fields, ok := v.(map[string]any)
-	if _, report := fields["outcome"]; !ok || !report {
-		return v
-	}
-	fields = maps.Clone(fields)
-	for _, of := range []string{"session", "continued", "turns", "input_tokens", "output_tokens", "cost", "stderr"} {
-		delete(fields, of)
-	}
-	return fields
 }

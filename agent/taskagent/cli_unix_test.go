@@ -20,11 +20,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/standin"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // fake puts a program of a name into PATH that takes its prompt and then runs lines of shell. It returns its folder,
@@ -436,7 +436,11 @@ func TestReportWithoutTheCall(t *testing.T) {
 	for _, field := range taskagent.CLIResult() {
 		result[field] = "x"
 	}
-	left, _ := drive.Report(result).(map[string]any)
+	report := new(session.Event)
+	report.CustomMetadata = map[string]any{"refrain:usage": budget.Usage{Calls: 1}}
+	left, _ := new(taskagent.CommandAgent).Compared(report, result).(map[string]any)
 	equal(t, "compared", []string{"denied", "exit_code", "files", "more_files", "outcome", "said"}, slices.Sorted(maps.Keys(left)))
 	equal(t, "fields of the result", len(taskagent.CLIResult()), len(result)) // it is a copy that was changed
+	left, _ = new(taskagent.CommandAgent).Compared(new(session.Event), result).(map[string]any)
+	equal(t, "fields of another command's result", len(result), len(left))
 }

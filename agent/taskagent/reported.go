@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"google.golang.org/genai"
 
@@ -18,6 +20,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
+// ofCall are the fields of a CLI's result that no two calls have in common.
+var ofCall = []string{"session", "continued", "turns", "input_tokens", "output_tokens", "cost", "stderr"}
+
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {
 	return []string{
@@ -25,6 +30,9 @@ func CLIResult() []string {
 		"exit_code", "stderr",
 	}
 }
+
+// metadataUsage is a key of the CustomMetadata of an event: what a coding agent has used, as a [budget.Usage].
+const metadataUsage = "refrain:usage"
 
 // cliOutcome turns what a coding agent has printed into the task's outcome. err is why it was ended, if it was.
 func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got ended, err error) (outcome, error) {
@@ -103,7 +111,7 @@ func (out *outcome) spent(ev *session.Event) {
 		return
 	}
 	u := *out.used
-	ev.ModelVersion, ev.CustomMetadata = out.model, map[string]any{drive.MetadataUsage: u}
+	ev.ModelVersion, ev.CustomMetadata = out.model, map[string]any{metadataUsage: u}
 	if u.Estimated {
 		return
 	}
@@ -129,10 +137,23 @@ func (a *CommandAgent) books(ctx agent.InvocationContext, p *process, r *codingc
 }
 
 var (
-	_ drive.Ender   = (*CommandAgent)(nil)
-	_ drive.Meter   = (*CommandAgent)(nil)
-	_ drive.Spender = (*CommandAgent)(nil)
+	_ drive.Ender    = (*CommandAgent)(nil)
+	_ drive.Meter    = (*CommandAgent)(nil)
+	_ drive.Reporter = (*CommandAgent)(nil)
+	_ drive.Spender  = (*CommandAgent)(nil)
 )
+
+// Compared returns the result of a coding agent without the fields that no two calls have in common. It returns any other
+// value as it is.
+func (a *CommandAgent) Compared(ev *session.Event, v any) any {
+	fields, ok := v.(map[string]any)
+	if _, report := fields["outcome"]; !ok || !report || ev.CustomMetadata[metadataUsage] == nil {
+		return v
+	}
+	fields = maps.Clone(fields)
+	maps.DeleteFunc(fields, func(name string, _ any) bool { return slices.Contains(ofCall, name) })
+	return fields
+}
 
 // CutOff returns the usage of an attempt that was cut off with its process. What a coding agent has used by then is
 // unknown.
@@ -145,10 +166,10 @@ func (a *CommandAgent) CutOff() (used budget.Usage) {
 
 // Used returns what a coding agent has used for a logged event; zero for any other event.
 func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {
-	if ev.Mark != nil && ev.Mark.Kind != mark.KindLimited || ev.CustomMetadata[drive.MetadataUsage] == nil {
+	if ev.Mark != nil && ev.Mark.Kind != mark.KindLimited || ev.CustomMetadata[metadataUsage] == nil {
 		return used
 	}
-	data, err := json.Marshal(ev.CustomMetadata[drive.MetadataUsage])
+	data, err := json.Marshal(ev.CustomMetadata[metadataUsage])
 	if err == nil {
 		err = json.Unmarshal(data, &used)
 	}

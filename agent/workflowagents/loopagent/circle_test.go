@@ -140,3 +140,33 @@ func TestSavedFileIsProgress(t *testing.T) {
 	})))
 	check(t, "reason", rec.Reason, loop.ReasonMaxIterations)
 }
+
+// reporter is an agent whose values are compared without the number of the call.
+type reporter struct{ agent.Agent }
+
+func (r *reporter) Compared(_ *session.Event, v any) any {
+	fields, _ := v.(map[string]any)
+	return fields["said"]
+}
+
+// Values are compared as the agent that sets them says, here without the number of the call.
+func TestNoProgressOfReports(t *testing.T) {
+	say := func(texts ...string) agent.Agent {
+		var evs []*session.Event
+		for i, text := range texts {
+			evs = append(evs, sets("the same", "key", map[string]any{"call": i, "said": text}))
+		}
+		return &reporter{turns(t, "w", evs...)}
+	}
+	for _, tt := range []struct {
+		w   agent.Agent
+		ran int
+	}{{say("a", "b", "b", "b", "b"), 4}, {say("a", "b", "c", "d", "e"), 5}} {
+		var rec *loop.StopRecord
+		mustPlay(t, loopOf(t, "l", 5, func(c *loopagent.Config) {
+			into(&rec)(c)
+			c.NoProgress = new(loop.NoProgress)
+		}, tt.w))
+		check(t, "iterations", rec.Iterations, tt.ran)
+	}
+}

@@ -16,17 +16,20 @@ import (
 )
 
 // fingerprint identifies the output of a step: its text without white space, and its changes of the
-// state without temp: keys, [drive.KeyPrefixConversation] and what [drive.Report] leaves out. The order in which branches produce
-// something makes no difference.
+// state without temp: keys, [drive.KeyPrefixConversation] and what a
+// [drive.Reporter] leaves out. The order in which branches produce something makes no difference.
 type fingerprint struct {
 	h        hash.Hash64 // of what is in the loop's own branch
 	branches map[string]*fingerprint
 	branch   string // of the loop
+	tree     *drive.Tree
 	buf      []byte
 	unknown  bool // something could not be put into it
 }
 
-func newFingerprint(branch string) *fingerprint { return &fingerprint{h: fnv.New64a(), branch: branch} }
+func newFingerprint(branch string, tree *drive.Tree) *fingerprint {
+	return &fingerprint{h: fnv.New64a(), branch: branch, tree: tree}
+}
 
 func (f *fingerprint) reset() {
 	f.h.Reset()
@@ -51,13 +54,14 @@ func (f *fingerprint) add(ev *session.Event) {
 	}
 	f.h.Write(f.buf)
 	if delta := ev.Actions.StateDelta; len(delta) > 0 {
+		reporter, reports := f.tree.Find(ev.Author).(drive.Reporter)
 		for _, k := range slices.Sorted(maps.Keys(delta)) {
 			if strings.HasPrefix(k, session.KeyPrefixTemp) || strings.HasPrefix(k, drive.KeyPrefixConversation) {
 				continue // the log of a run that is resumed does not tell the former
 			}
 			v := delta[k]
-			if ev.CustomMetadata[drive.MetadataUsage] != nil {
-				v = drive.Report(v)
+			if reports {
+				v = reporter.Compared(ev, v)
 			}
 			b, err := json.Marshal(v)
 			f.unknown = f.unknown || err != nil
@@ -73,7 +77,7 @@ func (f *fingerprint) add(ev *session.Event) {
 func (f *fingerprint) beside(branch string) *fingerprint {
 	of := f.branches[branch]
 	if of == nil {
-		if of = newFingerprint(branch); f.branches == nil {
+		if of = newFingerprint(branch, f.tree); f.branches == nil {
 			f.branches = make(map[string]*fingerprint)
 		}
 		f.branches[branch] = of

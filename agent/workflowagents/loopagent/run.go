@@ -128,7 +128,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 // prepare makes the data that only some loops need.
 func (r *run) prepare() {
 	if p := r.plan; p.NoProgress != nil || p.Score != nil && p.Score.Judge != nil {
-		r.prints = newFingerprint(r.ctx.Branch())
+		r.prints = newFingerprint(r.ctx.Branch(), drive.At(r.ctx).Tree())
 	}
 	if r.caches() {
 		r.cache = newCache()
