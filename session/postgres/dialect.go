@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/refrain-dev/refrain/internal/sleep"
@@ -28,11 +27,11 @@ const answer = 10 * time.Second
 // dialect is PostgreSQL's, for one database.
 type dialect struct {
 	sqlstore.Dialect
-	config *pgx.ConnConfig
+	config *pgconn.Config
 	schema string
 }
 
-func newDialect(config *pgx.ConnConfig, schema string) *sqlstore.Dialect {
+func newDialect(config *pgconn.Config, schema string) *sqlstore.Dialect {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		panic(err) // the name is above
@@ -92,9 +91,6 @@ func classify(err error) sqlstore.Class {
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return sqlstore.Lost
 	}
-	if strings.Contains(err.Error(), "conn closed") { // pgx has no error to compare with
-		return sqlstore.Lost
-	}
 	return sqlstore.Final
 }
 
@@ -141,7 +137,12 @@ func (d *dialect) listen(ctx context.Context, changed func(int64)) {
 // hear is listen for as long as one connection lasts. It reports whether there
 // was one.
 func (d *dialect) hear(ctx context.Context, changed func(int64)) bool {
-	conn, err := pgx.ConnectConfig(ctx, d.config.Copy())
+	config := d.config.Copy()
+	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) {
+		id, _ := strconv.ParseInt(n.Payload, 10, 64)
+		changed(id)
+	}
+	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return false
 	}
@@ -150,16 +151,13 @@ func (d *dialect) hear(ctx context.Context, changed func(int64)) bool {
 		defer cancel()
 		conn.Close(end)
 	}()
-	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{d.schema}.Sanitize()); err != nil {
+	if _, err := conn.Exec(ctx, "LISTEN "+quoted(d.schema)).ReadAll(); err != nil {
 		return false
 	}
 	changed(0)
 	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
+		if err := conn.WaitForNotification(ctx); err != nil {
 			return true
 		}
-		id, _ := strconv.ParseInt(n.Payload, 10, 64)
-		changed(id)
 	}
 }

@@ -138,7 +138,7 @@ func TestServerThatOnlyLetsReadIsAnError(t *testing.T) {
 }
 
 // E4: thirty processes at once fit into the 100 connections of a server, if each has the
-// three that refrain gives it; the DSN can say otherwise.
+// three that refrain gives it; the DSN can say otherwise. A setting of pgx does not reach the server.
 func TestPoolsAreBounded(t *testing.T) {
 	if cluster.missing != "" {
 		t.Skip(cluster.missing)
@@ -149,7 +149,7 @@ func TestPoolsAreBounded(t *testing.T) {
 		want int
 	}{
 		{cluster.dsn, postgres.Config{Schema: "pools", Conns: 3}, 3},
-		{cluster.dsn + " pool_max_conns=5", postgres.Config{Schema: "pools", Conns: 3}, 5},
+		{cluster.dsn + " pool_max_conns=5 default_query_exec_mode=exec", postgres.Config{Schema: "pools", Conns: 3}, 5},
 	} {
 		svc, err := postgres.Open(t.Context(), tt.dsn+" application_name=pool"+fmt.Sprint(tt.want), tt.cfg)
 		if err != nil {

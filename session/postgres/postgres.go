@@ -21,6 +21,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"embed"
 	"fmt"
 	"net"
@@ -28,8 +29,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/refrain-dev/refrain/session/internal/sqlstore"
 )
@@ -73,7 +73,7 @@ const idle = "idle_in_transaction_session_timeout"
 // process, so that others get the session; idle_in_transaction_session_timeout in the DSN overrides the 5
 // s.
 func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
-	config, err := pgx.ParseConfig(dsn)
+	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("open PostgreSQL database: %w", err)
 	}
@@ -82,7 +82,10 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("open PostgreSQL database: %q cannot name a schema: it is longer than 63 bytes, or "+
 			"has a $ or a zero in it", schema)
 	}
-	config.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	config.RuntimeParams["search_path"] = quoted(schema)
+	for _, name := range []string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"} {
+		delete(config.RuntimeParams, name) // settings of pgx, which are not the server's
+	}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "refrain"
 	}
@@ -108,7 +111,7 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 		return nil, fmt.Errorf("open PostgreSQL database: %d connections are too few: one listens, and others read "+
 			"and write; give at least 3", conns)
 	}
-	db := stdlib.OpenDB(*config)
+	db := sql.OpenDB(connector{config})
 	db.SetMaxOpenConns(conns - 1)
 	db.SetMaxIdleConns(conns - 1)
 	writers = min(writers, conns/2)
@@ -121,3 +124,6 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	}
 	return &Service{s}, nil
 }
+
+// quoted returns a name as SQL has it.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
