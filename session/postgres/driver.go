@@ -39,7 +39,8 @@ func (connector) Open(string) (driver.Conn, error) { return nil, errors.ErrUnsup
 // conn is a connection. One goroutine uses it at a time.
 type conn struct {
 	pg       *pgconn.PgConn
-	prepared int // how many statements were prepared, for their names
+	prepared int       // how many statements were prepared, for their names
+	used     time.Time // when package sql took it last
 }
 
 func (c *conn) Prepare(query string) (driver.Stmt, error) {
@@ -77,6 +78,17 @@ func (c *conn) Begin() (driver.Tx, error) { return nil, errors.ErrUnsupported }
 
 // IsValid reports whether the connection can be used again.
 func (c *conn) IsValid() bool { return !c.pg.IsClosed() && c.pg.TxStatus() == 'I' }
+
+// ResetSession gives up a connection that the server has closed, perhaps because the server was restarted. Whether that is
+// so is asked of the server if the connection was not taken for a second.
+func (c *conn) ResetSession(ctx context.Context) error {
+	idle := time.Since(c.used)
+	c.used = time.Now()
+	if !c.IsValid() || idle > time.Second && c.pg.Ping(ctx) != nil {
+		return driver.ErrBadConn
+	}
+	return nil
+}
 
 func (c *conn) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), goodbye)

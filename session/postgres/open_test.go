@@ -254,3 +254,31 @@ func TestDamagedRunHidesNoOther(t *testing.T) {
 		}
 	})
 }
+
+// A server that was restarted has closed the idle connections: the store takes new ones, without an error and without
+// waiting for Config.Wait. Nobody asked the server to remember statements of the old ones.
+func TestClosedConnectionsAreReplaced(t *testing.T) {
+	statement(t)
+	svc, err := postgres.Open(t.Context(), cluster.dsn+" application_name=closed", postgres.Config{Schema: "closed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = svc.Close() })
+	use := func(id string) {
+		t.Helper()
+		req := &session.CreateRequest{AppName: "app", UserID: "user", SessionID: id}
+		if _, err := svc.Create(t.Context(), req); err != nil {
+			t.Errorf("create: %v", err)
+		}
+		if _, err := svc.Get(t.Context(), &session.GetRequest{AppName: "app", UserID: "user", SessionID: id}); err != nil {
+			t.Errorf("get: %v", err)
+		}
+	}
+	use("before")
+	statement(t, `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'closed'`)
+	use("at once")
+	time.Sleep(1100 * time.Millisecond)
+	statement(t, `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'closed'`)
+	time.Sleep(1100 * time.Millisecond)
+	use("later")
+}

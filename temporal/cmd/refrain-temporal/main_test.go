@@ -41,10 +41,13 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	late := time.Now().Add(8 * time.Minute) // one that hangs says so early
+	if all, is := t.Deadline(); is && all.Before(late) {
+		late = all
+	}
 	var scripts atomic.Int64
 	testscript.Run(t, testscript.Params{
-		// One that hangs says so early, and how the workflows stand.
-		Deadline:            time.Now().Add(8 * time.Minute),
+		Deadline:            late,
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -94,6 +97,15 @@ func describe(t testing.TB, c client.Client, queue string) {
 	for _, one := range all.GetExecutions() {
 		got, err := c.DescribeWorkflowExecution(ctx, one.GetExecution().GetWorkflowId(), one.GetExecution().GetRunId())
 		t.Logf("%v %v", got, err)
+		events := c.GetWorkflowHistory(ctx, one.GetExecution().GetWorkflowId(), one.GetExecution().GetRunId(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for events.HasNext() {
+			ev, err := events.Next()
+			if err != nil {
+				t.Log(err)
+				return
+			}
+			t.Log(ev)
+		}
 	}
 }
 
