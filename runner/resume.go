@@ -53,8 +53,8 @@ var (
 // them. Callbacks are called again, but the changes that they made the first time count.
 //
 // A run that diverges stores nothing but the mark that it was resumed. Other errors to expect
-// are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], those of [Runner.Run], and
-// [session.ErrConflict] if another process has resumed the run.
+// are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], and [session.ErrConflict] if another process
+// has resumed the run, each in a [*ResumeError], and those of [Runner.Run].
 func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig,
 	opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
@@ -68,7 +68,7 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 		}
 		run, resumed, err := r.restart(ctx, userID, sessionID, invocationID, cfg, o)
 		if err != nil {
-			yield(nil, fmt.Errorf("resume run %q: %w", invocationID, err))
+			yield(nil, &ResumeError{invocationID, err})
 			return
 		}
 		defer run.free()
@@ -77,6 +77,17 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 		}
 	}
 }
+
+// ResumeError reports that a run cannot be resumed, or that the resumed run diverged from its log.
+type ResumeError struct {
+	InvocationID string // of the run; "" is the newest one that has not ended
+	Err          error
+}
+
+func (e *ResumeError) Error() string { return fmt.Sprintf("resume run %q: %v", e.InvocationID, e.Err) }
+
+// Unwrap returns the reason.
+func (e *ResumeError) Unwrap() error { return e.Err }
 
 // ResumeOption changes how [Runner.Resume] resumes a run.
 type ResumeOption func(*resumeOptions)

@@ -283,7 +283,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		}
 	}
 	if err := run.replay.Err(); err != nil {
-		stored = fmt.Errorf("resume run %q: %w", run.id, err)
+		stored = &ResumeError{run.id, err}
 	}
 	if failed = stored; failed == nil {
 		failed = res.Err

@@ -193,8 +193,8 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 	for ev, err := range events {
 		if err != nil {
 			end.err = err
-			if diverged, ok := errors.AsType[*agent.DivergedError](err); ok { // the runner's error names the invocation
-				end.err = fmt.Errorf("resume run %q: %w", r.ID(), diverged)
+			if resume, ok := errors.AsType[*runner.ResumeError](err); ok { // it names the invocation
+				end.err = fmt.Errorf("resume run %q: %w", r.ID(), resume.Err)
 			}
 			break
 		}
