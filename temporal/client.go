@@ -4,11 +4,13 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	enums "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -29,8 +31,8 @@ type Options struct {
 }
 
 // Start writes a run into the store and starts its workflow. It returns the run's ID. If it fails
-// after the run was written, a worker starts the workflow later. Errors to expect are those of
-// supervisor.Submit, then with no ID, and those of the client.
+// after the run was written, a worker starts the workflow later, or logs why it cannot. Errors to expect are those of
+// supervisor.Submit, then with no ID, a [*TakenError], and those of the client.
 func Start(ctx context.Context, c client.Client, sup *supervisor.Supervisor, req supervisor.Request,
 	opts Options) (string, error) {
 	opts.defaults()
@@ -44,9 +46,13 @@ func Start(ctx context.Context, c client.Client, sup *supervisor.Supervisor, req
 }
 
 // Wake has the workflow of a run look how it stands, after something was written into the run's log. A
-// run that has no workflow gets one. The run must be one of opts.TaskQueue.
+// run that has no workflow gets one. The run must be one of opts.TaskQueue. It fails with a [*TakenError] if the
+// workflow with the run's ID belongs to a run of another task queue.
 func Wake(ctx context.Context, c client.Client, id string, opts Options) error {
 	opts.defaults()
+	if _, err := running(ctx, c, id, opts.TaskQueue); err != nil {
+		return err
+	}
 	_, err := c.SignalWithStartWorkflow(ctx, id, Look, nil, opts.start(id), Workflow, opts.input(id))
 	if err != nil {
 		return fmt.Errorf("wake the workflow of run %q: %w", id, err)
@@ -56,9 +62,13 @@ func Wake(ctx context.Context, c client.Client, id string, opts Options) error {
 
 // Ask asks for something to be done to a run, and returns how it stands then. It waits for a worker.
 // A run that has no workflow gets one. Errors to expect are those of supervisor, such as
-// supervisor.ErrNoQuestion, an application error of the SDK, whose type is [KindRequest], and those of the client.
+// supervisor.ErrNoQuestion, a [*TakenError], an application error of the SDK, whose type is [KindRequest], and those of
+// the client.
 func Ask(ctx context.Context, c client.Client, id string, req Request, opts Options) (Standing, error) {
 	opts.defaults()
+	if _, err := running(ctx, c, id, opts.TaskQueue); err != nil {
+		return Standing{}, err
+	}
 	start := opts.start(id)
 	start.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	var st Standing
@@ -92,14 +102,60 @@ func HasSearchAttributes(ctx context.Context, c client.Client, namespace string)
 	return true, nil
 }
 
+// TakenError says that a namespace has a workflow with the ID of a run which is not the run's. Runs that share a namespace
+// need different IDs, also if they are in different stores.
+type TakenError struct {
+	RunID     string
+	TaskQueue string // of the other run
+}
+
+// Error names both, and says how to avoid it.
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("the workflow %q of the namespace belongs to another run, of task queue %q: give one of the two runs another ID, "+
+		"or another namespace", e.RunID, e.TaskQueue)
+}
+
 // begin starts the workflow of a run, unless there is one.
 func begin(ctx context.Context, c client.Client, id string, opts Options) error {
 	start := opts.start(id)
-	start.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
-	if _, err := c.ExecuteWorkflow(ctx, start, Workflow, opts.input(id)); err != nil {
+	start.WorkflowIDConflictPolicy = enums.WORKFLOW_ID_CONFLICT_POLICY_FAIL
+	start.WorkflowExecutionErrorWhenAlreadyStarted = true
+	for tries := 1; ; tries++ {
+		_, err := c.ExecuteWorkflow(ctx, start, Workflow, opts.input(id))
+		if err == nil {
+			return nil
+		}
+		if _, there := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); there {
+			is, other := running(ctx, c, id, opts.TaskQueue)
+			if is || other != nil {
+				return other
+			}
+			if tries < 3 {
+				continue // the workflow has ended meanwhile
+			}
+		}
 		return fmt.Errorf("start the workflow of run %q: %w", id, err)
 	}
-	return nil
+}
+
+// running reports whether a run has a workflow that has not ended. It fails with a [*TakenError] if that is one of another
+// task queue.
+func running(ctx context.Context, c client.Client, id, taskQueue string) (bool, error) {
+	got, err := c.DescribeWorkflowExecution(ctx, id, "")
+	if isNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the workflow of run %q: %w", id, err)
+	}
+	info := got.GetWorkflowExecutionInfo()
+	if info.GetCloseTime() != nil {
+		return false, nil
+	}
+	if queue := info.GetTaskQueue(); queue != taskQueue {
+		return true, &TakenError{RunID: id, TaskQueue: queue}
+	}
+	return true, nil
 }
 
 func (o *Options) defaults() {

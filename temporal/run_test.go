@@ -466,3 +466,39 @@ func TestQueuedRunIsCanceled(t *testing.T) {
 		t.Error("the canceled run had an effect")
 	}
 }
+
+// G8: two stores share a namespace, and each has a run of one name. The second run is told so, and what is asked of it does
+// not reach the first.
+func TestRunsOfOneNameInOneNamespace(t *testing.T) {
+	c := newCluster(t)
+	const id = "nightly"
+	theirs := temporal.Options{TaskQueue: "theirs"}
+	if err := temporal.Wake(t.Context(), c.Client, id, theirs); err != nil {
+		t.Fatal(err)
+	}
+	taken := func(what string, err error) {
+		t.Helper()
+		if is, ok := errors.AsType[*temporal.TakenError](err); !ok || is.RunID != id || is.TaskQueue != "theirs" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	req := c.request(approved)
+	req.SessionID = id
+	stored, err := temporal.Start(t.Context(), c.Client, c.sup, req, temporal.Options{})
+	if taken("start", err); stored != id {
+		t.Errorf("the run that was stored is %q", stored)
+	}
+	_, err = temporal.Ask(t.Context(), c.Client, id, temporal.Request{Do: temporal.Cancel}, temporal.Options{})
+	taken("cancel", err)
+	taken("wake", temporal.Wake(t.Context(), c.Client, id, temporal.Options{}))
+	got, err := c.DescribeWorkflowExecution(t.Context(), id, "")
+	if n := got.GetWorkflowExecutionInfo().GetHistoryLength(); err != nil || n != 3 { // started, signaled, scheduled
+		t.Errorf("the other workflow has %d events, %v", n, err)
+	}
+	// The worker of the second run says it too, and starts the workflow when the other run has ended.
+	if err := c.TerminateWorkflow(t.Context(), id, "", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	c.worker("one")
+	c.stands(id, mark.RunWaiting)
+}

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script with a real Temporal server and a PostgreSQL: each script with a
-// database and a task queue of its own.
+// database and a task queue of its own. They share a namespace, so no two may give a run the same ID.
 func TestScripts(t *testing.T) {
 	address, namespace := temporalServer(t)
 	dsn := postgresServer(t)
