@@ -20,8 +20,8 @@ import (
 
 // WatchOptions are the flags of refrain watch.
 type WatchOptions struct {
-	Store, Progress   string
-	JSON, ZeroOnLimit bool
+	Store string
+	Shown term.Shown
 	// After is the last event of a run that others were asked to continue: the run goes on after it.
 	After int64
 }
@@ -42,7 +42,7 @@ type viewer struct {
 
 // Watch follows the run that word names, which another process drives.
 func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error {
-	mode, err := term.Mode(e, f.Progress)
+	mode, err := term.Mode(e, f.Shown.Mode)
 	if err != nil {
 		return err
 	}

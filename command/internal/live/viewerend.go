@@ -51,7 +51,7 @@ func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err 
 		res.status, res.code, res.answer = string(sum.Status), term.ExitWaits, ""
 		res.next = append(runstore.PausedLines(w.log, sum), runstore.HowToResumeIn(ctx, w.store, w.id))
 	default:
-		res.code = exitCode(v.fold.Stops(), f.ZeroOnLimit)
+		res.code = exitCode(v.fold.Stops(), f.Shown.ZeroOnLimit)
 	}
 	if err := v.out.finished(Request{Session: w.id, definition: sum.Name}, res); err != nil {
 		return term.Failure(err)

@@ -50,7 +50,6 @@ keep a copy, use refrain export first.`,
 		ValidArgsFunction: runstore.Complete(e, 0),
 		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), e, f, args) },
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.olderThan, "older-than", "", "only runs without an event for this `long`, such as 30d or 12h")

@@ -62,7 +62,6 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 			return runs(cmd.Context(), e, f)
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
 	f.Add(fl, "`host:port` of the Temporal server in which the workflows of runs are looked for; more by the "+

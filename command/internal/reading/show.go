@@ -42,7 +42,6 @@ address, such as story[2]/polish.`,
 			return show.Run(cmd.Context(), e, f, args[0])
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.Store)
 	fl.IntVar(&f.Iteration, "iteration", 0, "show what the steps of iteration `N` said")

@@ -26,8 +26,7 @@ To stop watching, press d (exit code 0) or Ctrl-C (exit code 130). The run goes 
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if f.Progress, err = term.ChosenMode(e, f.Progress, cmd.Flags().Changed("progress"), f.JSON); err != nil {
+			if err := f.Shown.Choose(e); err != nil {
 				return err
 			}
 			return live.Watch(cmd.Context(), e, f, args[0])
@@ -35,8 +34,6 @@ To stop watching, press d (exit code 0) or Ctrl-C (exit code 130). The run goes 
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.Store)
-	fl.StringVar(&f.Progress, "progress", term.Auto, term.ModeUsage)
-	fl.BoolVar(&f.JSON, "json", false, "same as --progress json: one line of JSON on stdout for each event")
-	fl.BoolVar(&f.ZeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
+	f.Shown.Add(fl, "")
 	return cmd
 }

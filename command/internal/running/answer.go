@@ -11,23 +11,40 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/clusters"
 	"github.com/refrain-dev/refrain/command/internal/live"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
+// askedFlags are the flags of refrain answer and refrain resolve.
+type askedFlags struct {
+	clusters.Flags
+	store, question, reason string
+	goOn                    bool
+}
+
+// add adds the flags. name is the flag that chooses a question, and usage its help.
+func (f *askedFlags) add(fl *pflag.FlagSet, name, usage string) {
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	fl.StringVar(&f.question, name, "", usage)
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps with the answer")
+	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
+}
+
 // answerFlags are the flags of refrain answer.
 type answerFlags struct {
-	clusters.Flags
-	store, question, reason, payload string
-	set                              []string
-	goOn                             bool
+	askedFlags
+	payload string
+	set     []string
 }
 
 func NewAnswer(e *term.Env) *cobra.Command {
@@ -57,35 +74,30 @@ To say whether a call that was cut off took place, use refrain resolve.`,
 		},
 	}
 	fl := cmd.Flags()
-	runstore.Flag(fl, &f.store)
-	f.Add(fl, clusters.AddressUsage)
-	fl.StringVar(&f.question, "question", "", "`ID` of the question, if the run asks several")
-	fl.StringVar(&f.reason, "reason", "", "`text` that goes with the answer")
+	f.add(fl, "question", "`ID` of the question, if the run asks several")
 	fl.StringVar(&f.payload, "payload", "", "`JSON` that goes back to the tool with the confirmation")
 	fl.StringArrayVar(&f.set, "set", nil, "set a state key, as `key=value`; repeat the flag for more keys")
-	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
 	return cmd
 }
 
 func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer []string) error {
-	if len(answer) == 0 && len(f.set) == 0 {
-		if f.question+f.reason+f.payload != "" || f.goOn {
-			return fmt.Errorf("no answer given; write: refrain answer RUN ANSWER")
-		}
-		return withQuestions(ctx, e, f.store, word, func(_ *runstore.Stock, _ *supervisor.Supervisor, id string, open []mark.Question) error {
-			return printQuestions(e.Stdout, id, open)
-		})
+	only := len(answer) == 0 && len(f.set) == 0
+	if only && (f.question+f.reason+f.payload != "" || f.goOn) {
+		return fmt.Errorf("no answer given; write: refrain answer RUN ANSWER")
 	}
-	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
-		q, err := chooseQuestion(id, open, f.question, func(q mark.Question) bool { return q.Kind != mark.AskResolution }, "refrain resolve "+id)
+	return f.withQuestions(ctx, e, word, func(a *asked) error {
+		if only {
+			return printQuestions(e.Stdout, a.id, a.open)
+		}
+		q, err := a.choose(f.question, func(q mark.Question) bool { return q.Kind != mark.AskResolution }, "refrain resolve "+a.id)
 		if err != nil {
 			return err
 		}
-		a := mark.Answer{ID: q.ID, Reason: f.reason}
-		if a.Value, err = f.value(q, answer); err != nil {
+		value, err := f.value(q, answer)
+		if err != nil {
 			return term.UsageError(err)
 		}
-		return give(ctx, e, &f.Flags, s, sup, id, q, a, f.goOn)
+		return f.give(ctx, e, a, q, value)
 	})
 }
 
@@ -120,46 +132,40 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question",
 			q.ID)
 	}
-	switch q.Kind {
-	case mark.AskText:
-		return json.Marshal(answer[0])
-	case mark.AskConfirmation:
-		c := map[string]any{}
-		if f.payload != "" {
-			payload, err := session.PlainJSON([]byte(f.payload))
-			if err != nil {
-				return nil, fmt.Errorf("--payload: %w", err)
-			}
-			c["payload"] = payload
-		}
-		yes, err := yesOrNo(answer[0])
-		c["confirmed"] = yes
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(c)
+	value, err := said(&q, answer[0])
+	if err != nil || f.payload == "" {
+		return value, err
 	}
-	yes, err := yesOrNo(answer[0])
-	if err != nil {
+	var c map[string]any
+	if err := json.Unmarshal(value, &c); err != nil {
 		return nil, err
 	}
-	return json.Marshal(yes)
+	if c["payload"], err = session.PlainJSON([]byte(f.payload)); err != nil {
+		return nil, fmt.Errorf("--payload: %w", err)
+	}
+	return json.Marshal(c)
 }
 
-func yesOrNo(word string) (bool, error) {
-	switch strings.ToLower(word) {
-	case "yes", "y", "true", "ok":
-		return true, nil
-	case "no", "n", "false":
-		return false, nil
+// said is a text as the question wants to have its answer.
+func said(q *mark.Question, text string) (json.RawMessage, error) {
+	value := operations.Said(q, text)
+	if q.Kind != mark.AskText && q.Check(&mark.Answer{ID: q.ID, Value: value}) != nil {
+		return nil, fmt.Errorf("the answer is yes or no, not %q; add a comment with --reason", text)
 	}
-	return false, fmt.Errorf("the answer is yes or no, not %q; add a comment with --reason", word)
+	return value, nil
+}
+
+// asked is a run of a store, with the questions that it asks.
+type asked struct {
+	s    *runstore.Stock
+	sup  *supervisor.Supervisor
+	id   string
+	open []mark.Question
 }
 
 // withQuestions opens a run and finds what it asks.
-func withQuestions(ctx context.Context, e *term.Env, store, word string,
-	do func(*runstore.Stock, *supervisor.Supervisor, string, []mark.Question) error) error {
-	s, sup, id, err := runstore.OpenSupervised(ctx, e, store, word)
+func (f *askedFlags) withQuestions(ctx context.Context, e *term.Env, word string, do func(*asked) error) error {
+	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
 	if err != nil {
 		return err
 	}
@@ -168,13 +174,12 @@ func withQuestions(ctx context.Context, e *term.Env, store, word string,
 	if err != nil {
 		return term.Failure(err)
 	}
-	return do(s, sup, id, open)
+	return do(&asked{s, sup, id, open})
 }
 
-// chooseQuestion finds the question that somebody means, among those that a
-// command is for.
-func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.Question) bool,
-	other string) (mark.Question, error) {
+// choose finds the question that somebody means, among those that a command is for.
+func (a *asked) choose(id string, fits func(mark.Question) bool, other string) (mark.Question, error) {
+	run, open := a.id, a.open
 	fitting := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return !fits(q) })
 	if id != "" {
 		named := func(q mark.Question) bool {
@@ -207,12 +212,12 @@ func chooseQuestion(run string, open []mark.Question, id string, fits func(mark.
 }
 
 // give gives the answer to the run, and goes on with it if that is wanted.
-func give(ctx context.Context, e *term.Env, f *clusters.Flags, s *runstore.Stock, sup *supervisor.Supervisor, id string, q mark.Question,
-	a mark.Answer, goOn bool) error {
+func (f *askedFlags) give(ctx context.Context, e *term.Env, of *asked, q mark.Question, value json.RawMessage) error {
+	a, id := mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, of.id
 	if err := q.Check(&a); err != nil {
 		return term.UsageError(err)
 	}
-	run, open, err := giveOnly(ctx, e, f, sup, id, a)
+	run, open, err := f.giveOnly(ctx, e, of.sup, id, a)
 	if err != nil {
 		return term.Failure(err)
 	}
@@ -220,28 +225,26 @@ func give(ctx context.Context, e *term.Env, f *clusters.Flags, s *runstore.Stock
 	case len(open) > 0:
 		fmt.Fprintf(e.Stderr, "run %s has the answer, and asks more:\n", id)
 		return printQuestions(e.Stderr, id, open)
-	case goOn:
-		shown, err := term.ChosenMode(e, term.Auto, false, false)
-		if err != nil {
+	case f.goOn:
+		var shown term.Shown
+		if err := shown.Choose(e); err != nil {
 			return err
 		}
 		if clusters.InCluster(&run) { // which goes on by itself
-			return watch(ctx, e, s, live.WatchOptions{Progress: shown}, id)
+			return watch(ctx, e, of.s, live.WatchOptions{Shown: shown}, id)
 		}
-		return resumeIn(ctx, e, s, resumeFlags{progress: shown, grace: defaultGrace}, id)
-	}
-	if clusters.InCluster(&run) {
+		return resumeIn(ctx, e, of.s, resumeFlags{shown: shown, grace: defaultGrace}, id)
+	case clusters.InCluster(&run):
 		fmt.Fprintf(e.Stderr, "run %s has the answer, and its workers continue it\n", id)
 		return nil
 	}
-	fmt.Fprintf(e.Stderr, "run %s has the answer\n%s\n", id, runstore.HowToResumeIn(ctx, s.Service, id))
+	fmt.Fprintf(e.Stderr, "run %s has the answer\n%s\n", id, runstore.HowToResumeIn(ctx, of.s.Service, id))
 	return nil
 }
 
 // giveOnly gives the answer, by way of the cluster if that is wanted. It returns how the run stood before,
 // and what it asks still.
-func giveOnly(ctx context.Context, e *term.Env, f *clusters.Flags, sup *supervisor.Supervisor, id string,
-	a mark.Answer) (mark.Run, []mark.Question, error) {
+func (f *askedFlags) giveOnly(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string, a mark.Answer) (mark.Run, []mark.Question, error) {
 	st, err := sup.Standing(ctx, id)
 	if err != nil {
 		return st.Run, nil, err

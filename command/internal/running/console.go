@@ -18,7 +18,6 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -57,7 +56,6 @@ unfinished, for example because its process was killed, the next console continu
 			return f.run(cmd.Context(), e, deffile.WithOnly(e, args)[0])
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.session, "session", "", "`ID` of the conversation to continue (default: the last console's if its run is "+
@@ -172,11 +170,11 @@ func (c *console) mine(ctx context.Context, sup *supervisor.Supervisor, info sup
 	if c.session != "" {
 		return true, nil
 	}
-	got, err := c.s.Service.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: info.ID})
+	view, _, err := c.s.View(ctx, info.ID)
 	if err != nil {
 		return false, term.Failure(err)
 	}
-	p, err := program.Of(session.ViewOf(got.Session))
+	p, err := program.Of(view)
 	return err == nil && p.Console && p.Program == c.p.Program && info.Run.Name == c.def.Name, nil
 }
 
@@ -208,7 +206,7 @@ func (c *console) turn(ctx context.Context, input string) error {
 
 // goOn continues the run of the session, and follows it to its end.
 func (c *console) goOn(ctx context.Context) error {
-	return resumeIn(ctx, c.e, c.s, resumeFlags{progress: term.Chat, grace: c.grace}, c.id)
+	return resumeIn(ctx, c.e, c.s, resumeFlags{shown: term.Shown{Mode: term.Chat}, grace: c.grace}, c.id)
 }
 
 // settle asks the questions of a run that waits, and continues it, until the run no longer waits. failed is why a run has

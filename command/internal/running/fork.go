@@ -58,36 +58,32 @@ it, and --run does so at once.`,
 			if err := f.check(fl); err != nil {
 				return err
 			}
-			var err error
-			if f.progress, err = term.ChosenMode(e, f.progress, fl.Changed("progress"), f.json); err != nil {
+			if err := f.shown.Choose(e); err != nil {
 				return err
 			}
 			if f.run {
-				if _, err := term.Mode(e, f.progress); err != nil {
+				if _, err := term.Mode(e, f.shown.Mode); err != nil {
 					return err
 				}
 			}
 			return forkRun(cmd.Context(), e, f, args[0])
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
 	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop; 0: before the first")
 	fl.Int64Var(&f.event, "at-event", 0, "fork after the event with this `number`; refrain events shows the numbers")
 	fl.BoolVar(&f.run, "run", false, "resume the new run at once")
 	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
-	fl.StringVar(&f.progress, "progress", term.Auto, "with --run: "+term.ModeUsage)
+	f.shown.Add(fl, "with --run: ")
 	graceFlag(fl, &f.grace)
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "with --run: exit with 0 instead of 3 when a limit "+
-		"stopped the run")
 	return cmd
 }
 
 // check refuses what would mean nothing.
 func (f *forkFlags) check(fl *pflag.FlagSet) error {
 	if !f.run {
-		for _, name := range []string{"definition", "progress", "grace", "exit-zero-on-limit"} {
+		for _, name := range []string{"definition", "progress", "json", "grace", "exit-zero-on-limit"} {
 			if fl.Changed(name) {
 				return fmt.Errorf("--%s is for a fork that starts at once: add --run", name)
 			}

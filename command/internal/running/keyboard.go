@@ -72,19 +72,15 @@ func (k *keyboard) answer(ctx context.Context, q *mark.Question) (mark.Answer, e
 	fmt.Fprintln(k.e.Stderr, q.Text)
 	for {
 		a := mark.Answer{ID: q.ID}
-		var value any
 		text, err := k.ask(ctx, hintOf(q))
 		if err == nil {
-			value, err = k.value(ctx, q, text)
+			a.Value, err = k.value(ctx, q, text)
 		}
 		if errors.Is(err, errNoMore) {
 			return a, err
 		}
 		if _, ends := errors.AsType[*term.Exit](err); ends {
 			return a, err
-		}
-		if err == nil {
-			a.Value, err = json.Marshal(value)
 		}
 		if err == nil {
 			err = q.Check(&a)
@@ -116,16 +112,11 @@ func hintOf(q *mark.Question) string {
 }
 
 // value is a line as the question wants to have its answer. For an edit it asks for more lines, up to an empty one.
-func (k *keyboard) value(ctx context.Context, q *mark.Question, text string) (any, error) {
+func (k *keyboard) value(ctx context.Context, q *mark.Question, text string) (json.RawMessage, error) {
 	switch q.Kind {
-	case mark.AskApproval:
-		return yesOrNo(text)
-	case mark.AskConfirmation:
-		yes, err := yesOrNo(text)
-		return map[string]any{"confirmed": yes}, err
 	case mark.AskResolution:
 		word, result, _ := strings.Cut(text, " ")
-		return mark.Resolution{Action: word, Result: strings.TrimSpace(result)}, nil
+		return json.Marshal(mark.Resolution{Action: word, Result: strings.TrimSpace(result)})
 	case mark.AskEdit:
 		var set []string
 		for text != "" {
@@ -136,9 +127,9 @@ func (k *keyboard) value(ctx context.Context, q *mark.Question, text string) (an
 			}
 		}
 		if len(set) == 0 {
-			return q.Keys, nil
+			return json.Marshal(q.Keys)
 		}
 		return (&answerFlags{set: set}).value(*q, nil)
 	}
-	return text, nil
+	return said(q, text)
 }

@@ -81,10 +81,10 @@ first, or if the command says nothing new.`,
 			if err := checkGrace(f.run.grace); err != nil {
 				return err
 			}
-			if f.run.progress, err = term.ChosenMode(e, f.run.progress, cmd.Flags().Changed("progress"), f.run.json); err != nil {
+			if err := f.run.shown.Choose(e); err != nil {
 				return err
 			}
-			if _, err := term.Mode(e, f.run.progress); err != nil {
+			if _, err := term.Mode(e, f.run.shown.Mode); err != nil {
 				return term.UsageError(err)
 			}
 			switch done, err := f.done(cmd.Context(), e); {
@@ -102,7 +102,6 @@ first, or if the command says nothing new.`,
 			return runFile(cmd.Context(), e, f.run, file, "")
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	fl.StringVarP(&f.file, "prompt", "p", "", "read the prompt from this `FILE`; - is stdin")
 	fl.StringVar(&f.cli, "cli", "", "`program` of the coding agent: "+strings.Join(taskagent.CLIPrograms(), " or ")+
@@ -124,8 +123,7 @@ first, or if the command says nothing new.`,
 	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 is none")
 	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute, "end a coding agent that has printed nothing for so long, and ask it again")
 	fl.StringVar(&f.write, "write", "", "keep the definition in this new `FILE`")
-	fl.StringVar(&f.run.progress, "progress", term.Auto, term.ModeUsage)
-	fl.BoolVar(&f.run.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	f.run.shown.Add(fl, "")
 	runstore.Flag(fl, &f.run.store)
 	fl.BoolVar(&f.run.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.run.grace)

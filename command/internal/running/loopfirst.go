@@ -28,7 +28,7 @@ import (
 // done runs the command of --until once before the agent is asked, and reports whether it succeeds. With --branch it
 // runs in a checkout of the run's copy, which is made here, so that the files of the run are those of this moment.
 func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error) {
-	if f.run.progress != term.Quiet && f.run.progress != term.JSON {
+	if f.run.shown.Mode != term.Quiet && f.run.shown.Mode != term.JSON {
 		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", brief.Clip(progress.Clean(f.until), 200))
 	}
 	if f.timeout > 0 {

@@ -40,7 +40,6 @@ refrain mcp or refrain serve is started again with the same store.`,
 			return serveMCP(cmd.Context(), e, f)
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	f.add(cmd.Flags(), "the client sends", "the client leaves")
 	return cmd
 }

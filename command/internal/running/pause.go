@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/clusters"
@@ -22,6 +23,13 @@ type askFlags struct {
 	clusters.Flags
 	store, reason string
 	now           bool
+}
+
+// add adds the flags that both have.
+func (f *askFlags) add(fl *pflag.FlagSet) {
+	runstore.Flag(fl, &f.store)
+	f.Add(fl, clusters.AddressUsage)
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 }
 
 func NewPause(e *term.Env) *cobra.Command {
@@ -45,9 +53,7 @@ run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
 		},
 	}
 	fl := cmd.Flags()
-	runstore.Flag(fl, &f.store)
-	f.Add(fl, clusters.AddressUsage)
-	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	f.add(fl)
 	fl.BoolVar(&f.now, "now", false, "cut off the steps that are running")
 	return cmd
 }
@@ -142,9 +148,6 @@ has done: refrain show displays it, and refrain resume can still continue the ru
 			return f.ask(cmd, e, args[0], cluster.AskCancel)
 		},
 	}
-	fl := cmd.Flags()
-	runstore.Flag(fl, &f.store)
-	f.Add(fl, clusters.AddressUsage)
-	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
+	f.add(cmd.Flags())
 	return cmd
 }

@@ -9,19 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/command/internal/clusters"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // resolveFlags are the flags of refrain resolve.
 type resolveFlags struct {
-	clusters.Flags
-	store, call, result, reason string
-	retry, skip, goOn           bool
-	keep, discard, base         bool
+	askedFlags
+	result              string
+	retry, skip         bool
+	keep, discard, base bool
 }
 
 func NewResolve(e *term.Env) *cobra.Command {
@@ -56,17 +54,13 @@ run did not work there:
 		},
 	}
 	fl := cmd.Flags()
-	runstore.Flag(fl, &f.store)
-	f.Add(fl, clusters.AddressUsage)
-	fl.StringVar(&f.call, "call", "", "`ID` of the call or of its question, if there are several")
+	f.add(fl, "call", "`ID` of the call or of its question, if there are several")
 	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
 	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")
 	fl.BoolVar(&f.skip, "skip", false, "leave the call out")
 	fl.BoolVar(&f.keep, "keep", false, "go on with the changed files")
 	fl.BoolVar(&f.base, "base", false, "go on with the changed files, and compare later changes with them")
 	fl.BoolVar(&f.discard, "discard", false, "go back to the files of the run")
-	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
-	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
 	return cmd
 }
 
@@ -83,9 +77,8 @@ func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made b
 	if chosen != 1 {
 		return errors.New("give one of --result TEXT, --retry and --skip, or for changed files --keep, --base and --discard")
 	}
-	return withQuestions(ctx, e, f.store, word, func(s *runstore.Stock, sup *supervisor.Supervisor, id string, open []mark.Question) error {
-		q, err := chooseQuestion(id, open, f.call, func(q mark.Question) bool { return q.Kind == mark.AskResolution },
-			"refrain answer "+id)
+	return f.withQuestions(ctx, e, word, func(a *asked) error {
+		q, err := a.choose(f.question, func(q mark.Question) bool { return q.Kind == mark.AskResolution }, "refrain answer "+a.id)
 		if err != nil {
 			return err
 		}
@@ -93,6 +86,6 @@ func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made b
 		if err != nil {
 			return err
 		}
-		return give(ctx, e, &f.Flags, s, sup, id, q, mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, f.goOn)
+		return f.give(ctx, e, a, q, value)
 	})
 }

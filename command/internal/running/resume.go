@@ -25,12 +25,12 @@ import (
 // resumeFlags are the flags of refrain resume.
 type resumeFlags struct {
 	clusters.Flags
-	store, progress, definition, dir string
-	json, zeroOnLimit                bool
-	grace                            time.Duration
-	limits                           deffile.Limits
-	add                              uint
-	retry                            bool
+	store, definition, dir string
+	shown                  term.Shown
+	grace                  time.Duration
+	limits                 deffile.Limits
+	add                    uint
+	retry                  bool
 }
 
 func NewResume(e *term.Env) *cobra.Command {
@@ -63,8 +63,7 @@ to the workers, too.`,
 		Args:              term.Args(1, 1),
 		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+			if err := f.shown.Choose(e); err != nil {
 				return err
 			}
 			if err := f.check(cmd.Flags()); err != nil {
@@ -76,7 +75,6 @@ to the workers, too.`,
 			return resumeRun(cmd.Context(), e, f, args[0])
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
 	f.Add(fl, clusters.AddressUsage)
@@ -85,10 +83,8 @@ to the workers, too.`,
 	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run "+
 		"was started)")
 	f.addLimits(fl)
-	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
-	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	f.shown.Add(fl, "")
 	graceFlag(fl, &f.grace)
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
 }
 
@@ -129,10 +125,10 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	if err := p.Here(id); err != nil { // what its agents name is relative to that
 		return term.Failure(err)
 	}
-	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.zeroOnLimit, Resumed: true,
+	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.shown.ZeroOnLimit, Resumed: true,
 		Changed: opts.Program != nil, Most: p.Most(def), Stands: run,
 		View: view}
-	fo, err := live.NewFollower(e, s, f.progress, def, req, f.grace)
+	fo, err := live.NewFollower(e, s, f.shown.Mode, def, req, f.grace)
 	if err != nil {
 		return err
 	}

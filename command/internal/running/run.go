@@ -29,8 +29,7 @@ type runFlags struct {
 	clusters.Flags
 	set         map[string]string
 	limits      deffile.Limits
-	progress    string
-	json        bool
+	shown       term.Shown
 	session     string
 	store       string
 	detach      bool
@@ -38,7 +37,6 @@ type runFlags struct {
 	root        string
 	model       string
 	record      string
-	zeroOnLimit bool
 	watch, open bool
 }
 
@@ -83,8 +81,8 @@ providers and the keys that they need.`,
 			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
 				return err
 			}
-			var err error
-			if f.progress, err = term.ChosenMode(e, f.progress, cmd.Flags().Changed("progress"), f.json); err != nil {
+			err := f.shown.Choose(e)
+			if err != nil {
 				return err
 			}
 			if f.set, err = deffile.ParseSets(sets); err != nil {
@@ -97,13 +95,11 @@ providers and the keys that they need.`,
 			return runFile(cmd.Context(), e, f, args[0], input)
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
 		"more inputs")
 	f.limits.Add(fl)
-	fl.StringVar(&f.progress, "progress", term.Auto, term.ModeUsage)
-	fl.BoolVar(&f.json, "json", false, "same as --progress json: one line of JSON on stdout for each event")
+	f.shown.Add(fl, "")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; "+
 		"env REFRAIN_MODEL applies only to agents without a model")
 	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation "+
@@ -120,7 +116,6 @@ providers and the keys that they need.`,
 		"same store")
 	fl.BoolVar(&f.open, "open", false, "open the run in a browser, if refrain serve serves the same store")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
-	fl.BoolVar(&f.zeroOnLimit, "exit-zero-on-limit", false, "exit with 0 instead of 3 when a limit stopped the run")
 	return cmd
 }
 
@@ -242,8 +237,8 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		return err
 	}
 	shown := live.Request{File: file, Session: f.session, Input: input, State: state, Config: prog.RunConfig,
-		ZeroOnLimit: f.zeroOnLimit, Most: p.Most(def)}
-	fo, err := live.NewFollower(e, s, f.progress, def, shown, f.grace)
+		ZeroOnLimit: f.shown.ZeroOnLimit, Most: p.Most(def)}
+	fo, err := live.NewFollower(e, s, f.shown.Mode, def, shown, f.grace)
 	if err != nil {
 		prog.Close()
 		return err

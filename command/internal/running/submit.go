@@ -61,7 +61,7 @@ func (f *runFlags) submit(ctx context.Context, e *term.Env, req supervisor.Reque
 		}
 		return nil
 	}
-	return watch(ctx, e, s, live.WatchOptions{Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}, id)
+	return watch(ctx, e, s, live.WatchOptions{Shown: f.shown}, id)
 }
 
 // watch shows a run of a store that others drive.
@@ -80,7 +80,7 @@ func (f *resumeFlags) inCluster(ctx context.Context, e *term.Env, s *runstore.St
 		return err
 	}
 	defer sup.Close(ctx)
-	shown := live.WatchOptions{Progress: f.progress, ZeroOnLimit: f.zeroOnLimit}
+	shown := live.WatchOptions{Shown: f.shown}
 	if f.On {
 		if shown.After, err = s.LastSeq(ctx, id); err != nil {
 			return term.Failure(err)

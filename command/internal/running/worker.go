@@ -87,7 +87,6 @@ were running.`,
 			return f.run(cmd.Context(), e)
 		},
 	}
-	cmd.SetFlagErrorFunc(term.ValueError)
 	fl := cmd.Flags()
 	f.Add(fl, "`host:port` of the Temporal server (env TEMPORAL_ADDRESS; default localhost:7233)")
 	f.AddQueue(fl)

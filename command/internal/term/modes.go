@@ -3,12 +3,14 @@
 package term
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/charmbracelet/x/term"
+	"github.com/spf13/pflag"
 )
 
 // The ways to show progress.
@@ -20,9 +22,6 @@ const (
 	Quiet = "quiet"
 	Chat  = "chat" // what agents say, for the verb console
 )
-
-// ModeUsage is the help of the flag --progress.
-const ModeUsage = "show progress as auto, tty, plain, json or quiet (env REFRAIN_PROGRESS)"
 
 // Mode is how progress is shown. What somebody has chosen counts, also
 // where it is a bad choice; auto is a tree where a person can see it, and lines
@@ -55,20 +54,34 @@ func onCI(e *Env) bool {
 	return true
 }
 
-// ChosenMode is what the flags and the environment say.
-func ChosenMode(e *Env, flag string, given, json bool) (string, error) {
+// Shown are the flags that say how a run is shown, and whether a limit is a failure.
+type Shown struct {
+	Mode        string // see the function Mode
+	ZeroOnLimit bool
+	json        bool
+	flags       *pflag.FlagSet // nil: none was added
+}
+
+// Add adds the flags. when begins the help of each.
+func (s *Shown) Add(fl *pflag.FlagSet, when string) {
+	s.flags = fl
+	fl.StringVar(&s.Mode, "progress", Auto, when+"show progress as auto, tty, plain, json or quiet (env REFRAIN_PROGRESS)")
+	fl.BoolVar(&s.json, "json", false, when+"same as --progress json: one line of JSON on stdout for each event")
+	fl.BoolVar(&s.ZeroOnLimit, "exit-zero-on-limit", false, when+"exit with 0 instead of 3 when a limit stopped the run")
+}
+
+// Choose sets the mode to what the flags and the environment say.
+func (s *Shown) Choose(e *Env) error {
+	given := s.flags != nil && s.flags.Changed("progress")
 	switch {
-	case json && given && flag != JSON:
-		return "", fmt.Errorf("--json and --progress %s: give one of them", flag)
-	case json:
-		return JSON, nil
-	case given:
-		return flag, nil
+	case s.json && given && s.Mode != JSON:
+		return fmt.Errorf("--json and --progress %s: give one of them", s.Mode)
+	case s.json:
+		s.Mode = JSON
+	case !given:
+		s.Mode = cmp.Or(e.Getenv("REFRAIN_PROGRESS"), Auto)
 	}
-	if p := e.Getenv("REFRAIN_PROGRESS"); p != "" {
-		return p, nil
-	}
-	return flag, nil
+	return nil
 }
 
 // ScreenOf is the terminal that w is, if something can be drawn on it; else nil.
