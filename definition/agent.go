@@ -68,34 +68,34 @@ type Agent struct {
 	// CanExitLoop reports whether the agent, and every agent inside a workflow agent, may end the
 	// nearest loop around it.
 	CanExitLoop bool
-	// Model is the model of the agent, as provider/name. On a workflow agent it is the default for
-	// the agents inside. Empty uses the model of the agents around, or else
-	// BuildConfig.DefaultModel.
+	// Model is the model of the agent, as provider/name. On a workflow agent it is the default for the agents inside.
+	// Empty uses the model of the nearest enclosing agent with one, or else BuildConfig.DefaultModel.
 	Model string
-	// PromptCache says whether a provider is asked to keep what requests repeat: on, off, or how long it is
-	// to keep that, such as 24h. On a workflow agent it is the default for the agents inside. Empty is that
-	// of the agents around, or else on.
+	// PromptCache says whether a provider is asked to cache the repeated beginning of requests: on, off, or the time
+	// to keep it, such as 24h. On a workflow agent it is the default for the agents inside. Empty uses the value of
+	// the nearest enclosing agent with one, or else on.
 	PromptCache string
 	// SubAgents are the sub-agents of a workflow agent, in the order of the file.
 	SubAgents []*Agent
-	// ResultKey, ExitWhen and ExitReason are those of a task.
+	// ResultKey, ExitWhen and ExitReason are fields of a task.
 	ResultKey  string
 	ExitWhen   string
 	ExitReason string
-	// Step says how the workflow agent around the agent treats it as a step; nil if the file does not say.
+	// Step says how the workflow agent that contains the agent runs it as a step; nil if the file sets none of these
+	// fields.
 	Step *Step
-	// Work is how a command uses the workspace; nil if nothing is said of it.
+	// Work says how a command uses the workspace; nil if the file sets none of these fields.
 	Work *runfiles.Work
 	// Effect is the effect of a task on the outside world; empty is the default of its type.
 	Effect agent.Effect
 	// Reconcile is a command or a request that finds out whether a task that must not run twice
 	// took place. Only its own fields are set. With nil, a person is asked.
 	Reconcile *Agent
-	// TaskQueue is the queue of the workers that run the step on their machine. If it is empty, the
-	// process that drives the run does it. See BuildConfig.Elsewhere.
+	// TaskQueue is the queue of the workers that run the step on their machine. If it is empty, the process that
+	// drives the run executes the step. See BuildConfig.Elsewhere.
 	TaskQueue string
-	// Callbacks are called at points of the agent's work; nil if there are none. On a workflow
-	// agent, those of models and tools are for all agents inside.
+	// Callbacks are called at points of the agent's work; nil if there are none. On a workflow agent, callbacks of
+	// models and tools apply to all agents inside.
 	Callbacks map[hook.Point][]Callback
 
 	Loop       *Loop
@@ -127,12 +127,11 @@ type Agent struct {
 // LoopOutput is the output key that makes a step of a loop its finalizer.
 const LoopOutput = "loop_output"
 
-// asking are the fields that agents of other types have too.
+// asking lists the fields of an llm agent that agents of other types have too.
 var asking = []string{"instructions", "model"}
 
-// TypeOf returns the type of the agent that has these fields. given is the value of its
-// field type, which decides if it is the name of a type. The result is empty if neither
-// tells.
+// TypeOf returns the type of the agent that has these fields. given is the value of the field type, which decides if
+// it is the name of a type. The result is empty if neither given nor the fields identify a type.
 func TypeOf(given string, fields ...string) Type {
 	if Type(given).known() {
 		return Type(given)
@@ -153,7 +152,7 @@ func TypeOf(given string, fields ...string) Type {
 	return ""
 }
 
-// The fields that agents of several types have. Those of one type stand beside it.
+// The rows of fields that agents of several types have. The rows of one type's fields stand in the file of the type.
 
 func nameShape() shape {
 	return &jsonschema.Schema{
@@ -162,9 +161,9 @@ func nameShape() shape {
 	}
 }
 
-// namePattern is wider than what a name can be: classes such as \p{L} are not in
-// every validator's regular expressions. It leaves out of the letters what is not
-// one in ASCII, Latin-1 and the blocks of punctuation and symbols.
+// namePattern accepts more than a valid name, because not every validator's regular expressions have classes such as
+// \p{L}. From the letters it excludes the other characters of ASCII, of Latin-1 and of the blocks of punctuation and
+// symbols.
 const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd7\\xf7\u2010-\u205e\u20a0-\u20c0\u2190-\u2bff]" +
 	"[^\\x00-,./:-@\\[-^`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd7\\xf7\u2010-\u205e\u20a0-\u20c0\u2190-\u2bff]*$"
 
@@ -344,8 +343,8 @@ func (r *reader) agent(n *source.Node, parent *Agent) *Agent {
 	return r.described(n, ps, parent, nil)
 }
 
-// described makes an agent of the fields that describe it. A use of a file has fields beside its ref, which replace
-// those of the file; it is nil for an agent that is described where it is.
+// described makes an agent from the fields that describe it. use has the fields beside a ref, which replace those of
+// the file; it is nil for an agent without a ref.
 func (r *reader) described(n *source.Node, ps []pair, parent *Agent, use *use) *Agent {
 	ps = r.configured(ps)
 	a := &Agent{def: r.def, parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node), use: use}
@@ -413,8 +412,8 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	return is
 }
 
-// meant reports whether a mistyped field, or another word for one, would tell the type; it is
-// reported as an unknown field, and one problem is enough.
+// meant reports whether a mistyped field, or another word for a field, would identify the type. The field is already
+// reported as unknown, and one problem is enough.
 func (r *reader) meant(a *Agent, ps []pair) bool {
 	return slices.ContainsFunc(ps, func(p pair) bool {
 		if fieldNamed(p.key).Name != "" {
@@ -425,7 +424,7 @@ func (r *reader) meant(a *Agent, ps []pair) bool {
 	})
 }
 
-// defaults sets what the file leaves out.
+// defaults sets the fields that the file leaves out.
 func (r *reader) defaults(a *Agent) {
 	switch a.Type {
 	case TypeLoop:
@@ -472,8 +471,7 @@ func (c *checker) name(a *Agent) {
 	}
 }
 
-// aliased is the alias that stands for the agent or for one around it; nil if it
-// is written where it is.
+// aliased returns the YAML alias that stands for the agent or for an enclosing agent; nil if no alias does.
 func (a *Agent) aliased() *source.Node {
 	for ; a != nil; a = a.parent {
 		if a.alias != nil {
@@ -498,8 +496,8 @@ func nameHint(name string) string {
 	return fmt.Sprintf("%q would do", clean)
 }
 
-// Starts returns the field of the agent that starts a program, and what that is, such as "a command"; both are empty
-// if nothing does. It skips sub-agents.
+// Starts returns the field of the agent that starts a program, and a description such as "a command"; both are empty
+// if the agent starts no program. It skips sub-agents.
 func (a *Agent) Starts() (field, what string) {
 	switch {
 	case a.Type == TypeCLI && a.Command.CLI.ACP != nil:

@@ -25,8 +25,8 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// copies are what the branches of a parallel agent are that stands for a step with best_of. Branch i runs copy i of the
-// step and of the steps that score it.
+// copies describes the branches of the parallel agent that stands for a step with best_of. Branch i runs copy i of
+// the step and of the steps that score it.
 type copies struct {
 	step     string // the name of the step
 	score    *loop.Score
@@ -35,7 +35,7 @@ type copies struct {
 	branches []string
 }
 
-// copied reports whether the agent is a step with best_of, or in one within the same loop.
+// copied reports whether the agent has best_of, or is inside such a step of the same loop.
 func (a *Agent) copied() bool { return a.Step != nil && a.Step.BestOf > 0 }
 
 // copyName returns the name of an agent or a key in copy i.
@@ -102,7 +102,8 @@ func (a *Agent) writes() (keys []string) {
 	return keys
 }
 
-// scoredBy returns a step with best_of and the steps behind it up to the one that scores it; why is set if none does.
+// scoredBy returns a step with best_of and the following steps up to the one that writes the score; why is set if no
+// step writes it.
 func (a *Agent) scoredBy() (steps []*Agent, why string) {
 	s := a.parent.Loop.Score
 	if s == nil {
@@ -133,8 +134,8 @@ func (a *Agent) scoredBy() (steps []*Agent, why string) {
 	return all[from : end+1], ""
 }
 
-// expand puts a parallel agent in the place of each step with best_of. What is checked again are the copies: their
-// mistakes stand in the step, and what is worth knowing of it is known.
+// expand replaces each step with best_of by a parallel agent, and checks the copies. It reports mistakes of the
+// copies at the step, and drops their notes, because the step has the same.
 func (l *loader) expand(c *checker) {
 	d, found := c.def, false
 	if l.problems.count(SeverityError) > 0 {
@@ -213,11 +214,11 @@ func (l *loader) expanded(a *Agent) *Agent {
 	return p
 }
 
-// ofPlace lists the fields that concern a step's place in its loop, not its work.
+// ofPlace lists the fields that concern a step's place in its loop, and that copies therefore leave out.
 var ofPlace = []string{"best_of", "on_error", "continue_on_error", "delay_before", "delay_after", "retry", "circuit",
 	"adaptive_timeout", "cache", "can_exit_loop", "exit_when", "exit_reason"}
 
-// copyOf reads a step again as a part of copy i. renamed are the keys that have other names there.
+// copyOf reads a step again as a part of copy i. renamed maps keys to their names in the copy.
 func (l *loader) copyOf(s, branch *Agent, i int, renamed map[string]string) *Agent {
 	change := func(r *reader, p pair) (pair, bool) {
 		switch {
@@ -260,7 +261,7 @@ func (l *loader) copyOf(s, branch *Agent, i int, renamed map[string]string) *Age
 	return r.described(s.node, own, branch, use)
 }
 
-// scalar is a value with another text, in its place.
+// scalar returns a copy of a scalar node with another text, at the same position.
 func scalar(n *source.Node, text string) *source.Node {
 	own := *source.Deref(n)
 	own.Value = text
@@ -323,8 +324,8 @@ func (r *reader) renamed(p pair, names map[string]string) *source.Node {
 	return walk(p.value)
 }
 
-// aroundCopies makes a step with best_of begin without what its copies have written before, and hand on what the best
-// of them has written and said.
+// aroundCopies adds callbacks to a step with best_of. Before the step they remove the scores of
+// earlier copies; after the step they copy the keys and the answer of the best copy to the step's own.
 func (b *builder) aroundCopies(a *Agent, cb around) around {
 	c := a.Parallel.copies
 	rehearsed := b.cfg.StandIns.Agent != nil // there, nothing scores
@@ -371,7 +372,8 @@ func (b *builder) aroundCopies(a *Agent, cb around) around {
 	return cb
 }
 
-// best returns the copy with the best score, the first of several; -1 with the error if none has one.
+// best returns the index of the copy with the best score, the first of several equal ones; -1 with the error if no
+// copy has a score.
 func (c *copies) best(ctx agent.Context) (int, error) {
 	state := maps.Collect(ctx.State().All())
 	states := make([]map[string]any, len(c.branches))
@@ -393,7 +395,7 @@ func (c *copies) best(ctx agent.Context) (int, error) {
 	return i, nil
 }
 
-// keepBest checks which score decides for which branch.
+// keepBest checks the keys of keep_best, each of which has the score of one branch.
 func (c *checker) keepBest(a *Agent) {
 	if a.Parallel == nil || len(a.Parallel.KeepBest) == 0 {
 		return
@@ -421,7 +423,7 @@ func (c *checker) keepBest(a *Agent) {
 	}
 }
 
-// NoScoreError says that no branch of a parallel agent has a score, so that none is the best.
+// NoScoreError reports that no branch of a parallel agent has a score, so none can be kept.
 type NoScoreError struct {
 	Agent  string
 	Keys   []string // in which the scores would be
@@ -435,7 +437,7 @@ func (e *NoScoreError) Error() string {
 	return fmt.Sprintf("no branch of %q has a score, so none can be kept: there is no number in %s", e.Agent, strings.Join(e.Keys, ", "))
 }
 
-// best returns the branch with the highest score, the first of several.
+// best returns the branch with the highest score, the first of several equal ones.
 func (a *Agent) best(ctx agent.Context) (name string, err error) {
 	if c := a.Parallel.copies; c != nil {
 		i, err := c.best(ctx)

@@ -21,12 +21,12 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// BuildConfig holds what the program that runs a definition decides.
+// BuildConfig holds the settings of the program that runs a definition.
 type BuildConfig struct {
 	// Root is the directory in which commands run; the field dir of a command cannot leave it. The
 	// default is the current directory.
 	Root string
-	// Limits replace those of the file: here MaxIterations and Timeout.
+	// Limits replace those of the file. Build uses MaxIterations and Timeout.
 	Limits
 	// Model opens a model by its name. Build calls it once for each name, with its own context. Nil
 	// uses provider.Open with Getenv. The path of a script that the file names is relative to the
@@ -38,8 +38,8 @@ type BuildConfig struct {
 	// used once, and none is exit_loop.
 	Tools    []tool.Tool
 	Toolsets []tool.Toolset
-	// Agents make the agents of type func. Callbacks are the functions that callbacks can name. The
-	// keys are the names in the file.
+	// Agents has the functions that make agents of type func, and Callbacks those that callbacks can name. The keys
+	// are the names in the file.
 	Agents    map[string]NewAgent
 	Callbacks map[string]hook.Func
 	// CallbackFailed is called when a callback fails and the failure has no other effect. Several
@@ -51,11 +51,11 @@ type BuildConfig struct {
 	// Getenv reads an environment variable: for models, and for the variables that the file passes
 	// to tool servers. Nil uses os.Getenv.
 	Getenv func(string) string
-	// Transport sends what agents of the types http and a2a, webhooks and the clients of tool servers
-	// send; nil means http.DefaultTransport. Models have connections of their own.
+	// Transport sends the requests of agents of the types http and a2a, of webhooks and of clients of tool servers;
+	// nil means http.DefaultTransport. Models have connections of their own.
 	Transport http.RoundTripper
-	// Elsewhere sends the steps with a task queue to their workers; package temporal has one. With nil,
-	// Build reports each of these steps, because no worker would run it.
+	// Elsewhere sends the steps with a task queue to their workers; package temporal has one. With nil, Build reports
+	// each of these steps, because no worker would run the step.
 	Elsewhere elsewhere.Dispatcher
 	// Cleanup receives functions that stop the tool servers; call them when the agents are no
 	// longer used. With nil the servers run until the process ends.
@@ -67,7 +67,7 @@ type BuildConfig struct {
 	withhold  []string // variables that no command inherits: the secrets of webhooks
 }
 
-// client sends what agents send; nil is each agent's own.
+// client returns the client that sends requests of agents; nil means that each agent uses its own.
 func (cfg *BuildConfig) client() *http.Client {
 	if cfg.Transport == nil {
 		return nil
@@ -75,12 +75,11 @@ func (cfg *BuildConfig) client() *http.Client {
 	return &http.Client{Transport: cfg.Transport}
 }
 
-// Build makes the agents. Each call makes new ones, for one tree. ctx is for opening models; the
-// agents outlive it. The error is about cfg (a limit without a loop that it could apply to, a limit
-// that removes the only bound of a loop, two functions of one name), or an [*InitError] about a
-// model that did not open in time, or [Problems] with their places: models that cannot be opened,
-// agents without a model, steps with a task queue without Elsewhere, Go functions and Go agents that
-// cfg does not have, and environment variables that are not set.
+// Build makes the agents. Each call makes new ones, for one tree. ctx limits the time to open models; the agents
+// outlive it. The error is about cfg (a limit without a loop that it could apply to, a limit that removes the only
+// bound of a loop, two functions of one name), or an [*InitError] about a model that did not open in time, or
+// [Problems] with their positions: models that cannot be opened, agents without a model, steps with a task queue
+// without Elsewhere, Go functions and Go agents that cfg does not have, and environment variables that are not set.
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
 	cfg.withhold = d.secretVariables()
@@ -96,7 +95,7 @@ func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, e
 	return b.build(d.Root)
 }
 
-// secretVariables are the environment variables that the file names for their secrets.
+// secretVariables returns the environment variables that the file names for secrets.
 func (d *Definition) secretVariables() (names []string) {
 	for a := range d.Root.All {
 		for _, callbacks := range a.Callbacks {
@@ -153,8 +152,8 @@ func (b *builder) workflow(a *Agent, cb around) (agent.Config, error) {
 	return base, nil
 }
 
-// StandIns replace what agents do outside the process, so that a definition can be rehearsed. Each
-// function may be nil.
+// StandIns replace the work of agents outside the process, so that a definition can be rehearsed. Each function may
+// be nil.
 type StandIns struct {
 	// Agent makes the agent in place of a. If it returns nil and no error, Build makes the agent of
 	// the file.
@@ -205,7 +204,7 @@ func (c *checker) goAgent(a *Agent) {
 	}
 }
 
-// resolveAgent reports a Go agent that is not there.
+// resolveAgent reports a Go agent that the program does not have.
 func (b *builder) resolveAgent(l *loader, a *Agent) {
 	if b.cfg.Agents[a.Func] != nil {
 		return
@@ -234,7 +233,7 @@ func (b *builder) goAgent(a *Agent, cb around) (agent.Agent, error) {
 	return built, nil
 }
 
-// made calls the function that makes an agent. A panic of it is an error.
+// made calls the function that makes an agent. It returns a panic of the function as an error.
 func made(a NewAgent, cfg agent.Config) (built agent.Agent, err error) {
 	defer agent.Recover(&err)
 	return a(cfg)

@@ -35,18 +35,17 @@ type Callback struct {
 	// the secret that signs them; empty sends them unsigned.
 	Webhook   string
 	SecretEnv string
-	// Command is a program with its arguments, which reads the event on its
-	// standard input. It runs in the run's root. Inherit names environment variables that it gets
-	// although they are withheld otherwise.
+	// Command is a program with its arguments, which reads the event on its standard input. It runs in the run's
+	// root. Inherit names environment variables that the command gets although Refrain withholds them by default.
 	Command []string
 	Inherit []string
 	// Func is the name of one of BuildConfig.Callbacks.
 	Func string
 	// Timeout limits one call; 0 is hook.DefaultTimeout.
 	Timeout time.Duration
-	// Veto lets the callback stop what is about to happen.
+	// Veto lets the callback stop the agent, iteration or call that it precedes.
 	Veto bool
-	// OnError says what follows when the callback fails; empty is the default of package hook.
+	// OnError says how the agent continues when the callback fails; empty is the default of package hook.
 	OnError hook.OnError
 
 	field string // where it stands, such as callbacks.before_tool[0]
@@ -69,7 +68,7 @@ var callbackDocs = map[hook.Point]string{
 	hook.BeforeTool: "before each tool call of the agent or an agent inside it", hook.AfterTool: "after each of them",
 }
 
-// callbackKinds are what a callback can be; it is one of them.
+// callbackKinds lists the kinds of callbacks. A callback has exactly one.
 var callbackKinds = []string{"webhook", "command", "func"}
 
 var callbackParts = parts[Callback]{rows: []row[Callback]{
@@ -87,13 +86,13 @@ var callbackParts = parts[Callback]{rows: []row[Callback]{
 			schema.Without("func", "secret_env", "inherit")}
 	}}
 
-// variableShape is the name of an environment variable that holds a secret.
+// variableShape returns the shape of the name of an environment variable that holds a secret.
 func variableShape() shape {
 	return &jsonschema.Schema{Type: "string", Pattern: variable().String(),
 		Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text"}
 }
 
-// variableNames are names of environment variables.
+// variableNames reads names of environment variables.
 var variableNames = each(plain(func() shape {
 	return &jsonschema.Schema{Type: "string", Pattern: variable().String(), Title: "text"}
 }, (*reader).inheritedName), listing{empty: "leave it out, or name some", unique: true})
@@ -109,7 +108,7 @@ func (r *reader) inheritedName(n *source.Node, what string) (string, bool) {
 	return text, ok
 }
 
-// callbacks reads who is told what an agent does.
+// callbacks reads the callbacks of an agent.
 func (r *reader) callbacks(a *Agent, n *source.Node) {
 	ps, ok := r.pairs(n, "callbacks")
 	if !ok {
@@ -149,7 +148,7 @@ func pointNames() []string {
 	return names
 }
 
-// callback reads one; ok is false if it cannot be read.
+// callback reads one callback; ok is false if it cannot be read.
 func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, ok bool) {
 	a.nodes[field] = n
 	cb, ok = callbackParts.inPlace().read(place{r, a, field}, n)
@@ -173,8 +172,7 @@ func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, 
 	return cb, kinds == 1
 }
 
-// secretPrefix is how a secret of Standard Webhooks may begin, which somebody may
-// write where the name of a variable is wanted.
+// secretPrefix begins a secret of Standard Webhooks, which a person may write in place of the name of a variable.
 const secretPrefix = "whsec_"
 
 // variableName reads the name of an environment variable.
@@ -188,7 +186,7 @@ func (r *reader) variableName(n *source.Node, what string) (string, bool) {
 	return text, ok
 }
 
-// callbacks checks who is told what an agent does. It connects to nothing.
+// callbacks checks the callbacks of an agent. It connects to nothing.
 func (c *checker) callbacks(a *Agent) {
 	for _, point := range hook.Points() {
 		if _, given := a.nodes["callbacks."+string(point)]; !given {
@@ -201,7 +199,7 @@ func (c *checker) callbacks(a *Agent) {
 	}
 }
 
-// callbackPlace reports a callback that would never be called there.
+// callbackPlace reports a callback that would never be called at its agent.
 func (c *checker) callbackPlace(a *Agent, point hook.Point) {
 	field := "key of callbacks." + string(point)
 	switch point {
@@ -266,7 +264,7 @@ var (
 	serverText   = verbatim{"an MCP server", CodeTool, "the server gets values in the calls of its tools"}
 )
 
-// asItStands warns of a placeholder where there are none.
+// asItStands warns of a placeholder in a text in which placeholders are not replaced.
 func (c *checker) asItStands(a *Agent, field, text string, v verbatim) *Problem {
 	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
 	if err != nil || len(t.Keys()) == 0 {
@@ -278,10 +276,10 @@ func (c *checker) asItStands(a *Agent, field, text string, v verbatim) *Problem 
 	return p
 }
 
-// hooks are those of one agent.
+// hooks has the hooks of one agent.
 type hooks map[hook.Point][]*hook.Hook
 
-// call tells one after the other, until one has an error.
+// call calls one hook after the other, until one returns an error.
 func (hs hooks) call(ctx agent.InvocationContext, ev hook.Event) error {
 	for _, h := range hs[ev.Type] {
 		if err := h.Call(ctx, ev); err != nil {
@@ -291,8 +289,8 @@ func (hs hooks) call(ctx agent.InvocationContext, ev hook.Event) error {
 	return nil
 }
 
-// resolveHooks makes the hooks of an agent, and reports what they need and is not
-// there.
+// resolveHooks makes the hooks of an agent, and reports each variable and function that a hook needs and the process
+// lacks.
 func (b *builder) resolveHooks(l *loader, a *Agent) {
 	if b.cfg.StandIns.NoCallbacks {
 		return
@@ -313,7 +311,7 @@ func (b *builder) resolveHooks(l *loader, a *Agent) {
 	}
 }
 
-// hook makes a hook; the error says why there is none, and the hint what to do.
+// hook makes a hook. The error says why it cannot, and the hint what to do.
 func (b *builder) hook(cb *Callback) (h *hook.Hook, hint string, err error) {
 	cfg := hook.Config{Timeout: cb.Timeout, Veto: cb.Veto, OnError: cb.OnError, Failed: b.cfg.CallbackFailed}
 	switch {
@@ -345,8 +343,8 @@ func (b *builder) hook(cb *Callback) (h *hook.Hook, hint string, err error) {
 	return h, "", err
 }
 
-// notHere is the hint for a name of Go code that a program does not have; none is that of a program
-// that has no code of the kind.
+// notHere returns the hint for a name of Go code that a program does not have; none is the hint for a program that
+// has no code of the kind.
 func notHere[T any](name string, has map[string]T, kind, none string) string {
 	if len(has) == 0 {
 		return none
@@ -355,8 +353,8 @@ func notHere[T any](name string, has map[string]T, kind, none string) string {
 	return meant.Hint(name, names, "the "+kind+" are "+strings.Join(names, ", "))
 }
 
-// inherited are an agent's hooks with those of the agents around it, from the
-// outside to the inside: for points that are about all in an agent.
+// inherited returns an agent's hooks with those of the enclosing agents, outermost first, for points that concern all
+// agents inside.
 func (b *builder) inherited(a *Agent) hooks {
 	all := make(hooks)
 	for ; a != nil; a = a.parent {
@@ -367,14 +365,14 @@ func (b *builder) inherited(a *Agent) hooks {
 	return all
 }
 
-// around is what is called around an agent.
+// around has the callbacks that are called before and after an agent.
 type around struct {
 	before []agent.BeforeAgentCallback
 	after  []agent.AfterAgentCallback
 }
 
-// around makes the callbacks around an agent. A part of a run that was told is not
-// told again when the run is resumed.
+// around makes the callbacks of an agent. A resumed run does not call a callback again for a part of the run that has
+// already been reported.
 func (b *builder) around(a *Agent) (cb around) {
 	hs := b.hooks[a]
 	add := func(point hook.Point) {
@@ -480,8 +478,8 @@ func (b *builder) aroundCalls(a *Agent, cfg *llmagent.Config) {
 	}
 }
 
-// eventOf returns the event that reports a step. Its ID is made of that of a call, the point,
-// and numbers where a call comes to the point more than once.
+// eventOf returns the event that reports a step. Its ID combines the ID of a call, the point, and numbers where a
+// call reaches the point more than once.
 func eventOf(ctx agent.InvocationContext, point hook.Point, call string, numbers ...int) hook.Event {
 	ev := hook.Event{ID: call + "-" + string(point), Type: point}
 	for _, n := range numbers {
@@ -522,8 +520,8 @@ func answered(d *hook.Data, resp *model.LLMResponse, failed error) {
 	d.Model.InputTokens, d.Model.OutputTokens = int(in), int(out)
 }
 
-// turnOf counts the calls of the model in one run of an agent, by what the session
-// has of it: it is the same when the run is resumed.
+// turnOf counts the model calls in one run of an agent from the events of the session, so that the number is the same
+// when the run is resumed.
 func turnOf(ctx agent.Context) int {
 	n, here := 1, drive.At(ctx).Address()
 	evs := ctx.Session().Events()
@@ -563,7 +561,7 @@ func stopOf(ctx agent.Context) string {
 	return ""
 }
 
-// failed tells of a callback whose failure changes nothing any more.
+// failed reports a callback whose failure has no effect on the run.
 func (b *builder) failed(err error) {
 	if b.cfg.CallbackFailed != nil {
 		b.cfg.CallbackFailed(err)

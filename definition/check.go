@@ -11,16 +11,16 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// checker looks at a definition that was read.
+// checker checks a definition that was read.
 type checker struct {
 	*loader
 	def   *Definition
 	names map[string]*Agent
 	keys  map[string]string // keys of the state, and who gives or writes each
 	reads []read
-	// misplaced are placeholders whose values may be any text, where only those of a declared shape may be.
+	// misplaced lists placeholders whose values may be any text, in places that need a declared shape.
 	misplaced []misplaced
-	// spaced are placeholders with spaces in their names, which are no reads.
+	// spaced lists placeholders with spaces in their names, which read no key.
 	spaced  []read
 	scripts map[string]readScript // of models, by path
 
@@ -30,7 +30,7 @@ type checker struct {
 	braces   int // in texts seen
 }
 
-// check reports what is wrong with a definition as a whole.
+// check reports the problems of a definition as a whole.
 func (l *loader) check(d *Definition) *checker {
 	c := &checker{loader: l, def: d, names: make(map[string]*Agent), keys: make(map[string]string),
 		writers: make(map[string][]*Agent), scripts: make(map[string]readScript)}
@@ -103,7 +103,7 @@ func programs(a *Agent) int {
 	return n
 }
 
-// worthKnowing notes what is no mistake and may surprise.
+// worthKnowing adds notes about fields that are correct but may surprise.
 func (c *checker) worthKnowing() {
 	if c.problems.count(SeverityError) > 0 {
 		return
@@ -148,7 +148,7 @@ func (c *checker) unsafe() {
 	}
 }
 
-// unread notes results that are kept for nobody. That of the root is the run's.
+// unread notes results that no agent reads, except the root's, which is the run's.
 func (c *checker) unread() {
 	seen, all := c.keysRead()
 	for a := range c.def.Root.All {
@@ -158,7 +158,7 @@ func (c *checker) unread() {
 	}
 }
 
-// inside reports the errors of an expression at their places in a field.
+// inside reports the errors of an expression at their positions in a field.
 func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 	n := a.nodes[field]
 	for _, e := range errs {

@@ -19,9 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// condition reads an expression, or a map of one of when, any, all and not,
-// perhaps with for, or of a phrase and who
-// says it; nil if it cannot be read.
+// condition reads an expression, a map of one of when, any, all and not, perhaps with for, or a map of a phrase and
+// the step that says it; nil if it cannot be read.
 func (r *reader) condition(a *Agent, n *source.Node, field string) (*loop.Condition, bool) {
 	c := r.conditionOf(a, n, field)
 	return c, c != nil
@@ -103,8 +102,8 @@ func (r *reader) conditions(a *Agent, n *source.Node, field string) []loop.Condi
 	return cs
 }
 
-// said reads a condition of a phrase and the step that says it, perhaps with
-// for; nil if it cannot be read. It becomes says(state.KEY, "phrase").
+// said reads a condition of a phrase and the step that says the phrase, perhaps with for; nil if it cannot be read.
+// The condition becomes says(state.KEY, "phrase").
 func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.Condition {
 	var phrase, key string
 	c, before := &loop.Condition{}, len(r.problems)
@@ -142,8 +141,7 @@ func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.C
 	return c
 }
 
-// saidBy is the state key of what an agent of a loop says; "" if it has none,
-// which is reported.
+// saidBy returns the state key that has the answer of an agent of a loop; "" if the agent has none, which it reports.
 func (r *reader) saidBy(a *Agent, n *source.Node, field string) string {
 	name, ok := r.text(n, field)
 	if !ok {
@@ -180,7 +178,7 @@ func (r *reader) saidKey(by *Agent, n *source.Node, field string) string {
 	return by.OutputKey
 }
 
-// conditionReads notes what the expressions of a loop read.
+// conditionReads notes the keys that the expressions of a loop read.
 func (c *checker) conditionReads(a *Agent) {
 	l := a.Loop
 	if l.StopWhen != nil {
@@ -250,8 +248,8 @@ func (c *checker) findingsRead(a *Agent, field, src string) {
 	}
 }
 
-// wordsCompared warns of a condition that holds a model's text against a number: what
-// a model says is a text, with an output_schema too.
+// wordsCompared warns of a condition that compares a model's text with a number. A model's answer is a text, even
+// with an output_schema.
 func (c *checker) wordsCompared(a *Agent, field, src string) {
 	p, err := expr.Compile(src, vocabulary.ConditionVariables...)
 	if err != nil {
@@ -268,11 +266,10 @@ func (c *checker) wordsCompared(a *Agent, field, src string) {
 	}
 }
 
-// conditionKeys are what a condition can be, each alone or with for.
+// conditionKeys lists the keys of a condition that is a map. Each stands alone or with for.
 var conditionKeys = []string{"when", "any", "all", "not"}
 
-// conditionSchema is an expression, a phrase that somebody says, or a
-// combination.
+// conditionSchema returns the shape of an expression, a phrase that a step says, or a combination of conditions.
 func conditionSchema() shape {
 	running := func() schema.Entry { return schema.Named("for", "how many iterations running", schema.Whole(0)) }
 	values := map[string]schema.Entry{
@@ -291,7 +288,7 @@ func conditionSchema() shape {
 	return s
 }
 
-// textsIn adds the texts in a value.
+// textsIn adds the texts inside a value.
 func textsIn(texts map[string]string, field string, v any) {
 	switch v := v.(type) {
 	case string:
@@ -307,7 +304,7 @@ func textsIn(texts map[string]string, field string, v any) {
 	}
 }
 
-// template checks a text and notes what it reads.
+// template checks a text and notes the names that it reads.
 func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 	if text == "" {
 		return
@@ -344,7 +341,7 @@ func (c *checker) inField(a *Agent, field string, line, column int) source.Span 
 	return a.at(field)
 }
 
-// expression checks an expression by having a task made of it alone.
+// expression checks an expression by making a task of it alone.
 func (c *checker) expression(a *Agent, field, text string) {
 	if text == "" {
 		return
@@ -355,7 +352,7 @@ func (c *checker) expression(a *Agent, field, text string) {
 	c.probed(a, field, text, probe, err)
 }
 
-// exitWhen is expression for a condition that knows the task's result.
+// exitWhen checks a condition that can read the task's result, as expression does.
 func (c *checker) exitWhen(a *Agent) {
 	if a.ExitWhen == "" {
 		return

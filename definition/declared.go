@@ -22,7 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// shapeParts declare the shape of a value of the state.
+// shapeParts declares the shape of a value of the state.
 var shapeParts = parts[taskagent.Shape]{rows: []row[taskagent.Shape]{
 	field("type", "number, int, bool or file: a path inside the run's root; string if left out", as(oneWord("string", "int", "number", "bool", "file"), func(word string) taskagent.ShapeType { return shapeTypes[InputType(word)] }), func(s *taskagent.Shape) *taskagent.ShapeType { return &s.Type }),
 	field("choices", choicesDoc, aChoice, func(s *taskagent.Shape) *[]string { return &s.Choices }),
@@ -38,7 +38,7 @@ const (
 	patternDoc = "regular expression (RE2) that matches the whole value"
 )
 
-// shapeTypes are the types of values that may stand in a command, by the type of an input.
+// shapeTypes maps the types of inputs to types of values that may stand in a command.
 var shapeTypes = map[InputType]taskagent.ShapeType{
 	InputInt: taskagent.ShapeInt, InputNumber: taskagent.ShapeNumber, InputBool: taskagent.ShapeBool, InputFile: taskagent.ShapeFile,
 }
@@ -61,8 +61,8 @@ func (in *Input) shape() taskagent.Shape {
 	return taskagent.Shape{Type: shapeTypes[in.Type], Choices: in.Choices, Pattern: in.Pattern}
 }
 
-// declare collects the shapes of values: what the file says of keys, of inputs and of answers, and the
-// numbers and truth values that the state begins with. The names are those of placeholders.
+// declare collects the shapes of values: those that the file declares for keys, inputs and answers, and those of the
+// numbers and booleans in the initial state. The names are those of placeholders.
 func (d *Definition) declare() {
 	all := make(map[string]taskagent.Shape)
 	for a := range d.Root.All {
@@ -80,7 +80,7 @@ func (d *Definition) declare() {
 	d.shapes = all
 }
 
-// declareValues adds the shapes of initial values, which are numbers and truth values.
+// declareValues adds the shapes of initial values that are numbers or booleans.
 func declareValues(all map[string]taskagent.Shape, prefix string, values map[string]any) {
 	for key, v := range values {
 		switch v := v.(type) {
@@ -125,8 +125,8 @@ func (d *Definition) declareSchema(all map[string]taskagent.Shape, name string, 
 	}
 }
 
-// parameters describe the arguments of the call if the agent is a tool with a command, or finds out
-// whether one took place; nil otherwise.
+// parameters returns the schema of the call's arguments if the agent is a tool with a command, or its reconcile; nil
+// otherwise.
 func (a *Agent) parameters() *jsonschema.Schema {
 	if a.parent == nil || a.parent.LLM == nil {
 		return nil
@@ -146,7 +146,7 @@ func (a *Agent) parameter(name string) bool {
 	return s != nil && s.Properties[head] != nil
 }
 
-// places are the shapes of the values that an agent's command can name, and the names of its parameters.
+// places returns the shapes of the values that an agent's command can name, and the names of its parameters.
 func (a *Agent) places() (map[string]taskagent.Shape, []string) {
 	s := a.parameters()
 	if s == nil {
@@ -160,7 +160,7 @@ func (a *Agent) places() (map[string]taskagent.Shape, []string) {
 	return all, slices.Sorted(maps.Keys(s.Properties))
 }
 
-// shaped reports shapes of keys that nobody writes.
+// shaped reports shapes of keys that no agent writes.
 func (c *checker) shaped() {
 	for _, name := range slices.Sorted(maps.Keys(c.def.Shapes)) {
 		head, _, _ := strings.Cut(name, ".")
@@ -179,7 +179,7 @@ type misplaced struct {
 	err *taskagent.ShapeError
 }
 
-// misplace notes one. It is reported when it is known that there is such a key.
+// misplace notes a misplaced placeholder. The checker reports it when it knows that the key exists.
 func (c *checker) misplace(a *Agent, e *taskagent.ShapeError) {
 	field, _ := splitField(e.Error())
 	texts, dialect := textsOf(a)
@@ -194,7 +194,7 @@ func (c *checker) misplace(a *Agent, e *taskagent.ShapeError) {
 	}
 }
 
-// shapeless reports the placeholders that need a declared shape, with what to write instead.
+// shapeless reports the placeholders that need a declared shape, with the lines to write instead.
 func (c *checker) shapeless() {
 	for _, m := range c.misplaced {
 		if !m.known(c.keys) && !m.inner && !m.soft && !m.agent.parameter(m.name) && m.name != taskagent.KeyCallID {
@@ -207,7 +207,7 @@ func (c *checker) shapeless() {
 	}
 }
 
-// instead are the lines to write for a placeholder that cannot stand where it does.
+// instead returns the lines to write for a placeholder that is not allowed at its place.
 func (c *checker) instead(a *Agent, field, name string) string {
 	declared := c.declaration(a, name)
 	if field == "command[0]" || field == "dir" {
@@ -244,9 +244,8 @@ func (c *checker) declaration(a *Agent, name string) string {
 	return fmt.Sprintf("%s: {%s: {choices: [a, b]}}, {pattern: \"[a-z]+\"} or {type: file}", field, name)
 }
 
-// schema reads a JSON Schema of what all providers can be told; nil if there is
-// a problem in it. Properties keep the order of the file, in which models fill
-// them in.
+// schema reads a JSON Schema that every provider supports; nil if it has a problem. Properties keep the order of the
+// file, because models write them in that order.
 func (r *reader) schema(n *source.Node, what string) *jsonschema.Schema {
 	n = source.Deref(n)
 	if n.Kind != source.Map {
@@ -269,7 +268,7 @@ func (r *reader) schema(n *source.Node, what string) *jsonschema.Schema {
 	return &s.out
 }
 
-// schemaReader reads one schema, not those in it.
+// schemaReader reads one schema without its sub-schemas.
 type schemaReader struct {
 	*reader
 	node     *source.Node
@@ -424,7 +423,7 @@ func (s *schemaReader) properties(n *source.Node, f string) {
 	}
 }
 
-// whole looks at how the keywords go together.
+// whole checks how the keywords of a schema go together.
 func (s *schemaReader) whole() {
 	out := &s.out
 	if s.at["const"] != nil && s.at["enum"] != nil {
@@ -461,7 +460,7 @@ func (s *schemaReader) whole() {
 	s.fallback()
 }
 
-// fallback looks whether the default is a value of the schema.
+// fallback checks whether the default is a value of the schema.
 func (s *schemaReader) fallback() {
 	if s.out.Default == nil {
 		return
@@ -476,7 +475,7 @@ func (s *schemaReader) fallback() {
 	}
 }
 
-// meant returns the type of a value without a declared one.
+// meant returns the type of a value whose type the schema does not declare.
 func (s *schemaReader) meant() string {
 	_, text := first(s.out.Enum).(string)
 	switch {
@@ -498,8 +497,7 @@ func first(list []any) any {
 	return list[0]
 }
 
-// values looks whether the values of enum are of the type. That null is one is
-// said by the type.
+// values checks whether the values of enum are of the type. The type says whether null is allowed.
 func (s *schemaReader) values() {
 	for i, v := range s.out.Enum {
 		f, ok := v.(float64)

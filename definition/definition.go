@@ -96,7 +96,7 @@ type Definition struct {
 	// and a negative number means no limit. If the file does not set it, a larger budget of calls at
 	// the root does. [Definition.RunConfig] passes it to the runner.
 	MaxModelCalls int
-	// InitTimeout limits the time to open a model or a tool server; 0 is [DefaultInitTimeout].
+	// InitTimeout limits the time to open a model or a tool server; 0 means [DefaultInitTimeout].
 	InitTimeout time.Duration
 	// State is the initial state that the file gives; [Definition.InitialState] adds the inputs.
 	State map[string]any
@@ -116,14 +116,14 @@ type Definition struct {
 	shapes   map[string]taskagent.Shape  // all that are declared
 }
 
-// Warnings returns the problems that do not keep the definition from running; nil if it has none.
+// Warnings returns the problems with which the definition can still run; nil if it has none.
 func (d *Definition) Warnings() Problems { return d.warnings }
 
 // Notes returns remarks that are not mistakes; nil if there are none. [WorstCase.Notes] adds those
 // about missing limits.
 func (d *Definition) Notes() Problems { return d.notes }
 
-// title copies what is said about the root.
+// title copies the name, the description and the goal of the root.
 func (d *Definition) title() {
 	d.Name, d.Description = d.Root.Name, d.Root.Description
 	if l := d.Root.Loop; l != nil {
@@ -176,7 +176,7 @@ func Load(name string) (*Definition, error) {
 	return l.definition(src, n)
 }
 
-// Parse reads and checks a definition as [Load] does, from data. Problems call the file by name.
+// Parse reads and checks a definition from data, as [Load] does from a file. name is the file's name in problems.
 func Parse(name string, data []byte, opts Options) (*Definition, error) {
 	l := newLoader()
 	l.fsys = opts.FS
@@ -197,7 +197,7 @@ func (l *loader) unreadable(name string, err error) error {
 	return l.problems
 }
 
-// definition makes a definition of the root file's value.
+// definition makes a definition from the value of the root file.
 func (l *loader) definition(src *source.Source, n *source.Node) (*Definition, error) {
 	d := &Definition{}
 	if n != nil {
@@ -232,7 +232,7 @@ const (
 	maxFound    = 20_000 // what is found after that is not counted
 )
 
-// loader reads the files of one definition and collects what is wrong.
+// loader reads the files of one definition and collects the problems.
 type loader struct {
 	fsys     fs.FS  // nil: refs are refused
 	folder   string // how the names of files begin, for people
@@ -245,7 +245,7 @@ type loader struct {
 	opened   map[string]*opened // files that were read, by path
 }
 
-// report adds an error. A hint can be set on what is returned.
+// report adds an error and returns it, so that the caller can set a hint.
 func (l *loader) report(at source.Span, code, format string, args ...any) *Problem {
 	p := &Problem{
 		File: at.Src.Name, file: at.Src.Index, Line: at.Line, Column: at.Column, Length: at.Length,
@@ -264,7 +264,7 @@ func (l *loader) warn(at source.Span, code, format string, args ...any) *Problem
 	return p
 }
 
-// note adds what is worth knowing.
+// note adds a remark that is not a mistake.
 func (l *loader) note(at source.Span, code, format string, args ...any) *Problem {
 	kept := l.problems
 	l.problems = nil
@@ -277,10 +277,10 @@ func (l *loader) note(at source.Span, code, format string, args ...any) *Problem
 	return p
 }
 
-// full reports that there are so many problems that more are of no use.
+// full reports whether so many problems were found that more would not help.
 func (l *loader) full() bool { return len(l.problems) >= maxFound }
 
-// read reads a file and returns its one value, nil if there is a problem.
+// read reads a file and returns its one value; nil if it reports a problem.
 func (l *loader) read(r io.Reader, name, path string) (*source.Source, *source.Node) {
 	src := source.New(name, path, len(l.sources), "")
 	l.sources = append(l.sources, src)
@@ -289,7 +289,7 @@ func (l *loader) read(r io.Reader, name, path string) (*source.Source, *source.N
 	return src, n
 }
 
-// parse returns the one value of the text of src, nil if there is a problem.
+// parse returns the one value of the text of src; nil if it reports a problem.
 func (l *loader) parse(src *source.Source, text string) *source.Node {
 	n, faults := source.Parse(src, text, &l.nodes)
 	l.blame(faults)
@@ -313,7 +313,7 @@ func (l *loader) blame(faults []*source.Fault) {
 	}
 }
 
-// besideRef are the fields that can stand beside a ref. They are about the place of the agent, so that one file can be
+// besideRef lists the fields that can stand beside a ref. They concern the agent's place, so that one file can be
 // used in several places.
 var besideRef = []string{"name", "output_key", "can_exit_loop", "on_error", "delay_before", "delay_after"}
 
@@ -344,7 +344,7 @@ func (u *use) field(name string) *beside {
 	return nil
 }
 
-// sourceOf is the file that gives a field.
+// sourceOf returns the file that sets a field.
 func (a *Agent) sourceOf(field string) *source.Source {
 	if b := a.use.field(strings.TrimPrefix(field, "key of ")); b != nil {
 		return b.reader.src
@@ -352,7 +352,7 @@ func (a *Agent) sourceOf(field string) *source.Source {
 	return a.src
 }
 
-// fromFile is the nearest agent that a file describes, from the agent itself on outwards; nil if none is.
+// fromFile returns the agent itself or the nearest enclosing agent that has a file of its own; nil if none has.
 func (a *Agent) fromFile() *Agent {
 	for ; a != nil; a = a.parent {
 		if a.use != nil {
@@ -362,8 +362,8 @@ func (a *Agent) fromFile() *Agent {
 	return nil
 }
 
-// ref reads the agent in the file that a ref names. ps are the fields of the ref's map. A file may be nothing but a ref:
-// what stands beside the ref to it, outer, counts first.
+// ref reads the agent in the file that a ref names. ps are the fields of the ref's map. If the file has only another
+// ref, the fields beside the outer ref win.
 func (r *reader) ref(parent *Agent, ps []pair, outer *use) *Agent {
 	var n *source.Node
 	own := &use{}
@@ -416,8 +416,7 @@ func (r *reader) ref(parent *Agent, ps []pair, outer *use) *Agent {
 	return r.follow(parent, target, own)
 }
 
-// openRegular opens a file that is one: opening a named pipe would wait for
-// somebody to write to it.
+// openRegular opens a file if it is regular, because opening a named pipe would wait for a writer.
 func openRegular(fsys fs.FS, name string) (fs.File, error) {
 	info, err := fs.Stat(fsys, name)
 	if err == nil && !info.Mode().IsRegular() {

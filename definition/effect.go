@@ -18,8 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// effects are what a task can do to the world outside. What only computes can do
-// no more than innerEffects.
+// effects lists the effects of a task on the outside world. A task that only computes has one of innerEffects.
 var (
 	effects = []string{string(agent.Pure), string(agent.Idempotent), string(agent.AtMostOnce),
 		string(agent.Transactional)}
@@ -29,7 +28,7 @@ var (
 const effectsHint = "pure changes nothing, idempotent may run twice, at_most_once must not run twice, transactional " +
 	"changes only the state"
 
-// effect reads what something does to the world outside.
+// effect reads the effect of a task.
 func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	text, ok := r.text(n, what)
 	if ok && !slices.Contains(of, text) {
@@ -43,13 +42,13 @@ func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
 	return agent.Effect(text)
 }
 
-// anyEffect reads one of all effects.
+// anyEffect reads an effect of any kind.
 func (r *reader) anyEffect(n *source.Node, what string) (agent.Effect, bool) {
 	e := r.effect(n, what, effects)
 	return e, e != ""
 }
 
-// taskEffect reads that of a task.
+// taskEffect reads the effect of a task of the agent's type.
 func (r *reader) taskEffect(a *Agent, n *source.Node) {
 	of := effects
 	if a.Type.kind().inner {
@@ -62,7 +61,7 @@ func (r *reader) taskEffect(a *Agent, n *source.Node) {
 	a.Effect = r.effect(n, "effect", of)
 }
 
-// once refuses to try again what must not be done twice.
+// once refuses retries of a step that must not run twice.
 func (c *checker) once(a *Agent) {
 	if a.Effect == agent.AtMostOnce {
 		c.retried(a, a, "effect")
@@ -80,7 +79,7 @@ func (c *checker) once(a *Agent) {
 	}
 }
 
-// retried reports who would run an agent again: itself, or an agent around it.
+// retried reports a retry, of the agent itself or of an enclosing agent, that would run the agent again.
 func (c *checker) retried(a, by *Agent, field string) {
 	for ; by != nil; by = by.parent {
 		if by.Step == nil || by.Step.Retry == nil || by.Step.Retry.Attempts < 2 {
@@ -118,7 +117,7 @@ var effectRows = []row[Agent]{does("effect", effectDoc, func() shape {
 var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return schema.OneOf(innerEffects...) },
 	(*reader).taskEffect).alone()}
 
-// checkedEffect is an effect that comes with what finds out about it.
+// checkedEffect is an effect with the task that finds out whether the step took place.
 type checkedEffect struct {
 	once bool
 	find *Agent
@@ -138,7 +137,7 @@ func trueShape() shape {
 	return &jsonschema.Schema{Const: &yes, Title: "true"}
 }
 
-// onlyTrue reads at_most_once, which says nothing if it is false.
+// onlyTrue reads at_most_once, which must be true.
 func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
 	v, ok := r.boolean(n, what)
 	if ok && !v {
@@ -148,8 +147,8 @@ func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
 	return v, ok && v
 }
 
-// reconcileShape is a command or a request that finds something out. Its fields are
-// those of the agents that do the same.
+// reconcileShape returns the shape of a command or a request that finds out whether a step took place. Its fields are
+// those of command and http agents.
 func reconcileShape() shape {
 	s := schema.Settings(nil)
 	for _, t := range []Type{TypeCommand, TypeHTTP} {
@@ -164,8 +163,8 @@ func reconcileShape() shape {
 	return s
 }
 
-// reconcileFields are the fields of a command or of a request that finds something out,
-// besides timeout: all but those that say what its outcome means, which is fixed here.
+// reconcileFields returns the fields of such a command or request besides timeout: all but those that say how to read
+// its outcome, which is fixed here.
 func reconcileFields(t Type) []string {
 	names := rowNames(commandRows)
 	if t == TypeHTTP {
@@ -178,7 +177,7 @@ func reconcileFields(t Type) []string {
 
 const reconcileHint = "write reconcile: {command: [program, \"{{call_id}}\"]} or {url: https://…/{{call_id}}}"
 
-// effectMap reads an effect with what finds out about it.
+// effectMap reads an effect that is a map with reconcile.
 func (r *reader) effectMap(a *Agent, n *source.Node) {
 	e, _ := effectParts.inPlace().read(place{r, a, "effect"}, n)
 	given := a.nodes["effect.at_most_once"] != nil && a.nodes["effect.reconcile"] != nil
@@ -188,8 +187,8 @@ func (r *reader) effectMap(a *Agent, n *source.Node) {
 	a.Effect, a.Reconcile = agent.AtMostOnce, e.find
 }
 
-// reconcile reads what finds out whether a task was done: another task, whose templates
-// see what those of the first one do; nil if it cannot be read.
+// reconcile reads the task that finds out whether another task took place; nil if it cannot be read. Its templates
+// can read the same names as those of the other task.
 func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool) {
 	ps, ok := r.pairs(n, what)
 	if !ok {
@@ -231,7 +230,7 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 	return find, true
 }
 
-// reconciles checks what finds out whether a task was done.
+// reconciles checks the task that finds out whether the agent's task took place.
 func (c *checker) reconciles(a *Agent) {
 	c.task(a.Reconcile)
 	c.reads = slices.DeleteFunc(c.reads, func(rd read) bool {
@@ -242,7 +241,7 @@ func (c *checker) reconciles(a *Agent) {
 	})
 }
 
-// reconcileOf finds out whether a task was done. What it is made of was checked.
+// reconcileOf makes the function that finds out whether a task took place. Its parts were checked before.
 func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 	find := a.Reconcile
 	if find == nil {
@@ -264,7 +263,7 @@ func reconcileOf(a *Agent, cfg BuildConfig) agent.Reconcile {
 	return made
 }
 
-// reconcileCommand is that of a command that is a tool, which is asked in JSON.
+// reconcileCommand makes that function for a command that is a tool and gets its arguments as JSON.
 func reconcileCommand(t Tool, asked tool.Tool) agent.Reconcile {
 	find := tool.ReconcileOf(asked)
 	if find == nil {

@@ -18,7 +18,7 @@ var exitRows = []row[Agent]{field("can_exit_loop", "true lets the agent, and age
 	"the default with exit_when or the tool exit_loop, false otherwise. It gives an llm agent that tool, and lets a "+
 	"person who approves end the loop", aBool, func(a *Agent) *bool { return &a.CanExitLoop })}
 
-// exit checks who may end a loop.
+// exit checks which agents may end a loop.
 func (c *checker) exit(a *Agent) {
 	permission, given := a.nodes["can_exit_loop"]
 	given = given && !source.IsNull(permission)
@@ -58,7 +58,7 @@ func (c *checker) exit(a *Agent) {
 	}
 }
 
-// asks is the field by which an agent asks to end the loop, and what that is.
+// asks returns the field by which an agent asks to end the loop, and a description of it.
 func (a *Agent) asks() (field, what string) {
 	if a.ExitWhen != "" {
 		return "exit_when", "exit_when"
@@ -69,7 +69,7 @@ func (a *Agent) asks() (field, what string) {
 	return "", ""
 }
 
-// inLoop is the agent around a within the same loop; nil if that is the loop.
+// inLoop returns the enclosing agent of a within the same loop; nil if that agent is the loop.
 func inLoop(a *Agent) *Agent {
 	if a.parent == nil || a.parent.Type == TypeLoop {
 		return nil
@@ -77,7 +77,7 @@ func inLoop(a *Agent) *Agent {
 	return a.parent
 }
 
-// inTool reports whether the agent is a tool, or in one within the same loop.
+// inTool reports whether the agent is a tool, or inside a tool, within the same loop.
 func (a *Agent) inTool() bool {
 	for ; a != nil; a = inLoop(a) {
 		if a.tool {
@@ -87,8 +87,8 @@ func (a *Agent) inTool() bool {
 	return false
 }
 
-// mayExit reports whether an agent has permission to end the loop around it, be
-// it by an agent around it; then one that asks a model has the exit tool.
+// mayExit reports whether an agent may end the enclosing loop, by its own permission or an enclosing agent's. With
+// the permission, an agent that asks a model has the exit tool.
 func (a *Agent) mayExit() bool {
 	if a.loopAround() == nil || a.inTool() {
 		return false
@@ -104,7 +104,7 @@ func (a *Agent) mayExit() bool {
 	return false
 }
 
-// exitWords says in words when the agent ends the loop around it; empty if it never does.
+// exitWords describes when the agent ends the enclosing loop; empty if it never does.
 func (a *Agent) exitWords() string {
 	if a.ExitWhen != "" {
 		return "when " + a.ExitWhen
@@ -115,7 +115,7 @@ func (a *Agent) exitWords() string {
 	return ""
 }
 
-// wordsIf returns a text if something holds.
+// wordsIf returns the text if the condition holds, else "".
 func wordsIf(holds bool, text string) string {
 	if holds {
 		return text
@@ -123,7 +123,7 @@ func wordsIf(holds bool, text string) string {
 	return ""
 }
 
-// exits reports whether the agent, or one in it, asks to end the loop around it.
+// exits reports whether the agent, or an agent inside it, asks to end the enclosing loop.
 func exits(a *Agent) bool {
 	if a.exitWords() != "" && !a.anyone {
 		return true
@@ -134,8 +134,7 @@ func exits(a *Agent) bool {
 	return slices.ContainsFunc(a.SubAgents, exits)
 }
 
-// steps yields the agents that could end a loop: those in it, but for its
-// finalizer and for what is in a loop inside.
+// steps yields the agents in a loop that could end it. It leaves out the finalizer, and agents of inner loops.
 func steps(a *Agent) []*Agent {
 	var all []*Agent
 	for _, sub := range a.SubAgents {
@@ -150,7 +149,7 @@ func steps(a *Agent) []*Agent {
 	return all
 }
 
-// canExit lists the agents that may end a loop, with those inside them, by name.
+// canExit returns the names of the agents that may end a loop, including the agents inside them.
 func canExit(a *Agent) []string {
 	names := []string{}
 	for _, step := range steps(a) {
@@ -171,12 +170,12 @@ func (a *Agent) names(all []string) []string {
 	return all
 }
 
-// Permitted reports whether a file gives the agent the permission to end its loop. An agent that has it only because
-// no file names an agent that may is not permitted.
+// Permitted reports whether a file permits the agent to end its loop. It is false for an agent that may end the loop
+// only because no file names an agent that may.
 func (a *Agent) Permitted() bool { return a.CanExitLoop && !a.anyone }
 
-// anyone lets every agent that asks a model end a loop that nothing else ends
-// but its limit, and for which nobody is named.
+// anyone lets every agent that asks a model end a loop that otherwise only its limit would end, if no agent has
+// can_exit_loop.
 func (c *checker) anyone(a *Agent) {
 	if a.Loop.MaxIterations == 0 || a.Loop.StopWhen != nil || stops(a.Loop.Score) || a.incomplete() {
 		return
@@ -199,8 +198,7 @@ func (c *checker) anyone(a *Agent) {
 	}
 }
 
-// refused reports whether the file says that the agent, or one around it in the
-// same loop, may not end the loop.
+// refused reports whether the file forbids the agent, or an enclosing agent of the same loop, to end the loop.
 func (a *Agent) refused() bool {
 	for ; a != nil; a = inLoop(a) {
 		if _, given := a.nodes["can_exit_loop"]; given && !a.CanExitLoop {
@@ -210,7 +208,7 @@ func (a *Agent) refused() bool {
 	return false
 }
 
-// exitTool is the exit tool among the tools; nil if it is not one.
+// exitTool returns the exit tool among the agent's tools; nil if it has none.
 func (a *Agent) exitTool() *Tool {
 	if a.LLM == nil {
 		return nil
@@ -223,8 +221,8 @@ func (a *Agent) exitTool() *Tool {
 	return nil
 }
 
-// afterExit notes keys that are read when a loop is over, and that whoever ends
-// it would write: the turn with the exit leaves them as they were.
+// afterExit notes keys that are read after a loop and written by an agent that ends the loop, because the turn with
+// the exit does not write its key.
 func (c *checker) afterExit() {
 	for i := range c.reads {
 		rd := &c.reads[i]
@@ -247,8 +245,7 @@ func (c *checker) afterExit() {
 	}
 }
 
-// outlives reports whether an agent runs when a loop is over: its finalizer, or one
-// outside.
+// outlives reports whether an agent runs after a loop, as its finalizer or outside it.
 func outlives(a, around *Agent) bool {
 	if !a.in(around) {
 		return true
@@ -361,8 +358,8 @@ func budgetWords(b *loop.Budget) string {
 
 func decimal(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// criteria says in words when a loop is done, as the end of a sentence that
-// begins "Call this function ONLY when"; empty if the definition does not say.
+// criteria describes when a loop has reached its goal, as the end of a sentence that begins "Call this function ONLY
+// when"; empty if the definition does not say.
 func criteria(l *Loop) string {
 	var parts []string
 	if goal := strings.TrimRight(strings.Join(strings.Fields(l.Goal), " "), "."); goal != "" {
@@ -386,7 +383,7 @@ func criteria(l *Loop) string {
 	return strings.Join(parts, " and ")
 }
 
-// conditionWords is a condition with its parts joined by words.
+// conditionWords writes a condition with its parts joined by words.
 func conditionWords(c *loop.Condition) string {
 	words := c.Expr
 	switch {

@@ -22,18 +22,18 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// Expected is what a run is expected to cost, from the texts of the definition: see [Definition.Expected].
+// Expected is the expected cost of a run, computed from the texts of the definition: see [Definition.Expected].
 type Expected struct {
-	// Loops are the outermost loops, in the order of the file. What a run asks outside them is one iteration
-	// of the root.
+	// Loops are the outermost loops, in the order of the file. Requests outside of them count as one iteration of the
+	// root.
 	Loops []ExpectedLoop `json:"loops"`
 	// Prices are the prices of the models, by their names.
 	Prices []UsedPrice `json:"prices,omitzero"`
-	// Uncounted is what the figures leave out, because the definition does not tell it.
+	// Uncounted lists the unknown parts that the figures leave out.
 	Uncounted []Uncounted `json:"uncounted,omitzero"`
 }
 
-// ExpectedLoop is what the iterations of a loop are expected to cost.
+// ExpectedLoop is the expected cost of the iterations of a loop.
 type ExpectedLoop struct {
 	Name       string              `json:"name"`
 	Iterations []ExpectedIteration `json:"iterations"`
@@ -43,17 +43,17 @@ type ExpectedLoop struct {
 	More bool `json:"more,omitzero"`
 }
 
-// Uncounted is something that [Expected] leaves out.
+// Uncounted is an unknown part that [Expected] leaves out.
 type Uncounted struct {
 	What UncountedKind `json:"what"`
-	// Name is that of the agent or of the state key; empty for a request or for all answers.
+	// Name is the name of the agent or of the state key; empty for a request or for all answers.
 	Name string `json:"name,omitzero"`
 }
 
 // UncountedKind is a kind of [Uncounted].
 type UncountedKind string
 
-// The kinds of what is left out.
+// The kinds of unknown parts.
 const (
 	UncountedRequest    UncountedKind = "request"    // the user's request
 	UncountedAnswers    UncountedKind = "answers"    // what models answer
@@ -65,7 +65,7 @@ const (
 	UncountedPrice      UncountedKind = "price"      // the price of an agent's model
 )
 
-// ExpectedIteration is what one iteration is expected to use. Tokens are estimates.
+// ExpectedIteration is the expected use of one iteration. Tokens are estimates.
 type ExpectedIteration struct {
 	Number      int   `json:"number,omitzero"`
 	Requests    int   `json:"requests"`
@@ -95,15 +95,15 @@ func (e *ExpectedIteration) add(v *ExpectedIteration) {
 	}
 }
 
-// UsedPrice is the price of a model, and where it comes from.
+// UsedPrice is the price of a model, and its origin.
 type UsedPrice struct {
 	Model string `json:"model"`
-	// Date and Source are those of a list price; empty if the definition has the price.
+	// Date and Source belong to a list price; they are empty if the definition has the price.
 	Date   string `json:"date,omitzero"`
 	Source string `json:"source,omitzero"`
 }
 
-// The most iterations of a loop, and requests in all, of which the cost is computed.
+// The limits on iterations of a loop, and on requests in all, whose cost is computed.
 const (
 	maxExpectedIterations = 50
 	maxExpectedRequests   = 1000
@@ -152,7 +152,7 @@ func (d *Definition) Expected(given Assumed) *Expected {
 	return &e.out
 }
 
-// expecter goes through a run that does not take place.
+// expecter simulates the requests of a run.
 type expecter struct {
 	*worst
 	fixed    []string       // keys whose values stay
@@ -176,7 +176,7 @@ type segment struct {
 	bytes int
 }
 
-// said is what somebody has said in the conversation.
+// said is one message of the conversation.
 type said struct {
 	by *Agent // nil for the user
 	segment
@@ -188,7 +188,7 @@ func newSegment(id string, bytes int) segment {
 	return segment{h.Sum64(), bytes}
 }
 
-// loopUnderWay is a loop around the current place.
+// loopUnderWay is a loop that encloses the current agent.
 type loopUnderWay struct {
 	starts []int // of its iterations in the conversation
 	more   bool  // another iteration follows
@@ -196,7 +196,7 @@ type loopUnderWay struct {
 
 func (e *expecter) miss(what UncountedKind, name string) { e.missing[Uncounted{what, name}] = true }
 
-// know notes a value that is known before the run.
+// know records a value that is known before the run.
 func (e *expecter) know(key string, v any) {
 	switch v := v.(type) {
 	case nil:
@@ -208,7 +208,7 @@ func (e *expecter) know(key string, v any) {
 	}
 }
 
-// during returns what is asked while f runs, outside the loops that f goes through as outermost ones.
+// during returns the requests that f makes, without those of outermost loops that f simulates.
 func (e *expecter) during(f func()) ExpectedIteration {
 	before := e.now
 	e.now = ExpectedIteration{Cost: new(0.0), Uncached: new(0.0)}
@@ -218,7 +218,7 @@ func (e *expecter) during(f func()) ExpectedIteration {
 	return got
 }
 
-// run goes through one run of an agent.
+// run simulates one run of an agent.
 func (e *expecter) run(a *Agent) {
 	if expect := a.Type.kind().expect; expect != nil {
 		expect(e, a)
@@ -227,7 +227,7 @@ func (e *expecter) run(a *Agent) {
 	e.wrote(a, 0, false)
 }
 
-// parallel goes through the branches, of which none hears the others.
+// parallel simulates the branches, none of which sees the others.
 func (e *expecter) parallel(a *Agent) {
 	before := len(e.said)
 	var all []said
@@ -239,13 +239,13 @@ func (e *expecter) parallel(a *Agent) {
 	e.said = append(e.said, all...)
 }
 
-// uncounted notes an agent whose requests are not known.
+// uncounted records an agent whose requests are unknown.
 func (e *expecter) uncounted(a *Agent) {
 	e.miss(UncountedAgent, a.Name)
 	e.wrote(a, 0, false)
 }
 
-// text fills in a template.
+// text fills in the text of a template agent.
 func (e *expecter) text(a *Agent) {
 	size, known := 0, true
 	if t, err := template.Parse(a.Text, template.Options{}); err == nil {
@@ -254,7 +254,7 @@ func (e *expecter) text(a *Agent) {
 	e.wrote(a, size, known)
 }
 
-// wrote notes that an agent has said something, and has written its keys.
+// wrote records the answer of an agent and the keys that it writes.
 func (e *expecter) wrote(a *Agent, bytes int, known bool) {
 	for _, key := range a.writes() {
 		e.versions[key]++
@@ -266,7 +266,7 @@ func (e *expecter) wrote(a *Agent, bytes int, known bool) {
 	e.said = append(e.said, said{a, newSegment(fmt.Sprint(a.Name, " ", len(e.said), " ", e.requests), bytes)})
 }
 
-// iterate goes through a loop.
+// iterate simulates a loop.
 func (e *expecter) iterate(a *Agent) {
 	p, outermost := e.planOf(a), len(e.loops) == 0
 	n := int(p.MaxIterations)
@@ -313,7 +313,7 @@ func (e *expecter) iterate(a *Agent) {
 	}
 }
 
-// request is one that is being put together.
+// request is a request under construction.
 type request struct {
 	segments []segment
 	static   int // segments at the beginning that stay in the run
@@ -327,7 +327,7 @@ func (r *request) add(id string, bytes int) {
 	}
 }
 
-// ask goes through one run of an agent that asks its model once.
+// ask simulates one run of an agent that asks its model once.
 func (e *expecter) ask(a *Agent) {
 	r := e.request(a)
 	e.requests++
@@ -343,7 +343,7 @@ func (e *expecter) ask(a *Agent) {
 	e.wrote(a, int(out)*model.BytesPerToken, out > 0)
 }
 
-// request puts the request of an agent together, in the order in which it is sent.
+// request builds the request of an agent, in the order in which it is sent.
 func (e *expecter) request(a *Agent) *request {
 	l, r := a.LLM, &request{steady: true}
 	if text := exitDeclaration(a); text != "" {
@@ -392,7 +392,7 @@ func (e *expecter) request(a *Agent) *request {
 	return r
 }
 
-// exitDeclaration returns what a model is told of the exit tool of its agent; empty if the agent has none.
+// exitDeclaration returns the text that declares the exit tool to a model; empty if the agent does not have the tool.
 func exitDeclaration(a *Agent) string {
 	var cfg llmagent.Config
 	if a.loopAround() == nil || a.exitTool() == nil && !a.mayExit() || exitTool(a, "", &cfg) != nil {
@@ -409,7 +409,7 @@ func exitDeclaration(a *Agent) string {
 	return d.Name + d.Description + string(schema)
 }
 
-// heardFrom returns where the conversation begins that an agent sees, apart from the user's message.
+// heardFrom returns the index at which the conversation begins that an agent sees, apart from the user's message.
 func (e *expecter) heardFrom(a *Agent) int {
 	policy := cmp.Or(a.LLM.Context.Policy, llmagent.ContextFull)
 	switch {
@@ -429,7 +429,7 @@ func (e *expecter) heardFrom(a *Agent) int {
 	return starts[max(0, len(starts)-shown)]
 }
 
-// instruction adds a template: what stands between its placeholders, and their values.
+// instruction adds a template: the text between its placeholders, and their values.
 func (e *expecter) instruction(r *request, text string) {
 	t, err := template.Parse(text, template.Options{})
 	if err != nil {
@@ -453,7 +453,7 @@ func (e *expecter) instruction(r *request, text string) {
 	r.add(text[at:], len(text)-at)
 }
 
-// filled returns how long a template is with the values of its placeholders, as far as they are known.
+// filled returns the length of a template with the known values of its placeholders.
 func (e *expecter) filled(t *template.Template, text string) (bytes int, known bool) {
 	bytes, known = len(text), true
 	for _, ref := range t.Keys() {
@@ -483,7 +483,7 @@ func (e *expecter) versionOf(name string) string {
 	return fmt.Sprint(name, version)
 }
 
-// value returns how long a placeholder's value is. Before an agent has written it, it is empty.
+// value returns the length of a placeholder's value, which is 0 before an agent has written the key.
 func (e *expecter) value(name string) (bytes int, known bool) {
 	key := keyOf(name)
 	if n, ok := e.sizes[key]; ok {
@@ -496,7 +496,7 @@ func (e *expecter) value(name string) (bytes int, known bool) {
 	return 0, !written
 }
 
-// charge adds what a request costs, and notes what the provider's cache has then.
+// charge adds the cost of a request, and records what the provider's cache holds afterwards.
 func (e *expecter) charge(a *Agent, r *request, out int64) {
 	name := e.modelOf(a)
 	rules := cachesOf(name)
@@ -514,7 +514,7 @@ func (e *expecter) charge(a *Agent, r *request, out int64) {
 	if e.kept[name] == nil {
 		e.kept[name] = make(map[uint64]bool)
 	}
-	// Up to where the provider looks, and what it keeps.
+	// The segments up to which the provider looks into its cache, and up to which it keeps the request.
 	look, keep := len(ends), len(ends)
 	if rules.Asked {
 		look, keep = e.marks(a, r)
@@ -546,8 +546,8 @@ func (e *expecter) charge(a *Agent, r *request, out int64) {
 	e.now.add(&one)
 }
 
-// marks returns up to which segment a request asks its provider to look into its cache, and to keep what is
-// there: as llmagent's hints do, without turns after tools.
+// marks returns the segments up to which a request asks its provider to look into its cache and to keep the request.
+// It follows llmagent's hints, without turns after tools.
 func (e *expecter) marks(a *Agent, r *request) (look, keep int) {
 	if a.promptCache() == llmagent.PromptCacheOff {
 		return 0, 0
@@ -565,7 +565,7 @@ func (e *expecter) marks(a *Agent, r *request) (look, keep int) {
 	return look, keep
 }
 
-// listed returns the price of an agent's model: that of the definition, or the list price.
+// listed returns the price of an agent's model, from the definition or the list prices.
 func (e *expecter) listed(a *Agent, name string) (p budget.Price, upTo int64, ok bool) {
 	if p, ok = e.price(a); ok {
 		e.prices[name] = UsedPrice{Model: name}
