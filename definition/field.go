@@ -19,10 +19,10 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// Field is one thing that a definition can say about an agent.
+// Field is a field that an agent of a definition can have.
 type Field struct {
 	Name string
-	// Types are the types of agents that have it; nil is all.
+	// Types are the types of agents that have the field; nil means all types.
 	Types []Type
 	// Root says that only the root agent has it.
 	Root bool
@@ -38,10 +38,10 @@ var (
 	tasks     = []Type{TypeCommand, TypeCLI, TypeExpression, TypeHTTP, TypeTemplate}
 )
 
-// fields are made of the rows of the groups.
+// fields is made of the rows of the groups.
 var fields []Field
 
-// fieldNamed finds a field; its name is empty if there is none.
+// fieldNamed returns the field of that name; its name is empty if there is none.
 func fieldNamed(name string) Field {
 	for _, f := range fields {
 		if f.Name == name {
@@ -55,21 +55,20 @@ func (f Field) has(t Type) bool {
 	return f.Types == nil || slices.Contains(f.Types, t)
 }
 
-// Part is one name in a field that can be a map.
+// Part is one key of a field whose value can be a map.
 type Part struct {
 	Name string
-	// Value says what it can be, in words; Doc what it is.
+	// Value says in words which values are possible; Doc explains the part.
 	Value, Doc string
 	// Needed reports whether the map must have it.
 	Needed bool
 }
 
-// Value says in words what the field's value can be, such as "duration" or "whole
-// number or none".
+// Value says in words which values the field can have, such as "duration" or "whole number or none".
 func (f Field) Value() string { return schema.Words(shapes()[f.Name]) }
 
-// Parts are the names in the map that the field's value can be; nil if it is none,
-// or one with names of the author's own.
+// Parts returns the keys of the field's value if it can be a map; nil if it cannot, or if the author chooses the
+// keys.
 func (f Field) Parts() []Part {
 	s := schema.Form(shapes()[f.Name])
 	if s == nil {
@@ -83,10 +82,9 @@ func (f Field) Parts() []Part {
 	return parts
 }
 
-// Parts lists the names that can stand in a field that is a map, in the order in which
-// people write them: Parts("score"), or Parts("score", "judge") for a map in it. A name
-// in the path that the field does not know is one that people choose, such as that of an
-// input. Nil if the field is no such map.
+// Parts returns the keys that can stand in a field that is a map, in the order in which people write them:
+// Parts("score"), or Parts("score", "judge") for a map inside it. A name in the path that the field does not define
+// is one that people choose, such as that of an input. The result is nil if the field is no such map.
 func Parts(path ...string) []string {
 	if len(path) == 0 {
 		return nil
@@ -106,13 +104,14 @@ func Parts(path ...string) []string {
 	return slices.Clone(s.PropertyOrder)
 }
 
-// kind is what is particular to the agents of one type. A nil function, or a zero field, is the usual case that its comment names.
+// kind describes the agents of one type. A nil function, or a zero field, stands for the usual case that its comment
+// names.
 type kind struct {
 	is    Type
 	tells []string // the fields that tell the type alone, the clearest first
 	an    bool     // its article is an
 	check func(*checker, *Agent)
-	// resolve finds, before the build, what the agent needs of the program; nil if it needs nothing.
+	// resolve finds, before the build, the parts of the program that the agent needs; nil if it needs none.
 	resolve func(context.Context, *builder, *loader, *Agent) error
 	build   func(*builder, *Agent, around) (agent.Agent, error)
 	most    func(*worst, *Agent) AtMost                      // what one run uses at most; nil is nothing
@@ -129,10 +128,10 @@ type kind struct {
 	yields  string                                           // how its answer ends a loop: the hint of an unused can_exit_loop
 }
 
-// kinds are all of them, in the order in which people read of them.
+// kinds lists all kinds, in the order in which the documentation shows them.
 var kinds []*kind
 
-// kind returns what is particular to the type of the agent; of an agent without a type, nothing is.
+// kind returns the description of the agent's type; for an agent without a type, an empty one.
 func (t Type) kind() *kind {
 	if i := slices.IndexFunc(kinds, func(k *kind) bool { return k.is == t }); i >= 0 {
 		return kinds[i]
@@ -140,12 +139,12 @@ func (t Type) kind() *kind {
 	return &kind{is: t}
 }
 
-// known reports whether there is such a type.
+// known reports whether the type exists.
 func (t Type) known() bool {
 	return slices.ContainsFunc(kinds, func(k *kind) bool { return k.is == t })
 }
 
-// Types lists the types of agents, in the order in which people read of them.
+// Types lists the types of agents, in the order in which the documentation shows them.
 func Types() []Type {
 	all := make([]Type, len(kinds))
 	for i, k := range kinds {
@@ -154,7 +153,7 @@ func Types() []Type {
 	return all
 }
 
-// typeNames are the names of the types.
+// typeNames returns the names of the types.
 func typeNames() (names []string) {
 	for _, k := range kinds {
 		names = append(names, string(k.is))
@@ -162,7 +161,7 @@ func typeNames() (names []string) {
 	return names
 }
 
-// group is a number of fields that agents of some types have.
+// group is a set of fields that agents of some types have.
 type group struct {
 	types  []Type // nil for all
 	root   bool   // only the root has the fields
@@ -171,7 +170,7 @@ type group struct {
 	begin  func(*Agent) // makes what the fields are kept in, with its defaults; nil if the agent itself keeps them
 }
 
-// groupOf is the group whose fields are kept in a T, which the slot of an agent points at.
+// groupOf returns the group whose fields are stored in a T, to which the slot of an agent points.
 func groupOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) group {
 	begin := func(a *Agent) *T {
 		at := slot(a)
@@ -196,7 +195,7 @@ func groupOf[T any](slot func(*Agent) **T, rows []row[T], types ...Type) group {
 	return k
 }
 
-// groupOfRoot is the group of the fields that the definition keeps and the root gives.
+// groupOfRoot returns the group of the fields that the root sets and the definition stores.
 func groupOfRoot(rows []row[Definition]) group {
 	k := groupOf(func(*Agent) **Definition { return nil }, rows)
 	k.root, k.begin = true, nil
@@ -206,22 +205,21 @@ func groupOfRoot(rows []row[Definition]) group {
 	return k
 }
 
-// groupOfStep are fields of all steps of loops. What they are kept in is made when one
-// of them is given.
+// groupOfStep returns a group of fields of all steps of loops. Their struct is allocated when one of them is set.
 func groupOfStep(rows []row[Step], types ...Type) group {
 	k := groupOf(func(a *Agent) **Step { return &a.Step }, rows, types...)
 	k.isStep, k.begin = true, nil
 	return k
 }
 
-// groupOfWork are fields of what works in a workspace, kept as those of steps are.
+// groupOfWork returns the group of fields of agents that work in a workspace, stored as those of steps are.
 func groupOfWork(rows []row[runfiles.Work], types ...Type) group {
 	k := groupOf(func(a *Agent) **runfiles.Work { return &a.Work }, rows, types...)
 	k.begin = nil
 	return k
 }
 
-// groups are all of them, in the order in which people write the fields.
+// groups lists all groups, in the order in which people write the fields.
 var groups []group
 
 func init() { // and not where they are declared, as what reads a value may read an agent
@@ -260,7 +258,7 @@ func init() { // and not where they are declared, as what reads a value may read
 	tell()
 }
 
-// tell fills in what is made of the groups: the fields, and what agents need.
+// tell computes the fields, and the required fields of agents, from the groups.
 func tell() {
 	types := make(map[string][]Type)
 	for _, k := range groups {
@@ -280,9 +278,8 @@ func tell() {
 	}
 }
 
-// shapes are what the values of the fields can be, by the field's name; or by the type of agent
-// and the name, where it is another one there. They are made when somebody asks: to read a
-// file takes none.
+// shapes has the shapes of the fields' values, by the field's name, or by type and name where a type has another
+// shape. They are computed when first used, because reading a file needs none.
 var shapes = sync.OnceValue(func() map[string]shape {
 	all := make(map[string]shape)
 	for _, k := range groups {
@@ -302,8 +299,7 @@ var shapes = sync.OnceValue(func() map[string]shape {
 
 func (k group) of(t Type) bool { return k.types == nil || slices.Contains(k.types, t) }
 
-// rowFor finds the row of a field for agents of a type; of any type that has it if
-// the type is not known.
+// rowFor returns the row of a field for agents of a type; if the type is unknown, that of any type with the field.
 func rowFor(t Type, name string) (k group, w row[Agent], ok bool) {
 	for _, k := range groups {
 		if t != "" && !k.of(t) {
@@ -318,7 +314,7 @@ func rowFor(t Type, name string) (k group, w row[Agent], ok bool) {
 	return group{}, row[Agent]{}, false
 }
 
-// begin makes what agents of the type keep their fields in, with the defaults.
+// begin allocates the structs for the fields of the agent's type, with the defaults.
 func begin(a *Agent) {
 	for _, k := range groups {
 		if k.begin != nil && k.of(a.Type) {
@@ -327,8 +323,8 @@ func begin(a *Agent) {
 	}
 }
 
-// field reads a field. If the agent's type is not known, a field that only some types
-// have is checked, and its value is dropped.
+// field reads a field. If the agent's type is unknown, it checks a field that only some types have, and drops the
+// value.
 func (r *reader) field(a *Agent, p pair) {
 	k, w, ok := rowFor(a.Type, p.key)
 	if !ok {
@@ -343,7 +339,7 @@ func (r *reader) field(a *Agent, p pair) {
 	}
 }
 
-// stepFields are the fields that an agent can have as a step of a loop only.
+// stepFields returns the fields that an agent can have only as a step of a loop.
 func stepFields(t Type) (names []string) {
 	for _, k := range groups {
 		if k.isStep && k.of(t) {
@@ -353,10 +349,10 @@ func stepFields(t Type) (names []string) {
 	return names
 }
 
-// holds reports what a function of a kind says of an agent; a nil function says no.
+// holds calls a function of a kind with the agent; a nil function means false.
 func holds(a *Agent, of func(*Agent) bool) bool { return of != nil && of(a) }
 
-// names are the fields that an agent can have.
+// names returns the fields that an agent can have.
 func (r *reader) names(a *Agent) []string {
 	var names []string
 	for _, f := range fields {
@@ -393,8 +389,7 @@ func (r *reader) unknown(a *Agent, p pair) {
 	}
 }
 
-// nearField is the field that was probably meant; of timeout and timeouts the one
-// that the value fits.
+// nearField returns the most similar field; of timeout and timeouts, the one that the value fits.
 func nearField(p pair, names []string) string {
 	found := meant.Near(p.key, names)
 	if found != "timeout" && found != "timeouts" || p.value.Kind != source.Scalar ||
@@ -425,8 +420,8 @@ func (r *reader) misplaced(a *Agent, p pair, f Field) {
 	}
 }
 
-// alsoMeant reports whether people write the name of a field for a field of other agents too, so that it does not tell
-// the type of its agent.
+// alsoMeant reports whether people write the name of a field for a field of other agents too, so that the name does
+// not identify the type of its agent.
 func alsoMeant(field string) bool { return meant.Fields[field] != nil }
 
 func join(ts []Type, word string) string {
@@ -440,8 +435,8 @@ func join(ts []Type, word string) string {
 	return strings.Join(names, "")
 }
 
-// configured puts the fields in an agent's config, as other products write
-// them, beside the others. stop_when comes last, as it may name sub-agents.
+// configured merges the fields of an agent's config, where other products write them, with the other fields.
+// stop_when comes last, because it may name sub-agents.
 func (r *reader) configured(ps []pair) []pair {
 	var all []pair
 	beside := make(map[string]int)
@@ -493,9 +488,9 @@ func typeHint(typed string) string {
 	return meant.Hint(typed, typeNames(), "the types are "+strings.Join(typeNames(), ", "))
 }
 
-// otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a
-// type in place of a field, or a field that belongs into another one. tells says that the word tells
-// the type of the agent; the hint is empty for any other field.
+// otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a type in place
+// of a field, or a field that belongs into another one. tells reports whether the word identifies the type of the
+// agent. The hint is empty for any other field.
 func otherWord(a *Agent, p pair) (hint string, tells bool) {
 	if hint := meant.Advice[p.key]; hint != "" {
 		return hint, hint == meant.TaskField
@@ -526,12 +521,12 @@ func otherWord(a *Agent, p pair) (hint string, tells bool) {
 	return insideOf(a, p.key), false
 }
 
-// fieldOf says which agents have a field that this one has not.
+// fieldOf names the agents that have a field which this agent cannot have.
 func fieldOf(f Field, a *Agent) string {
 	return fmt.Sprintf("%q is a field of %s agents; this is %s agent", f.Name, join(f.Types, "and"), article(a.Type))
 }
 
-// insideOf is the hint for a name that stands in one other field of the agent, as target in score.
+// insideOf returns the hint for a name that belongs into one other field of the agent, as target into score.
 func insideOf(a *Agent, name string) string {
 	found := ""
 	for _, f := range fields {

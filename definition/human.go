@@ -25,16 +25,16 @@ import (
 
 // Human is a question to a person.
 type Human struct {
-	// Ask is what the person is asked for.
+	// Ask is the kind of question.
 	Ask mark.QuestionKind
 	// Question is a template.
 	Question string
-	// Options are the answers to choose from; nil is any.
+	// Options are the possible answers; nil allows any answer.
 	Options []string
-	// Keys are the state keys that an edit is about.
+	// Keys are the state keys that a person edits.
 	Keys []string
-	// Deadline is how long the person may take; 0 is for ever. Default is the
-	// answer then, as JSON; nil fails the step.
+	// Deadline is the time in which the person must answer; 0 means no limit. Default is the answer after it, as
+	// JSON; nil fails the step.
 	Deadline time.Duration
 	Default  json.RawMessage
 }
@@ -44,8 +44,8 @@ func answerTo() shape {
 		Title: "true or false, text or map"}
 }
 
-// defaultAnswer reads an answer as JSON; nil if it can be none. Whether it is one
-// to the question is looked at when that is known.
+// defaultAnswer reads an answer as JSON; nil if the value cannot be an answer. A later check compares it with the
+// question.
 func (r *reader) defaultAnswer(a *Agent, n *source.Node, field string) (json.RawMessage, bool) {
 	if n.Kind == source.List {
 		r.wrong(n, field, "true or false, a text, or a map of keys")
@@ -118,7 +118,7 @@ func (c *checker) human(a *Agent) {
 	}
 }
 
-// inTools refuses a question in a tool call: nobody outside would see it.
+// inTools refuses a question in a tool call, because nobody would see the question there.
 func (c *checker) inTools(a *Agent) {
 	for p := a; p != nil; p = p.parent {
 		if p.tool {
@@ -129,7 +129,7 @@ func (c *checker) inTools(a *Agent) {
 	}
 }
 
-// askedFor looks whether the fields go with what the person is asked for.
+// askedFor checks whether the fields fit the kind of question.
 func (c *checker) askedFor(a *Agent) {
 	h := a.Human
 	if slices.Contains(a.unread, "ask") {
@@ -154,7 +154,7 @@ func (c *checker) askedFor(a *Agent) {
 		"ask: edit writes its keys and has no output_key")
 }
 
-// deadline looks whether there is a time for the default, and the other way round.
+// deadline checks that a default has a deadline, and notes a deadline without a default.
 func (c *checker) deadline(a *Agent) {
 	h := a.Human
 	_, timed := a.nodes["deadline"]
@@ -206,8 +206,8 @@ func (c *checker) defaultEdit(a *Agent, at source.Span) {
 	}
 }
 
-// edited notes the keys that an edit writes. That somebody may give them a value
-// does not make them keys: a name that is mistyped here would be one.
+// edited notes the keys that an edit writes. An edit does not declare its keys, because a mistyped name would then
+// become a key.
 func (c *checker) edited(a *Agent) {
 	if a.Human == nil {
 		return
@@ -219,7 +219,7 @@ func (c *checker) edited(a *Agent) {
 	}
 }
 
-// edits yields the keys that the person edits, but for those that could not be read.
+// edits yields the keys that the person edits, without those that could not be read.
 func (a *Agent) edits(yield func(int, string) bool) {
 	if a.Human.Ask != mark.AskEdit {
 		return
@@ -231,12 +231,12 @@ func (a *Agent) edits(yield func(int, string) bool) {
 	}
 }
 
-// approves reports whether a person ends the loop around by approving.
+// approves reports whether a person ends the enclosing loop by approving.
 func (a *Agent) approves() bool {
 	return a.Human != nil && a.Human.Ask == mark.AskApproval && a.CanExitLoop
 }
 
-// unheard notes a question whose answer nobody looks at.
+// unheard notes a question whose answer no agent reads.
 func (c *checker) unheard() {
 	var asked []*Agent
 	for a := range c.def.Root.All {
@@ -253,7 +253,7 @@ func (c *checker) unheard() {
 	}
 }
 
-// answerRead is how an answer is read.
+// answerRead shows how to read an answer.
 func answerRead(a *Agent) string {
 	if a.Human.Ask == mark.AskApproval {
 		return "state.KEY.approved"

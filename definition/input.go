@@ -29,8 +29,7 @@ type Input struct {
 	// Required reports that there is no default.
 	Required bool `json:"required,omitempty"`
 	Default  any  `json:"default,omitempty"`
-	// Choices and Pattern are what the value must be, as in a taskagent.Shape; empty if the file does
-	// not say.
+	// Choices and Pattern limit the value, as in a taskagent.Shape; empty if the file does not set them.
 	Choices []string `json:"choices,omitempty"`
 	Pattern string   `json:"pattern,omitempty"`
 
@@ -40,7 +39,7 @@ type Input struct {
 // InputType is the type of an input's value.
 type InputType string
 
-// The types of inputs, and what their values are in the state.
+// The types of inputs, with the Go types of their values in the state.
 const (
 	InputString InputType = "string"
 	InputInt    InputType = "int"    // int64
@@ -57,7 +56,7 @@ const (
 
 var inputTypes = []string{"string", "int", "number", "bool", "list", "map", "path", "file"}
 
-// inputKinds are what JSON Schema calls the types of inputs.
+// inputKinds maps the types of inputs to those of JSON Schema.
 var inputKinds = map[InputType]string{
 	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array",
 	InputMap: "object", InputPath: "string", InputFile: "string",
@@ -75,12 +74,12 @@ var inputParts = parts[Input]{rows: []row[Input]{
 }, what: "an input", has: "a map as a default is written {type: map, default: {…}}", settled: fitDefault,
 	also: defaultsFit}
 
-// inputShape is {type, default, description}, or a default alone.
+// inputShape returns the shape {type, default, description}, or a default alone.
 func inputShape() shape {
 	return schema.Either(&jsonschema.Schema{Not: &jsonschema.Schema{Type: "object"}, Title: "value"}, inputParts.shape())
 }
 
-// defaultsFit says what the default can be with each type.
+// defaultsFit adds to the shape which defaults each type allows.
 func defaultsFit(s shape) {
 	for _, name := range inputTypes {
 		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{name}}},
@@ -135,13 +134,13 @@ func (r *reader) inputType(n *source.Node, what string) (InputType, bool) {
 	return InputType(text), ok
 }
 
-// alsoTypes are what other languages call the types of inputs and of schemas.
+// alsoTypes maps types of inputs and schemas to their names in other languages.
 var alsoTypes = map[string][]string{
 	"integer": {"int"}, "int": {"integer"}, "long": {"int", "integer"}, "float": {"number"}, "double": {"number"}, "boolean": {"bool"}, "bool": {"boolean"},
 	"array": {"list"}, "list": {"array"}, "object": {"map"}, "map": {"object"}, "dict": {"map", "object"}, "text": {"string"}, "str": {"string"},
 }
 
-// typeNamed is the hint for a type that there is not.
+// typeNamed returns the hint for an unknown type.
 func typeNamed(typed string, known []string, otherwise string) string {
 	for _, name := range alsoTypes[strings.ToLower(typed)] {
 		if slices.Contains(known, name) {
@@ -151,10 +150,10 @@ func typeNamed(typed string, known []string, otherwise string) string {
 	return meant.Hint(typed, known, otherwise)
 }
 
-// takesDefault leaves the default to fitDefault, which knows the type too.
+// takesDefault does nothing, because fitDefault reads the default when the type is known.
 func takesDefault(place, *source.Node, *Input) bool { return true }
 
-// fitDefault reads the default, which is of the input's type or gives it.
+// fitDefault reads the default, which must fit the input's type, or sets the type.
 func fitDefault(p place, in *Input) {
 	if in.Type == "" && p.a.nodes[p.field+".type"] != nil { // it could not be read
 		in.Type = InputString
@@ -183,7 +182,7 @@ func fitDefault(p place, in *Input) {
 	}
 }
 
-// typeOfValue is the type of an input with that value; empty for nil.
+// typeOfValue returns the type of an input with that value; empty for nil.
 func typeOfValue(v any) InputType {
 	switch v.(type) {
 	case string:
@@ -202,7 +201,7 @@ func typeOfValue(v any) InputType {
 	return ""
 }
 
-// fit returns the value as one of the type.
+// fit converts the value to the type.
 func (t InputType) fit(v any) (any, bool) {
 	if i, ok := v.(int64); ok && t == InputNumber {
 		return exactly(i), true
@@ -213,7 +212,7 @@ func (t InputType) fit(v any) (any, bool) {
 	return v, typeOfValue(v) == t
 }
 
-// exactly is a whole number as a float64, unless that would change its digits.
+// exactly returns a whole number as a float64, or as an int64 if a float64 would change its digits.
 func exactly(i int64) any {
 	if i < -1<<53 || i > 1<<53 {
 		return i
@@ -247,7 +246,7 @@ func takesState(r place, n *source.Node, d *Definition) bool {
 	return ok
 }
 
-// InputError is a missing or wrong value of an input.
+// InputError reports a missing or wrong value of an input.
 type InputError struct {
 	Input   string
 	Missing bool // the input is required, and has no value
@@ -255,7 +254,7 @@ type InputError struct {
 	Hint    string // what may help; "" if there is no hint
 }
 
-// Error gives the message, and the hint in brackets.
+// Error returns the message, with the hint in brackets.
 func (e *InputError) Error() string {
 	if e.Hint == "" {
 		return e.Msg
@@ -263,15 +262,13 @@ func (e *InputError) Error() string {
 	return e.Msg + " (" + e.Hint + ")"
 }
 
-// InitialState is the state that a run begins with: what the file gives, the defaults
-// of the inputs, and over them the values, by key. A value is text, as from a
-// command line, and becomes one of the input's type: of a list, JSON or texts
-// with commas between them, and of a map, JSON. A key of the file's state can be
-// given a value too.
+// InitialState returns the state with which a run begins. It combines the state of the file, the defaults of the
+// inputs, and the values, by key; values override the others. A value is text, as from a command line, and is
+// converted to the input's type: a list from JSON or from texts with commas between them, a map from JSON. A value
+// may also replace a key of the file's state.
 //
-// The error joins an [*InputError] for each value that does not fit, each key
-// that is not known and each required input that is missing. The maps and lists
-// in the state are the caller's.
+// The error joins an [*InputError] for each value that does not fit, each unknown key and each missing required
+// input. The maps and lists in the state belong to the caller.
 func (d *Definition) InitialState(values map[string]string) (map[string]any, error) {
 	state := make(map[string]any, len(d.State)+len(d.Inputs))
 	kinds, shapes := make(map[string]InputType, len(d.State)+len(d.Inputs)), make(map[string]taskagent.Shape, len(d.Inputs))
@@ -323,7 +320,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 	return state, errors.Join(errs...)
 }
 
-// beside is the path of a file that is named relative to the definition.
+// beside returns the path of a file whose name is relative to the definition.
 func (d *Definition) beside(name string) string {
 	name = filepath.FromSlash(name)
 	if filepath.IsAbs(name) || d.Root == nil {
@@ -344,7 +341,7 @@ func missing(in Input) error {
 	return e
 }
 
-// parse makes a value of the type out of a text.
+// parse converts a text to a value of the type.
 func (t InputType) parse(text string) (any, error) {
 	bare := strings.TrimSpace(text)
 	switch t {
@@ -387,8 +384,8 @@ func splitList(text string) []any {
 	return list
 }
 
-// parseJSON reads a list or a map. YAML's flow style holds JSON, and its reader
-// is there already, with its limits.
+// parseJSON reads a list or a map. It uses the reader for YAML and its limits, because YAML's flow style contains
+// JSON.
 func (t InputType) parseJSON(text string) (any, error) {
 	if len(text) > source.MaxFile {
 		return nil, errors.New("is longer than 1 MiB")
@@ -432,11 +429,11 @@ func clone(v any) any {
 	return v
 }
 
-// NeedsRequest returns why a run needs a request of its user: an agent reads {{user_input}}, or has nothing else to send
-// to its model. It is empty if the definition has a query, or if a run can do without a request.
+// NeedsRequest returns why a run needs a request of its user: an agent reads {{user_input}}, or has no other text to
+// send to its model. The result is empty if the definition has a query, or if a run works without a request.
 func (d *Definition) NeedsRequest() string { return d.request }
 
-// needsRequest finds out whether a run needs a request.
+// needsRequest computes whether a run needs a request.
 func (c *checker) needsRequest() {
 	if c.def.Query != "" {
 		return
@@ -468,7 +465,7 @@ func (c *checker) needsRequest() {
 	}
 }
 
-// beginning is who begins a run.
+// beginning returns the agents that run first.
 func (a *Agent) beginning() (all []*Agent) {
 	switch {
 	case len(a.SubAgents) == 0:
@@ -488,7 +485,7 @@ func (a *Agent) beginning() (all []*Agent) {
 	return a.SubAgents[0].beginning()
 }
 
-// instructed reports whether the model of an agent is told something besides the request.
+// instructed reports whether the model of an agent gets a text besides the request.
 func (a *Agent) instructed() bool {
 	if a.LLM.Instructions != "" {
 		return true

@@ -22,8 +22,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Limits are limits of a run that its starter gives. They replace those of the definition; zero
-// fields keep them. [Definition.Build] applies those of the loop, [Definition.RunConfig] the others.
+// Limits are limits that the starter of a run sets. They replace those of the definition; zero fields keep them.
+// [Definition.Build] applies those of the loop, [Definition.RunConfig] the others.
 type Limits struct {
 	// MaxIterations replaces the limit of the root loop or, if the root is not a loop, of the only
 	// loop. 0 means no limit; then something else must stop the loop.
@@ -34,13 +34,12 @@ type Limits struct {
 	MaxModelCalls int `json:"max_model_calls,omitempty"`
 	// Budget limits the whole run, in addition to the budgets of loops.
 	Budget *budget.Limits `json:"budget,omitempty"`
-	// LoopBudget raises the budget of the loop that MaxIterations is for. Numbers that the loop does not limit,
-	// or that are not higher, change nothing.
+	// LoopBudget raises the budget of the loop to which MaxIterations applies. Numbers that the loop does not limit,
+	// or that are not higher, have no effect.
 	LoopBudget *budget.Limits `json:"loop_budget,omitempty"`
 }
 
-// With returns the limits with those given in their place. A given budget replaces only the numbers
-// that it has.
+// With returns the limits, replaced by those that given sets. A given budget replaces only the numbers that it has.
 func (l Limits) With(given Limits) Limits {
 	if given.MaxIterations != nil {
 		l.MaxIterations = given.MaxIterations
@@ -110,8 +109,8 @@ func (d *Definition) Allows(given Limits) error {
 	return err
 }
 
-// limited returns the loop that the limits are for, and what it then is; nil if they leave all loops
-// as they are.
+// limited returns the loop to which the limits apply, and its fields with the limits; nil if no limit applies to a
+// loop.
 func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 	what, field := "max iterations", "max_iterations"
 	switch {
@@ -167,7 +166,7 @@ const (
 
 var timeouts = []string{string(TimeoutsFast), string(TimeoutsStandard), string(TimeoutsLong), string(TimeoutsNone)}
 
-// times are how long an iteration and the loop may take; 0 for no bound.
+// times returns the time limits of an iteration and of the loop; 0 means no limit.
 func (t Timeouts) times() (iteration, total time.Duration) {
 	switch t {
 	case TimeoutsFast:
@@ -180,7 +179,7 @@ func (t Timeouts) times() (iteration, total time.Duration) {
 	return 0, 0
 }
 
-// preset fills in the times that the file does not give.
+// preset sets the time limits that the file does not set.
 func (a *Agent) preset() {
 	l := a.Loop
 	if l.Timeouts == "" && a.loopAround() == nil {
@@ -199,7 +198,7 @@ func (a *Agent) preset() {
 	}
 }
 
-// clamp keeps a preset's time of an iteration within that of the loop.
+// clamp lowers a preset's time of an iteration to that of the loop.
 func (l *Loop) clamp() {
 	if l.Timeout > 0 {
 		l.IterationTimeout = min(l.IterationTimeout, l.Timeout)
@@ -224,7 +223,7 @@ func (r *reader) loopTime(n *source.Node, what string) (time.Duration, bool) {
 	return r.duration(n, what)
 }
 
-// share reads a share of a whole, as 10% or 0.1.
+// share reads a fraction, as 10% or 0.1.
 func (r *reader) share(n *source.Node, what string) (float64, bool) {
 	digits, percent := strings.CutSuffix(strings.TrimSpace(n.Value), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
@@ -252,7 +251,7 @@ func shareShape() shape {
 	}
 }
 
-// times warns of times of which one leaves no room for another.
+// times warns of a time limit that leaves no room for another.
 func (c *checker) times(a *Agent) {
 	l := a.Loop
 	_, total := a.nodes["timeout"]
@@ -270,7 +269,7 @@ func (c *checker) times(a *Agent) {
 	}
 }
 
-// stepTime warns of a step that has more time than the iteration that it is in.
+// stepTime warns of a step whose timeout is longer than that of its iteration or loop.
 func (c *checker) stepTime(a, sub *Agent) {
 	var may time.Duration
 	switch {
@@ -303,8 +302,7 @@ func (c *checker) stepTime(a, sub *Agent) {
 	}
 }
 
-// presetTimes notes a loop whose time may be over before its iterations are,
-// where the file does not give both times.
+// presetTimes notes a loop whose timeout may be too short for its iterations, if the file does not set both limits.
 func (c *checker) presetTimes(a *Agent) {
 	l := a.Loop
 	_, total := a.nodes["timeout"]
@@ -319,7 +317,7 @@ func (c *checker) presetTimes(a *Agent) {
 	}
 }
 
-// moreTime is what to do where iterations need so much time in all.
+// moreTime returns a hint for a loop whose iterations need that much time.
 func moreTime(need float64) string {
 	if need < float64(24*time.Hour) {
 		return "give timeout: " + brief.Duration(time.Duration(need)) + ", or a shorter iteration_timeout"
@@ -327,10 +325,10 @@ func moreTime(need float64) string {
 	return "give a shorter iteration_timeout"
 }
 
-// longTime is a time as Go writes it.
+// longTime matches a time as Go writes it.
 var longTime = lazyregexp.New(`\b([0-9]+h)?[0-9]+m0s\b`)
 
-// briefWords is a message with its times as people write them.
+// briefWords writes the times in a message as people write them.
 func briefWords(msg string) string {
 	return longTime().ReplaceAllStringFunc(msg, func(s string) string {
 		d, err := time.ParseDuration(s)
@@ -349,7 +347,7 @@ func sizeOrNone() shape {
 	return schema.Either(schema.ByteSize(), &jsonschema.Schema{Enum: []any{0, "0"}}, schema.OneOf("none"))
 }
 
-// stateLimit reads a size; none, or 0, is no limit.
+// stateLimit reads a size; none, or 0, means no limit.
 func (r *reader) stateLimit(n *source.Node, field string) (int64, bool) {
 	if n.Kind == source.Scalar && (n.Value == "none" || n.Value == "0") {
 		return 0, true
@@ -362,7 +360,7 @@ func (r *reader) stateLimit(n *source.Node, field string) (int64, bool) {
 
 func callsOrNone() shape { return schema.Either(schema.Whole(0), schema.OneOf("none")) }
 
-// maxModelCalls reads a number of calls, or none; 0 is the default.
+// maxModelCalls reads a number of calls, or none; 0 means the default.
 func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {
 	const unlimited = "none"
 	if n.Kind == source.Scalar && n.Value == unlimited {
@@ -382,17 +380,15 @@ func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {
 	return int(v), ok
 }
 
-// raiseModelCalls lets a run make as many calls as the budget of its root has,
-// if the file says nothing else: the guard is for loops that nobody has thought
-// about.
+// raiseModelCalls raises a run's limit of calls to the budget of its root if the file does not set the limit, because
+// the default is a safeguard for loops without any limit of calls.
 func (d *Definition) raiseModelCalls(b *loop.Budget) {
 	if d.MaxModelCalls == 0 && b != nil {
 		d.MaxModelCalls = raisedCalls(b.Calls)
 	}
 }
 
-// modelCalls warns of loops that come to the limit of calls before they come to
-// that of iterations.
+// modelCalls warns of a loop that reaches the limit of calls before its limit of iterations.
 func (c *checker) modelCalls(a *Agent) {
 	limit := float64(c.def.MaxModelCalls)
 	if limit == 0 {
@@ -415,9 +411,8 @@ func (c *checker) modelCalls(a *Agent) {
 	}
 }
 
-// modelCalls is how often models are asked if every agent asks once each time
-// that it runs, a coding agent as often as its max_turns allow, and every loop
-// comes to its limit. A loop without one counts for one iteration.
+// modelCalls returns the number of model calls if every agent asks once each time that it runs, a coding agent asks
+// as often as its max_turns allow, and every loop reaches its limit. A loop without a limit counts as one iteration.
 func (a *Agent) modelCalls() float64 {
 	if calls := a.Type.kind().calls; calls != nil {
 		return calls(a)

@@ -37,10 +37,10 @@ type LLM struct {
 	// Thinking says how much the model thinks before it answers; empty leaves it to the model. A
 	// model that cannot think may refuse the request.
 	Thinking genai.ThinkingLevel
-	// RequestRetry says how often a request is sent again after a failure that may pass. The Retry of
-	// [Step] runs the whole agent again.
+	// RequestRetry says how often a request is sent again after a temporary failure. The Retry of [Step] runs the
+	// whole agent again.
 	RequestRetry llmagent.RequestRetry
-	// StaticInstruction is sent first, as it stands; Instructions then follow the conversation.
+	// StaticInstruction is sent first, without changes; Instructions then follow the conversation.
 	StaticInstruction string
 	Tools             []Tool
 }
@@ -104,7 +104,7 @@ var contexts = []string{
 
 const contextForms = "context must be full, iteration, digest, none or {last: n, digest: true}"
 
-// contextMap is the long form of a context.
+// contextMap is a context that is written as a map.
 type contextMap struct {
 	last, bestChars int
 	digest          bool
@@ -116,8 +116,8 @@ var contextParts = parts[contextMap]{rows: []row[contextMap]{
 	field("best_chars", "most characters of the best iteration in the digest", wholeFrom[int](1, ""), func(c *contextMap) *int { return &c.bestChars }).shown(llmagent.DefaultBestChars),
 }}
 
-// contextShape is the name of a policy, or a map that needs one of last and digest:
-// true; best_chars is about a digest.
+// contextShape returns the shape of a context: the name of a policy, or a map that needs last or digest: true.
+// best_chars needs a digest.
 func contextShape() shape {
 	s := contextParts.shape()
 	is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"digest": {Enum: []any{true}}},
@@ -128,9 +128,8 @@ func contextShape() shape {
 	return schema.Either(schema.OneOf(contexts...), s)
 }
 
-// contextOf reads the name of a policy, or how many iterations are shown, and whether
-// the older ones are told in a digest. Without a number only the running one is shown
-// then.
+// contextOf reads the name of a policy, or the number of iterations that the model sees, and whether a digest
+// summarizes the older ones. With a digest and no number the model sees only the running iteration.
 func contextOf(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 	if n.Kind != source.Map {
 		return contextNamed(p, n)
@@ -164,7 +163,7 @@ func contextNamed(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 	return c, false
 }
 
-// llm checks what an agent asks its model, and with which tools.
+// llm checks the instructions and the tools of an agent that asks a model.
 func (c *checker) llm(a *Agent) {
 	l := a.LLM
 	c.template(a, "instructions", l.Instructions, template.Canonical)
@@ -194,7 +193,7 @@ func (c *checker) llm(a *Agent) {
 	}
 }
 
-// literal warns of placeholders in what models are told as it stands.
+// literal warns of placeholders in texts that a model gets unchanged.
 func (c *checker) literal(a *Agent, field, text string) {
 	t, err := template.Parse(text, template.Options{Dialect: template.Mustache})
 	if text == "" || err != nil {
@@ -247,11 +246,10 @@ func (b *builder) llm(a *Agent, cb around) (agent.Agent, error) {
 	return llmagent.New(cfg)
 }
 
-// defaultRequests is how often a request is sent in all if the file does not say.
+// defaultRequests is the default of request_retry: the attempts of a request in all.
 const defaultRequests = 3
 
-// llm is one run of an agent that asks a model. How long the model takes, nobody
-// says.
+// llm returns the most that one run of an agent that asks a model uses. The time of the model is unknown.
 func (w *worst) llm(a *Agent) AtMost {
 	turns := w.turns(a)
 	requests := Bound(a.LLM.RequestRetry.Attempts)
@@ -269,8 +267,8 @@ func (w *worst) llm(a *Agent) AtMost {
 	return u
 }
 
-// turns is how often the model is asked in one run. Who can call a tool may do
-// so again and again; to call exit_loop ends the run.
+// turns returns how often the model is asked in one run. A model with tools may call them any number of times, but a
+// call of exit_loop ends the run.
 func (w *worst) turns(a *Agent) Bound {
 	for _, t := range a.LLM.Tools {
 		if t.Exit == "" {
@@ -283,7 +281,7 @@ func (w *worst) turns(a *Agent) Bound {
 	return 1
 }
 
-// request is what one request of an agent has and costs.
+// request returns the most tokens and cost of one request of an agent.
 func (w *worst) request(a *Agent) (tokens, cost Bound) {
 	in, out := w.given.InputTokens, w.given.OutputTokens
 	if a.LLM.MaxTokens > 0 {
@@ -318,7 +316,7 @@ func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 			break
 		}
 	}
-	// Where the file names no model, whoever runs it says which it is.
+	// If the file names no model, the caller of Worst names it.
 	if w.of.given.EveryModel != "" {
 		return
 	}
@@ -330,8 +328,8 @@ func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 	}
 }
 
-// roomNote says that a budget is too small for a single request of an agent: such a
-// run stops before it has asked.
+// roomNote notes a budget that is too small for a single request of an agent, because such a run stops before its
+// first request.
 func (w *WorstCase) roomNote(l *loader, a *Agent) {
 	out := int64(llmagent.MinOutputTokens)
 	if a.LLM.MaxTokens > 0 {
@@ -356,14 +354,14 @@ func (w *WorstCase) roomNote(l *loader, a *Agent) {
 	}
 }
 
-// placeholders, and texts between sections, may stand for nothing.
+// These match placeholders, and texts between sections, which may be empty.
 var (
 	placeholders = lazyregexp.New(`\{\{?[^{}]*\}\}?`)
 	sections     = lazyregexp.New(`\{\{[#^]`)
 )
 
-// spoiled warns of a placeholder with a long text behind it in an agent that asks again and again: a provider's
-// cache can keep nothing of what stands behind a value that changes.
+// spoiled warns of a placeholder that a long text follows in an agent that asks repeatedly, because a provider's
+// cache cannot keep text after a changing value.
 func (c *checker) spoiled(a *Agent) {
 	t, err := template.Parse(a.LLM.Instructions, template.Options{})
 	if err != nil || a.loopAround() == nil || a.LLM.StaticInstruction != "" || a.promptCache() == llmagent.PromptCacheOff {
@@ -387,10 +385,10 @@ func (c *checker) spoiled(a *Agent) {
 	}
 }
 
-// keptTokens is the least that any provider's cache keeps, for a model of which nothing is known.
+// keptTokens is the shortest beginning that any provider caches. It applies to models whose minimum is unknown.
 const keptTokens = 1024
 
-// fixedKeys are the inputs that no agent writes.
+// fixedKeys returns the inputs that no agent writes.
 func fixedKeys(d *Definition) (keys []string) {
 	written := make(map[string]bool)
 	for a := range d.Root.All {
@@ -406,7 +404,7 @@ func fixedKeys(d *Definition) (keys []string) {
 	return keys
 }
 
-// generation is what the file says of how the model answers.
+// generation returns the settings with which the model answers.
 func generation(l *LLM) *genai.GenerateContentConfig {
 	g := &genai.GenerateContentConfig{MaxOutputTokens: int32(l.MaxTokens)}
 	if l.Temperature != nil {

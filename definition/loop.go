@@ -64,7 +64,7 @@ type Loop struct {
 	meant bool // somebody has chosen Timeout, so that it counts as a bound
 }
 
-// DefaultMaxIterations is the limit of a loop that gives none.
+// DefaultMaxIterations is the default of max_iterations.
 const DefaultMaxIterations = 5
 
 var loopRows = []row[Loop]{
@@ -150,7 +150,7 @@ func (c *checker) loop(a *Agent) {
 	c.literal(a, "instructions", a.Loop.Instructions)
 }
 
-// endlessMessage says why nothing bounds a loop.
+// endlessMessage says why no limit bounds a loop.
 func endlessMessage(a *Agent) string {
 	const never = "this loop can never stop: max_iterations is 0 and "
 	if len(canExit(a)) > 0 {
@@ -162,13 +162,12 @@ func endlessMessage(a *Agent) string {
 const endlessHint = "give max_iterations above 0, timeout, stop_when, a score with target or min_delta, exit_when of a " +
 	"sub-agent, or can_exit_loop of one that asks a model"
 
-// endless reports whether nothing bounds a loop.
+// endless reports whether no limit bounds a loop.
 func endless(l *Loop, a *Agent) bool {
 	if l.MaxIterations > 0 || l.StopWhen != nil || stops(l.Score) {
 		return false
 	}
-	// A preset that nobody has chosen is there to end what should have ended
-	// long before.
+	// A default preset does not count, because it ends only loops that should have ended long before.
 	if l.meant && l.Timeout > 0 || l.Budget != nil && a.asksModel() {
 		return false
 	}
@@ -239,8 +238,7 @@ func (a *Agent) Plan() *loop.Plan {
 	return a.planWith(a.Loop)
 }
 
-// planWith is the plan of a loop with l in place of what the file says of it. A
-// limit from outside makes the difference.
+// planWith returns the plan of a loop whose fields are l, such as those with a limit from outside.
 func (a *Agent) planWith(l *Loop) *loop.Plan {
 	onError := a.OnError
 	if l.ContinueOnError {
@@ -262,7 +260,7 @@ func (a *Agent) planWith(l *Loop) *loop.Plan {
 	return p
 }
 
-// planStep is how the loop around the agent treats it.
+// planStep returns how the enclosing loop runs the agent as a step.
 func (a *Agent) planStep() loop.Step {
 	s := loop.Step{Name: a.Name, Finalizer: a.OutputKey == LoopOutput, OnError: a.OnError}
 	if own := a.Step; own != nil {
@@ -273,7 +271,7 @@ func (a *Agent) planStep() loop.Step {
 	return s
 }
 
-// unjoin takes errors.Join apart.
+// unjoin returns the errors that errors.Join has joined.
 func unjoin(err error) []error {
 	if err == nil {
 		return nil
@@ -316,13 +314,12 @@ func (c *checker) planError(a *Agent, e *loop.PlanError) {
 	}
 }
 
-// planFields are fields of a plan that the file calls otherwise.
+// planFields maps fields of a plan to their names in the file.
 var planFields = map[string]string{
 	"reserve": "finalizer_reserve", "delay_after": "iteration_delay", "finalize_each": "finalizer", "adaptive": "adaptive_timeout",
 }
 
-// planWords is where a problem of a plan is and what it is, in the words of the
-// file.
+// planWords returns the field and the message of a problem of a plan, in the words of the file.
 func planWords(e *loop.PlanError) (field, msg string) {
 	head, rest := e.Field, ""
 	if i := strings.IndexAny(head, ".["); i >= 0 {
@@ -380,8 +377,8 @@ var judgeParts = parts[loop.Judge]{rows: []row[loop.Judge]{
 	field("samples", "how often to ask it about the same work, at most 32", wholeFrom[uint](1, ""), func(j *loop.Judge) *uint { return &j.Samples }).shown(1),
 }, or: "step", form: "the name of a step, or a map with step and samples"}
 
-// wordsAsNumbers warns of numbers that are to be found in what a model says in words:
-// a score that nothing pins down, and a comparison that can never hold.
+// wordsAsNumbers warns of numbers that must be found in a model's text: a score without a label, and a comparison
+// that can never hold.
 func (c *checker) wordsAsNumbers(a *Agent) {
 	if s := a.Loop.Score; s != nil {
 		pinned := s.Label != "" || s.Field != "" || len(s.Dimensions) > 0
@@ -397,8 +394,8 @@ func (c *checker) wordsAsNumbers(a *Agent) {
 	}
 }
 
-// wordsIn is the model agent of a loop that writes a key in words; nil if there is
-// none, or if another agent may write it too.
+// wordsIn returns the model agent of a loop that writes a text to a key; nil if there is none, or if another agent
+// may write the key too.
 func (c *checker) wordsIn(key string, a *Agent) *Agent {
 	ws := c.writers[key]
 	if key == "" || len(ws) != 1 || !ws[0].in(a) || !saysWords(ws[0]) {
@@ -411,9 +408,8 @@ func saysWords(a *Agent) bool {
 	return a.Type == TypeLLM && (a.LLM == nil || a.LLM.OutputSchema == nil)
 }
 
-// dimensionTarget looks at a target for the dimensions of a score that names none: it
-// refuses one that can never be met, since whoever writes the score gives a number
-// alone, and warns where only some do.
+// dimensionTarget checks a dimension_target without dimensions. It refuses one that the score can never meet, because
+// its writer gives only a number, and warns about one that only some scores can meet.
 func (c *checker) dimensionTarget(a *Agent, s *loop.Score) {
 	if s.DimensionTarget == nil || len(s.Dimensions) > 0 || s.Key == "" {
 		return
@@ -437,7 +433,7 @@ func (c *checker) dimensionTarget(a *Agent, s *loop.Score) {
 	}
 }
 
-// numberAlone reports whether what an agent writes to a key has no dimensions for sure.
+// numberAlone reports whether the values that an agent writes to a key can have no dimensions.
 func numberAlone(w *Agent, key string) bool {
 	switch {
 	case w.Type == TypeLLM:
@@ -453,8 +449,7 @@ func numberAlone(w *Agent, key string) bool {
 	return err == nil && (p.Type() == expr.Int || p.Type() == expr.Double)
 }
 
-// selfJudged notes a score that is given by the only agent which produces
-// anything.
+// selfJudged notes a score that comes from the only agent of the loop that makes a result.
 func (c *checker) selfJudged(a *Agent) {
 	s := a.Loop.Score
 	if s == nil {

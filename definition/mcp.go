@@ -27,27 +27,26 @@ import (
 // MCP is a tool server: a command to start, or the URL of a running one.
 type MCP struct {
 	Command []string
-	// Env are environment variables for the command, besides the few that programs need. PassEnv
-	// names variables whose values are passed on from the environment of the run. The command sees
-	// no others.
+	// Env are environment variables for the command, besides the few that programs need. PassEnv names variables
+	// whose values are passed on from the environment of the run. The command gets no others.
 	Env     map[string]string
 	PassEnv []string
 	URL     string
 	Headers map[string]string
-	// Only are the tools that the model gets, by the server's names; nil means all.
+	// Only lists the tools that the model gets, by the server's names; nil means all.
 	Only []string
 	// Prefix is put before the tools' names for the model.
 	Prefix string
-	// Confirm are the tools, by the server's names, that need a person's consent for each call.
-	// ConfirmAll means all tools.
+	// Confirm lists the tools, by the server's names, that need a person's consent for each call. ConfirmAll means
+	// all tools.
 	Confirm    []string
 	ConfirmAll bool
-	// Effect is the effect of the calls on the outside world; empty uses the server's own word, or
-	// else agent.Idempotent.
+	// Effect is the effect of the calls on the outside world; empty means what the server declares, or else
+	// agent.Idempotent.
 	Effect agent.Effect
 }
 
-// mcpParts are a server of tools. Whether it is started or called, it is one of them.
+// mcpParts lists the keys of a tool server, which is either a command or a URL.
 var mcpParts = parts[MCP]{rows: []row[MCP]{
 	field("command", "program to start, with its arguments",
 		each(aWords, listing{empty: "give the program and its arguments, or leave it out"}),
@@ -68,10 +67,10 @@ var mcpParts = parts[MCP]{rows: []row[MCP]{
 		s.OneOf = []*jsonschema.Schema{schema.Without("command", "headers"), schema.Without("url", "env")}
 	}}
 
-// someTools is a list of names of tools.
+// someTools reads a list of names of tools.
 var someTools = each(aText, listing{empty: "leave it out, or name tools", unique: true})
 
-// mcp reads how a server of tools is reached; nil if it cannot be read.
+// mcp reads how to reach a tool server; nil if it cannot be read.
 func (r *reader) mcp(a *Agent, field string, n *source.Node) *MCP {
 	a.nodes[field] = n
 	m, ok := mcpParts.read(place{r, a, field}, n)
@@ -81,7 +80,7 @@ func (r *reader) mcp(a *Agent, field string, n *source.Node) *MCP {
 	return m
 }
 
-// variable is what the name of an environment variable can be.
+// variable matches the name of an environment variable.
 var variable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func mcpEnvShape() shape {
@@ -90,8 +89,7 @@ func mcpEnvShape() shape {
 	return schema.Either(variables, schema.MapOf(schema.AnyText()))
 }
 
-// takesMCPEnv reads a map of variables, or a list where NAME is passed on and
-// NAME=value is set.
+// takesMCPEnv reads a map of variables, or a list in which NAME passes a variable on and NAME=value sets one.
 func takesMCPEnv(p place, n *source.Node, m *MCP) (ok bool) {
 	if n.Kind != source.List {
 		m.Env, ok = named(aWords).read(p, n)
@@ -134,7 +132,7 @@ func takesConfirm(p place, n *source.Node, m *MCP) (ok bool) {
 	return ok
 }
 
-// mcp asks mcptoolset, which connects to nothing yet.
+// mcp checks the configuration with mcptoolset, which does not connect yet.
 func (c *checker) mcp(a *Agent, field string, m *MCP) {
 	switch {
 	case len(m.Command) > 0 && m.URL != "":
@@ -165,7 +163,7 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 	}
 }
 
-// confirm looks whether the tools to consent to are among those that there are.
+// confirm checks that the tools that need consent are in only.
 func (c *checker) confirm(a *Agent, field string, m *MCP) {
 	for _, name := range m.Confirm {
 		if m.Only != nil && !slices.Contains(m.Only, name) {
@@ -175,7 +173,7 @@ func (c *checker) confirm(a *Agent, field string, m *MCP) {
 	}
 }
 
-// noTools stands in for a tool server.
+// noTools takes the place of a tool server.
 type noTools string
 
 func (n noTools) Name() string { return "stand-in of " + string(n) }
@@ -210,7 +208,7 @@ func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
 	return nil
 }
 
-// String names the server, without what may be a key in its URL.
+// String names the server, without parts of its URL that may be a key.
 func (m *MCP) String() string {
 	if m.URL == "" {
 		return fmt.Sprintf("MCP server %q", strings.Join(m.Command, " "))
@@ -252,8 +250,8 @@ func prefixed(prefix string, names []string) []string {
 	return all
 }
 
-// chosen is a toolset of tools that have to be there: an agent that lacks one
-// for a slip of the pen would do without it, and nobody would know.
+// chosen is a toolset whose chosen tools must exist. Without this check an agent would run without a tool whose name
+// is mistyped.
 type chosen struct {
 	tool.Toolset
 	prefix string
@@ -280,7 +278,7 @@ func (c *chosen) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
 	return some, nil
 }
 
-// meant says what may be meant by a name that the server does not have.
+// meant suggests a tool for a name that the server does not have.
 func (c *chosen) meant(name string, has []string) string {
 	if own, ok := strings.CutPrefix(name, c.prefix); ok && c.prefix != "" && slices.Contains(has, own) {
 		return "; write names without the prefix: " + own

@@ -42,7 +42,7 @@ func modelShape() shape {
 	return &jsonschema.Schema{Type: "string", Title: "text", Examples: []any{"openai/gpt-5-mini", "ollama/qwen3"}}
 }
 
-// model checks that a name names a model. Keys are of no interest yet.
+// model checks that a name names a model. It does not need keys.
 func (c *checker) model(a *Agent) {
 	if n, given := a.nodes["model"]; !given || !source.PlainText(n) || a.Type == TypeCLI || // in the words of its program
 		a.Type != "" && !fieldNamed("model").has(a.Type) {
@@ -70,14 +70,14 @@ func (c *checker) model(a *Agent) {
 	}
 }
 
-// readScript is a script as it was when the definition was read.
+// readScript is the content of a script when the definition was read.
 type readScript struct {
 	script *scripted.Script // nil if it could not be read
 	err    error            // what is wrong with it
 }
 
-// script reads the script of a model and reports what is wrong with it. A script that is not there may be written before
-// the run.
+// script reads the script of a model and reports its problems. A missing script is no problem, because it may be
+// written before the run.
 func (c *checker) script(a *Agent, name string) {
 	if c.fsys == nil || !filepath.IsLocal(filepath.FromSlash(name)) {
 		return
@@ -103,7 +103,7 @@ func (c *checker) script(a *Agent, name string) {
 	}
 }
 
-// errLeadsOut says that a link leads out of the folder of the definition.
+// errLeadsOut reports that a link leads out of the folder of the definition.
 var errLeadsOut = errors.New("a link leads out of the folder of the definition")
 
 // scriptIn reads a script; both results are nil if it cannot be read. The error is errLeadsOut for a script that is not
@@ -134,8 +134,7 @@ func scriptIn(fsys fs.FS, name string) (*scripted.Script, error) {
 // scriptedProvider is the provider whose models are files.
 const scriptedProvider = "scripted"
 
-// naming is the agent, this one or one around it, that names its model; nil if
-// none does.
+// naming returns the agent itself or the nearest enclosing agent that names a model; nil if none does.
 func (a *Agent) naming() *Agent {
 	for ; a != nil; a = a.parent {
 		if a.Model != "" {
@@ -145,7 +144,7 @@ func (a *Agent) naming() *Agent {
 	return nil
 }
 
-// promptCache is what the agent, or else the nearest one around it, says of the provider's cache.
+// promptCache returns the setting of the agent, or else of the nearest enclosing agent with one.
 func (a *Agent) promptCache() llmagent.PromptCache {
 	for ; a != nil; a = a.parent {
 		switch a.PromptCache {
@@ -159,8 +158,8 @@ func (a *Agent) promptCache() llmagent.PromptCache {
 	return ""
 }
 
-// modelName is the name that a file gives, with a script's path relative to the
-// current folder instead of the file.
+// modelName returns the name of the model in the file, with a script's path relative to the current folder instead of
+// the file.
 func (a *Agent) modelName() string {
 	if path, ok := strings.CutPrefix(a.Model, scriptedProvider+"/"); ok {
 		return scriptedProvider + "/" + filepath.Join(filepath.Dir(a.src.Name), filepath.FromSlash(path))
@@ -168,7 +167,7 @@ func (a *Agent) modelName() string {
 	return a.Model
 }
 
-// asksModel reports whether a model is asked by the agent or in it.
+// asksModel reports whether the agent, or an agent inside it, asks a model.
 func (a *Agent) asksModel() bool {
 	for sub := range a.All {
 		if sub.Type == TypeLLM {
@@ -178,8 +177,7 @@ func (a *Agent) asksModel() bool {
 	return false
 }
 
-// modelOf is the name of an agent's model, and who gives it; nil if that is the
-// default.
+// modelOf returns the name of an agent's model, and the agent that names it; nil for the default model.
 func (b *builder) modelOf(a *Agent) (string, *Agent) {
 	if n := a.naming(); n != nil {
 		return n.modelName(), n
@@ -187,8 +185,8 @@ func (b *builder) modelOf(a *Agent) (string, *Agent) {
 	return b.cfg.DefaultModel, nil
 }
 
-// resolve opens the models of a tree and finds its functions and variables, so
-// that all that is missing is told at once.
+// resolve opens the models of a tree and finds its functions and variables, and reports everything that is missing at
+// once.
 func (b *builder) resolve(ctx context.Context, root *Agent) error {
 	functions, err := b.cfg.functions()
 	if err != nil {
@@ -253,9 +251,9 @@ func (b *builder) openModel(ctx context.Context, by *Agent, name string) (model.
 	return provider.Open(ctx, name, b.cfg.Getenv)
 }
 
-// openScript opens the script that an agent names, in the folder of the definition. A definition that has another name
-// than its file may not be on the disk: its script is the one that was read with it, if there was one. The error for a
-// link that leads out is errLeadsOut.
+// openScript opens the script that an agent names, in the folder of the definition. If the definition has another
+// name than its file, the file may not exist on the disk, and openScript uses the script that was read with the
+// definition. The error for a link that leads out is errLeadsOut.
 func (a *Agent) openScript() (model.LLM, error) {
 	if root := a.def.Root.src; a.script != nil && !strings.HasSuffix(filepath.ToSlash(root.Name), root.Path) {
 		return scripted.New(*a.script)
@@ -285,17 +283,17 @@ func (a *Agent) openScript() (model.LLM, error) {
 // start.
 const DefaultInitTimeout = 30 * time.Second
 
-// InitError says that a model or a tool server of an agent did not start in time.
+// InitError reports that a model or a tool server of an agent did not start in time.
 type InitError struct {
 	// Agent is the agent's name; empty for all agents.
 	Agent string
-	// What is the model or the server that did not answer, such as model "openai/gpt-5-mini".
+	// What names the model or the server that did not answer, such as model "openai/gpt-5-mini".
 	What string
 	// After is the time that Build waited.
 	After time.Duration
 }
 
-// Error returns a message whose beginning programs search for.
+// Error returns a message with a fixed beginning, for which programs search.
 func (e *InitError) Error() string {
 	s := fmt.Sprintf("Agent initialization timed out, cannot process message: %s was not ready after %s", e.What,
 		brief.Duration(e.After))
@@ -308,8 +306,7 @@ func (e *InitError) Error() string {
 // Unwrap returns context.DeadlineExceeded.
 func (e *InitError) Unwrap() error { return context.DeadlineExceeded }
 
-// openInTime opens a model and gives up on one that hangs, even if it does not
-// look at its context.
+// openInTime opens a model, and returns after the time limit even if opening ignores its context.
 func (b *builder) openInTime(ctx context.Context, a, by *Agent, name string) (model.LLM, error) {
 	late := &InitError{Agent: a.Name, What: fmt.Sprintf("model %q", name), After: b.cfg.InitTimeout}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.InitTimeout, late)
@@ -334,13 +331,13 @@ func (b *builder) openInTime(ctx context.Context, a, by *Agent, name string) (mo
 	}
 }
 
-// punctual is a server of tools that has to be there in time.
+// punctual is a toolset that must list its tools in time.
 type punctual struct {
 	tool.Toolset
 	late *InitError
 }
 
-// Tools asks the server, which is started when it is asked first.
+// Tools lists the tools of the server, which starts at the first call.
 func (p *punctual) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, p.late.After, p.late)
 	defer cancel()
@@ -351,7 +348,7 @@ func (p *punctual) Tools(ctx agent.ReadonlyContext) ([]tool.Tool, error) {
 	return tools, err
 }
 
-// boundedContext is a context of an agent with less time.
+// boundedContext is a context of an agent with a shorter deadline.
 type boundedContext struct {
 	agent.ReadonlyContext
 	bounded context.Context
@@ -380,9 +377,8 @@ var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *source.Node) (
 	return v, ok && v >= 0
 }}
 
-// unpriced reports agents that ask a model without a price where a loop around
-// them bounds the cost. A script says itself what it is called, so that nobody
-// knows the price of one before a run.
+// unpriced reports agents that ask a model without a price inside a loop with a budget of cost. The price of a script
+// is unknown before a run, because the script itself names its model.
 func (c *checker) unpriced(a *Agent) {
 	var name, price string // the model, and as what a call looks for its price
 	var at source.Span
@@ -419,8 +415,7 @@ func (c *checker) priceHint(model string) string {
 	return "add it to the root: prices: {" + model + ": {input: …, output: …}}, for a million tokens; 0 is free"
 }
 
-// writes reports whether the model's provider charges for writing into its cache, as far as is known, or by
-// the price.
+// writes reports whether the model's provider charges for writing into its cache, by the price or by known rules.
 func (w *worst) writes(a *Agent) bool {
 	price, _ := w.price(a)
 	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || cachesOf(w.modelOf(a)).Charged
@@ -435,7 +430,7 @@ func cachesOf(name string) model.Caches {
 	return model.CachesOf(p.Name, rest)
 }
 
-// price is what the model of an agent charges.
+// price returns the price of the model of an agent.
 func (w *worst) price(a *Agent) (budget.Price, bool) {
 	name := w.modelOf(a)
 	if name == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// output checks where a result goes.
+// output checks the output keys and the finalizers.
 func (c *checker) output(a *Agent) {
 	loops := a.parent != nil && a.parent.Type == TypeLoop
 	if a.OutputKey == LoopOutput && !loops {
@@ -51,9 +51,8 @@ func (c *checker) output(a *Agent) {
 	}
 }
 
-// outputKey is the key that an agent writes. A finalizer's mark is a key of the
-// state only where its loop is the outermost: the result of a nested loop is
-// under that loop's own output key.
+// outputKey returns the key that an agent writes. loop_output of a finalizer is a key of the state only in an
+// outermost loop, because a nested loop writes its result to its own output key.
 func outputKey(a *Agent) string {
 	if a.OutputKey == LoopOutput && a.parent != nil && a.parent.loopAround() != nil {
 		return ""
@@ -61,9 +60,8 @@ func outputKey(a *Agent) string {
 	return a.OutputKey
 }
 
-// untold warns of a loop of which nobody can say whose words it hands back: the step
-// that speaks last may value what the others make as well as make something itself. A
-// run then takes what was said last (LOOP 16).
+// untold warns of a loop whose result is unclear, because the step that speaks last may be a judge or a maker. A run
+// then takes the last text (LOOP 16).
 func (c *checker) untold(a *Agent) {
 	if c.problems.count(SeverityError) > 0 || a.finalizer() != nil || a.Loop.Result != "" || !a.handsOn() {
 		return
@@ -93,7 +91,7 @@ func (c *checker) untold(a *Agent) {
 		Hint = "give the loop a result, the key that holds what it makes, or a finalizer"
 }
 
-// besides notes where a run hands back something else than what the branches of a parallel agent say last (LOOP 16).
+// besides notes that a run hands back another text than the last one of a parallel agent's branches (LOOP 16).
 func (c *checker) besides(a *Agent) {
 	speak := a.answering()
 	for len(speak) > 0 && a.Type == TypeLoop && c.isJudge(a, speak[len(speak)-1], speak[:len(speak)-1]) {
@@ -121,13 +119,13 @@ func (c *checker) besides(a *Agent) {
 		a.Name, from.Name).Hint = hint
 }
 
-// firstByName is the branch that answers for a parallel agent before which nothing was said; see session.Answer.
+// firstByName returns the branch that answers for a parallel agent if no text precedes it; see session.Answer.
 func firstByName(panel *Agent) *Agent {
 	speak := slices.DeleteFunc(slices.Clone(panel.SubAgents), func(s *Agent) bool { return !s.speaks() })
 	return slices.MinFunc(speak, func(a, b *Agent) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// answering is who can answer for a workflow agent, in order; nil for a loop that names its result.
+// answering returns the agents that can answer for a workflow agent, in order; nil for a loop that names its result.
 func (a *Agent) answering() (all []*Agent) {
 	switch {
 	case a.Type == TypeParallel || a.Type == TypeSequential:
@@ -143,7 +141,7 @@ func (a *Agent) answering() (all []*Agent) {
 	return all
 }
 
-// handsOn reports whether anybody gets what an agent hands back.
+// handsOn reports whether another agent or the run gets the agent's answer.
 func (a *Agent) handsOn() bool {
 	if a.parent == nil || a.OutputKey != "" {
 		return true
@@ -152,7 +150,7 @@ func (a *Agent) handsOn() bool {
 	return a.parent.Type == TypeSequential && subs[len(subs)-1] == a && a.parent.handsOn()
 }
 
-// inOrder are the steps of a loop as they run.
+// inOrder returns the steps of a loop in the order in which they run.
 func inOrder(a *Agent) []*Agent {
 	if len(a.Loop.Order) == 0 {
 		return a.SubAgents
@@ -168,13 +166,13 @@ func inOrder(a *Agent) []*Agent {
 	return all
 }
 
-// speaks reports whether an agent says something, and not only writes keys.
+// speaks reports whether an agent returns text, and does not only write keys.
 func (a *Agent) speaks() bool {
 	return !holds(a, a.Type.kind().silent) && !a.Type.Workflow() || slices.ContainsFunc(a.SubAgents, (*Agent).speaks)
 }
 
-// speakers are who in a step says something, in order: the agents of a sequence, each of
-// any other kind as a whole.
+// speakers returns the agents in a step that return text, in order: each agent of a sequence, and an agent of any
+// other kind as a whole.
 func (a *Agent) speakers() (all []*Agent) {
 	if a.Type != TypeSequential {
 		if a.speaks() {
@@ -188,9 +186,8 @@ func (a *Agent) speakers() (all []*Agent) {
 	return all
 }
 
-// isJudge reports whether a run takes what a step says for a verdict, whatever it is:
-// it is the judge, or writes only what decides whether the loop stops, or alone may end
-// it.
+// isJudge reports whether a run treats every text of a step as a verdict: the step is the judge, or writes only keys
+// that decide whether the loop stops, or alone may end the loop.
 func (c *checker) isJudge(a, step *Agent, before []*Agent) bool {
 	if s := a.Loop.Score; s != nil && s.Judge != nil && s.Judge.Step == step.Name {
 		return true
@@ -209,9 +206,8 @@ func (c *checker) isJudge(a, step *Agent, before []*Agent) bool {
 	return wrote && !other && !all || alone
 }
 
-// isReview reports whether what a step says is read by another step of the loop, and
-// it reads what that one says: it looks at what the others make. What is there before
-// the loop begins is what they work on.
+// isReview reports whether a step reads what another step of the loop writes, and that step reads the answer in turn.
+// Keys that exist before the loop begins are the work of the loop.
 func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 	key := step.OutputKey
 	if key == "" || slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return !w.in(a) }) {
@@ -231,7 +227,7 @@ func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 	})
 }
 
-// keepWords puts what answers for a sequence under a key.
+// keepWords stores the answer of a sequence under a key.
 func keepWords(key string) agent.AfterAgentCallback {
 	return func(ctx agent.Context) (*genai.Content, error) {
 		if text, ok := words(ctx, drive.At(ctx).Address(), depth(ctx.Branch())); ok {
@@ -241,7 +237,7 @@ func keepWords(key string) agent.AfterAgentCallback {
 	}
 }
 
-// keepWordsEach puts what answers for each sub-agent of a parallel agent under a key, by name.
+// keepWordsEach stores the answer of each sub-agent of a parallel agent under a key, by name.
 func keepWordsEach(key string, a *Agent) agent.AfterAgentCallback {
 	return func(ctx agent.Context) (*genai.Content, error) {
 		said := make(map[string]any, len(a.SubAgents))
@@ -255,7 +251,7 @@ func keepWordsEach(key string, a *Agent) agent.AfterAgentCallback {
 	}
 }
 
-// depth is the number of parallel agents around what is said in a branch.
+// depth returns the number of parallel agents that enclose a branch.
 func depth(branch string) int {
 	if branch == "" {
 		return 0
@@ -263,7 +259,8 @@ func depth(branch string) int {
 	return strings.Count(branch, ".")/2 + 1
 }
 
-// words returns the answer of the agent at an address in this invocation. inside is the number of parallel agents around it.
+// words returns the answer of the agent at an address in this invocation. inside is the number of parallel agents
+// that enclose it.
 func words(ctx agent.Context, at session.Address, inside int) (string, bool) {
 	var answer *session.Event
 	events := ctx.Session().Events()

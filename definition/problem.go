@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// Severity says how bad a problem is.
+// Severity says how serious a problem is.
 type Severity string
 
 // The severities. A definition with errors cannot be run.
@@ -24,12 +24,12 @@ const (
 	SeverityNote    Severity = "note" // worth knowing before a run; see [Definition.Notes]
 )
 
-// Problem is something wrong with a definition, and where.
+// Problem is one problem of a definition, with its position.
 type Problem struct {
 	// File is the name under which the file was loaded.
 	File string `json:"file,omitzero"`
-	// Line and Column count from 1, Column in characters; 0 if the problem is
-	// the whole file's. Length is how many characters of the line are meant.
+	// Line and Column count from 1, Column in characters; they are 0 if the problem concerns the whole file. Length
+	// is the number of affected characters of the line.
 	Line     int      `json:"line,omitzero"`
 	Column   int      `json:"column,omitzero"`
 	Length   int      `json:"length,omitzero"`
@@ -48,8 +48,7 @@ type Problem struct {
 	left map[Severity]int // of the first problem: how many there are besides all that are shown
 }
 
-// Error returns file:line:column: severity: message [code], on one line and without
-// what a terminal would obey.
+// Error returns file:line:column: severity: message [code], on one line and without control characters.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -86,8 +85,8 @@ func (p *Problem) Format() string {
 	return b.String()
 }
 
-// window is the part of the excerpt around the problem that fits on a line, and
-// where in it the problem is.
+// window returns the part of the excerpt around the problem that fits on a line, and the position of the problem in
+// it.
 func (p *Problem) window() (text string, column, length int) {
 	const width, before = 100, 40
 	all, rest := utf8.RuneCountInString(p.Excerpt), p.Excerpt
@@ -118,15 +117,14 @@ type Position struct {
 // String returns file:line:column.
 func (p Position) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
 
-// positionOf is where a span begins.
+// positionOf returns the beginning of a span.
 func positionOf(s source.Span) Position { return Position{s.Src.Name, s.Line, s.Column} }
 
-// Problems are what was found, in the order of the files and of their text, never
-// none: the first 200, and errors rather than anything else. It is the error of [Load]
-// and [Parse].
+// Problems lists the problems in the order of the files and of their text. It has at least one and at most the first
+// 200, errors before anything else. [Load] and [Parse] return it as their error.
 type Problems []*Problem
 
-// Error gives one line for each problem.
+// Error returns one line for each problem.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -135,7 +133,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap lets errors.Is and errors.As look at each.
+// Unwrap lets errors.Is and errors.As look at each problem.
 func (ps Problems) Unwrap() []error {
 	errs := make([]error, len(ps))
 	for i, p := range ps {
@@ -144,8 +142,8 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// Format writes each problem for people, and then how many there are; nothing if
-// there are none. Its error is that of w.
+// Format writes each problem for people, and then their number; it writes nothing if there are none. It returns the
+// error of w.
 func (ps Problems) Format(w io.Writer) error {
 	if len(ps) == 0 {
 		return nil
@@ -159,7 +157,7 @@ func (ps Problems) Format(w io.Writer) error {
 	return err
 }
 
-// Summary counts: "3 errors, 1 warning", or "200 of 3000 errors".
+// Summary returns the numbers of problems: "3 errors, 1 warning", or "200 of 3000 errors".
 func (ps Problems) Summary() string {
 	var parts []string
 	for _, s := range []Severity{SeverityError, SeverityWarning, SeverityNote} {
@@ -180,7 +178,7 @@ func (ps Problems) Summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// first is the problems without those beyond a number: errors stay.
+// first returns at most that many problems, and keeps errors before others.
 func (ps Problems) first(most int) Problems {
 	if len(ps) <= most {
 		return ps
@@ -214,7 +212,7 @@ func (ps Problems) count(s Severity) int {
 	return n
 }
 
-// sort puts the problems in order and leaves out what was found twice.
+// sort orders the problems and removes duplicates.
 func (ps Problems) sort() Problems {
 	slices.SortStableFunc(ps, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
