@@ -30,8 +30,7 @@ type pair struct {
 	value *source.Node
 }
 
-// pairs lists the entries of a map, those that "<<" merges in after its own. Of
-// keys given twice the first counts.
+// pairs lists the entries of a map; those that "<<" merges in come last. Of keys given twice the first counts.
 func (r *reader) pairs(n *source.Node, what string) (ps []pair, ok bool) {
 	n = source.Deref(n)
 	if n.Kind != source.Map {
@@ -68,7 +67,7 @@ func (r *reader) pairs(n *source.Node, what string) (ps []pair, ok bool) {
 	return ps, true
 }
 
-// merge lists what "<<" stands for: the entries of a map or of a list of maps.
+// merge lists the entries of the map, or the list of maps, to which "<<" refers.
 func (r *reader) merge(n *source.Node) []pair {
 	if n.Kind != source.List {
 		ps, _ := r.pairs(n, "<<")
@@ -97,7 +96,7 @@ func (r *reader) items(n *source.Node, what string) ([]*source.Node, bool) {
 	return out, true
 }
 
-// listHint is how a value that is to be a list is written.
+// listHint shows how to write the value as a list.
 func listHint(n *source.Node, what string) string {
 	switch {
 	case n.Kind == source.Map && what == "sub_agents":
@@ -113,7 +112,7 @@ func listHint(n *source.Node, what string) string {
 	return ""
 }
 
-// wrong reports a value that is not what it must be.
+// wrong reports a value of the wrong type.
 func (r *reader) wrong(n *source.Node, what, must string) {
 	r.report(r.src.Of(n), CodeValue, "%s must be %s, got %s", what, must, source.Describe(n)).Hint = source.Unquoted(n)
 }
@@ -130,7 +129,7 @@ func article(t Type) string {
 
 func index(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
 
-// choice reads one of several words; empty if it is none.
+// choice reads one of several words; empty if the text is none of them.
 func (r *reader) choice(n *source.Node, what string, words []string) string {
 	text, ok := r.text(n, what)
 	if !ok || slices.Contains(words, text) {
@@ -147,7 +146,7 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 	return ""
 }
 
-// list reads a list of texts. One that cannot be read is empty, and keeps its place.
+// list reads a list of texts. An element that cannot be read becomes empty, so that the others keep their indexes.
 func (r *reader) list(n *source.Node, what string, read func(*source.Node, string) (string, bool)) []string {
 	items, _ := r.items(n, what)
 	var all []string
@@ -167,7 +166,7 @@ func (r *reader) text(n *source.Node, what string) (string, bool) {
 	return n.Value, true
 }
 
-// word reads a text that is not empty.
+// word reads a nonempty text.
 func (r *reader) word(n *source.Node, what string) (string, bool) {
 	text, ok := r.text(n, what)
 	if ok && text == "" {
@@ -176,8 +175,7 @@ func (r *reader) word(n *source.Node, what string) (string, bool) {
 	return text, ok && text != ""
 }
 
-// words reads a text where a number or true is one too, as among the arguments
-// of a command.
+// words reads a text, or a number or boolean as text, as among the arguments of a command.
 func (r *reader) words(n *source.Node, what string) (string, bool) {
 	if n = source.Deref(n); n.Kind != source.Scalar || source.IsNull(n) {
 		r.wrong(n, what, "text")
@@ -199,22 +197,21 @@ func (r *reader) boolean(n *source.Node, what string) (v, ok bool) {
 	return false, false
 }
 
-// yesWords are true and false in other words, some of which an older YAML had.
+// yesWords maps other words for true and false, some of which are booleans in YAML 1.1.
 var yesWords = map[string]bool{"yes": true, "on": true, "y": true, "1": true, "no": false, "off": false, "n": false,
 	"0": false}
 
-// hint adds a hint to what was reported last, if it has none.
+// hint adds a hint to the last problem, if that has none.
 func (l *loader) hint(text string) {
 	if n := len(l.problems); n > 0 && l.problems[n-1].Hint == "" {
 		l.problems[n-1].Hint = text
 	}
 }
 
-// leadingZero is a number that YAML 1.1 reads in base 8, and a person in base 10.
+// leadingZero matches a number that YAML 1.1 reads in base 8, and a person in base 10.
 var leadingZero = lazyregexp.New(`^([-+]?)0+([0-9]+)$`)
 
-// ambiguous reports a number with a leading zero: 010 is 8 to some readers of YAML
-// and 10 to others.
+// ambiguous reports a number with a leading zero, because some readers of YAML read 010 as 8 and others as 10.
 func (r *reader) ambiguous(n *source.Node, what string) bool {
 	n = source.Deref(n)
 	m := leadingZero().FindStringSubmatch(n.Value)
@@ -292,14 +289,14 @@ func (r *reader) duration(n *source.Node, what string) (time.Duration, bool) {
 	return 0, false
 }
 
-// spelledOut is a time with its unit in words.
+// spelledOut matches a duration with its unit in words.
 var spelledOut = lazyregexp.New(`^\s*([0-9]+) *(ms|milli|s|m|h|d)[a-z]*\s*$`)
 
-// longest says what bounds a time. Each unit has as many digits as never come to
-// more than Go's durations can be.
+// longest is the hint for a duration that is too long. A number of that many digits never overflows Go's durations,
+// in any unit.
 const longest = "the longest times are 99999h, or 1000000000 seconds as a number"
 
-// durationHint is how a time that a person has written in words is written.
+// durationHint shows how to write a duration that a person has written in words.
 func durationHint(text string) string {
 	m := spelledOut().FindStringSubmatch(strings.ToLower(text))
 	if m == nil {
@@ -321,8 +318,8 @@ func durationHint(text string) string {
 
 var spans = lazyregexp.New(schema.SpanPattern)
 
-// spanOf is the time that a value is: text as the schema has it, or a number of
-// seconds. It may be nothing, or negative.
+// spanOf returns the duration of a value: text in the form of the schema, or a number of seconds. It may be zero or
+// negative.
 func spanOf(n *source.Node) (time.Duration, bool) {
 	if n = source.Deref(n); n.Kind != source.Scalar {
 		return 0, false
@@ -360,7 +357,7 @@ func ofSeconds(f float64) time.Duration {
 	return d
 }
 
-// sizeUnits are powers of ten, or of two where they say so.
+// sizeUnits are powers of ten, or powers of two for units such as MiB.
 var sizeUnits = []struct {
 	suffix string
 	bytes  float64
@@ -398,7 +395,7 @@ func (r *reader) size(n *source.Node, what string) (int64, bool) {
 	return 0, false
 }
 
-// spelledSize is a number of bytes with its unit in words.
+// spelledSize matches a number of bytes with its unit in words.
 var spelledSize = lazyregexp.New(`^\s*([0-9]+) *([kmg])(ilo|ega|iga)?( ?bytes?)?\s*$`)
 
 var sizes = lazyregexp.New(schema.SizePattern)
@@ -418,8 +415,7 @@ func ParseSize(s string) (int64, bool) {
 	return 0, false
 }
 
-// any reads a value of a state: text, bool, int64, float64, nil, []any or
-// map[string]any.
+// any reads a value of the state: text, bool, int64, float64, nil, []any or map[string]any.
 func (r *reader) any(n *source.Node, what string) (any, bool) {
 	n = source.Deref(n)
 	switch n.Kind {
@@ -452,7 +448,7 @@ func (r *reader) any(n *source.Node, what string) (any, bool) {
 	return r.text(n, what)
 }
 
-// delay reads how long to wait, which may be not at all.
+// delay reads a duration that may be zero.
 func (r *reader) delay(n *source.Node, what string) (time.Duration, bool) {
 	d, ok := spanOf(n)
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// readsKnown looks whether somebody gives or writes what is read.
+// readsKnown checks whether an agent, an input or the initial state provides each key that is read.
 func (c *checker) readsKnown() {
 	for i := range c.reads {
 		if c.full() {
@@ -61,7 +61,7 @@ func (c *checker) keeps() {
 	}
 }
 
-// split says what kind of name is read, and which key it needs.
+// split returns the kind of the name that is read, and the key that it needs.
 func (rd *read) split() (kind, key string) {
 	name := rd.name
 	head, rest, dotted := strings.Cut(name, ".")
@@ -87,8 +87,7 @@ func (rd *read) known(keys map[string]string) bool {
 	return ok || key == ""
 }
 
-// loop is the loop whose counters the read sees; nil outside loops. What a loop
-// itself reads is its own.
+// loop returns the loop whose counters the read sees; nil outside loops. A loop itself sees its own.
 func (rd *read) loop() *Agent {
 	if rd.agent.Type == TypeLoop {
 		return rd.agent
@@ -96,7 +95,7 @@ func (rd *read) loop() *Agent {
 	return rd.agent.loopAround()
 }
 
-// builtIn warns of a value that is never there.
+// builtIn warns of a built-in value that never exists at this place.
 func (c *checker) builtIn(rd *read) {
 	around, name := rd.loop(), rd.name
 	why := ""
@@ -120,7 +119,7 @@ func (c *checker) builtIn(rd *read) {
 	}
 }
 
-// kept warns of a state that no loop keeps.
+// kept warns of a reference to a state that no loop keeps.
 func (c *checker) kept(rd *read) {
 	around := rd.loop()
 	switch {
@@ -135,8 +134,8 @@ func (c *checker) kept(rd *read) {
 	}
 }
 
-// late warns of a key that only finalizers write, read by a step of their loop:
-// they run when no step does any more.
+// late warns of a key that only finalizers write and a step of their loop reads, because finalizers run after all
+// steps.
 func (c *checker) late(rd *read, key string) {
 	writers, around := c.writers[key], rd.loop()
 	if len(writers) == 0 || around == nil || rd.soft {
@@ -178,7 +177,7 @@ func (c *checker) unknownKey(rd *read, key string) {
 	p.hint = func() string { return c.keyHint(rd, key) }
 }
 
-// keyHint says what may have been meant.
+// keyHint suggests another key.
 func (c *checker) keyHint(rd *read, key string) string {
 	form := func(name string) string {
 		other := *rd
@@ -236,7 +235,7 @@ func (c *checker) keyHint(rd *read, key string) string {
 	return all + "; declare a value from outside under inputs"
 }
 
-// inputsRead warns of inputs that nobody reads.
+// inputsRead warns of inputs that no agent reads.
 func (c *checker) inputsRead() {
 	seen, all := c.keysRead()
 	if all || c.problems.count(SeverityError) > 0 { // then who reads what is not known
@@ -249,7 +248,7 @@ func (c *checker) inputsRead() {
 	}
 }
 
-// keysRead are the keys that agents read; all says that one of them may read any.
+// keysRead returns the keys that agents read; all reports that an agent may read any key.
 func (c *checker) keysRead() (seen map[string]bool, all bool) {
 	seen = make(map[string]bool)
 	for i := range c.reads {
@@ -260,23 +259,21 @@ func (c *checker) keysRead() (seen map[string]bool, all bool) {
 	return seen, all
 }
 
-// beforeWords are the words in which people ask for what was before, in the
-// languages of the definitions that were seen to.
+// beforeWords are the words with which people refer to the previous value, in several languages.
 var beforeWords = []string{
 	"previous", "prev", "before", "last", "old", "earlier", "prior", "former",
 	"anterior", "anteriores", "ultimo", "ultima", "antigo", "passado", "precedente", "vorherige", "letzte",
 }
 
-// earlier reports whether a key's name asks for what was before.
+// earlier reports whether a key's name refers to the previous value.
 func earlier(key string) bool {
 	return slices.ContainsFunc(strings.Split(strings.ToLower(key), "_"),
 		func(w string) bool { return slices.Contains(beforeWords, w) })
 }
 
-// relative is the one key that another name may mean: one that has a word in
-// common with it if the name asks for what was before, as feedback_before and
-// feedback_given; else one with all the words of the name, or the other way
-// round. It is empty if there is none, or more than one.
+// relative returns the one key that an unknown name may mean. If the name refers to a previous value, as
+// feedback_before does, the key shares a word with it, as feedback_given does. Otherwise one of the two has all the
+// words of the other. The result is empty if there is no such key, or more than one.
 func relative(name string, keys []string) string {
 	found := ""
 	words := strings.Split(strings.ToLower(name), "_")
@@ -298,13 +295,13 @@ func relative(name string, keys []string) string {
 	return found
 }
 
-// severalWords is what looks like a placeholder and is text: its name has spaces. It is compiled
-// when a text is read, not when the program starts.
+// severalWords matches text that looks like a placeholder but has spaces in its name. It is compiled when a text is
+// read, not when the program starts.
 var severalWords = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\{\{\s*([\pL_][\pL\pN_]*(?:[ \t]+[\pL\pN_]+)+)\s*\}\}`)
 })
 
-// spaces notes placeholders with spaces in their names, which are texts.
+// spaces notes placeholders with spaces in their names, which are plain text.
 func (c *checker) spaces(a *Agent, field, text string) {
 	if !strings.Contains(text, "{{") {
 		return
@@ -322,7 +319,7 @@ func (c *checker) spaces(a *Agent, field, text string) {
 	}
 }
 
-// noSpaces reports them: an error where the words joined by _ are a key.
+// noSpaces reports placeholders with spaces: as an error if the words joined by _ are a key.
 func (c *checker) noSpaces() {
 	for i := range c.spaced {
 		if c.full() {
@@ -341,7 +338,7 @@ func (c *checker) noSpaces() {
 	}
 }
 
-// read is one place where an agent reads a key.
+// read is one place at which an agent reads a key.
 type read struct {
 	agent        *Agent
 	field        string
@@ -417,7 +414,7 @@ func (c *checker) wrote(key, by string, a *Agent) {
 	c.writers[key] = append(c.writers[key], a)
 }
 
-// silent warns of a workflow agent whose result is never there.
+// silent warns of a workflow agent that never has a result.
 func (c *checker) silent(a *Agent) {
 	if !a.Type.Workflow() || a.OutputKey == "" || len(a.SubAgents) == 0 || a.Type == TypeParallel {
 		return
@@ -431,7 +428,7 @@ func (c *checker) silent(a *Agent) {
 		Hint = `let a finalizer say the result, as text: "{{key}}"`
 }
 
-// key checks that a key of the state can be one.
+// key checks that a name can be a key of the state.
 func (c *checker) key(at source.Span, key, what string) bool {
 	if runfiles.IsKey(key) && slices.Contains(c.def.fileKeys(), key) {
 		c.report(at, CodeKeyTaken, "%q cannot be a key: the workspace has it", key).Hint = `call it "my_workspace", say`
@@ -450,7 +447,7 @@ func (c *checker) key(at source.Span, key, what string) bool {
 	return false
 }
 
-// spelled notes a key in another spelling than snake_case.
+// spelled notes a key that is not in snake_case.
 func (c *checker) spelled(at source.Span, key string) {
 	usual := vocabulary.SnakeCase(key)
 	if usual == key {
@@ -463,7 +460,7 @@ func (c *checker) spelled(at source.Span, key string) {
 	}
 }
 
-// programReads notes what an expression reads of the state.
+// programReads notes the keys and built-in values that an expression reads.
 func (c *checker) programReads(a *Agent, field string, p *expr.Program) {
 	keys, all := p.Reads("state")
 	c.keyReads(a, field, p.String(), keys, all)
@@ -489,7 +486,7 @@ func (c *checker) exprRead(a *Agent, field, text, name string, any bool) {
 		any: any})
 }
 
-// keyIn finds where an expression names a key. It need not be right, only near.
+// keyIn finds the place where an expression names a key. The place may be inexact.
 func keyIn(text, name string) (line, column int) {
 	root, key := "state", name
 	if k, ok := strings.CutPrefix(name, "prev."); ok {
@@ -507,7 +504,7 @@ func keyIn(text, name string) (line, column int) {
 	return line, column
 }
 
-// place is where the read is in the file.
+// place returns the position of the read in the file.
 func (rd *read) place() source.Span {
 	n, ok := rd.agent.nodes[rd.field]
 	if !ok {
@@ -520,7 +517,7 @@ func (rd *read) place() source.Span {
 	return at
 }
 
-// String is the read as the file has it.
+// String returns the read as the file writes it.
 func (rd *read) String() string {
 	switch {
 	case rd.bare:
@@ -533,7 +530,7 @@ func (rd *read) String() string {
 	return fmt.Sprintf(rd.form, rd.name)
 }
 
-// formOf is how a template writes a name.
+// formOf returns the form in which a template writes a name.
 func formOf(ref template.Ref) string {
 	form := "%s"
 	if ref.Optional {
@@ -545,10 +542,9 @@ func formOf(ref template.Ref) string {
 	return "{{" + form + "}}"
 }
 
-// sharedKeys notes output keys that are written by two agents, or given to the run:
-// one takes the place of the other. What belongs together is left out: an agent in
-// another that writes the same key hands it on, and one in a loop goes on with what
-// one before the loop has begun.
+// sharedKeys notes output keys that two agents write, or that the run is also given, because one value overwrites the
+// other. It leaves out intended cases: an agent inside another one that writes the same key, and an agent in a loop
+// that continues the value of an agent before the loop.
 func (c *checker) sharedKeys() {
 	first := make(map[string]*Agent)
 	for a := range c.def.Root.All {
@@ -572,7 +568,7 @@ func (c *checker) sharedKeys() {
 	}
 }
 
-// given says what gives a key to a run before any agent runs; empty if nothing does.
+// given names the source that sets a key before any agent runs; empty if nothing does.
 func (c *checker) given(key string) string {
 	for _, in := range c.def.Inputs {
 		if in.Name == key {

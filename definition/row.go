@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// row says all there is to say about a field of the file: its name, what it is, what
-// its value can be, how that is read, and where in an S it goes.
+// row describes a field of the file: its name, its explanation, its possible values, its reader, and the field of an
+// S that gets the value.
 type row[S any] struct {
 	Field
 	needed bool
@@ -43,13 +43,13 @@ func field[S, T any](name, doc string, v value[T], at func(*S) *T) row[S] {
 	})
 }
 
-// special is the row of a field that does not become one T: its value is of more than
-// one type, or says something about more than the S.
+// special makes the row of a field that does not become one T, because its value has more than one type or sets more
+// than one field.
 func special[S any](name, doc string, s func() shape, into func(place, *source.Node, *S) bool) row[S] {
 	return row[S]{Field: Field{Name: name, Doc: doc}, shape: s, into: into}
 }
 
-// does is the row of a field whose reader keeps what it reads by itself.
+// does makes the row of a field whose reader stores the value itself.
 func does(name, doc string, s func() shape, read func(*reader, *Agent, *source.Node)) row[Agent] {
 	return special(name, doc, s, func(p place, n *source.Node, a *Agent) bool {
 		read(p.reader, a, n)
@@ -57,22 +57,22 @@ func does(name, doc string, s func() shape, read func(*reader, *Agent, *source.N
 	})
 }
 
-// must says that the agent, or the map, needs the field.
+// must makes the field required.
 func (w row[S]) must() row[S] { w.needed = true; return w }
 
-// alone says that the shape is that of this kind of agent, and another one's elsewhere.
+// alone says that the field has this shape only for this kind of agent.
 func (w row[S]) alone() row[S] { w.single = true; return w }
 
 func (w row[S]) helped(hint string) row[S] { w.hint = hint; return w }
 
-// shown is a default that those know who use the value.
+// shown sets a default that the code which uses the value applies.
 func (w row[S]) shown(v any) row[S] {
 	of := w.shape
 	w.shape = func() shape { return schema.Preset(of(), v) }
 	return w
 }
 
-// or is a default that is set here, as the file would write it.
+// or sets a default that the reader applies, as the file would write it.
 func (w row[S]) or(v any) row[S] {
 	data, _ := json.Marshal(v) // of what is written here
 	r := &reader{loader: newLoader(), src: source.New("", "", 0, "")}
@@ -81,7 +81,7 @@ func (w row[S]) or(v any) row[S] {
 	return w.shown(v)
 }
 
-// reads reads a value into s. It gives the last problem the row's hint.
+// reads reads a value into s. It adds the row's hint to the last problem.
 func (w row[S]) reads(p place, n *source.Node, s *S) bool {
 	before := len(p.problems)
 	ok := w.into(p, source.Deref(n), s)
@@ -91,7 +91,7 @@ func (w row[S]) reads(p place, n *source.Node, s *S) bool {
 	return ok
 }
 
-// place is where a value stands that is read now.
+// place is the position of the value that is being read.
 type place struct {
 	*reader
 	a     *Agent
@@ -100,15 +100,14 @@ type place struct {
 
 func (p place) at(field string) place { return place{p.reader, p.a, field} }
 
-// value is a kind of value. The shape says what it can be, for the schema and the
-// help. read reads one; ok is false if the value is wrong, which it has reported.
+// value is a kind of value. The shape describes the possible values, for the schema and the help. read reads one; ok
+// is false if the value is wrong, and then read has reported the problem.
 type value[T any] struct {
 	shape func() shape
 	read  func(p place, n *source.Node) (v T, ok bool)
 }
 
-// plain is a value that is read the same in every agent, and own one whose reader
-// needs the agent.
+// plain makes a value whose reader does not depend on the agent, and own one whose reader does.
 func plain[T any](s func() shape, read func(*reader, *source.Node, string) (T, bool)) value[T] {
 	return value[T]{s, func(p place, n *source.Node) (T, bool) { return read(p.reader, n, p.field) }}
 }
@@ -117,7 +116,7 @@ func own[T any](s func() shape, read func(*reader, *Agent, *source.Node, string)
 	return value[T]{s, func(p place, n *source.Node) (T, bool) { return read(p.reader, p.a, n, p.field) }}
 }
 
-// as is a value with another type in Go.
+// as converts a kind of value to another type in Go.
 func as[U, T any](v value[T], to func(T) U) value[U] {
 	return value[U]{v.shape, func(p place, n *source.Node) (U, bool) {
 		t, ok := v.read(p, n)
@@ -125,7 +124,7 @@ func as[U, T any](v value[T], to func(T) U) value[U] {
 	}}
 }
 
-// maybe is a value that is nil if it is left out.
+// maybe makes a kind of value that is nil if the field is left out.
 func maybe[T any](v value[T]) value[*T] { return as(v, func(t T) *T { return &t }) }
 
 var (
@@ -142,7 +141,7 @@ var (
 	aLoopSpan = as(aSpan, func(d time.Duration) loop.Duration { return loop.Duration(d) })
 )
 
-// oneWord is one of several words.
+// oneWord makes a kind of value that is one of several words.
 func oneWord[T ~string](words ...T) value[T] {
 	var all []string
 	for _, w := range words {
@@ -181,7 +180,7 @@ func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 	}}
 }
 
-// wholeIn is a whole number in a range.
+// wholeIn makes a kind of value that is a whole number in a range.
 func wholeIn(low, high int) value[int] {
 	return value[int]{func() shape {
 		s := schema.Whole(float64(low))
@@ -197,8 +196,8 @@ func wholeIn(low, high int) value[int] {
 	}}
 }
 
-// numberFrom is a number of at least so much, and numberAbove one of more. Whether it
-// is, the plan of the loop says.
+// numberFrom makes a kind of value that is a number of at least the given size, and numberAbove one that is greater.
+// The plan of the loop checks the size.
 func numberFrom(low float64) value[float64] {
 	return value[float64]{func() shape {
 		s := schema.Number()
@@ -215,7 +214,7 @@ func numberAbove(low float64) value[float64] {
 	}, aNumber.read}
 }
 
-// listing says what a list must not be.
+// listing says which lists are errors.
 type listing struct {
 	empty  string                   // the hint for an empty list; "" if it may be empty
 	line   func(text string) string // the hint for a text where a list must be
@@ -288,7 +287,7 @@ func named[T any](v value[T]) value[map[string]T] {
 		}}
 }
 
-// parts is a map of known names, which becomes an S.
+// parts describes a map of known keys, which becomes an S.
 type parts[S any] struct {
 	rows    []row[S]
 	or      string          // the part that a value is which is no map; "true" is a map with nothing in it
@@ -304,7 +303,7 @@ type parts[S any] struct {
 
 func (of parts[S]) value() value[*S] { return value[*S]{of.shape, of.read} }
 
-// inPlace is the map as a value that is never nil.
+// inPlace makes the map a kind of value that is never nil.
 func (of parts[S]) inPlace() value[S] {
 	return value[S]{of.shape, func(p place, n *source.Node) (v S, ok bool) {
 		s, ok := of.read(p, n)
@@ -411,7 +410,7 @@ func (of parts[S]) read(p place, n *source.Node) (*S, bool) {
 	return s, ok || of.keep && n.Kind == source.Map
 }
 
-// complete reports the parts that are needed and not given.
+// complete reports the required parts that are missing.
 func (of parts[S]) complete(p place, n *source.Node, given map[string]bool) bool {
 	ok := true
 	for _, w := range of.rows {

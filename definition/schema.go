@@ -20,16 +20,14 @@ import (
 //	# yaml-language-server: $schema=https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json
 const SchemaID = "https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json"
 
-// Schema is the JSON Schema of a definition, draft 2020-12, made of the same table
-// as [Fields]. It is what editors complete and check by. It knows the structure:
-// fields, and the types and ranges of their values. What only [Load] knows, such
-// as which keys are written, it lets pass.
+// Schema returns the JSON Schema of a definition, draft 2020-12, made from the same table as [Fields]. Editors
+// complete and check files with it. The schema describes the structure: fields, and the types and ranges of their
+// values. It accepts mistakes that only [Load] can find, such as a key that no agent writes.
 func Schema() []byte {
 	s := agentSchema("root")
 	s.ID, s.Schema = SchemaID, "https://json-schema.org/draft/2020-12/schema"
 	s.Title, s.Description = "Definition", "A loop of agents in a file, for refrain run."
-	// Each part is on a line of its own: that is half the size, and what has
-	// changed is seen in a diff.
+	// Each part is on its own line, which halves the size and keeps diffs small.
 	var b strings.Builder
 	b.WriteString(strings.TrimSuffix(string(asJSON(s)), "}") + ",\n\"$defs\": {")
 	all := defs()
@@ -43,7 +41,7 @@ func Schema() []byte {
 	return []byte(b.String())
 }
 
-// asJSON is a schema without what only HTML needs.
+// asJSON writes a schema without HTML escapes.
 func asJSON(s shape) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -54,8 +52,7 @@ func asJSON(s shape) []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// defs are the parts that others refer to: a field by its name, an agent by its
-// type, and what has itself in it.
+// defs returns the parts of the schema that others refer to: fields by name, agents by type, and recursive shapes.
 func defs() map[string]*jsonschema.Schema {
 	all := map[string]*jsonschema.Schema{
 		"agent": agentSchema("agent"), "step": stepSchema(), "condition": conditionSchema(), "tool": toolSchema(),
@@ -84,8 +81,8 @@ func defs() map[string]*jsonschema.Schema {
 	return all
 }
 
-// propertiesOf is a map of the fields of a type and of no others; of all fields
-// if there is no type.
+// propertiesOf returns the shape of a map with the fields of a type and no others; with all fields if the type is
+// empty.
 func propertiesOf(t Type, root bool) shape {
 	s := &jsonschema.Schema{Type: "object", AdditionalProperties: schema.Nothing()}
 	for _, f := range fields {
@@ -101,7 +98,7 @@ func propertiesOf(t Type, root bool) shape {
 	return s
 }
 
-// typeSchema is an agent of a type. What it needs can stand in its config.
+// typeSchema returns the shape of an agent of a type. Its required fields may stand in its config.
 func typeSchema(t Type, root bool) shape {
 	s := propertiesOf(t, root)
 	schema.Set(s, "config", &jsonschema.Schema{Ref: "#/$defs/config." + string(t),
@@ -126,7 +123,7 @@ func typeSchema(t Type, root bool) shape {
 	return s
 }
 
-// has is what an agent with a field is, be it in its config.
+// has returns the shape of an agent with a field, even if the field is in its config.
 func has(field string) shape { return given(field, nil) }
 
 func given(field string, value shape) shape {
@@ -139,8 +136,7 @@ func given(field string, value shape) shape {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{is, inside}}
 }
 
-// agentSchema leads from the type that an agent gives to that type's schema. The
-// kind is agent or root.
+// agentSchema selects the schema of the type that an agent gives. The kind is agent or root.
 func agentSchema(kind string) shape {
 	s := &jsonschema.Schema{Type: "object"}
 	for _, t := range typeNames() {
@@ -152,13 +148,13 @@ func agentSchema(kind string) shape {
 	return s
 }
 
-// untypedSchema tells the type of an agent that does not give it as a reader does.
+// untypedSchema identifies the type of an agent without a type field, as the reader does.
 func untypedSchema(kind string) shape {
 	of := func(t Type) shape { return schema.By(kind + "." + string(t)) }
 	s := schema.By(kind + ".unknown")
 	then := func(condition, then shape) { s = &jsonschema.Schema{If: condition, Then: then, Else: s} }
 
-	// From the last that is looked at to the first.
+	// From the last condition to the first.
 	asked := &jsonschema.Schema{}
 	for _, field := range asking {
 		asked.AnyOf = append(asked.AnyOf, has(field))
@@ -184,8 +180,7 @@ func untypedSchema(kind string) shape {
 	return s
 }
 
-// unknownSchema refuses an agent of which nothing tells the type, and lists all
-// fields for an editor to offer.
+// unknownSchema refuses an agent whose type is unknown, and lists all fields, so that an editor can offer them.
 func unknownSchema(kind string) shape {
 	s := propertiesOf("", kind == "root")
 	schema.Set(s, "config", &jsonschema.Schema{Type: "object"})
@@ -193,7 +188,7 @@ func unknownSchema(kind string) shape {
 	return s
 }
 
-// stepSchema is an agent, or the file that it is in, with what can stand beside that.
+// stepSchema returns the shape of an agent, or of a ref with the fields that can stand beside it.
 func stepSchema() shape {
 	entries := []schema.Entry{schema.Named("ref", "the file of the agent, in the same folder or below", schema.Text())}
 	for _, name := range besideRef {
@@ -204,7 +199,7 @@ func stepSchema() shape {
 		Else: schema.By("agent"), Type: "object"}
 }
 
-// shape is what a value can be.
+// shape is the JSON Schema of a value.
 type shape = schema.Shape
 
 func conditionRef() shape { return schema.By("condition") }

@@ -37,7 +37,7 @@ type Command struct {
 	Timeout     time.Duration // 0: no limit; for a step of a loop see Step
 	OutputLimit int64         // bytes; 0: taskagent's default
 	JSON        bool
-	// Tests says how tests are counted in what the command leaves; see [taskagent.CommandConfig].
+	// Tests says how to count tests in the output or the report of the command; see [taskagent.CommandConfig].
 	Tests       string
 	OKExitCodes []int
 	// Unsafe allows placeholders where a value could be run as code.
@@ -72,7 +72,7 @@ func contentShape() shape {
 		Title: "text, map or list"}
 }
 
-// takesBody reads what a request sends: text, or what becomes JSON.
+// takesBody reads the body of a request: text, or a value that is sent as JSON.
 func takesBody(p place, n *source.Node, h *HTTP) bool {
 	v, ok := p.content(p.a, n, p.field)
 	if text, is := v.(string); is {
@@ -83,7 +83,7 @@ func takesBody(p place, n *source.Node, h *HTTP) bool {
 	return ok
 }
 
-// note keeps where the values in a value are.
+// note records the positions of the values inside a value.
 func (r *reader) note(a *Agent, field string, n *source.Node) {
 	n = source.Deref(n)
 	a.nodes[field] = n
@@ -99,7 +99,7 @@ func (r *reader) note(a *Agent, field string, n *source.Node) {
 	}
 }
 
-// expression reads an expression; a number or true is one too.
+// expression reads an expression, which may also be a number or a boolean.
 func (r *reader) expression(n *source.Node, what string) (string, bool) {
 	text, ok := r.words(n, what)
 	if ok && text == "" {
@@ -122,7 +122,7 @@ func (r *reader) erasable(n *source.Node, what string) (string, bool) {
 	return r.expression(n, what)
 }
 
-// assigned is how a list of NAME=value is written as a map.
+// assigned writes a list of NAME=value as a map.
 func assigned(n *source.Node) string {
 	if n.Kind == source.List && len(n.Content) > 0 {
 		if name, value, set := strings.Cut(source.Deref(n.Content[0]).Value, "="); set {
@@ -157,7 +157,7 @@ var commandRows = []row[Command]{
 	field("tests", "count tests in the output, which is go_json (go test -json), junit (XML) or counts (a JSON object), or in a JUnit file such as report.xml; output_key gets {passed, failed, skipped, total, score, said}", aText, func(c *Command) *string { return &c.Tests }),
 }
 
-// asACP is the hint for a program that speaks the Agent Client Protocol and is a text.
+// asACP returns the hint for acp with a text in place of a list.
 func asACP(line string) string {
 	if slices.Contains(taskagent.CLIPrograms(), line) {
 		return "write cli: " + line
@@ -220,7 +220,7 @@ var httpRows = []row[HTTP]{
 	field("json", "true reads the output as JSON", aBool, func(h *HTTP) *bool { return &h.JSON }),
 }
 
-// taskTimeRows bound a step of a loop, or elsewhere the task itself.
+// taskTimeRows has the timeout of a task, which limits the step in a loop, and elsewhere the task itself.
 var taskTimeRows = []row[Agent]{field("timeout", "", aSpan, func(a *Agent) *time.Duration {
 	switch {
 	case a.Type == "": // whose it is
@@ -293,7 +293,7 @@ var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*
 	yields: "read its answer in the loop's stop_when, or in another agent's exit_when",
 }
 
-// texts adds the templates that a command and a coding agent have; field is that of the input.
+// texts adds the templates of a command or a coding agent; field is the name of the field with the input.
 func (c *Command) texts(field string, texts map[string]string) template.Dialect {
 	for name, v := range c.Env {
 		texts["env."+name] = v
@@ -302,7 +302,7 @@ func (c *Command) texts(field string, texts map[string]string) template.Dialect 
 	return template.Mustache
 }
 
-// textsOf returns the templates of a task by field, and how their braces are read.
+// textsOf returns the templates of a task by field, and the dialect of their braces.
 func textsOf(a *Agent) (map[string]string, template.Dialect) {
 	texts := make(map[string]string)
 	if add := a.Type.kind().texts; add != nil {
@@ -311,15 +311,15 @@ func textsOf(a *Agent) (map[string]string, template.Dialect) {
 	return texts, template.Mustache
 }
 
-// task checks what is particular to the type of the agent.
+// task runs the checks of the agent's type.
 func (c *checker) task(a *Agent) {
 	if check := a.Type.kind().check; check != nil {
 		check(c, a)
 	}
 }
 
-// local checks a task that this process does: its texts and expressions one by one, so that each problem has its place, and
-// then, with taskagent, the whole.
+// local checks a task that this process runs: first its texts and expressions one by one, so that each problem has
+// its position, and then, with taskagent, the whole task.
 func (c *checker) local(a *Agent) {
 	before := len(c.problems)
 	texts, dialect := textsOf(a)
@@ -345,7 +345,7 @@ func (c *checker) local(a *Agent) {
 	c.whole(a)
 }
 
-// conversation checks that a coding agent can go on with its conversation.
+// conversation checks that a coding agent can continue its conversation.
 func (c *checker) conversation(a *Agent) {
 	if a.Type != TypeCLI || a.Command.CLI.Conversation != taskagent.ConversationContinue || a.Step == nil {
 		return
@@ -359,7 +359,7 @@ func (c *checker) conversation(a *Agent) {
 	}
 }
 
-// resultReads looks whether exit_when reads of the result what is in it.
+// resultReads checks that exit_when reads only fields that the result has.
 func (c *checker) resultReads(a *Agent) {
 	known := a.Type.kind().result
 	p, err := expr.Compile(a.ExitWhen, vocabulary.TaskVariables...)
@@ -401,8 +401,7 @@ func (c *checker) probed(a *Agent, field, text string, probe agent.Agent, err er
 	}
 }
 
-// whole asks taskagent about the task as a whole. What it says about texts and
-// expressions was said already.
+// whole checks the task with taskagent. It drops errors of texts and expressions, which are already reported.
 func (c *checker) whole(a *Agent) {
 	if c.unset(a) || a.broken || vocabulary.AgentName(a.Name) != "" {
 		return
@@ -433,11 +432,11 @@ func (c *checker) misconfigured(a *Agent, e error) {
 	}
 }
 
-// needs are the fields without which a task cannot be.
+// needs maps the types of tasks to their required fields.
 var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint",
 	TypeHuman: "question", TypeFunc: "func"}
 
-// unset reports a field that a task needs and does not have.
+// unset reports the required field that a task lacks.
 func (c *checker) unset(a *Agent) bool {
 	field, ok := needs[a.Type]
 	if ok {
@@ -474,8 +473,7 @@ func taskErrors(err error) []error {
 	return nil
 }
 
-// fileWord is taskagent's name of a field in the words of a file; empty if it is no field
-// of a task.
+// fileWord translates taskagent's name of a field into that of the file; empty if it is no field of a task.
 func fileWord(name string) string {
 	word, own := map[string]string{"Args": "command", "Header": "headers", "BodyJSON": "body", "AgentCardSource": "endpoint"}[name]
 	if !own {
@@ -493,8 +491,7 @@ var (
 	configField = lazyregexp.New(`^([A-Z]\w*)(?:\[("(?:[^"\\]|\\.)*"|\d+)\])?(: )?`)
 )
 
-// splitField cuts the field off an error of taskagent, such as `Set["n"]: …`,
-// and gives it in the words of a file.
+// splitField splits an error of taskagent such as `Set["n"]: …` into the field, as the file names it, and the rest.
 func splitField(msg string) (field, rest string) {
 	m := configField().FindStringSubmatch(msg)
 	if m == nil {
@@ -553,7 +550,7 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	return nil, fmt.Errorf("build agent %q: there is no type %q", a.Name, a.Type)
 }
 
-// commandConfig is what the command of an agent is made from.
+// commandConfig returns the configuration of an agent's command.
 func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.CommandConfig {
 	c := a.Command
 	shapes, parameters := a.places()
@@ -569,7 +566,7 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 	return made
 }
 
-// httpConfig is what the request of an agent is made from.
+// httpConfig returns the configuration of an agent's request.
 func httpConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.HTTPConfig {
 	h := a.HTTP
 	return taskagent.HTTPConfig{
@@ -579,8 +576,8 @@ func httpConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.HTTP
 	}
 }
 
-// requestTime is how long a request may take by itself. Where its loop bounds it
-// that is longer, so that it is the loop's bound which ends it.
+// requestTime returns the timeout of a request. If the timeout of the step is longer, it is that, so that the loop
+// ends the request.
 func requestTime(a *Agent) time.Duration {
 	bound := time.Duration(0)
 	if s := a.Step; s != nil {
@@ -595,24 +592,23 @@ func requestTime(a *Agent) time.Duration {
 	return bound + time.Minute
 }
 
-// A2A is an agent that is elsewhere, and asked over A2A.
+// A2A holds the fields of a remote agent, which is called over A2A.
 type A2A struct {
-	// Endpoint is where it is, or where its card is: a URL of http or https.
-	// Placeholders can stand after the host.
+	// Endpoint is the address of the agent or of its card: a URL of http or https. Placeholders can stand after the
+	// host.
 	Endpoint string
-	// Payload is what it is sent: a text, or maps and lists, which are sent as
-	// data; nil is the user's message. Each text is a template.
+	// Payload is the message to the agent: a text, or maps and lists, which are sent as data; nil sends the user's
+	// message. Each text is a template.
 	Payload any
 	// Headers are sent with every request. The values are templates.
 	Headers map[string]string
-	// SizeLimit is the most bytes of an answer; 0 is
-	// remoteagent.DefaultSizeLimit.
+	// SizeLimit is the largest answer in bytes; 0 means remoteagent.DefaultSizeLimit.
 	SizeLimit int64
 	// NewContext begins a new conversation at each run of the agent.
 	NewContext bool
 }
 
-// content reads a text, or what becomes JSON.
+// content reads a text, or a value that is sent as JSON.
 func (r *reader) content(a *Agent, n *source.Node, field string) (any, bool) {
 	if n.Kind == source.Scalar {
 		return r.words(n, field)
@@ -630,8 +626,8 @@ var remoteRows = []row[A2A]{
 	field("new_context", "true starts a new conversation each time; otherwise the remote agent remembers this session", aBool, func(x *A2A) *bool { return &x.NewContext }),
 }
 
-// remote checks the texts of an agent elsewhere one by one, so that each problem
-// has its place, and then asks remoteagent about the whole. It connects to nothing.
+// remote checks the texts of a remote agent one by one, so that each problem has its position, and then the whole
+// with remoteagent. It connects to nothing.
 func (c *checker) remote(a *Agent) {
 	before := len(c.problems)
 	texts := map[string]string{"endpoint": a.A2A.Endpoint}
@@ -659,7 +655,7 @@ func (c *checker) remote(a *Agent) {
 	}
 }
 
-// newRemote makes an agent that asks one elsewhere.
+// newRemote makes an agent that calls a remote agent.
 func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	x := a.A2A
 	return remoteagent.NewA2A(remoteagent.A2AConfig{

@@ -25,26 +25,26 @@ import (
 	"github.com/refrain-dev/refrain/tool/functiontool"
 )
 
-// Tool is something that a model can call: exit_loop, a Go function, an agent,
-// or what an MCP server has. One of Exit, Func, Agent and MCP is set.
+// Tool is a tool that a model can call: exit_loop, a Go function, an agent, or the tools of an MCP server. One of
+// Exit, Func, Agent and MCP is set.
 type Tool struct {
 	// Exit is the exit tool's name, exit_loop or exitLoop.
 	Exit string
 	// Func is the name of one of [BuildConfig]'s Tools or Toolsets.
 	Func  string
 	Agent *Agent
-	// Parameters describe what the model gives the Agent, as JSON; nil is a
-	// request in words. Only agents that run a command have them.
+	// Parameters describe the arguments of the Agent as JSON; nil means a request in words. Only agents that run a
+	// command have them.
 	Parameters *jsonschema.Schema
 	MCP        *MCP
 
 	field string // where it stands, such as tools[0]
 }
 
-// toolNames are what an element of tools can be, or begin with.
+// toolNames lists the names and the first keys that an element of tools can have.
 var toolNames = []string{exitlooptool.Name, exitlooptool.Alias, "func", "agent", "command", "mcp"}
 
-// toolForms are how the tools are written that are more than a name.
+// toolForms shows how to write the tools that are more than a name.
 var toolForms = map[string]string{
 	"func": "{func: name}", "agent": "{agent: {…}}", "command": "{command: […], name: …}", "mcp": "{mcp: {…}}",
 }
@@ -52,7 +52,7 @@ var toolForms = map[string]string{
 const toolsHint = "the tools are exit_loop, the name of a Go function, {agent: {…}}, {command: […], name: …} and " +
 	"{mcp: {…}}"
 
-// takesTools reads the tools of a model, each by itself.
+// takesTools reads the tools of a model one by one.
 func takesTools(p place, n *source.Node, _ *LLM) bool {
 	return p.tools(p.a, n)
 }
@@ -74,8 +74,7 @@ func (r *reader) tools(a *Agent, n *source.Node) bool {
 	return ok
 }
 
-// toolName reads the name of a tool. Whether there is a function of that name
-// is known when the agents are built.
+// toolName reads the name of a tool. Build checks whether there is a function of that name.
 func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 	name, ok := r.text(n, field)
 	switch {
@@ -110,7 +109,7 @@ func (r *reader) function(a *Agent, field string, n *source.Node, name string) {
 	}
 }
 
-// toolMap reads a tool that is described.
+// toolMap reads a tool that is a map.
 func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 	ps, ok := r.pairs(n, field)
 	if !ok {
@@ -154,7 +153,7 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 	}
 }
 
-// agentTool reads an agent that is a tool; nil if it is none.
+// agentTool reads an agent that is a tool; nil if it cannot be read.
 func (r *reader) agentTool(a *Agent, t Tool, n *source.Node) *Agent {
 	if t.Agent = r.agent(n, a); t.Agent != nil {
 		t.Agent.tool = true
@@ -163,9 +162,8 @@ func (r *reader) agentTool(a *Agent, t Tool, n *source.Node) *Agent {
 	return t.Agent
 }
 
-// commandTool reads a command that is a tool: an agent that runs a command,
-// with parameters. What the model gives goes to the command's standard input, unless its texts name the
-// parameters.
+// commandTool reads a command that is a tool: an agent that runs a command, with parameters. The model's arguments go
+// to the command's standard input, unless its texts name the parameters.
 func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) {
 	t := Tool{field: field, Parameters: &jsonschema.Schema{Type: "object"}}
 	own := *source.Deref(n) // without parameters, which agents do not have
@@ -197,7 +195,7 @@ func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) 
 
 func isExit(name string) bool { return name == exitlooptool.Name || name == exitlooptool.Alias }
 
-// toolSchema is the name of a tool, or one that is described.
+// toolSchema returns the shape of a tool: a name or a map.
 func toolSchema() shape {
 	name := schema.Text()
 	name.Examples = []any{"exit_loop"}
@@ -210,7 +208,7 @@ func toolSchema() shape {
 	return &jsonschema.Schema{If: &jsonschema.Schema{Type: "object"}, Then: s, Else: name}
 }
 
-// agentTool checks what a model is told of an agent that is a tool.
+// agentTool checks the name and the description that a model gets of an agent that is a tool.
 func (c *checker) agentTool(a *Agent) {
 	switch {
 	case a.Name == exitlooptool.Name || a.Name == exitlooptool.Alias:
@@ -222,7 +220,7 @@ func (c *checker) agentTool(a *Agent) {
 	}
 }
 
-// toolName is what every provider lets the name of a tool be.
+// toolName matches names of tools that every provider accepts.
 var toolName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 const toolNameRule = "providers take ASCII letters, digits, _ and -, at most 64"
@@ -233,8 +231,8 @@ type function struct {
 	set  tool.Toolset
 }
 
-// Check returns what is wrong with the Go code of the config, whatever the definition: code without a name or with that of
-// other code, and code that is nil. The names of tools are those that providers accept.
+// Check returns the mistakes in the Go code of the config, whatever the definition: code without a name or with the
+// name of other code, and nil code. Names of tools must be those that providers accept.
 func (cfg *BuildConfig) Check() error {
 	for name, a := range cfg.Agents {
 		if name == "" || a == nil {
@@ -250,7 +248,7 @@ func (cfg *BuildConfig) Check() error {
 	return err
 }
 
-// functions are the config's, by name.
+// functions returns the functions of the config by name.
 func (cfg *BuildConfig) functions() (map[string]function, error) {
 	all := make(map[string]function)
 	add := func(name string, f function) error {
@@ -282,8 +280,7 @@ func (cfg *BuildConfig) functions() (map[string]function, error) {
 	return all, nil
 }
 
-// resolveTools reports the functions and the variables that an agent's tools
-// need and that are not there.
+// resolveTools reports the functions and the variables that an agent's tools need and the process lacks.
 func (b *builder) resolveTools(l *loader, a *Agent) {
 	for _, t := range a.LLM.Tools {
 		if _, ok := b.functions[t.Func]; t.Func != "" && !ok {
@@ -347,8 +344,7 @@ func exitTool(a *Agent, name string, cfg *llmagent.Config) error {
 	return nil
 }
 
-// withParameters is an agent that is a tool, asked in JSON of that shape: the
-// text of the JSON is its request.
+// withParameters makes a tool of an agent that gets its arguments as JSON: the text of the JSON is its request.
 func withParameters(t Tool, asked tool.Tool) (tool.Tool, error) {
 	f, ok := asked.(tool.Function)
 	if !ok {

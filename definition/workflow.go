@@ -35,9 +35,9 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// Parallel is what only parallel agents have.
+// Parallel holds the fields that only parallel agents have.
 type Parallel struct {
-	// MaxConcurrency is how many run at once; 0 is all.
+	// MaxConcurrency is the most branches that run at once; 0 means all.
 	MaxConcurrency uint
 	// KeepBest has the state key of the score of each branch that works in the workspace. Only the files of the branch
 	// with the highest score are kept; without it the changes of all branches are merged.
@@ -116,8 +116,8 @@ func (r *reader) continueOnError(a *Agent, n *source.Node) {
 	}
 }
 
-// errorPolicy checks what follows after the agent fails. A loop has a switch for its steps, and as a step
-// another one for itself (C14).
+// errorPolicy checks the policies after a failure of the agent. A loop has one policy for its steps, and another one
+// for itself as a step (C14).
 func (c *checker) errorPolicy(a *Agent) {
 	_, given := a.nodes["on_error"]
 	_, goesOn := a.nodes["continue_on_error"]
@@ -180,8 +180,8 @@ var parallelKind = kind{is: TypeParallel,
 	data:  func(*Agent) bool { return true },
 }
 
-// parallel returns what the branches use at most together. They run at the same time. If only some of them may, the last one
-// begins, in the worst case, when the others have done all the work before it.
+// parallel returns the most that the branches use together. They run at the same time. If only some may run at once,
+// in the worst case the last branch begins when the others have done all the work before it.
 func (w *worst) parallel(a *Agent) AtMost {
 	var u AtMost
 	longest := Bound(0)
@@ -199,7 +199,7 @@ func (w *worst) parallel(a *Agent) AtMost {
 	return u
 }
 
-// policies are how a sequence or a parallel agent treats its steps.
+// policies returns how a sequence or a parallel agent runs its steps.
 func (b *builder) policies(a *Agent) drive.StepPolicies {
 	by := make(drive.StepPolicies)
 	for _, sub := range a.SubAgents {
@@ -214,24 +214,22 @@ func (b *builder) policies(a *Agent) drive.StepPolicies {
 	return by
 }
 
-// Step is how a loop treats one of its steps. Zero fields leave it as it is. Sequences and parallel agents know the
-// delays only.
+// Step says how a loop runs one of its steps. Zero fields mean the defaults. Sequences and parallel agents use only
+// the delays.
 type Step struct {
-	// Timeout bounds one attempt. A loop in a loop has a Timeout of its own
-	// instead: see [Loop].
+	// Timeout limits one attempt. A loop in a loop has its own Timeout instead: see [Loop].
 	Timeout time.Duration
 	// AdaptiveTimeout computes the limit from the step's earlier runs.
 	AdaptiveTimeout *loop.AdaptiveTimeout
-	// Retry runs the step again when it fails, Circuit stops running it when it
-	// fails again and again.
+	// Retry runs the step again when it fails; Circuit stops running a step that fails repeatedly.
 	Retry   *loop.Retry
 	Circuit *loop.Circuit
-	// DelayBefore and DelayAfter are waited around the step.
+	// DelayBefore and DelayAfter are the pauses before and after the step.
 	DelayBefore, DelayAfter time.Duration
-	// Cache keeps the step's result, and uses it again while the step reads the same values.
+	// Cache keeps the step's result, and reuses it while the step reads the same values.
 	Cache *Cache
-	// BestOf is the number of copies of the step that run side by side, of which the best one counts; 0 without copies.
-	// In the definition that [Load] returns, a parallel agent stands for such a step.
+	// BestOf is the number of copies of the step that run side by side, of which the best one counts; 0 means no
+	// copies. In the definition that [Load] returns, a parallel agent stands for such a step.
 	BestOf int
 }
 
@@ -242,13 +240,13 @@ func stepOf(a *Agent) *Step {
 	return a.Step
 }
 
-// isStep reports whether the agent is a step of a loop, and not just inside one.
+// isStep reports whether the agent is a direct step of a loop.
 func (a *Agent) isStep() bool { return a.parent != nil && a.parent.Type == TypeLoop }
 
 // isPart reports whether the agent is a step of a loop or a sequence, or a branch of a parallel agent.
 func (a *Agent) isPart() bool { return a.parent != nil && a.parent.Type.Workflow() }
 
-// stepTimeRows bound the steps whose own timeout it is not.
+// stepTimeRows has the timeout of steps whose type has no timeout of its own.
 var stepTimeRows = []row[Step]{field("timeout", "", aSpan, func(s *Step) *time.Duration { return &s.Timeout })}
 
 var stepRows = []row[Step]{
@@ -280,7 +278,7 @@ var adaptiveParts = parts[loop.AdaptiveTimeout]{rows: []row[loop.AdaptiveTimeout
 	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.AdaptiveTimeout) *uint { return &t.After }).shown(5),
 }}
 
-// stepPlace reports what only a step can have where there is none.
+// stepPlace reports fields of steps on an agent that is not a step.
 func (c *checker) stepPlace(a *Agent) {
 	if a.isStep() || a.Type == "" {
 		return
@@ -304,7 +302,7 @@ func (c *checker) stepPlace(a *Agent) {
 	}
 }
 
-// within is the step of a loop that the agent is in; nil if it is in no loop.
+// within returns the step of a loop that contains the agent, or is the agent; nil outside loops.
 func (a *Agent) within() *Agent {
 	for a = a.parent; a != nil; a = a.parent {
 		if a.isStep() && !a.tool {
@@ -314,8 +312,7 @@ func (a *Agent) within() *Agent {
 	return nil
 }
 
-// waiting makes a loop wait before all else it does, and after it, also if it fails. It is for the root, around
-// which no agent waits.
+// waiting adds pauses before and after a loop, even if it fails. It is for the root, which no agent contains.
 func waiting(cfg *loopagent.Config, before, after time.Duration) {
 	around := &cfg.AgentConfig
 	if before > 0 {
@@ -358,7 +355,7 @@ var cacheParts = parts[Cache]{rows: []row[Cache]{
 
 func cacheShape() shape { return schema.Either(schema.YesNo(), schema.Duration(), cacheParts.shape()) }
 
-// filledText is a text that is not empty.
+// filledText returns the shape of a nonempty text.
 func filledText() shape {
 	s := schema.AnyText()
 	s.MinLength = new(1)
@@ -374,7 +371,7 @@ func (r *reader) cacheKey(n *source.Node, what string) (string, bool) {
 	return key, ok
 }
 
-// cacheOf reads true, a duration, or a map; nil for none.
+// cacheOf reads true, a duration, or a map; nil means no cache.
 func cacheOf(p place, n *source.Node) (*Cache, bool) {
 	_, timed := spanOf(n)
 	switch {
@@ -393,7 +390,7 @@ func cacheOf(p place, n *source.Node) (*Cache, bool) {
 	return nil, false
 }
 
-// policy is the cache as loopagent has it.
+// policy returns the cache in loopagent's form.
 func (c *Cache) policy() *loopagent.Cache {
 	out := &loopagent.Cache{TTL: c.TTL}
 	if c.Key == "" {
@@ -426,7 +423,7 @@ func (c *Cache) withTree(key func(func(string) (any, bool)) (string, error)) fun
 	}
 }
 
-// ofReads is a hash over the values of all that the step reads.
+// ofReads returns a hash of all values that the step reads.
 func (c *Cache) ofReads(lookup func(string) (any, bool)) (string, error) {
 	h := sha256.New()
 	for _, name := range c.reads {
@@ -443,7 +440,7 @@ func (c *Cache) ofReads(lookup func(string) (any, bool)) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// caches finds out what the steps read that are answered from a cache.
+// caches determines what the cached steps read.
 func (c *checker) caches() {
 	for a := range c.def.Root.All {
 		if c.full() {
@@ -475,8 +472,8 @@ func (c *checker) cacheKey(a *Agent) {
 	}
 }
 
-// namesOf lists what an agent, and all in it, read of what is outside, by the
-// names that texts use; why is set if that cannot be said.
+// namesOf lists the values from outside that an agent, and the agents inside it, read, by the names that texts use;
+// why is set if they are unknown.
 func (c *checker) namesOf(a *Agent) (names map[string]bool, why string) {
 	names = make(map[string]bool)
 	for sub := range a.All {
@@ -519,7 +516,7 @@ func (c *checker) namesOf(a *Agent) (names map[string]bool, why string) {
 	return names, ""
 }
 
-// in reports whether an agent is another one, or in it.
+// in reports whether the agent is the other one, or inside it.
 func (a *Agent) in(around *Agent) bool {
 	for ; a != nil; a = a.parent {
 		if a == around {
@@ -529,7 +526,7 @@ func (a *Agent) in(around *Agent) bool {
 	return false
 }
 
-// counters adds what a task's expressions read besides the state.
+// counters adds the built-in values that a task's expressions read.
 func counters(a *Agent, names map[string]bool) {
 	var texts []string
 	if a.ExitWhen != "" {
@@ -562,7 +559,7 @@ const queueDoc = "task queue of the workers that do the step, on a Temporal clus
 var queueRows = []row[Agent]{field("task_queue", queueDoc, plain(queueShape, (*reader).queue),
 	func(a *Agent) *string { return &a.TaskQueue })}
 
-// longestQueue is how many characters the name of a task queue can have.
+// longestQueue is the most characters that the name of a task queue can have.
 const longestQueue = 200
 
 func queueShape() shape {
@@ -584,7 +581,7 @@ func (r *reader) queue(n *source.Node, what string) (string, bool) {
 	return text, ok
 }
 
-// queue is where a step is done. Stand-ins are here.
+// queue returns the queue that runs a step. Stand-ins run in this process.
 func (cfg *BuildConfig) queue(a *Agent) elsewhere.Queue {
 	if a.TaskQueue == "" || cfg.StandIns.Agent != nil {
 		return elsewhere.Queue{}
@@ -592,7 +589,7 @@ func (cfg *BuildConfig) queue(a *Agent) elsewhere.Queue {
 	return elsewhere.Queue{Name: a.TaskQueue, Dispatcher: cfg.Elsewhere}
 }
 
-// resolveQueue reports a step that nobody would do.
+// resolveQueue reports a step that no worker would run.
 func (b *builder) resolveQueue(l *loader, a *Agent) {
 	if b.cfg.queue(a).Name == "" || b.cfg.Elsewhere != nil {
 		return
@@ -602,7 +599,7 @@ func (b *builder) resolveQueue(l *loader, a *Agent) {
 		"leave task_queue out to do the step here"
 }
 
-// askedModel is the model of an agent: one of those that are open, or one that workers open.
+// askedModel returns the model of an agent: an open one, or one that workers open.
 func (b *builder) askedModel(a *Agent, name string) model.LLM {
 	q := b.cfg.queue(a)
 	if q.Name == "" {

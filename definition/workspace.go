@@ -117,7 +117,7 @@ func (c *checker) workspace() {
 		Hint = "remove from .gitignore what an iteration must not leave behind"
 }
 
-// under reports whether something holds for the agent or for one around it, also beyond the nearest loop.
+// under reports whether the condition holds for the agent or for an enclosing one, even beyond the nearest loop.
 func (a *Agent) under(holds func(*Agent) bool) bool {
 	for ; a != nil; a = a.parent {
 		if holds(a) {
@@ -171,8 +171,8 @@ func (b *builder) resolveWorkspace(ctx context.Context, l *loader, d *Definition
 	}
 }
 
-// withFiles adds to the callbacks of an agent what it does with the files: a parallel agent gives each branch its own, and
-// the root hands over the result.
+// withFiles adds callbacks that manage the files: a parallel agent gives each branch its own files, and the root
+// hands over the result.
 func (b *builder) withFiles(a *Agent, cb around) around {
 	if a.parent == nil {
 		cb.after = append([]agent.AfterAgentCallback{b.files.HandOver}, cb.after...)
@@ -199,7 +199,7 @@ func (b *builder) withFiles(a *Agent, cb around) around {
 // works reports whether the agent runs a program, which works in the workspace.
 func (a *Agent) works() bool { return a.Type == TypeCommand || a.Type == TypeCLI }
 
-// hasCommand reports whether the agent, or one in it, runs a program.
+// hasCommand reports whether the agent, or an agent inside it, runs a program.
 func (a *Agent) hasCommand() bool {
 	for sub := range a.All {
 		if sub.works() {
@@ -246,7 +246,7 @@ func (d *Definition) fileKeys() []string {
 	return keys
 }
 
-// branches are the sub-agents of a parallel agent that work on files; none for another agent.
+// branches returns the sub-agents of a parallel agent that work on files; none for another agent.
 func (a *Agent) branches() (subs []*Agent) {
 	if a.Type != TypeParallel {
 		return nil
@@ -265,7 +265,7 @@ var workRows = []row[runfiles.Work]{
 	field("changes", "required fails the step if it leaves the files of the workspace as they were", oneWord(runfiles.Required), func(w *runfiles.Work) *string { return &w.Changes }),
 }
 
-// mistaken reports whether the definition has a workspace that cannot be read, which is reported.
+// mistaken reports whether the definition has a workspace that cannot be read, which is already reported.
 func (c *checker) mistaken() bool {
 	n := c.def.Root.nodes["workspace"]
 	return c.def.Workspace == nil && n != nil && !source.IsNull(n)
@@ -312,8 +312,8 @@ func (c *checker) work(a *Agent) {
 	}
 }
 
-// placeOf returns where an overlay is in the folder that the files are copied from; empty if it is not there. over
-// reports whether the folder is in the overlay instead.
+// placeOf returns the path of an overlay within the folder that the files are copied from; empty if the overlay is
+// outside. over reports whether the overlay contains that folder.
 func placeOf(w *runfiles.Config, overlay string) (in string, over bool) {
 	from, overlay := path.Clean(filepath.ToSlash(w.From)), path.Clean(filepath.ToSlash(overlay))
 	switch rest, below := strings.CutPrefix(overlay, from+"/"); {
@@ -327,8 +327,8 @@ func placeOf(w *runfiles.Config, overlay string) (in string, over bool) {
 	return "", false
 }
 
-// overlays returns the overlays of the steps that are in the folder that the files are copied from, relative to it, and
-// reports those that the steps could read.
+// overlays returns the overlays of the steps that are inside the folder that the files are copied from, relative to
+// it, and reports those that the steps could read.
 func (l *loader) overlays(ctx context.Context, d *Definition, place string) (inside []string) {
 	root, err := os.OpenRoot(place)
 	if err != nil {
@@ -361,8 +361,8 @@ func (l *loader) overlays(ctx context.Context, d *Definition, place string) (ins
 	return inside
 }
 
-// watch returns what shows that the score of a loop may not be honest: tests that its steps count, and files that they
-// change. It is nil if they do neither.
+// watch returns the tests and files that show whether the score of a loop is honest: tests that its steps count, and
+// files that they change. It is nil if they do neither.
 func (a *Agent) watch() *loop.Watch {
 	w := new(loop.Watch)
 	add := func(to *[]string, key string) {

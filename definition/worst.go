@@ -35,7 +35,7 @@ func (b Bound) MarshalJSON() ([]byte, error) {
 
 var unbounded = Bound(math.Inf(1))
 
-// times multiplies; nothing of what is unbounded is nothing.
+// times multiplies; zero times infinity is zero.
 func (b Bound) times(n Bound) Bound {
 	if b == 0 || n == 0 {
 		return 0
@@ -72,7 +72,7 @@ func (u AtMost) Time() (d time.Duration, ok bool) {
 	return time.Duration(math.Ceil(float64(u.Seconds)*1e6)) * time.Microsecond, true
 }
 
-// plus is both, one after the other.
+// plus returns the sum for two agents that run one after the other.
 func (u AtMost) plus(v AtMost) AtMost {
 	return AtMost{
 		Turns: u.Turns + v.Turns, Calls: u.Calls + v.Calls, Tokens: u.Tokens + v.Tokens, Cost: u.Cost + v.Cost,
@@ -83,7 +83,7 @@ func (u AtMost) plus(v AtMost) AtMost {
 	}
 }
 
-// often is so many times as much.
+// often multiplies the use by a number of runs.
 func (u AtMost) often(n Bound) AtMost {
 	u.Turns, u.Calls, u.Tokens, u.Cost, u.Seconds = u.Turns.times(n), u.Calls.times(n), u.Tokens.times(n),
 		u.Cost.times(n), u.Seconds.times(n)
@@ -91,7 +91,7 @@ func (u AtMost) often(n Bound) AtMost {
 	return u
 }
 
-// within is no more than what is around it can use.
+// within limits the use to that of the enclosing agent.
 func (u AtMost) within(v AtMost) AtMost {
 	u = u.atMostCalls(v.Calls)
 	u.Turns, u.Tokens, u.Cost, u.Seconds = min(u.Turns, v.Turns), min(u.Tokens, v.Tokens), min(u.Cost, v.Cost),
@@ -101,13 +101,13 @@ func (u AtMost) within(v AtMost) AtMost {
 	return u
 }
 
-// waiting is with the time that people take, and limits of providers.
+// waiting adds the time in which people answer and limits of providers end.
 func (u AtMost) waiting() AtMost {
 	u.Seconds, u.waits, u.limited = u.Seconds+u.waits+u.limited, 0, 0
 	return u
 }
 
-// atMostCalls is with no more than so many requests.
+// atMostCalls limits the number of requests.
 func (u AtMost) atMostCalls(n Bound) AtMost {
 	if n < u.Calls {
 		u.Calls, u.Turns = n, min(u.Turns, n)
@@ -139,13 +139,13 @@ type AgentWorst struct {
 	Unpriced bool
 }
 
-// Worst computes the most that a run can use. It is a pure function of the definition and of what
-// is assumed: iterations times steps, with their attempts, samples and delays, multiplied for loops
-// in loops, and limited by timeouts, budgets and max_model_calls.
+// Worst computes the most that a run can use. It is a pure function of the definition and of the assumptions:
+// iterations times steps, with their attempts, samples and delays, multiplied for loops in loops, and limited by
+// timeouts, budgets and max_model_calls.
 //
-// An agent without tools takes one turn, or two if its answer must fit an output_schema. An agent
-// with tools may take any number of turns. The last answer may exceed a budget of tokens or cost,
-// because its tokens are not known in advance.
+// An agent without tools takes one turn, or two if its answer must fit an output_schema. An agent with tools may take
+// any number of turns. The last answer may exceed a budget of tokens or cost, because its tokens are not known in
+// advance.
 func (d *Definition) Worst(given Assumed) *WorstCase {
 	w := &worst{def: d, given: given}
 	w.limited, w.limits, _ = d.limited(given.Limits)
@@ -172,8 +172,7 @@ type worst struct {
 	agents  []AgentWorst
 }
 
-// spread notes what an agent comes to, and those in it, none of them more than
-// it.
+// spread records the use of an agent and of those inside it, each limited to the use of its parent.
 func (w *worst) spread(a *Agent, depth int, u AtMost) {
 	one := AgentWorst{Agent: a, Depth: depth, AtMost: u.waiting()}
 	if a.Type == TypeLLM {
@@ -208,8 +207,7 @@ func (w *worst) spread(a *Agent, depth int, u AtMost) {
 	}
 }
 
-// once is what one run of an agent comes to, whoever runs it, with the callbacks
-// around it.
+// once returns the use of one run of an agent, with its callbacks.
 func (w *worst) once(a *Agent) AtMost {
 	u := w.run(a)
 	if s := a.Step; s != nil && !a.isStep() { // a loop waits by its plan
@@ -219,7 +217,7 @@ func (w *worst) once(a *Agent) AtMost {
 	return u
 }
 
-// told is how long the callbacks at some points may take.
+// told returns the longest time of the callbacks at some points.
 func told(a *Agent, points ...hook.Point) (sum Bound) {
 	for _, p := range points {
 		for i := range a.Callbacks[p] {
@@ -229,7 +227,7 @@ func told(a *Agent, points ...hook.Point) (sum Bound) {
 	return sum
 }
 
-// run is what one run of an agent itself comes to.
+// run returns the use of one run of the agent itself.
 func (w *worst) run(a *Agent) AtMost {
 	switch most := a.Type.kind().most; {
 	case most != nil:
@@ -240,11 +238,11 @@ func (w *worst) run(a *Agent) AtMost {
 	return AtMost{}
 }
 
-// noLimit is what an agent uses of which nothing is known.
+// noLimit is the use of an agent about which nothing is known.
 var noLimit = AtMost{Turns: unbounded, Calls: unbounded, Tokens: unbounded, Cost: unbounded, Seconds: unbounded,
 	tokensEach: unbounded, costEach: unbounded}
 
-// seconds is a timeout of which 0 is none.
+// seconds converts a timeout, of which 0 means no limit.
 func seconds[D time.Duration | loop.Duration](d D) Bound {
 	if d == 0 {
 		return unbounded
@@ -252,7 +250,7 @@ func seconds[D time.Duration | loop.Duration](d D) Bound {
 	return Bound(time.Duration(d).Seconds())
 }
 
-// loop is one run of a loop: all its iterations, and the finalizer.
+// loop returns the use of one run of a loop: all its iterations, and the finalizer.
 func (w *worst) loop(a *Agent) AtMost {
 	p := w.planOf(a)
 	var each, fin AtMost
@@ -287,7 +285,7 @@ func (w *worst) loop(a *Agent) AtMost {
 	return u.budgeted(p.Budget)
 }
 
-// budgeted is what a budget leaves.
+// budgeted limits the use to a budget.
 func (u AtMost) budgeted(b *loop.Budget) AtMost {
 	if b == nil {
 		return u
@@ -304,7 +302,7 @@ func (u AtMost) budgeted(b *loop.Budget) AtMost {
 	return u
 }
 
-// iterations is how many there are at most.
+// iterations returns the largest number of iterations.
 func iterations(p *loop.Plan) Bound {
 	if p.MaxIterations == 0 {
 		return unbounded
@@ -312,8 +310,7 @@ func iterations(p *loop.Plan) Bound {
 	return Bound(p.MaxIterations)
 }
 
-// runsOf is how often a loop runs one of its sub-agents, and what each time
-// comes to.
+// runsOf returns how often a loop runs one of its sub-agents, and the use of each run.
 func (w *worst) runsOf(p *loop.Plan, step int, sub *Agent) (runs Bound, once AtMost) {
 	once = w.once(sub)
 	s := &p.Steps[step]
@@ -328,8 +325,7 @@ func (w *worst) runsOf(p *loop.Plan, step int, sub *Agent) (runs Bound, once AtM
 	return perIteration(p, step).times(iterations(p)), once
 }
 
-// perIteration is how often a step runs in one iteration: its samples, each with
-// its attempts.
+// perIteration returns how often a step runs in one iteration: its samples times their attempts.
 func perIteration(p *loop.Plan, step int) Bound {
 	n := Bound(1)
 	if r := p.Steps[step].Retry; r != nil {
@@ -345,8 +341,8 @@ func samples(p *loop.Plan, step int) Bound {
 	return 1
 }
 
-// waits is how long an iteration waits for a step: around it, between its
-// attempts, and for its circuit to close.
+// waits returns how long an iteration waits for a step: before and after it, between its attempts, and for its
+// circuit to close.
 func waits(p *loop.Plan, step int, sub *Agent) Bound {
 	s := &p.Steps[step]
 	wait := Bound(time.Duration(s.DelayBefore + s.DelayAfter).Seconds())
@@ -359,13 +355,13 @@ func waits(p *loop.Plan, step int, sub *Agent) Bound {
 	return wait
 }
 
-// mayAsk reports whether who fails in a step may ask to wait, as servers do.
+// mayAsk reports whether a failure in a step may ask to wait, as servers do.
 func mayAsk(a *Agent) bool {
 	return a.Type.kind().waits || slices.ContainsFunc(a.SubAgents, mayAsk)
 }
 
-// backoffs is how long the attempts of a step wait in all: twice as long each
-// time, up to the longest, or the longest at once where that is asked for.
+// backoffs returns the time between all attempts of a step. Each delay is twice the previous one, up to the longest;
+// asked means that each may be the longest.
 func backoffs(r *loop.Retry, asked bool) (sum Bound) {
 	next, longest := time.Duration(r.Backoff), time.Duration(r.MaxBackoff)
 	if longest == 0 {
@@ -384,27 +380,25 @@ func backoffs(r *loop.Retry, asked bool) (sum Bound) {
 	return sum
 }
 
-// Assumed has assumptions for [Definition.Worst] about values that the file does not have. Zero
-// values leave them unknown, or as in the file.
+// Assumed has assumptions for [Definition.Worst] about values that the file does not have. Zero values leave them
+// unknown, or as in the file.
 type Assumed struct {
 	// Model is the model of agents that name none. EveryModel is the model of all agents, in place
 	// of those in the file.
 	Model, EveryModel string
-	// InputTokens is the largest number of tokens of a request, and OutputTokens that of an answer of
-	// an agent without max_tokens.
+	// InputTokens is the largest number of tokens of a request, and OutputTokens the largest number of tokens of an
+	// answer of an agent without max_tokens.
 	InputTokens, OutputTokens int64
 	// State has values that the run begins with, in place of those in the file, for [Definition.Expected].
 	State map[string]any
-	// Limits are those given to the run. Those that no run can have (see [Definition.Allows]) have no
-	// effect.
+	// Limits are those of the run. Limits that no run can have (see [Definition.Allows]) have no effect.
 	Limits
 }
 
-// planOf is the rules that a loop follows in the run; nil for an agent that is no
-// loop.
+// planOf returns the rules that a loop follows in the run; nil for an agent that is not a loop.
 func (w *worst) planOf(a *Agent) *loop.Plan { return w.as(a).Plan() }
 
-// as is an agent as it is in the run.
+// as returns an agent with the limits of the run.
 func (w *worst) as(a *Agent) *Agent {
 	if a != w.limited {
 		return a
@@ -414,7 +408,7 @@ func (w *worst) as(a *Agent) *Agent {
 	return &as
 }
 
-// allowed is the budget of the run, as loops have theirs; nil if there is none.
+// allowed returns the budget of the run in the form of a loop's; nil if there is none.
 func (w *worst) allowed() *loop.Budget {
 	if w.given.Budget == nil {
 		return nil
