@@ -238,7 +238,7 @@ func (f *follower) files() []string {
 	if _, where := runfiles.Value(v); where == "" && w.Result.Branch != "" {
 		return []string{"Files: no step has changed any, so there is no branch " + strings.ReplaceAll(w.Result.Branch, "{{run}}", f.req.Session)}
 	}
-	if line := runstore.FilesOf(f.req.Session, view); line != "" {
+	if line := runstore.FilesOf(context.Background(), f.req.Session, view); line != "" {
 		return []string{line}
 	}
 	return nil

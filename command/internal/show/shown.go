@@ -151,7 +151,7 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 			rep.Answer = runstore.SaidLast(def, view, rep.Answer)
 		}
 	}
-	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume, where: runstore.FilesOf(r.ID, view)}, err
+	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume, where: runstore.FilesOf(ctx, r.ID, view)}, err
 }
 
 // iterationIn is an iteration of a loop, with all that its steps said.
