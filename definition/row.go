@@ -28,9 +28,9 @@ type row[S any] struct {
 	preset func(*S)                                 // sets the default; nil if there is none
 }
 
-// field is the row of a field that becomes a T of an S. A row without a doc is of a
-// field that a row of another kind of agent explains. It is not inlined, like the others in this file: each use would
-// have its own copy of the functions in it, 130 KB of the command together.
+// field makes the row of a field that becomes a T of an S. A row without a doc belongs to a field that a row of another
+// kind of agent explains. It is not inlined, like the others in this file: each use would have its own copy of the
+// functions in it, 130 KB of the command together.
 //
 //go:noinline
 func field[S, T any](name, doc string, v value[T], at func(*S) *T) row[S] {
@@ -153,7 +153,8 @@ func oneWord[T ~string](words ...T) value[T] {
 	}}
 }
 
-// wholeFrom is a whole number of at least so much. One that is not an int64 has 32 bits.
+// wholeFrom makes a kind of value that is a whole number of at least the given size. A number that is not an int64 has
+// 32 bits.
 //
 //go:noinline
 func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
@@ -222,7 +223,7 @@ type listing struct {
 	whole  bool                     // the list counts only if all of its elements can be read
 }
 
-// each is a list. Where its elements are is kept, also that of one that cannot be read.
+// each makes a list of values. It keeps the positions of all elements, also of those that cannot be read.
 //
 //go:noinline
 func each[T comparable](v value[T], l listing) value[[]T] {
@@ -265,7 +266,7 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 	}}
 }
 
-// named is a map with names of the author's own. What cannot be read is left out.
+// named makes a map whose keys the author chooses. Values that cannot be read are left out.
 //
 //go:noinline
 func named[T any](v value[T]) value[map[string]T] {

@@ -576,8 +576,8 @@ func httpConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.HTTP
 	}
 }
 
-// requestTime returns the timeout of a request. If the timeout of the step is longer, it is that, so that the loop
-// ends the request.
+// requestTime returns the timeout of a request by itself. If the step has a timeout, it is a minute longer than that, so
+// that the loop ends the request.
 func requestTime(a *Agent) time.Duration {
 	bound := time.Duration(0)
 	if s := a.Step; s != nil {
