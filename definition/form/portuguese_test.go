@@ -78,6 +78,61 @@ func TestProblemsAreInPortuguese(t *testing.T) {
 	}
 }
 
+// Each hint that is written where package definition reports a problem has a text in Portuguese.
+func TestHintsAreInPortuguese(t *testing.T) {
+	files, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(node ast.Node) bool {
+			set, ok := node.(*ast.AssignStmt)
+			if !ok || len(set.Lhs) != 1 {
+				return true
+			}
+			if to, ok := set.Lhs[0].(*ast.SelectorExpr); !ok || to.Sel.Name != "Hint" {
+				return true
+			}
+			said := withValues(set.Rhs[0])
+			if strings.Trim(said, "vwx ") == "" || said == `use text: "{{key}}"` {
+				return true // the words come from elsewhere, or are the same
+			}
+			n++
+			if pt := form.ProblemInPortuguese(&definition.Problem{Hint: said}).Hint; pt == said || strings.Contains(pt, "%!") {
+				t.Errorf("%s: the hint %q is not translated", filepath.Base(file), said)
+			}
+			return true
+		})
+	}
+	if n < 80 {
+		t.Errorf("found only %d hints", n)
+	}
+}
+
+// withValues is the text of an expression, with vwx in place of each value that is no literal.
+func withValues(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, _ := strconv.Unquote(e.Value)
+		return text
+	case *ast.BinaryExpr:
+		return withValues(e.X) + withValues(e.Y)
+	case *ast.CallExpr:
+		if f, ok := e.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Sprintf" {
+			return strings.NewReplacer("%q", `"vwx"`, "%s", "vwx", "%v", "vwx", "%d", "7").Replace(withValues(e.Args[0]))
+		}
+	}
+	return "vwx"
+}
+
 // The refusals of a text in a command, which package taskagent words, are in Portuguese with what to write instead.
 func TestTextInACommandIsInPortuguese(t *testing.T) {
 	o := form.Read("x.yaml", []byte("name: x\ninputs: {a: hi}\ncommand: [\"{{a}}\", \"{{a}}\"]\nenv: {A: \"{{a}}\"}\n"), definition.Options{})
