@@ -118,6 +118,19 @@ func (s *bench) inEachLoop(spared func(*definition.Agent) string,
 	return all, nil
 }
 
+// endless plays a scene of a loop that does not end by itself, and applies the rules of the loop to what the run recorded. f gets why the
+// loop stopped, and which guard has caught it.
+func (s *bench) endless(ctx context.Context, l *definition.Agent, f *Finding, sc *stage.Scene) (*stage.Take, *stage.Walked, error) {
+	sc.Target, sc.Never, sc.Iterations = l, true, maxIterations
+	t, err := s.Run(ctx, sc)
+	if err != nil {
+		return nil, nil, err
+	}
+	got := s.Walk(l, s.Quiet[l.Name], t).Run()
+	f.Status, f.Stop, f.Guard = Caught, got.Stop, got.By(l)
+	return t, &got, nil
+}
+
 // asksModels says why a fault of models cannot happen in a loop.
 func (s *bench) asksModels(l *definition.Agent) string {
 	if len(s.asking(l)) > 0 {

@@ -24,16 +24,15 @@ func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 		return "only its limits end it: it has no condition, target or exit"
 	}
 	return s.inEachLoop(waits, func(l *definition.Agent, f *Finding) error {
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations})
+		_, got, err := s.endless(ctx, l, f, new(stage.Scene))
 		if err != nil {
 			return err
 		}
-		got := s.Walk(l, s.Quiet[l.Name], t).Run()
-		f.Stop, f.Detail = got.Stop, got.Ending()
+		f.Detail = got.Ending()
 		if got.Stop != nil && got.Stop.Reason == loop.ReasonError {
 			f.Detail += ": " + got.Stop.Detail
 		}
-		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
+		if f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop is still running",
 				brief.Count(got.Iterations, "iteration"))
 			f.fix(l.Name, "max_iterations", "10", "")

@@ -38,15 +38,13 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(kept, func(l *definition.Agent, f *Finding) error {
 		by := s.keeps(l)
 		f.Steps = []string{by.Name}
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, StateSize: farTooLarge,
-			Score: s.rising(l), Words: func(a *definition.Agent, at study.Place) (string, bool) {
+		t, got, err := s.endless(ctx, l, f, &stage.Scene{StateSize: farTooLarge, Score: s.rising(l),
+			Words: func(a *definition.Agent, at study.Place) (string, bool) {
 				return study.Speech(a, at) + strings.Repeat(" more", growth/5*at.Loops[l.Name]), a == by
 			}})
 		if err != nil {
 			return err
 		}
-		got := s.Walk(l, s.Quiet[l.Name], t).Run()
-		f.Stop, f.Guard, f.Status = got.Stop, got.By(l), Caught
 		largest, at := s.largestState(t, l)
 		switch {
 		case got.Fatal != nil && got.Fatal.Kind == loop.StateTooLarge && got.Fatal.Step == "":
@@ -126,7 +124,7 @@ func (s *bench) rising(l *definition.Agent) func(study.Place) float64 {
 // costsExplode: every iteration's requests take twice the tokens of those before.
 func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations, Score: s.rising(l),
+		t, got, err := s.endless(ctx, l, f, &stage.Scene{Score: s.rising(l),
 			Usage: func(at study.Place) *scripted.Usage {
 				n := min(max(1, at.Loops[l.Name]), 18)
 				return &scripted.Usage{Prompt: stage.PromptTokens << (n - 1), Output: stage.OutputTokens}
@@ -134,15 +132,7 @@ func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 		if err != nil {
 			return err
 		}
-		got := s.Walk(l, s.Quiet[l.Name], t).Run()
-		f.Stop, f.Guard, f.Status = got.Stop, got.By(l), Caught
-		used := int64(0)
-		if rec := t.Of(l); rec != nil {
-			for _, o := range rec.Outcomes {
-				used += o.Usage.InputTokens + o.Usage.OutputTokens
-			}
-		}
-		f.Detail = fmt.Sprintf("%s, with %s used", got.Ending(), brief.Count(int(used), "token"))
+		f.Detail = fmt.Sprintf("%s, with %s used", got.Ending(), brief.Count(tokens(t, l), "token"))
 		switch bound := s.allowance(l); {
 		case bound != "":
 			if f.Guard = bound; got.Stop == nil || got.Stop.Reason != loop.ReasonBudget {
@@ -164,11 +154,15 @@ func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 // went wrong, and no less than 200000.
 func (s *bench) enough(l *definition.Agent) int64 {
 	const step = 100_000
-	used := int64(0)
-	if rec := s.base[l.Name].Of(l); rec != nil {
+	return max(2*step, (4*tokens(s.base[l.Name], l)+step-1)/step*step)
+}
+
+// tokens are those that a loop has used.
+func tokens(t *stage.Take, l *definition.Agent) (used int64) {
+	if rec := t.Of(l); rec != nil {
 		for _, o := range rec.Outcomes {
 			used += o.Usage.InputTokens + o.Usage.OutputTokens
 		}
 	}
-	return max(2*step, (4*used+step-1)/step*step)
+	return used
 }

@@ -109,7 +109,7 @@ func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 		if l.Loop.MaxIterations == 1 {
 			from = 1
 		}
-		t, err := s.Run(ctx, &stage.Scene{Target: l, Never: true, Iterations: maxIterations,
+		_, got, err := s.endless(ctx, l, f, &stage.Scene{
 			Fail: func(_ *definition.Agent, at study.Place) *scripted.Failure {
 				if at.Loops[l.Name] >= from {
 					return down
@@ -119,9 +119,8 @@ func (s *bench) providerDown(ctx context.Context) ([]Finding, error) {
 		if err != nil {
 			return err
 		}
-		got := s.Walk(l, s.Quiet[l.Name], t).Run()
-		f.Stop, f.Detail = got.Stop, fmt.Sprintf("%s failed; %s", brief.Count(got.Failed, "step"), got.Ending())
-		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
+		f.Detail = fmt.Sprintf("%s failed; %s", brief.Count(got.Failed, "step"), got.Ending())
+		if f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s and %s that failed, the loop is still running",
 				brief.Count(got.Iterations, "iteration"), brief.Count(got.Failed, "step"))
 			f.fix(l.Name, "max_consecutive_failures", "3", "")

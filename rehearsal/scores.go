@@ -119,7 +119,7 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 		return "no step can oscillate: all are computed"
 	}
 	return s.inEachLoop(plays, func(l *definition.Agent, f *Finding) error {
-		sc := &stage.Scene{Target: l, Never: true, Iterations: maxIterations,
+		sc := &stage.Scene{
 			Words: func(a *definition.Agent, at study.Place) (string, bool) {
 				n, in := at.Loops[l.Name]
 				if !in {
@@ -131,13 +131,12 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 			r := s.ScaleOf(l)
 			sc.Score = func(at study.Place) float64 { return r.At(0.3 + 0.2*float64(at.Loops[l.Name]%2)) }
 		}
-		t, err := s.Run(ctx, sc)
+		_, got, err := s.endless(ctx, l, f, sc)
 		if err != nil {
 			return err
 		}
-		got := s.Walk(l, s.Quiet[l.Name], t).Run()
-		f.Stop, f.Detail = got.Stop, got.Ending()
-		if f.Status, f.Guard = Caught, got.By(l); f.Guard == "" {
+		f.Detail = got.Ending()
+		if f.Guard == "" {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop still goes in circles",
 				brief.Count(got.Iterations, "iteration"))
 		}

@@ -47,7 +47,7 @@ func Brief(d time.Duration) string {
 }
 
 // guard names what ended a loop, in the words of the file.
-func (w *walked) By(l *definition.Agent) string {
+func (w *Walked) By(l *definition.Agent) string {
 	if w.Stop == nil {
 		return w.Guard
 	}
@@ -88,7 +88,7 @@ func (w *walked) By(l *definition.Agent) string {
 	return string(w.Stop.Reason)
 }
 
-func (w *walked) fired(name string) bool {
+func (w *Walked) fired(name string) bool {
 	for _, c := range w.Stop.Conditions {
 		if c.Name == name && c.Fired {
 			return true
@@ -97,7 +97,7 @@ func (w *walked) fired(name string) bool {
 	return false
 }
 
-func (w *walked) budget(b *loop.Budget) string {
+func (w *Walked) budget(b *loop.Budget) string {
 	switch {
 	case b == nil:
 		return "a budget around"
@@ -111,7 +111,7 @@ func (w *walked) budget(b *loop.Budget) string {
 	return "budget"
 }
 
-func (w *walked) failure(l *definition.Agent) string {
+func (w *Walked) failure(l *definition.Agent) string {
 	switch f := w.Fatal; {
 	case f != nil && f.Kind == loop.StateTooLarge:
 		return fmt.Sprintf("state_limit: %s", Size(l.Loop.StateLimit))
@@ -137,7 +137,7 @@ func Size(n int64) string {
 
 // Ending says how a loop ended: "max_iterations after 5 iterations and 3m; hands back the best,
 // iteration 2".
-func (w *walked) Ending() string {
+func (w *Walked) Ending() string {
 	if w.far {
 		return fmt.Sprintf("still running after %s and %s", brief.Count(w.Iterations, "iteration"), Brief(w.Elapsed))
 	}

@@ -149,17 +149,7 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	root, err := s.open(ctx, sc, func() { cancel(errEnough) })
-	if err != nil {
-		return nil, err
-	}
-	store := session.InMemoryService()
-	r, err := runner.New(runner.Config{AppName: app, Agent: root, SessionService: store, Durable: true})
-	if err != nil {
-		return nil, err
-	}
-	_, err = store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app,
-		State: maps.Clone(s.State)})
+	store, r, err := s.runner(ctx, sc, nil, func() { cancel(errEnough) })
 	if err != nil {
 		return nil, err
 	}
@@ -181,6 +171,30 @@ func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 		return nil, context.Cause(ctx)
 	}
 	return t, t.read(store)
+}
+
+// runner returns a runner of the agents of a scene, and a store with a session that has the events of log.
+func (s *Stage) runner(ctx context.Context, sc *Scene, log []*session.Event, enough func()) (session.Service, *runner.Runner, error) {
+	store := session.InMemoryService()
+	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app, State: maps.Clone(s.State)})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, ev := range log {
+		kept, err := stored(ev)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := store.AppendEvent(ctx, made.Session, kept); err != nil {
+			return nil, nil, err
+		}
+	}
+	root, err := s.open(ctx, sc, enough)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := runner.New(runner.Config{AppName: app, Agent: root, SessionService: store, Durable: true})
+	return store, r, err
 }
 
 const app = "rehearsal"
@@ -270,26 +284,7 @@ func (s *Stage) goAgents() map[string]definition.NewAgent {
 // Resume continues a take after its first k events, with agents that are built anew, as another
 // process does.
 func (s *Stage) Resume(ctx context.Context, sc *Scene, whole *Take, k int) (*Take, error) {
-	store := session.InMemoryService()
-	made, err := store.Create(ctx, &session.CreateRequest{AppName: app, UserID: app, SessionID: app,
-		State: maps.Clone(s.State)})
-	if err != nil {
-		return nil, err
-	}
-	for _, ev := range whole.Log[:k] {
-		kept, err := stored(ev)
-		if err != nil {
-			return nil, err
-		}
-		if err := store.AppendEvent(ctx, made.Session, kept); err != nil {
-			return nil, err
-		}
-	}
-	root, err := s.open(ctx, sc, func() {})
-	if err != nil {
-		return nil, err
-	}
-	r, err := runner.New(runner.Config{AppName: app, Agent: root, SessionService: store, Durable: true})
+	store, r, err := s.runner(ctx, sc, whole.Log[:k], func() {})
 	if err != nil {
 		return nil, err
 	}

@@ -92,8 +92,8 @@ type bound struct {
 	name string
 }
 
-// walked is the result of a walk.
-type walked struct {
+// Walked is the result of a walk.
+type Walked struct {
 	Stop  *loop.StopRecord // nil if the loop does not end by itself
 	Fatal *loop.StepFailure
 	// Guard names the limit outside of the loop that ended it; empty if none did.
@@ -121,14 +121,14 @@ const maxWalk = 100_000
 // begun is the time at which every walk begins.
 var begun = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func (w *walk) Run() walked {
+func (w *walk) Run() Walked {
 	w.seen = make(map[[2]int]int)
 	limit := int64(w.Def.MaxModelCalls)
 	if limit == 0 {
 		limit = agent.DefaultMaxLLMCalls
 	}
-	out := walked{limit: time.Duration(w.plan.Timeout), kept: w.plan.Share()}
-	done := func() walked {
+	out := Walked{limit: time.Duration(w.plan.Timeout), kept: w.plan.Share()}
+	done := func() Walked {
 		out.Elapsed, out.Iterations, out.calls, out.Fatal = w.elapsed, w.Tally.Iteration, w.calls, w.Tally.Fatal
 		out.Failed = w.Tally.Failures
 		return out
@@ -329,7 +329,7 @@ func (w *walk) recordingAt(at session.Address) *backtest.Recording {
 	return nil
 }
 
-func (w walked) Unscored() bool { return w.Stop == nil || w.Stop.BestScore == nil }
+func (w Walked) Unscored() bool { return w.Stop == nil || w.Stop.BestScore == nil }
 
 // NoiseKey is the state key of a drawn score.
 const NoiseKey = "rehearsal:judge"
