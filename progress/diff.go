@@ -31,7 +31,7 @@ type Change struct {
 //		fmt.Println(c.Key, c.Before, "→", c.After)
 //	}
 func Diff(before, after map[string]any) []Change {
-	return diff(nil, "", plain(before), plain(after))
+	return diff([]Change{}, "", plain(before), plain(after))
 }
 
 // Same reports whether two values have the same JSON: a store may give back a number of another type than the event does.

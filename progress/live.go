@@ -38,6 +38,15 @@ type Live struct {
 	view    *session.View           // the state, for scores that are provisional
 }
 
+// TreeOf returns the tree of the events of a run.
+func TreeOf(events []*session.Event) *Tree {
+	var l Live
+	for _, ev := range events {
+		l.Add(ev)
+	}
+	return &l.tree
+}
+
 // Tree returns the tree of the events added so far. It belongs to l and changes with the next
 // event.
 func (l *Live) Tree() *Tree { return &l.tree }

@@ -67,6 +67,16 @@ func (s *Server) place() (func(), error) {
 	return nil, p
 }
 
+// turn waits until fewer run at once than the channel has room for.
+func turn(ctx context.Context, at chan struct{}) (leave func(), err error) {
+	select {
+	case at <- struct{}{}:
+		return func() { <-at }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // stream sends events as server-sent events: each event of the log as "event", whose id is its number,
 // and, with include=snapshots, the run as a whole as "snapshot", at most ten times a second. It goes
 // on when the run has ended: it may be resumed.

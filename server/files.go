@@ -55,12 +55,11 @@ type compared struct {
 func (s *Server) comparing(r *http.Request, answer func(context.Context, *compared) error) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), compareTime, errCompareTime)
 	defer cancel()
-	select {
-	case s.diffs <- struct{}{}:
-		defer func() { <-s.diffs }()
-	case <-ctx.Done():
-		return filesProblem(context.Cause(ctx))
+	leave, err := turn(ctx, s.diffs)
+	if err != nil {
+		return filesProblem(err)
 	}
+	defer leave()
 	c, err := s.compared(ctx, r)
 	if err == nil {
 		err = answer(ctx, c)
@@ -136,24 +135,12 @@ func filesProblem(err error) error {
 	return err
 }
 
-// fileChange is a file that differs between two places of a run.
-type fileChange struct {
-	Path    string `json:"path"`
-	Status  string `json:"status"` // A, D, M or T, as git says
-	Added   int64  `json:"added"`  // lines
-	Removed int64  `json:"removed"`
-	Binary  bool   `json:"binary,omitzero"`
-}
-
-func changeOf(c workspace.Change) fileChange {
-	return fileChange{shownName(c.Path), c.Status, c.Added, c.Removed, c.Binary}
-}
-
-// changesOf returns the first of the changes.
-func changesOf(all []workspace.Change) []fileChange {
-	list := []fileChange{}
+// changesOf returns the first of the changes, with the names as they are shown.
+func changesOf(all []workspace.Change) []workspace.Change {
+	list := []workspace.Change{}
 	for _, one := range all[:min(len(all), filesMost)] {
-		list = append(list, changeOf(one))
+		one.Path = shownName(one.Path)
+		list = append(list, one)
 	}
 	return list
 }
@@ -178,19 +165,15 @@ func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 // from.
 func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 	type iteration struct {
-		Number int          `json:"number"`
-		From   int          `json:"from"`
-		Best   bool         `json:"best,omitzero"`
-		Undone bool         `json:"undone,omitzero"`
-		Total  int          `json:"total"`
-		Files  []fileChange `json:"files"`
+		Number int                `json:"number"`
+		From   int                `json:"from"`
+		Best   bool               `json:"best,omitzero"`
+		Undone bool               `json:"undone,omitzero"`
+		Total  int                `json:"total"`
+		Files  []workspace.Change `json:"files"`
 	}
 	return s.comparing(r, func(ctx context.Context, c *compared) error {
-		var live progress.Live
-		for _, ev := range progress.LastRun(c.run.Events) {
-			live.Add(ev)
-		}
-		t := live.Tree()
+		t := progress.TreeOf(progress.LastRun(c.run.Events))
 		loop := t.Main()
 		if at := r.URL.Query().Get("loop"); at != "" {
 			loop = t.Find(session.Address(at))
@@ -238,10 +221,10 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 		lines, cut := diffOf(text.String())
 		markWords(lines)
 		return s.SendMasked(w, http.StatusOK, struct {
-			fileChange
+			workspace.Change
 			Lines []diffLine `json:"lines"`
 			Cut   bool       `json:"cut,omitzero"`
-		}{changeOf(change), lines, cut || text.cut})
+		}{changesOf([]workspace.Change{change})[0], lines, cut || text.cut})
 	})
 }
 

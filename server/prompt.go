@@ -34,12 +34,11 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), promptTime, errPromptTime)
 	defer cancel()
-	select {
-	case s.prompts <- struct{}{}:
-		defer func() { <-s.prompts }()
-	case <-ctx.Done():
-		return notRebuilt(context.Cause(ctx))
+	leave, err := turn(ctx, s.prompts)
+	if err != nil {
+		return notRebuilt(err)
 	}
+	defer leave()
 	run, err := s.log(r)
 	if err != nil {
 		return err

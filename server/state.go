@@ -31,11 +31,7 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 		return n, nil
 	case kind == "iteration":
 		if at == "" {
-			var live progress.Live
-			for _, ev := range progress.LastRun(run.Events) {
-				live.Add(ev)
-			}
-			if main := live.Tree().Main(); main != nil {
+			if main := progress.TreeOf(progress.LastRun(run.Events)).Main(); main != nil {
 				at = string(main.Address)
 			}
 		}
@@ -88,9 +84,6 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	changes := progress.Diff(run.StateAfter(from), run.StateAfter(to))
-	if changes == nil {
-		changes = []progress.Change{}
-	}
 	if run.Wholes.Err != nil {
 		return run.Wholes.Err
 	}

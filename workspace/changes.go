@@ -16,16 +16,18 @@ import (
 // Change is a file that differs between two trees. A renamed file is one that was deleted and one that
 // was added.
 type Change struct {
-	Path string // with slashes
+	Path string `json:"path"` // with slashes
 	// Status is A for an added file, D for a deleted one, M for another content or mode, and T if a file
 	// has become a link or the reverse.
-	Status string
+	Status string `json:"status"`
 	// Mode and WasMode are 100644 for a file, 100755 for an executable one, and 120000 for a link; Mode
 	// is 000000 for a file that is deleted, and WasMode for one that is added.
-	Mode, WasMode string
+	Mode    string `json:"-"`
+	WasMode string `json:"-"`
 	// Added and Removed are lines; 0 for a binary file.
-	Added, Removed int64
-	Binary         bool
+	Added   int64 `json:"added"`
+	Removed int64 `json:"removed"`
+	Binary  bool  `json:"binary,omitzero"`
 
 	blob, wasBlob string
 }

@@ -16,12 +16,8 @@ func PausedLines(log []*session.Event, sum *progress.Summary) []string {
 	sum = new(*sum)
 	sum.Paused = OwnerText(sum.Paused)
 	var lines []string
-	var live progress.Live
-	for _, ev := range log {
-		live.Add(ev)
-	}
 	why := "Paused " + sum.Paused
-	if text := whereabouts(live.Tree(), sum.Score); text != "" {
+	if text := whereabouts(progress.TreeOf(log), sum.Score); text != "" {
 		lines = append(lines, text)
 		why = strings.ToUpper(sum.Paused[:min(1, len(sum.Paused))]) + sum.Paused[min(1, len(sum.Paused)):]
 	}

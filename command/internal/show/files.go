@@ -20,20 +20,11 @@ import (
 
 // Files is how the files of a workspace changed: since the start of the run, or between two iterations.
 type Files struct {
-	From    workspace.Hash `json:"from"`
-	To      workspace.Hash `json:"to"`
-	Changes []FileChange   `json:"changes"`
+	From    workspace.Hash     `json:"from"`
+	To      workspace.Hash     `json:"to"`
+	Changes []workspace.Change `json:"changes"`
 
 	patch []byte
-}
-
-// FileChange is a file that was added (A), deleted (D), modified (M) or has become a link or the reverse (T).
-type FileChange struct {
-	Path    string `json:"path"`
-	Status  string `json:"status"`
-	Added   int64  `json:"added"` // lines
-	Removed int64  `json:"removed"`
-	Binary  bool   `json:"binary,omitempty"`
 }
 
 // filesOf compares the files of a run: of two iterations, or of its start and its end.
@@ -58,7 +49,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 		h, _ := runfiles.Value(r.StateAfter(seq)[runfiles.Key])
 		return cmp.Or(h, start)
 	}
-	f := &Files{From: start, To: at(r.Events[len(r.Events)-1].Seq), Changes: []FileChange{}}
+	f := &Files{From: start, To: at(r.Events[len(r.Events)-1].Seq), Changes: []workspace.Change{}}
 	if two {
 		a, err := seqOf(r, main, from)
 		if err != nil {
@@ -74,9 +65,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range changes {
-		f.Changes = append(f.Changes, FileChange{c.Path, c.Status, c.Added, c.Removed, c.Binary})
-	}
+	f.Changes = append(f.Changes, changes...)
 	if two {
 		var patch bytes.Buffer
 		err = stored.Diff(ctx, f.From, f.To, &patch)

@@ -231,9 +231,5 @@ func diffOf(r *runstore.Run, s *progress.Step, from, to int) ([]progress.Change,
 	if err != nil {
 		return nil, err
 	}
-	changes := progress.Diff(r.StateAfter(a), r.StateAfter(b))
-	if changes == nil {
-		changes = []progress.Change{}
-	}
-	return changes, nil
+	return progress.Diff(r.StateAfter(a), r.StateAfter(b)), nil
 }

@@ -152,23 +152,34 @@ func (s *Shown) ending(w io.Writer) {
 // what is nearest a tilde.
 func printOutlook(w io.Writer, o *prose.Outlook) {
 	fmt.Fprintln(w, progress.Clean(string(o.Loop)+": "+o.Words.String()))
-	wide := 0
-	for i := range o.Ledger {
-		wide = max(wide, utf8.RuneCountInString(o.Ledger[i].Words.Title))
-	}
+	var rows [][2]string
 	for i := range o.Ledger {
 		r := &o.Ledger[i]
-		mark := " "
-		switch {
-		case r.Tense == loop.TenseLikely:
-			mark = "*"
-		case r.Name == o.Nearest:
-			mark = "~"
-		}
 		parts := slices.DeleteFunc([]string{r.Words.Amount, r.Words.Tag, r.Words.Why}, func(s string) bool { return s == "" })
-		text := strings.Join(parts, "; ")
-		pad := strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(r.Words.Title)))
-		fmt.Fprintln(w, strings.TrimRight("  "+mark+" "+progress.Clean(r.Words.Title)+pad+"  "+progress.Clean(text), " "))
+		rows = append(rows, [2]string{marked(r.Tense == loop.TenseLikely, r.Name == o.Nearest) + r.Words.Title, strings.Join(parts, "; ")})
+	}
+	printRows(w, rows)
+}
+
+// marked begins the line of a condition: a star before one that ends the loop, a tilde before the one that is nearest.
+func marked(ends, nearest bool) string {
+	switch {
+	case ends:
+		return "* "
+	case nearest:
+		return "~ "
+	}
+	return "  "
+}
+
+// printRows writes two columns, with a margin.
+func printRows(w io.Writer, rows [][2]string) {
+	wide := 0
+	for _, r := range rows {
+		wide = max(wide, utf8.RuneCountInString(r[0]))
+	}
+	for _, r := range rows {
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-*s  %s", wide, progress.Clean(r[0]), progress.Clean(r[1])), " "))
 	}
 }
 
@@ -183,20 +194,11 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 		line += " (by " + rec.By + ")"
 	}
 	fmt.Fprintln(w, progress.Clean(line))
-	wide := 0
+	var rows [][2]string
 	for _, c := range rec.Conditions {
-		wide = max(wide, len(c.Name))
+		rows = append(rows, [2]string{marked(c.Fired, c.Name == rec.Nearest) + c.Name, conditionText(c, of)})
 	}
-	for _, c := range rec.Conditions {
-		mark := " "
-		switch {
-		case c.Fired:
-			mark = "*"
-		case c.Name == rec.Nearest:
-			mark = "~"
-		}
-		fmt.Fprintf(w, "  %s %-*s  %s\n", mark, wide, c.Name, progress.Clean(conditionText(c, of)))
-	}
+	printRows(w, rows)
 	result := "result: " + string(rec.Result.Source)
 	if rec.Result.Iteration > 0 {
 		result += fmt.Sprintf(", iteration %d", rec.Result.Iteration)

@@ -28,7 +28,7 @@ type Detail struct {
 	OutputTokens *int64            `json:"output_tokens,omitzero"`
 	Cost         *float64          `json:"cost,omitzero"`
 	Cache        *Cache            `json:"cache,omitzero"`
-	Changes      []progress.Change `json:"changes,omitzero"`
+	Changes      []progress.Change `json:"changes,omitempty"`
 	Events       []Entry           `json:"events"`
 	EventsTotal  int               `json:"events_total"`
 	Raw          []any             `json:"raw"`
