@@ -39,32 +39,18 @@ func Print(w io.Writer, file string, def *definition.Definition, worst *definiti
 // table is what each agent can come to, with all that is in it.
 func table(b *strings.Builder, worst *definition.WorstCase) {
 	asks := worst.Total.Calls > 0
-	var aligned strings.Builder
-	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := []string{"runs", "time"}
+	rows := [][]string{{"", "runs", "time"}}
 	if asks {
-		head = []string{"runs", "turns", "requests", "tokens", "cost", "time"}
+		rows = [][]string{{"", "runs", "turns", "requests", "tokens", "cost", "time"}}
 	}
-	// The names stand at the left, and what is aligned to the right after them.
-	wide := 0
 	for _, a := range worst.Agents {
-		wide = max(wide, 2*a.Depth+len([]rune(a.Agent.Name)))
-	}
-	row := func(name string, cells []string) {
-		fmt.Fprintf(t, "%-*s\t%s\t\n", wide, name, strings.Join(cells, "\t"))
-	}
-	row("", head)
-	for _, a := range worst.Agents {
-		cells := []string{count(a.Runs)}
+		cells := []string{strings.Repeat("  ", a.Depth) + a.Agent.Name, count(a.Runs)}
 		if asks {
 			cells = append(cells, modelCells(a.AtMost)...)
 		}
-		row(strings.Repeat("  ", a.Depth)+a.Agent.Name, append(cells, timeCell(a.AtMost)))
+		rows = append(rows, append(cells, timeCell(a.AtMost)))
 	}
-	t.Flush()
-	for line := range strings.Lines(aligned.String()) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
+	align(b, rows)
 	if !asks {
 		return
 	}
@@ -75,6 +61,23 @@ func table(b *strings.Builder, worst *definition.WorstCase) {
 	}
 	for _, line := range costless(worst) {
 		b.WriteString(line + "\n")
+	}
+}
+
+// align writes rows whose names stand at the left, and the other cells, aligned to the right, after them.
+func align(b *strings.Builder, rows [][]string) {
+	wide := 0
+	for _, cells := range rows {
+		wide = max(wide, len([]rune(cells[0])))
+	}
+	var aligned strings.Builder
+	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, cells := range rows {
+		fmt.Fprintf(t, "%-*s\t%s\t\n", wide, cells[0], strings.Join(cells[1:], "\t"))
+	}
+	t.Flush()
+	for line := range strings.Lines(aligned.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 }
 

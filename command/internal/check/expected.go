@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
@@ -22,22 +21,15 @@ func printExpected(b *strings.Builder, e *definition.Expected) {
 		return
 	}
 	b.WriteString("\nExpected by iteration, in tokens\n")
-	var aligned strings.Builder
-	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', tabwriter.AlignRight)
-	wide := 0
-	for _, l := range e.Loops {
-		wide = max(wide, len([]rune(l.Name)), len("  all 500"))
-	}
-	row := func(name string, cells ...string) {
-		fmt.Fprintf(t, "%-*s\t%s\t\n", wide, name, strings.Join(cells, "\t"))
-	}
+	var rows [][]string
+	row := func(name string, cells ...string) { rows = append(rows, append([]string{name}, cells...)) }
 	priced := slices.ContainsFunc(e.Loops, func(l definition.ExpectedLoop) bool { return l.Total.Cost != nil })
 	cells := func(one *definition.ExpectedIteration) []string { return expectedCells(one, priced) }
 	head := []string{"requests", "input", "from cache", "output", "cost", "without cache"}
 	if !priced {
 		head = head[:4]
 	}
-	row("", head...)
+	row("         ", head...) // as wide as "  all 500"
 	for _, l := range e.Loops {
 		row(l.Name, make([]string, len(head))...)
 		for i := range l.Iterations {
@@ -55,10 +47,7 @@ func printExpected(b *strings.Builder, e *definition.Expected) {
 			row(name, cells(&l.Total)...)
 		}
 	}
-	t.Flush()
-	for line := range strings.Lines(aligned.String()) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
-	}
+	align(b, rows)
 	b.WriteString("\nThis is an estimate from the texts of the file: a token is taken for 4 characters, and\n" +
 		"an iteration for shorter than the 5 minutes for which providers keep what they have read.\n")
 	for _, line := range append(uncounted(e), prices(e)...) {

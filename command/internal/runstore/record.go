@@ -13,14 +13,18 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/store"
 )
 
 // recorder keeps the events of a run in a file too, each when it is stored: a
 // session.Event in JSON on a line of its own. A run that is cut off leaves what
-// there was. Pieces of streamed answers are in no store and not in the file.
+// there was. Pieces of streamed answers are in no store and not in the file, and
+// what is in the mailboxes of runs is not in the file either.
 type recorder struct {
 	session.Service
+	lease.Leaser
+	store.Watcher
 	file *os.File
 }
 
@@ -35,12 +39,12 @@ func newRecorder(s session.Service, name string) (*recorder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--record: %w", err)
 	}
-	return &recorder{Service: s, file: f}, nil
+	return &recorder{s, s.(lease.Leaser), s.(store.Watcher), f}, nil
 }
 
 // AppendEvent stores the event and writes it to the file.
 func (r *recorder) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
-	if err := r.Service.AppendEvent(ctx, s, ev); err != nil || ev.Partial {
+	if err := r.Service.AppendEvent(ctx, s, ev); err != nil || ev.Partial || s.AppName() == MailApp {
 		return err
 	}
 	return r.write(ev)

@@ -21,8 +21,6 @@ import (
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -57,8 +55,7 @@ func MakeStock(ctx context.Context, e *term.Env, spec, record string) (*Stock, e
 		s.Close()
 		return nil, term.UsageError(err)
 	}
-	s.Recorded = true
-	s.Service = &recorded{rec, service.(lease.Leaser), service.(store.Watcher)}
+	s.Recorded, s.Service = true, rec
 	closeStock := s.Close
 	s.Close = func() {
 		if err := rec.Close(); err != nil {
@@ -206,21 +203,6 @@ func OpenToOthers(dir string) string {
 		return ""
 	}
 	return fmt.Sprintf("other users may write to the folder of the runs, %s (mode %04o)", dir, info.Mode().Perm())
-}
-
-// recorded is a store that writes events into a file, too; see recorder.
-type recorded struct {
-	*recorder
-	lease.Leaser
-	store.Watcher
-}
-
-// AppendEvent leaves the mailboxes of runs out of the file.
-func (r *recorded) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
-	if s != nil && s.AppName() == MailApp {
-		return r.recorder.Service.AppendEvent(ctx, s, ev)
-	}
-	return r.recorder.AppendEvent(ctx, s, ev)
 }
 
 // LeaseTTL is how long a run stays that of a process on another machine which has
