@@ -14,10 +14,10 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 )
 
-// Duplicate puts a copy of a value of a list behind it, with its comments and as it is
-// written. The copy of an agent gets the name, and agents in it ones that are not taken,
-// such as write_2; so does the copy if the name is empty. What names agents within the
-// copy follows them. All else is the same in both, such as the keys that they write.
+// Duplicate inserts a copy of a value of a list after it, with its comments and notation. The copy of an agent gets
+// the name; agents inside it get names that are not taken, such as write_2, and so does the copy if the name is
+// empty. References to agents within the copy follow the new names. All other values are the same in both, such as
+// the keys that they write.
 func (e *Editor) Duplicate(path, name string) error {
 	return e.do("duplicate", path, func() (attempt, error) { return e.sheet.duplicate(path, name) })
 }
@@ -28,7 +28,7 @@ func (s *sheet) duplicate(path, name string) (attempt, error) {
 		return attempt{}, err
 	}
 	if len(p.hops) == 0 || p.last().keyed {
-		return attempt{}, errors.New("it is not in a list: only what is in one can be duplicated")
+		return attempt{}, errors.New("the value is not in a list; only a value of a list can be duplicated")
 	}
 	if err := s.alone(p.node); err != nil {
 		return attempt{}, err
@@ -104,7 +104,7 @@ func (s *sheet) renamed(p *spot, name string) (*rewriting, error) {
 				return nil, errors.New(problem)
 			}
 			if taken[name] {
-				return nil, s.fail(n.node, "there is an agent %q already", name)
+				return nil, s.fail(n.node, "another agent is called %q; choose another name", name)
 			}
 			fresh = name
 		}
@@ -112,7 +112,7 @@ func (s *sheet) renamed(p *spot, name string) (*rewriting, error) {
 		names[n.node.Value] = fresh
 	}
 	if len(names) == 0 && name != "" {
-		return nil, s.fail(p.node, "what is not an agent has no name")
+		return nil, s.fail(p.node, "only the copy of an agent can get a name")
 	}
 	for _, n := range all {
 		found, _, _ := n.agents()

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package edit changes the text of a definition as a careful person would: what is not
-// meant stays as it stands, comments and layout too. A form in a page, or a program that
-// tries variants of a loop, uses it.
+// Package edit changes values in the text of a definition and keeps all other text, including comments and layout. A form
+// in a page, or a program that tries variants of a loop, uses it.
 //
 //	e, err := edit.New(data)
 //	if err != nil {
@@ -27,8 +26,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// Editor changes the text of a definition and leaves everything else in it as it
-// stands: comments, empty lines, order, quotes, indentation, line ends.
+// Editor changes values in the text of a definition and keeps everything else: comments, empty lines, order, quotes,
+// indentation, line ends.
 //
 //	e, err := edit.New(data)
 //	if err != nil {
@@ -44,19 +43,18 @@ import (
 //
 // A path names a value: max_iterations, score.target, sub_agents[1].text,
 // prices["openai/gpt-4.1"].input; [FieldPath] writes one. A value is text, a number,
-// true or false, nil, a list or a map of such, or anything else that YAML can be made
-// of; or [YAML], which is written already. Several lines of text are written behind |,
-// or > where that stands already.
+// true or false, nil, a list or a map of such, any other Go value that can be written as YAML,
+// or [YAML], which is inserted as it is. Text of several lines is written as a block with |,
+// or with > if the field already uses that.
 //
-// Comments belong to what stands below them without an empty line between, or before
-// them in the same line, and those indented deeper to what they are in: they move
-// with it and go with it. What is above the first field of the file stays there.
+// A comment belongs to the value below it without an empty line between, or to the value before
+// it in the same line; a deeper comment belongs to the enclosing value. Comments move with their
+// value and are removed with it. Text above the first field of the file stays there.
 //
-// Each operation makes sure that the text then says what was asked for, and that
-// nothing else in it says another thing. If it cannot be done, the text stays as it
-// was, and the error is an [*Error] with the place. That is so where anchors,
-// aliases and merges are: whoever sees one value edited does not expect another one
-// to change. What the text says as a definition is for [definition.Parse] to check.
+// After each operation the Editor checks that the text has the new value, and that
+// no other value has changed. If not, it keeps the old text and returns
+// an [*Error] with the position. This happens with anchors, aliases and merges, because an edit of one
+// value would change another one. Use [definition.Parse] to check the text as a definition.
 //
 // An Editor is not safe for concurrent use.
 type Editor struct {
@@ -64,8 +62,7 @@ type Editor struct {
 	sheet *sheet
 }
 
-// New reads a text. The error is [definition.Problems] if it is not YAML, or larger than a
-// definition can be.
+// New parses a text. The error is [definition.Problems] if the text is not YAML, or larger than a definition can be.
 func New(data []byte) (*Editor, error) {
 	s, err := newSheet(data)
 	if err != nil {
@@ -74,7 +71,7 @@ func New(data []byte) (*Editor, error) {
 	return &Editor{mark: bytes.HasPrefix(data, []byte(byteOrderMark)), sheet: s}, nil
 }
 
-// Bytes returns the text as it is now. It belongs to the caller.
+// Bytes returns the current text. It belongs to the caller.
 func (e *Editor) Bytes() []byte {
 	if e.mark {
 		return []byte(byteOrderMark + e.sheet.Text)
@@ -82,12 +79,12 @@ func (e *Editor) Bytes() []byte {
 	return []byte(e.sheet.Text)
 }
 
-// Error says why an edit was not made.
+// Error reports why an edit was not made.
 type Error struct {
-	// Op and Path are what was to be done, such as "set" and "score.target".
+	// Op and Path are the requested edit, such as "set" and "score.target".
 	Op, Path string
-	// Line and Column are the place that is in the way, from 1, in characters; 0
-	// if it is none in the text.
+	// Line and Column are the position that prevents the edit, from 1, in characters; they are 0 if the text has no
+	// such position.
 	Line, Column int
 	// Err is the reason.
 	Err error
@@ -122,7 +119,7 @@ func (e *Editor) do(op, path string, ways ...func() (attempt, error)) error {
 		return out
 	}
 	if !utf8.ValidString(path) {
-		return fail(errors.New("it is not UTF-8"))
+		return fail(errors.New("the text is not UTF-8"))
 	}
 	var first error
 	for _, way := range ways {
@@ -158,10 +155,10 @@ func (e *Editor) accept(text string, want *yaml.Node) error {
 	}
 	after, err := newSheet([]byte(text))
 	if err != nil {
-		return fmt.Errorf("that cannot be written there; edit it by hand (%w)", err)
+		return fmt.Errorf("the new value cannot be written there; edit the file by hand (%w)", err)
 	}
 	if at := differs(want, after.root); at != nil {
-		return after.fail(at, "that cannot be written there without a change to something else; edit it by hand")
+		return after.fail(at, "the new value cannot be written there without changing another one; edit the file by hand")
 	}
 	e.sheet = after
 	return nil

@@ -11,10 +11,9 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// Fix gives a field of an agent a value, as a finding of package progress or a rehearsal suggests:
-// the agent by its name, the field with dots for those in maps, such as score.judge.samples, and the
-// value in YAML on one line. Maps on the way are made where they are not there, and a short form,
-// such as score: review, becomes a map.
+// Fix sets a field of an agent as a finding of package progress or a rehearsal suggests. agent is the name of the
+// agent, field the path with dots, such as score.judge.samples, and value is YAML on one line. Fix creates missing
+// maps on the way, and turns a short form, such as score: review, into a map.
 //
 // It fails if the text describes no such agent, or two.
 func (e *Editor) Fix(agent, field, value string) error {
@@ -57,8 +56,8 @@ func nested(names []string, value string) string {
 	return "{" + names[0] + ": " + nested(names[1:], value) + "}"
 }
 
-// Append adds lines to the end of a text field of an agent, such as instructions. A field that is not
-// there gets the lines alone. It fails if the field is no text, and as [Editor.Fix] does.
+// Append adds lines to the end of a text field of an agent, such as instructions. It creates a missing field with
+// these lines. It fails if the field is not a text, and in the cases of [Editor.Fix].
 func (e *Editor) Append(agent, field, lines string) error {
 	path, err := e.agentPath("append", agent)
 	if err != nil {
@@ -71,7 +70,7 @@ func (e *Editor) Append(agent, field, lines string) error {
 	}
 	if p.node.Kind != yaml.ScalarNode || p.node.ShortTag() != "!!str" {
 		return &Error{Op: "append", Path: at, Line: p.node.Line, Column: p.node.Column,
-			Err: fmt.Errorf("it is %s and no text", source.Describe(p.node))}
+			Err: fmt.Errorf("the field is %s, not a text", source.Describe(p.node))}
 	}
 	return e.Set(at, strings.TrimRight(p.node.Value, "\n")+"\n\n"+lines+"\n")
 }

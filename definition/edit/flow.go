@@ -101,7 +101,7 @@ func (s *sheet) swap(c *yaml.Node, slots []slot, from []int) ([]splice, error) {
 	var out []splice
 	if ranks == nil {
 		if commented := s.remarks(slots); commented {
-			return nil, s.fail(c, "there are comments between the values, and whose they are is not clear; move it "+
+			return nil, s.fail(c, "it is unclear to which value the comments between the values belong; move it "+
 				"by hand")
 		}
 		for i, sl := range slots {

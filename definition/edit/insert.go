@@ -11,9 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// Insert puts a value into a list, before what is at an index now; the length of the
-// list puts it behind the last one. An agent can be given as a map, or as [YAML] with
-// comments: those above it go above its dash.
+// Insert inserts a value into a list before the given index; the length of the list appends the value. An agent can
+// be a map, or [YAML] with comments, which go above its dash.
 func (e *Editor) Insert(list string, index int, value any) error {
 	v, err := give(value)
 	if err != nil {
@@ -36,7 +35,7 @@ func (s *sheet) insert(list string, index int, v newValue, quotes bool) (attempt
 	}
 	c := p.node
 	if index < 0 || index > len(c.Content) {
-		return attempt{}, s.fail(c, "there is no place %d in a list of %d", index, len(c.Content))
+		return attempt{}, s.fail(c, "there is no index %d in a list of %d", index, len(c.Content))
 	}
 	if !v.asIs {
 		ordered(v.node, append(slices.Clone(p.hops), hop{at: index}))
@@ -86,11 +85,11 @@ func (s *sheet) list(path string) (*spot, error) {
 	}
 	switch n := p.node; {
 	case n == nil:
-		return nil, s.fail(p.in(), "there is no %s: give it with set", p.last().key)
+		return nil, s.fail(p.in(), "there is no %s; create it with set", p.last().key)
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return nil, s.shared(n)
 	case n.Kind != yaml.SequenceNode:
-		return nil, s.fail(n, "it is %s and no list", source.Describe(n))
+		return nil, s.fail(n, "the value is %s, not a list", source.Describe(n))
 	}
 	return p, nil
 }

@@ -9,9 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Move takes a value from one place in a list to another one; those between move up.
-// What is written stays as it is, comments and all; the empty lines between values
-// stay where they are.
+// Move moves a value of a list to another index; the values between move up or down. Notation and comments do not
+// change; the empty lines between values stay where they are.
 func (e *Editor) Move(list string, from, to int) error {
 	return e.do("move", list, func() (attempt, error) { return e.sheet.move(list, from, to) })
 }
@@ -24,7 +23,7 @@ func (s *sheet) move(list string, from, to int) (attempt, error) {
 	c := p.node
 	for _, at := range []int{from, to} {
 		if at < 0 || at >= len(c.Content) {
-			return attempt{}, s.fail(c, "there is no place %d in a list of %d", at, len(c.Content))
+			return attempt{}, s.fail(c, "there is no index %d in a list of %d", at, len(c.Content))
 		}
 	}
 	if from == to {

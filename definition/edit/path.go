@@ -15,11 +15,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// FieldPath writes a path to a value, as [Editor] reads it: texts are keys of maps,
-// numbers places in lists, from 0. It panics with anything else.
+// FieldPath writes a path to a value, as [Editor] reads it. Texts are keys of maps, numbers indexes of lists, from 0.
+// It panics with elements of any other type.
 //
-//	FieldPath("sub_agents", 1, "text")              // sub_agents[1].text
-//	FieldPath("prices", "openai/gpt-4.1", "input")  // prices["openai/gpt-4.1"].input
+// FieldPath("sub_agents", 1, "text") returns sub_agents[1].text, and FieldPath("prices", "openai/gpt-4.1", "input")
+// returns prices["openai/gpt-4.1"].input.
 func FieldPath(elems ...any) string {
 	var b strings.Builder
 	for _, e := range elems {
@@ -64,7 +64,7 @@ func hops(path string) ([]hop, error) {
 	for rest := path; rest != ""; {
 		m := hopText().FindStringSubmatch(rest)
 		if m == nil || rest[0] == '.' && len(all) == 0 || rest[0] != '.' && rest[0] != '[' && len(all) > 0 {
-			return nil, fmt.Errorf("%q is no path to a field: one is written sub_agents[0].text, or prices[\"a.b\"]",
+			return nil, fmt.Errorf("%q is not a path to a field; write a path such as sub_agents[0].text or prices[\"a.b\"]",
 				path)
 		}
 		rest = rest[len(m[0]):]
@@ -72,7 +72,7 @@ func hops(path string) ([]hop, error) {
 		h.at, _ = strconv.Atoi(m[2])
 		if m[3] != "" {
 			if err := json.Unmarshal([]byte(m[3]), &h.key); err != nil {
-				return nil, fmt.Errorf("%s in %q is no text in quotes", m[3], path)
+				return nil, fmt.Errorf("%s in %q is not a quoted text", m[3], path)
 			}
 		}
 		all = append(all, h)
@@ -170,11 +170,11 @@ func (s *sheet) child(n *yaml.Node, h hop) (child *yaml.Node, at int, err error)
 		switch {
 		case k.Kind == yaml.AliasNode || k.ShortTag() == "!!merge":
 			if child == nil {
-				err = s.fail(k, "%s brings in what stands elsewhere, and %q may be in it; edit it by hand",
+				err = s.fail(k, "%s merges in values from elsewhere, and %q may be one of them; edit the file by hand",
 					describeKey(k), h.key)
 			}
 		case k.Kind == yaml.ScalarNode && k.Value == h.key && child != nil:
-			return nil, at, s.fail(k, "%q is given twice, first in line %d; take one of them out", h.key, child.Line)
+			return nil, at, s.fail(k, "%q is given twice, first in line %d; remove one of them", h.key, child.Line)
 		case k.Kind == yaml.ScalarNode && k.Value == h.key:
 			child, at = n.Content[i+1], i/2
 		}
@@ -196,10 +196,10 @@ func describeKey(k *yaml.Node) string {
 func (s *sheet) shared(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return s.fail(n, "*%s stands for what is in line %d; edit it there, by hand", source.Printable(n.Value),
+		return s.fail(n, "*%s stands for the value in line %d; edit that value by hand", source.Printable(n.Value),
 			n.Alias.Line)
 	case n.Anchor != "":
-		return s.fail(n, "&%s is set here, and an edit would change whatever *%s stands for; edit it by hand",
+		return s.fail(n, "&%s is defined here, and an edit would also change each *%s; edit the file by hand",
 			source.Printable(n.Anchor), source.Printable(n.Anchor))
 	}
 	return nil
@@ -212,7 +212,7 @@ func (s *sheet) alone(n *yaml.Node) error {
 	}
 	for i, c := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 0 && c.ShortTag() == "!!merge" {
-			return s.fail(c, "<< merges in what stands elsewhere; edit it by hand")
+			return s.fail(c, "<< merges in values from elsewhere; edit the file by hand")
 		}
 		if err := s.alone(c); err != nil {
 			return err

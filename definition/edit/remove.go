@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// Remove takes a field out of its map, or a value out of its list, with its comments.
-// Where it was the only one, {} or [] is left.
+// Remove removes a field from its map, or a value from its list, with its comments. An emptied map or list becomes {}
+// or [].
 func (e *Editor) Remove(path string) error {
 	return e.do("remove", path, func() (attempt, error) { return e.sheet.remove(path) })
 }
@@ -34,7 +34,7 @@ func (s *sheet) remove(path string) (attempt, error) {
 	c := p.in()
 	for i := 0; i+1 < len(c.Content) && c.Kind == yaml.MappingNode; i += 2 {
 		if k := c.Content[i]; k.Kind == yaml.AliasNode || k.ShortTag() == "!!merge" {
-			return attempt{}, s.fail(k, "%s brings in what stands elsewhere, and that would count then; edit it by hand", describeKey(k))
+			return attempt{}, s.fail(k, "%s merges in another value of this name, which would then apply; edit the file by hand", describeKey(k))
 		}
 	}
 	slots, err := s.slots(c)

@@ -18,29 +18,28 @@ import (
 
 // Use is a place where a definition uses a name.
 type Use struct {
-	// Path is the field, as sub_agents[1].text.
+	// Path is the path of the field, such as sub_agents[1].text.
 	Path string
-	// Line and Column are where the name is in the text, from 1, in characters, and
-	// Text is its line, without the spaces around it.
+	// Line and Column are the position of the name in the text, from 1, in characters, and Text is its line, without
+	// surrounding spaces.
 	Line, Column int
 	Text         string
-	// Note says why the place was left as it is; empty for one that was changed.
+	// Note says why the place was not changed; it is empty for a changed place.
 	Note string
 }
 
-// Renaming is what a rename has done: the places that it has changed, as they are
-// now, and those that it has left although they may mean the name.
+// Renaming is the result of a rename: the places that it has changed, with their new text, and the places that it has
+// not changed although they may use the name.
 type Renaming struct{ Changed, Left []Use }
 
-// RenameKey gives a key of the state another name: where it is given or written (inputs,
-// state, shapes, output_key, result_key, set, the keys of an edit), and wherever it is read, in
-// texts, expressions, the score and the like, also as prev.KEY, best.KEY and rejected.KEY.
-// In the body of a section a name is taken for the key, although it may be a field of an
-// item. Files that the definition refers to are left as they are, and so are expressions
-// that may read any key; both are listed.
+// RenameKey renames a key of the state: where it is given or written (inputs, state, shapes, output_key, result_key,
+// set, the keys of an edit), and wherever it is read, in texts, expressions, the score and the like, also as
+// prev.KEY, best.KEY and rejected.KEY. In the body of a section it treats a name as the key, although the name may be
+// a field of an item. It changes neither the files to which the definition refers, nor expressions that may read any
+// key, and lists both.
 //
-// It fails if there is no such key, if the new name is one already or cannot be one, and
-// if a text or an expression cannot be read.
+// It fails if there is no such key, if the new name is already a key or cannot be one, and if a text or an expression
+// cannot be parsed.
 func (e *Editor) RenameKey(from, to string) (Renaming, error) {
 	var out Renaming
 	before, text := e.sheet, e.Bytes()
@@ -54,7 +53,7 @@ func (e *Editor) RenameKey(from, to string) (Renaming, error) {
 	if now := unwritten(e.Bytes()); len(now) > 0 && len(now) > len(unwritten(text)) {
 		e.sheet = before
 		return Renaming{}, &Error{Op: "rename key", Path: from, Line: now[0].Line, Column: now[0].Column,
-			Err: errors.New("it is read here in a way that is not known; rename it by hand")}
+			Err: errors.New("the key is read here in an unknown way; rename it by hand")}
 	}
 	out.Changed, _ = e.sheet.uses(to, naming.keys)
 	return out, nil
@@ -75,12 +74,10 @@ func unwritten(data []byte) (found definition.Problems) {
 	return found
 }
 
-// RenameAgent gives an agent another name, where it is described and wherever the
-// definition names it: in order, as the judge of a score, in stop_when. Texts for
-// models stay as they are.
+// RenameAgent renames an agent, where it is described and wherever the definition names it: in order, as the judge of
+// a score, in stop_when. It does not change texts for models.
 //
-// It fails if the text describes no such agent, or two, and if the new name is taken
-// or cannot be one.
+// It fails if the text describes no such agent, or two, and if the new name is taken or invalid.
 func (e *Editor) RenameAgent(from, to string) (Renaming, error) {
 	err := e.do("rename agent", from, func() (attempt, error) { return e.sheet.renameAgent(from, to) })
 	if err != nil {
@@ -129,7 +126,7 @@ func (s *sheet) use(n naming, places []source.Piece, from int) Use {
 func (s *sheet) renameKey(from, to string) (a attempt, out Renaming, err error) {
 	switch {
 	case from == definition.LoopOutput:
-		return a, out, errors.New("loop_output is no key: it marks the finalizer of a loop")
+		return a, out, errors.New("loop_output is not a key; it marks the finalizer of a loop")
 	}
 	if wrong := vocabulary.Key(to, "the new name"); wrong != nil {
 		return a, out, errors.New(wrong.Message)
@@ -154,7 +151,7 @@ func (s *sheet) renameKey(from, to string) (a attempt, out Renaming, err error) 
 		}
 		for _, m := range found {
 			if keys = append(keys, m.name); m.name == to {
-				return a, out, s.fail(n.node, "there is a key %q already", to)
+				return a, out, s.fail(n.node, "another key is called %q; choose another name", to)
 			}
 		}
 		if err := r.rename(n, found, from, to); err != nil {
@@ -192,7 +189,7 @@ func (s *sheet) renameAgent(from, to string) (attempt, error) {
 		for _, m := range found {
 			switch {
 			case m.name == to:
-				return attempt{}, s.fail(n.node, "there is an agent %q already", to)
+				return attempt{}, s.fail(n.node, "another agent is called %q; choose another name", to)
 			case n.role == roleAgent && m.name == from:
 				described++
 			}

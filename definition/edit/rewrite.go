@@ -27,7 +27,7 @@ func (r *rewriting) rename(n naming, found []mention, from, to string) error {
 	}
 	s := r.sheet
 	if n.shared != nil {
-		return s.fail(n.node, "%s names it, and what stands there is used elsewhere too, by an anchor; rename it "+
+		return s.fail(n.node, "%s names it, and an anchor uses that value elsewhere too; rename it "+
 			"by hand", n.path)
 	}
 	if len(found) == 1 && found[0].to-found[0].from == len(n.node.Value) && n.role != roleTask &&
@@ -36,16 +36,16 @@ func (r *rewriting) rename(n naming, found []mention, from, to string) error {
 	}
 	places := s.Inside(n.node)
 	if places == nil {
-		return s.fail(n.node, "where %s names it is not clear; rename it by hand", n.path)
+		return s.fail(n.node, "it is unclear where %s names it; rename it by hand", n.path)
 	}
 	var b strings.Builder
 	at := 0
 	for _, m := range found {
 		if m.odd {
-			return s.fail(n.node, "%s names it in a way that cannot be told from others; rename it by hand", n.path)
+			return s.fail(n.node, "%s names it in an ambiguous way; rename it by hand", n.path)
 		}
 		if m.word && !vocabulary.CelName(to) {
-			return s.fail(n.node, "%s names it behind a dot, where %q cannot stand; write state[%q] there first",
+			return s.fail(n.node, "%s names it after a dot, where %q is not allowed; write state[%q] there first",
 				n.path, to, from)
 		}
 		b.WriteString(n.node.Value[at:m.from] + to)
@@ -79,7 +79,7 @@ func (r *rewriting) sameKeys(n naming, found []mention, from, to string) error {
 func (r *rewriting) whole(n *yaml.Node, text string) error {
 	s := r.sheet
 	if n.Style&blockStyle != 0 {
-		return s.fail(n, "a name on a line of its own; rename it by hand")
+		return s.fail(n, "the name is on its own line; rename it by hand")
 	}
 	e := s.spans[n]
 	written := s.pen.scalar(&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, 0,

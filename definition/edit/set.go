@@ -11,14 +11,13 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Set gives a value to a field, or to a place in a list. A field that is not there is
-// added to its map, where people write it; the map itself has to be there.
+// Set sets a field, or a value of a list. It adds a missing field to its map, where people write it; the map itself
+// must exist.
 //
-// What is there already is left as it is written. So of a map, only the fields are
-// written that have another value; in a list, what is new is put in, what is gone is
-// taken out, and what has another place is moved. Values with a name are known by it.
-// The path "" is the whole definition: what a form gives back can be set as it is, and in
-// the text {} a definition that was made in Go. [YAML] is written as it is given.
+// Set keeps the notation of existing values. Of a map it writes only the fields whose values differ; in a list it
+// inserts new values, removes missing ones, and moves others. It recognizes values by their names. The path "" sets
+// the whole definition: the value may come from a form, and in the text {} it may be a definition made in Go. [YAML]
+// is written unchanged.
 func (e *Editor) Set(path string, value any) error {
 	v, err := give(value)
 	if err != nil {

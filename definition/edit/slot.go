@@ -21,7 +21,7 @@ type slot struct {
 func (s *sheet) slots(c *yaml.Node) ([]slot, error) {
 	var all []slot
 	unclear := func(n *yaml.Node) error {
-		return s.fail(n, "the way in which this is written cannot be edited; edit it by hand")
+		return s.fail(n, "the editor does not support this notation; edit the file by hand")
 	}
 	flow, at := c.Style&yaml.FlowStyle != 0, s.spans[c].body
 	if flow {

@@ -16,12 +16,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// YAML is a value for [Editor] that is written already, such as
+// YAML is a value for [Editor] that is already written as YAML, such as YAML("# who writes\nname: write\ntext:
+// Hello\n").
 //
-//	YAML("# who writes\nname: write\ntext: Hello\n")
-//
-// Its comments, quotes and the order of its fields go with it; it is indented as its
-// new place wants it. It cannot have anchors, aliases and tags.
+// The Editor keeps its comments, its quotes and the order of its fields, and indents it for its new place. It cannot
+// have anchors, aliases and tags.
 type YAML string
 
 // newValue is a value to write.
@@ -36,7 +35,7 @@ func give(value any) (g newValue, err error) {
 	defer func() {
 		// The encoder panics for what it does not know.
 		if r := recover(); r != nil {
-			err = fmt.Errorf("a %T is nothing that YAML can say", value)
+			err = fmt.Errorf("a value of type %T cannot be written as YAML", value)
 		}
 	}()
 	switch v := value.(type) {
@@ -70,19 +69,19 @@ func plainValue(n *yaml.Node) error {
 	n.Anchor, n.Tag = "", n.ShortTag()
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return errors.New("a value that is in itself twice cannot be written")
+		return errors.New("a value that contains itself cannot be written")
 	case n.Kind == yaml.ScalarNode && !utf8.ValidString(n.Value):
-		return errors.New("it is not UTF-8")
+		return errors.New("the text is not UTF-8")
 	case n.Tag == "!!float":
 		f, err := strconv.ParseFloat(n.Value, 64)
 		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			return fmt.Errorf("%s is no number that a definition can have", n.Value)
+			return fmt.Errorf("a definition cannot have the number %s", n.Value)
 		}
 		if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 			n.Tag, n.Value = "!!int", strconv.FormatFloat(f, 'f', -1, 64)
 		}
 	case n.Tag == "!!binary":
-		return errors.New("bytes that are no text cannot be written")
+		return errors.New("bytes that are not text cannot be written")
 	}
 	n.Style = 0
 	for _, c := range n.Content {
@@ -124,7 +123,7 @@ func untagged(n *yaml.Node) error {
 	return nil
 }
 
-var errComments = errors.New("the value has comments, and on one line there is no room for them: leave them out")
+var errComments = errors.New("the value has comments, which cannot be written on one line; remove them")
 
 // commented reports whether there are comments with a value.
 func commented(n *yaml.Node) bool {

@@ -10,13 +10,13 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// Branches are those of a parallel agent that work on files.
+// Branches are the branches of a parallel agent that work on files.
 type Branches struct {
 	Agent string   // that they are branches of
 	Key   string   // of the files that the branches begin with, and that the changes become part of
 	Names []string // each has its files under [KeyOf] its name
-	// Best returns the branch whose changes are kept; nil keeps those of all. Scores are the keys that it reads, which
-	// have no value when the branches begin, because a score belongs to the files that it was given for.
+	// Best returns the branch whose changes are kept; nil merges the changes of all. Scores are the keys that Best
+	// reads. Fork removes their values, because a score belongs to the files that it was given for.
 	Best   func(agent.Context) (string, error)
 	Scores []string
 }
@@ -40,7 +40,7 @@ func (rs *Runs) read(ctx agent.Context, key string) (state, error) {
 	return now, nil
 }
 
-// Fork makes each branch begin with the files of the agent.
+// Fork gives each branch the files of the parallel agent.
 func (rs *Runs) Fork(ctx agent.Context, b Branches) error {
 	if drive.At(ctx).Replays() {
 		return nil

@@ -17,13 +17,13 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// Handed says where the files of a result went. It is zero while they are in the store alone.
+// Handed says where the files of a result went. It is zero if they are only in the store.
 type Handed struct {
-	// Way is branch, patch or applied; Name is that of the branch, of the file or of the folder.
+	// Way is branch, patch or applied; Name is the name of the branch, of the file or of the folder.
 	Way    string `json:"way,omitzero"`
 	Name   string `json:"name,omitzero"`
 	Commit string `json:"commit,omitzero"`
-	// Command takes the files over, for a shell in the root of the run. It is empty if they were applied.
+	// Command merges the files, for a shell in the root of the run. It is empty if they were applied.
 	Command string `json:"command,omitzero"`
 }
 
@@ -70,7 +70,7 @@ func (w *Config) git() string {
 // resultOf is the message of a result's commit. It begins a patch, too, so that no other file is taken for one.
 func resultOf(run string) string { return "Result of run " + run }
 
-// HandOver gives the files of the result to the user. It is a callback after the root agent.
+// HandOver gives the files of the result to the user. Call it as a callback after the root agent.
 func (rs *Runs) HandOver(ctx agent.CallbackContext) (*genai.Content, error) {
 	if drive.At(ctx).Replays() || rs.cfg.Result.Ways() == 0 {
 		return nil, nil

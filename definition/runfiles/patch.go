@@ -20,7 +20,7 @@ import (
 const insteadOf = ", because "
 
 // errNotOurs says that there is a file in the place of a patch which no run has written.
-var errNotOurs = errors.New("there is something of this name that is no patch of a run; rename it, or choose another name")
+var errNotOurs = errors.New("a file of this name exists and is not a patch of a run; rename the file, or choose another name")
 
 // checkPatch returns an error if the patch of a run would have to overwrite a file of the user's.
 func (rs *Runs) checkPatch(id string) error {

@@ -19,22 +19,22 @@ import (
 
 // Config describes the files that the commands of a run work on.
 type Config struct {
-	// From is a git repository or a folder inside the run's root, to copy the files from; empty is the
+	// From is a git repository or a folder inside the run's root, from which the files are copied; empty means the
 	// root.
 	From string
 	// Base says which files the copy begins with; empty is workspace.Dirty.
 	Base workspace.Base
 	// Copy names ignored files to copy too. Setup is a command that prepares a new copy.
 	Copy, Setup []string
-	// Protect are patterns of files that commands may not change; see workspace.Match. OnProtected says
-	// what happens if one does: Restore (the default) or Fail.
+	// Protect has patterns of files that commands may not change; see workspace.Match. OnProtected says what happens
+	// if a command changes one: Restore (the default) or Fail.
 	Protect     []string
 	OnProtected string
 	Limits      workspace.Limits
 	Result      Result
 }
 
-// What happens after a command has changed a protected file.
+// The reactions to a command that has changed a protected file.
 const (
 	Restore = "restore" // the file is put back, and {{workspace.protected}} names it
 	Fail    = "fail"    // the step fails
@@ -59,21 +59,21 @@ const Key = "workspace"
 // agent works. Its value is as that of [Key].
 func KeyOf(branch string) string { return Key + "_" + branch }
 
-// IsKey reports whether a state key can be that of files: [Key], or [KeyOf] a branch.
+// IsKey reports whether a state key can be one of files: [Key], or [KeyOf] a branch.
 func IsKey(key string) bool { return key == Key || strings.HasPrefix(key, KeyOf("")) }
 
 // Store returns the folder below the root of a run that keeps the files of workspaces.
 func Store(root string) string { return filepath.Join(cmp.Or(root, "."), ".refrain", "files") }
 
-// Work is how a command uses the workspace.
+// Work says how a command uses the workspace.
 type Work struct {
 	// In is Clean for a fresh checkout of the files, in which protected files are those of the base, and
 	// whose changes are dropped. Empty is the tree of the run.
 	In string
-	// Overlay is a folder inside the run's root that is laid over the checkout. The tree of the run never
-	// contains it.
+	// Overlay is a folder inside the run's root that is copied over the checkout. The tree of the run never contains
+	// it.
 	Overlay string
-	// Changes is Required if the step fails when it leaves the files as they were.
+	// Changes is Required if the step fails when it does not change the files.
 	Changes string
 }
 
@@ -88,7 +88,7 @@ func (r *Result) Named(text, run string) string {
 	return strings.ReplaceAll(text, "{{run}}", run)
 }
 
-// Ways counts where the result goes.
+// Ways returns the number of destinations that are set.
 func (r *Result) Ways() (n int) {
 	for _, given := range []bool{r.Branch != "", r.Patch != "", r.Apply} {
 		if given {
@@ -98,15 +98,14 @@ func (r *Result) Ways() (n int) {
 	return n
 }
 
-// ProtectedError says which protected files a command has changed. Its changes are undone.
+// ProtectedError reports the protected files that a command has changed. The changes are undone.
 type ProtectedError struct{ Paths []string }
 
 func (e *ProtectedError) Error() string {
 	return "the command changed protected files: " + strings.Join(e.Paths, ", ")
 }
 
-// UnchangedError says that a command has left the files of the workspace as they were, where changes are
-// required.
+// UnchangedError reports that a command has not changed the files of the workspace, although changes are required.
 type UnchangedError struct{ Protected string }
 
 func (e *UnchangedError) Error() string {

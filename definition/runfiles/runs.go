@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// Runs has the files of the runs of one tree of agents. Its trees are made when a command first needs them.
+// Runs has the files of the runs of one tree of agents. It makes a tree when a command first needs it.
 type Runs struct {
 	cfg       Config
 	place     Place
@@ -31,7 +31,7 @@ type Runs struct {
 	open map[branch]*locked
 }
 
-// Place says where and for whom the files are.
+// Place says which run's files these are, and where they are.
 type Place struct {
 	Root     string            // of the run
 	Withhold []string          // variables that setup does not inherit

@@ -43,15 +43,15 @@ func (t state) value() map[string]any {
 	return m
 }
 
-// Value reads the value of [Key]: the hash of the files, and where those of the result went, such as
-// "branch refrain/r_1, commit 1f0c". Each is empty if the value does not say it.
+// Value reads the value of [Key]: the hash of the files, and where the files of the result went, such as "branch
+// refrain/r_1, commit 1f0c". Each result is empty if the value does not have it.
 func Value(v any) (files workspace.Hash, result string) {
 	t := stateOf(v)
 	return t.hash, t.result
 }
 
-// Trees returns the hashes of the files, and of the bases of limits, that a change of the state names: those of the
-// run and of the branches of parallel agents.
+// Trees returns the hashes of the files, and of the bases of limits, in a change of the state, for the run and for
+// the branches of parallel agents.
 func Trees(delta map[string]any) (all []workspace.Hash) {
 	for key, v := range delta {
 		if !IsKey(key) {

@@ -15,7 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// Around returns what runs a command by its work, for taskagent.CommandConfig; nil is the zero Work.
+// Around returns a function that runs a command according to work, for taskagent.CommandConfig; nil means the zero
+// Work.
 func (rs *Runs) Around(work *Work) func(agent.InvocationContext, func(string, []string) error) (map[string]any, error) {
 	w := new(Work)
 	if work != nil {
