@@ -339,6 +339,10 @@ func (c *checker) local(a *Agent) {
 			Hint = "dir is relative to the folder that the run is given"
 	}
 	c.conversation(a)
+	if a.Command != nil && len(a.Command.CLI.ACP) == 1 && slices.Contains(taskagent.CLIPrograms(), a.Command.CLI.ACP[0]) {
+		program := a.Command.CLI.ACP[0]
+		c.warn(a.at("acp"), CodeTask, "%s alone does not speak the Agent Client Protocol", program).Hint = "write cli: " + program
+	}
 	if Problems(c.problems[before:]).count(SeverityError) > 0 {
 		return // what is wrong with the parts would be said again
 	}

@@ -57,6 +57,17 @@ x.yaml:9:20: warning: {{perhaps?}} is read here but no agent writes it [LOOP020]
 	}
 }
 
+// A coding agent that cli asks does not speak the Agent Client Protocol by itself.
+func TestWarningOfACodingAgentUnderACP(t *testing.T) {
+	d := parse(t, "name: x\nacp: [claude]\nprompt: hi\n")
+	if got := d.Warnings(); len(got) != 1 || got[0].Message != "claude alone does not speak the Agent Client Protocol" || got[0].Hint != "write cli: claude" {
+		t.Errorf("warned of %v", got)
+	}
+	if got := parse(t, "name: x\nacp: [claude, --acp]\nprompt: hi\n").Warnings(); len(got) > 0 {
+		t.Errorf("warned of %v", got)
+	}
+}
+
 // A command in which a value may be run as code has to say so, and check says so too.
 func TestUnsafeIsNoted(t *testing.T) {
 	const text = "name: a\ninputs: {x: hi}\ncommand: [sh, -c, 'echo {{x}}']\n"
