@@ -139,15 +139,11 @@ func (r *Report) table(b *strings.Builder) {
 		}
 	}
 	for _, l := range rows {
-		fmt.Fprintf(b, "  %s  %s  %s\n", pad(l.fault, faults), pad(l.where, places), l.by)
+		fmt.Fprintf(b, "  %-*s  %-*s  %s\n", faults, l.fault, places, l.where, l.by)
 		if l.below != "" {
 			fmt.Fprintf(b, "    %s\n", l.below)
 		}
 	}
-}
-
-func pad(s string, n int) string {
-	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
 }
 
 // advice is what to add to the file.

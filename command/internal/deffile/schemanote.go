@@ -43,7 +43,7 @@ func NoteSchema(w io.Writer, file string) {
 		}
 		at := fmt.Sprintf("%s:%d:1: note: ", file, n)
 		made := "write it with: refrain schema >" + filepath.Join(filepath.Dir(file), m[1])
-		switch ours, err := sameSchema(filepath.Dir(file), m[1]); {
+		switch ours, err := SameSchema(filepath.Dir(file), m[1]); {
 		case err != nil:
 			fmt.Fprintf(w, "%sthe schema %s cannot be read, so an editor cannot check this file; %s\n", at, m[1], made)
 		case !ours:
@@ -54,8 +54,8 @@ func NoteSchema(w io.Writer, file string) {
 	}
 }
 
-// sameSchema reports whether a file in a folder is this version's schema.
-func sameSchema(dir, name string) (bool, error) {
+// SameSchema reports whether a file in a folder is this version's schema.
+func SameSchema(dir, name string) (bool, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return false, err

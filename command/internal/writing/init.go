@@ -5,7 +5,6 @@
 package writing
 
 import (
-	"bytes"
 	"context"
 	"embed"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,7 +78,10 @@ The templates, of which the first is the default:
 			}
 			files, err := s.files()
 			if err == nil {
-				missing := slices.DeleteFunc(slices.Clone(files), func(f dialect.File) bool { return sameSchema(dir, f) })
+				missing := files
+				if same, _ := deffile.SameSchema(dir, schemaFile); same { // what a person may have worked on is never taken for the same
+					missing = files[:len(files)-1]
+				}
 				err = writeAll(dir, missing, false)
 			}
 			if there, ok := errors.AsType[thereError](err); ok {
@@ -162,21 +163,6 @@ func (s starter) files() ([]dialect.File, error) {
 		files = append(files, dialect.File{Name: entry.Name(), Data: data})
 	}
 	return append(files, dialect.File{Name: schemaFile, Data: definition.Schema()}), nil
-}
-
-// sameSchema reports whether the schema is there as it would be written. What a
-// person may have worked on is never taken for the same.
-func sameSchema(dir string, f dialect.File) bool {
-	if f.Name != schemaFile {
-		return false
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return false
-	}
-	defer root.Close()
-	data, err := root.ReadFile(f.Name)
-	return err == nil && bytes.Equal(data, f.Data)
 }
 
 // next says what there is now, what it still lacks, and what to do with it.
