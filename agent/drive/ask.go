@@ -25,8 +25,8 @@ func (p Place) CanAsk() bool {
 // QuestionID returns the ID of the step's n-th question, from 1.
 func (p Place) QuestionID(n int) string { return p.QuestionIDOf(strconv.Itoa(n)) }
 
-// QuestionIDOf returns the ID of the step's question about something that word names, which is no
-// number: a question that is asked again when the step begins again.
+// QuestionIDOf returns the ID of a question that the step asks again when it begins again. word
+// names the subject of the question; it must not be a number.
 func (p Place) QuestionIDOf(word string) string { return "q" + p.CallID()[len("call"):] + "-" + word }
 
 // Ask yields a question and returns its answer from the log, the [mark.KindAnswered] with the

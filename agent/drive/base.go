@@ -15,8 +15,8 @@ import (
 // soon as yield returns false.
 type Body func(ctx agent.InvocationContext, yield func(*session.Event, error) bool)
 
-// Base is what all agents of this project have in common. A kind of agent embeds the *Base that
-// [NewBase] returns.
+// Base has the methods that all agents of this project share. A kind of agent embeds the *Base
+// that [NewBase] returns.
 type Base struct {
 	cfg  agent.Config
 	self agent.Agent
@@ -24,7 +24,7 @@ type Base struct {
 }
 
 // NewBase returns the base of self, which embeds it; if self is nil the base is the agent. If
-// body is nil the agent does what cfg.Run does. The errors are those of [agent.Config.Check].
+// body is nil the agent runs cfg.Run. The errors are those of [agent.Config.Check].
 func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (b *Base) SubAgents() []agent.Agent {
 	return slices.Clone(b.cfg.SubAgents)
 }
 
-// FindAgent is [agent.Find].
+// FindAgent returns the result of [agent.Find].
 func (b *Base) FindAgent(name string) agent.Agent {
 	if b == nil {
 		return nil
@@ -75,7 +75,7 @@ func (b *Base) FindAgent(name string) agent.Agent {
 	return agent.Find(b.self, name)
 }
 
-// FindSubAgent is [agent.FindSub].
+// FindSubAgent returns the result of [agent.FindSub].
 func (b *Base) FindSubAgent(name string) agent.Agent {
 	if b == nil {
 		return nil
@@ -87,7 +87,7 @@ func (b *Base) FindSubAgent(name string) agent.Agent {
 func (b *Base) Run(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 	if b == nil {
 		return func(yield func(*session.Event, error) bool) {
-			yield(nil, errors.New("the agent was not made by its New"))
+			yield(nil, errors.New("the agent was not made by its New; make it with New"))
 		}
 	}
 	return Run(ctx, b.self)

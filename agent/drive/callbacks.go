@@ -97,12 +97,12 @@ func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallbac
 	return ev.Content != nil || leaves, yield(ev, nil)
 }
 
-// NewCallbackContext is [agent.NewCallbackContext].
+// NewCallbackContext implements [agent.NewCallbackContext].
 func NewCallbackContext(ctx agent.InvocationContext, actions *session.EventActions) agent.Context {
 	return agent.NewCallbackContext(ctx, actions)
 }
 
-// NewToolContext is [agent.NewToolContext].
+// NewToolContext implements [agent.NewToolContext].
 func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions *session.EventActions,
 	confirmation *toolconfirmation.ToolConfirmation) agent.Context {
 	return agent.NewToolContext(ctx, functionCallID, actions, confirmation)
@@ -112,14 +112,14 @@ func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions 
 const metadataCallback = "refrain:callback"
 
 // MetadataTemp is a key of the CustomMetadata of an event. Its value holds those temp: keys of
-// the event's delta that a loop decides by: stores drop temp: keys, and a resumed run needs
-// these.
+// the event's delta that a loop decides by, because stores drop temp: keys and a resumed run
+// needs these.
 const MetadataTemp = "refrain:temp"
 
-// Decided is for an agent that has called callbacks. ev has their changes, or is nil if they
-// changed nothing. In a resumed run, which calls callbacks again, Decided returns the recorded
-// event instead, because their first changes count. Only temp: keys, which the log does not
-// have, are taken from ev.
+// Decided returns the event with the changes of callbacks, for the agent that has called them.
+// ev has the changes, or is nil if there are none. In a resumed run, which calls callbacks
+// again, Decided returns the recorded event instead of ev, because the first changes count.
+// Only temp: keys, which the log does not have, are taken from ev.
 func (p Place) Decided(ev *session.Event) *session.Event {
 	inv := p.inv
 	if inv == nil || !inv.run.Marks {
@@ -178,7 +178,7 @@ type (
 	OnModelErrorCallback func(ctx agent.CallbackContext, llmRequest *model.LLMRequest, llmResponseError error) (*model.LLMResponse, error)
 )
 
-// Callbacks around a call of a tool, likewise.
+// These callbacks run around a call of a tool, by the same rules.
 type (
 	BeforeToolCallback  func(ctx agent.ToolContext, tool tool.Tool, args map[string]any) (map[string]any, error)
 	AfterToolCallback   func(ctx agent.ToolContext, tool tool.Tool, args, result map[string]any, err error) (map[string]any, error)
@@ -203,8 +203,8 @@ type Callbacks struct {
 	BeforeAgent []agent.BeforeAgentCallback
 	AfterAgent  []agent.AfterAgentCallback
 	ModelCallbacks
-	// OnEvent is called for each new event of a step, but not for marks. An event that it returns replaces
-	// the event for everybody.
+	// OnEvent is called for each new event of a step, but not for marks. An event that the callback
+	// returns replaces the event for all readers and for the log.
 	OnEvent []func(agent.InvocationContext, *session.Event) (*session.Event, error)
 }
 

@@ -99,10 +99,10 @@ func naming(ctx agent.InvocationContext, functionCall string) string {
 }
 
 // CallID returns the ID of the step's effect on the outside world. Give it to services that
-// take an idempotency key. It is the same in each attempt, in a resumed run, and in a log that
-// was copied into another session. Every other step and run has another ID. A fork has the same
-// IDs for steps that began before the fork. For an agent that is a tool it is
-// [Place.ToolCallID] of the call.
+// take an idempotency key. The ID is the same in each attempt, in a resumed run, and in a log
+// that was copied into another session. Every other step and run has another ID. A fork has the
+// same IDs for steps that began before the fork. For an agent that runs as a tool, CallID
+// returns the [Place.ToolCallID] of the call.
 func (p Place) CallID() string {
 	at := p.Address()
 	if c, ok := p.ctx.Value(toolCallKey{}).(toolCall); ok && at != c.at && at.Under(c.at) {
@@ -116,11 +116,11 @@ func (p Place) CallID() string {
 	return callID(naming(p.ctx, ""), p.ctx.InvocationID(), string(at))
 }
 
-// Try names the try of a step: the attempts of the steps around it, outermost first, and its own, such
-// as "1.2" for the second attempt within the first attempt of the step around it. If a person has a
-// finished attempt repeated, "~2" follows, then "~3". A step that was cut off is the same try when the
-// run is resumed, though the log counts a further attempt. With [Place.CallID] it names the step's work
-// on another machine.
+// Try returns the name of the step's try. The name lists the attempts of the steps around it, outermost
+// first, and its own, such as "1.2" for the second attempt within the first attempt of the step around
+// it. If a person has a finished attempt repeated, "~2" follows, then "~3". A step that was cut off
+// keeps its try when the run is resumed, although the log counts a further attempt. Together with
+// [Place.CallID], Try names the step's work on another machine.
 func (p Place) Try() string {
 	if p.inv == nil {
 		return "1"
@@ -162,8 +162,8 @@ type toolCall struct {
 	at session.Address // of the step that calls it
 }
 
-// WithinToolCall returns a context for agents that run for the call of a tool: their call IDs
-// are made from the call's ID. It is for tools that run agents.
+// WithinToolCall returns a context in which agents make their call IDs from the ID of a tool's
+// call. It is for tools that run agents.
 func (p Place) WithinToolCall(functionCallID string) context.Context {
 	return context.WithValue(p.ctx, toolCallKey{}, toolCall{id: p.ToolCallID(functionCallID), at: p.Address()})
 }

@@ -280,7 +280,7 @@ func TestLookupOfArtifactsThatAreNoText(t *testing.T) {
 	view := session.NewView(session.ViewConfig{AppName: "app", UserID: "u", SessionID: "s", State: map[string]any{}})
 	ctx := drive.NewInvocation(t.Context(), drive.Invocation{Session: view, Artifacts: &files{}})
 	for name, want := range map[string]string{
-		"picture.png": `artifact "picture.png" is no text but image/png: it cannot stand in one`,
+		"picture.png": `artifact "picture.png" cannot be inserted into a text, because its type is image/png; save it as text`,
 		"broken.md":   `artifact "broken.md": boom`,
 	} {
 		v, ok := drive.At(ctx).Lookup("artifact." + name)

@@ -21,8 +21,8 @@ const Grace = 2 * time.Second
 // report how they ended.
 const beat = 20 * time.Millisecond
 
-// GraceAround returns the grace of an agent that gives its steps the grace own. It is longer if
-// agents below a wait for steps too, or need longer to end.
+// GraceAround returns the grace of an agent that gives its steps the grace own. The result is
+// longer than own if agents below a also wait for their steps, or need longer to end.
 func GraceAround(a agent.Agent, own time.Duration) time.Duration {
 	return max(own, ends(a)) + time.Duration(waits(a))*beat
 }
@@ -98,7 +98,7 @@ var (
 	// errAbandoned is the failure of a step that runs again after its agent was left behind.
 	errAbandoned = errors.New("the agent did not heed its context and was abandoned; make a new step to run it again")
 	// errLeft is the failure of an agent that has called runtime.Goexit.
-	errLeft = errors.New("the agent left its goroutine")
+	errLeft = errors.New("the agent ended its goroutine by runtime.Goexit; it must return instead")
 )
 
 // begin makes the step ready for a run, in which it sees the loops around it as they are.
@@ -126,8 +126,8 @@ func (s *Step) inline() bool {
 		(len(s.base.cfg.SubAgents) == 0 || run.Callbacks == nil && run.RunConfig.Observer == nil)
 }
 
-// Grace returns the grace of the steps of an agent that gives them the grace own: that or, if it is shorter or own
-// is 0, the grace that the step around the agent gives it.
+// Grace returns the grace of an agent's steps, where own is the grace that the agent is set to give them. If the
+// step around the agent gives it a shorter grace, or own is 0, Grace returns that grace, and otherwise own.
 func (p Place) Grace(own time.Duration) time.Duration {
 	if inv := p.inv; inv != nil && inv.grace > 0 && (own == 0 || inv.grace < own) {
 		return inv.grace

@@ -17,7 +17,7 @@ type PastIteration struct {
 	// Score is nil if the iteration has none. Delta is the improvement over the last accepted
 	// score, and Percent is Delta in percent of that score. A positive Delta is better.
 	Score, Delta, Percent *float64
-	// Best reports whether it was the best so far.
+	// Best reports whether the iteration was the best so far.
 	Best bool
 	// Rejected says why the iteration was not accepted, or is empty. Undone reports that its
 	// changes of the state were undone.

@@ -134,7 +134,8 @@ func (i *invocation) Artifacts() agent.Artifacts {
 	return i.run.Artifacts
 }
 
-// Outside returns the context of a whole run, outside of its steps: its Agent is the one that the run is for.
+// Outside returns the context of a whole run, outside of its steps. Its Agent returns a, the agent that the
+// run is for.
 func Outside(ctx agent.InvocationContext, a agent.Agent) agent.InvocationContext {
 	c := parentOf(ctx).copy(ctx)
 	c.agent = a

@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// An agent can have the methods of the interfaces below. Through them it tells its caller more
-// than its name and its sub-agents do. All of them are optional.
+// An agent can implement the interfaces below, all of which are optional. They tell its caller
+// more about the agent than its name and its sub-agents do.
 type (
 	// Continuer is an agent that, in a resumed run, continues after its last event. All other
 	// agents that run no sub-agents start again. See [Place.Recorded].
@@ -33,8 +33,9 @@ type (
 	// grace to its own steps: see [Place.Grace].
 	Inline interface{ Inline(durable bool) bool }
 
-	// Ender is an agent that heeds its context, but has to end what it has started first, for at most
-	// EndsWithin; 0 is at once. A step that runs it is not left behind before that.
+	// Ender is an agent that heeds its context, but takes up to EndsWithin to end what it has
+	// started; 0 means that it ends at once. A step that runs such an agent is not left behind before
+	// that time.
 	Ender interface{ EndsWithin() time.Duration }
 
 	// Rester is an agent that may call [Place.Rest].
@@ -59,8 +60,9 @@ type (
 		Compared(ev *session.Event, v any) any
 	}
 
-	// Spender is an agent whose attempt uses what only its end would tell. CutOff returns what
-	// counts for an attempt that has begun and whose process was killed, unless it rested: see [Place.Rest].
+	// Spender is an agent that learns the usage of an attempt only when the attempt ends. CutOff returns the
+	// usage to count for an attempt whose process was killed, unless the attempt was resting then: see
+	// [Place.Rest].
 	Spender interface{ CutOff() budget.Usage }
 
 	// Reopener is a loop that can continue after it has stopped. GoesOn returns an error if its
@@ -90,10 +92,10 @@ type (
 	Returner interface{ CanTransferToParent() bool }
 )
 
-// An error of a step can have the methods of the interfaces below. A loop asks
-// for them by errors.As before it tries the step again.
+// An error of a step can implement the interfaces below. A loop finds them by errors.As before
+// it retries the step.
 type (
-	// TimeoutError is an error that reports whether the step had no more time.
+	// TimeoutError is an error that reports whether the step exceeded a time limit.
 	TimeoutError interface {
 		error
 		Timeout() bool

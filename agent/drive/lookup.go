@@ -19,14 +19,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// BuiltIn are the names that [Place.Lookup] knows whole, besides those with a KEY or a NAME in them.
+// BuiltIn lists the names that [Place.Lookup] knows, except those with a KEY or a NAME in them.
 var BuiltIn = []string{
 	"user_input", "iteration", "max_iterations", "remaining_iterations", "is_first_iteration", "is_last_iteration",
 	"score", "best.score", "rejected.reason", "elapsed", "budget.remaining",
 }
 
-// BuiltInHeads are the words before the first dot of the names that [Place.Lookup] knows. With those of [BuiltIn] that have no
-// dot, they are the words that no key of the state can be.
+// BuiltInHeads lists the words before the first dot of the names that [Place.Lookup] knows. No key of the state can be one of
+// these words, or a name of [BuiltIn] without a dot.
 var BuiltInHeads = []string{"best", "prev", "rejected", "budget", "artifact"}
 
 // Lookup returns the value of a name that prompts, commands and other texts of an agent can
@@ -51,7 +51,8 @@ func (p Place) Lookup(name string) (any, bool) {
 	return lookup(p.ctx, p.Loop(), name)
 }
 
-// LookupAt is [Place.Lookup] for the step at an address in loop l, which does not run yet.
+// LookupAt returns a function that does what [Place.Lookup] will do for the step at an address
+// in loop l, which does not run yet.
 func (p Place) LookupAt(l *Loop, at session.Address) func(name string) (any, bool) {
 	state := driver.StateAt(p.ctx.Session(), at)
 	return func(name string) (any, bool) {
@@ -179,7 +180,7 @@ func artifactText(ctx agent.InvocationContext, name string) (any, bool) {
 	}
 	if d := got.Part.InlineData; d != nil {
 		if !utf8.Valid(d.Data) {
-			return lookupError{fmt.Errorf("artifact %q is no text but %s: it cannot stand in one", name, d.MIMEType)},
+			return lookupError{fmt.Errorf("artifact %q cannot be inserted into a text, because its type is %s; save it as text", name, d.MIMEType)},
 				true
 		}
 		return string(d.Data), true
@@ -187,8 +188,8 @@ func artifactText(ctx agent.InvocationContext, name string) (any, bool) {
 	return got.Part.Text, true
 }
 
-// KeyPrefixConversation begins the state keys in which steps keep the conversation that they go on with. It is part of the
-// state, but no output: two outputs are the same if only these keys differ. A definition cannot write them.
+// KeyPrefixConversation is the prefix of the state keys in which steps keep the conversation that they continue. Such keys
+// are part of the state but not of an output, so outputs are compared without them. A definition cannot write them.
 const KeyPrefixConversation = "conversation:"
 
 // State returns the session's state as the step sees it, with the iteration: keys of its own

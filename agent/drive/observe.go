@@ -45,8 +45,8 @@ func observedStep(ctx context.Context, o observe.Observer, step *observe.Step) (
 	return in, end, nil
 }
 
-// ObservedEnd tells an observer that a piece of work has ended. A panic of the observer is returned as an
-// [*agent.PanicError].
+// ObservedEnd notifies an observer, by a call of end, that a piece of work has ended. It returns a panic
+// of the observer as an [*agent.PanicError].
 func ObservedEnd(end func(error), err error) (crash error) {
 	defer agent.Recover(&crash)
 	end(err)

@@ -33,10 +33,10 @@ func (p StepPolicies) Check(steps []agent.Agent) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if !slices.ContainsFunc(steps, func(a agent.Agent) bool { return a.Name() == name }) {
-			errs = append(errs, fmt.Errorf("policy for step %q, which is not one of the sub-agents", name))
+			errs = append(errs, fmt.Errorf("policy for step %q, which is not one of the sub-agents; correct its name", name))
 		}
 		if p[name].DelayBefore < 0 || p[name].DelayAfter < 0 {
-			errs = append(errs, fmt.Errorf("the policy of step %q has a negative delay", name))
+			errs = append(errs, fmt.Errorf("the policy of step %q has a negative delay; 0 means none", name))
 		}
 	}
 	return errors.Join(errs...)
@@ -64,13 +64,14 @@ type Course struct {
 	due      time.Duration // the delay after the step before
 }
 
-// Course begins under ctx.
+// Course returns a [Course] of steps that run under ctx.
 func (p StepPolicies) Course(ctx agent.InvocationContext) *Course {
 	return &Course{ctx: ctx, policies: p}
 }
 
-// Run is [Step.Run] with the delay after the step before, and the delay before this one. A resumed run waits only for
-// steps that have not finished. If the policy skips the error, the result has none.
+// Run waits for the delay after the previous step and the delay before this one, and then runs the step by
+// [Step.Run]. A resumed run waits only for steps that have not finished. If the policy skips the error, the result
+// has no Err.
 func (c *Course) Run(s *Step, yield func(*session.Event) bool) StepResult {
 	name := s.cfg.Agent.Name()
 	p := c.policies[name]

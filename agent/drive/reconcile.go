@@ -54,7 +54,7 @@ func (p Place) FindOut(call agent.Doubt, find agent.Reconcile,
 		if data.Result != nil {
 			var err error
 			if result, err = session.PlainJSON(data.Result); err != nil {
-				return o, yield(nil, fmt.Errorf("what was found out about call %s: %w", call.ID, err))
+				return o, yield(nil, fmt.Errorf("read the recorded result of call %s: %w", call.ID, err))
 			}
 		}
 		o = agent.Happened(result)

@@ -272,7 +272,7 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 	return known, nil
 }
 
-// Recorded returns the event that the step yielded next, at its own address, before its run was
+// Recorded returns the next event that the step yielded at its own address before its run was
 // cut off. It returns nil if there is none, or in a new run. A [Continuer] yields that event
 // instead of making a new one.
 func (p Place) Recorded() *session.Event {
@@ -293,8 +293,8 @@ func (p Place) Recorded() *session.Event {
 // Replays and Continued stay false until it ends.
 func (p Place) Resumed() bool { return p.inv != nil && p.inv.record != nil }
 
-// Repeats reports whether an earlier part of the run has begun the step. What that has started may still run, if its
-// process was killed.
+// Repeats reports whether an earlier part of the run has begun the step. Programs that the step has started may
+// still run, if its process was killed.
 func (p Place) Repeats() bool { return p.Began() || p.inv != nil && p.inv.attempt > p.inv.made }
 
 // Replays reports whether the log has events of the step that the resumed run has not reached
@@ -306,9 +306,9 @@ func (p Place) Replaying() bool {
 	return p.inv != nil && p.inv.run.Replay != nil && !p.inv.run.Replay.Over()
 }
 
-// Again is for an agent that yields an event at the address of a step below it, in place of the
-// step. In a resumed run it returns the recorded event instead of ev, if there is one. If ev
-// differs from it, the run ends with an [*agent.DivergedError].
+// Again returns ev or, in a resumed run, the recorded event instead of ev, if there is one. It
+// is for an agent that yields an event at the address of a step below it, in place of the step.
+// If ev differs from it, the run ends with an [*agent.DivergedError].
 func (p Place) Again(ev *session.Event) *session.Event {
 	inv := p.inv
 	if inv == nil || inv.record == nil {

@@ -12,10 +12,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/sleep"
 )
 
-// Rest waits until a time, for an agent that can do nothing before it, such as ask a provider that takes no more
-// requests for now. Meanwhile the step does not work: a pause does not wait for it, and the [Clock]s around it stand
-// still, unless another of the [Branches] in them works. It returns an error if the context has ended. The agent must be
-// a [Rester], and a [Continuer] that yields a mark.KindLimited before it and a mark.KindLimitOver after it.
+// Rest waits until a time. It is for an agent that can do nothing before that time, for example because a provider
+// accepts no more requests. Meanwhile the step does not count as working: a pause does not wait for it, and the [Clock]s
+// around it stand still, unless another of the [Branches] in them works. It returns an error if the context has ended.
+// The agent must be a [Rester], and a [Continuer] that yields a mark.KindLimited before it and a mark.KindLimitOver
+// after it.
 func (p Place) Rest(until time.Time) error {
 	if c := stillsOf(p.ctx); c != nil {
 		c.rest()
@@ -42,7 +43,7 @@ func Rests(a agent.Agent) bool {
 	return ok && r.Rests() || slices.ContainsFunc(a.SubAgents(), Rests)
 }
 
-// Clock measures and limits the time in which a step works: it stands still while anything in the step rests.
+// Clock measures and limits the time in which a step works. It stands still while anything in the step rests.
 type Clock struct {
 	outer stills        // nil is none
 	limit time.Duration // 0 is none
@@ -68,7 +69,8 @@ func stillsOf(ctx context.Context) stills {
 	return c
 }
 
-// WithClock returns ctx with a clock that calls late after so much time of work; a limit of 0 is none.
+// WithClock returns ctx with a clock that calls late when the time of work reaches limit; 0 sets no
+// limit.
 func WithClock(ctx context.Context, limit time.Duration, late func()) (context.Context, *Clock) {
 	c := &Clock{outer: stillsOf(ctx), limit: limit, since: time.Now()}
 	if limit > 0 {
@@ -124,7 +126,7 @@ func (c *Clock) Stop() time.Duration {
 }
 
 // Branches are the steps that an agent runs at the same time. The clocks around them stand still while each of them that has
-// begun and not ended rests. A nil one has no clock around it.
+// begun and not ended rests. A nil *Branches has no clock around it.
 type Branches struct {
 	outer stills
 
@@ -143,10 +145,10 @@ func WithBranches(ctx context.Context) (context.Context, *Branches) {
 	return context.WithValue(ctx, stillsKey{}, b), b
 }
 
-// Begin says that a branch begins.
+// Begin records that a branch begins.
 func (b *Branches) Begin() { b.count(1, 0) }
 
-// End says that a branch has ended.
+// End records that a branch has ended.
 func (b *Branches) End() { b.count(-1, 0) }
 
 func (b *Branches) rest() { b.count(-1, 1) }

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// MetadataFailed is a key of the CustomMetadata of an event. It says that the event made the
+// MetadataFailed is a key of the CustomMetadata of an event. The event with this key made the
 // step fail. The value is the error's text.
 const MetadataFailed = "refrain:failed"
 
@@ -53,7 +53,7 @@ func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
 		}
 	}
 	if len(f.gone) == 0 {
-		return nil, errors.New("the log does not say which step failed: start a new run, or fork this one")
+		return nil, errors.New("the log does not say which step failed; start a new run, or fork this one")
 	}
 	seqs := make([]int64, 0, len(f.gone))
 	for seq := range f.gone {

@@ -21,9 +21,10 @@ import (
 
 func init() { driver.Run = Run } // agent.Custom.Run is this
 
-// Run runs an agent as a step under ctx. An agent that runs others uses it, or calls their Run
-// method, which does the same for every agent of this project. An error of the agent is yielded
-// last, as an [*agent.StepError]. If the context was canceled the error is context.Cause(ctx).
+// Run runs an agent as a step under ctx. An agent that runs others calls this function or their
+// Run method, which does the same for every agent of this project. An error of the agent is
+// yielded last, as an [*agent.StepError]. If the context was canceled the error is
+// context.Cause(ctx).
 func Run(ctx agent.InvocationContext, a agent.Agent) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		left := false
@@ -154,16 +155,16 @@ type StepRun struct {
 	// the mark is yielded without data then. It is for one run only. A step that was left behind
 	// yields a mark that is complete.
 	Finished *mark.StepFinished
-	// Work is what an [agent.Pause] waits for until the caller calls its Done. If it is nil the
-	// step does both.
+	// Work is what an [agent.Pause] waits for until the caller calls its Done. If Work is nil
+	// the step counts itself as working.
 	Work *agent.Work
 	// Began is when the run begins, for a caller who has just read the clock. The zero time means
 	// now.
 	Began time.Time
 }
 
-// RunAs is [Step.Run] with the details of the run, which it does not keep. The result is valid until
-// the step's next run.
+// RunAs runs the step as [Step.Run] does, with the details in in, which it does not keep. The result
+// is valid until the step's next run.
 func (s *Step) RunAs(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	if s.beside != nil {
 		if s.beside.over { // its agent may still use what a run sets
@@ -325,7 +326,7 @@ func (s *Step) body(yield func(*session.Event, error) bool) {
 // each ranges over what an agent's Run has returned.
 func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error) bool) {
 	if seq == nil {
-		yield(nil, errors.New("Run returned no sequence"))
+		yield(nil, errors.New("Run returned no sequence; it must not return nil"))
 		return
 	}
 	seq(yield)
@@ -363,7 +364,7 @@ func (s *Step) emitEvent(ev *session.Event, err error) bool {
 		s.fail(err)
 		return false
 	case ev == nil:
-		s.fail(errors.New("agent yielded neither an event nor an error"))
+		s.fail(errors.New("agent yielded neither an event nor an error; each pair needs one of them"))
 		return false
 	}
 	return s.check()

@@ -58,7 +58,7 @@ func TestOddPairs(t *testing.T) {
 			}
 		})
 		_, errs := collect(a.Run(invocation(t.Context())))
-		if step := stepError(t, errs, "a"); step.Err.Error() != "agent yielded neither an event nor an error" {
+		if step := stepError(t, errs, "a"); step.Err.Error() != "agent yielded neither an event nor an error; each pair needs one of them" {
 			t.Errorf("got %v", step)
 		}
 	})

@@ -136,8 +136,9 @@ func (s *Step) rest(rec *record) bool {
 	return true
 }
 
-// Replay is [Step.RunAs] for a step that has finished in an earlier part of the run. For any
-// other step it does nothing and returns false. No code of the agent runs, so in.Context is not
+// Replay does what [Step.RunAs] does for a step that has finished in an earlier part of the
+// run: it passes the recorded events to yield and returns the recorded result. For any other
+// step it does nothing and returns false. No code of the agent runs, so in.Context is not
 // needed.
 func (s *Step) Replay(in *StepRun, yield func(*session.Event) bool) (res *StepResult, ok bool) {
 	around := s.parent.record

@@ -104,7 +104,7 @@ func (c *treeCheck) parentOf(a agent.Agent) (string, bool) {
 
 func (c *treeCheck) visit(a agent.Agent, parent string) {
 	if identity.IsNil(a) {
-		c.errs = append(c.errs, fmt.Errorf("under %q: there is no agent: it is nil", parent))
+		c.errs = append(c.errs, fmt.Errorf("under %q: a sub-agent is nil; remove it", parent))
 		return
 	}
 	name := a.Name()

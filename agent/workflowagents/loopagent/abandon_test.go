@@ -390,7 +390,7 @@ func TestTimedStepThatLeavesItsGoroutine(t *testing.T) {
 		runtime.Goexit()
 		return nil
 	})))
-	const want = `agent "a" (l[1]/a): the agent left its goroutine`
+	const want = `agent "a" (l[1]/a): the agent ended its goroutine by runtime.Goexit; it must return instead`
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -283,7 +283,7 @@ func TestCacheNeedsAKey(t *testing.T) {
 		AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{says(t, "a", "x")}},
 		Steps:       map[string]loopagent.StepPolicy{"a": {Cache: &loopagent.Cache{}}},
 	})
-	if want := `loop agent "l": the cache of "a" needs a Key`; err == nil || err.Error() != want {
+	if want := `loop agent "l": the cache of "a" has no Key; set one`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }

@@ -109,7 +109,7 @@ type Config struct {
 	// that takes too long.
 	BeforeIteration []BeforeIterationCallback
 	AfterIteration  []AfterIterationCallback
-	// OnStop gets the stop record, before the last event of the loop.
+	// OnStop is called with the stop record, before the last event of the loop.
 	OnStop func(agent.InvocationContext, *loop.StopRecord)
 }
 
@@ -275,18 +275,18 @@ func (c *Config) check() error {
 		return slices.ContainsFunc(c.AgentConfig.SubAgents, func(a agent.Agent) bool { return a.Name() == name })
 	}
 	if c.Finalizer != "" && !is(c.Finalizer) {
-		errs = append(errs, fmt.Errorf("finalizer %q is not one of the sub-agents", c.Finalizer))
+		errs = append(errs, fmt.Errorf("finalizer %q is not one of the sub-agents; correct its name", c.Finalizer))
 	}
 	for _, n := range slices.Sorted(maps.Keys(c.Steps)) {
 		if !is(n) {
-			errs = append(errs, fmt.Errorf("policy for step %q, which is not one of the sub-agents", n))
+			errs = append(errs, fmt.Errorf("policy for step %q, which is not one of the sub-agents; correct its name", n))
 		}
 		if k := c.Steps[n].Cache; k != nil && k.Key == nil {
-			errs = append(errs, fmt.Errorf("the cache of %q needs a Key", n))
+			errs = append(errs, fmt.Errorf("the cache of %q has no Key; set one", n))
 		}
 	}
 	if c.AbandonAfter < 0 {
-		errs = append(errs, fmt.Errorf("AbandonAfter is negative: %s", c.AbandonAfter))
+		errs = append(errs, fmt.Errorf("AbandonAfter is %s; it must not be negative", c.AbandonAfter))
 	}
 	canExit := c.CanExit
 	if c.Plan != nil {
@@ -294,7 +294,7 @@ func (c *Config) check() error {
 	}
 	for _, n := range canExit {
 		if !slices.ContainsFunc(c.AgentConfig.SubAgents, func(a agent.Agent) bool { return agent.Find(a, n) != nil }) {
-			errs = append(errs, fmt.Errorf("CanExit names %q, which is not in the loop", n))
+			errs = append(errs, fmt.Errorf("CanExit names %q, which is not in the loop; correct the name", n))
 		}
 	}
 	return errors.Join(errs...)

@@ -82,10 +82,10 @@ func TestNewRefusesNamesThatNobodyHas(t *testing.T) {
 		AgentConfig: agent.Config{Name: "refine", SubAgents: []agent.Agent{says(t, "critic", "x")}},
 		CanExit:     []string{"critik"}, Finalizer: "final", Steps: map[string]loopagent.StepPolicy{"x": {}, "a": {}},
 	})
-	want := `loop agent "refine": finalizer "final" is not one of the sub-agents
-policy for step "a", which is not one of the sub-agents
-policy for step "x", which is not one of the sub-agents
-CanExit names "critik", which is not in the loop`
+	want := `loop agent "refine": finalizer "final" is not one of the sub-agents; correct its name
+policy for step "a", which is not one of the sub-agents; correct its name
+policy for step "x", which is not one of the sub-agents; correct its name
+CanExit names "critik", which is not in the loop; correct the name`
 	if err == nil || err.Error() != want {
 		t.Errorf("error:\n%v\nwant:\n%s", err, want)
 	}
@@ -123,7 +123,7 @@ func TestNewRefusesAPlanForOtherAgents(t *testing.T) {
 		{loopagent.Config{Plan: &loop.Plan{Steps: steps}, Steps: map[string]loopagent.StepPolicy{"a": {Timeout: 1}}}, twice},
 		{loopagent.Config{Plan: &loop.Plan{Steps: steps[:1]}}, others},
 		{loopagent.Config{Plan: &loop.Plan{Steps: []loop.Step{{Name: "b"}, {Name: "a"}}}}, others},
-		{loopagent.Config{Plan: &loop.Plan{Steps: steps, CanExit: []string{"c"}}}, `loop agent "l": CanExit names "c", which is not in the loop`},
+		{loopagent.Config{Plan: &loop.Plan{Steps: steps, CanExit: []string{"c"}}}, `loop agent "l": CanExit names "c", which is not in the loop; correct the name`},
 	} {
 		tt.cfg.AgentConfig = base
 		if _, err := loopagent.New(tt.cfg); err == nil || err.Error() != tt.want {

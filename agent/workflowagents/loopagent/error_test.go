@@ -186,7 +186,7 @@ func TestAgentThatYieldsNothingAtAll(t *testing.T) {
 		return nil
 	}))
 	_, err := play(t, root)
-	const want = `agent "editor" (refine[1]/editor): agent yielded neither an event nor an error`
+	const want = `agent "editor" (refine[1]/editor): agent yielded neither an event nor an error; each pair needs one of them`
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}

@@ -169,7 +169,7 @@ func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext)
 	ctx, shut := drive.At(in).Fenced()
 	over := make(chan error, 1)
 	go func() {
-		err := errors.New("it left its goroutine") // by runtime.Goexit, as t.Fatal does
+		err := errors.New("it ended its goroutine by runtime.Goexit; it must return instead") // as t.Fatal does
 		defer func() { over <- err }()
 		err = caught(ctx, f)
 	}()

@@ -30,7 +30,7 @@ func (r *run) recall(d *loop.Decision) (known, more bool) {
 	if res.Recorded == nil { // the context was over on the way
 		r.outcome(&o, d, res.Err, ended)
 	} else if err := readOutcome(res.Recorded.Outcome, &o); err != nil {
-		r.yield(nil, fmt.Errorf("what became of %s: %w", r.here, err))
+		r.yield(nil, fmt.Errorf("read the recorded outcome of %s: %w", r.here, err))
 		return true, false
 	}
 	return true, r.recalled(d, &o, res)

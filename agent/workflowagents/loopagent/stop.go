@@ -83,7 +83,7 @@ func (r *run) failure() error {
 		return r.noneSucceeded()
 	}
 	if r.err == nil {
-		return errors.New("the loop's plan says that it has failed, and not why")
+		return errors.New("the loop failed by its plan, which gives no reason; please report this as a bug of refrain")
 	}
 	return r.err
 }

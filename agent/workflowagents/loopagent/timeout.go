@@ -20,7 +20,7 @@ type TimeoutError struct {
 	// limit; 0 if it had not begun.
 	Step  string
 	After time.Duration
-	// Abandoned says that the step did not end when its context was canceled.
+	// Abandoned reports that the step did not end when its context was canceled.
 	Abandoned bool
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parallelagent runs sub-agents at the same time, each in a branch of
-// its own: they share the session's state and do not see each other's events.
+// Package parallelagent runs sub-agents at the same time, each in a branch of its own. They
+// share the session's state and do not see each other's events.
 //
 //	panel, err := parallelagent.New(parallelagent.Config{
 //		AgentConfig:    agent.Config{Name: "panel", SubAgents: judges},
@@ -48,12 +48,12 @@ type Agent struct {
 	among int // how many of the sub-agents that run at once spend money
 }
 
-// New returns an agent that runs its sub-agents at the same time. Each waits
-// after an event until that has been taken, and with a runner stored. The first
-// error that no policy skips cancels the others and is yielded when all of them have
-// ended, or were left behind because they do not heed their context. An exit from a
-// loop around it lets the others finish. It refuses what [agent.New] refuses, a Run of
-// one's own, and a policy for a sub-agent that it does not have.
+// New returns an agent that runs its sub-agents at the same time. After each event a sub-agent
+// waits until the consumer has taken the event and, under a runner, the event is stored. The
+// first error that no policy skips cancels the others and is yielded when all of them have
+// ended, or were left behind because they do not heed their context. An exit from a loop around
+// it lets the others finish. New returns an error for a config that [agent.New] refuses, for a
+// Run function, and for a policy whose name no sub-agent has.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("parallel agent %q: ParallelAgent doesn't allow custom Run implementations",

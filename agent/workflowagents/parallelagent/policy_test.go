@@ -77,7 +77,7 @@ func TestPolicies(t *testing.T) {
 func TestNewRefusesAPolicyOfNobody(t *testing.T) {
 	_, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "p", SubAgents: []agent.Agent{speaker(t, "b")}},
 		Steps: map[string]parallelagent.StepPolicy{"bb": {}}})
-	if err == nil || !strings.Contains(err.Error(), `parallel agent "p": policy for step "bb", which is not one of the sub-agents`) {
+	if err == nil || !strings.Contains(err.Error(), `parallel agent "p": policy for step "bb", which is not one of the sub-agents; correct its name`) {
 		t.Errorf("got error %v", err)
 	}
 }

@@ -41,11 +41,10 @@ var (
 	_ drive.Inline  = (*Agent)(nil)
 )
 
-// New returns an agent that runs its sub-agents in order. The first error that no
-// policy skips ends it. An exit from a loop around it, asked for by one of its
-// sub-agents, keeps the rest from running; an exit from a loop inside it does not.
-// It refuses what [agent.New] refuses, a Run of one's own, and a policy for a
-// sub-agent that it does not have.
+// New returns an agent that runs its sub-agents in order. The first error that no policy skips
+// ends it. If a sub-agent asks to leave a loop around the agent, the rest do not run; an exit
+// from a loop inside it has no such effect. New returns an error for a config that [agent.New]
+// refuses, for a Run function, and for a policy whose name no sub-agent has.
 func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("sequential agent %q: SequentialAgent doesn't allow custom Run implementations",

@@ -102,8 +102,8 @@ func TestCanceledDuringADelay(t *testing.T) {
 // A9
 func TestNewRefusesAPolicyOfNobody(t *testing.T) {
 	for want, by := range map[string]steps{
-		`sequential agent "s": policy for step "bb", which is not one of the sub-agents`: {"bb": {}},
-		`the policy of step "b" has a negative delay`:                                    {"b": {DelayAfter: -1}},
+		`sequential agent "s": policy for step "bb", which is not one of the sub-agents; correct its name`: {"bb": {}},
+		`the policy of step "b" has a negative delay; 0 means none`:                                        {"b": {DelayAfter: -1}},
 	} {
 		_, err := sequentialagent.New(sequentialagent.Config{AgentConfig: agent.Config{Name: "s", SubAgents: []agent.Agent{speaker(t, "b")}}, Steps: by})
 		if err == nil || !strings.Contains(err.Error(), want) {
