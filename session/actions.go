@@ -16,8 +16,8 @@ type EventActions struct {
 	RequestedToolConfirmations map[string]toolconfirmation.ToolConfirmation `json:"requestedToolConfirmations,omitempty"`
 	// TransferToAgent names the agent that takes over the conversation.
 	TransferToAgent string `json:"transferToAgent,omitempty"`
-	// Exit says who asks to leave a loop and why. If a tool sets only Escalate, the
-	// loop that handles it adds an Exit.
+	// Exit records who asks to leave a loop, and why. If a tool sets only Escalate, the loop
+	// that handles it adds an Exit.
 	Exit *Exit `json:"exit,omitempty"`
 	// SkipSummarization ends the agent's turn with the tool's answer.
 	SkipSummarization bool `json:"skipSummarization,omitempty"`
@@ -40,7 +40,7 @@ const (
 	ExitDone = ""
 	// ExitImpossible: the agent gives up because the goal cannot be reached.
 	ExitImpossible = "impossible"
-	// ExitBlocked: the agent needs something from outside before it can go on.
+	// ExitBlocked: the agent needs something from outside before it can continue.
 	ExitBlocked = "blocked"
 )
 

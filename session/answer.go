@@ -4,10 +4,10 @@ package session
 
 import "strings"
 
-// Answer returns the one of two events of a run that is the answer of the agents around both. Either can be
-// nil. The later event wins, unless a parallel agent leaves the order to chance: an event of a branch does
-// not replace an event from before the parallel agent, and of two branches the one whose name comes first
-// in the alphabet wins.
+// Answer returns which of two events of a run is the answer of the agents around both. Either event can be
+// nil. The later event wins, except under a parallel agent, where the order depends on chance. There an
+// event of a branch does not replace an event from before the parallel agent, and of two branches the one
+// whose name comes first in the alphabet wins.
 func Answer(earlier, later *Event) *Event {
 	if earlier == nil || later != nil && later.replaces(earlier) {
 		return later

@@ -16,8 +16,7 @@ import (
 // Event records one thing that happened in a run, such as a message of an agent or the user, with its state
 // changes.
 //
-// Do not change an event after you have yielded or appended it: the log and its
-// readers share it.
+// Do not change an event after you have yielded or appended it, because the log and its readers share it.
 type Event struct {
 	model.LLMResponse
 

@@ -5,7 +5,8 @@ package session
 import "slices"
 
 // Follower receives the events that are added to a view: see [View.Follow]. data is the event's canonical
-// JSON; if there is none, err says why. A Follower must not keep or change data, or use the view.
+// JSON. If the event has none, data is nil and err has the reason. A Follower must not keep or change
+// data, or use the view.
 type Follower func(ev *Event, data []byte, err error)
 
 // follower is one that follows the events of a step and of those below it.

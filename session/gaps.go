@@ -118,7 +118,7 @@ func (s *shown) All() iter.Seq[*Event] {
 	}
 }
 
-// Current returns the events of a log, oldest first, without the superseded ones.
+// Current returns the events of a log that are not superseded, oldest first.
 func Current(log []*Event) []*Event {
 	var gone mark.Spans
 	for _, ev := range log {

@@ -92,7 +92,7 @@ func (m *memory) Renew(_ context.Context, l *lease.Lease, ttl time.Duration) (*l
 func (m *memory) Holder(_ context.Context, key lease.Key) (*lease.HeldError, error) {
 	rec, err := m.find(sessionKey{key.AppName, key.UserID, key.SessionID})
 	if err != nil {
-		return nil, fmt.Errorf("look who holds the lease: %w", err)
+		return nil, fmt.Errorf("find the holder of the lease: %w", err)
 	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()

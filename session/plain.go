@@ -42,8 +42,8 @@ const exact = 1 << 53
 // becomes base64 text, a time.Duration a number of nanoseconds, a struct a map by the names of its JSON,
 // and a nil map or slice nil.
 //
-// A value that is plain already is returned as it is, without an allocation. The error
-// wraps [ErrNotJSON].
+// Plain returns a value that is plain already unchanged, without an allocation. The error wraps
+// [ErrNotJSON].
 func Plain(v any) (any, error) { return plain(v, 0) }
 
 // Normalize makes each value of a state, or of a state delta, plain; see [Plain]. It
@@ -74,7 +74,7 @@ func normalize(state map[string]any) (_ map[string]any, copied bool, err error) 
 			failed = hasJSON(p)
 		}
 		if failed == nil && !isKey(key) {
-			failed = fmt.Errorf("a key is UTF-8 without a zero byte; %w", ErrNotJSON)
+			failed = fmt.Errorf("a key must be UTF-8 without a zero byte; %w", ErrNotJSON)
 		}
 		switch {
 		case failed != nil && (err == nil || key < first): // whatever the order of the map
@@ -332,7 +332,7 @@ func plainUint(u uint64) any {
 func plainFloat(f float64) (any, error) {
 	switch {
 	case f-f != 0:
-		return nil, fmt.Errorf("%s is no JSON; %w", strconv.FormatFloat(f, 'g', -1, 64), ErrNotJSON)
+		return nil, fmt.Errorf("%s has no JSON form; %w", strconv.FormatFloat(f, 'g', -1, 64), ErrNotJSON)
 	case f >= -exact && f <= exact || f < math.MinInt64 || f >= 1<<64:
 		return f, nil
 	case f >= math.MaxInt64: // as a float64 it is 2^63

@@ -184,8 +184,8 @@ func TestStateRefusesWhatJSONCannotHold(t *testing.T) {
 		value any
 		says  string
 	}{
-		"NaN":                 {math.NaN(), `state key "k": NaN is no JSON`},
-		"+Inf":                {math.Inf(1), `state key "k": +Inf is no JSON`},
+		"NaN":                 {math.NaN(), `state key "k": NaN has no JSON form`},
+		"+Inf":                {math.Inf(1), `state key "k": +Inf has no JSON form`},
 		"a float32":           {float32(math.Inf(-1)), `state key "k": json: unsupported value: -Inf`},
 		"in a list":           {[]any{1, math.NaN()}, `state key "k": element 1: NaN`},
 		"in a map":            {map[string]any{"a": []any{map[string]any{"b": math.Inf(1)}}}, `state key "k": field "a": element 0: field "b": +Inf`},

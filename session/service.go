@@ -14,8 +14,8 @@ var (
 	ErrNotFound = errors.New("session not found")
 	// ErrExists: a session with that ID exists.
 	ErrExists = errors.New("session already exists")
-	// ErrConflict: another writer appended an event after this session was fetched.
-	// Get the session again.
+	// ErrConflict: another writer appended an event after this session was fetched. Get the
+	// session again, and append to that.
 	ErrConflict = errors.New("session has a newer event: another writer appended first; get the session again")
 	// ErrInvalid: the request lacks a value, or has one that is not allowed.
 	ErrInvalid = errors.New("invalid session request")
@@ -75,9 +75,10 @@ type CreateResponse struct{ Session Session }
 // GetRequest asks for one session.
 type GetRequest struct {
 	AppName, UserID, SessionID string
-	// NumRecentEvents limits the events to this many of the newest; 0: all.
+	// NumRecentEvents is the largest number of events, of which the newest are returned; 0
+	// means all.
 	NumRecentEvents int
-	// After leaves out events that are older; zero leaves out none.
+	// After leaves out events with an earlier Timestamp; the zero time leaves out none.
 	After time.Time
 	// Brief is for a caller that needs the status of a run but not its state: a store may leave out all
 	// keys but Refrain's own, and read events only when they are accessed.
@@ -90,9 +91,9 @@ type GetResponse struct{ Session Session }
 // ListRequest asks for an application's sessions.
 type ListRequest struct {
 	AppName string
-	// UserID is optional: without it, the sessions of every user.
+	// UserID is optional. If it is empty, List returns the sessions of every user.
 	UserID string
-	// Brief works as in [GetRequest].
+	// Brief has the same effect as in [GetRequest].
 	Brief bool
 }
 

@@ -13,19 +13,19 @@ type Session interface {
 	ID() string
 	AppName() string
 	UserID() string
-	// State is the sum of the events' state deltas.
+	// State returns the sum of the events' state deltas.
 	State() State
-	// Events is the log, or the requested part of it. Implementations outside this
-	// project may return nil, which means no events.
+	// Events returns the log, or the requested part of it. Implementations outside this project
+	// may return nil, which means no events.
 	Events() Events
-	// LastUpdateTime is when the last event was appended, or when the session
-	// was created.
+	// LastUpdateTime returns when the last event was appended or, without events, when the
+	// session was created.
 	LastUpdateTime() time.Time
 }
 
 // ReadonlyState is a session's state for a caller that may only read it.
 type ReadonlyState interface {
-	// Get returns a value, or [ErrStateKeyNotExist].
+	// Get returns the value of a key, or [ErrStateKeyNotExist].
 	Get(key string) (any, error)
 	// All yields every key with its value, in no order.
 	All() iter.Seq2[string, any]
@@ -51,8 +51,8 @@ type Events interface {
 	At(i int) *Event
 }
 
-// LastSeen returns the sequence number of the newest event of a session, 0 if it has
-// none. Stores compare it with the last event that they have.
+// LastSeen returns the sequence number of the newest event of a session, or 0 if it has none.
+// Stores compare this number with that of their last event.
 func LastSeen(s Session) int64 {
 	if v := ViewBehind(s); v != nil {
 		return v.LastSeq()

@@ -100,12 +100,13 @@ var ErrStateLimit = errors.New("the state is too large")
 // StateLimitError reports a change that was refused because the state would be too large.
 type StateLimitError struct {
 	StateChange
-	// Limit is the largest size that the state may have. Whose names the owner of the limit, such as
+	// Limit is the largest size that the state may have. Whose says who set the limit, such as
 	// `state_limit of the loop "refine"`.
 	Limit int64
 	Whose string
 }
 
+// Error names the sizes, the largest key and the limit, and says how to stay below it.
 func (e *StateLimitError) Error() string {
 	return fmt.Sprintf("the state would have %d bytes, %d of them in key %q, and %s is %d: keep less in it, set keys that nobody "+
 		"reads to null, or raise the limit", e.After, e.KeySize, e.Key, e.Whose, e.Limit)
@@ -117,7 +118,7 @@ func (e *StateLimitError) Unwrap() error { return ErrStateLimit }
 // Permanent returns true, because a retry cannot succeed.
 func (e *StateLimitError) Permanent() bool { return true }
 
-// StateChange says how an event changes the size of the state.
+// StateChange describes how an event changes the size of the state, in bytes.
 type StateChange struct {
 	// Before and After are the [StateSize] of the state without and with the event.
 	Before, After int64

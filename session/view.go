@@ -82,7 +82,7 @@ func NewView(cfg ViewConfig) *View {
 	return v
 }
 
-// ViewOf returns s itself if it is a View, else a View with a copy of its contents.
+// ViewOf returns s itself if it is a View, and otherwise a View with a copy of its contents.
 func ViewOf(s Session) *View {
 	if v, ok := s.(*View); ok {
 		return v

@@ -32,7 +32,8 @@ func KeyOf(s interface {
 //	defer leaser.Release(context.WithoutCancel(ctx), held)
 //	ctx = lease.With(ctx, held) // appends are refused once it is lost
 //
-// Times are by the store's clock: that of the database server if there is one, else this machine's.
+// Times are by the store's clock, which is that of the database server if there is one, and otherwise this
+// machine's.
 type Leaser interface {
 	// Acquire takes the lease of a session for a time. The error of later callers names the owner, so owner
 	// should name the process and its machine. A held lease is refused to every caller, including its
@@ -41,9 +42,9 @@ type Leaser interface {
 	// TakeOver acquires the lease although held has not expired, for a caller that knows that its owner is
 	// dead. It fails with a [*HeldError] if the lease has changed hands since. Errors: as for Acquire.
 	TakeOver(ctx context.Context, held *HeldError, owner string, ttl time.Duration) (*Lease, error)
-	// Renew returns the lease with a new end. One that has expired can be
-	// renewed until another owner takes it. Errors: [ErrLost], with a [*HeldError] if
-	// another owner has it now; session.ErrNotFound, session.ErrInvalid.
+	// Renew returns the lease with a new end. An expired lease can be renewed until another
+	// owner takes it. Errors: [ErrLost], with a [*HeldError] if another owner has it now;
+	// session.ErrNotFound, session.ErrInvalid.
 	Renew(ctx context.Context, l *Lease, ttl time.Duration) (*Lease, error)
 	// Holder returns the holder of a session's lease, without taking the lease. It returns nil if the lease
 	// was never taken, was released or expired. Errors: session.ErrNotFound, session.ErrInvalid.
@@ -68,7 +69,7 @@ type Lease struct {
 var ErrLost = errors.New("the lease of the session is lost: it was released, or it expired and another process took " +
 	"it; stop this run")
 
-// HeldError says who drives a session.
+// HeldError reports who drives a session.
 type HeldError struct {
 	Key   Key
 	Owner string
@@ -95,8 +96,8 @@ func With(ctx context.Context, l *Lease) context.Context {
 	return context.WithValue(ctx, leaseContext{}, l)
 }
 
-// From returns the lease that [With] put into the context, nil if there is none. It is
-// for stores.
+// From returns the lease that [With] put into the context, or nil if there is none. It is for
+// stores.
 func From(ctx context.Context) *Lease {
 	l, _ := ctx.Value(leaseContext{}).(*Lease)
 	return l

@@ -46,7 +46,7 @@ const (
 	KindAsked Kind = "asked"
 	// KindAnswered: a person answered. Data is an [Answer].
 	KindAnswered Kind = "answered"
-	// KindLimited: the provider of the step takes no more requests for now, and the step waits. Data is a
+	// KindLimited: the provider of the step accepts no requests for now, and the step waits. Data is a
 	// [Limited]. KindLimitOver: that wait has ended. No data.
 	KindLimited   Kind = "limited"
 	KindLimitOver Kind = "limit_over"
@@ -69,8 +69,8 @@ const (
 // not run: the event that finishes it follows at once.
 const MetadataNotRun = "refrain:notRun"
 
-// MetadataDoing is a key of the CustomMetadata of a piece, which no log has. Its value says in a line what the step's
-// program does, such as "runs go test ./...".
+// MetadataDoing is a key of the CustomMetadata of a partial event, which is not logged. Its value says in one line
+// what the step's program does, such as "runs go test ./...".
 const MetadataDoing = "refrain:doing"
 
 // MetadataWarning is a key of an event's CustomMetadata. Its value warns a person about the step, such as
@@ -94,7 +94,7 @@ type Mark struct {
 
 // StepFinished is the data of [KindStepFinished].
 type StepFinished struct {
-	// Error is why the step failed; empty if it did not.
+	// Error is the text of the error with which the step failed; empty if it did not fail.
 	Error string `json:"error,omitempty"`
 	// Kind is the kind of the error, one of those below, or empty. Permanent says that another attempt
 	// cannot succeed. Budget is the name of the exceeded budget; empty for the run's budget.
@@ -104,7 +104,7 @@ type StepFinished struct {
 	// RetryAfter is the time that the error asks to wait before the next attempt, in
 	// nanoseconds.
 	RetryAfter time.Duration `json:"retry_after_ns,omitzero"`
-	// Timeout says that the step ran out of time.
+	// Timeout says that the step exceeded its time limit.
 	Timeout bool `json:"timeout,omitempty"`
 	// Canceled says that the step was cut off because something around it was canceled
 	// or ran out of time. The step has no outcome, and a resumed run repeats it.
@@ -147,21 +147,21 @@ type Dispatched struct {
 type Limited struct {
 	// Until is when the step asks again.
 	Until time.Time `json:"until"`
-	// Why is what the step's program says of the limit, in a line.
+	// Why is the program's message about the limit, in one line.
 	Why string `json:"why,omitempty"`
 }
 
 // RunResumed is the data of [KindRunResumed].
 type RunResumed struct {
-	// Superseded are the events of steps that were cut off and run again from their
-	// beginning. They no longer count.
+	// Superseded lists the events of steps that were cut off and run again from their
+	// beginning. These events no longer count.
 	Superseded Spans `json:"superseded,omitempty"`
 }
 
 // RolledBack is the data of [KindRolledBack].
 type RolledBack struct {
-	// Iteration is undone, and the state after iteration To is restored; 0 is the state
-	// at the loop's start.
+	// Iteration is the number of the undone iteration. The state after iteration To is
+	// restored; 0 is the state at the loop's start.
 	Iteration int `json:"iteration"`
 	To        int `json:"to"`
 	// Reason says why the iteration was not accepted.

@@ -39,7 +39,7 @@ type Question struct {
 	Options []string `json:"options,omitempty"`
 	// Keys are the state keys to edit, with their values.
 	Keys map[string]any `json:"keys,omitempty"`
-	// Deadline is when Default becomes the answer; zero: never.
+	// Deadline is when Default becomes the answer; the zero time means never.
 	Deadline time.Time       `json:"deadline,omitzero"`
 	Default  json.RawMessage `json:"default,omitempty"`
 }

@@ -38,7 +38,7 @@ type Run struct {
 	Since  time.Time     `json:"since,omitzero"`
 	// Stop is the loop.StopReason of its loop; empty until the loop stops.
 	Stop string `json:"stop,omitempty"`
-	// Error is why it failed.
+	// Error is the reason why the run failed; empty if it did not fail.
 	Error string `json:"error,omitempty"`
 	// Deadline is when a waiting run continues without an answer; zero if never.
 	Deadline time.Time `json:"deadline,omitzero"`
@@ -47,8 +47,9 @@ type Run struct {
 	// Driver names the system that decides where the run is driven, such as a cluster; empty if any process
 	// may continue it. See supervisor.Config.Driver.
 	Driver string `json:"driver,omitempty"`
-	// HandOver says that nobody asked for the pause of a paused run: its process ended, or its questions
-	// are answered. A process that drives such runs may continue it. False in logs of older versions.
+	// HandOver says that a run is paused because its process ended or its questions are answered, and
+	// not because somebody asked for it. A process that drives such runs may continue it. False in logs
+	// of older versions.
 	HandOver bool `json:"hand_over,omitempty"`
 }
 
@@ -89,7 +90,7 @@ type RunStarted struct {
 	// Program is what the starter of the run needs to build its agents again. A run
 	// keeps the program that it was started with.
 	Program json.RawMessage `json:"program,omitempty"`
-	// By says who started it, such as a process on a machine.
+	// By names who started the run, such as a process on a machine.
 	By string `json:"by,omitempty"`
 	// Session is the ID of the session in which the run began. The IDs of the run's calls
 	// contain it, also after the log was copied into another session. Empty in logs of

@@ -10,12 +10,11 @@
 //	defer svc.Close()
 //	r, err := runner.New(runner.Config{AppName: "app", Agent: root, SessionService: svc})
 //
-// An event that AppendEvent accepted is as safe as the server's own settings make it. If the server is
-// away, the store waits for it. If the server fails during a commit, the store checks afterwards whether
-// the commit took place, so that the event is stored once.
+// An event that AppendEvent accepted is as safe as the server's own settings make it. If the server
+// cannot be reached, the store waits for it. If the server fails during a commit, the store checks
+// afterwards whether the commit took place, so that the event is stored once.
 //
-// A connection pooler has to keep a connection for each session, because prepared statements and LISTEN
-// need that.
+// A connection pooler must be in session mode, because prepared statements and LISTEN need that.
 package postgres
 
 import (
@@ -34,23 +33,23 @@ import (
 	"github.com/refrain-dev/refrain/session/internal/sqlstore"
 )
 
-// Config says how to use the database. The zero Config is fine.
+// Config says how to use the database. Its zero value has the defaults.
 type Config struct {
-	// Schema is the schema of the tables; "": refrain. Open creates it if it does not exist. Its name has
-	// at most 63 bytes.
+	// Schema is the schema of the tables; empty means refrain. Open creates it if it does not exist. Its
+	// name has at most 63 bytes.
 	Schema string
-	// Writers is the largest number of concurrent transactions that write; 0: 8.
+	// Writers is the largest number of concurrent transactions that write; 0 means 8.
 	Writers int
-	// Conns is the largest number of connections that the process opens, at least 3: one listens while a
-	// session is watched, and the others read and write. 0: two for each writer, plus one. pool_max_conns=N
-	// in the DSN overrides it.
+	// Conns is the largest number of connections that the process opens, at least 3, because one listens
+	// while a session is watched, and the others read and write. 0 means two for each writer, plus one.
+	// pool_max_conns=N in the DSN overrides it.
 	Conns int
-	// Wait is how long a call waits for a server that is away; 0: 30 s.
+	// Wait is how long a call waits for a server that cannot be reached; 0 means 30 s.
 	Wait time.Duration
 }
 
-// Service is a session.Service, lease.Leaser and store.Watcher in a
-// PostgreSQL database. It is safe for concurrent use. Close it.
+// Service is a session.Service, lease.Leaser and store.Watcher in a PostgreSQL database. It is
+// safe for concurrent use. Call Close when it is no longer needed.
 type Service struct{ *store }
 
 type store = sqlstore.Store
@@ -66,8 +65,8 @@ const idle = "idle_in_transaction_session_timeout"
 
 // Open connects to the database that dsn names, as a URL or as settings such as "host=/run/postgresql
 // dbname=refrain"; the environment's PGHOST, PGUSER and so on fill in what it leaves out. Open updates
-// tables of an older version, and refuses those of a newer one. If the server is away, Open waits for it
-// for Config.Wait.
+// tables of an older version, and refuses those of a newer one. If the server cannot be reached, Open
+// waits for it for Config.Wait.
 //
 // The server ends a transaction after 5 s without a statement, such as that of a frozen or disconnected
 // process, so that others get the session; idle_in_transaction_session_timeout in the DSN overrides the 5

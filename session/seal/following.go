@@ -149,8 +149,8 @@ func (f *Following) End() {
 	}
 }
 
-// Follows reports whether f follows that view and has missed no event, so that f can continue. A nil
-// Following follows no view.
+// Follows reports whether f follows a view and has missed no event of it, so that f can continue. A
+// nil Following follows no view.
 func (f *Following) Follows(view *session.View) bool {
 	if f == nil || f.view != view {
 		return false

@@ -47,10 +47,10 @@ func (d *Hash) seal(end *session.Event, last int64) error {
 	return err
 }
 
-// OfRun computes the hash that [mark.RunEnded.Seal] holds: over all events of the session from the run's
-// first one up to its end, superseded ones included, and over the end itself without its Seal. It therefore
-// covers what the run was started with, such as the definition and the inputs. n is the number of events
-// before the end. OfRun fails for events that JSON cannot hold.
+// OfRun computes the hash that [mark.RunEnded.Seal] holds. The hash covers all events of the session from
+// the run's first one up to its end, superseded ones included, and the end itself without its Seal. It
+// therefore covers what the run was started with, such as the definition and the inputs. n is the number of
+// events before the end. OfRun fails for events that JSON cannot hold.
 func OfRun(events iter.Seq[*session.Event], end *session.Event) (seal string, n int64, err error) {
 	d, _, err := hashRun(events, end)
 	if err != nil {
@@ -85,7 +85,7 @@ func hashRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, last
 	return d, last, nil
 }
 
-// Loop replaces the digest of a loop's stop record by a new one: see [OfLoop].
+// Loop computes the digest of a loop's stop record again and replaces it; see [OfLoop].
 func Loop(before []*session.Event, stop *session.Event) error {
 	seal, _, err := OfLoop(before, stop, nil)
 	if err == nil {
@@ -94,11 +94,12 @@ func Loop(before []*session.Event, stop *session.Event) error {
 	return err
 }
 
-// OfLoop computes the hash that a loop.StopRecord holds as its digest: over the events of the loop that
-// count, from its beginning up to the record, and over the record without its digest. stop is the event
-// with the record, a [mark.KindLoopStopped]. before are the session's earlier events, without those
-// superseded by then; n is how many of them are the loop's. If the events are an outline, whole reads a
-// whole event; otherwise it may be nil. OfLoop fails for events that JSON cannot hold.
+// OfLoop computes the hash that a loop.StopRecord holds as its digest. The hash covers the events of
+// the loop that are not superseded, from its beginning up to the record, and the record without its
+// digest. stop is the event with the record, a [mark.KindLoopStopped]. before are the session's earlier
+// events, without those superseded by then; n is how many of them are the loop's. If the events are an
+// outline, whole reads a whole event; otherwise it may be nil. OfLoop fails for events that JSON cannot
+// hold.
 func OfLoop(before []*session.Event, stop *session.Event, whole func(*session.Event) *session.Event) (seal string, n int, err error) {
 	bare, err := without(stop.Mark, "digest")
 	if err != nil {

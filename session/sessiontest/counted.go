@@ -15,7 +15,8 @@ import (
 )
 
 // Counted is a service that counts how many events are read from it. The sessions that Get returns
-// hold no events: whoever looks at one reads it, as in a long session of a database.
+// hold no events in memory, so each access to an event reads it from the store, as in a long
+// session of a database.
 //
 //	svc := sessiontest.Count(session.InMemoryService())
 //	resume(svc)
@@ -30,7 +31,8 @@ type Counted struct {
 	gets, outlined, loaded atomic.Int64
 }
 
-// Count returns a service that counts. svc must be a lease.Leaser and a store.Watcher.
+// Count returns a service that counts the events read from svc, which must be a lease.Leaser
+// and a store.Watcher.
 func Count(svc session.Service) *Counted {
 	return &Counted{Service: svc, Leaser: svc.(lease.Leaser), Watcher: svc.(store.Watcher)}
 }
@@ -38,9 +40,11 @@ func Count(svc session.Service) *Counted {
 // Gets returns how often a session that has events was fetched with its whole log.
 func (c *Counted) Gets() int { return int(c.gets.Load()) }
 
-// Outlined and Loaded return how many events were read without their long texts, and with them.
+// Outlined returns how many events were read without their long texts.
 func (c *Counted) Outlined() int { return int(c.outlined.Load()) }
-func (c *Counted) Loaded() int   { return int(c.loaded.Load()) }
+
+// Loaded returns how many events were read with their long texts.
+func (c *Counted) Loaded() int { return int(c.loaded.Load()) }
 
 // Reset sets all counts to 0.
 func (c *Counted) Reset() {
@@ -49,7 +53,7 @@ func (c *Counted) Reset() {
 	c.loaded.Store(0)
 }
 
-// Get fetches a session. One with NumRecentEvents or After is not counted.
+// Get fetches a session. A request with NumRecentEvents or After is not counted.
 func (c *Counted) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
 	got, err := c.Service.Get(ctx, req)
 	if err != nil || req.NumRecentEvents != 0 || !req.After.IsZero() {

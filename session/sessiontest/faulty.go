@@ -16,23 +16,22 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// ErrFault is what a service fails with that [Faulty] returns.
+// ErrFault is the error of each call that a service of [Faulty] fails.
 var ErrFault = errors.New("sessiontest: the store failed on purpose")
 
 // Faults says how often a service of [Faulty] fails.
 type Faults struct {
 	// Seed makes the faults the same each time, for one caller at a time.
 	Seed uint64
-	// Before and After are how likely a call fails, from 0 to 1, before or after
-	// it was done. Who gets the error cannot tell which.
+	// Before and After are the probabilities, from 0 to 1, that a call fails before or after it
+	// has been carried out. The caller cannot tell which from the error.
 	Before, After float64
 }
 
-// Faulty returns a service that fails now and then with [ErrFault], as one does
-// whose network breaks: a call that failed was done or was not, and the session
-// and the event that were given to AppendEvent show nothing of it. It is a
-// store.Starter, whose Start is [store.Start] with svc, and a lease.Leaser and a
-// store.Watcher if svc is.
+// Faulty returns a service that sometimes fails with [ErrFault], like a service behind an
+// unreliable network. A failed call may have been carried out or not; the session and the event
+// that AppendEvent got are unchanged in both cases. It is a store.Starter, whose Start is
+// [store.Start] with svc, and a lease.Leaser and a store.Watcher if svc is.
 //
 //	svc := sessiontest.Faulty(session.InMemoryService(), sessiontest.Faults{Seed: 1, After: 0.1})
 func Faulty(svc session.Service, f Faults) session.Service {

@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// FullEvent is an event in which every field that is stored has a value, for
-// tests of stores and of wire formats. Seq is 0.
+// FullEvent returns an event in which every field that is stored has a value, for tests of
+// stores and of wire formats. Seq is 0.
 func FullEvent() *session.Event {
 	ev := &session.Event{
 		ID:           "event-1",
@@ -111,8 +111,8 @@ func (s *suite) fields() {
 	}
 }
 
-// MarkByMeaning makes cmp compare marks by what their data says, not by how it
-// is spaced.
+// MarkByMeaning returns an option with which cmp compares the data of marks as JSON values, so
+// that spaces do not matter.
 func MarkByMeaning() cmp.Option {
 	return cmp.Transformer("MarkByMeaning", func(m mark.Mark) [2]any {
 		var data any

@@ -17,8 +17,8 @@ import (
 // listed leaves of a service what lists sessions.
 type listed struct{ session.Service }
 
-// OpenRuns makes runs that stand in every way, and demands that the service finds those that are not over.
-// It returns what finds them again, such as after tables were brought up to date.
+// OpenRuns makes runs of every status, and checks that the service finds those that are not over. It
+// returns a function that checks this again, for example after an update of the tables.
 func OpenRuns(t *testing.T, svc session.Service) (again func(*testing.T, session.Service)) {
 	t.Helper()
 	s := &suite{T: t, svc: svc}
@@ -29,8 +29,8 @@ func OpenRuns(t *testing.T, svc session.Service) (again func(*testing.T, session
 	}
 }
 
-// DamagedRun demands that a run whose record in the database is damaged hides no other run that is not over.
-// damage overwrites the value of a key in the state of the session with that name.
+// DamagedRun checks that a run whose record in the database is damaged does not hide other runs that are not
+// over. damage overwrites the value of a key in the state of the session with that name.
 func DamagedRun(t *testing.T, svc session.Service, damage func(t *testing.T, id, key string, value []byte)) {
 	t.Helper()
 	s := &suite{T: t, svc: svc}

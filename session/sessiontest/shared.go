@@ -14,9 +14,9 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// TestShared checks what two services see of each other that have opened one
-// store, as two processes do. Each subtest opens a store of its own, which must
-// be empty. Both services are Leasers and Watchers.
+// TestShared checks two services that have opened the same store, as two processes do, for what
+// each sees of the other's changes. Each subtest opens a store of its own, which must be empty.
+// Both services are Leasers and Watchers.
 func TestShared(t *testing.T, open func(t *testing.T) (one, other session.Service)) {
 	tests := []struct {
 		name string

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sessiontest checks that a session service keeps the promises of
-// session.Service. Every service of this project passes it, and so should
-// yours and whatever you wrap around one.
+// Package sessiontest checks that a session service keeps the promises of session.Service. Every service
+// of this project passes it. Run it for your own service and for a wrapper around a service, too.
 //
 //	func TestService(t *testing.T) {
 //		sessiontest.TestService(t, func(t *testing.T) session.Service { return mystore.Open(t.TempDir()) })
@@ -22,9 +21,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// TestService runs the suite. Each subtest opens a service of its own, which
-// must be empty; open cleans up by t.Cleanup. State values come back
-// as session.Plain has them, and the writer sees them so too.
+// TestService runs the suite. Each subtest opens a service of its own, which must be empty;
+// open cleans up by t.Cleanup. State values come back in the form of session.Plain, for readers
+// and for the writer.
 func TestService(t *testing.T, open func(t *testing.T) session.Service) {
 	tests := []struct {
 		name string

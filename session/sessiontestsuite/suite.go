@@ -26,7 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// SuiteOptions say what a service can do.
+// SuiteOptions says what a service can do.
 type SuiteOptions struct {
 	// SupportsUserProvidedSessionID says that Create takes a SessionID. Without it the service makes every ID.
 	SupportsUserProvidedSessionID bool
@@ -43,7 +43,8 @@ type ExpectedSession struct {
 	Events                     []*session.Event
 }
 
-// Snapshot returns what a session holds; the zero value for nil. The events are those of the session, not copies.
+// Snapshot returns the contents of a session, and the zero value for nil. The events are those of the session,
+// not copies.
 func Snapshot(s session.Session) ExpectedSession {
 	if s == nil {
 		return ExpectedSession{}

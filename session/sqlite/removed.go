@@ -17,8 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// RemovedError: the file of an open database was removed, moved away or replaced. SQLite would continue to
-// write to a file that nobody can find.
+// RemovedError reports that the file of an open database was removed, moved away or replaced. Without it,
+// SQLite would continue to write to a file that has no name.
 type RemovedError struct {
 	// Path is where the database was. Replaced says whether another file is there now.
 	Path     string
@@ -79,8 +79,8 @@ func (f *file) there() (same, replaced bool) {
 	return true, false
 }
 
-// AppendEvent implements [session.Service]. It fails with a [*RemovedError] if the file no longer exists;
-// the copy contains the first event that fails so.
+// AppendEvent implements [session.Service]. It fails with a [*RemovedError] if the file no longer exists.
+// The copy contains the first event that was refused for this reason.
 func (s *Service) AppendEvent(ctx context.Context, of session.Session, ev *session.Event) error {
 	return s.guard(ctx, func() error { return s.store.AppendEvent(ctx, of, ev) })
 }

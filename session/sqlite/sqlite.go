@@ -10,9 +10,9 @@
 //	defer svc.Close()
 //	r, err := runner.New(runner.Config{AppName: "app", Agent: root, SessionService: svc})
 //
-// An event that AppendEvent accepted is on the disk: it survives a crash of the process and a power cut.
-// Appends at the same time share one write to the disk. The file must be on a disk of this machine: on a
-// network file system SQLite's write-ahead log does not work.
+// An event that AppendEvent accepted is on the disk, and survives a crash of the process and a power
+// cut. Appends at the same time share one write to the disk. The file must be on a disk of this machine,
+// because SQLite's write-ahead log does not work on a network file system.
 package sqlite
 
 import (
@@ -33,17 +33,17 @@ import (
 	"github.com/refrain-dev/refrain/session/internal/sqlstore"
 )
 
-// Config says how to use the database. The zero Config is fine.
+// Config says how to use the database. Its zero value has the defaults.
 type Config struct {
 	// Relaxed lets an append return before the event is on the disk. It is faster. A crash of the process
 	// still loses nothing; a power cut may lose the last events, so that a resumed run repeats the work
 	// that they recorded. A power cut cannot damage the database.
 	Relaxed bool
-	// Wait is how long a call waits for a database that another process has
-	// locked; 0: 30 s.
+	// Wait is how long a call waits for a database that another process has locked; 0 means 30
+	// s.
 	Wait time.Duration
-	// MaxSize bounds the database in bytes, roughly; an append that does not fit
-	// fails as on a full disk. 0: no bound.
+	// MaxSize is about the largest size of the database in bytes. An append that does not fit
+	// fails as on a full disk. 0 sets no limit.
 	MaxSize int64
 	// ReadOnly opens an existing database without writing to it or to its folder, as on a disk that is
 	// mounted read-only. Every call that writes fails. While another process writes to the database, its
@@ -51,8 +51,8 @@ type Config struct {
 	ReadOnly bool
 }
 
-// Service is a session.Service, lease.Leaser and store.Watcher in an SQLite
-// database. It is safe for concurrent use. Close it.
+// Service is a session.Service, lease.Leaser and store.Watcher in an SQLite database. It is
+// safe for concurrent use. Call Close when it is no longer needed.
 type Service struct {
 	*store
 	file     *file
@@ -76,8 +76,8 @@ const readers = 4
 // above that. Only the user that created the file may read it. Open updates tables of an older version, and
 // refuses those of a newer one.
 //
-// Errors say what to do about a file that is no SQLite database, belongs to another program, is damaged,
-// cannot be written, or stays locked for Config.Wait.
+// Open returns an error that says what to do for a file that is not an SQLite database, belongs to another
+// program, is damaged, cannot be written, or stays locked for Config.Wait.
 func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if path == "" || path == ":memory:" {
 		return nil, fmt.Errorf("open SQLite database: no file is named; session.InMemoryService needs none")

@@ -9,9 +9,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Leftovers finds out which of the given state keys have an old value: one that an
-// agent wrote in an earlier run, or that the step at this address wrote in an earlier
-// iteration of a loop around it. left are these keys, and rest the keys that no event has
+// Leftovers finds the state keys, among those given, that have an old value. A value is old if
+// an agent wrote it in an earlier run, or if the step at this address wrote it in an earlier
+// iteration of a loop around it. left lists these keys, and rest the keys that no event has
 // written. app: and user: keys are in neither, because sessions share them on purpose.
 //
 // Leftovers reads the events, newest first, as far as it needs, and stops at the event

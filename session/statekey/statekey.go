@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statekey tells the keys of a session's state apart: those that one session
-// has for itself, those that others share, those that end with an iteration or an
-// invocation, and those of the log.
+// Package statekey classifies the keys of a session's state: keys of one session, keys that
+// sessions share, keys that end with an iteration or an invocation, and keys that the log uses
+// for itself.
 //
 //	if statekey.Own(key) {
 //		restored[key] = value

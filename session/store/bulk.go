@@ -11,7 +11,7 @@ import (
 )
 
 // BulkAppender is a [session.Service] that appends several events at once, as when a session is copied. On
-// a disk this takes hardly longer than for one event. All services of this project are BulkAppenders;
+// a disk this takes little longer than one event. All services of this project are BulkAppenders;
 // sessiontest.TestService tests them.
 type BulkAppender interface {
 	// AppendEvents appends several events in their order, as [session.Service.AppendEvent] does: all are

@@ -2,11 +2,11 @@
 
 // Package store defines what a session.Service may do in addition: append many events at once
 // ([BulkAppender]), begin a session with its first events ([Starter]), report what others append
-// ([Watcher]), and list runs that are not over ([OpenLister]). Package lease says which process drives a
-// session.
+// ([Watcher]), and list runs that are not over ([OpenLister]). Package lease decides which process drives
+// a session.
 //
-// A new store implements session.Service first; package sessiontest tests it. The sessions that it returns
-// are best a session.View.
+// A new store implements session.Service first; package sessiontest tests it. It is best if the store
+// returns each session as a session.View.
 //
 //	if w, ok := service.(store.Watcher); ok {
 //		for ev, err := range w.Watch(ctx, key, seen) { ... }

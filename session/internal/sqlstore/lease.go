@@ -163,7 +163,7 @@ func (s *Store) Holder(ctx context.Context, key lease.Key) (*lease.HeldError, er
 	}
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("look who holds the lease: %w", err)
+		return nil, fmt.Errorf("find the holder of the lease: %w", err)
 	case h.token == 0:
 		return nil, nil
 	}

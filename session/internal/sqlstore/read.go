@@ -151,7 +151,7 @@ func decodeEvent(seq int64, data, texts []byte) (*session.Event, error) {
 		err = put(ev, texts)
 	}
 	if err != nil {
-		return nil, refuse(fmt.Errorf("the stored event %d is damaged: %w", seq, err))
+		return nil, refuse(fmt.Errorf("the stored event %d is damaged; restore the database from a backup: %w", seq, err))
 	}
 	return ev, nil
 }

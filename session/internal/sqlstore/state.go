@@ -73,7 +73,7 @@ func scanState(rows rows) (map[string]any, error) {
 func decodeValue(key string, data []byte) (any, error) {
 	val, err := session.PlainJSON(data)
 	if err != nil {
-		return nil, refuse(fmt.Errorf("the stored value of state key %q is damaged: %w", key, err))
+		return nil, refuse(fmt.Errorf("the stored value of state key %q is damaged; restore the database from a backup: %w", key, err))
 	}
 	return val, nil
 }
