@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Regression says what follows an iteration that is worse than the best.
+// Regression says what happens after an iteration that is worse than the best.
 type Regression string
 
 // The ways to treat a worse iteration.
 const (
-	KeepBest        Regression = "keep_best" // the state runs on; the best result is handed back
+	KeepBest        Regression = "keep_best" // the next iteration continues from the worse state; the best result is handed back
 	RollbackOnWorse Regression = "rollback"  // the iteration is rejected and its changes of state are undone
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// Add adds an outcome to the tally. It reads o.State and keeps nothing of it. After the
-// loop has its reason to stop, an outcome changes only usage and time, unless it is the
-// finalizer's or a rollback's.
+// Add adds an outcome to the tally. It reads o.State and does not keep it. Once the loop has a
+// reason to stop, an outcome changes only usage and time, unless it is that of the finalizer or
+// of a rollback.
 func (p *Plan) Add(t *Tally, o Outcome) {
 	in := incoming{&o}
 	stopped := p.reason(t) != ""

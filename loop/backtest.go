@@ -7,52 +7,52 @@ import (
 	"time"
 )
 
-// BacktestResult says how a recorded run would have gone under another plan.
+// BacktestResult describes how a recorded run would have gone under another plan.
 type BacktestResult struct {
-	// Stop is why it would have stopped; nil if Unknown.
+	// Stop is the stop record that the run would have had; nil if Unknown.
 	Stop *StopRecord `json:"stop,omitzero"`
-	// BestScore and BestIteration are the best as far as the recording goes,
-	// whether it is known where the plan would have stopped or not.
+	// BestScore and BestIteration are the best up to the stop or, if Unknown, up to the end of
+	// the recording.
 	BestScore     *float64 `json:"best_score,omitzero"`
 	BestIteration int      `json:"best_iteration,omitzero"`
-	// Steps and Iterations are how much of the recording it would have run,
-	// the finalizer excluded; an iteration that was begun counts.
+	// Steps and Iterations count the steps and iterations of the recording that the plan would
+	// have run, without the finalizer. An iteration that was begun counts.
 	Steps      int `json:"steps"`
 	Iterations int `json:"iterations"`
-	// SavedSteps and what follows is how much of the recording would not have
-	// been run or used, the finalizer excluded; all of it is 0 if Unknown. Longer
-	// delays make SavedTime negative. A nil SavedCost is unknown.
+	// SavedSteps to SavedTime are the part of the recording that would not have run, without
+	// the finalizer; all are 0 if Unknown. Longer delays make SavedTime negative. A nil
+	// SavedCost is unknown.
 	SavedSteps      int      `json:"saved_steps"`
 	SavedIterations int      `json:"saved_iterations"`
 	SavedCalls      int64    `json:"saved_calls,omitzero"`
 	SavedTokens     int64    `json:"saved_tokens,omitzero"`
 	SavedCost       *float64 `json:"saved_cost,omitzero"`
 	SavedTime       Duration `json:"saved_time,omitzero"`
-	// Used is what it would have used, the finalizer excluded; 0 if Unknown. What the provider's cache gave
-	// is as recorded, because requests before the stop are the same. A nil cost is unknown.
+	// Used is the usage that the plan would have had, without the finalizer; 0 if Unknown. The tokens from
+	// the provider's cache are as recorded, because the requests before the stop are the same. A nil cost
+	// is unknown.
 	Used Usage `json:"used,omitzero"`
-	// Unknown says that this plan would have gone on where the recording
-	// ends, or gone another way; Note says which.
+	// Unknown says that the plan would have continued after the end of the recording, or would
+	// have run other steps. Note says which.
 	Unknown bool   `json:"unknown,omitzero"`
 	Note    string `json:"note,omitzero"`
-	// Records are those of the iterations, in order.
+	// Records are the records of the iterations, in order.
 	Records []IterationRecord `json:"records,omitzero"`
 }
 
 // Backtest replays a run whose plan is unknown: see [Plan.BacktestOf]. If a limit of time or
-// budget cut a step short, Backtest supposes that p has the same limit, unless the times
-// say otherwise.
+// budget cut a step short, Backtest assumes that p has the same limit, unless the times
+// contradict this.
 func (p *Plan) Backtest(outcomes []Outcome) BacktestResult { return p.BacktestOf(nil, outcomes) }
 
-// BacktestOf replays the outcomes of a run of the recorded plan, in their order
-// and with their state, against this one, which has the same steps. The plan
-// that was recorded gives the record of the run.
+// BacktestOf replays the outcomes of a run of the recorded plan, in their order and with their
+// state, against p, which has the same steps.
 //
-// It says what this plan would have done, not what the models would have: a
-// step that may exit here and might not there is taken to say the same. Where
-// the plan would have stopped earlier, its finalizer was not recorded there, nor
-// perhaps the rollback before it; the stop record then supposes that they would
-// have succeeded. A step that would have been cut short counts with no usage.
+// The result shows what p would have done, not what the models would have done: it assumes that
+// each step gives the recorded answer, even if only one of the plans lets the step exit. If p
+// would have stopped earlier, the recording has no finalizer for that point, and perhaps no
+// rollback before it. The stop record then assumes that both would have succeeded. A step that
+// would have been cut short counts with no usage.
 func (p *Plan) BacktestOf(recorded *Plan, outcomes []Outcome) BacktestResult {
 	b := backtest{plan: p, recorded: recorded}
 	b.all.measure(recorded, p, outcomes)

@@ -14,14 +14,15 @@ import (
 
 // PlanError is one problem of a plan.
 type PlanError struct {
-	// Field is the JSON path of the wrong field: order, stop_when.any[0], score.target.
+	// Field is the JSON path of the wrong field, such as order, stop_when.any[0] or
+	// score.target.
 	Field string
 	Msg   string
 	Hint  string // what to do about it; may be empty
 	Err   error  // an expression's expr.Errors; else nil
 }
 
-// Error implements error.
+// Error returns the field, the problem and the hint.
 func (e *PlanError) Error() string {
 	if e.Hint == "" {
 		return e.Msg
@@ -32,8 +33,8 @@ func (e *PlanError) Error() string {
 // Unwrap returns Err.
 func (e *PlanError) Unwrap() error { return e.Err }
 
-// Check reports all problems of the plan at once, joined, each a [*PlanError].
-// It also compiles the expressions, so that Add does not have to.
+// Check returns all problems of the plan, joined, each a [*PlanError]. It also compiles the
+// expressions, so that Add does not compile them.
 func (p *Plan) Check() error {
 	var c checker
 	c.steps(p)

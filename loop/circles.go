@@ -17,7 +17,7 @@ type NoProgress struct {
 	// Swings is the number of times in a row that two results alternate (A, B is once).
 	// 0 means 2.
 	Swings uint `json:"swings,omitzero"`
-	// Keys are state keys to compare instead of the steps' results.
+	// Keys are the state keys to compare instead of the steps' results.
 	Keys []string `json:"keys,omitzero"`
 }
 

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Circuit stops running a step after Failures failures in a row: the circuit is open,
-// and the step fails at once. After Cooldown of the loop's active time the step gets one
-// more attempt. If the loop has nothing else to run, it waits for that.
+// Circuit stops running a step after Failures failures in a row. The circuit is then open, and
+// the step fails at once. After Cooldown of the loop's active time the step gets one more
+// attempt. A loop that has nothing else to run waits for this attempt.
 //
 // An answer from the cache neither opens nor closes a circuit.
 type Circuit struct {
 	Failures uint     `json:"failures"`
 	Cooldown Duration `json:"cooldown"`
-	// Endpoint is a name for what the step depends on. Steps of a loop with the same
-	// Endpoint share a circuit: their failures count together, a success of one of them
-	// closes it, and while it is open none of them runs. They must have the same Failures
-	// and Cooldown. "": the step has a circuit of its own.
+	// Endpoint is a name for what the step depends on. Steps of a loop with the same Endpoint
+	// share a circuit: their failures count together, a success of any of these steps closes
+	// the circuit, and while it is open none of them runs. They must have the same Failures and
+	// Cooldown. Empty means that the step has its own circuit.
 	Endpoint string `json:"endpoint,omitzero"`
 }
 

@@ -106,8 +106,8 @@ func (v *view) Value(name string) (any, bool) {
 	return nil, false
 }
 
-// Reads returns the state keys that StopWhen, Score and Watch.Tests read, sorted; see also Compares. all says that they
-// may read any key.
+// Reads returns the state keys that StopWhen, Score and Watch.Tests read, sorted; see also Compares. all reports that
+// they may read any key.
 func (p *Plan) Reads() (keys []string, all bool) {
 	add := func(src string) {
 		if q, err := compile(src); err == nil {

@@ -27,20 +27,20 @@ import (
 // A condition that cannot be evaluated, such as one over a missing key, is false, and so
 // is its Not. The stop record says why.
 type Condition struct {
-	// Expr is a CEL expression, true or false.
+	// Expr is a CEL expression that gives true or false.
 	Expr string `json:"expr,omitzero"`
-	// Any holds if one of them does.
+	// Any holds if at least one of these conditions holds.
 	Any []Condition `json:"any,omitzero"`
-	// All holds if all of them do.
+	// All holds if all of these conditions hold.
 	All []Condition `json:"all,omitzero"`
-	// Not holds if it does not.
+	// Not holds if this condition does not hold.
 	Not *Condition `json:"not,omitzero"`
-	// For is how many iterations running the rest must hold. 0 means 1.
+	// For is the number of iterations in a row in which the condition must hold. 0 means 1.
 	For uint `json:"for,omitzero"`
 }
 
-// MarshalJSON writes a condition that is only an expression as a string. It
-// leaves > and < alone; the encoder around it may escape them.
+// MarshalJSON writes a condition that is only an expression as a string. It does not escape >
+// and <; the encoder around it may.
 func (c Condition) MarshalJSON() ([]byte, error) {
 	type object Condition
 	var v any = object(c)
@@ -54,7 +54,7 @@ func (c Condition) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// UnmarshalJSON reads a string or an object; an unknown field is an error.
+// UnmarshalJSON reads a string or an object. It returns an error for an unknown field.
 func (c *Condition) UnmarshalJSON(b []byte) error {
 	*c = Condition{}
 	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '"' {

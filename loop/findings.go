@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// Watch names state keys whose values show that a score may not be honest. What they show is in
-// [IterationRecord.Findings] and stops nothing by itself.
+// Watch names state keys whose values show whether a score may be dishonest.
+// [IterationRecord.Findings] has the findings. A finding alone does not stop the loop.
 type Watch struct {
 	// Tests are keys of counts of tests: maps with total, skipped and, if the total is not known, broken.
 	Tests []string `json:"tests,omitzero"`
-	// Files are keys of workspaces: maps with protected, the names of files that a step was not allowed to change. In the first
-	// one lines is how many lines differ from the base.
+	// Files are keys of workspaces: maps with protected, the names of files that a step was not allowed to change. The first
+	// key's map also has lines, the number of lines that differ from the base.
 	Files []string `json:"files,omitzero"`
 }
 
-// Finding is a fact about an iteration that speaks against its score.
+// Finding is a fact about an iteration because of which its score may be too good.
 type Finding struct {
 	Kind FindingKind `json:"kind"`
 	Text string      `json:"text"` // for people; it may name files
@@ -30,7 +30,7 @@ type FindingKind string
 const (
 	FindingProtected FindingKind = "protected" // protected files were changed, and put back
 	FindingTests     FindingKind = "tests"     // there are fewer tests than in the best iteration so far, or more are skipped
-	FindingHoldout   FindingKind = "holdout"   // the score is better than in that iteration, and the hold-out worse
+	FindingHoldout   FindingKind = "holdout"   // the score is better than in the best iteration so far, and the hold-out score is worse
 	FindingGrowth    FindingKind = "growth"    // in 3 accepted iterations in a row the changes grew, and none was a new best
 )
 
@@ -79,8 +79,8 @@ func (p *Plan) measures() (keys []string) {
 	return keys
 }
 
-// Compares returns the state keys of NoProgress and of Watch.Files. They matter as those of Reads do, but steps that make
-// something write them.
+// Compares returns the state keys of NoProgress and of Watch.Files. The loop's decisions depend on them, as on the keys
+// of Reads, but they are written by steps that produce results and not by steps that judge.
 func (p *Plan) Compares() (keys []string) {
 	if p.NoProgress != nil {
 		keys = slices.Clone(p.NoProgress.Keys)

@@ -10,34 +10,34 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// Forecast says what to expect of the next iterations. It supposes that gains shrink by
-// the same factor each time, as in most refinements, or stay the same. [Plan.Hits] says
-// how often such forecasts were right.
+// Forecast describes what to expect of the next iterations. It assumes that gains shrink by the
+// same factor each time, as in most refinements, or stay the same. [Plan.Hits] reports how
+// often such forecasts were right.
 type Forecast struct {
 	Trend Trend `json:"trend,omitzero"`
-	// Predictable is false under three scores, and where they follow no course;
-	// Note says why.
+	// Predictable is false if there are fewer than three scores, or if the scores follow no
+	// curve; Note says which.
 	Predictable bool   `json:"predictable"`
 	Note        string `json:"note,omitzero"`
 	// Gain is the expected improvement of the next iteration; it is negative if
 	// the scores get worse.
 	Gain float64 `json:"gain"`
-	// Iterations is how many more it takes until the target is reached or the
-	// loop has converged, Low and High an interval for it. The limit of
-	// iterations bounds them, or else 100. 0 if nothing is expected to end the
-	// loop until then.
+	// Iterations is the expected number of further iterations until the target is reached or
+	// the loop has converged; Low and High are an interval for it. None of them exceeds the
+	// limit of iterations or, without a limit, 100. All are 0 if nothing is expected to end the
+	// loop before that.
 	Iterations int `json:"iterations,omitzero"`
 	Low        int `json:"low,omitzero"`
 	High       int `json:"high,omitzero"`
-	// Until is what is expected to end the loop.
+	// Until is the stop reason that is expected to end the loop.
 	Until StopReason `json:"until,omitzero"`
-	// Final is the score expected there.
+	// Final is the score expected when the loop ends.
 	Final float64 `json:"final,omitzero"`
-	// Level is the score that the curve levels off at; nil unless the scores show that it does: there are
-	// four or more, a straight line is too far from them, and the likely curves agree about the level.
+	// Level is the score at which the curve levels off. It is nil unless there are four or more scores, a
+	// straight line does not fit them, and the likely curves agree about the level.
 	Level *float64 `json:"level,omitzero"`
-	// Band is where the scores are expected, from the last one on, up to the iteration that
-	// is High ahead. nil if nothing is expected to end the loop.
+	// Band is the range in which the scores are expected, from the last score to the iteration
+	// that is High iterations ahead. It is nil if nothing is expected to end the loop.
 	Band []BandPoint `json:"band,omitzero"`
 	// Time, Tokens and Cost are what an iteration has used on average; a nil
 	// Cost is unknown.
@@ -46,9 +46,10 @@ type Forecast struct {
 	Cost   *float64      `json:"cost,omitzero"`
 }
 
-// BandPoint is where a [Forecast] expects the score of one iteration. The first point of a
-// band is the last score, which is known: its three scores are the same. Of the others, Low
-// and High are as far from Mid as chance can be, and at least as far as the judge's noise.
+// BandPoint is the range in which a [Forecast] expects the score of one iteration. The first
+// point of a band is the last score, which is known, so its three scores are the same. In the
+// other points, Low and High differ from Mid by the variation of the scores, and at least by
+// the judge's noise.
 type BandPoint struct {
 	Iteration int     `json:"iteration"`
 	Low       float64 `json:"low"`
@@ -59,7 +60,7 @@ type BandPoint struct {
 // farAhead is as many iterations as a forecast looks ahead.
 const farAhead = 100
 
-// Forecast says what to expect after what t has counted.
+// Forecast returns the forecast for a loop in the state t.
 func (p *Plan) Forecast(t *Tally) Forecast {
 	f := averages(t)
 	if p.Score != nil {
@@ -143,16 +144,16 @@ type Trend string
 const (
 	Improving   Trend = "improving"
 	Plateau     Trend = "plateau"     // no change larger than chance
-	Regressing  Trend = "regressing"  // it gets worse
+	Regressing  Trend = "regressing"  // the scores get worse
 	Oscillating Trend = "oscillating" // up and down without end
 )
 
 // trendWindow is how many recent scores a trend is made from.
 const trendWindow = 5
 
-// Trend returns the direction of the last five scores; "" if the loop has fewer than three.
-// It ignores differences within the judge's noise or below a hundredth of the score;
-// small steps in one direction add up.
+// Trend returns the direction of the last five scores; "" if the loop has fewer than three. It
+// ignores differences within the judge's noise or below a hundredth of the score; small changes
+// in one direction add up.
 func (p *Plan) Trend(t *Tally) Trend {
 	if p.Score == nil {
 		return ""
@@ -213,15 +214,15 @@ func trend(scores []float64, noise float64) Trend {
 	return Improving
 }
 
-// NotWorth ends a loop when the next iteration is not worth its price: when the expected
-// gain of the score per Per is less than Gain. It needs a forecast, and so three scores.
+// NotWorth ends a loop when the expected gain of the score per Per is less than Gain. It needs
+// a forecast, and therefore three scores.
 type NotWorth struct {
 	Gain float64 `json:"gain"`
 	// Per is iteration (the default), minute, ktokens or cost.
 	Per Per `json:"per,omitzero"`
 }
 
-// Per is the unit to which a gain is related.
+// Per is the unit by which a gain is divided.
 type Per string
 
 // The units.
@@ -229,7 +230,7 @@ const (
 	PerIteration Per = "iteration"
 	PerMinute    Per = "minute"  // of active time
 	PerKTokens   Per = "ktokens" // a thousand tokens, of input and output
-	PerCost      Per = "cost"    // one unit of the currency; an unknown cost is never too much
+	PerCost      Per = "cost"    // one unit of the currency; an unknown cost never ends the loop
 )
 
 // worth is the expected gain of the next iteration for each Per; known is false

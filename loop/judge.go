@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Judge runs a scoring step more than once on the same candidate. The score is the mean.
-// The spread gives the noise: improvements, regressions and new bests must exceed it.
+// Judge runs a scoring step more than once on the same candidate. The score is the mean. The
+// spread gives the noise, which improvements, regressions and new bests must exceed.
 type Judge struct {
 	// Step is the name of the scoring step. The score is read after each of its runs.
 	Step string `json:"step"`

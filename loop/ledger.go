@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Ledger is every stop condition of a loop at one moment: while the loop goes on, how it
-// can stop; when it is over, what stopped it. The rows are always the same, in the same
+// Ledger lists every stop condition of a loop at one moment. While the loop runs, it shows how
+// the loop can stop; afterwards, what stopped it. The rows are always the same, in the same
 // order.
 type Ledger struct {
-	// Reason is why the loop has stopped; "" while it goes on.
+	// Reason is why the loop has stopped; "" while it runs.
 	Reason StopReason `json:"reason,omitzero"`
-	// Nearest is the name of the row that is closest to being the reason without being
-	// it; "" if none is close.
+	// Nearest is the name of the row whose condition is closest to holding, apart from the
+	// reason; "" if none is close.
 	Nearest string `json:"nearest,omitzero"`
 	Rows    []Row  `json:"rows"`
 	// Forecast is what to expect of the next iterations; nil when the loop has stopped.
@@ -26,39 +26,40 @@ type Ledger struct {
 type Row struct {
 	ConditionRecord
 	Tense Tense `json:"tense"`
-	// Unit says what Have, Bound, Counted and Kept count. They are absent without it.
+	// Unit is the unit of Have, Bound, Counted and Kept. Without a Unit these are absent.
 	Unit Unit `json:"unit,omitzero"`
-	// Have is the value now, Bound the value at which the condition holds. A nil Have is
-	// unknown, which is not zero.
+	// Have is the value now, and Bound the value at which the condition holds. A nil Have means
+	// unknown, not zero.
 	Have  *float64 `json:"have,omitzero"`
 	Bound *float64 `json:"bound,omitzero"`
-	// Counted is the part of Have that the iteration under way has counted.
+	// Counted is the part of Have that comes from the running iteration.
 	Counted float64 `json:"counted,omitzero"`
-	// Kept is what the definition allows beyond Bound, for the finalizer.
+	// Kept is the amount beyond Bound that is kept for the finalizer.
 	Kept float64 `json:"kept,omitzero"`
 	// Near is how close the condition is to holding, from 0 to 1; 1 if it holds.
 	Near float64 `json:"near"`
-	// Provisional says that the value rests on the score of the iteration under way,
-	// which may change until it ends.
+	// Provisional says that the value depends on the score of the running iteration, which may
+	// still change.
 	Provisional bool `json:"provisional,omitzero"`
-	// Who are the agents that may ask to leave; nil: any step. Only exit_loop has it.
+	// Who lists the agents that may ask to leave; nil means any step. Only the row exit_loop
+	// has it.
 	Who []string `json:"who,omitzero"`
 }
 
-// Tense says how a stop condition stands.
+// Tense is the status of a stop condition.
 type Tense string
 
 // The tenses.
 const (
-	TenseFar      Tense = "far"       // it does not hold
-	TenseLikely   Tense = "likely"    // the forecast expects it to end the loop
-	TenseHolds    Tense = "holds"     // it holds, and is not the reason
+	TenseFar      Tense = "far"       // the condition does not hold
+	TenseLikely   Tense = "likely"    // the forecast expects the condition to end the loop
+	TenseHolds    Tense = "holds"     // the condition holds, and is not the reason
 	TenseFired    Tense = "fired"     // it is the reason
-	TenseNotAsked Tense = "not_asked" // nobody who may has asked to leave
-	TenseUnknown  Tense = "unknown"   // its value is not known
+	TenseNotAsked Tense = "not_asked" // no agent that may leave has asked to
+	TenseUnknown  Tense = "unknown"   // the value is not known
 )
 
-// Unit is what the numbers of a [Row] count.
+// Unit is the unit of the numbers of a [Row].
 type Unit string
 
 // The units.
@@ -78,26 +79,27 @@ const (
 // counts reports whether the unit adds up over the iterations.
 func (u Unit) counts() bool { return u != UnitScore && u != UnitGain && u != UnitValue && u != "" }
 
-// Moment is what is known of a loop besides the outcomes in its tally. Its zero value says
-// that nothing is: the loop is between two iterations.
+// Moment holds what is known about a loop in addition to the outcomes in its tally. The zero
+// value stands for a loop between two iterations.
 type Moment struct {
-	// Reason is why the loop has stopped; "": what the tally says.
+	// Reason is why the loop has stopped; "" means the reason in the tally.
 	Reason StopReason
-	// Iteration is the iteration under way; 0 if none is.
+	// Iteration is the running iteration; 0 if there is none.
 	Iteration int
-	// Score and Dimensions are its score so far; nil if it has none yet. Samples of a judge
-	// that are in the tally come before them.
+	// Score and Dimensions are the running iteration's score so far; nil if it has none yet. A
+	// judge's samples in the tally take precedence over them.
 	Score      *float64
 	Dimensions []Dimension
-	// Active and Usage are what the steps under way have used, which is in no outcome yet.
+	// Active and Usage are the time and the usage of the running steps, which no outcome
+	// includes yet.
 	Active time.Duration
 	Usage  Usage
-	// Began is the tally as it was when the iteration began; nil: unknown.
+	// Began is the tally at the beginning of the iteration; nil means unknown.
 	Began *Tally
 }
 
-// Ledger says how the loop can stop, or why it has stopped, after what t has counted and m
-// adds to it. It decides nothing and changes nothing: the loop itself follows [Plan.Next].
+// Ledger returns how the loop can stop, or why it has stopped, according to t and m. It changes
+// nothing and has no effect on the loop, which follows [Plan.Next].
 func (p *Plan) Ledger(t *Tally, m Moment) Ledger {
 	if m.Reason == "" {
 		m.Reason = p.reason(t) // known before the finalizer has run
@@ -215,7 +217,7 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	return u, true
 }
 
-// ForecastAt returns the forecast of [Plan.Forecast] with what m adds to t.
+// ForecastAt returns the forecast of [Plan.Forecast] for t and m together.
 func (p *Plan) ForecastAt(t *Tally, m Moment) Forecast {
 	u, provisional := p.at(t, &m)
 	return p.forecastAt(t, &u, &m, provisional)
@@ -225,11 +227,11 @@ func (p *Plan) ForecastAt(t *Tally, m Moment) Forecast {
 type Judgement struct {
 	Score   float64   `json:"score"`
 	Samples []float64 `json:"samples"`
-	// Noise is how much two such scores differ by chance; 0 if unknown.
+	// Noise is the difference between two such scores that chance explains; 0 if unknown.
 	Noise float64 `json:"noise,omitzero"`
 }
 
-// Judged returns what the samples of the iteration under way come to so far; ok is false if
+// Judged returns the result of the samples of the running iteration so far; ok is false if
 // there are none.
 func (p *Plan) Judged(t *Tally) (j Judgement, ok bool) {
 	n := len(t.Judge.Samples)

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Budget limits the model calls of a loop, including those of everything in it. 0 and
-// nil set no limit.
+// Budget limits the model calls of a loop and of everything in it. 0 and nil set no limit.
 //
 // A plan counts a call when it has ended. The driver must refuse a call that does not
 // fit; its step then fails with the kind [BudgetSpent].
@@ -40,8 +39,8 @@ func (p *Plan) deadline() (iterations, all time.Duration) {
 	return all - time.Duration(float64(all)*p.reserve()), all
 }
 
-// Held returns the part of the budget that is kept for the finalizer: at least one call
-// if calls are limited.
+// Held returns the part of the budget that is kept for the finalizer. If calls are limited,
+// this is at least one call.
 func (p *Plan) Held() Budget {
 	share := p.reserve()
 	if share == 0 || p.Budget == nil {

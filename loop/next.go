@@ -12,10 +12,10 @@ const (
 	RunStep  Action = "run_step" // run Decision.Step in Decision.Iteration
 	Rollback Action = "rollback" // restore the state after iteration Decision.To
 	Finalize Action = "finalize" // run the finalizer, Decision.Step
-	Stop     Action = "stop"     // hand back what Decision.Stop says
+	Stop     Action = "stop"     // hand back the result that Decision.Stop names
 )
 
-// Decision is what comes next.
+// Decision says what the driver does next.
 type Decision struct {
 	Action    Action `json:"action"`
 	Iteration int    `json:"iteration"`
@@ -39,14 +39,14 @@ type Decision struct {
 	// Ended is set (its Number is not 0) if the outcome just added has ended
 	// an iteration.
 	Ended IterationRecord `json:"ended,omitzero"`
-	// Stop is set for Finalize and Stop. Only that of Stop knows whether the
+	// Stop is set for Finalize and Stop. Only with the action Stop does it say whether the
 	// finalizer succeeded.
 	Stop *StopRecord `json:"stop,omitzero"`
 }
 
-// Next returns what to do after all that t has counted. It does not change t, and
-// the same plan and tally give the same answer. All times come from the tally, so
-// that a replay decides as the run did.
+// Next returns the decision that follows from t. It does not change t, and the same plan and
+// tally give the same decision. All times come from the tally, so that a replay decides as the
+// run did.
 //
 // The first reason that holds is the stop reason, in the order canceled, error,
 // budget exceeded, time over, exit, stop_when, and at the end of an iteration

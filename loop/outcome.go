@@ -7,7 +7,7 @@ import "time"
 // Outcome is the outcome of a step. The driver makes one for each decision to run
 // something, and passes it to [Plan.Add].
 type Outcome struct {
-	// Iteration and Step are the decision's. Step is -1 if no step ran, because the
+	// Iteration and Step are those of the decision. Step is -1 if no step ran, because the
 	// context ended before.
 	Iteration int `json:"iteration"`
 	Step      int `json:"step"`
@@ -16,30 +16,30 @@ type Outcome struct {
 	Finished time.Time `json:"finished,omitzero"`
 	// Waited is the part of that time spent on the decision's Wait, in nanoseconds.
 	Waited time.Duration `json:"waited_ns,omitzero"`
-	// Limited is the part of that time in which the step waited until its provider took requests again, in
-	// nanoseconds. It counts for the loop's time only.
+	// Limited is the part of that time in which the step waited until its provider accepted requests
+	// again, in nanoseconds. It counts only as time of the loop.
 	Limited time.Duration `json:"limited_ns,omitzero"`
 	// Between is the driver's own time before the step, in nanoseconds, such as that of
-	// callbacks around iterations. It counts for the loop and for no iteration.
+	// callbacks around iterations. It counts as time of the loop, but not of an iteration.
 	Between time.Duration `json:"between_ns,omitzero"`
 	// Failure is set if the step failed.
 	Failure *Failure `json:"failure,omitzero"`
-	// Canceled says why the run was canceled during or before the step; "": it was not.
+	// Canceled says why the run was canceled during or before the step; "" if it was not.
 	Canceled string `json:"canceled,omitzero"`
 	// Exit is set if the step asked to leave the loop.
 	Exit *Exit `json:"exit,omitzero"`
-	// ExitWords says that the step wrote a call of exit_loop as text instead of making
-	// it. The iteration's record says so; the loop goes on.
+	// ExitWords says that the step wrote a call of exit_loop as text instead of making it. The
+	// iteration's record reports this, and the loop continues.
 	ExitWords bool `json:"exit_words,omitzero"`
-	// State is the run's state after the step. Add reads it and keeps nothing of it.
+	// State is the run's state after the step. Add reads it and does not keep it.
 	State map[string]any `json:"state,omitzero"`
-	// Left are the keys of State with values from an earlier run or an earlier iteration
+	// Left lists the keys of State with values from an earlier run or an earlier iteration
 	// around a nested loop. Conditions and scores do not see them.
 	Left []string `json:"left,omitzero"`
-	// Wrote are the keys of State that the step has written. nil means unknown; then
-	// every key counts as written.
+	// Wrote lists the keys of State that the step has written. nil means unknown; then every
+	// key counts as written.
 	Wrote []string `json:"wrote,omitzero"`
-	// Usage is what the step used, not a total.
+	// Usage is the usage of this step alone.
 	Usage Usage `json:"usage,omitzero"`
 	// Fingerprint identifies what the step produced; "" if unknown.
 	Fingerprint string `json:"fingerprint,omitzero"`
@@ -77,23 +77,24 @@ type Failure struct {
 // The kinds of failure.
 const (
 	Failed           = "error"
-	Timeout          = "timeout"           // the step's own time was over
-	IterationTimeout = "iteration_timeout" // the iteration's
-	TotalTimeout     = "total_timeout"     // the loop's: it stops with reason timeout
-	BudgetSpent      = "budget"            // a call was refused: the loop stops with reason budget
+	Timeout          = "timeout"           // the step exceeded its own time limit
+	IterationTimeout = "iteration_timeout" // the iteration exceeded its time limit
+	TotalTimeout     = "total_timeout"     // the loop exceeded its time limit, and stops with reason timeout
+	BudgetSpent      = "budget"            // a call was refused, and the loop stops with reason budget
 	CircuitOpen      = "circuit_open"      // the step was not run; see Circuit
-	StateTooLarge    = "state_too_large"   // see Plan.StateLimit; of a step, a limit refused what it wrote
+	StateTooLarge    = "state_too_large"   // see Plan.StateLimit; a step's change of the state was refused
 	Panicked         = "panic"
 )
 
 // Exit is a step's request to leave the loop.
 type Exit struct {
-	// By is the name of the agent that asks. "" means the step's own.
+	// By is the name of the agent that asks; "" means the step.
 	By     string `json:"by,omitzero"`
 	Reason string `json:"reason,omitzero"`
 	// Status is "" if the work is done, else StatusImpossible or StatusBlocked.
 	Status string `json:"status,omitzero"`
-	// Scope is what to leave: "" the nearest loop, a loop's name, or "all".
+	// Scope says which loops to leave: "" for the nearest one, a loop's name for that loop, or
+	// "all".
 	Scope string `json:"scope,omitzero"`
 	// Score is the agent's own score of the iteration, which replaces the plan's.
 	Score *float64 `json:"score,omitzero"`
@@ -110,18 +111,20 @@ const (
 	StatusBlocked    = "blocked"
 )
 
-// Usage is what model calls have used.
+// Usage is the usage of model calls.
 type Usage struct {
 	Calls        int64 `json:"calls,omitzero"`
 	InputTokens  int64 `json:"input_tokens,omitzero"`
 	OutputTokens int64 `json:"output_tokens,omitzero"`
-	// EstimatedTokens are those of them that no provider has reported.
+	// EstimatedTokens is the part of the tokens that is estimated, because no provider has
+	// reported it.
 	EstimatedTokens int64 `json:"estimated_tokens,omitzero"`
-	// CachedTokens of the input came from the provider's cache. CacheSaved is how much less the input has
-	// cost than without a cache; it is negative if more was paid for writing than reading has saved.
+	// CachedTokens is the part of the input tokens that came from the provider's cache. CacheSaved is how
+	// much less the input has cost than without a cache. It is negative if writing to the cache cost more
+	// than reading from it saved.
 	CachedTokens int64   `json:"cached_tokens,omitzero"`
 	CacheSaved   float64 `json:"cache_saved,omitzero"`
-	// Cost is in the currency of the price list. nil: unknown, which is not zero.
+	// Cost is in the currency of the price list. nil means unknown, not zero.
 	Cost *float64 `json:"cost,omitzero"`
 }
 

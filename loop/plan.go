@@ -3,9 +3,9 @@
 // Package loop holds the rules of a loop of agents: which step runs next, when the
 // loop stops and why, and which result it returns.
 //
-// It is a pure function over plain data: no clock, no I/O, no goroutine, no
-// randomness. A [Plan] is the loop, a [Tally] what has happened, an [Outcome] what a
-// step left, a [Decision] what comes next. All four encode to JSON.
+// The rules are a pure function over plain data, without a clock, I/O, goroutines or
+// randomness. A [Plan] describes the loop, a [Tally] what has happened, an [Outcome] the
+// outcome of a step, and a [Decision] what comes next. All four encode to JSON.
 //
 //	var t loop.Tally // after plan.Check()
 //	d := plan.Next(&t)
@@ -20,19 +20,18 @@ import (
 	"time"
 )
 
-// Plan describes a loop. The zero value of every field but Steps leaves the
-// plain behaviour: the steps in order, again and again, until one of them
-// exits, fails, or MaxIterations is reached. A Plan is a value; nothing in this
-// package changes it.
+// Plan describes a loop. With the zero value in every field but Steps, the steps run in order,
+// again and again, until one of them exits or fails. A Plan is a value; nothing in this package
+// changes it.
 type Plan struct {
 	// Name is the loop's name, for people.
 	Name string `json:"name,omitzero"`
-	// Steps are run one after another. There is at least one besides the finalizer.
+	// Steps run one after another. There is at least one besides the finalizer.
 	Steps []Step `json:"steps"`
 	// Order lists the names of all steps but the finalizer, and replaces the order of
 	// Steps. nil: the order of Steps.
 	Order []string `json:"order,omitzero"`
-	// MaxIterations is the largest number of iterations. 0: no limit.
+	// MaxIterations is the largest number of iterations; 0 sets no limit.
 	MaxIterations uint `json:"max_iterations,omitzero"`
 	// CanExit names the agents that may end the loop. nil: all but the finalizer; empty
 	// but not nil: none.
@@ -43,7 +42,7 @@ type Plan struct {
 	StopCheck StopCheck `json:"stop_check,omitzero"`
 	// Score measures an iteration. nil: iterations are not scored.
 	Score *Score `json:"score,omitzero"`
-	// Watch names what shows that a score may not be honest. nil: nothing.
+	// Watch names state keys that show whether a score may be dishonest. nil: none.
 	Watch *Watch `json:"watch,omitzero"`
 	// OnError says what happens after a failed step. "" means StopOnError, but SkipStep
 	// after a Timeout. After an IterationTimeout everything but StopOnError means
@@ -59,10 +58,10 @@ type Plan struct {
 	IterationTimeout Duration `json:"iteration_timeout,omitzero"`
 	// Budget limits the loop's model calls. nil: no limit.
 	Budget *Budget `json:"budget,omitzero"`
-	// FinalizerReserve is the share of Timeout and Budget that is kept for the
-	// finalizer. 0 means 0.1; without a finalizer nothing is.
+	// FinalizerReserve is the share of Timeout and Budget that is kept for the finalizer. 0
+	// means 0.1. Without a finalizer nothing is kept.
 	FinalizerReserve float64 `json:"reserve,omitzero"`
-	// NoProgress ends a loop whose results repeat. nil: it may repeat.
+	// NoProgress ends a loop whose results repeat. nil: results may repeat.
 	NoProgress *NoProgress `json:"no_progress,omitzero"`
 	// NotWorth ends a loop whose next iteration promises too little. nil: no such limit.
 	NotWorth *NotWorth `json:"not_worth,omitzero"`
@@ -137,8 +136,8 @@ func (p *Plan) finalIndex() int {
 	return -1
 }
 
-// MayExit reports whether the agent of this name may end the loop. The driver checks it
-// before it gives the agent the exit tool; Add checks it again.
+// MayExit reports whether the agent with a name may end the loop. The driver checks it before
+// it gives the agent the exit tool; Add checks it again.
 func (p *Plan) MayExit(name string) bool {
 	if f := p.finalIndex(); f >= 0 && p.Steps[f].Name == name {
 		return false
@@ -235,7 +234,7 @@ func (p *Plan) nameOf(step int) string {
 	return p.Steps[step].Name
 }
 
-// Duration is a span of time that JSON writes as people do: "1m30s". 0 means no limit or no delay.
+// Duration is a span of time whose JSON is a text such as "1m30s". 0 means no limit or no delay.
 type Duration time.Duration
 
 // String writes the duration as [time.Duration] does.
@@ -244,7 +243,7 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // MarshalText writes the duration as a text.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads what [time.ParseDuration] does.
+// UnmarshalText reads the forms that [time.ParseDuration] reads.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	*d = Duration(v)

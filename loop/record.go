@@ -131,8 +131,8 @@ func (p *Plan) failure(t *Tally) string {
 	return f.String()
 }
 
-// NoneSucceeded begins the detail of a loop that has failed because all of its
-// iterations have.
+// NoneSucceeded is the beginning of the detail of a loop that failed because all of its
+// iterations failed.
 const NoneSucceeded = "No iteration succeeded"
 
 // String writes the failure on one line.

@@ -22,14 +22,14 @@ func (p *Plan) bounds() *bounds {
 	return b
 }
 
-// StoppedError says why a loop that has stopped cannot go on.
+// StoppedError reports why a loop that has stopped cannot continue.
 type StoppedError struct {
 	Reason StopReason
 	Detail string // for people
-	Hint   string // what may help; "" if nothing does
+	Hint   string // what to do; "" if nothing helps
 }
 
-// Error implements error.
+// Error returns the reason, the detail and the hint.
 func (e *StoppedError) Error() string {
 	s := fmt.Sprintf("the loop stays stopped: %s: %s", e.Reason, e.Detail)
 	if e.Hint != "" {
@@ -38,18 +38,18 @@ func (e *StoppedError) Error() string {
 	return s
 }
 
-// Reopen takes from t what has ended a loop, so that it goes on under p: the
-// plan that it ran under, with other limits. From there on it decides as if it
-// had had these from the start. A loop that has not stopped stays as it is.
+// Reopen removes from t what ended a loop, so that the loop continues under p, which is the
+// plan that it ran under with other limits. From then on the loop decides as if it had had
+// these limits from the start. If the loop has not stopped, Reopen changes nothing.
 //
-// What was done is done: a step that was cut short, or has failed, or was
-// canceled is due again, with all its attempts; an iteration that was undone in
-// its middle is followed by the next; and time and usage of all that has run
-// count, those of a finalizer too, which runs again when the loop stops again.
+// A step that was cut short, failed or was canceled runs again, with all its attempts. An
+// iteration that was undone before its end is not repeated; the next one follows. The time and
+// the usage of all steps that have run still count. This includes the finalizer, which runs
+// again when the loop stops again.
 //
-// A cancellation and a failed step are always lifted, unless too many had failed
-// running. A limit is if p has a larger one, or none. An exit never is, nor what
-// p still stops for. The error is then a [*StoppedError], and t as it was.
+// Reopen always removes a cancellation, and a failed step unless too many steps in a row had
+// failed. It removes a limit if p has a larger one or none. For an exit, and for anything that
+// stops the loop under p too, it returns a [*StoppedError] and leaves t unchanged.
 func (p *Plan) Reopen(t *Tally) error {
 	u := *t
 	if err := p.reopen(&u); err != nil {
@@ -150,10 +150,9 @@ func (e *StoppedError) leaves(by, why string) {
 	e.Hint = "a limit does not change that; begin a new run"
 }
 
-// Lifts says, before anything is done again, whether a loop that has stopped with
-// rec under the plan old can go on under p. The error is a [*StoppedError] for an
-// exit, and for a limit that is no larger in p. Of anything else, such as a
-// condition, only [Plan.Reopen] knows.
+// Lifts returns an error if a loop that stopped with rec under the plan old cannot continue
+// under p. It needs no replay. The error is a [*StoppedError] for an exit, and for a limit that
+// is not larger in p. Other obstacles, such as a condition, are found only by [Plan.Reopen].
 func (p *Plan) Lifts(rec *StopRecord, old *Plan) error {
 	e := &StoppedError{Reason: rec.Reason, Detail: rec.Detail}
 	switch rec.Reason {

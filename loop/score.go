@@ -14,13 +14,13 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// Score says how an iteration is measured, and which measure ends the loop.
-// Either Key or Expr is set.
+// Score says how an iteration is scored, and which score ends the loop. Either Key or Expr is
+// set.
 type Score struct {
-	// Key is the state key that holds the score: a number, or a text with a number. In
-	// a text the score is the first number after Label, if there is a Label; else the
-	// Field of the JSON in the text, with or without code fences; else the number after
-	// the word score, at the beginning of the text, or of a form like 8.5/10.
+	// Key is the state key that holds the score: a number, or a text with a number. In a text
+	// the score is the first number after Label, if there is a Label; otherwise the Field of
+	// the JSON in the text, with or without code fences; otherwise the number after the word
+	// score, at the beginning of the text, or in a form like 8.5/10.
 	Key   string `json:"key,omitzero"`
 	Label string `json:"label,omitzero"`
 	// Field is the path of the number in a JSON object, with dots. "" means "score".
@@ -28,26 +28,26 @@ type Score struct {
 	// Expr is a CEL expression that gives a number, over the variables of a Condition.
 	Expr string `json:"expr,omitzero"`
 
-	// Holdout is the state key of a second score, read as that of Key, which no step of the loop is to see. It decides nothing;
-	// see [FindingHoldout]. "": there is none.
+	// Holdout is the state key of a second score, in the same form as that of Key. No step of the loop should read it. It has
+	// no effect on the loop, except for the finding [FindingHoldout]. "" means that there is none.
 	Holdout string `json:"holdout,omitzero"`
 
 	// Judge runs the scoring step more than once. nil: the score is read once, at the
 	// end of the iteration.
 	Judge *Judge `json:"judge,omitzero"`
-	// Dimensions are the names of the parts that the score must have, at most 32: fields
-	// of the JSON, or of the object "dimensions" in it. A score without a number of its
-	// own is their mean. Without names, all parts in "dimensions" count.
+	// Dimensions are the names of the parts that the score must have, at most 32: fields of the
+	// JSON, or of the object "dimensions" in it. If a score has no number of its own, it is the
+	// mean of its parts. Without names, all parts in "dimensions" count.
 	Dimensions []string `json:"dimensions,omitzero"`
 
 	// Target ends the loop when the score reaches it, and every dimension
 	// reaches DimensionTarget. nil: no target.
 	Target          *float64 `json:"target,omitzero"`
 	DimensionTarget *float64 `json:"dimension_target,omitzero"`
-	// MinDelta and MinDeltaPercent end the loop when the improvement over the previous
-	// score is below one of them Patience times in a row. The percentage is relative to
-	// the previous score. A worse score counts as below. The first iteration has no
-	// improvement. An iteration with a failed step does not count: its score may be old.
+	// MinDelta and MinDeltaPercent end the loop when the improvement over the previous score is
+	// below one of them Patience times in a row. The percentage is relative to the previous
+	// score. A worse score counts as below. The first iteration has no improvement. An
+	// iteration with a failed step does not count, because its score may be old.
 	MinDelta        *float64 `json:"min_delta,omitzero"`
 	MinDeltaPercent *float64 `json:"min_delta_percent,omitzero"`
 	// Patience is the number of times in a row. 0 means 1.

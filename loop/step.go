@@ -45,18 +45,17 @@ type Retry struct {
 	MaxBackoff Duration `json:"max_backoff,omitzero"`
 }
 
-// AdaptiveTimeout makes a step's timeout from its own history: the 95th percentile of
-// its last 32 runs times Factor, within Min and Max. A run that ran out of time
-// counts with the time it had, so that the limit grows with the work; one that
-// failed does not count.
+// AdaptiveTimeout computes a step's timeout from its own history: the 95th percentile of the
+// times of its last 32 runs, times Factor, within Min and Max. A run that exceeded its timeout
+// counts with that timeout, so that the limit can grow. A run that failed does not count.
 type AdaptiveTimeout struct {
 	// Factor is at least 1. 0 means 3.
 	Factor float64 `json:"factor,omitzero"`
-	// Min and Max bound it. Max is required; it holds too before there are
-	// After runs, unless the step has a Timeout.
+	// Min and Max are the bounds of the timeout. Max is required. It is the timeout before
+	// there are After runs, unless the step has a Timeout.
 	Min Duration `json:"min,omitzero"`
 	Max Duration `json:"max"`
-	// After is how many runs it takes, at most 32. 0 means 5.
+	// After is the number of runs that are needed, at most 32. 0 means 5.
 	After uint `json:"after,omitzero"`
 }
 
@@ -143,8 +142,8 @@ func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
 	return time.Duration(min(max(float64(p95)*factor, float64(a.Min)), float64(a.Max)))
 }
 
-// Retries reports whether the step of an outcome, which has not been added to t, has
-// failed and is tried again.
+// Retries reports whether the step of an outcome, which has not been added to t, has failed and
+// will be retried.
 func (p *Plan) Retries(t *Tally, o Outcome) bool {
 	if o.Failure == nil || o.Canceled != "" || p.reason(t) != "" {
 		return false

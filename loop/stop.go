@@ -16,41 +16,42 @@ const (
 	ReasonExit          StopReason = "exit_loop"      // a step called exit_loop
 	ReasonEscalated     StopReason = "escalated"      // a step set Escalate without the tool
 	ReasonImpossible    StopReason = "impossible"     // a step says that it cannot be done
-	ReasonBlocked       StopReason = "blocked"        // a step cannot go on without help
+	ReasonBlocked       StopReason = "blocked"        // a step cannot continue without help
 	ReasonCondition     StopReason = "condition"      // StopWhen holds
 	ReasonTarget        StopReason = "target_reached" // the score reached its target
 	ReasonConverged     StopReason = "converged"      // the score hardly improves
-	ReasonNoProgress    StopReason = "no_progress"    // the same again and again
-	ReasonMaxIterations StopReason = "max_iterations" // the limit
-	ReasonTimeout       StopReason = "timeout"        // the total time is over
+	ReasonNoProgress    StopReason = "no_progress"    // the results repeat
+	ReasonMaxIterations StopReason = "max_iterations" // the limit of iterations is reached
+	ReasonTimeout       StopReason = "timeout"        // the total time limit is reached
 	ReasonBudget        StopReason = "budget"         // the budget is spent
-	ReasonError         StopReason = "error"          // a step failed, and policy says stop
-	ReasonCanceled      StopReason = "canceled"       // from outside
+	ReasonError         StopReason = "error"          // a step failed, and the error policy stops the loop
+	ReasonCanceled      StopReason = "canceled"       // the run was canceled
 )
 
-// Failed reports whether the loop has failed: stopping is not failing.
+// Failed reports whether the loop has failed, which only [ReasonError] means.
 func (r StopReason) Failed() bool { return r == ReasonError }
 
-// Limit reports whether the loop ran into a limit: iterations, time or budget.
+// Limit reports whether the loop reached a limit of iterations, time or budget.
 func (r StopReason) Limit() bool {
 	return r == ReasonMaxIterations || r == ReasonTimeout || r == ReasonBudget
 }
 
-// Source says where a result comes from.
+// Source says which step or iteration a result comes from.
 type Source string
 
-// The sources of a result, the first that there is.
+// The sources of a result, in the order of precedence.
 const (
 	FromFinalizer Source = "finalizer" // the finalizer's answer
 	FromBest      Source = "best"      // the iteration with the best score
 	FromLast      Source = "last"      // the last complete iteration
-	FromPartial   Source = "partial"   // whatever there is
+	FromPartial   Source = "partial"   // an incomplete iteration
 )
 
 // Result says which result a loop hands back.
 type Result struct {
 	Source Source `json:"source"`
-	// Iteration is the one it comes from; for the finalizer the last one that ran.
+	// Iteration is the iteration that the result comes from; for the finalizer the last one
+	// that ran.
 	Iteration int `json:"iteration,omitzero"`
 }
 
@@ -61,7 +62,7 @@ type StopRecord struct {
 	Detail string     `json:"detail,omitzero"` // for people
 	// By is the agent that asked, or the step that failed.
 	By string `json:"by,omitzero"`
-	// Scope is what the exit wants to leave beyond this loop; see Exit.
+	// Scope is the scope of an exit that leaves more than this loop; see Exit.
 	Scope string `json:"scope,omitzero"`
 	// Iterations is the number of complete iterations. The loop stopped in or after
 	// Iteration.
@@ -77,7 +78,7 @@ type StopRecord struct {
 	BestScore     *float64 `json:"best_score,omitzero"`
 	BestIteration int      `json:"best_iteration,omitzero"`
 	Usage         Usage    `json:"usage,omitzero"`
-	// Elapsed is the time spent in steps, in JSON a text like "8m32s".
+	// Elapsed is the time spent in steps. In JSON it is a text like "8m32s".
 	Elapsed time.Duration `json:"-"`
 	// Trend is the direction of the scores.
 	Trend Trend `json:"trend,omitzero"`
@@ -95,7 +96,7 @@ type StopRecord struct {
 	CacheHits int `json:"cache_hits,omitzero"`
 	// StateSize is the state's size in bytes at the end, 0 if unknown.
 	StateSize int64 `json:"state_size,omitzero"`
-	// Refusals is the number of refused exits, Refused the last few of them.
+	// Refusals is the number of refused exits, and Refused lists the last few of them.
 	Refusals int       `json:"refusals,omitzero"`
 	Refused  []Refusal `json:"refused,omitzero"`
 	// ScoreNote says why the last iteration has no score although the plan has one.
@@ -116,7 +117,7 @@ type ConditionRecord struct {
 	Value     string `json:"value,omitzero"`
 	Threshold string `json:"threshold,omitzero"`
 	Holds     bool   `json:"holds"`
-	Fired     bool   `json:"fired"` // it is the reason
+	Fired     bool   `json:"fired"` // the condition is the stop reason
 	Note      string `json:"note,omitzero"`
 }
 
@@ -132,7 +133,7 @@ func (r StopRecord) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stopJSON{plainStop: (*plainStop)(&r), Elapsed: r.Elapsed.String()})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads the form that MarshalJSON writes.
 func (r *StopRecord) UnmarshalJSON(b []byte) error {
 	*r = StopRecord{}
 	j := stopJSON{plainStop: (*plainStop)(r)}

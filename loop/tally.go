@@ -16,10 +16,9 @@ const (
 	maxDims     = 32  // dimensions of a score
 )
 
-// Tally is what has happened in a loop so far: counts and recent scores, never
-// texts from state. Its zero value is a loop in which nothing has happened
-// yet. [Plan.Add] changes it; a copy taken before stays as it was. Its JSON has all
-// of it, also what only a plan reads.
+// Tally records what has happened in a loop so far, as counts and recent scores, without texts
+// from the state. Its zero value is a loop in which nothing has happened yet. [Plan.Add]
+// changes a Tally; an earlier copy stays as it was. The JSON includes the unexported fields.
 type Tally struct {
 	// Iteration is the running iteration, or the one that has just ended; 0 before
 	// the first. Complete is the number of complete iterations.
@@ -42,8 +41,8 @@ type Tally struct {
 	// Active is the time spent in steps, rollbacks and delays, and between them, in
 	// nanoseconds.
 	Active time.Duration `json:"active_ns,omitzero"`
-	// Between is the time that the driver has used since the last outcome, in
-	// nanoseconds. The next step has that much less; Outcome.Between tells Add.
+	// Between is the time that the driver has used since the last outcome, in nanoseconds. The
+	// next step's time is shorter by it; Outcome.Between reports it to Add.
 	Between time.Duration `json:"between_ns,omitzero"`
 
 	tallied
@@ -179,8 +178,8 @@ type tallied struct {
 	FinalActive time.Duration `json:"final_active_ns,omitzero"`
 }
 
-// UnmarshalJSON reads a tally into a fresh one: what t pointed to may belong to
-// a copy.
+// UnmarshalJSON reads a tally. It allocates new lists, because those of t may be shared with a
+// copy.
 func (t *Tally) UnmarshalJSON(b []byte) error {
 	type plain Tally
 	var fresh plain
@@ -195,7 +194,7 @@ func (t *Tally) UnmarshalJSON(b []byte) error {
 type StepFailure struct {
 	Step string `json:"step,omitzero"`
 	Failure
-	// Running is how many steps running have failed, if that was too many.
+	// Running is the number of steps that failed in a row, if that was too many.
 	Running uint `json:"running,omitzero"`
 }
 
@@ -205,16 +204,16 @@ type IterationRecord struct {
 	Number int `json:"number"`
 	// Score is nil if the iteration has none.
 	Score *float64 `json:"score,omitzero"`
-	// Delta is the improvement over the previous score, more is better even
-	// where a lower score is; Percent is that of the previous score. nil: no
-	// previous score, or one of zero.
+	// Delta is the improvement over the previous score; a positive Delta is better, even if a
+	// lower score is. Percent is Delta in percent of the previous score. Both are nil without a
+	// previous score; Percent is nil if that score is zero.
 	Delta   *float64 `json:"delta,omitzero"`
 	Percent *float64 `json:"percent,omitzero"`
-	// Best says that it is the best so far, by more than Noise, and Met that it is
+	// Best says that the score is the best so far, by more than Noise. Met says that it is
 	// Tally.Met.
 	Best bool `json:"best,omitzero"`
 	Met  bool `json:"met,omitzero"`
-	// Unscored says why the iteration has no score though the plan wants one.
+	// Unscored says why the iteration has no score although the plan has one.
 	Unscored string `json:"unscored,omitzero"`
 	// Dimensions are the parts of the score, by name.
 	Dimensions []Dimension `json:"dimensions,omitzero"`
@@ -232,6 +231,6 @@ type IterationRecord struct {
 	// near its limit, or that nothing in the iteration has succeeded.
 	StateSize int64  `json:"state_size,omitzero"`
 	Warning   string `json:"warning,omitzero"`
-	// Findings are what speaks against the score; see [Watch].
+	// Findings are facts because of which the score may be too good; see [Watch].
 	Findings []Finding `json:"findings,omitzero"`
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// String writes the record as people read it:
-// Iteration 2: Score 6.8 → Improvement: +1.6 (30.8%).
+// String returns the record as text, such as "Iteration 2: Score 6.8 → Improvement: +1.6
+// (30.8%)".
 func (r IterationRecord) String() string {
 	s := fmt.Sprintf("Iteration %d", r.Number)
 	if r.Score == nil {
@@ -34,8 +34,8 @@ func (r IterationRecord) String() string {
 // convergence begins the detail of a stop by convergence.
 const convergence = "Convergence detected: "
 
-// String writes the record on one line:
-// Stopped: converged after 4 iterations: Improvement < 5%.
+// String returns the record on one line, such as "Stopped: converged after 4 iterations:
+// Improvement < 5%".
 func (r *StopRecord) String() string {
 	s := fmt.Sprintf("Stopped: %s after %s", r.Reason, brief.Count(r.Iterations, "iteration"))
 	if r.Reason == ReasonMaxIterations && r.Iteration > r.Iterations { // the limit counts them all

@@ -18,8 +18,8 @@ import (
 
 // With returns a copy of the plan with another value of one field, for back-tests and forms. The path
 // has the JSON names of the fields, with dots: score.min_delta_percent, or steps.critic.retry.attempts.
-// The value is in JSON, but texts need no quotes, a time can be 90s or a number of seconds, and null
-// removes the field. The result is not checked; see [Plan.Check].
+// The value is JSON, but texts need no quotes, a time can be 90s or a number of seconds, and null
+// removes the field. With does not check the result; see [Plan.Check].
 func (p *Plan) With(path, value string) (*Plan, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
