@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -59,7 +60,7 @@ func (p *Problem) Error() string {
 		b.WriteString(": ")
 	}
 	fmt.Fprintf(&b, "%s: %s [%s]", p.Severity, p.Message, p.Code)
-	return source.Printable(b.String())
+	return brief.Printable(b.String())
 }
 
 // Unwrap returns the cause, such as fs.ErrNotExist or an expression's error; nil
@@ -72,7 +73,7 @@ func (p *Problem) Format() string {
 	var b strings.Builder
 	b.WriteString(p.Error())
 	b.WriteByte('\n')
-	hint := source.Printable(p.Hint)
+	hint := brief.Printable(p.Hint)
 	switch {
 	case p.Line > 0 && p.Excerpt != "":
 		text, column, length := p.window()
@@ -99,7 +100,7 @@ func (p *Problem) window() (text string, column, length int) {
 			rest = rest[n:]
 		}
 	}
-	line := []rune(source.Printable(source.Runes(rest, width+1))) // the line may be as long as the file
+	line := []rune(brief.Printable(source.Runes(rest, width+1))) // the line may be as long as the file
 	if len(line) > width {
 		line = append(slices.Clone(line[:width-1]), '…')
 	}

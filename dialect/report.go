@@ -10,7 +10,6 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // Kind says whether a field was carried over.
@@ -89,7 +88,7 @@ func (r *Report) Format(w io.Writer) error {
 	for _, p := range r.Problems {
 		b.WriteString(p.Format())
 	}
-	b.WriteString(source.Printable(r.Summary()) + "\n")
+	b.WriteString(brief.Printable(r.Summary()) + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -163,7 +162,7 @@ func (r *Report) mapped() []string {
 		if who == "" {
 			who = r.File
 		}
-		lines = append(lines, source.Printable("carried over: "+who+": "+strings.Join(fields[name], ", "))+"\n")
+		lines = append(lines, brief.Printable("carried over: "+who+": "+strings.Join(fields[name], ", "))+"\n")
 	}
 	return lines
 }
@@ -173,24 +172,24 @@ var words = map[Kind]string{Changed: "changed", Dropped: "left out", Failed: "er
 
 func (it *Item) format() string {
 	var b strings.Builder
-	b.WriteString(source.Printable(it.File))
+	b.WriteString(brief.Printable(it.File))
 	if it.Line > 0 {
 		fmt.Fprintf(&b, ":%d:%d", it.Line, it.Column)
 	}
 	b.WriteString(": " + words[it.Kind] + ": ")
 	if it.Agent != "" {
-		b.WriteString(source.Printable(it.Agent) + ": ")
+		b.WriteString(brief.Printable(it.Agent) + ": ")
 	}
 	if it.Field != "" && it.Kind != Failed {
-		b.WriteString(source.Printable(it.Field))
+		b.WriteString(brief.Printable(it.Field))
 		if it.To != "" {
-			b.WriteString(" → " + source.Printable(it.To))
+			b.WriteString(" → " + brief.Printable(it.To))
 		}
 		b.WriteString(": ")
 	}
-	b.WriteString(source.Printable(it.Message) + "\n")
+	b.WriteString(brief.Printable(it.Message) + "\n")
 	if it.Advice != "" {
-		b.WriteString("      | " + source.Printable(it.Advice) + "\n")
+		b.WriteString("      | " + brief.Printable(it.Advice) + "\n")
 	}
 	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
@@ -77,7 +78,7 @@ func compileErrors(issues *cel.Issues, env *cel.Env, vars []Var) Errors {
 		if msg == "invalid matches argument" {
 			msg = "not a regular expression: look for brackets that are not closed; the syntax is that of RE2"
 		}
-		out = append(out, at(e, clean(msg)))
+		out = append(out, at(e, brief.Printable(msg)))
 	}
 	return out
 }

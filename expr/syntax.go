@@ -5,11 +5,11 @@ package expr
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/common"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
@@ -59,20 +59,9 @@ func syntaxWords(msg string) string {
 	m := unexpected().FindStringSubmatch(msg)
 	switch {
 	case m == nil:
-		return clean(msg)
+		return brief.Printable(msg)
 	case m[1] == "<EOF>":
 		return "the expression is not finished"
 	}
 	return fmt.Sprintf("%q was not expected here", m[1])
-}
-
-// clean leaves out what cannot be shown: what a source has in it is not for a
-// terminal to obey.
-func clean(msg string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, msg)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/interpreter"
 	"github.com/refrain-dev/refrain/internal/procgroup"
@@ -93,7 +94,7 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 		procgroup.Kill(cmd.Process)
 	}
 	exit, exited := errors.AsType[*exec.ExitError](err)
-	switch words := said(child.Secrets(c.env).Strike(stderr.String())); {
+	switch words := brief.Line(child.Secrets(c.env).Strike(stderr.String()), reasonText); {
 	case exited && exit.ExitCode() == 1 && gate:
 		return &VetoError{Reason: words}
 	case exited && words != "":

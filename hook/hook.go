@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
-	"unicode"
-
-	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // DefaultTimeout limits the time of a call.
@@ -145,9 +141,5 @@ func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
 	}}, nil
 }
 
-// said returns a reason from outside the process, shortened and on one line.
-func said(text string) string {
-	return brief.Clip(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
-		return unicode.IsSpace(r) || !unicode.IsPrint(r)
-	}), " "), 499)
-}
+// reasonText is the most characters of a reason from outside the process.
+const reasonText = 499

@@ -18,6 +18,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/sleep"
 )
@@ -196,9 +197,9 @@ func (w *webhook) verdict(answer []byte) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf(`its answer is neither empty nor JSON such as {"veto": true, "reason": "…"}: %s`,
-			said(w.secrets.Strike(err.Error())))
+			brief.Line(w.secrets.Strike(err.Error()), reasonText))
 	case veto:
-		return &VetoError{Reason: said(w.secrets.Strike(reason))}
+		return &VetoError{Reason: brief.Line(w.secrets.Strike(reason), reasonText)}
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func TestVeto(t *testing.T) {
 		fails   string
 		passed  string // over
 	}{
-		{name: "a veto", answer: say(`{"veto": true, "reason": "not on\u001b[31m Fridays"}`), veto: "not on [31m Fridays"},
+		{name: "a veto", answer: say(`{"veto": true, "reason": "not on\u001b[31m Fridays"}`), veto: "not on[31m Fridays"},
 		{name: "a veto where errors do not count", answer: say(`{"veto": true}`), onError: hook.Continue, veto: ""},
 		{name: "no veto", answer: say(`{"veto": false}`), veto: "-"},
 		{name: "no veto, with words", answer: say(" {\"reason\": \"fine\", \"veto\": false}\n"), veto: "-"},

@@ -3,6 +3,7 @@
 package progress
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/refrain-dev/refrain/session"
@@ -55,4 +56,18 @@ func (c *clock) tick(ev *session.Event) time.Duration {
 		c.forked = now
 	}
 	return now
+}
+
+// Clock formats a duration for people: "850ms", "32s", "8m 32s", "2h 05m". Milliseconds are shown
+// under a second only.
+func Clock(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%dms", max(0, d).Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm %02ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%dh %02dm", d/time.Hour, d%time.Hour/time.Minute)
 }

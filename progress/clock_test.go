@@ -51,3 +51,14 @@ func TestActiveTime(t *testing.T) {
 		}
 	}
 }
+
+func TestClock(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0ms", 850 * time.Millisecond: "850ms", 9*time.Second + 900*time.Millisecond: "9s",
+		8*time.Minute + 32*time.Second: "8m 32s", 2*time.Hour + 5*time.Minute + 59*time.Second: "2h 05m",
+	} {
+		if got := progress.Clock(d); got != want {
+			t.Errorf("Clock(%v) = %q, want %q", d, got, want)
+		}
+	}
+}

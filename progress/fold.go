@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -153,11 +154,11 @@ func (f *Fold) finish(ev *session.Event) []string {
 		line := fmt.Sprintf("%s%s: attempt %d failed and is followed by another", indent(ev), ev.Address.Agent(),
 			max(1, ev.Attempt))
 		if own {
-			line += ": " + oneLine(fin.Error)
+			line += ": " + brief.Line(fin.Error, lineText)
 		}
 		return []string{line}
 	case own:
-		return []string{indent(ev) + "Failed: " + oneLine(fin.Error)}
+		return []string{indent(ev) + "Failed: " + brief.Line(fin.Error, lineText)}
 	}
 	return nil
 }
@@ -183,16 +184,16 @@ func (f *Fold) iteration(ev *session.Event) []string {
 	}
 	lines := []string{line}
 	if it.Unscored != "" {
-		lines = append(lines, before+"No score: "+oneLine(it.Unscored))
+		lines = append(lines, before+"No score: "+brief.Line(it.Unscored, lineText))
 	}
 	if it.Rejected != "" {
-		lines = append(lines, before+"Not accepted: "+oneLine(it.Rejected))
+		lines = append(lines, before+"Not accepted: "+brief.Line(it.Rejected, lineText))
 	}
 	for _, found := range it.Findings {
-		lines = append(lines, before+"Doubtful: "+oneLine(found.Text))
+		lines = append(lines, before+"Doubtful: "+brief.Line(found.Text, lineText))
 	}
 	if it.Warning != "" && it.Warning != f.warned {
-		lines = append(lines, before+"Warning: "+oneLine(it.Warning))
+		lines = append(lines, before+"Warning: "+brief.Line(it.Warning, lineText))
 	}
 	return lines
 }
@@ -207,7 +208,7 @@ func (f *Fold) warning(ev *session.Event) []string {
 		return nil
 	}
 	f.warned = text
-	return []string{indent(ev) + "Warning: " + ev.Address.Agent() + ": " + oneLine(text)}
+	return []string{indent(ev) + "Warning: " + ev.Address.Agent() + ": " + brief.Line(text, lineText)}
 }
 
 // rolledBack says that an iteration was undone, and what the state is again.

@@ -6,9 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // NewJSON returns an encoder for JSON that people may look at: a character that could command a
@@ -42,7 +43,7 @@ func EscapeJSON(text []byte) []byte {
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRune(text[i:])
 		}
-		if IsCommand(r) || r == utf8.RuneError && size == 1 {
+		if brief.IsCommand(r) || r == utf8.RuneError && size == 1 {
 			out = append(out, text[done:i]...)
 			for _, u := range utf16.Encode([]rune{r}) {
 				out = fmt.Appendf(out, `\u%04x`, u)
@@ -57,10 +58,3 @@ func EscapeJSON(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// IsCommand reports whether a character commands a terminal, turns the direction of a text, or is a
-// separator of lines or paragraphs, at which programs disagree whether a line ends. Line breaks and tabs
-// are none of these.
-func IsCommand(r rune) bool {
-	return r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || r == '\u2028' || r == '\u2029' ||
-		unicode.Is(unicode.Bidi_Control, r)
-}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // T6: JSON output contains no command for a terminal, and has the same value.
@@ -19,7 +21,7 @@ func TestJSONIsEscaped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range bytes.Lines(out.Bytes()) {
-		if !utf8.Valid(line) || bytes.ContainsFunc(line, IsCommand) {
+		if !utf8.Valid(line) || bytes.ContainsFunc(line, brief.IsCommand) {
 			t.Errorf("there is a command in %q", line)
 		}
 	}

@@ -27,7 +27,7 @@ func exitLines(ev *session.Event) []string {
 		line += " (" + x.Status + ")"
 	}
 	if x.Reason != "" {
-		line += ": " + oneLine(x.Reason)
+		line += ": " + brief.Line(x.Reason, lineText)
 	}
 	if x.Refused != "" {
 		line += "; refused: " + x.Refused
@@ -39,18 +39,18 @@ func exitLines(ev *session.Event) []string {
 func stopLines(rec *loop.StopRecord) []string {
 	var lines []string
 	if rec.Reason == loop.ReasonConverged {
-		lines = append(lines, oneLine(rec.Detail))
+		lines = append(lines, brief.Line(rec.Detail, lineText))
 	}
 	for _, c := range rec.Conditions {
 		if !c.Holds && c.Value == "" && c.Note != "" {
-			lines = append(lines, c.Name+" does not hold: "+oneLine(c.Note))
+			lines = append(lines, c.Name+" does not hold: "+brief.Line(c.Note, lineText))
 		}
 	}
 	said := *rec
 	if rec.Reason == loop.ReasonError {
 		said.Detail = "" // the failed step has said it
 	}
-	return append(lines, oneLine(said.String()))
+	return append(lines, brief.Line(said.String(), lineText))
 }
 
 func calledTool(ev *session.Event) bool {
@@ -82,8 +82,8 @@ func indent(ev *session.Event) string {
 	return strings.Repeat("  ", max(depth, 0))
 }
 
-// oneLine keeps text of a model or a program from looking like a line of ours.
-func oneLine(s string) string { return brief.Clip(Clean(s), 200) }
+// lineText is the most characters of a text from outside in a line.
+const lineText = 200
 
 // Waits says until when a step waits whose provider takes no more requests: "waits until 14:05 (limited)", with the day
 // if that is not the day of now.

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
@@ -22,12 +21,12 @@ func (r *Report) Format(w io.Writer) error {
 	fmt.Fprintf(&b, "%s, rehearsed with stand-ins: no model was called, no command ran, nothing was sent\n", r.Name)
 	r.cast(&b)
 	for _, n := range r.Notes {
-		fmt.Fprintf(&b, "  %s\n", progress.Clean(n))
+		fmt.Fprintf(&b, "  %s\n", brief.Clean(n))
 	}
 	if len(r.Endings) > 0 {
 		b.WriteString("\nNothing goes wrong\n")
 		for _, e := range r.Endings {
-			fmt.Fprintf(&b, "  %s\n", progress.Clean(e.String()))
+			fmt.Fprintf(&b, "  %s\n", brief.Clean(e.String()))
 		}
 	}
 	fmt.Fprintf(&b, "\nThings go wrong, and each step takes %s\n", stage.Brief(r.StepTime))
@@ -62,7 +61,7 @@ func (r *Report) list(b *strings.Builder, words string, which func(StandIn) bool
 		}
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(b, "  %s %s\n", words, progress.Clean(strings.Join(names, ", ")))
+		fmt.Fprintf(b, "  %s %s\n", words, brief.Clean(strings.Join(names, ", ")))
 	}
 }
 
@@ -132,7 +131,7 @@ func (r *Report) table(b *strings.Builder) {
 	var faults, places int
 	for i := range rows {
 		l := &rows[i]
-		l.where, l.by, l.below = progress.Clean(l.where), progress.Clean(l.by), progress.Clean(l.below)
+		l.where, l.by, l.below = brief.Clean(l.where), brief.Clean(l.by), brief.Clean(l.below)
 		faults = max(faults, utf8.RuneCountInString(l.fault))
 		if n := utf8.RuneCountInString(l.where); n <= widest {
 			places = max(places, n)
@@ -166,10 +165,10 @@ func (r *Report) advice(b *strings.Builder) {
 				begun = true
 			}
 			if f.Status == Unknown {
-				fmt.Fprintf(b, "  %s\n", progress.Clean(f.Advice))
+				fmt.Fprintf(b, "  %s\n", brief.Clean(f.Advice))
 				continue
 			}
-			fmt.Fprintf(b, "  %s: %s\n", f.Fault, progress.Clean(f.Advice))
+			fmt.Fprintf(b, "  %s: %s\n", f.Fault, brief.Clean(f.Advice))
 		}
 	}
 }

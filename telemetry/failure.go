@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/model"
 )
@@ -50,23 +50,12 @@ func note(span trace.Span, err error) {
 		words = strings.Replace(words, e.Error(), e.Brief(), 1)
 	}
 	words, _ = credential.Cleaned(words, secret)
-	words = strings.Map(printable, credential.WithoutTokens(words, secret))
+	words = brief.Clean(credential.WithoutTokens(words, secret))
 	if len(words) > mostText {
 		words = strings.ToValidUTF8(words[:mostText], "") + "…"
 	}
 	span.SetAttributes(attribute.String(keyErrorType, errorType(err)))
 	span.SetStatus(codes.Error, words)
-}
-
-// printable returns a space for a line break or a tab, and -1 for another character that cannot be seen.
-func printable(r rune) rune {
-	switch {
-	case unicode.IsSpace(r):
-		return ' '
-	case !unicode.IsPrint(r):
-		return -1
-	}
-	return r
 }
 
 // outcomeOf is how work ended that has neither failed nor come to its end; "" for all other.

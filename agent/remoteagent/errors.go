@@ -55,7 +55,7 @@ const maxMessage = 2000 // characters
 
 // shortText is a text for an error: without control characters, and not too long.
 func shortText(s string) string {
-	return brief.Clip(strings.TrimSpace(brief.Plain(s)), maxMessage)
+	return brief.Clip(strings.TrimSpace(brief.CleanText(s)), maxMessage)
 }
 
 // shownError is an error in words that can be shown.

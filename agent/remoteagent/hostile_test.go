@@ -59,7 +59,7 @@ func TestServerThatDoesNotKeepToTheProtocol(t *testing.T) {
 			{`"result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"},"artifacts":[null,{"artifactId":"a","parts":[null,{"text":"x"}]}]}}`, ""},
 			{`"result":null`, "EOF"},
 			{`"result":{}`, "unknown event type"},
-			{`"error":{"code":-32602,"message":"no \u001b[31msuch skill"}`, "send a message: no [31msuch skill"},
+			{`"error":{"code":-32602,"message":"no \u001b[31msuch skill"}`, "send a message: no such skill"},
 			{`"error":{"code":-31401,"message":"who are you"}`, "send a message: who are you"},
 		} {
 			kind := kinds[0]

@@ -60,7 +60,7 @@ func TestCardErrorsHaveNoSecrets(t *testing.T) {
 		return true
 	})
 	got := newTalk(t, made(t, r, func(c *remoteagent.A2AConfig) { c.Headers = map[string]string{"X-Api-Key": apiKey} }), nil).say(t.Context(), "Hi")
-	if got.err == nil || !strings.Contains(got.err.Error(), "401 no: [secret][31m; give what the agent wants to see in Headers") {
+	if got.err == nil || !strings.Contains(got.err.Error(), "401 no: [secret]; give what the agent wants to see in Headers") {
 		t.Errorf("got %q", fmt.Sprint(got.err))
 	}
 }

@@ -75,7 +75,7 @@ func TestFailureSaysWhatTheAgentSaid(t *testing.T) {
 			want      string
 			permanent bool
 		}{
-			{a2a.TaskStateFailed, says("the database \x1b[31mis down"), "the remote agent has failed: the database [31mis down", false},
+			{a2a.TaskStateFailed, says("the database \x1b[31mis down"), "the remote agent has failed: the database is down", false},
 			{a2a.TaskStateRejected, says("not my job"), "the remote agent has rejected the task: not my job", true},
 			{a2a.TaskStateCanceled, nil, "the remote agent has canceled the task, and does not say why", false},
 		} {

@@ -206,7 +206,7 @@ func (a *HTTPAgent) doAs(ctx agent.InvocationContext, key string, lookup func(st
 	}}
 	out.output = out.words
 	if !a.ok(got.Status) {
-		return out, &StatusError{URL: where, Status: got.Status, Body: tail(brief.Plain(got.Body)),
+		return out, &StatusError{URL: where, Status: got.Status, Body: tail(brief.CleanText(got.Body)),
 			RetryAfter: got.RetryAfter}
 	}
 	if a.cfg.JSON {

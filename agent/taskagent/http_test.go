@@ -343,7 +343,7 @@ func TestHTTPErrorsHaveNoSecrets(t *testing.T) {
 		if failed, ok := errors.AsType[*taskagent.StatusError](got.err); !ok || failed.Status != status {
 			t.Fatal(got.err)
 		}
-		has(t, got.err, "[31mno: Bearer [secret], [secret], access_token=[secret]&q=cats, [secret][secret]")
+		has(t, got.err, "no: Bearer [secret], [secret], access_token=[secret]&q=cats, [secret][secret]")
 		if strings.Contains(got.err.Error(), "\x1b") {
 			t.Errorf("%q goes to a terminal", got.err)
 		}

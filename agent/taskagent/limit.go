@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -68,7 +69,7 @@ func (t *task) wait(ctx agent.InvocationContext, w *waiting, out *outcome, err *
 		return false
 	}
 	*err = nil
-	m, e := mark.New(mark.KindLimited, mark.Limited{Until: until.UTC(), Why: oneLine(failed.Said)})
+	m, e := mark.New(mark.KindLimited, mark.Limited{Until: until.UTC(), Why: brief.Line(failed.Said, lineLength)})
 	if e != nil {
 		yield(nil, e)
 		return false

@@ -4,12 +4,11 @@ package taskagent
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -78,7 +77,7 @@ type lines struct {
 }
 
 func (l *lines) tell(text string) {
-	if text = oneLine(text); text == "" {
+	if text = brief.Line(text, lineLength); text == "" {
 		return
 	}
 	l.mu.Lock()
@@ -98,31 +97,4 @@ func (l *lines) take() (held []string) {
 	defer l.mu.Unlock()
 	held, l.held = l.held, nil
 	return held
-}
-
-// oneLine is the beginning of a text from outside, in one line, without what a terminal would take for a command and
-// without characters that cannot be seen.
-func oneLine(s string) string {
-	var b strings.Builder
-	n, space := 0, false
-	for _, r := range s {
-		if n >= lineLength {
-			return b.String() + "…"
-		}
-		switch {
-		case unicode.IsSpace(r):
-			space = n > 0
-			continue
-		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs):
-			continue
-		}
-		if space {
-			b.WriteByte(' ')
-			n++
-			space = false
-		}
-		b.WriteRune(r)
-		n++
-	}
-	return b.String()
 }

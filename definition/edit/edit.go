@@ -23,6 +23,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -96,7 +97,7 @@ func (e *Error) Error() string {
 	if e.Line > 0 {
 		at = fmt.Sprintf("%d:%d: ", e.Line, e.Column)
 	}
-	return strings.TrimSpace(e.Op+" "+source.Printable(e.Path)) + ": " + at + e.Err.Error()
+	return strings.TrimSpace(e.Op+" "+brief.Printable(e.Path)) + ": " + at + e.Err.Error()
 }
 
 // Unwrap returns the reason.

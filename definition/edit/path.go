@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
 )
 
 // FieldPath writes a path to a value, as [Editor] reads it. Texts are keys of maps, numbers indexes of lists, from 0.
@@ -187,7 +187,7 @@ func (s *sheet) child(n *yaml.Node, h hop) (child *yaml.Node, at int, err error)
 
 func describeKey(k *yaml.Node) string {
 	if k.Kind == yaml.AliasNode {
-		return "*" + source.Printable(k.Value)
+		return "*" + brief.Printable(k.Value)
 	}
 	return "<<"
 }
@@ -196,11 +196,11 @@ func describeKey(k *yaml.Node) string {
 func (s *sheet) shared(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		return s.fail(n, "*%s stands for the value in line %d; edit that value by hand", source.Printable(n.Value),
+		return s.fail(n, "*%s stands for the value in line %d; edit that value by hand", brief.Printable(n.Value),
 			n.Alias.Line)
 	case n.Anchor != "":
 		return s.fail(n, "&%s is defined here, and an edit would also change each *%s; edit the file by hand",
-			source.Printable(n.Anchor), source.Printable(n.Anchor))
+			brief.Printable(n.Anchor), brief.Printable(n.Anchor))
 	}
 	return nil
 }

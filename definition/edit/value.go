@@ -13,7 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // YAML is a value for [Editor] that is already written as YAML, such as YAML("# who writes\nname: write\ntext:
@@ -113,7 +113,7 @@ func fragment(text YAML) (newValue, error) {
 
 func untagged(n *yaml.Node) error {
 	if n.Style&yaml.TaggedStyle != 0 {
-		return fmt.Errorf("the value has the tag %s: leave it out", source.Printable(n.ShortTag()))
+		return fmt.Errorf("the value has the tag %s: leave it out", brief.Printable(n.ShortTag()))
 	}
 	for _, c := range n.Content {
 		if err := untagged(c); err != nil {

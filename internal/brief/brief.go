@@ -4,7 +4,7 @@
 //
 //	brief.Duration(90 * time.Minute) // 1h30m
 //	brief.Count(2, "step")           // 2 steps
-//	brief.Line(body, 160)            // the beginning of a text, on one line
+//	brief.Line(body, 160)            // the beginning of a text, on one line, safe for a terminal
 package brief
 
 import (
@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Duration writes a duration without its zero parts: 5m and not 5m0s.
@@ -54,19 +53,4 @@ func Clip(s string, most int) string {
 		}
 	}
 	return s
-}
-
-// Line returns the beginning of a text on one line, with one space between its words.
-func Line(s string, most int) string {
-	return Clip(strings.Join(strings.Fields(strings.ToValidUTF8(s, "\uFFFD")), " "), most)
-}
-
-// Plain returns a text without characters that command a terminal; line breaks and tabs stay.
-func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -26,7 +26,8 @@ func TestTextsForPeople(t *testing.T) {
 		{brief.Clip("höher", 2), "hö…"},
 		{brief.Line(" two\n\n  words\xff ", 20), "two words\uFFFD"},
 		{brief.Line("two\nwords", 4), "two …"},
-		{brief.Plain("a\x1b[2Jb\n\tc\u009b"), "a[2Jb\n\tc"},
+		{brief.Line("two", 0), "…"},
+		{brief.Clip("", 0), ""},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)

@@ -4,10 +4,10 @@ package source
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Node is a value in a file, as package definition reads it. How YAML is parsed is the
@@ -57,7 +57,7 @@ func Describe(n *yaml.Node) string {
 	if n.Style&yaml.TaggedStyle != 0 {
 		return fmt.Sprintf("%s %q", n.ShortTag(), n.Value)
 	}
-	return Printable(n.Value)
+	return brief.Printable(n.Value)
 }
 
 // Unquoted is the hint for a placeholder that YAML takes for a map.
@@ -83,17 +83,4 @@ func PlainText(n *yaml.Node) bool {
 	}
 	tag := n.ShortTag()
 	return tag == "!!str" || tag == "!!timestamp" || tag == "!!merge"
-}
-
-// Printable takes out what a terminal would obey.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t', r == '\n':
-			return ' '
-		case unicode.IsPrint(r) || r == ' ':
-			return r
-		}
-		return '�'
-	}, s)
 }

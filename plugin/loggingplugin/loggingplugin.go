@@ -12,7 +12,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"google.golang.org/genai"
 
@@ -64,13 +63,7 @@ const most = 200
 
 // print writes a line. Texts of models and tools cannot begin another one, nor command a terminal.
 func (l logger) print(format string, args ...any) {
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, fmt.Sprintf(format, args...))
-	fmt.Fprintf(os.Stdout, "[%s] %s\n", l.name, line)
+	fmt.Fprintf(os.Stdout, "[%s] %s\n", l.name, brief.Clean(fmt.Sprintf(format, args...)))
 }
 
 // words are a content in few words.

@@ -62,7 +62,7 @@ func Example() {
 	// [log] the model answers watcher: call of look
 	// [log] event of watcher: call of look
 	// [log] watcher calls tool look: map[at:the sky]
-	// [log] tool look fails: dark  [31m
+	// [log] tool look fails: dark [31m
 	// [log] event of watcher: answer of look
 	// [log] watcher asks model scripted: 3 contents, tools: look
 	// [log] the model answers watcher: "It is dark. [log] run e-2 begins"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
 )
 
 // failures: what most steps could not do, no further iteration will. G5
@@ -102,7 +102,7 @@ func doubtful(h *history, in Language) (f Finding, ok bool) {
 			if found.Kind != loop.FindingProtected {
 				advice = unprotected
 			}
-			where = append(where, in.say(doubtfulHow, it.Number, progress.Clean(found.Text)))
+			where = append(where, in.say(doubtfulHow, it.Number, brief.Clean(found.Text)))
 		}
 	}
 	if len(where) == 0 {

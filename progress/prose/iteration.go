@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -44,5 +45,5 @@ func IterationNote(l *progress.Loop, it *progress.Iteration) (note string, bad b
 	if rec.Warning != "" {
 		notes, bad = append(notes, rec.Warning), true
 	}
-	return progress.Clean(strings.Join(notes, "; ")), bad
+	return brief.Clean(strings.Join(notes, "; ")), bad
 }

@@ -24,7 +24,7 @@ func (w Words) String() string {
 }
 
 // In returns the sentence in words of a language. Names of agents and what they said are quoted as
-// they are, so a terminal needs [progress.Clean].
+// they are, so a terminal needs [brief.Clean].
 func (s Sentence) In(lang Language) Words {
 	switch s.Kind {
 	case SaysDone, SaysLimit, SaysFailed, SaysCanceled:

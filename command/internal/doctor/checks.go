@@ -70,8 +70,8 @@ func (d *doctor) Examine(ctx context.Context, store string, files []string) {
 
 func (d *doctor) add(area, name, found, fix, format string, args ...any) {
 	d.checks = append(d.checks, check{
-		area, term.OneLine(d.hush(name), 120), found, term.OneLine(d.hush(fmt.Sprintf(format, args...)), 600),
-		term.OneLine(d.hush(fix), 300),
+		area, brief.Line(d.hush(name), 120), found, brief.Line(d.hush(fmt.Sprintf(format, args...)), 600),
+		brief.Line(d.hush(fix), 300),
 	})
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/child"
-	"github.com/refrain-dev/refrain/progress"
 )
 
 // system says what the program is and where it runs.
@@ -102,9 +102,9 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 	case err != nil:
 		d.add("commands", at, foundBroken, "install it again with "+install, "%s does not tell its version: %v", program, err)
 	case !strings.Contains(version, tested):
-		d.add("commands", at, foundNote, "", "%s is %s; %s was tested", program, progress.Clean(version), tested)
+		d.add("commands", at, foundNote, "", "%s is %s; %s was tested", program, brief.Clean(version), tested)
 	default:
-		d.add("commands", at, foundOK, "", "%s is %s", program, progress.Clean(version))
+		d.add("commands", at, foundOK, "", "%s is %s", program, brief.Clean(version))
 	}
 	args, variables := taskagent.CLISignedIn(program)
 	if args == nil || a.Command.CLI.ACP != nil || err != nil || slices.Compare(numbers(version), numbers(tested)) < 0 {

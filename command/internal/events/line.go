@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
-	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
@@ -47,7 +46,7 @@ func Line(ev *session.Event) string {
 		}
 	}
 	line := fmt.Sprintf("%4d %s %s: %s", ev.Seq, ev.Timestamp.Local().Format(time.TimeOnly), where, cmp.Or(what, "-"))
-	return term.Clipped(progress.Clean(line), 240)
+	return brief.Clip(brief.Clean(line), 240)
 }
 
 // saidIn is what an event says, its calls of tools too.

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Whatever a name is made of, in a drawing it stays inside its label: a Mermaid
@@ -17,11 +17,11 @@ func FuzzGraphLabels(f *testing.F) {
 	}
 	mermaid := regexp.MustCompile(`^(?:[\pL\p{Nd} _.,:/()=+★→·≥≤…-]|#[0-9]+;|<br/>)*$`)
 	f.Fuzz(func(t *testing.T, s string) {
-		lines := []string{term.OneLine(s, 40), "end"}
+		lines := []string{brief.Line(s, 40), "end"}
 		if l := mermaidLabel(lines); !mermaid.MatchString(l) {
 			t.Errorf("%q: %q", s, l)
 		}
-		if n := len([]rune(lines[0])); n > 40 {
+		if n := len([]rune(lines[0])); n > 41 { // with an ellipsis
 			t.Errorf("%q: %d characters", s, n)
 		}
 	})

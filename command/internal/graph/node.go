@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -62,7 +62,7 @@ func Of(root *definition.Agent) *Node {
 				markExit(n, who)
 				continue
 			}
-			n.stops = append(n.stops, term.OneLine(way.Text, 80))
+			n.stops = append(n.stops, brief.Line(way.Text, 80))
 		}
 		return n
 	}
@@ -92,20 +92,20 @@ func markExit(n *Node, name string) {
 
 func graphName(a *definition.Agent) string {
 	if a.DisplayName != "" && a.DisplayName != a.Name {
-		return term.OneLine(a.DisplayName, 60) + " (" + term.OneLine(a.Name, 60) + ")"
+		return brief.Line(a.DisplayName, 60) + " (" + brief.Line(a.Name, 60) + ")"
 	}
-	return term.OneLine(a.Name, 60)
+	return brief.Line(a.Name, 60)
 }
 
 func graphAbout(a *definition.Agent) []string {
 	var about []string
 	if a.OutputKey != "" {
-		about = append(about, "-> "+term.OneLine(a.OutputKey, 60))
+		about = append(about, "-> "+brief.Line(a.OutputKey, 60))
 	}
 	if a.Expression != nil && len(a.Expression.Set) > 0 {
 		var keys []string
 		for key := range a.Expression.Set {
-			keys = append(keys, term.OneLine(key, 60))
+			keys = append(keys, brief.Line(key, 60))
 		}
 		slices.Sort(keys)
 		about = append(about, "-> "+strings.Join(keys, ", "))
@@ -125,7 +125,7 @@ func graphAbout(a *definition.Agent) []string {
 		}
 	}
 	if tools != nil {
-		about = append(about, "calls "+term.OneLine(strings.Join(tools, ", "), 80))
+		about = append(about, "calls "+brief.Line(strings.Join(tools, ", "), 80))
 	}
 	return about
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -151,7 +152,7 @@ func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went 
 	case mark.RunCompleted:
 		fmt.Fprintf(e.Stderr, "run %s has completed already: refrain watch %s shows its answer\n", id, id)
 	case mark.RunFailed:
-		fmt.Fprintf(e.Stderr, "run %s has failed already: %s\n", id, progress.Clean(sum.Error))
+		fmt.Fprintf(e.Stderr, "run %s has failed already: %s\n", id, brief.Clean(sum.Error))
 	default:
 		fmt.Fprintf(e.Stderr, "run %s is %s\n%s\n", id, status, runstore.HowToResume(view, id))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -118,7 +119,7 @@ func (c *clocks) inDoubt(def *definition.Definition) (names []string, rest bool)
 	doubt := func(a session.Address) bool { return len(c.calls[a]) > 0 || once[a.Agent()] }
 	for _, a := range c.order {
 		if doubt(a) {
-			names = append(names, progress.Clean(a.Agent()))
+			names = append(names, brief.Clean(a.Agent()))
 		}
 	}
 	for _, a := range c.working() {
@@ -138,7 +139,7 @@ func (c *clocks) waitsFor(def *definition.Definition, now time.Time) (step, most
 	var longest time.Duration
 	bounded := true
 	for _, a := range at {
-		names = append(names, progress.Clean(a.Agent()))
+		names = append(names, brief.Clean(a.Agent()))
 		left, ok := c.left(def, a, now)
 		bounded = bounded && ok
 		longest = max(longest, left)

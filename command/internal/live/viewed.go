@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/tui"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -137,7 +138,7 @@ func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) erro
 		v.down = true
 		v.begin()
 		err := v.view.Load().Err()
-		v.line(time.Now(), "the view failed; the run continues in lines: "+progress.Clean(fmt.Sprint(err)))
+		v.line(time.Now(), "the view failed; the run continues in lines: "+brief.Clean(fmt.Sprint(err)))
 		if p, ok := errors.AsType[*tui.PanicError](err); ok {
 			v.err.Write(p.Stack)
 		}

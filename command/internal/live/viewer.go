@@ -11,6 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/events"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -127,7 +128,7 @@ func (v *viewer) event(ev *session.Event) error {
 	if ev.Mark != nil {
 		switch ev.Mark.Kind {
 		case mark.KindAsked, mark.KindAnswered, mark.KindRunResumed:
-			lines = append(lines, progress.Clean(strings.TrimSpace(strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")+" "+
+			lines = append(lines, brief.Clean(strings.TrimSpace(strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")+" "+
 				events.MarkText(ev.Mark))))
 		}
 	}

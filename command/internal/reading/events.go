@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/live"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -121,7 +122,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 		lines = []string{"run " + run.ID + " is " + status, run.HowToResume()}
 	}
 	for _, l := range lines {
-		fmt.Fprintln(e.Stderr, progress.Clean(l))
+		fmt.Fprintln(e.Stderr, brief.Clean(l))
 	}
 	return nil
 }

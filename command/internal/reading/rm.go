@@ -19,8 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -224,7 +224,7 @@ func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id
 	case err != nil:
 		return err
 	case !its:
-		fmt.Fprintf(e.Stderr, "the files that %s has for %s are those of another run, and stay\n", progress.Clean(files), term.Cell(id, 64))
+		fmt.Fprintf(e.Stderr, "the files that %s has for %s are those of another run, and stay\n", brief.Clean(files), term.Cell(id, 64))
 		return nil
 	}
 	return workspace.Remove(ctx, files, id)

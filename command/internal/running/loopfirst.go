@@ -20,7 +20,6 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/procgroup"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -29,7 +28,7 @@ import (
 // runs in a checkout of the run's copy, which is made here, so that the files of the run are those of this moment.
 func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error) {
 	if f.run.shown.Mode != term.Quiet && f.run.shown.Mode != term.JSON {
-		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", brief.Clip(progress.Clean(f.until), 200))
+		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", brief.Clip(brief.Clean(f.until), 200))
 	}
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
@@ -87,7 +86,7 @@ func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (boo
 		return false, term.UsageError(fmt.Errorf("--until: its output is longer than %d MiB; %s", codingloop.Longest>>20, deffile.PrintLess))
 	case code == 126 || code == 127:
 		return false, term.UsageError(fmt.Errorf("--until: exit status %d: this cannot be run: %s; correct it, or install "+
-			"the program; if the agent is to make it, write: test -x PROGRAM && PROGRAM", code, progress.Clean(f.until)))
+			"the program; if the agent is to make it, write: test -x PROGRAM && PROGRAM", code, brief.Clean(f.until)))
 	}
 	return err == nil || errors.Is(err, exec.ErrWaitDelay), nil // what it has left behind may keep its output open
 }

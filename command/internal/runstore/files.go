@@ -8,8 +8,8 @@ import (
 	"io/fs"
 
 	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/workspace"
@@ -36,7 +36,7 @@ func FilesOf(ctx context.Context, id string, view *session.View) string {
 		}
 		where = "kept in the store"
 	}
-	return progress.Clean("Files: " + where + "; list them with: refrain show " + id + " --files")
+	return brief.Clean("Files: " + where + "; list them with: refrain show " + id + " --files")
 }
 
 // filesAtStart returns the hash of the files with which a run began.

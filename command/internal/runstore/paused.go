@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -22,7 +23,7 @@ func PausedLines(log []*session.Event, sum *progress.Summary) []string {
 		why = strings.ToUpper(sum.Paused[:min(1, len(sum.Paused))]) + sum.Paused[min(1, len(sum.Paused)):]
 	}
 	if sum.Paused != "" {
-		lines = append(lines, progress.Clean(why))
+		lines = append(lines, brief.Clean(why))
 	}
 	return lines
 }
@@ -53,7 +54,7 @@ func whereabouts(t *progress.Tree, score *float64) string {
 	if score != nil {
 		s += fmt.Sprintf(" Score so far %.6g.", *score)
 	}
-	return progress.Clean(s)
+	return brief.Clean(s)
 }
 
 // finishedSteps are how many steps of an iteration have come to their end, and the

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -55,8 +56,8 @@ func Asks(id string, sum *progress.Summary) []string {
 	var lines []string
 	for _, q := range sum.Waits {
 		who := cmp.Or(string(sum.AskedBy(q.ID)), "it")
-		lines = append(lines, progress.Clean(who+" asks: "+QuestionText(q)),
-			"Answer with: "+progress.Clean(HowToAnswer(id, q, len(sum.Waits) > 1)))
+		lines = append(lines, brief.Clean(who+" asks: "+QuestionText(q)),
+			"Answer with: "+brief.Clean(HowToAnswer(id, q, len(sum.Waits) > 1)))
 	}
 	if len(lines) == 0 { // the log was cut, or nothing is open any more
 		lines = append(lines, "Answer with: refrain answer "+id)

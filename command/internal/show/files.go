@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -89,7 +90,7 @@ func (f *Files) print(w io.Writer, terminal bool) {
 		_, _ = w.Write(f.patch) // bufio keeps the error for Flush
 	case f.patch != nil:
 		for line := range strings.SplitSeq(strings.TrimSuffix(string(f.patch), "\n"), "\n") {
-			fmt.Fprintln(w, progress.Clean(line))
+			fmt.Fprintln(w, brief.Clean(line))
 		}
 	default:
 		for _, c := range f.Changes {
@@ -97,7 +98,7 @@ func (f *Files) print(w io.Writer, terminal bool) {
 			if c.Binary {
 				size = "binary"
 			}
-			fmt.Fprintf(w, "%s %s  %s\n", c.Status, progress.Clean(c.Path), size)
+			fmt.Fprintf(w, "%s %s  %s\n", c.Status, brief.Clean(c.Path), size)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/prompt"
@@ -80,7 +81,7 @@ func (s *Shown) stepNamed(name string, n int) (session.Address, error) {
 
 // printPrompt writes what a step has sent to its model.
 func printPrompt(w io.Writer, at session.Address, req *prompt.Request) {
-	fmt.Fprintf(w, "%s, request %d of %d, rebuilt from the log\n", progress.Clean(string(at)), req.Number, req.Count)
+	fmt.Fprintf(w, "%s, request %d of %d, rebuilt from the log\n", brief.Clean(string(at)), req.Number, req.Count)
 	for _, m := range req.Missing {
 		switch m {
 		case prompt.MissingTools:
@@ -90,7 +91,7 @@ func printPrompt(w io.Writer, at session.Address, req *prompt.Request) {
 		}
 	}
 	part := func(title, text string) {
-		fmt.Fprintf(w, "\n%s:\n", progress.Clean(title))
+		fmt.Fprintf(w, "\n%s:\n", brief.Clean(title))
 		term.Indented(w, text, "  ")
 	}
 	if req.System != "" {

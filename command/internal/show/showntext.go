@@ -85,7 +85,7 @@ func (s *Shown) header(w io.Writer) {
 	if s.DrivenBy != "" {
 		line += " (" + runstore.OwnerText(s.DrivenBy) + ")"
 	}
-	fmt.Fprintln(w, progress.Clean(line))
+	fmt.Fprintln(w, brief.Clean(line))
 	if !s.Started.IsZero() {
 		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.Tree.Active()))
 		if u := s.Usage; u != nil {
@@ -103,7 +103,7 @@ func (s *Shown) header(w io.Writer) {
 		fmt.Fprintln(w)
 	}
 	if p := s.Parent; p != nil {
-		fmt.Fprintf(w, "forked from %s after event %d\n", progress.Clean(p.SessionID), p.Seq)
+		fmt.Fprintf(w, "forked from %s after event %d\n", brief.Clean(p.SessionID), p.Seq)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *Shown) ending(w io.Writer) {
 		printStop(w, rec, ended(s.Tree, rec))
 	}
 	if s.Error != "" {
-		fmt.Fprintf(w, "\nError: %s\n", progress.Clean(s.Error))
+		fmt.Fprintf(w, "\nError: %s\n", brief.Clean(s.Error))
 	}
 	switch mark.RunStatus(s.Status) {
 	case mark.RunIsPaused:
@@ -129,11 +129,11 @@ func (s *Shown) ending(w io.Writer) {
 		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, strings.Join(runstore.Asks(s.Run, s.Summary), "\n"))
 	}
 	for _, f := range s.Findings {
-		fmt.Fprintf(w, "\n%s\n", progress.Clean(term.Note(f)))
+		fmt.Fprintf(w, "\n%s\n", brief.Clean(term.Note(f)))
 	}
 	switch s.Status {
 	case runlog.StatusInterrupted, string(mark.RunIsPaused), string(mark.RunCanceled):
-		fmt.Fprintf(w, "\n%s\n", progress.Clean(s.resume()))
+		fmt.Fprintf(w, "\n%s\n", brief.Clean(s.resume()))
 	}
 	if s.where != "" && mark.RunStatus(s.Status).Over() {
 		fmt.Fprintf(w, "\n%s\n", s.where)
@@ -151,7 +151,7 @@ func (s *Shown) ending(w io.Writer) {
 // printOutlook writes how a loop that goes on stands, and how it can stop. What is likely has a star,
 // what is nearest a tilde.
 func printOutlook(w io.Writer, o *prose.Outlook) {
-	fmt.Fprintln(w, progress.Clean(string(o.Loop)+": "+o.Words.String()))
+	fmt.Fprintln(w, brief.Clean(string(o.Loop)+": "+o.Words.String()))
 	var rows [][2]string
 	for i := range o.Ledger {
 		r := &o.Ledger[i]
@@ -179,7 +179,7 @@ func printRows(w io.Writer, rows [][2]string) {
 		wide = max(wide, utf8.RuneCountInString(r[0]))
 	}
 	for _, r := range rows {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-*s  %s", wide, progress.Clean(r[0]), progress.Clean(r[1])), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-*s  %s", wide, brief.Clean(r[0]), brief.Clean(r[1])), " "))
 	}
 }
 
@@ -193,7 +193,7 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	if rec.By != "" {
 		line += " (by " + rec.By + ")"
 	}
-	fmt.Fprintln(w, progress.Clean(line))
+	fmt.Fprintln(w, brief.Clean(line))
 	var rows [][2]string
 	for _, c := range rec.Conditions {
 		rows = append(rows, [2]string{marked(c.Fired, c.Name == rec.Nearest) + c.Name, conditionText(c, of)})
@@ -209,10 +209,10 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	if rec.Trend != "" {
 		result += "; " + string(rec.Trend)
 	}
-	fmt.Fprintln(w, "  "+progress.Clean(result))
+	fmt.Fprintln(w, "  "+brief.Clean(result))
 	for _, extra := range []string{rec.ScoreNote, rec.FinalizerFailure} {
 		if extra != "" {
-			fmt.Fprintln(w, "  "+progress.Clean(extra))
+			fmt.Fprintln(w, "  "+brief.Clean(extra))
 		}
 	}
 }

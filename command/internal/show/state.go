@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -23,11 +24,11 @@ func printState(w io.Writer, state map[string]any, behind bool) {
 	for _, key := range slices.Sorted(maps.Keys(state)) {
 		text, isText := state[key].(string)
 		if isText && strings.Contains(text, "\n") {
-			fmt.Fprintln(w, progress.Clean(key)+":")
+			fmt.Fprintln(w, brief.Clean(key)+":")
 			term.Indented(w, text, "  ")
 			continue
 		}
-		fmt.Fprintf(w, "%s: %s\n", progress.Clean(key), progress.Clean(valueText(state[key])))
+		fmt.Fprintf(w, "%s: %s\n", brief.Clean(key), brief.Clean(valueText(state[key])))
 	}
 }
 
@@ -47,18 +48,18 @@ func printDiff(w io.Writer, changes []progress.Change) {
 		fmt.Fprintln(w, "no difference")
 	}
 	for _, c := range changes {
-		key := progress.Clean(c.Key)
+		key := brief.Clean(c.Key)
 		switch {
 		case c.Before == nil:
-			fmt.Fprintf(w, "+ %s: %s\n", key, progress.Clean(valueText(c.After)))
+			fmt.Fprintf(w, "+ %s: %s\n", key, brief.Clean(valueText(c.After)))
 		case c.After == nil:
-			fmt.Fprintf(w, "- %s: %s\n", key, progress.Clean(valueText(c.Before)))
+			fmt.Fprintf(w, "- %s: %s\n", key, brief.Clean(valueText(c.Before)))
 		case c.Words != nil:
 			fmt.Fprintf(w, "~ %s:\n", key)
 			term.Indented(w, wordDiff(c.Words), "    ")
 		default:
-			fmt.Fprintf(w, "~ %s: %s → %s\n", key, progress.Clean(valueText(c.Before)),
-				progress.Clean(valueText(c.After)))
+			fmt.Fprintf(w, "~ %s: %s → %s\n", key, brief.Clean(valueText(c.Before)),
+				brief.Clean(valueText(c.After)))
 		}
 	}
 }

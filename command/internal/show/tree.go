@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
@@ -94,7 +95,7 @@ func (p *treePrinter) step(s *progress.Step, first, rest string) {
 }
 
 func (p *treePrinter) line(guide, text string) {
-	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+progress.Clean(text), p.to, "…"), " "))
+	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+brief.Clean(text), p.to, "…"), " "))
 }
 
 // Status is a status with the time that it took.
@@ -162,10 +163,10 @@ func printIteration(w io.Writer, s *Shown) {
 	if n, _ := prose.IterationNote(s.main.Loop, it); n != "" {
 		line += "  " + n
 	}
-	fmt.Fprintln(w, progress.Clean(line))
+	fmt.Fprintln(w, brief.Clean(line))
 	if it.Record != nil {
 		for _, d := range it.Record.Dimensions {
-			fmt.Fprintf(w, "  %s: %.4g\n", progress.Clean(d.Name), d.Value)
+			fmt.Fprintf(w, "  %s: %.4g\n", brief.Clean(d.Name), d.Value)
 		}
 	}
 	for _, c := range it.Steps {

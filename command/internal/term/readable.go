@@ -9,7 +9,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // readable is where text becomes terminal text: what is written to it goes on without
@@ -52,7 +52,7 @@ func (r *readable) Write(b []byte) (int, error) {
 		text = text[:len(text)-n]
 	}
 	clean := strings.Map(func(c rune) rune {
-		if progress.IsCommand(c) {
+		if brief.IsCommand(c) {
 			return -1
 		}
 		return c

@@ -11,6 +11,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -49,5 +50,5 @@ func WriteJSON(w io.Writer, v any) error {
 
 // Cell is a text in a table: harmless, on one line, and of so many columns at most.
 func Cell(s string, most int) string {
-	return cmp.Or(strings.TrimSpace(ansi.TruncateWc(progress.Clean(s), most, "…")), "-")
+	return cmp.Or(strings.TrimSpace(ansi.TruncateWc(brief.Clean(s), most, "…")), "-")
 }

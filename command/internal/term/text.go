@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress/prose"
 )
 
@@ -29,12 +29,6 @@ func Meant(word string, names []string) string {
 	return "there are " + Listed(names)
 }
 
-// OneLine is a text on one line of at most so many characters, without what would
-// command a terminal or turn the direction of what follows it.
-func OneLine(s string, most int) string {
-	return Clipped(strings.Join(strings.Fields(progress.Clean(s)), " "), most)
-}
-
 // Branches are the lines of a tree before a row, and before what is below the row.
 func Branches(last bool) (branch, stem string) {
 	if last {
@@ -46,16 +40,8 @@ func Branches(last bool) (branch, stem string) {
 // Indented writes a text of somebody else's, each line with a margin.
 func Indented(w io.Writer, text, margin string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
-		fmt.Fprintln(w, strings.TrimRight(margin+progress.Clean(strings.TrimRight(line, "\r\n")), " "))
+		fmt.Fprintln(w, strings.TrimRight(margin+brief.Clean(strings.TrimRight(line, "\r\n")), " "))
 	}
-}
-
-// Clipped is a text that is not longer than so many letters.
-func Clipped(s string, most int) string {
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
 }
 
 // Note is a finding on a line.

@@ -54,14 +54,14 @@ func (m *model) header() []string {
 	case t.Paused:
 		where = append(where, yellow.of("[PAUSED]"))
 	}
-	head := kind + strong.of(fit(progress.Clean(name), max(10, m.width-len(kind))))
+	head := kind + strong.of(fit(brief.Clean(name), max(10, m.width-len(kind))))
 	if m.low() { // one line or two have to do
 		if m.narrow() {
 			return []string{head, flow(where, m.width)[0]}
 		}
 		return flow(append([]string{head}, where...), m.width)
 	}
-	lines := append(flow([]string{head, faint.of(progress.Clean(m.cfg.Run))}, m.width), flow(where, m.width)...)
+	lines := append(flow([]string{head, faint.of(brief.Clean(m.cfg.Run))}, m.width), flow(where, m.width)...)
 	if main != nil && m.height >= 20 {
 		if s := scoreLine(main.Loop, m.width); s != "" {
 			lines = append(lines, s)
@@ -154,7 +154,7 @@ func (m *model) footer() []string {
 		l := main.Loop
 		lines = append(lines, m.trend(l)...)
 		if l.Stop != nil {
-			lines = append(lines, strong.of(progress.Clean(l.Stop.String())))
+			lines = append(lines, strong.of(brief.Clean(l.Stop.String())))
 		}
 	}
 	if m.finished {

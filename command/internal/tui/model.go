@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 )
 
@@ -77,7 +78,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 		return m, m.tick()
 	case noteMsg:
-		m.note = progress.Clean(string(msg))
+		m.note = brief.Clean(string(msg))
 	case finishMsg:
 		m.finished, m.down, m.help, m.opened, m.selected, m.note = true, true, false, "", "", ""
 		return m, tea.Quit

@@ -8,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -16,10 +17,10 @@ import (
 func (m *model) output(room int) (title string, lines []string) {
 	s := m.live.Tree().Find(session.Address(m.opened))
 	if s == nil {
-		return progress.Clean(m.opened) + ":", []string{faint.of(" it has not begun yet")}
+		return brief.Clean(m.opened) + ":", []string{faint.of(" it has not begun yet")}
 	}
 	word, look := statusWord(s.Status)
-	title = strong.of(progress.Clean(string(s.Address))) + " " + look.of(word) + " " + progress.Clock(s.Took(m.now()))
+	title = strong.of(brief.Clean(string(s.Address))) + " " + look.of(word) + " " + progress.Clock(s.Took(m.now()))
 	if t := tokens(s.Usage()); t != "" {
 		title += "  " + t
 	}
@@ -39,7 +40,7 @@ func (m *model) wrapped(s *progress.Step) []string {
 	var out []string
 	add := func(text string, look style) {
 		for line := range strings.Lines(text) {
-			line = progress.Clean(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
+			line = brief.Clean(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "))
 			for part := range strings.SplitSeq(ansi.WrapWc(line, max(1, m.width-2), ""), "\n") {
 				out = append(out, " "+look.of(part))
 			}

@@ -145,7 +145,7 @@ func (m *model) iterationLabel(it *progress.Iteration) string {
 func (w *walker) steps(steps []*progress.Step, in, guide string) {
 	wide := 0
 	for _, s := range steps {
-		wide = max(wide, ansi.StringWidthWc(progress.Clean(s.Name)))
+		wide = max(wide, ansi.StringWidthWc(brief.Clean(s.Name)))
 	}
 	for i, s := range steps {
 		last := i == len(steps)-1
@@ -167,7 +167,7 @@ func (w *walker) steps(steps []*progress.Step, in, guide string) {
 // step is the line of a step.
 func (w *walker) step(s *progress.Step, in string) row {
 	r := row{
-		key: string(s.Address), label: progress.Clean(s.Name), status: s.Status, took: s.Took(w.now), step: s,
+		key: string(s.Address), label: brief.Clean(s.Name), status: s.Status, took: s.Took(w.now), step: s,
 		done: s.Status != progress.StatusRunning,
 	}
 	if r.key == "" {
@@ -193,16 +193,16 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	}
 	switch {
 	case s.Asks != "":
-		return "waits for a person: " + progress.Clean(s.Asks), true
+		return "waits for a person: " + brief.Clean(s.Asks), true
 	case s.Error != "":
 		if s.Again {
 			notes = append(notes, "another attempt follows")
 		}
-		notes, warning = append(notes, progress.Clean(s.Error)), true
+		notes, warning = append(notes, brief.Clean(s.Error)), true
 	case s.Exit != nil && s.Exit.Refused != "":
 		notes = append(notes, "wanted to leave: refused")
 	case s.Exit != nil:
-		notes = append(notes, strings.TrimSuffix("leaves: "+progress.Clean(s.Exit.Reason), ": "))
+		notes = append(notes, strings.TrimSuffix("leaves: "+brief.Clean(s.Exit.Reason), ": "))
 	case s.Loop != nil && s.Loop.Stop != nil:
 		notes = append(notes, brief.Count(s.Loop.Stop.Iterations, "iteration")+", "+string(s.Loop.Stop.Reason))
 	case s.Loop != nil:
@@ -210,11 +210,11 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	case s.Status == progress.StatusRunning && !s.Limited.IsZero():
 		notes = append(notes, progress.Waits(s.Limited, time.Now()))
 	case s.Status == progress.StatusRunning && s.Doing != "":
-		notes = append(notes, "calls "+progress.Clean(s.Doing))
+		notes = append(notes, "calls "+brief.Clean(s.Doing))
 	case s.Status == progress.StatusRunning && s.Line != "":
-		notes = append(notes, progress.Clean(s.Line))
+		notes = append(notes, brief.Clean(s.Line))
 	case s.Status == progress.StatusRunning && s.Text != "":
-		notes = append(notes, "“"+strings.Join(strings.Fields(progress.Clean(tail(s.Text))), " ")+"”")
+		notes = append(notes, "“"+strings.Join(strings.Fields(brief.Clean(tail(s.Text))), " ")+"”")
 	case s.Cached:
 		notes = append(notes, "cached")
 	case s.Finalizer && s.Status == progress.StatusPending:

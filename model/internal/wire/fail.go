@@ -188,7 +188,7 @@ var kinds = map[string]int{
 // said returns a text of a provider or a proxy for an error: without the request's credentials,
 // which servers and proxies repeat, without control characters, and shortened.
 func (x *Exchange) said(text string) string {
-	return brief.Clip(brief.Plain(x.secrets.Strike(text)), 2000)
+	return brief.Clip(brief.CleanText(x.secrets.Strike(text)), 2000)
 }
 
 // excerpt returns the beginning of a text on one line, for an error message.

@@ -74,7 +74,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 			d.Raw = append(d.Raw, ev)
 		}
 		if line := log.Line(ev); line != "" && len(d.Events) < mostEvents {
-			d.Events = append(d.Events, Entry{ev.Seq, ev.Timestamp, progress.Clean(line)})
+			d.Events = append(d.Events, Entry{ev.Seq, ev.Timestamp, brief.Clean(line)})
 		}
 		if ev.ModelVersion != "" {
 			d.Model = ev.ModelVersion
@@ -82,7 +82,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 	}
 	t := p.Live.Tree()
 	if s := t.Find(at); s != nil {
-		d.Output, d.Error = p.said(s, log), progress.CleanText(s.Error)
+		d.Output, d.Error = p.said(s, log), brief.CleanText(s.Error)
 		if u := s.Usage(); u.Calls > 0 {
 			d.InputTokens, d.OutputTokens = &u.InputTokens, &u.OutputTokens
 			d.Cost, _ = costOf(u)
@@ -101,7 +101,7 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 func (p *Page) said(s *progress.Step, log Log) string {
 	sp, ok := p.spans[s.Address]
 	if !ok || s.Status == progress.StatusRunning || sp.last-sp.first >= mostRead {
-		return progress.CleanText(s.Text)
+		return brief.CleanText(s.Text)
 	}
 	var own []*session.Event
 	for ev := range log.Between(sp.first, sp.last) {
@@ -109,7 +109,7 @@ func (p *Page) said(s *progress.Step, log Log) string {
 			own = append(own, ev)
 		}
 	}
-	return progress.CleanText(progress.Said(own))
+	return brief.CleanText(progress.Said(own))
 }
 
 // changes are the state keys that were written from one event to another, with their values before
@@ -121,7 +121,7 @@ func (p *Page) changes(sp span, log Log) []progress.Change {
 			switch v := ev.Actions.StateDelta[key].(type) {
 			case nil:
 			case string:
-				state[key] = progress.CleanText(v)
+				state[key] = brief.CleanText(v)
 			default:
 				state[key] = v
 			}

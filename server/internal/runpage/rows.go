@@ -132,35 +132,32 @@ func iterationOf(l *progress.Loop, it, best *progress.Iteration, now time.Durati
 }
 
 func note(rec *loop.IterationRecord) string {
-	said := line(cmp.Or(rec.Rejected, rec.Unscored, rec.Warning), 120)
+	said := brief.Line(cmp.Or(rec.Rejected, rec.Unscored, rec.Warning), 120)
 	for _, f := range rec.Findings { // never hidden by another reason
-		said = strings.TrimPrefix(said+"; "+line(f.Text, 120), "; ")
+		said = strings.TrimPrefix(said+"; "+brief.Line(f.Text, 120), "; ")
 	}
 	return said
 }
 
 func stepOf(s *progress.Step, now time.Duration) Step {
 	out := Step{
-		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: line(cmp.Or(s.Doing, s.Line), 160),
-		Error: line(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
+		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: brief.Line(cmp.Or(s.Doing, s.Line), 160),
+		Error: brief.Line(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
 		Cached: s.Cached, Loop: s.Loop != nil, Took: s.Took(now), Tokens: s.Usage().Tokens(),
 	}
 	if s.Status == progress.StatusRunning && !s.Limited.IsZero() {
 		out.Doing = progress.Waits(s.Limited, time.Now())
 	} else if s.Status == progress.StatusRunning && s.Line == "" {
-		out.Says = tail(progress.CleanText(s.Text), 120)
+		out.Says = tail(brief.CleanText(s.Text), 120)
 	}
 	if s.Exit != nil {
-		out.Note = line(s.Exit.Reason, 160)
+		out.Note = brief.Line(s.Exit.Reason, 160)
 	}
 	for _, c := range s.Steps {
 		out.Steps = append(out.Steps, stepOf(c, now))
 	}
 	return out
 }
-
-// line is the beginning of a text, on one line.
-func line(s string, most int) string { return brief.Clip(progress.Clean(s), most) }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

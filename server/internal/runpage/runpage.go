@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -69,7 +70,7 @@ func (p *Page) Add(ev *session.Event) {
 		p.began = ev.Timestamp
 	}
 	if ev.Author == "user" && p.message == "" {
-		p.message = line(ev.Text(), 400)
+		p.message = brief.Line(ev.Text(), 400)
 	}
 	for at := range around(ev.Address) {
 		s, ok := p.spans[at]
@@ -281,19 +282,19 @@ func (p *Page) Head(s Standing) *Head {
 	t := p.Live.Tree()
 	h := &Head{
 		Seq: p.seq, ID: s.ID, Name: s.Name, Status: s.Status, Message: p.message, Definition: s.Definition,
-		Parent: s.Parent, Looks: s.Looks, Began: p.began, Updated: t.At, Error: progress.CleanText(p.error), Active: t.Active(),
+		Parent: s.Parent, Looks: s.Looks, Began: p.began, Updated: t.At, Error: brief.CleanText(p.error), Active: t.Active(),
 	}
 	if s.Workspace != nil {
 		h.Files = new(s.Workspace.Handed(p.files))
 		for _, text := range []*string{&h.Files.Name, &h.Files.Commit, &h.Files.Command} {
-			*text = progress.Clean(*text)
+			*text = brief.Clean(*text)
 		}
 	}
 	h.ClockRunning = s.Status == string(mark.RunRunning)
 	main := t.Main()
 	if !mark.RunStatus(s.Status).Over() {
 		for _, q := range p.asked.Open() {
-			q.Text = progress.CleanText(q.Text)
+			q.Text = brief.CleanText(q.Text)
 			h.Questions = append(h.Questions, Question{q.Question, q.At.Agent(), q.Iteration})
 		}
 	}
@@ -469,7 +470,7 @@ func where(t *progress.Tree) []Spent {
 }
 
 func result(text string, main *progress.Step) *Result {
-	r := &Result{Text: progress.CleanText(text)}
+	r := &Result{Text: brief.CleanText(text)}
 	if main == nil || main.Loop.Stop == nil {
 		return r
 	}

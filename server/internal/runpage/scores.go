@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -68,7 +69,7 @@ func LoopOf(s *progress.Step, t *progress.Tree, lang prose.Language) Loop {
 	lp := s.Loop
 	l := Loop{Address: s.Address, Label: s.Name, Now: t.Now, MaxIterations: int64(lp.Plan.MaxIterations), Outlook: prose.OutlookOf(t, s, lang), Points: []Point{}}
 	words := &l.Outlook.Words
-	words.Lead, words.Rest = progress.Clean(words.Lead), progress.Clean(words.Rest)
+	words.Lead, words.Rest = brief.Clean(words.Lead), brief.Clean(words.Rest)
 	if cur := lp.Current(); cur != nil {
 		l.Total = cur.Number
 	}
