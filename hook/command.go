@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/interpreter"
+	"github.com/refrain-dev/refrain/internal/limited"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 )
 
@@ -82,9 +83,9 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 		return err
 	}
 	defer done()
-	stderr := &head{left: 4 << 10}
+	stderr := &limited.Head{Most: 4 << 10}
 	cmd.Stdout, cmd.Stderr = io.Discard, stderr
-	gate, stdout := c.veto && ev.Type.Before(), &head{left: answerLimit}
+	gate, stdout := c.veto && ev.Type.Before(), &limited.Head{Most: answerLimit}
 	if gate {
 		cmd.Stdout = stdout
 	}
@@ -103,23 +104,8 @@ func (c *command) call(ctx context.Context, ev *Event) error {
 		return err
 	}
 	// An err is left where it left its output open.
-	if veto, _, err := readVerdict(stdout.kept); err == nil && veto {
+	if veto, _, err := readVerdict([]byte(stdout.String())); err == nil && veto {
 		return errors.New(`it says {"veto": true} and ends with exit code 0: a command vetoes by exit code 1, with the reason on its standard error`)
 	}
 	return nil
 }
-
-// head keeps the beginning of the output. It is not a bytes.Buffer, which would keep all of it.
-type head struct {
-	kept []byte
-	left int
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	n := min(len(p), h.left)
-	h.left -= n
-	h.kept = append(h.kept, p[:n]...)
-	return len(p), nil
-}
-
-func (h *head) String() string { return string(h.kept) }

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/limited"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
@@ -210,12 +211,12 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 		return problem.Bad("give the path of a file, as the list of the files has it")
 	}
 	return s.comparing(r, func(ctx context.Context, c *compared) error {
-		text := limited{most: diffMost}
+		text := limited.Head{Most: diffMost, Full: short}
 		change, err := c.stored.File(ctx, c.from, c.to, name, &text)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return problem.New(http.StatusNotFound, "file_not_changed", "The file has not changed there", "%s", shownName(name))
-		case err != nil && !text.cut:
+		case err != nil && !text.Cut():
 			return err
 		}
 		lines, cut := diffOf(text.String())
@@ -224,7 +225,7 @@ func (s *Server) fileDiff(w http.ResponseWriter, r *http.Request) error {
 			workspace.Change
 			Lines []diffLine `json:"lines"`
 			Cut   bool       `json:"cut,omitzero"`
-		}{changesOf([]workspace.Change{change})[0], lines, cut || text.cut})
+		}{changesOf([]workspace.Change{change})[0], lines, cut || text.Cut()})
 	})
 }
 
@@ -236,11 +237,11 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 		}
-		text := limited{most: patchMost}
+		text := limited.Head{Most: patchMost, Full: short}
 		err = c.stored.Diff(ctx, c.from, c.to, &text)
 		const instead = "on the machine of the run, refrain show %s --diff 0..N --files writes what has changed up to iteration N"
 		switch {
-		case text.cut:
+		case text.Cut():
 			return problem.New(http.StatusUnprocessableEntity, "patch_too_large", "The patch is too large",
 				"it has more than %d MiB; "+instead, patchMost>>20, c.run.ID)
 		case err != nil:
@@ -255,21 +256,8 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// limited keeps the beginning of what is written, and fails beyond.
-type limited struct {
-	strings.Builder
-	most int
-	cut  bool
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	if room := l.most - l.Len(); len(p) > room {
-		l.cut = true
-		n, _ := l.Builder.Write(p[:room])
-		return n, io.ErrShortWrite
-	}
-	return l.Builder.Write(p)
-}
+// short ends what writes into a text that is full.
+func short() error { return io.ErrShortWrite }
 
 // diffLine is a line of a difference: one that is in both files (" "), was added ("+") or removed ("-"), says
 // where the next ones are ("@"), or that a file ends without a line end ("\").

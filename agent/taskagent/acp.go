@@ -3,6 +3,7 @@
 package taskagent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ var errAnswered = errors.New("it has answered")
 const acpLeave = time.Second
 
 // talk lets a program be asked over the Agent Client Protocol, when it has started. last writes its report.
-func (p *process) talk(cmd *exec.Cmd, stdout *limited, heard func(), doing func(string), kill context.CancelCauseFunc) (last func(), err error) {
+func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing func(string), kill context.CancelCauseFunc) (last func(), err error) {
 	to, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func (p *process) talk(cmd *exec.Cmd, stdout *limited, heard func(), doing func(
 		talk.Close()
 		data, err := json.Marshal(talk.Report())
 		if err == nil {
-			_, _ = stdout.buf.Write(data) // of what is in it, each is bounded
+			_, _ = kept.Write(data) // of what is in it, each is bounded
 		}
 	}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/limited"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/internal/propagate"
 	"github.com/refrain-dev/refrain/session"
@@ -113,17 +114,24 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 		}
 		defer done()
 	}
-	stdout := &limited{stream: "stdout", limit: p.Limit, exceeded: kill}
-	stderr := &limited{stream: "stderr", limit: p.Limit, exceeded: kill}
+	upToLimit := func(stream string) *limited.Head {
+		return &limited.Head{Most: p.Limit, Full: func() error {
+			err := &LimitError{Stream: stream, Limit: p.Limit}
+			kill(err)
+			return err
+		}}
+	}
+	stdout, stderr := upToLimit("stdout"), upToLimit("stderr")
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	tail := &codingcli.Tail{Limit: p.Limit}
+	var kept bytes.Buffer // of what a coding agent prints
+	tail := &limited.Tail{Most: p.Limit}
 	if p.CLI != "" { // what it prints for people does not end it
 		cmd.Stderr = tail
 	}
 	procgroup.Lead(cmd)
 	finish := func() {}
 	if p.CLI != "" {
-		if finish, err = p.watch(cmd, stdout, id, kill); err != nil {
+		if finish, err = p.watch(cmd, &kept, id, kill); err != nil {
 			return ended{}, fmt.Errorf("run command %q: %w", p.Args[0], err)
 		}
 	}
@@ -166,7 +174,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	_, idle := errors.AsType[idleError](err)
 	return ended{
 		Started: p.CLI != "", Idle: idle, Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
-		Stdout: cleanText(secrets.StrikeWhole(stdout.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),
+		Stdout: cleanText(secrets.StrikeWhole(stdout.String() + kept.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),
 		Report: cleanText(secrets.StrikeWhole(report)),
 	}, err
 }
@@ -174,7 +182,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 // watch prepares the command of a coding agent: it is asked to end before it is killed, it may not be silent for long,
 // and of its output only what counts is kept. The function that watch returns is called when it has ended, and ends what
 // it has left behind.
-func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.CancelCauseFunc) (finish func(), err error) {
+func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill context.CancelCauseFunc) (finish func(), err error) {
 	cmd.Cancel = func() error { return procgroup.Terminate(cmd.Process) }
 	cmd.WaitDelay = p.Grace
 	var doing func(words string)
@@ -189,16 +197,16 @@ func (p *process) watch(cmd *exec.Cmd, stdout *limited, id string, kill context.
 	}
 	var last func()
 	if p.ACP != "" {
-		if last, err = p.talk(cmd, stdout, heard, doing, kill); err != nil {
+		if last, err = p.talk(cmd, kept, heard, doing, kill); err != nil {
 			stop()
 			return nil, err
 		}
 	} else {
 		lines := &codingcli.Lines{Program: p.CLI, Dir: cmd.Dir, Heard: heard, Doing: doing}
 		cmd.Stdout, last = lines, func() {
-			stdout.buf.Write(lines.Kept()) // a line of each kind and one of files, which are bounded
+			kept.Write(lines.Kept()) // a line of each kind and one of files, which are bounded
 			if more := codingcli.Programs[p.CLI].Record; more != nil {
-				stdout.buf.Write(more(cmd.Env, stdout.buf.Bytes())) // one line
+				kept.Write(more(cmd.Env, kept.Bytes())) // one line
 			}
 		}
 	}
@@ -217,23 +225,3 @@ func (p *process) environ(ctx context.Context, dir, id string) []string {
 	env = append(propagate.Env(ctx, append(env, "PWD="+dir)), EnvCallID+"="+id)
 	return append(env, p.Env...)
 }
-
-// limited is a buffer that refuses to grow beyond its limit.
-type limited struct {
-	stream   string
-	limit    int64
-	exceeded context.CancelCauseFunc
-
-	buf bytes.Buffer
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	if int64(l.buf.Len()+len(p)) > l.limit {
-		err := &LimitError{Stream: l.stream, Limit: l.limit}
-		l.exceeded(err)
-		return 0, err
-	}
-	return l.buf.Write(p)
-}
-
-func (l *limited) String() string { return l.buf.String() }

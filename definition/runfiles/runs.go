@@ -3,7 +3,6 @@
 package runfiles
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/limited"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/workspace"
 )
@@ -148,8 +148,8 @@ func (rs *Runs) setUp(ctx context.Context, dir string, env []string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.WaitDelay = dir, time.Second
 	cmd.Env = append(child.Inheritance{Withhold: rs.place.Withhold}.Environ(), env...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
+	said := &limited.Tail{Most: 2000}
+	cmd.Stdout, cmd.Stderr = said, said
 	procgroup.Lead(cmd)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("run %s: %w", args[0], err)
@@ -160,8 +160,7 @@ func (rs *Runs) setUp(ctx context.Context, dir string, env []string) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		text := strings.TrimSpace(said.String())
-		return fmt.Errorf("run %s: %w: %s", args[0], err, strings.ToValidUTF8(text[max(0, len(text)-2000):], ""))
+		return fmt.Errorf("run %s: %w: %s", args[0], err, strings.TrimSpace(strings.ToValidUTF8(said.String(), "\uFFFD")))
 	}
 	return nil
 }

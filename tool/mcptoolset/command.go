@@ -7,13 +7,13 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/limited"
 )
 
 // command is a server that is started for each session.
@@ -33,39 +33,17 @@ func (c *command) close()         {}
 
 func (c *command) transport() (mcp.Transport, func() string) {
 	cmd := exec.Command(c.args[0], c.args[1:]...)
-	said := &tail{secrets: c.secrets}
+	said := &limited.Tail{Most: tailKept}
 	cmd.Env, cmd.Dir, cmd.Stderr = c.env, c.dir, said
 	cmd.WaitDelay = time.Second // if something that it started keeps stderr open
-	return &striking{&mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, c.secrets}, said.String
+	return &striking{&mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, c.secrets}, func() string {
+		text := c.secrets.Strike(said.String())
+		return strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-tailSize):], ""))
+	}
 }
 
-// tail keeps the end of what a server says on stderr.
-type tail struct {
-	secrets *credential.Secrets
-
-	mu   sync.Mutex
-	text []byte
-}
-
-// tailSize is how many bytes are told. More are kept, so that a secret at the front is whole.
+// tailSize is how many bytes of what a server says on stderr are told. More are kept, so that a secret at the front is whole.
 const (
 	tailSize = 1000
 	tailKept = 8 * tailSize
 )
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if n := len(t.text); n > tailKept {
-		t.text = append(t.text[:0], t.text[n-tailKept:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := t.secrets.Strike(string(t.text))
-	return strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-tailSize):], ""))
-}

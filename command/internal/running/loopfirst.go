@@ -3,7 +3,6 @@
 package running
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/limited"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/workspace"
@@ -69,38 +69,24 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (bool, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", f.until)
 	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
-	var said output
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, time.Second
+	said := &limited.Head{Most: codingloop.Longest, Full: func() error { return io.ErrShortWrite }} // ends the command
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = said, said, time.Second
 	procgroup.Lead(cmd)
 	if err := cmd.Start(); err != nil {
 		return false, fmt.Errorf("--until: %w", err)
 	}
 	err := cmd.Wait()
 	_ = procgroup.Kill(cmd.Process)
-	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(said.buf.String()), "\uFFFD")
+	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(said.String()), "\uFFFD")
 	f.run.set = map[string]string{codingloop.SaidKey: strings.TrimRight(text, "\r\n")}
 	switch code := cmd.ProcessState.ExitCode(); {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
-	case said.tooLong:
+	case said.Cut():
 		return false, term.UsageError(fmt.Errorf("--until: its output is longer than %d MiB; %s", codingloop.Longest>>20, deffile.PrintLess))
 	case code == 126 || code == 127:
 		return false, term.UsageError(fmt.Errorf("--until: exit status %d: this cannot be run: %s; correct it, or install "+
 			"the program; if the agent is to make it, write: test -x PROGRAM && PROGRAM", code, brief.Clean(f.until)))
 	}
 	return err == nil || errors.Is(err, exec.ErrWaitDelay), nil // what it has left behind may keep its output open
-}
-
-// output is what the command of --until says, up to the limit of its output.
-type output struct {
-	buf     bytes.Buffer
-	tooLong bool
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	if o.buf.Len()+len(p) > codingloop.Longest {
-		o.tooLong = true
-		return 0, io.ErrShortWrite // ends the command
-	}
-	return o.buf.Write(p)
 }

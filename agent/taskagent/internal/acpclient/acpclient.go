@@ -27,6 +27,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/limited"
 )
 
 // Bounds of what a program can make this process keep, in bytes and numbers.
@@ -101,10 +102,10 @@ type Talk struct {
 
 	folder  codingcli.Folder
 	calls   map[acp.ToolCallId]*toolCall
-	tools   bool           // there was a tool call
-	said    codingcli.Tail // the last message
-	next    bool           // what it says next is a new message
-	message string         // ID of that message; "" of many
+	tools   bool         // there was a tool call
+	said    limited.Tail // the last message
+	next    bool         // what it says next is a new message
+	message string       // ID of that message; "" of many
 
 	each     usage // of the requests to its model, where it reports each
 	opencode bool  // what it reports of its usage is less than it says
@@ -126,7 +127,7 @@ func New(cfg Config) *Talk {
 		cfg.Hello = Hello
 	}
 	t := &Talk{
-		cfg: cfg, done: make(chan struct{}), said: codingcli.Tail{Limit: cfg.Limit}, calls: make(map[acp.ToolCallId]*toolCall),
+		cfg: cfg, done: make(chan struct{}), said: limited.Tail{Most: cfg.Limit}, calls: make(map[acp.ToolCallId]*toolCall),
 		report: codingcli.Report{Outcome: codingcli.NoResult, Usage: budget.Usage{Calls: 1, Estimated: true}},
 	}
 	t.folder = codingcli.NewFolder(cfg.Dir)

@@ -242,8 +242,8 @@ func (t *Talk) used(u *usage) {
 
 // Codes of errors: those of the protocol, and statuses of HTTP, which some programs pass on.
 var (
-	notConfigured = []int{-32000, 401, 402, 403}
-	limited       = []int{429, 529}
+	notConfiguredCodes = []int{-32000, 401, 402, 403}
+	limitedCodes       = []int{429, 529}
 )
 
 // causes are the names that Codex gives an error, with and without underscores.
@@ -283,9 +283,9 @@ func (t *Talk) fails(e *acp.RequestError) codingcli.Outcome {
 	switch {
 	case t.canceled:
 		return codingcli.NoResult
-	case slices.Contains(notConfigured, code):
+	case slices.Contains(notConfiguredCodes, code):
 		return codingcli.NotConfigured
-	case slices.Contains(limited, code):
+	case slices.Contains(limitedCodes, code):
 		return codingcli.Limited
 	}
 	return outcome

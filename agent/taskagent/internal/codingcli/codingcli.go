@@ -14,7 +14,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/budget"
@@ -245,34 +244,6 @@ func (l *Lines) Kept() (all []byte) {
 		all = append(all, l.edited.line()...)
 	}
 	return all
-}
-
-// Tail keeps the end of a text.
-type Tail struct {
-	Limit int64 // of what it keeps, in bytes
-
-	buf []byte
-}
-
-// Write adds to the text. It never fails.
-func (t *Tail) Write(p []byte) (int, error) {
-	if t.buf = append(t.buf, p...); int64(len(t.buf)) > 2*t.Limit {
-		t.buf = append(t.buf[:0], t.end()...)
-	}
-	return len(p), nil
-}
-
-// Reset begins a new text.
-func (t *Tail) Reset() { t.buf = t.buf[:0] }
-
-func (t *Tail) end() []byte { return t.buf[max(0, int64(len(t.buf))-t.Limit):] }
-
-// String returns the end of the text.
-func (t *Tail) String() string {
-	if end := t.end(); len(end) < len(t.buf) {
-		return strings.ToValidUTF8(string(end), "")
-	}
-	return string(t.buf)
 }
 
 // doing puts a verb before what something is done to; empty without that.

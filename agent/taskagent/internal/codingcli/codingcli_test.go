@@ -166,13 +166,6 @@ func TestManyMessages(t *testing.T) {
 	if got.Outcome != codingcli.OK || got.Said != "done" || got.Session != "t1" || got.Usage.InputTokens != 5 || len(kept) > 1000 {
 		t.Errorf("got %+v of %d bytes", got, len(kept))
 	}
-	tail := &codingcli.Tail{Limit: 5}
-	for _, text := range []string{"", "abc", "defgh", "ijklmnopqrstuvwx", "é", "yz"} {
-		_, _ = tail.Write([]byte(text))
-	}
-	if got := tail.String(); got != "xéyz" {
-		t.Errorf("the tail is %q", got)
-	}
 }
 
 // What a program does is told from its own fields, for each line that there is.
