@@ -72,16 +72,7 @@ func signed(f float64) string {
 }
 
 // clip shortens a message to what a tally may keep.
-func clip(s string) string {
-	if len(s) <= maxText {
-		return strings.ToValidUTF8(s, "�")
-	}
-	cut := maxText - len("…")
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strings.ToValidUTF8(s[:cut], "�") + "…"
-}
+func clip(s string) string { return brief.ClipBytes(s, maxText) }
 
 // shortly writes a value without copying texts out of state.
 func shortly(v any) string {

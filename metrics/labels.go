@@ -5,8 +5,8 @@ package metrics
 import (
 	"strings"
 	"sync"
-	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -56,14 +56,7 @@ func clean(s string) string {
 	if s == "" {
 		return unknown
 	}
-	if len(s) > longest {
-		n := longest
-		for n > 0 && !utf8.RuneStart(s[n]) {
-			n--
-		}
-		s = s[:n]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return brief.ClipBytes(s, longest)
 }
 
 // The values of labels that this project chooses. A log that a newer version has written can have others.

@@ -57,4 +57,3 @@ func EscapeJSON(text []byte) []byte {
 	}
 	return append(out, text[done:]...)
 }
-

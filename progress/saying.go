@@ -4,8 +4,8 @@ package progress
 
 import (
 	"strings"
-	"unicode/utf8"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -25,9 +25,9 @@ func (l *Live) hear(ev *session.Event) {
 	}
 	if ev.Partial {
 		if line, ok := ev.CustomMetadata[mark.MetadataDoing].(string); ok {
-			s.Line, s.Text = line, bounded(s.Text+line+"\n")
+			s.Line, s.Text = line, brief.EndBytes(s.Text+line+"\n", maxText)
 		}
-		s.Text = bounded(s.Text + ev.Text())
+		s.Text = brief.EndBytes(s.Text+ev.Text(), maxText)
 		return
 	}
 	if ev.Mark != nil {
@@ -50,7 +50,7 @@ func (l *Live) hear(ev *session.Event) {
 		if s.said != "" {
 			text = s.said + "\n\n" + text
 		}
-		s.said = bounded(text)
+		s.said = brief.EndBytes(text, maxText)
 		l.texts.add(len(s.said), func() {
 			if text, said := session.Excerpt(s.said), s.said; len(text) < len(said) {
 				s.said = text
@@ -77,16 +77,4 @@ func Said(events []*session.Event) string {
 		}
 	}
 	return strings.Join(said, "\n\n")
-}
-
-// bounded cuts a text that is too long to its end, because the end is new.
-func bounded(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	s = s[len(s)-maxText:]
-	for len(s) > 0 && !utf8.RuneStart(s[0]) {
-		s = s[1:]
-	}
-	return "…" + s
 }

@@ -50,10 +50,7 @@ func note(span trace.Span, err error) {
 		words = strings.Replace(words, e.Error(), e.Brief(), 1)
 	}
 	words, _ = credential.Cleaned(words, secret)
-	words = brief.Clean(credential.WithoutTokens(words, secret))
-	if len(words) > mostText {
-		words = strings.ToValidUTF8(words[:mostText], "") + "…"
-	}
+	words = brief.ClipBytes(brief.Clean(credential.WithoutTokens(words, secret)), mostText)
 	span.SetAttributes(attribute.String(keyErrorType, errorType(err)))
 	span.SetStatus(codes.Error, words)
 }

@@ -19,10 +19,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 )
@@ -165,10 +165,7 @@ func (q Queue) task(ctx agent.InvocationContext, c *Call) (*Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("task queue %q: write the task: %w", q.Name, err)
 	}
-	where := string(at.CallAddress())
-	if n := len(where) - longest; n > 0 {
-		where = "…" + strings.ToValidUTF8(where[n:], "")
-	}
+	where := brief.EndBytes(string(at.CallAddress()), longest)
 	id := ctx.Session().ID() + "/" + where + "/" + at.CallID() + "/" + at.Try()
 	if c.Part != "" {
 		id += "/" + c.Part

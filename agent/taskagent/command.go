@@ -11,6 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/procgroup"
 	"github.com/refrain-dev/refrain/internal/requesttemplate"
 	"github.com/refrain-dev/refrain/session"
@@ -312,10 +313,6 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 
 // tail returns the end of a text, at most 10 lines and 2 kB.
 func tail(text string) string {
-	text = strings.TrimSpace(text)
-	if n := len(text) - 2000; n > 0 {
-		text = strings.ToValidUTF8(text[n:], "")
-	}
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(brief.EndBytes(strings.TrimSpace(text), 2000), "\n")
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }

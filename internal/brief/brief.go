@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Duration writes a duration without its zero parts: 5m and not 5m0s.
@@ -53,4 +54,48 @@ func Clip(s string, most int) string {
 		}
 	}
 	return s
+}
+
+// ClipBytes is [Clip] for a limit in bytes, which holds for the ellipsis too. It never cuts a character in two, and
+// a byte that is not UTF-8 becomes U+FFFD.
+func ClipBytes(s string, most int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	cut := most - len("…")
+	if cut < 0 {
+		return ""
+	}
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// End returns the text if it has at most most characters. Of a longer one it returns an ellipsis and the last most characters.
+func End(s string, most int) string {
+	at := len(s)
+	for n := 0; n < most && at > 0; n++ {
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		at -= size
+	}
+	if at == 0 {
+		return s
+	}
+	return "…" + s[at:]
+}
+
+// EndBytes is [End] for a limit in bytes, beside which the ellipsis stands. It never cuts a character in two, and a byte that
+// is not UTF-8 becomes U+FFFD.
+func EndBytes(s string, most int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	at := len(s) - most
+	if at <= 0 {
+		return s
+	}
+	for at < len(s) && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	return "…" + s[at:]
 }

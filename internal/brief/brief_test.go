@@ -3,11 +3,20 @@
 package brief_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/brief"
 )
+
+func ExampleClip() {
+	fmt.Println(brief.Clip("höher und höher", 5), brief.ClipBytes("höher und höher", 5))
+	fmt.Println(brief.End("höher und höher", 4), brief.EndBytes("höher und höher", 4))
+	// Output:
+	// höher… h…
+	// …öher …her
+}
 
 func TestTextsForPeople(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
@@ -27,6 +36,20 @@ func TestTextsForPeople(t *testing.T) {
 		{brief.Line(" two\n\n  words\xff ", 20), "two words\uFFFD"},
 		{brief.Line("two\nwords", 4), "two …"},
 		{brief.Line("two", 0), "…"},
+		{brief.ClipBytes("höher", 6), "höher"},
+		{brief.ClipBytes("höher", 5), "h…"}, // not the first half of the ö
+		{brief.ClipBytes("\xffhöher", 6), "\ufffd…"},
+		{brief.ClipBytes("\u202eab", 2), ""},
+		{brief.ClipBytes("", 0), ""},
+		{brief.End("höher", 5), "höher"},
+		{brief.End("höher", 4), "…öher"},
+		{brief.End("ab\xe2\x80", 1), "…\x80"},
+		{brief.End("a", 0), "…"},
+		{brief.End("", 0), ""},
+		{brief.EndBytes("höher", 6), "höher"},
+		{brief.EndBytes("höher", 4), "…her"},
+		{brief.EndBytes("a\xffb", 1), "…b"},
+		{brief.EndBytes("ö", 0), "…"},
 		{brief.Clip("", 0), ""},
 	} {
 		if tt.got != tt.want {

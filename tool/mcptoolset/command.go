@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/limited"
@@ -37,8 +38,7 @@ func (c *command) transport() (mcp.Transport, func() string) {
 	cmd.Env, cmd.Dir, cmd.Stderr = c.env, c.dir, said
 	cmd.WaitDelay = time.Second // if something that it started keeps stderr open
 	return &striking{&mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}, c.secrets}, func() string {
-		text := c.secrets.Strike(said.String())
-		return strings.TrimSpace(strings.ToValidUTF8(text[max(0, len(text)-tailSize):], ""))
+		return brief.EndBytes(strings.TrimSpace(c.secrets.Strike(said.String())), tailSize)
 	}
 }
 

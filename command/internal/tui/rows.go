@@ -214,7 +214,7 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	case s.Status == progress.StatusRunning && s.Line != "":
 		notes = append(notes, brief.Clean(s.Line))
 	case s.Status == progress.StatusRunning && s.Text != "":
-		notes = append(notes, "“"+strings.Join(strings.Fields(brief.Clean(tail(s.Text))), " ")+"”")
+		notes = append(notes, "“"+strings.Join(strings.Fields(brief.Clean(brief.End(s.Text, 200))), " ")+"”")
 	case s.Cached:
 		notes = append(notes, "cached")
 	case s.Finalizer && s.Status == progress.StatusPending:
@@ -223,15 +223,6 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 		notes = append(notes, "can stop")
 	}
 	return strings.Join(notes, ", "), warning
-}
-
-// tail is the end of what is being said, so much as a line can have.
-func tail(s string) string {
-	const most = 200
-	if r := []rune(s[max(0, len(s)-4*most):]); len(r) > most {
-		return "…" + string(r[len(r)-most:])
-	}
-	return s
 }
 
 // passOf says in which iteration a loop is.

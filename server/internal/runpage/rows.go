@@ -170,9 +170,5 @@ func tail(s string, most int) string {
 	if i := strings.LastIndexByte(s, '\n'); i >= 0 {
 		s = s[i+1:]
 	}
-	r := []rune(s)
-	if len(r) <= most {
-		return s
-	}
-	return "…" + string(r[len(r)-most:])
+	return brief.End(s, most)
 }

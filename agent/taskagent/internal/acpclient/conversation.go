@@ -13,6 +13,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // enter enters the conversation: a copy of the one to go on with, that one itself, or a new one.
@@ -62,7 +63,7 @@ func (t *Talk) isLost(failed *acp.RequestError) bool {
 	if outcome := t.fails(failed); outcome == codingcli.NotConfigured || outcome == codingcli.Limited {
 		t.failed(failed)
 	} else {
-		t.anew("the program does not have it: " + clip(t.report.Said))
+		t.anew("the program does not have it: " + brief.Line(t.report.Said, longestName))
 	}
 	return true
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // The answers have the fields that count here. A program may be newer than the SDK, and what it says besides is no
@@ -425,7 +426,7 @@ func (t *Talk) called(u tool) *toolCall {
 	if len(c.kind) > longestName {
 		c.kind = acp.ToolKindOther
 	}
-	c.title = cmp.Or(clip(u.Title), c.title)
+	c.title = cmp.Or(brief.Line(u.Title, longestName), c.title)
 	if paths := u.paths(); paths != nil {
 		c.paths, c.outside = t.below(paths)
 	}
@@ -475,19 +476,10 @@ func changes(k acp.ToolKind) bool {
 	return k == acp.ToolKindEdit || k == acp.ToolKindDelete || k == acp.ToolKindMove
 }
 
-// clip is a name in one line, of bounded length.
-func clip(name string) string {
-	name = strings.Join(strings.Fields(name), " ")
-	if len(name) > longestName {
-		name = strings.ToValidUTF8(name[:longestName], "") + "…"
-	}
-	return name
-}
-
 // request answers a request of the program: for permission, or one that is unknown here.
 func (t *Talk) request(m message) {
 	if m.Method != acp.ClientMethodSessionRequestPermission {
-		t.send(message{ID: m.ID, Error: acp.NewMethodNotFound(clip(m.Method))})
+		t.send(message{ID: m.ID, Error: acp.NewMethodNotFound(brief.Line(m.Method, longestName))})
 		return
 	}
 	var p struct {
