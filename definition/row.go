@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -425,4 +427,55 @@ func (of parts[S]) complete(p place, n *source.Node, given map[string]bool) bool
 		ok = false
 	}
 	return ok
+}
+
+// shape is what a value can be.
+type shape = schema.Shape
+
+func conditionRef() shape { return schema.By("condition") }
+
+// SchemaID is where the newest schema is kept, for an editor that is told by
+//
+//	# yaml-language-server: $schema=https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json
+const SchemaID = "https://raw.githubusercontent.com/refrain-dev/refrain/main/definition/schema.json"
+
+// Schema returns the JSON Schema of a definition, draft 2020-12, made from the same table as [Fields]. Editors
+// complete and check files with it. The schema describes the structure: fields, and the types and ranges of their
+// values. It accepts mistakes that only [Load] can find, such as a key that no agent writes.
+func Schema() []byte {
+	d := &schema.Document{ID: SchemaID, Title: "Definition", Description: "A loop of agents in a file, for refrain run.",
+		Asking: asking, Asker: string(TypeLLM), BesideRef: besideRef}
+	for _, f := range fields {
+		of := schema.Field{Name: f.Name, Doc: f.Doc, Root: f.Root, Tells: len(f.Types) == 1 && !alsoMeant(f.Name),
+			Shape: shapes()[f.Name], Own: make(map[string]shape)}
+		for _, t := range f.Types {
+			of.Types = append(of.Types, string(t))
+			if own, ok := shapes()[string(t)+" "+f.Name]; ok {
+				of.Own[string(t)] = own
+			}
+		}
+		d.Fields = append(d.Fields, of)
+	}
+	var tool shape
+	for _, k := range kinds {
+		t := schema.AgentType{Name: string(k.is), Tells: k.tells}
+		switch field, needed := needs[k.is]; {
+		case needed:
+			t.Needs = []string{field}
+		case k.is.Workflow():
+			t.Needs = []string{"sub_agents"}
+		case k.is == TypeExpression:
+			t.Some = []shape{schema.Has("set", &jsonschema.Schema{MinProperties: new(1)}), schema.Has("value", nil), schema.Has("exit_when", nil)}
+		}
+		if d.Types = append(d.Types, t); k.is == TypeCommand {
+			tool = d.Agent(&t, false)
+		}
+	}
+	schema.Set(tool, "parameters", &jsonschema.Schema{
+		Ref: "#/$defs/answer", Description: "what the model gives: {{NAME}} in the command, or JSON on standard input",
+		Properties: map[string]*jsonschema.Schema{"type": {Enum: []any{"object"}}},
+	})
+	d.Parts = map[string]shape{"condition": conditionSchema(), "tool": toolSchema(), "tool.command": tool, "mcp": mcpParts.shape(),
+		"callback": callbackParts.shape(), "answer": schema.Answer()}
+	return d.JSON()
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
@@ -81,6 +80,16 @@ func takesBody(p place, n *source.Node, h *HTTP) bool {
 		h.BodyJSON = v
 	}
 	return ok
+}
+
+// content reads a text, or a value that is sent as JSON.
+func (r *reader) content(a *Agent, n *source.Node, field string) (any, bool) {
+	if n.Kind == source.Scalar {
+		return r.words(n, field)
+	}
+	v, _ := r.any(n, field)
+	r.note(a, field, n)
+	return v, true
 }
 
 // note records the positions of the values inside a value.
@@ -284,13 +293,6 @@ var templateKind = kind{is: TypeTemplate, tells: []string{"text"}, check: (*chec
 		return template.Canonical
 	},
 	result: []string{"text"}, inner: true,
-}
-
-var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*checker).remote,
-	build:  func(b *builder, a *Agent, cb around) (agent.Agent, error) { return newRemote(a, b.cfg, cb) },
-	most:   func(*worst, *Agent) AtMost { return AtMost{Seconds: unbounded} },
-	expect: (*expecter).uncounted,
-	yields: "read its answer in the loop's stop_when, or in another agent's exit_when",
 }
 
 // texts adds the templates of a command or a coding agent; field is the name of the field with the input.
@@ -594,78 +596,4 @@ func requestTime(a *Agent) time.Duration {
 		return a.HTTP.Timeout
 	}
 	return bound + time.Minute
-}
-
-// A2A holds the fields of a remote agent, which is called over A2A.
-type A2A struct {
-	// Endpoint is the address of the agent or of its card: a URL of http or https. Placeholders can stand after the
-	// host.
-	Endpoint string
-	// Payload is the message to the agent: a text, or maps and lists, which are sent as data; nil sends the user's
-	// message. Each text is a template.
-	Payload any
-	// Headers are sent with every request. The values are templates.
-	Headers map[string]string
-	// SizeLimit is the largest answer in bytes; 0 means remoteagent.DefaultSizeLimit.
-	SizeLimit int64
-	// NewContext begins a new conversation at each run of the agent.
-	NewContext bool
-}
-
-// content reads a text, or a value that is sent as JSON.
-func (r *reader) content(a *Agent, n *source.Node, field string) (any, bool) {
-	if n.Kind == source.Scalar {
-		return r.words(n, field)
-	}
-	v, _ := r.any(n, field)
-	r.note(a, field, n)
-	return v, true
-}
-
-var remoteRows = []row[A2A]{
-	field("endpoint", "http or https address of the agent or its card; no placeholder in its host", aText, func(x *A2A) *string { return &x.Endpoint }).must(),
-	field("payload", "message: text, or a map or list, sent as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
-	field("headers", "", named(aWords), func(x *A2A) *map[string]string { return &x.Headers }),
-	field("size_limit", "", aSize, func(x *A2A) *int64 { return &x.SizeLimit }),
-	field("new_context", "true starts a new conversation each time; otherwise the remote agent remembers this session", aBool, func(x *A2A) *bool { return &x.NewContext }),
-}
-
-// remote checks the texts of a remote agent one by one, so that each problem has its position, and then the whole
-// with remoteagent. It connects to nothing.
-func (c *checker) remote(a *Agent) {
-	before := len(c.problems)
-	texts := map[string]string{"endpoint": a.A2A.Endpoint}
-	for name, v := range a.A2A.Headers {
-		texts["headers."+name] = v
-	}
-	textsIn(texts, "payload", a.A2A.Payload)
-	for _, field := range slices.Sorted(maps.Keys(texts)) {
-		c.template(a, field, texts[field], template.Mustache)
-	}
-	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken ||
-		vocabulary.AgentName(a.Name) != "" {
-		return
-	}
-	if e := a.A2A.Endpoint; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {
-		c.report(a.at("endpoint"), CodeTask, "endpoint: %q does not begin with http:// or https://", e)
-		return
-	}
-	_, err := newRemote(a, BuildConfig{}, around{})
-	for _, e := range taskErrors(err) {
-		if _, ok := errors.AsType[template.Errors](e); ok {
-			continue // said above
-		}
-		c.misconfigured(a, e)
-	}
-}
-
-// newRemote makes an agent that calls a remote agent.
-func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
-	x := a.A2A
-	return remoteagent.NewA2A(remoteagent.A2AConfig{
-		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
-		AgentCardSource: x.Endpoint,
-		Payload:         clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
-		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(), Elsewhere: cfg.queue(a),
-	})
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package definition
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/agent/remoteagent"
+	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
+	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/template"
+)
+
+// A2A holds the fields of a remote agent, which is called over A2A.
+type A2A struct {
+	// Endpoint is the address of the agent or of its card: a URL of http or https. Placeholders can stand after the
+	// host.
+	Endpoint string
+	// Payload is the message to the agent: a text, or maps and lists, which are sent as data; nil sends the user's
+	// message. Each text is a template.
+	Payload any
+	// Headers are sent with every request. The values are templates.
+	Headers map[string]string
+	// SizeLimit is the largest answer in bytes; 0 means remoteagent.DefaultSizeLimit.
+	SizeLimit int64
+	// NewContext begins a new conversation at each run of the agent.
+	NewContext bool
+}
+
+var remoteRows = []row[A2A]{
+	field("endpoint", "http or https address of the agent or its card; no placeholder in its host", aText, func(x *A2A) *string { return &x.Endpoint }).must(),
+	field("payload", "message: text, or a map or list, sent as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
+	field("headers", "", named(aWords), func(x *A2A) *map[string]string { return &x.Headers }),
+	field("size_limit", "", aSize, func(x *A2A) *int64 { return &x.SizeLimit }),
+	field("new_context", "true starts a new conversation each time; otherwise the remote agent remembers this session", aBool, func(x *A2A) *bool { return &x.NewContext }),
+}
+
+var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*checker).remote,
+	build:  func(b *builder, a *Agent, cb around) (agent.Agent, error) { return newRemote(a, b.cfg, cb) },
+	most:   func(*worst, *Agent) AtMost { return AtMost{Seconds: unbounded} },
+	expect: (*expecter).uncounted,
+	yields: "read its answer in the loop's stop_when, or in another agent's exit_when",
+}
+
+// remote checks the texts of a remote agent one by one, so that each problem has its position, and then the whole
+// with remoteagent. It connects to nothing.
+func (c *checker) remote(a *Agent) {
+	before := len(c.problems)
+	texts := map[string]string{"endpoint": a.A2A.Endpoint}
+	for name, v := range a.A2A.Headers {
+		texts["headers."+name] = v
+	}
+	textsIn(texts, "payload", a.A2A.Payload)
+	for _, field := range slices.Sorted(maps.Keys(texts)) {
+		c.template(a, field, texts[field], template.Mustache)
+	}
+	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken ||
+		vocabulary.AgentName(a.Name) != "" {
+		return
+	}
+	if e := a.A2A.Endpoint; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {
+		c.report(a.at("endpoint"), CodeTask, "endpoint: %q does not begin with http:// or https://", e)
+		return
+	}
+	_, err := newRemote(a, BuildConfig{}, around{})
+	for _, e := range taskErrors(err) {
+		if _, ok := errors.AsType[template.Errors](e); ok {
+			continue // said above
+		}
+		c.misconfigured(a, e)
+	}
+}
+
+// newRemote makes an agent that calls a remote agent.
+func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
+	x := a.A2A
+	return remoteagent.NewA2A(remoteagent.A2AConfig{
+		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
+		AgentCardSource: x.Endpoint,
+		Payload:         clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
+		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(), Elsewhere: cfg.queue(a),
+	})
+}
+
+const queueDoc = "task queue of the workers that do the step, on a Temporal cluster: with the files, environment, keys " +
+	"and network of their machine, see refrain worker --steps; where the run is driven if left out"
+
+var queueRows = []row[Agent]{field("task_queue", queueDoc, plain(queueShape, (*reader).queue),
+	func(a *Agent) *string { return &a.TaskQueue })}
+
+// longestQueue is the most characters that the name of a task queue can have.
+const longestQueue = 200
+
+func queueShape() shape {
+	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(longestQueue), Title: "text"}
+}
+
+func (r *reader) queue(n *source.Node, what string) (string, bool) {
+	text, ok := r.text(n, what)
+	switch {
+	case !ok:
+	case text == "":
+		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out for a step that is done where the " +
+			"run is driven"
+	case utf8.RuneCountInString(text) > longestQueue:
+		r.report(r.src.Of(n), CodeValue, "%s is longer than %d characters", what, longestQueue)
+	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
+		r.report(r.src.Of(n), CodeName, "%s contains a line break or another character that cannot be displayed", what)
+	}
+	return text, ok
+}
+
+// queue returns the queue that runs a step. Stand-ins run in this process.
+func (cfg *BuildConfig) queue(a *Agent) elsewhere.Queue {
+	if a.TaskQueue == "" || cfg.StandIns.Agent != nil {
+		return elsewhere.Queue{}
+	}
+	return elsewhere.Queue{Name: a.TaskQueue, Dispatcher: cfg.Elsewhere}
+}
+
+// resolveQueue reports a step that no worker would run.
+func (b *builder) resolveQueue(l *loader, a *Agent) {
+	if b.cfg.queue(a).Name == "" || b.cfg.Elsewhere != nil {
+		return
+	}
+	l.report(a.at("task_queue"), CodeTask, "%q is to be done by the workers of the task queue %q, which this process "+
+		"does not reach", a.Name, a.TaskQueue).Hint = "run it on a Temporal cluster, with --temporal ADDRESS, or " +
+		"leave task_queue out to do the step here"
+}
+
+// askedModel returns the model of an agent: an open one, or one that workers open.
+func (b *builder) askedModel(a *Agent, name string) model.LLM {
+	q := b.cfg.queue(a)
+	if q.Name == "" {
+		return b.models[name]
+	}
+	called := name
+	if _, rest, err := provider.Find(name); err == nil {
+		called = rest
+	}
+	return elsewhere.NewModel(q, name, called)
+}
