@@ -416,18 +416,6 @@ func (r *reader) ref(parent *Agent, ps []pair, outer *use) *Agent {
 	return r.follow(parent, target, own)
 }
 
-// openRegular opens a file if it is regular, because opening a named pipe would wait for a writer.
-func openRegular(fsys fs.FS, name string) (fs.File, error) {
-	info, err := fs.Stat(fsys, name)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return fsys.Open(name)
-}
-
 // fileNear suggests a file with a similar name for one that does not exist.
 func (r *reader) fileNear(target, from string) string {
 	entries, err := fs.ReadDir(r.fsys, path.Dir(target))
@@ -467,7 +455,7 @@ func (r *reader) open(at source.Span, name, target string) *opened {
 	if file, ok := r.opened[target]; ok {
 		return file
 	}
-	f, err := openRegular(r.fsys, target)
+	f, err := source.Open(r.fsys, target)
 	if err == nil {
 		defer f.Close()
 	}

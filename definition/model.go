@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -109,16 +108,11 @@ var errLeadsOut = errors.New("a link leads out of the folder of the definition")
 // scriptIn reads a script; both results are nil if it cannot be read. The error is errLeadsOut for a script that is not
 // in the folder.
 func scriptIn(fsys fs.FS, name string) (*scripted.Script, error) {
-	f, err := openRegular(fsys, name)
+	data, err := source.ReadFile(fsys, name)
 	switch {
 	case err != nil && leadsOut(err):
 		return nil, errLeadsOut
 	case err != nil:
-		return nil, nil
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, source.MaxFile+1))
-	if err != nil || len(data) > source.MaxFile {
 		return nil, nil
 	}
 	script, err := scripted.Parse(data)

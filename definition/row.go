@@ -429,7 +429,7 @@ func (of parts[S]) complete(p place, n *source.Node, given map[string]bool) bool
 	return ok
 }
 
-// shape is what a value can be.
+// shape is the JSON Schema of a value.
 type shape = schema.Shape
 
 func conditionRef() shape { return schema.By("condition") }

@@ -307,7 +307,7 @@ func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func()
 	}
 	inner, known := r.parsed[target]
 	if !known {
-		data, err := readFile(r.opts.FS, target)
+		data, err := source.ReadFile(r.opts.FS, target)
 		if err != nil {
 			it := r.fail(v.at(), a.was, "config_path", "config_path %q cannot be read: %v", name, source.Cause(err))
 			it.Advice = r.similar(target)

@@ -28,7 +28,6 @@ package dialect
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -185,7 +184,7 @@ func Load(name string, opts Options) (*Result, error) {
 	}
 	defer root.Close()
 	opts.FS, opts.Path = root.FS(), filepath.Base(name)
-	data, err := readFile(os.DirFS(filepath.Dir(name)), opts.Path) // the file itself may be a link
+	data, err := source.ReadFile(os.DirFS(filepath.Dir(name)), opts.Path) // the file itself may be a link
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, source.Cause(err))
 	}
@@ -322,27 +321,6 @@ func (i *importer) besides(problems definition.Problems) definition.Problems {
 // imported is the name that a definition is loaded by. It stays in its folder, as
 // scripts of models do.
 func imported(name string) string { return name + " (imported)" }
-
-// readFile reads a file of a bounded size.
-func readFile(fsys fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, source.MaxFile+1))
-	if err == nil && len(data) > source.MaxFile {
-		err = errors.New("the file is larger than 1 MiB")
-	}
-	return data, err
-}
 
 // Parse returns the dialect of that name; the error lists them all.
 func Parse(name string) (Dialect, error) {

@@ -76,9 +76,7 @@ func (i *importer) taken(src *source.Source, n *yaml.Node, faults []*source.Faul
 }
 
 func (v value) deref() value {
-	for v.Node != nil && v.Kind == yaml.AliasNode {
-		v.Node = v.Alias
-	}
+	v.Node = source.Deref(v.Node)
 	return v
 }
 
@@ -100,7 +98,7 @@ func (v value) isText() bool { return v.isScalar() && v.ShortTag() == "!!str" }
 
 // isNull reports whether there is no value, or none to speak of.
 func (v value) isNull() bool {
-	return v.Node == nil || v.Kind == yaml.ScalarNode && v.ShortTag() == "!!null"
+	return v.Node == nil || source.IsNull(v.Node)
 }
 
 // empty reports whether a value says nothing: null, "", [] or {}.
@@ -110,34 +108,18 @@ func (v value) empty() bool {
 
 // pairs are the entries of a map, "<<" spelled out; nil if it is none. Of keys
 // given twice the first counts.
-func (v value) pairs() []pair {
-	if !v.isMap() {
+func (v value) pairs() (all []pair) {
+	if v.Node == nil {
 		return nil
 	}
-	var own, merged []pair
 	seen := make(map[string]bool)
-	for n := 0; n+1 < len(v.Content); n += 2 {
-		k := value{v.Content[n], v.file, v.reads}.deref()
-		val := value{v.Content[n+1], v.file, v.reads}.deref()
-		switch {
-		case k.ShortTag() == "!!merge" && val.isList():
-			for _, m := range val.items() {
-				merged = append(merged, m.pairs()...)
-			}
-		case k.ShortTag() == "!!merge":
-			merged = append(merged, val.pairs()...)
-		case k.isScalar() && !seen[k.Value]:
+	for _, p := range source.Pairs(v.Node) {
+		if k := (value{p.Key, v.file, v.reads}); !seen[k.Value] {
 			seen[k.Value] = true
-			own = append(own, pair{k.Value, k.at(), val})
+			all = append(all, pair{k.Value, k.at(), value{p.Value, v.file, v.reads}.deref()})
 		}
 	}
-	for _, p := range merged {
-		if !seen[p.key] {
-			seen[p.key] = true
-			own = append(own, p)
-		}
-	}
-	return own
+	return all
 }
 
 // blank reports whether a value is empty, or holds only what is.

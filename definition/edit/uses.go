@@ -61,38 +61,16 @@ func resolved(n naming) naming {
 	return n
 }
 
-// fields lists the fields of a map; of one given twice, the first.
-func (w *namings) fields(m naming) []namingField {
+// fields lists the fields of a map.
+func (w *namings) fields(m naming) (all []namingField) {
 	m = resolved(m)
-	if m.node.Kind != yaml.MappingNode {
-		return nil
-	}
-	var all, merged []namingField
-	for i := 0; i+1 < len(m.node.Content); i += 2 {
-		k, v := m.node.Content[i], m.node.Content[i+1]
-		if source.Deref(k).ShortTag() == "!!merge" {
-			inner := resolved(naming{node: v, path: m.path, shared: k})
-			from := []naming{inner}
-			if inner.node.Kind == yaml.SequenceNode {
-				from = nil
-				for _, c := range inner.node.Content {
-					from = append(from, naming{node: c, path: m.path, shared: k})
-				}
-			}
-			for _, f := range from {
-				merged = append(merged, w.fields(f)...)
-			}
-			continue
+	for _, p := range source.Pairs(m.node) {
+		shared := m.shared
+		if p.Merged != nil {
+			shared = p.Merged
 		}
-		key := source.Deref(k)
-		f := namingField{naming{node: v, shared: m.shared, path: m.path + hop{key: key.Value, keyed: true}.in(m.path)},
-			key.Value, k}
-		all = append(all, f)
-	}
-	for _, f := range merged {
-		if !slices.ContainsFunc(all, func(own namingField) bool { return own.key == f.key }) {
-			all = append(all, f)
-		}
+		all = append(all, namingField{naming{node: p.Value, shared: shared,
+			path: m.path + hop{key: p.Key.Value, keyed: true}.in(m.path)}, p.Key.Value, p.Key})
 	}
 	return all
 }

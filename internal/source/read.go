@@ -95,6 +95,32 @@ func (r *reading) value(from io.Reader) *yaml.Node {
 	return r.parse(text)
 }
 
+// Open opens a file if it is regular, because opening a named pipe would wait for a writer.
+func Open(fsys fs.FS, name string) (fs.File, error) {
+	info, err := fs.Stat(fsys, name)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fsys.Open(name)
+}
+
+// ReadFile returns the content of a regular file of at most [MaxFile] bytes.
+func ReadFile(fsys fs.FS, name string) ([]byte, error) {
+	f, err := Open(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err == nil && len(data) > MaxFile {
+		err = errors.New("the file is larger than 1 MiB")
+	}
+	return data, err
+}
+
 // Cause leaves out the path that an error of a file system begins with.
 func Cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {

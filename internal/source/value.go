@@ -33,6 +33,50 @@ func Deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
+// Pair is an entry of a map. Merged is the key "<<" by which the map has it; nil for an entry of its own.
+type Pair struct{ Key, Value, Merged *Node }
+
+// Pairs returns the entries of a map whose keys are scalars, those that "<<" merges in after its own and only if it has no
+// entry of that key. It returns nil for any other value. Keys are never aliases; of those given twice, all are returned.
+func Pairs(n *Node) []Pair {
+	if n = Deref(n); n.Kind != Map {
+		return nil
+	}
+	var own, merged []Pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := Deref(n.Content[i]), n.Content[i+1]
+		if k.Kind == Scalar && k.ShortTag() != "!!merge" {
+			own = append(own, Pair{k, v, nil})
+			continue
+		}
+		from := []*Node{v}
+		if list := Deref(v); k.Kind != Scalar {
+			from = nil
+		} else if list.Kind == List {
+			from = list.Content
+		}
+		for _, m := range from {
+			for _, p := range Pairs(m) {
+				merged = append(merged, Pair{p.Key, p.Value, k})
+			}
+		}
+	}
+	if merged == nil {
+		return own
+	}
+	has := make(map[string]bool)
+	for _, p := range own {
+		has[p.Key.Value] = true
+	}
+	for _, p := range merged {
+		if !has[p.Key.Value] {
+			has[p.Key.Value] = true
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
 // IsNull reports whether a value is null, or left out.
 func IsNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
