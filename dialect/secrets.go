@@ -123,23 +123,11 @@ func (i *importer) address(a *agent, full string, v value) string {
 
 // payload copies what an agent elsewhere is sent, without secrets.
 func (i *importer) payload(a *agent, name string, v value) any {
-	switch {
-	case v.all().isMap():
-		o := object{}
-		for _, p := range v.pairs() {
-			o = append(o, field{key: p.key, value: i.payload(a, p.key, p.value)})
+	return v.copied(name, func(name string, v value) any {
+		if !secretText(v.text()) && (v.text() == "" || !credential.Named(name) || strings.Contains(v.text(), "{") || v.ShortTag() == "!!bool") {
+			return copiedScalar(name, v)
 		}
-		return o
-	case v.isList():
-		list := []any{}
-		for _, item := range v.items() {
-			list = append(list, i.payload(a, name, item))
-		}
-		return list
-	case secretText(v.text()), v.text() != "" && credential.Named(name) && !strings.Contains(v.text(), "{") &&
-		v.ShortTag() != "!!bool":
 		i.changed(v.at(), a.was, "payload "+name, yours, "it may be a secret, and is not copied").Advice = "write it there yourself, and keep that file private"
 		return yours
-	}
-	return copied(v)
+	})
 }

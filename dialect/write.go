@@ -138,22 +138,29 @@ func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err erro
 }
 
 // copied is a value of a foreign file as one of ours, without its style.
-func copied(v value) any {
-	v.all()
-	switch {
+func copied(v value) any { return v.copied("", copiedScalar) }
+
+// copied copies a value: scalar returns the copy of what is no map and no list, and gets the name of the field around it.
+func (v value) copied(name string, scalar func(name string, v value) any) any {
+	switch v.all(); {
 	case v.isMap():
 		var o object
 		for _, p := range v.pairs() {
-			o = append(o, field{key: p.key, value: copied(p.value)})
+			o = append(o, field{key: p.key, value: p.value.copied(p.key, scalar)})
 		}
 		return o
 	case v.isList():
 		list := []any{}
 		for _, item := range v.items() {
-			list = append(list, copied(item))
+			list = append(list, item.copied(name, scalar))
 		}
 		return list
-	case v.isNull():
+	}
+	return scalar(name, v)
+}
+
+func copiedScalar(_ string, v value) any {
+	if v.isNull() {
 		return nil
 	}
 	if v.ShortTag() == "!!str" || v.ShortTag() == "!!timestamp" || v.ShortTag() == "!!binary" {
