@@ -292,21 +292,28 @@ func colorShape() shape {
 	return schema.Either(schema.OneOf(colors...), hex)
 }
 
-func shownShape() shape {
-	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(vocabulary.MaxName), Title: "text"}
+func shownShape() shape { return lineShape(vocabulary.MaxName) }
+
+func (r *reader) displayName(n *source.Node, what string) (string, bool) {
+	return r.line(n, what, vocabulary.MaxName, "leave it out to show the name")
 }
 
-func (r *reader) displayName(n *source.Node, _ string) (string, bool) {
-	text, ok := r.text(n, "display_name")
+// lineShape is a text of one line, with at most so many characters.
+func lineShape(most int) shape {
+	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: &most, Title: "text"}
+}
+
+// line reads a text of one line that is not empty. A text that is none is reported, and kept.
+func (r *reader) line(n *source.Node, what string, most int, ifEmpty string) (string, bool) {
+	text, ok := r.text(n, what)
 	switch {
 	case !ok:
 	case text == "":
-		r.report(r.src.Of(n), CodeValue, "display_name is empty").Hint = "leave it out to show the name"
-	case utf8.RuneCountInString(text) > vocabulary.MaxName:
-		r.report(r.src.Of(n), CodeValue, "display_name is longer than %d characters", vocabulary.MaxName)
+		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = ifEmpty
+	case utf8.RuneCountInString(text) > most:
+		r.report(r.src.Of(n), CodeValue, "%s is longer than %d characters", what, most)
 	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.report(r.src.Of(n), CodeName, "display_name contains a line break or another character that cannot be "+
-			"displayed")
+		r.report(r.src.Of(n), CodeName, "%s contains a line break or another character that cannot be displayed", what)
 	}
 	return text, ok
 }

@@ -414,7 +414,7 @@ func (c *checker) keepBest(a *Agent) {
 			c.report(a.at(field), CodeWorkspace, "two branches of %q have the score %q", a.Name, key)
 		}
 		seen[key] = true
-		c.reads = append(c.reads, read{agent: a, field: field, name: key, bare: true, line: 1, column: 1})
+		c.keyRead(a, field, key)
 	}
 	for _, sub := range subs {
 		if _, ok := a.Parallel.KeepBest[sub.Name]; !ok {

@@ -4,7 +4,6 @@ package definition
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,7 +92,7 @@ func (r *reader) conditions(a *Agent, n *source.Node, field string) []loop.Condi
 	}
 	var cs []loop.Condition
 	for i, item := range items {
-		c := r.conditionOf(a, item, fmt.Sprintf("%s[%d]", field, i))
+		c := r.conditionOf(a, item, index(field, i))
 		if c == nil {
 			c = &loop.Condition{Expr: "false"} // keeps the places of the others
 		}
@@ -189,21 +188,20 @@ func (c *checker) conditionReads(a *Agent) {
 	}
 	if l.NoProgress != nil {
 		for i, key := range l.NoProgress.Keys {
-			c.reads = append(c.reads, read{agent: a, field: index("no_progress.keys", i), name: key, bare: true,
-				line: 1, column: 1})
+			c.keyRead(a, index("no_progress.keys", i), key)
 		}
 	}
 	if l.Result != "" {
-		c.reads = append(c.reads, read{agent: a, field: "result", name: l.Result, bare: true, line: 1, column: 1})
+		c.keyRead(a, "result", l.Result)
 	}
 	if l.Score == nil {
 		return
 	}
 	if l.Score.Key != "" {
-		c.reads = append(c.reads, read{agent: a, field: "score.key", name: l.Score.Key, bare: true, line: 1, column: 1})
+		c.keyRead(a, "score.key", l.Score.Key)
 	}
 	if l.Score.Holdout != "" {
-		c.reads = append(c.reads, read{agent: a, field: "score.holdout", name: l.Score.Holdout, bare: true, line: 1, column: 1})
+		c.keyRead(a, "score.holdout", l.Score.Holdout)
 	}
 	if l.Score.Expr != "" {
 		c.expressionReads(a, "score.expr", l.Score.Expr)

@@ -3,19 +3,11 @@
 package definition
 
 import (
-	"errors"
-	"maps"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
@@ -50,6 +42,14 @@ var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*
 	build:  func(b *builder, a *Agent, cb around) (agent.Agent, error) { return newRemote(a, b.cfg, cb) },
 	most:   func(*worst, *Agent) AtMost { return AtMost{Seconds: unbounded} },
 	expect: (*expecter).uncounted,
+	texts: func(a *Agent, texts map[string]string) template.Dialect {
+		for name, v := range a.A2A.Headers {
+			texts["headers."+name] = v
+		}
+		texts["endpoint"] = a.A2A.Endpoint
+		textsIn(texts, "payload", a.A2A.Payload)
+		return template.Mustache
+	},
 	yields: "read its answer in the loop's stop_when, or in another agent's exit_when",
 }
 
@@ -57,16 +57,8 @@ var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*
 // with remoteagent. It connects to nothing.
 func (c *checker) remote(a *Agent) {
 	before := len(c.problems)
-	texts := map[string]string{"endpoint": a.A2A.Endpoint}
-	for name, v := range a.A2A.Headers {
-		texts["headers."+name] = v
-	}
-	textsIn(texts, "payload", a.A2A.Payload)
-	for _, field := range slices.Sorted(maps.Keys(texts)) {
-		c.template(a, field, texts[field], template.Mustache)
-	}
-	if Problems(c.problems[before:]).count(SeverityError) > 0 || c.unset(a) || a.broken ||
-		vocabulary.AgentName(a.Name) != "" {
+	c.texts(a)
+	if !c.complete(a, before) {
 		return
 	}
 	if e := a.A2A.Endpoint; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {
@@ -74,12 +66,7 @@ func (c *checker) remote(a *Agent) {
 		return
 	}
 	_, err := newRemote(a, BuildConfig{}, around{})
-	for _, e := range taskErrors(err) {
-		if _, ok := errors.AsType[template.Errors](e); ok {
-			continue // said above
-		}
-		c.misconfigured(a, e)
-	}
+	c.whole(a, err)
 }
 
 // newRemote makes an agent that calls a remote agent.
@@ -102,23 +89,10 @@ var queueRows = []row[Agent]{field("task_queue", queueDoc, plain(queueShape, (*r
 // longestQueue is the most characters that the name of a task queue can have.
 const longestQueue = 200
 
-func queueShape() shape {
-	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: new(longestQueue), Title: "text"}
-}
+func queueShape() shape { return lineShape(longestQueue) }
 
 func (r *reader) queue(n *source.Node, what string) (string, bool) {
-	text, ok := r.text(n, what)
-	switch {
-	case !ok:
-	case text == "":
-		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out for a step that is done where the " +
-			"run is driven"
-	case utf8.RuneCountInString(text) > longestQueue:
-		r.report(r.src.Of(n), CodeValue, "%s is longer than %d characters", what, longestQueue)
-	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.report(r.src.Of(n), CodeName, "%s contains a line break or another character that cannot be displayed", what)
-	}
-	return text, ok
+	return r.line(n, what, longestQueue, "leave it out for a step that is done where the run is driven")
 }
 
 // queue returns the queue that runs a step. Stand-ins run in this process.

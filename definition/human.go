@@ -16,7 +16,6 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/humanagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -99,7 +98,7 @@ func (c *checker) human(a *Agent) {
 	c.inTools(a)
 	c.askedFor(a)
 	for i, key := range a.edits {
-		c.reads = append(c.reads, read{agent: a, field: index("keys", i), name: key, bare: true, line: 1, column: 1})
+		c.keyRead(a, index("keys", i), key)
 	}
 	if s := a.Step; s != nil && s.AdaptiveTimeout != nil {
 		c.report(a.at("adaptive_timeout"), CodeConflict, "adaptive_timeout cannot be used for %q, which waits for "+
@@ -107,7 +106,7 @@ func (c *checker) human(a *Agent) {
 			Hint = "give deadline"
 	}
 	c.deadline(a)
-	if Problems(c.problems[before:]).count(SeverityError) > 0 || a.broken || vocabulary.AgentName(a.Name) != "" {
+	if !c.sound(a, before) {
 		return
 	}
 	if _, err := newHuman(a, around{}); err != nil {

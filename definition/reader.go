@@ -422,7 +422,7 @@ func (r *reader) any(n *source.Node, what string) (any, bool) {
 	case source.List:
 		list, good := make([]any, 0, len(n.Content)), true
 		for i, c := range n.Content {
-			v, ok := r.any(c, fmt.Sprintf("%s[%d]", what, i))
+			v, ok := r.any(c, index(what, i))
 			list, good = append(list, v), good && ok
 		}
 		return list, good

@@ -476,6 +476,11 @@ func (c *checker) keyReads(a *Agent, field, text string, keys []string, all bool
 	}
 }
 
+// keyRead notes the key that a field has as its value.
+func (c *checker) keyRead(a *Agent, field, key string) {
+	c.reads = append(c.reads, read{agent: a, field: field, name: key, bare: true, line: 1, column: 1})
+}
+
 // exprRead notes one key that an expression reads.
 func (c *checker) exprRead(a *Agent, field, text, name string, any bool) {
 	if any && strings.Contains(text, "prev") {

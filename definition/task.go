@@ -324,10 +324,7 @@ func (c *checker) task(a *Agent) {
 // its position, and then, with taskagent, the whole task.
 func (c *checker) local(a *Agent) {
 	before := len(c.problems)
-	texts, dialect := textsOf(a)
-	for _, field := range slices.Sorted(maps.Keys(texts)) {
-		c.template(a, field, texts[field], dialect)
-	}
+	c.texts(a)
 	c.template(a, "exit_reason", a.ExitReason, template.Canonical)
 	if e := a.Expression; e != nil {
 		for _, key := range slices.Sorted(maps.Keys(e.Set)) {
@@ -345,10 +342,28 @@ func (c *checker) local(a *Agent) {
 		program := a.Command.CLI.ACP[0]
 		c.warn(a.at("acp"), CodeTask, "%s alone does not speak the Agent Client Protocol", program).Hint = "write cli: " + program
 	}
-	if Problems(c.problems[before:]).count(SeverityError) > 0 {
-		return // what is wrong with the parts would be said again
+	if c.complete(a, before) {
+		_, err := newTask(a, BuildConfig{Root: "."}, around{})
+		c.whole(a, err)
 	}
-	c.whole(a)
+}
+
+// texts checks the templates of a task.
+func (c *checker) texts(a *Agent) {
+	texts, dialect := textsOf(a)
+	for _, field := range slices.Sorted(maps.Keys(texts)) {
+		c.template(a, field, texts[field], dialect)
+	}
+}
+
+// sound reports whether the parts of an agent have no error, so that a check of the whole agent reports nothing twice.
+func (c *checker) sound(a *Agent, before int) bool {
+	return Problems(c.problems[before:]).count(SeverityError) == 0 && !a.broken && vocabulary.AgentName(a.Name) == ""
+}
+
+// complete is sound for a task, and reports a field that the task needs and does not have.
+func (c *checker) complete(a *Agent, before int) bool {
+	return Problems(c.problems[before:]).count(SeverityError) == 0 && !c.unset(a) && c.sound(a, before)
 }
 
 // conversation checks that a coding agent can continue its conversation.
@@ -407,24 +422,20 @@ func (c *checker) probed(a *Agent, field, text string, probe agent.Agent, err er
 	}
 }
 
-// whole checks the task with taskagent. It drops errors of texts and expressions, which are already reported.
-func (c *checker) whole(a *Agent) {
-	if c.unset(a) || a.broken || vocabulary.AgentName(a.Name) != "" {
-		return
-	}
-	_, err := newTask(a, BuildConfig{Root: "."}, around{})
+// whole reports the errors of taskagent or remoteagent about a whole task. It drops errors of texts and expressions,
+// which are already reported.
+func (c *checker) whole(a *Agent, err error) {
 	for _, e := range taskErrors(err) {
-		if _, ok := errors.AsType[expr.Errors](e); ok {
-			continue
+		_, inExpr := errors.AsType[expr.Errors](e)
+		_, inText := errors.AsType[template.Errors](e)
+		shapeless, isShape := errors.AsType[*taskagent.ShapeError](e)
+		switch {
+		case inExpr || inText:
+		case isShape:
+			c.misplace(a, shapeless)
+		default:
+			c.misconfigured(a, e)
 		}
-		if _, ok := errors.AsType[template.Errors](e); ok {
-			continue
-		}
-		if e, ok := errors.AsType[*taskagent.ShapeError](e); ok {
-			c.misplace(a, e)
-			continue
-		}
-		c.misconfigured(a, e)
 	}
 }
 

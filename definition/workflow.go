@@ -56,7 +56,7 @@ func (r *reader) subAgents(a *Agent, n *source.Node) {
 		if r.full() {
 			return
 		}
-		a.nodes[fmt.Sprintf("sub_agents[%d]", i)] = item
+		a.nodes[index("sub_agents", i)] = item
 		if item.Kind == source.Scalar {
 			r.wrong(item, "a sub-agent", "a map with a name, or with a ref")
 			if source.PlainText(item) && vocabulary.AgentName(item.Value) == "" {
