@@ -68,13 +68,7 @@ func (s *sheet) duplicate(path, name string) (attempt, error) {
 // text is a part of the text with what was renamed in it.
 func (r *rewriting) text(from, to int) string {
 	sort.Slice(r.pieces, func(i, k int) bool { return r.pieces[i].from < r.pieces[k].from }) // 20 KB smaller than slices.SortFunc
-	var b strings.Builder
-	at := from
-	for _, p := range r.pieces {
-		b.WriteString(r.sheet.Text[at:p.from] + p.text)
-		at = p.to
-	}
-	return b.String() + r.sheet.Text[at:to]
+	return r.sheet.part(from, to, r.pieces)
 }
 
 // renamed gives the agents of a copy names of their own.

@@ -141,7 +141,7 @@ func (e *Editor) try(way func() (attempt, error)) error {
 	if err != nil || a.want == e.sheet.root {
 		return err
 	}
-	text := e.sheet.splice(a.pieces)
+	text := e.sheet.part(0, len(e.sheet.Text), a.pieces)
 	err = e.accept(text, a.want)
 	if brk := e.sheet.pen.brk; err != nil && !strings.HasSuffix(text, brk) && e.accept(text+brk, a.want) == nil {
 		return nil // the lines of a text behind | have to end

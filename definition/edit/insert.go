@@ -155,19 +155,13 @@ func (s *sheet) addField(p *spot, v newValue, quotes bool) (attempt, error) {
 // after is the place of a new field in a map: behind the last one that people write
 // before it; at the end for one without an order.
 func after(c *yaml.Node, order []string, key string) int {
-	rank := func(key string) int {
-		if key == "sub_agents" {
-			return len(order) // what is long comes last
-		}
-		return slices.Index(order, key)
-	}
-	mine := rank(key)
+	mine := fieldRank(order, key)
 	if mine < 0 {
 		return len(c.Content) / 2
 	}
 	place := 0
 	for i := 0; i+1 < len(c.Content); i += 2 {
-		if r := rank(c.Content[i].Value); r >= 0 && r < mine {
+		if r := fieldRank(order, c.Content[i].Value); r >= 0 && r < mine {
 			place = i/2 + 1
 		}
 	}

@@ -34,17 +34,20 @@ func ordered(n *yaml.Node, path []hop) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		all = append(all, field{n.Content[i], n.Content[i+1]})
 	}
-	rank := func(f field) int {
-		i := slices.Index(order, f.key.Value)
-		if i < 0 || f.key.Value == "sub_agents" {
-			return len(order) // what is long comes last
-		}
-		return i
-	}
-	sort.SliceStable(all, func(i, k int) bool { return rank(all[i]) < rank(all[k]) }) // smaller than slices
+	last := uint(len(order)) // also of what has no place
+	at := func(i int) uint { return min(uint(fieldRank(order, all[i].key.Value)), last) }
+	sort.SliceStable(all, func(i, k int) bool { return at(i) < at(k) }) // smaller than slices
 	for i, f := range all {
 		n.Content[2*i], n.Content[2*i+1] = f.key, f.value
 	}
+}
+
+// fieldRank returns the place of a field in an order, -1 if it has none. Sub-agents come last, because they are long.
+func fieldRank(order []string, field string) int {
+	if field == "sub_agents" {
+		return len(order)
+	}
+	return slices.Index(order, field)
 }
 
 // fieldOrder is the order of the fields of the map at a path; nil if it has none.

@@ -86,10 +86,7 @@ func (s *sheet) measure(n *yaml.Node, around int) extent {
 // has none.
 func (s *sheet) flowEnd(n *yaml.Node, e extent, around int) (to int, unclear bool) {
 	to = e.body
-	open := byte('[')
-	if n.Kind == yaml.MappingNode {
-		open = '{'
-	}
+	open := opening(n)
 	bare := e.body >= len(s.Text) || s.Text[e.body] != open
 	if !bare {
 		to++

@@ -25,11 +25,7 @@ func (s *sheet) slots(c *yaml.Node) ([]slot, error) {
 	}
 	flow, at := c.Style&yaml.FlowStyle != 0, s.spans[c].body
 	if flow {
-		open := byte('[')
-		if c.Kind == yaml.MappingNode {
-			open = '{'
-		}
-		if at >= len(s.Text) || s.Text[at] != open {
+		if at >= len(s.Text) || s.Text[at] != opening(c) {
 			return nil, unclear(c)
 		}
 		at++
@@ -139,15 +135,20 @@ type splice struct {
 	text     string
 }
 
-// splice makes a text with pieces replaced; they are in order and do not overlap.
-func (s *sheet) splice(pieces []splice) string {
+// part returns a part of the text with pieces replaced; they are in order and do not overlap.
+func (s *sheet) part(from, to int, pieces []splice) string {
 	var b strings.Builder
-	at := 0
 	for _, p := range pieces {
-		b.WriteString(s.Text[at:p.from])
-		b.WriteString(p.text)
-		at = p.to
+		b.WriteString(s.Text[from:p.from] + p.text)
+		from = p.to
 	}
-	b.WriteString(s.Text[at:])
-	return b.String()
+	return b.String() + s.Text[from:to]
+}
+
+// opening returns the bracket that a collection in brackets begins with.
+func opening(c *yaml.Node) byte {
+	if c.Kind == yaml.MappingNode {
+		return '{'
+	}
+	return '['
 }
