@@ -293,19 +293,15 @@ func (e *exporter) loop(a *definition.Agent, in inherited, out object, file stri
 	}
 	e.mapped(at(a, "max_iterations"), a.Name, "max_iterations", "")
 	e.outputKey(a)
-	if finalizer == nil {
-		e.write(file, append(append(body[:1:1], out...), append(body[1:], field{key: "sub_agents", value: refs})...))
-		return true
+	whole := func(head object) object {
+		return slices.Concat(body[:1], head, body[1:], object{{key: "sub_agents", value: refs}})
 	}
-	return e.finalized(a, finalizer, after, out, body, refs, file)
-}
-
-// finalized writes a loop and the agent that has the last word as a sequence.
-func (e *exporter) finalized(a, finalizer *definition.Agent, after inherited, out, body object, refs []any,
-	file string) bool {
-	last := e.subs([]*definition.Agent{finalizer}, after)
+	var last []any
+	if finalizer != nil {
+		last = e.subs([]*definition.Agent{finalizer}, after)
+	}
 	if len(last) == 0 {
-		e.write(file, append(append(body[:1:1], out...), append(body[1:], field{key: "sub_agents", value: refs})...))
+		e.write(file, whole(out))
 		return true
 	}
 	name := e.names[a.Name] + "_loop"
@@ -314,8 +310,7 @@ func (e *exporter) finalized(a, finalizer *definition.Agent, after inherited, ou
 	}
 	e.taken[name] = true
 	path := e.file(name)
-	inner := append(body[:1:1], field{key: "name", value: name})
-	e.write(path, append(inner, append(body[1:], field{key: "sub_agents", value: refs})...))
+	e.write(path, whole(object{{key: "name", value: name}}))
 	e.changed(at(finalizer, "output_key"), finalizer.Name, "loop_output", "SequentialAgent "+e.names[a.Name],
 		"ADK has no finalizer: the loop, now %s, and then this agent are a sequence", name)
 	seq := append(object{{key: "agent_class", value: "SequentialAgent"}}, out...)
