@@ -166,8 +166,8 @@ func TestBacktestJSON(t *testing.T) {
 		three.Result.Stop.Rejections != 1 || *three.Result.Stop.BestScore != 7 {
 		t.Errorf("got %+v", three)
 	}
-	if three.Saved != (backtest.Saving{Iterations: 2, Steps: 4, Time: loop.Duration(4 * time.Second)}) {
-		t.Errorf("it saves %+v", three.Saved)
+	if saves := three.Result; saves.SavedIterations != 2 || saves.SavedSteps != 4 || saves.SavedTime != loop.Duration(4*time.Second) {
+		t.Errorf("it saves %+v", saves)
 	}
 	_, table, _ := refrain(t, "backtest", name, "--set", "max_iterations=3")
 	if strings.Contains(table, "tokens") {

@@ -22,21 +22,10 @@ type Row struct {
 	Policy string              `json:"policy"`
 	Plan   *loop.Plan          `json:"plan"`
 	Result loop.BacktestResult `json:"result"`
-	Saved  Saving              `json:"saved"`
 	// Tree is the hash of the files that would have been handed back, at the end of the iteration From; empty without
 	// a workspace.
 	Tree string `json:"tree,omitempty"`
 	From int    `json:"tree_of,omitempty"`
-}
-
-// Saving is what a policy would not have used of what was recorded. Tokens and
-// cost are those of models; the finalizer is not in it.
-type Saving struct {
-	Iterations int           `json:"iterations"`
-	Steps      int           `json:"steps"`
-	Time       loop.Duration `json:"time"`
-	Tokens     int64         `json:"tokens"`
-	Cost       *float64      `json:"cost,omitzero"` // nil: unknown
 }
 
 // readPolicies reads a file of policies, in its order.
@@ -112,7 +101,6 @@ func Compare(rec *backtest.Recording, policies []policy) ([]Row, error) {
 	for i := range rows {
 		r := &rows[i]
 		r.Result = r.Plan.Backtest(rec.Outcomes)
-		r.Saved = Saving{r.Result.SavedIterations, r.Result.SavedSteps, r.Result.SavedTime, r.Result.SavedTokens, r.Result.SavedCost}
 	}
 	if got := rows[0].Result.Stop; got != nil && rec.Stop != nil { // outcomes do not tell which iteration said something
 		got.Result = rec.Stop.Result

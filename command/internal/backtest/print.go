@@ -42,9 +42,9 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 			fmt.Fprintln(w)
 			continue
 		}
-		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Saved.Iterations, r.Saved.Steps, progress.Short(time.Duration(r.Saved.Time)))
+		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Result.SavedIterations, r.Result.SavedSteps, progress.Short(time.Duration(r.Result.SavedTime)))
 		if asked {
-			fmt.Fprintf(w, "\t%d\t%s\t%s", r.Saved.Tokens, costOf(r.Saved.Cost), costOf(r.Result.Used.Cost))
+			fmt.Fprintf(w, "\t%d\t%s\t%s", r.Result.SavedTokens, costOf(r.Result.SavedCost), costOf(r.Result.Used.Cost))
 		}
 		if cached {
 			fmt.Fprintf(w, "\t%s", cacheOf(&r.Result.Used))
