@@ -8,7 +8,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	req := &operations.StartRequest{Definition: "story", Input: "about a cat"}
+//	req := &operations.StartRequest{StartArgs: operations.StartArgs{Definition: "story", Input: "about a cat"}}
 //	if _, err := runs.Start(ctx, req, "", nil); err != nil {
 //		return err
 //	}

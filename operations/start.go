@@ -24,19 +24,21 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// StartRequest asks for a run of a definition of the folder, or of a text.
+// StartArgs say what to run: a definition of the folder, or a text.
+type StartArgs struct {
+	Definition string         `json:"definition,omitempty" jsonschema:"the name of a definition; list_definitions lists them"`
+	Text       string         `json:"text,omitempty" jsonschema:"a definition as YAML, in place of a name"`
+	Input      string         `json:"input,omitempty" jsonschema:"the user's message; the default is the definition's query"`
+	State      map[string]any `json:"state,omitempty" jsonschema:"values for the definition's inputs, and for keys of its state"`
+	Model      string         `json:"model,omitempty" jsonschema:"a model such as openai/gpt-4o for the agents that name none"`
+	Limits     Limits         `json:"limits,omitzero" jsonschema:"limits in place of those of the definition"`
+}
+
+// StartRequest asks for a run.
 type StartRequest struct {
-	Definition string `json:"definition"`
-	Text       string `json:"text"`
-	// Input is the user's message; the default is the definition's query.
-	Input string `json:"input"`
-	// State has values for the definition's inputs and for keys of its state.
-	State map[string]any `json:"state"`
-	// ID is the run's ID; if it is empty, one is made. The ID of a run that has ended continues
-	// its conversation.
-	ID     string `json:"id"`
-	Model  string `json:"model"`
-	Limits Limits `json:"limits"`
+	StartArgs
+	// ID is the run's ID; if it is empty, one is made. The ID of a run that has ended continues its conversation.
+	ID string `json:"id"`
 
 	// Message is the A2A message that starts the run.
 	Message *program.Message `json:"-"`

@@ -112,7 +112,8 @@ func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, w
 // start starts a run with a message.
 func (a *a2aAgent) start(ctx context.Context, m *a2a.Message, what *said) (id string, err error) {
 	req := &operations.StartRequest{
-		Definition: a.name, Input: what.text, Message: &program.Message{ID: m.ID, Context: m.ContextID},
+		StartArgs: operations.StartArgs{Definition: a.name, Input: what.text},
+		Message:   &program.Message{ID: m.ID, Context: m.ContextID},
 	}
 	if what.hasData {
 		state, ok := what.data.(map[string]any)

@@ -25,7 +25,6 @@ import (
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -174,13 +173,9 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 		Files  []workspace.Change `json:"files"`
 	}
 	return s.comparing(r, func(ctx context.Context, c *compared) error {
-		t := progress.TreeOf(progress.LastRun(c.run.Events))
-		loop := t.Main()
-		if at := r.URL.Query().Get("loop"); at != "" {
-			loop = t.Find(session.Address(at))
-		}
-		if loop == nil || loop.Loop == nil {
-			return problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
+		loop, err := loopOf(progress.TreeOf(progress.LastRun(c.run.Events)), r.URL.Query())
+		if err != nil {
+			return err
 		}
 		trees := make(map[int]workspace.Hash) // by iteration; most are also the one that the next was written from
 		after := func(n int) workspace.Hash {

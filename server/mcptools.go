@@ -38,13 +38,8 @@ type (
 		After      string `json:"after,omitempty" jsonschema:"what next was in the answer before"`
 	}
 	runArgs struct {
-		Definition string            `json:"definition,omitempty" jsonschema:"the name of a definition; list_definitions lists them"`
-		Text       string            `json:"text,omitempty" jsonschema:"a definition as YAML, in place of a name"`
-		Input      string            `json:"input,omitempty" jsonschema:"the user's message; the default is the definition's query"`
-		State      map[string]any    `json:"state,omitempty" jsonschema:"values for the definition's inputs, and for keys of its state"`
-		Model      string            `json:"model,omitempty" jsonschema:"a model such as openai/gpt-4o for the agents that name none"`
-		Limits     operations.Limits `json:"limits,omitzero" jsonschema:"limits in place of those of the definition"`
-		Key        string            `json:"key,omitempty" jsonschema:"any text that you have not used before; a call with the same key and arguments is the same run, so that you can repeat a call that got no answer"`
+		operations.StartArgs
+		Key string `json:"key,omitempty" jsonschema:"any text that you have not used before; a call with the same key and arguments is the same run, so that you can repeat a call that got no answer"`
 		waits
 	}
 	watchArgs struct {
@@ -248,7 +243,7 @@ func (s *Server) toolRun(ctx context.Context, req *mcp.CallToolRequest, in *runA
 	if out, again, err := s.again(ctx, req, &in.waits); again {
 		return out, err
 	}
-	start := &operations.StartRequest{Definition: in.Definition, Text: in.Text, Input: in.Input, State: in.State, Model: in.Model, Limits: in.Limits}
+	start := &operations.StartRequest{StartArgs: in.StartArgs}
 	text, err := json.Marshal(start)
 	if err != nil {
 		return nil, err

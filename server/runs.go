@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -119,21 +120,24 @@ func (s *Server) scores(w http.ResponseWriter, r *http.Request) error {
 // ofLoop tells about the loop that the query names, or the one to show first.
 func (s *Server) ofLoop(w http.ResponseWriter, r *http.Request, tell func(*progress.Step, url.Values) (any, error)) error {
 	return s.ofPage(w, r, func(f *feed) (any, error) {
-		t := f.live.Tree()
-		step := t.Main()
-		if at := r.URL.Query().Get("loop"); at != "" {
-			step = nil
-			for one := range t.Loops() {
-				if string(one.Address) == at {
-					step = one
-				}
-			}
-		}
-		if step == nil {
-			return nil, problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", r.URL.Query().Get("loop"))
+		step, err := loopOf(f.live.Tree(), r.URL.Query())
+		if err != nil {
+			return nil, err
 		}
 		return tell(step, r.URL.Query())
 	})
+}
+
+// loopOf returns the loop that the query names, or the one to show first.
+func loopOf(t *progress.Tree, q url.Values) (*progress.Step, error) {
+	step := t.Main()
+	if at := q.Get("loop"); at != "" {
+		step = t.Find(session.Address(at))
+	}
+	if step == nil || step.Loop == nil {
+		return nil, problem.New(http.StatusNotFound, "loop_not_found", "The run has no such loop", "%s", q.Get("loop"))
+	}
+	return step, nil
 }
 
 // runDefinition is the text of the definition that a run keeps.
