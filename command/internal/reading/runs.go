@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/clusters"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -230,5 +231,9 @@ func (r *listedRun) why() string {
 	case r.Status == runlog.StatusNotBegun:
 		return "it never began; begin it with: refrain run FILE --session " + r.ID
 	}
-	return cmp.Or(runstore.OwnerText(r.Paused), r.Error, r.StopReason, "-")
+	stop := r.StopReason
+	if loop.StopReason(stop).Limit() {
+		stop = "stopped by a limit: " + stop
+	}
+	return cmp.Or(runstore.OwnerText(r.Paused), r.Error, stop, "-")
 }
