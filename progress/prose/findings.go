@@ -92,6 +92,7 @@ func attainable(score float64, lower bool) float64 {
 // doubtful: facts speak against the score, or against the result of a loop without a score.
 func doubtful(h *history, in Language) (f Finding, ok bool) {
 	var where []string
+	first := 0 // iteration with a finding
 	title, unprotected := doubtfulResult, doubtfulResultDo
 	if h.scored() {
 		title, unprotected = doubtfulTitle, doubtfulDo
@@ -102,6 +103,9 @@ func doubtful(h *history, in Language) (f Finding, ok bool) {
 			if found.Kind != loop.FindingProtected {
 				advice = unprotected
 			}
+			if first == 0 {
+				first = it.Number
+			}
 			where = append(where, in.say(doubtfulHow, it.Number, brief.Clean(found.Text)))
 		}
 	}
@@ -111,7 +115,7 @@ func doubtful(h *history, in Language) (f Finding, ok bool) {
 	f = Finding{
 		Code: FindingDoubtful, Title: in.say(title),
 		Evidence:   strings.Join(where[:min(len(where), 3)], "; "),
-		Suggestion: in.say(advice),
+		Suggestion: in.say(advice, first-1, first),
 	}
 	if more := len(where) - 3; more > 0 {
 		f.Evidence += in.say(doubtfulMore, more)

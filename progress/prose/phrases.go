@@ -135,12 +135,12 @@ var (
 	doubtfulTitle = phrase{"The score may not be honest", "O score pode não ser honesto"}
 	doubtfulHow   = phrase{"in iteration %s %s", "na iteração %s %s"}
 	doubtfulMore  = phrase{", and %s more", ", e mais %s"}
-	doubtfulLook  = phrase{"Look at what was changed with refrain show --diff", "Veja o que mudou com refrain show --diff"}
-	doubtfulDo    = phrase{"Look at what was changed with refrain show --diff; protect the tests, and score with in: clean and an overlay",
-		"Veja o que mudou com refrain show --diff; proteja os testes, e pontue com in: clean e um overlay"}
+	doubtfulLook  = phrase{"Look at what was changed with refrain show RUN --diff %s..%s", "Veja o que mudou com refrain show RUN --diff %s..%s"}
+	doubtfulDo    = phrase{"Look at what was changed with refrain show RUN --diff %s..%s; protect the tests, and score with in: clean and an overlay",
+		"Veja o que mudou com refrain show RUN --diff %s..%s; proteja os testes, e pontue com in: clean e um overlay"}
 	doubtfulResult   = phrase{"The result may not be honest", "O resultado pode não ser honesto"}
-	doubtfulResultDo = phrase{"Look at what was changed with refrain show --diff; protect the tests, and run them with in: clean and an overlay",
-		"Veja o que mudou com refrain show --diff; proteja os testes, e rode-os com in: clean e um overlay"}
+	doubtfulResultDo = phrase{"Look at what was changed with refrain show RUN --diff %s..%s; protect the tests, and run them with in: clean and an overlay",
+		"Veja o que mudou com refrain show RUN --diff %s..%s; proteja os testes, e rode-os com in: clean e um overlay"}
 	exitWordsTitle = phrase{"A model wrote exit_loop() and did not call the tool",
 		"Um modelo escreveu exit_loop() e não chamou a ferramenta"}
 	exitWordsHow = phrase{"%s, %s; the loop took no notice of it", "%s, %s; o loop não percebeu"}

@@ -31,8 +31,8 @@ The iterations are those of the outermost loop; --loop chooses another loop by i
 address, such as story[2]/polish.`,
 		Example: `  refrain show last
   refrain show r_1f0c --iteration 3 --state
-  refrain show last --diff 4..5
-  refrain show last --diff 4..5 --files > changes.patch
+  refrain show last --diff 3..4
+  refrain show last --diff 3..4 --files > changes.patch
   refrain show last --prompt writer --iteration 3
   refrain show run.jsonl --json`,
 		Args:              term.Args(1, 1),
@@ -47,7 +47,7 @@ address, such as story[2]/polish.`,
 	fl.IntVar(&f.Iteration, "iteration", 0, "show what the steps of iteration `N` said")
 	fl.BoolVar(&f.State, "state", false, "show the state at the end, or after --iteration")
 	fl.BoolVar(&f.Resources, "resources", false, "show what the run used: time, model calls, tokens, cost, state sizes")
-	fl.StringVar(&f.Diff, "diff", "", "show how the state changed between two iterations, `N..M`")
+	fl.StringVar(&f.Diff, "diff", "", "show how the state changed between two iterations `N..M`, such as 3..4")
 	fl.BoolVar(&f.Files, "files", false, "show the changed files of a workspace; with --diff, as a patch")
 	fl.StringVar(&f.Prompt, "prompt", "", "show what `STEP` sent to its model: a name, or an address such as refine[3]/writer")
 	fl.StringVar(&f.Loop, "loop", "", "`address` of the loop whose iterations to show")

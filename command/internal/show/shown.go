@@ -132,7 +132,7 @@ func parseDiff(s string) (from, to int, err error) {
 	from, err = strconv.Atoi(a)
 	to, err2 := strconv.Atoi(b)
 	if !ok || err != nil || err2 != nil || from < 0 || to < 0 {
-		return 0, 0, fmt.Errorf("--diff %q: write the numbers of two iterations, such as 4..5", s)
+		return 0, 0, fmt.Errorf("--diff %q: write the numbers of two iterations, such as --diff 3..4", s)
 	}
 	return from, to, nil
 }

@@ -42,10 +42,18 @@ func valueText(v any) string {
 }
 
 // printDiff writes changes: ~ for a key that changed, + for one that is new, and
-// - for one that is gone. Within texts, [-these words-] were replaced by {+those+}.
+// - for one that is gone. Within texts, [-these words-] were replaced by {+those+}; keys
+// whose texts show the same are shown together, where the first of them stands.
 func printDiff(w io.Writer, changes []progress.Change) {
 	if len(changes) == 0 {
 		fmt.Fprintln(w, "no difference")
+	}
+	alike := make(map[string][]string) // keys by what their texts show
+	for _, c := range changes {
+		if c.Before != nil && c.After != nil && c.Words != nil {
+			text := strings.TrimSpace(wordDiff(c.Words))
+			alike[text] = append(alike[text], progress.Clean(c.Key))
+		}
 	}
 	for _, c := range changes {
 		key := brief.Clean(c.Key)
@@ -55,8 +63,11 @@ func printDiff(w io.Writer, changes []progress.Change) {
 		case c.After == nil:
 			fmt.Fprintf(w, "- %s: %s\n", key, brief.Clean(valueText(c.Before)))
 		case c.Words != nil:
-			fmt.Fprintf(w, "~ %s:\n", key)
-			term.Indented(w, wordDiff(c.Words), "    ")
+			text := wordDiff(c.Words)
+			if keys := alike[strings.TrimSpace(text)]; keys[0] == key {
+				fmt.Fprintf(w, "~ %s:\n", strings.Join(keys, ", "))
+				term.Indented(w, text, "    ")
+			}
 		default:
 			fmt.Fprintf(w, "~ %s: %s → %s\n", key, brief.Clean(valueText(c.Before)),
 				brief.Clean(valueText(c.After)))

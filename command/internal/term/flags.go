@@ -51,9 +51,14 @@ func nearestFlag(cmd *cobra.Command, name string) string {
 	return expr.Nearest(name, names)
 }
 
-// ValueError says of a flag's value that cannot be read what to write instead, and
+// ValueError says of a flag's value that is missing or cannot be read what to write instead, and
 // leaves other errors to [flagError].
 func ValueError(cmd *cobra.Command, err error) error {
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		f := missing.GetFlag()
+		value, usage := pflag.UnquoteUsage(f)
+		return fmt.Errorf("--%s needs a value: --%s %s (%s); see %s --help", f.Name, f.Name, value, usage, cmd.CommandPath())
+	}
 	wrong, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
 		return flagError(cmd, err)
