@@ -399,7 +399,7 @@ func (p taskPlace) compare(q taskPlace) int {
 
 // token returns the token of the page behind a place.
 func (p taskPlace) token() string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %s", p.updated.UnixNano(), p.id))
+	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", p.updated.Unix(), p.updated.Nanosecond(), p.id))
 }
 
 // placeAt reads the token of a page; without a token the place is zero.
@@ -408,12 +408,16 @@ func placeAt(token string) (taskPlace, error) {
 		return taskPlace{}, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
-	at, id, found := strings.Cut(string(text), " ")
-	n, no := strconv.ParseInt(at, 10, 64)
-	if err != nil || no != nil || !found {
+	parts := strings.SplitN(string(text), " ", 3)
+	if err != nil || len(parts) < 3 {
 		return taskPlace{}, problem.Bad("the pageToken is none of this server")
 	}
-	return taskPlace{time.Unix(0, n), id}, nil
+	at, err := strconv.ParseInt(parts[0], 10, 64)
+	nanos, no := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || no != nil {
+		return taskPlace{}, problem.Bad("the pageToken is none of this server")
+	}
+	return taskPlace{time.Unix(at, nanos), parts[2]}, nil
 }
 
 // CancelTask ends the run, and waits a moment for its end.
