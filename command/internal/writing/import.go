@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/dialect"
+	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
@@ -165,7 +166,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 		}
 		return term.UsageError(err)
 	}
-	carried, err := receive(ctx, run.Events, name)
+	carried, err := receive(ctx, run, name)
 	if err != nil {
 		return term.Failure(fmt.Errorf("%s: %w; nothing was imported", name+bundle, err))
 	}
@@ -209,11 +210,11 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 const maxFiles = 10 << 30
 
 // receive checks the files of a workspace beside an export; nil if there are none.
-func receive(ctx context.Context, events []*session.Event, name string) (*workspace.Carried, error) {
+func receive(ctx context.Context, run *runlog.Run, name string) (*workspace.Carried, error) {
 	if _, err := os.Lstat(name + bundle); name == "-" || err != nil {
 		return nil, nil
 	}
-	root, err := runstore.FilesRoot(events)
+	root, err := runstore.FilesRoot(run.Events)
 	if err != nil {
 		return nil, err
 	}
@@ -228,11 +229,15 @@ func receive(ctx context.Context, events []*session.Event, name string) (*worksp
 		return nil, err
 	}
 	if inside, err := filepath.Rel(here, root); err != nil || !filepath.IsLocal(inside) {
-		return nil, fmt.Errorf("the run has worked in %s, which is on this machine and outside of this folder: import it there "+
-			"(with --as ID beside the run itself); another clone takes it only on a machine without that folder", root)
+		file := name
+		if abs, err := filepath.Abs(name); err == nil {
+			file = abs
+		}
+		return nil, fmt.Errorf("the run has worked in %s, a folder of this machine, and its files belong there; import it with: "+
+			"cd %s && refrain import %s --as %s", root, shellword.Of(root), shellword.Of(file), run.ID)
 	}
 	var trees []workspace.Hash
-	for _, ev := range events {
+	for _, ev := range run.Events {
 		trees = append(trees, runfiles.Trees(ev.Actions.StateDelta)...)
 	}
 	return workspace.Receive(ctx, runfiles.Store(root), name+bundle, trees, maxFiles)
