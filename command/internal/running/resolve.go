@@ -6,11 +6,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -81,6 +85,10 @@ func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made b
 		q, err := a.choose(f.question, func(q mark.Question) bool { return q.Kind == mark.AskResolution }, "refrain answer "+a.id)
 		if err != nil {
 			return err
+		}
+		if len(q.Options) > 0 && !slices.Contains(q.Options, r.Action) {
+			return term.UsageError(fmt.Errorf("--%s is no answer to the question of run %s; give --%s. %s", r.Action, a.id,
+				strings.Join(q.Options, ", --"), progress.Clean(q.Text)))
 		}
 		value, err := json.Marshal(r)
 		if err != nil {
