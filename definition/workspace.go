@@ -113,6 +113,13 @@ func (c *checker) workspace() {
 		c.warn(root.at("workspace"), CodeWorkspace, "no step works in the workspace").
 			Hint = "only steps with command or cli do"
 	}
+	undoes := false // a loop undoes iterations
+	for a := range root.All {
+		undoes = undoes || a.Loop != nil && a.Loop.rejects()
+	}
+	if !undoes || len(w.Copy) > 0 { // who copies ignored files knows of them
+		return
+	}
 	c.note(root.at("workspace"), CodeWorkspace, "ignored files are not part of the workspace's state: a rollback leaves them as they are").
 		Hint = "remove from .gitignore what an iteration must not leave behind"
 }
