@@ -62,7 +62,7 @@ func (a *account) end(reason loop.StopReason) {
 // whole reports whether the account has counted all that the loop has.
 func (a *account) whole() bool { return a != nil && !a.off }
 
-// now is the tally of the loop.
+// now returns the tally of the loop.
 func (a *account) now(l *Loop) *loop.Tally {
 	if l.Stop == nil || a.ended == nil {
 		return &a.tally
@@ -74,7 +74,7 @@ func (a *account) now(l *Loop) *loop.Tally {
 	return a.ended
 }
 
-// add counts what a step, or a rollback, has left.
+// add counts the outcome of a step or of a rollback.
 func (a *account) add(p *loop.Plan, o loop.Outcome) {
 	if a != nil {
 		p.Add(&a.tally, o)
@@ -103,7 +103,7 @@ func (l *Loop) goOn(p *loop.Plan) {
 	_ = p.Reopen(&l.account.tally) // the log says that it goes on
 }
 
-// outcome counts what a step of a loop has left.
+// outcome counts the outcome of a step of a loop.
 func (l *Live) outcome(at session.Address, o *loop.Outcome, canceled bool) {
 	s := l.steps[at.Parent()]
 	if s == nil || s.Loop == nil || s.Loop.account == nil {
@@ -125,7 +125,7 @@ func (l *Live) outcome(at session.Address, o *loop.Outcome, canceled bool) {
 	}
 }
 
-// stateOf is the part of the state that decides, with what was recorded beside the log.
+// stateOf returns the keys of the state that the plan reads, with values that were recorded beside the log.
 func (l *Live) stateOf(a *account, pass session.Address, recorded map[string]any) map[string]any {
 	now := l.view.StateAt(pass)
 	var state map[string]any

@@ -64,7 +64,7 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64, whol
 // [session.View.Whole] is such a function.
 type Whole func(*session.Event) *session.Event
 
-// Of returns the event with all its texts. A nil Whole is for events that have them.
+// Of returns the event with all its texts. A nil Whole means that events are complete.
 func (w Whole) Of(ev *session.Event) *session.Event {
 	if w == nil || ev == nil || ev.Omitted == 0 {
 		return ev
@@ -87,15 +87,14 @@ func (w Whole) All(events []*session.Event) iter.Seq[*session.Event] {
 // number of the event that has written it. No key of a state has a zero byte.
 const writer = "\x00writer"
 
-// writtenBy is the event that a value stands for.
+// writtenBy returns the event that a placeholder for a value refers to.
 func writtenBy(val any) (seq int64, ok bool) {
 	m, _ := val.(map[string]any)
 	n, ok := m[writer].(float64)
 	return int64(n), ok
 }
 
-// byWriter is an event of an outline with writers in the place of values that may be
-// cut.
+// byWriter replaces values of an outline's event that may be cut by placeholders.
 func byWriter(ev *session.Event) *session.Event {
 	if ev.Omitted == 0 {
 		return ev
@@ -110,7 +109,7 @@ func byWriter(ev *session.Event) *session.Event {
 	return &c
 }
 
-// endedPass is the iteration that an event says to have ended.
+// endedPass returns the iteration whose end an event reports.
 func endedPass(ev *session.Event) (int, bool) {
 	if ev.Mark == nil || ev.Mark.Kind != mark.KindIterationFinished {
 		return 0, false
@@ -146,8 +145,7 @@ func IterationSeq(events []*session.Event, at session.Address, iteration int) in
 	return last
 }
 
-// passOf is the iteration that a step's address is in, or the loop that it
-// finishes.
+// passOf returns the iteration that contains a step's address, or the loop whose finalizer it is.
 func passOf(at session.Address) session.Address {
 	if i := strings.LastIndexByte(string(at), '/'); i >= 0 {
 		return at[:i]

@@ -10,9 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// clock is a run's own clock. It stands still while the run is paused, waits for a person or has ended,
-// and while no process drives it: then a process takes the run up, or resumes it, some time after the last
-// event of the process before.
+// clock measures the active time of a run. It stands still while the run is paused, waits for a person or has ended,
+// and while no process drives it, until a process takes over or resumes the run.
 type clock struct {
 	began, last time.Time     // of the first and of the last event
 	worked      time.Time     // of the last event that the run's driver wrote
@@ -22,7 +21,7 @@ type clock struct {
 	taken       bool // a process has taken the run up and not resumed it yet
 }
 
-// tick takes the time of the next event and returns what the clock shows.
+// tick advances to the time of the next event and returns the clock's time.
 func (c *clock) tick(ev *session.Event) time.Duration {
 	at := ev.Timestamp
 	if at.Before(c.last) {

@@ -14,18 +14,17 @@ import (
 
 // Change is the change of one state key.
 type Change struct {
-	// Key names it. A field of an object is "analysis.clarity".
+	// Key is the changed key. A field of an object is "analysis.clarity".
 	Key string `json:"key"`
-	// Before and After are JSON values; nil means that there was, or is, no such key.
+	// Before and After are JSON values; nil means that the key did not, or does not, exist.
 	Before any `json:"before,omitempty"`
 	After  any `json:"after,omitempty"`
 	// Words is the difference of two texts, word by word; nil for other values.
 	Words []Edit `json:"words,omitempty"`
 }
 
-// Diff lists what changed from one state to another, by key. Objects are compared field by field,
-// also if they are JSON within a text, as models write it; other texts are compared word by word,
-// and all other values as a whole.
+// Diff lists the changes from one state to another, by key. Objects are compared field by field, also if they are
+// JSON within a text, as models write it; other texts are compared word by word, and all other values as a whole.
 //
 //	for _, c := range progress.Diff(before, after) {
 //		fmt.Println(c.Key, c.Before, "→", c.After)
@@ -37,8 +36,8 @@ func Diff(before, after map[string]any) []Change {
 // Same reports whether two values have the same JSON: a store may give back a number of another type than the event does.
 func Same(a, b any) bool { return len(Diff(map[string]any{"": a}, map[string]any{"": b})) == 0 }
 
-// plain is a state as JSON has it, so that it makes no difference where it was
-// kept. A value that JSON cannot hold is named by its type.
+// plain converts a state to JSON values, so that its storage makes no difference. It replaces a value that JSON
+// cannot hold by the name of its type.
 func plain(state map[string]any) map[string]any {
 	out := make(map[string]any, len(state))
 	for k, val := range state {
@@ -87,7 +86,7 @@ func diff(all []Change, under string, before, after map[string]any) []Change {
 	return all
 }
 
-// objectIn is the JSON object that a text is; nil if it is none.
+// objectIn returns the JSON object in a text; nil if the text is none.
 func objectIn(text string) map[string]any {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		return nil

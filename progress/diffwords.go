@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Edit is one piece of the difference of two texts. The pieces that are kept or removed make the
-// old text, those that are kept or inserted the new one.
+// Edit is one piece of the difference of two texts. The kept and removed pieces form the old text, the kept and
+// inserted pieces the new one.
 type Edit struct {
 	Op   EditOp `json:"op"`
 	Text string `json:"text"`
@@ -26,9 +26,8 @@ const (
 	Put  EditOp = "+" // in
 )
 
-// maxEdits bounds how many words are looked for that changed. Texts that differ
-// in more have little in common: what is between the words that both begin and
-// end with counts as changed then.
+// maxEdits limits the number of changed words that DiffWords searches for. Texts with more changes have little in
+// common: then everything between their common beginning and their common end counts as changed.
 const maxEdits = 1000
 
 // DiffWords returns the difference of two texts, word by word.
@@ -49,8 +48,7 @@ func DiffWords(before, after string) []Edit {
 	return e.tidy()
 }
 
-// wordsIn are the words of a text and the spaces between them. Scripts that have
-// no spaces are taken letter by letter.
+// wordsIn splits a text into words and the spaces between them. Scripts without spaces are split by letter.
 func wordsIn(s string) []string {
 	var words []string
 	start, kind := 0, 0
@@ -113,8 +111,7 @@ func (e *edits) between(a, b []string) {
 	e.add(Put, b...)
 }
 
-// furthest is where the d-th change on diagonal k leads to, from the frontier of
-// one change less.
+// furthest returns the end of the d-th change on diagonal k, from the frontier of one change less.
 func furthest(last []int, d, k int) int {
 	at := func(k int) int { return last[k+d] } // its diagonals are -d to d
 	switch {
@@ -126,8 +123,7 @@ func furthest(last []int, d, k int) int {
 	return at(k-1) + 1
 }
 
-// walk goes the way back from the end on diagonal k, and adds it from its
-// beginning.
+// walk follows the path back from the end on diagonal k, and appends it from its beginning.
 func (e *edits) walk(a, b []string, frontiers [][]int, k int) {
 	var back []Edit
 	x, y := len(a), len(b)
@@ -165,8 +161,8 @@ func (e *edits) walk(a, b []string, frontiers [][]int, k int) {
 	}
 }
 
-// tidy puts what was left out before what was put in, and takes a space between
-// two changes for changed too: whole phrases read better than single words.
+// tidy puts removals before insertions, and treats a space between two changes as changed, because whole phrases read
+// better than single words.
 func (e edits) tidy() []Edit {
 	var out edits
 	var left, put string

@@ -12,8 +12,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Tally returns what the plan knows of the loop. It is whole if the log has the outcome of each step; otherwise
-// Tally computes it from the records of the iterations that have ended. Do not change it.
+// Tally returns the plan's counts for the loop. It is whole if the log has the outcome of each step; otherwise Tally
+// computes it from the records of the ended iterations. Do not change it.
 func (l *Loop) Tally() (t loop.Tally, whole bool) {
 	if l.account.whole() {
 		return *l.account.now(l), true
@@ -42,8 +42,7 @@ func (l *Loop) Tally() (t loop.Tally, whole bool) {
 		t.Usage.InputTokens += u.InputTokens
 		t.Usage.OutputTokens += u.OutputTokens
 	}
-	// A judge whose samples scatter so that they make the noise that was recorded:
-	// see the judge in package loop.
+	// The judge gets samples with the spread that was recorded as noise: see the judge in package loop.
 	t.Judge.PastSquares, t.Judge.PastFreedom = noise*noise/8, 1
 	return t, false
 }
@@ -108,7 +107,7 @@ func (l *Live) measure(lp *Loop, it *Iteration, at session.Address, ev *session.
 	}
 }
 
-// begun are the steps of the iteration that have begun.
+// begun returns the steps of the iteration that have begun.
 func (it *Iteration) begun() []*Step {
 	return slices.DeleteFunc(slices.Clone(it.Steps), func(s *Step) bool { return s.Address == "" })
 }

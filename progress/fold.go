@@ -30,11 +30,10 @@ import (
 // Fold computes the answer and the stop records of a run from its events. The zero
 // value is ready to use.
 type Fold struct {
-	// Owned says that a supervisor records the status of the run as a whole: then a loop that was
-	// cut off counts as stopped when the run has ended, not when it is paused. A
-	// [mark.KindRunStarted] has the same effect.
+	// Owned says that a supervisor records the status of the run as a whole. Then a loop that was cut off counts as
+	// stopped when the run has ended, not when it is paused. A [mark.KindRunStarted] has the same effect.
 	Owned bool
-	// Whole reads an event of an outline in full; nil is for events that are complete.
+	// Whole reads an event of an outline in full; nil means that events are complete.
 	Whole Whole
 
 	answer *session.Event // that says it; nil: nothing was said
@@ -90,8 +89,8 @@ func (f *Fold) Add(ev *session.Event) []string {
 	return nil
 }
 
-// Answer returns the run's result: that of its last outermost loop, or what an agent said after it.
-// Before the run ends, it returns the latest text, but for what branches say; see [session.Answer].
+// Answer returns the run's result: that of its last outermost loop, or the text of an agent after it. Before the run
+// ends, it returns the latest text outside branches; see [session.Answer].
 func (f *Fold) Answer() string {
 	if f.answer == nil {
 		return ""
@@ -142,8 +141,8 @@ func (f *Fold) finish(ev *session.Event) []string {
 			break
 		}
 	}
-	// What has run out of time is no deeper step's failure: At is empty. And what
-	// was cut off has not failed: whatever it is part of says why that ended.
+	// A timeout is not the failure of a deeper step, so At is empty. A step that was cut off has not failed; the
+	// enclosing agent reports the cause.
 	var fin mark.StepFinished
 	if err := ev.Mark.Decode(&fin); err != nil || fin.Error == "" || fin.Canceled {
 		return nil
@@ -198,7 +197,7 @@ func (f *Fold) iteration(ev *session.Event) []string {
 	return lines
 }
 
-// warning says what a step was warned of, such as that the state comes near to its limit.
+// warning returns a step's warning, such as that the state is close to its limit.
 func (f *Fold) warning(ev *session.Event) []string {
 	if ev.CustomMetadata == nil {
 		return nil
@@ -211,7 +210,7 @@ func (f *Fold) warning(ev *session.Event) []string {
 	return []string{indent(ev) + "Warning: " + ev.Address.Agent() + ": " + brief.Line(text, lineText)}
 }
 
-// rolledBack says that an iteration was undone, and what the state is again.
+// rolledBack reports that an iteration was undone, and which state was restored.
 func (f *Fold) rolledBack(ev *session.Event) []string {
 	var back mark.RolledBack
 	if err := ev.Mark.Decode(&back); err != nil {
@@ -253,23 +252,22 @@ func (f *Fold) stop(ev *session.Event, rec *loop.StopRecord) {
 	delete(f.said, ev.Address)
 }
 
-// hand takes what a loop hands back that cannot say it any more: where it is not
-// what was said last, others say it again after their record.
+// hand takes the result of a loop that cannot yield it any more. Other loops repeat a result that is not the last
+// text after their record.
 func (f *Fold) hand(ev *session.Event, rec *loop.StopRecord) {
 	if said := f.wordsOf(ev.Address).result(rec.Result.Source); said != nil {
 		f.answer = said
 	}
 }
 
-// cutOff is a loop that has stopped because the run ends, for good or for now:
-// that the run's own mark says.
+// cutOff is a loop that stopped because the run has ended or paused. The run's own mark says which.
 type cutOff struct {
 	ev    *session.Event
 	rec   *loop.StopRecord
 	lines []string
 }
 
-// ended takes the end of the run: what was cut off before does not go on.
+// ended takes the end of the run, after which loops that were cut off do not continue.
 func (f *Fold) ended() (lines []string) {
 	for _, c := range f.cut {
 		f.stop(c.ev, c.rec)

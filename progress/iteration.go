@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// newLoop is a loop of which only the plan is known.
+// newLoop returns a loop that has only a plan.
 func newLoop(p *loop.Plan) *Loop {
 	l := &Loop{Plan: p}
 	if f := p.Finalizer(); f >= 0 {
@@ -20,8 +20,7 @@ func newLoop(p *loop.Plan) *Loop {
 	return l
 }
 
-// loop is the step's loop; one of which no mark has said what it is has an empty
-// plan.
+// loop returns the step's loop. A loop that no mark has described has an empty plan.
 func (s *Step) loop() *Loop {
 	if s.Loop == nil {
 		s.Loop = newLoop(new(loop.Plan))
@@ -29,8 +28,8 @@ func (s *Step) loop() *Loop {
 	return s.Loop
 }
 
-// pass is an iteration of the loop. One that begins now has the steps of the plan
-// before it. They are in the order of their numbers.
+// pass returns an iteration of the loop. A new one has the steps of the plan, pending. Iterations are in the order of
+// their numbers.
 func (l *Loop) pass(n int, now time.Duration) *Iteration {
 	at := len(l.Iterations)
 	for at > 0 && l.Iterations[at-1].Number >= n {
@@ -52,7 +51,7 @@ func (l *Loop) pass(n int, now time.Duration) *Iteration {
 	return it
 }
 
-// end takes what the iteration came to.
+// end takes the record of the iteration.
 func (it *Iteration) end(rec loop.IterationRecord, now time.Duration) {
 	status := StatusCompleted
 	switch {
@@ -97,5 +96,5 @@ func (l *Loop) stop(rec *loop.StopRecord, now time.Duration) {
 	}
 }
 
-// passName is the address of an iteration.
+// passName returns the address of an iteration.
 func passName(loop session.Address, n int) string { return fmt.Sprintf("%s[%d]", loop, n) }

@@ -12,11 +12,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// NewJSON returns an encoder for JSON that people may look at: a character that could command a
-// terminal, or turn the direction of a text, is written as \u009b. Programs read the same value.
+// NewJSON returns an encoder for JSON that is also shown to people. It escapes, as in \u009b, characters that could
+// control a terminal or turn the direction of a text. Programs read the same value.
 func NewJSON(w io.Writer) *json.Encoder { return json.NewEncoder(escaping{w}) }
 
-// MarshalJSON returns one value as [NewJSON] writes it, on one line, without the line's end.
+// MarshalJSON returns one value as [NewJSON] writes it, on one line, without a line break at the end.
 func MarshalJSON(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	return EscapeJSON(text), err
@@ -33,8 +33,8 @@ func (e escaping) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// EscapeJSON returns a JSON text with its unseen characters written as JSON writes those below
-// U+0020. YAML has the same escapes between double quotes.
+// EscapeJSON returns a JSON text with its invisible characters escaped, as JSON escapes those below U+0020. YAML has
+// the same escapes between double quotes.
 func EscapeJSON(text []byte) []byte {
 	var out []byte
 	done := 0

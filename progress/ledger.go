@@ -10,12 +10,10 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Ledger returns every stop condition of the loop with its value, its bound and how near it is, at a
-// time of the run's clock. It may be asked for at any time: while the loop goes on, it says how the
-// loop can stop; after that, why it did, as the stop record has it.
+// Ledger returns every stop condition of the loop with its value, its bound and how near it is, at a time of the
+// run's clock. While the loop runs, it shows how the loop can stop; afterwards, why it stopped, from the stop record.
 //
-// A loop whose log lacks the outcomes of steps, as those of old versions do, has rows with the tense
-// [loop.TenseUnknown].
+// If the log lacks the outcomes of steps, as logs of old versions do, some rows have the tense [loop.TenseUnknown].
 func (l *Loop) Ledger(now time.Duration) loop.Ledger {
 	t, whole := l.Tally()
 	led := l.Plan.Ledger(&t, l.Moment(now))
@@ -28,7 +26,7 @@ func (l *Loop) Ledger(now time.Duration) loop.Ledger {
 	return led
 }
 
-// forget makes those rows unknown that records of iterations do not tell.
+// forget marks the rows as unknown that the records of iterations cannot determine.
 func forget(rows []loop.Row) {
 	for i := range rows {
 		r := &rows[i]
@@ -41,8 +39,8 @@ func forget(rows []loop.Row) {
 	}
 }
 
-// recordedRows are the rows of a loop that has stopped. What its record says is so: of rows that
-// say otherwise, the numbers are left out.
+// recordedRows returns the rows of a stopped loop. The stop record is right: rows that contradict it lose their
+// numbers.
 func recordedRows(rows []loop.Row, rec *loop.StopRecord) []loop.Row {
 	out := make([]loop.Row, len(rec.Conditions))
 	for i, c := range rec.Conditions {
@@ -69,7 +67,7 @@ func recordedRows(rows []loop.Row, rec *loop.StopRecord) []loop.Row {
 	return out
 }
 
-// Moment returns what is known of the iteration under way, at a time of the run's clock, besides the tally.
+// Moment returns the known values of the running iteration besides the tally, at a time of the run's clock.
 func (l *Loop) Moment(now time.Duration) loop.Moment {
 	if l.Stop != nil {
 		return loop.Moment{Reason: l.Stop.Reason}

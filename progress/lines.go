@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// exitLines says who asks to leave a loop.
+// exitLines reports which agent asks to leave a loop.
 func exitLines(ev *session.Event) []string {
 	x := ev.Actions.Exit
 	if x == nil {
@@ -35,7 +35,7 @@ func exitLines(ev *session.Event) []string {
 	return []string{indent(ev) + line}
 }
 
-// stopLines says why a loop stopped, and what kept it from stopping otherwise.
+// stopLines reports why a loop stopped, and what prevented other stops.
 func stopLines(rec *loop.StopRecord) []string {
 	var lines []string
 	if rec.Reason == loop.ReasonConverged {
@@ -73,7 +73,7 @@ func prefix(ev *session.Event) string {
 	return ev.Address.Agent() + ": "
 }
 
-// indent puts what happens in a nested loop under its outer loop.
+// indent indents the lines of a nested loop below its outer loop.
 func indent(ev *session.Event) string {
 	depth := strings.Count(string(ev.Address), "[")
 	if ev.Mark == nil || ev.Mark.Kind == mark.KindStepFinished || ev.Mark.Kind == mark.KindLimited {
@@ -85,8 +85,8 @@ func indent(ev *session.Event) string {
 // lineText is the most characters of a text from outside in a line.
 const lineText = 200
 
-// Waits says until when a step waits whose provider takes no more requests: "waits until 14:05 (limited)", with the day
-// if that is not the day of now.
+// Waits reports until when a step waits for its provider: "waits until 14:05 (limited)", with the day if that is not
+// the day of now.
 func Waits(until, now time.Time) string {
 	layout := "15:04"
 	if until, now = until.Local(), now.Local(); until.YearDay() != now.YearDay() || until.Year() != now.Year() {
@@ -95,7 +95,7 @@ func Waits(until, now time.Time) string {
 	return "waits until " + until.Format(layout) + " (limited)"
 }
 
-// Short writes a duration as people do: 850ms, 9s, 2m15s.
+// Short writes a duration for people: 850ms, 9s, 2m15s.
 func Short(d time.Duration) string {
 	switch {
 	case d < time.Second:

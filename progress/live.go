@@ -19,8 +19,8 @@ import (
 //
 // For a run that was resumed, add its log first and then the new events.
 type Live struct {
-	// Whole reads an event of an outline in full; nil is for events that are complete. Without it, a
-	// [Loop.Ledger] does not know conditions on long texts of events that it has as an outline.
+	// Whole reads an event of an outline in full; nil means that events are complete. Without it, a [Loop.Ledger]
+	// cannot evaluate conditions on long texts of outlines.
 	Whole Whole
 
 	tree       Tree
@@ -51,8 +51,8 @@ func TreeOf(events []*session.Event) *Tree {
 // event.
 func (l *Live) Tree() *Tree { return &l.tree }
 
-// Add takes the next event. The first event decides which invocation l follows; events of others
-// are ignored. Pieces of a streamed answer may be added too.
+// Add takes the next event. The first event decides which invocation l follows; Add ignores events of others. It also
+// accepts pieces of a streamed answer.
 func (l *Live) Add(ev *session.Event) {
 	if !l.follows(ev) {
 		return
@@ -69,7 +69,7 @@ func (l *Live) Add(ev *session.Event) {
 		l.fold(ev, now)
 		return
 	}
-	// Some of what was folded counts no more: it is made again without.
+	// Some folded events no longer count, so the fold starts again without them.
 	at, forked := l.tree.At, l.tree.Forked
 	l.tree, l.steps, l.asked, l.view, l.texts = Tree{At: at, Forked: forked}, nil, nil, nil, recent{}
 	counts := make(map[*session.Event]bool, len(l.log))
@@ -84,9 +84,9 @@ func (l *Live) Add(ev *session.Event) {
 	l.tree.Now = now
 }
 
-// AddOnce takes the next event for a caller that knows whether the event counts. An event that a later one
-// supersedes does not count: only its time is taken. l keeps no event then. When an event supersedes others,
-// begin again with a new Live.
+// AddOnce takes the next event for a caller that knows whether the event counts. Of an event that a later one
+// supersedes it takes only the time. l then keeps no events. When an event supersedes others, start again with a new
+// Live.
 func (l *Live) AddOnce(ev *session.Event, counts bool) {
 	if !l.follows(ev) {
 		return
@@ -217,8 +217,8 @@ func (l *Live) mark(ev *session.Event, now time.Duration) {
 	}
 }
 
-// step is the step at an address. One that is not in the tree is put there, in
-// the place that was kept for it, or else behind those that have begun.
+// step returns the step at an address. A new step takes its pending place in the tree, or is appended after the steps
+// that have begun.
 func (l *Live) step(at session.Address, now time.Duration) *Step {
 	if s := l.steps[at]; s != nil {
 		return s
@@ -250,8 +250,8 @@ func (l *Live) step(at session.Address, now time.Duration) *Step {
 	return s
 }
 
-// lastOf is the last name of an address, with its number if it is not the first
-// of its name, and the iteration that it is in; 0 outside loops.
+// lastOf returns the last name of an address, with a number if it is not the first of its name, and its iteration; 0
+// outside loops.
 func lastOf(at session.Address) (name string, iteration int) {
 	s := string(at)
 	i := strings.LastIndexByte(s, '/')
@@ -289,8 +289,8 @@ func place(steps *[]*Step, name string) *Step {
 	return s
 }
 
-// start begins a step, or an attempt of it: what the one before has run is gone
-// from the tree, what it has used is not.
+// start begins a step, or an attempt of it. It removes the steps of the last attempt from the tree, but keeps their
+// usage.
 func (l *Live) start(s *Step, ev *session.Event, now time.Duration) {
 	if s.Status != StatusRunning || s.Loop != nil || len(s.Steps) > 0 {
 		for c := range s.Children() {
@@ -336,7 +336,7 @@ func (l *Live) finish(s *Step, ev *session.Event, now time.Duration) {
 	s.live = Usage{}
 }
 
-// recorded is the usage in a mark.
+// recorded returns the usage in a mark.
 func recorded(data json.RawMessage) Usage {
 	var u struct {
 		Usage

@@ -12,7 +12,7 @@ import (
 // Questions finds the questions of a run that have no answer. The zero value is ready to use.
 type Questions struct{ open []OpenQuestion }
 
-// OpenQuestion is a question that has no answer.
+// OpenQuestion is a question without an answer.
 type OpenQuestion struct {
 	mark.Question
 	// At is the step that asks, and Iteration the iteration of its nearest loop; 0 outside loops.
@@ -20,8 +20,9 @@ type OpenQuestion struct {
 	Iteration int
 }
 
-// Add takes the next event of the run. A question is closed by its answer, and by the end of a step around it that was not
-// cut off: the step has taken a default, or its loop continued. The error is that of a mark that cannot be read.
+// Add takes the next event of the run. An answer closes its question, and so does the end of an enclosing step that
+// was not cut off, because the step has taken a default or its loop continued. The error reports a mark that cannot
+// be read.
 func (q *Questions) Add(ev *session.Event) error {
 	if ev.Mark == nil {
 		return nil

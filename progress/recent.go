@@ -8,17 +8,17 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// maxRecent bounds the texts that a [Live] keeps of what was said, and of the events,
-// in bytes each. Of older ones it keeps the beginning.
+// maxRecent limits the texts, and the events, that a [Live] keeps, in bytes each. Of older ones it keeps the
+// beginning.
 const maxRecent = 8 << 20
 
-// recent are the newest of some texts.
+// recent has the newest of some texts.
 type recent struct {
 	all    []cuttable
 	weight int
 }
 
-// cuttable is a text of so many bytes that can be shortened.
+// cuttable is a text that can be shortened, with its size in bytes.
 type cuttable struct {
 	bytes int
 	cut   func()
@@ -34,7 +34,7 @@ func (r *recent) add(bytes int, cut func()) {
 	}
 }
 
-// keep takes an event down, for the time when some of what was folded counts no more.
+// keep stores an event for the case that some folded events no longer count.
 func (l *Live) keep(ev *session.Event, now time.Duration) {
 	i := len(l.log)
 	l.log, l.times = append(l.log, ev), append(l.times, now)

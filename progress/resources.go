@@ -15,14 +15,13 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Resources is what a run used of the machine, as far as the system tells. A nil field is unknown,
-// not zero.
+// Resources is the use of the machine by a run. A nil field is unknown, not zero.
 type Resources struct {
 	// Wall is the elapsed time of the run in the process that measured it. Active is the time in which
 	// the run was active, also before it was resumed: see [Tree.Active]. Add does not set them; 0 is
 	// unknown.
 	Wall, Active time.Duration
-	// CPU is the processor time of the process, Programs that of the programs that it started and
+	// CPU is the processor time of the process, Programs the processor time of the programs that it started and
 	// waited for.
 	CPU, Programs *time.Duration
 	// PeakMemory is the largest amount of memory that the process held, PeakPrograms the largest
@@ -32,9 +31,9 @@ type Resources struct {
 	// outermost loop; at most 1000. They are known for loops with a score, a condition or a state
 	// limit.
 	States []StateSize
-	// Usage is what model calls used.
+	// Usage is the usage of model calls.
 	Usage Usage
-	// Saved is what context policies left out of requests.
+	// Saved is the part of requests that context policies left out.
 	Saved Saved
 
 	loop session.Address // whose states they are
@@ -141,7 +140,7 @@ func (r *Resources) Lines() [][2]string {
 	return lines
 }
 
-// tokens are those of input and output, in words; "" if they are unknown.
+// tokens returns the input and output tokens in words; "" if they are unknown.
 func (u Usage) tokens() string {
 	n := u.Tokens()
 	switch {
@@ -153,8 +152,8 @@ func (u Usage) tokens() string {
 	return number(n, "token")
 }
 
-// Cache returns what the provider's cache has done, such as "62% of input from the cache, 0.41 saved"; "" if
-// it has done nothing.
+// Cache returns the effect of the provider's cache, such as "62% of input from the cache, 0.41 saved"; "" if it had
+// none.
 func (u Usage) Cache() string {
 	if u.InputTokens <= 0 || u.CachedTokens+u.CacheWriteTokens+u.CacheWrite1hTokens == 0 {
 		return ""
@@ -169,7 +168,7 @@ func (u Usage) Cache() string {
 	return said
 }
 
-// CostText is the cost in words, such as "0.4", or "0.4 or more" if a part of it is unknown; "" if all of it is.
+// CostText returns the cost in words, such as "0.4", or "0.4 or more" if a part of it is unknown; "" if all of it is.
 func (u Usage) CostText() string {
 	switch {
 	case u.Unknown && u.Cost > 0:
@@ -180,7 +179,7 @@ func (u Usage) CostText() string {
 	return fmt.Sprintf("%.4g", u.Cost)
 }
 
-// number is a count of things, as "1 token" or "4,200 tokens".
+// number returns a count with its noun, as "1 token" or "4,200 tokens".
 func number(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -188,7 +187,7 @@ func number(n int64, noun string) string {
 	return thousands(n) + " " + noun + "s"
 }
 
-// thousands is a number with a comma before each three digits.
+// thousands returns a number with a comma before each three digits.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -197,7 +196,7 @@ func thousands(n int64) string {
 	return s
 }
 
-// Size writes a number of bytes as people do: 950B, 1.2kB, 3.0MB.
+// Size writes a number of bytes for people: 950B, 1.2kB, 3.0MB.
 func Size(n int64) string {
 	f := float64(n)
 	for _, unit := range []string{"B", "kB", "MB", "GB"} {
@@ -211,7 +210,7 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.1fTB", f)
 }
 
-// MarshalJSON writes times in seconds and sizes in bytes; what is unknown is null.
+// MarshalJSON writes times in seconds and sizes in bytes; unknown values are null.
 func (r Resources) MarshalJSON() ([]byte, error) {
 	seconds := func(d *time.Duration) *float64 {
 		if d == nil {

@@ -11,12 +11,10 @@ import (
 // metadataContext is llmagent.MetadataContext, which is for those who have agents.
 const metadataContext = "refrain:context"
 
-// Saved is what the context policies of a run's agents left out of its requests, compared with
-// sending the whole conversation each time. It is negative if digests are longer than what they
-// replace.
+// Saved is the part of a run's requests that its agents' context policies left out, compared with sending the whole
+// conversation each time. It is negative if digests are longer than the texts that they replace.
 type Saved struct {
-	// Chars are characters of conversations, as [llmagent.Saving] counts them, Requests the number
-	// of requests.
+	// Chars are the characters of conversations, as [llmagent.Saving] counts them, Requests the number of requests.
 	Chars, Requests int
 }
 
@@ -28,8 +26,7 @@ func (s Saved) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int{"chars": s.Chars, "requests": s.Requests, "tokens": s.Tokens()})
 }
 
-// add takes in what an answer says. One that is said again from a cache took no
-// request.
+// add counts an answer. A repeated answer from a cache took no request.
 func (s *Saved) add(ev *session.Event) {
 	m, ok := ev.CustomMetadata[metadataContext].(map[string]any)
 	if !ok || ev.Partial || ev.CustomMetadata["cached"] == true {

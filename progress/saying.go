@@ -11,10 +11,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// maxText bounds what a tree keeps of what a step says, in bytes.
+// maxText limits the text of a step that a tree keeps, in bytes.
 const maxText = 32 << 10
 
-// hear notes what a step says and which tool it calls.
+// hear records a step's text and the tool that it calls.
 func (l *Live) hear(ev *session.Event) {
 	if ev.Author == "user" || ev.Address == "" {
 		return
@@ -63,8 +63,8 @@ func (l *Live) hear(ev *session.Event) {
 	s.Text = s.said // pieces that were streamed are in it now
 }
 
-// Said returns what a step says in its events: all of its last attempt, one paragraph for each message.
-// [Step.Text] may have only a part of it.
+// Said returns the whole text of a step's last attempt from its events, one paragraph for each message. [Step.Text]
+// may have only a part of it.
 func Said(events []*session.Event) string {
 	var said []string
 	for _, ev := range events {

@@ -39,7 +39,7 @@ type Summary struct {
 	Waits []mark.Question `json:"waits,omitempty"`
 	// Parent is the run from which this one was forked; nil if none.
 	Parent *mark.RunParent `json:"parent,omitempty"`
-	// Driver and HandOver are those of [mark.Run].
+	// Driver and HandOver have the values of [mark.Run].
 	Driver   string `json:"driver,omitempty"`
 	HandOver bool   `json:"hand_over,omitempty"`
 
@@ -146,7 +146,7 @@ func (s *Summary) run(ev *session.Event) {
 		if m.Decode(&d) != nil {
 			return
 		}
-		// One that was paused may have questions too, but waits for whoever resumes it.
+		// A paused run may have questions too, but waits for a person to resume it.
 		s.Status, s.Paused = mark.RunIsPaused, ""
 		if len(d.Waits) > 0 {
 			s.Status = mark.RunWaiting
@@ -174,7 +174,8 @@ func (s *Summary) run(ev *session.Event) {
 	}
 }
 
-// finished takes the end of a step. That of the root's is the run's, where nobody writes down how runs end.
+// finished takes the end of a step. The end of the root's step is the end of the run if nothing records the status of
+// runs.
 func (s *Summary) finished(ev *session.Event) {
 	var fin mark.StepFinished
 	if ev.Address.Parent() != "" || s.owned || ev.Mark.Decode(&fin) != nil || fin.Canceled {
@@ -196,8 +197,7 @@ func (s *Summary) AskedBy(id string) session.Address {
 	return ""
 }
 
-// outermost is the iteration of the outermost loop that a step is in; 0 outside
-// loops.
+// outermost returns the iteration of the outermost loop that contains a step; 0 outside loops.
 func outermost(at session.Address) int {
 	_, rest, _ := strings.Cut(string(at), "[")
 	number, _, _ := strings.Cut(rest, "]")

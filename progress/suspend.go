@@ -33,8 +33,8 @@ func (l *Live) answered(a mark.Answer) {
 	}
 }
 
-// suspend shows what a pause has cut off as what it is: it goes on when the run
-// does. By its own marks a step that waits looks like one that was canceled.
+// suspend gives steps that a pause has cut off their true status, because they continue with the run. By its own
+// marks a waiting step looks like a canceled one.
 func (l *Live) suspend() {
 	l.tree.Paused = true
 	if l.tree.Root != nil {
@@ -51,13 +51,12 @@ func (l *Live) end(ended mark.RunEnded) {
 	}
 }
 
-// Halted reports whether a step was cut off by what ended the run, for now or for
-// good.
+// Halted reports whether the end or a pause of the run cut off the step.
 func (s Status) Halted() bool {
 	return s == StatusCanceled || s == StatusPaused || s == StatusWaiting
 }
 
-// suspend returns whether somebody is asked in the step, or below it.
+// suspend reports whether the step, or one below it, waits for a person.
 func (s *Step) suspend() (waits bool) {
 	if !s.Status.Halted() {
 		return false
@@ -109,7 +108,7 @@ func (l *Loop) suspend() (waits bool) {
 	return waits
 }
 
-// giveUp is the contrary of suspend.
+// giveUp is the opposite of suspend.
 func (s *Step) giveUp() {
 	if !s.Status.Halted() {
 		return

@@ -49,37 +49,35 @@ type Step struct {
 	Name string `json:"name"`
 	// Address is empty as long as the step is pending.
 	Address session.Address `json:"address,omitempty"`
-	// Attempt counts the tries, from 1. One that a pause kept from beginning is none.
+	// Attempt counts the attempts, from 1. An attempt that a pause kept from beginning does not count.
 	Attempt int    `json:"attempt,omitempty"`
 	Status  Status `json:"status"`
 	// Began and Ended are on the run's clock, in nanoseconds. While the step is running, Ended is
 	// the time of its last event.
 	Began time.Duration `json:"began_ns,omitempty"`
 	Ended time.Duration `json:"ended_ns,omitempty"`
-	// Text is what the step said, one paragraph for each message, at most 32 KiB. It grows while a
-	// model's answer is streamed.
+	// Text is the text of the step, one paragraph for each message, at most 32 KiB. It grows while a model's answer
+	// is streamed.
 	Text string `json:"text,omitempty"`
-	// Doing is the tool that the step waits for, Asks the question that it asks a person.
+	// Doing is the tool for which the step waits, Asks the question that it asks a person.
 	Doing string `json:"doing,omitempty"`
-	// Line is what a coding agent does now, as it says: "runs go test ./...".
+	// Line is the current work of a coding agent, as it reports it: "runs go test ./...".
 	Line string `json:"line,omitempty"`
-	// Limited is until when the step waits, because its provider takes no more requests for now; zero if it does not.
+	// Limited is the time until which the step waits for its provider to accept requests; zero if it does not wait.
 	Limited time.Time `json:"limited,omitzero"`
 	Asks    string    `json:"asks,omitempty"`
-	// Error is why the step, or its last attempt, failed. It is empty if the error is that of a
-	// step below.
+	// Error is why the step, or its last attempt, failed. It is empty if a step below has the same error.
 	Error string `json:"error,omitempty"`
-	// Again says that the last attempt failed and that another one follows.
+	// Again says that the last attempt failed and another one follows.
 	Again bool `json:"again,omitempty"`
-	// Cached says that the step was not run, as an earlier result is used.
+	// Cached says that the step did not run, because an earlier result was used.
 	Cached bool `json:"cached,omitempty"`
-	// Exit is its request to leave a loop.
+	// Exit is the step's request to leave a loop.
 	Exit *session.Exit `json:"exit,omitempty"`
-	// CanExit says that the step may end its loop, where only some may; Finalizer that it writes
-	// the loop's result.
+	// CanExit says that the step may end its loop, if not all steps may; Finalizer that it writes the loop's result.
 	CanExit   bool `json:"can_exit,omitempty"`
 	Finalizer bool `json:"finalizer,omitempty"`
-	// Steps are those of an agent that is not a loop; Loop is set for a loop.
+	// Steps are the steps of an agent that is not a loop; Loop is set for a loop.
 	Steps []*Step `json:"steps,omitempty"`
 	Loop  *Loop   `json:"loop,omitempty"`
 
@@ -111,11 +109,11 @@ type Iteration struct {
 	Record *loop.IterationRecord `json:"record,omitempty"`
 	// Provisional is the score so far. It may change until the iteration ends.
 	Provisional *float64 `json:"provisional,omitempty"`
-	// From is the iteration whose version the iteration was written from; 0 is the state at the
-	// loop's start. It is the one before, unless that was undone.
+	// From is the iteration from whose version this one was written; 0 is the state at the loop's start. It is the
+	// previous iteration, unless that was undone.
 	From int `json:"from"`
-	// RolledBack says that its changes to the state were undone, BackTo the iteration whose version
-	// was restored; 0 is the state at the loop's start.
+	// RolledBack says that the iteration's changes to the state were undone, BackTo the iteration whose version was
+	// restored; 0 is the state at the loop's start.
 	RolledBack bool `json:"rolled_back,omitempty"`
 	BackTo     int  `json:"back_to,omitempty"`
 	// Began and Ended are as in a [Step].
@@ -127,8 +125,7 @@ type Iteration struct {
 	dimensions []loop.Dimension // of the provisional score
 }
 
-// Active returns the time in which the run was active. That of a fork does not include what the run
-// that it was forked from has taken.
+// Active returns the time in which the run was active. For a fork it does not include the time of the original run.
 func (t *Tree) Active() time.Duration { return t.Now - t.Forked }
 
 // Took returns how long the step has been running at a time of the run's clock.
