@@ -358,7 +358,7 @@ func TestTryPage(t *testing.T) {
 	p.until("a chart of four scores", `document.querySelectorAll('.try .chart g[role=button]').length === 4`)
 	p.press("Gets worse")
 	p.press("Try")
-	p.sees("It hardly improved any more after iteration 4.")
+	p.sees("The score hardly improved any more after iteration 4.")
 	p.sees("5.8 undone")
 	p.accessible("try")
 	p.fill("max iterations", "2")

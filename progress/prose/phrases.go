@@ -14,16 +14,16 @@ var (
 	leadOscillating     = phrase{"Going up and down.", "Sobe e desce."}
 	leadTooEarly        = phrase{"Too early to say.", "Cedo para dizer."}
 	leadNotScored       = phrase{"Not scored.", "Sem score."}
-	willConverge        = phrase{"It will probably stop after iteration %s, at about %s, because it hardly improves.",
-		"Deve parar depois da iteração %s, perto de %s, porque quase não melhora."}
-	willConvergeOf = phrase{"It will probably stop after iteration %s, at about %s of %s, because it hardly improves.",
-		"Deve parar depois da iteração %s, perto de %s de %s, porque quase não melhora."}
-	willReach  = phrase{"It will probably reach %s in iteration %s.", "Deve chegar a %s na iteração %s."}
-	willRunOut = phrase{"It will probably stop at the limit of %s iterations, at about %s.",
-		"Deve parar no limite de %s iterações, perto de %s."}
-	willRunOutOf = phrase{"It will probably stop at the limit of %s iterations, at about %s of %s.",
-		"Deve parar no limite de %s iterações, perto de %s de %s."}
-	noEnd    = phrase{"Nothing is expected to end it soon.", "Nada deve encerrar o loop tão cedo."}
+	willConverge        = phrase{"The loop will probably stop after iteration %s, at about %s, because the score hardly improves.",
+		"O loop deve parar depois da iteração %s, perto de %s, porque o score quase não melhora."}
+	willConvergeOf = phrase{"The loop will probably stop after iteration %s, at about %s of %s, because the score hardly improves.",
+		"O loop deve parar depois da iteração %s, perto de %s de %s, porque o score quase não melhora."}
+	willReach  = phrase{"The score will probably reach %s in iteration %s.", "O score deve chegar a %s na iteração %s."}
+	willRunOut = phrase{"The loop will probably stop at the limit of %s iterations, at about %s.",
+		"O loop deve parar no limite de %s iterações, perto de %s."}
+	willRunOutOf = phrase{"The loop will probably stop at the limit of %s iterations, at about %s of %s.",
+		"O loop deve parar no limite de %s iterações, perto de %s de %s."}
+	noEnd    = phrase{"Nothing is expected to end the loop soon.", "Nada deve encerrar o loop tão cedo."}
 	noCourse = phrase{"The scores follow no course, so there is no forecast.", "Os scores não seguem um rumo, então não há previsão."}
 	scores1  = phrase{"1 score of the %s that a forecast needs.", "1 score dos %s que uma previsão pede."}
 	scoresN  = phrase{"%s scores of the %s that a forecast needs.", "%s scores dos %s que uma previsão pede."}
@@ -41,18 +41,18 @@ var (
 	atMostN    = phrase{"At most %s more iterations.", "No máximo mais %s iterações."}
 
 	doneExit         = phrase{"%s asked to stop", "%s pediu para parar"}
-	doneImpossible   = phrase{"%s says that it cannot be done,", "%s diz que não é possível,"}
+	doneImpossible   = phrase{"%s says that the task is impossible,", "%s diz que a tarefa é impossível,"}
 	doneBlocked      = phrase{"%s cannot go on without help,", "%s não consegue seguir sem ajuda,"}
 	doneCondition    = phrase{"The stop condition held", "A condição de parada se cumpriu"}
 	doneTarget       = phrase{"The score reached %s", "O score chegou a %s"}
 	doneTargets      = phrase{"Every part reached its target", "Cada parte chegou à sua meta"}
-	doneConverged    = phrase{"It hardly improved any more", "Já quase não melhorava"}
+	doneConverged    = phrase{"The score hardly improved any more", "O score já quase não melhorava"}
 	doneNotWorth     = phrase{"The next iteration was not worth it", "A próxima iteração não compensava"}
-	doneCircles      = phrase{"It went in circles", "Andava em círculos"}
+	doneCircles      = phrase{"The loop went in circles", "O loop andava em círculos"}
 	limitIterations1 = phrase{"Stopped after 1 iteration,", "Parou depois de 1 iteração,"}
 	limitIterationsN = phrase{"Stopped after %s iterations,", "Parou depois de %s iterações,"}
-	limitTime        = phrase{"Its time was over", "O tempo acabou"}
-	limitBudget      = phrase{"Its budget was spent", "O orçamento acabou"}
+	limitTime        = phrase{"The time limit was reached", "O limite de tempo foi atingido"}
+	limitBudget      = phrase{"The budget was spent", "O orçamento acabou"}
 	failedBy         = phrase{"%s failed", "%s falhou"}
 	failed           = phrase{"Failed", "Falhou"}
 	canceled         = phrase{"Canceled", "Cancelado"}
@@ -143,7 +143,7 @@ var (
 		"Veja o que mudou com refrain show RUN --diff %s..%s; proteja os testes, e rode-os com in: clean e um overlay"}
 	exitWordsTitle = phrase{"A model wrote exit_loop() and did not call the tool",
 		"Um modelo escreveu exit_loop() e não chamou a ferramenta"}
-	exitWordsHow = phrase{"%s, %s; the loop took no notice of it", "%s, %s; o loop não percebeu"}
+	exitWordsHow = phrase{"%s, %s; the loop ignored the text", "%s, %s; o loop ignorou o texto"}
 	exitWordsDo  = phrase{"Say in the instructions that it is to call the tool and write nothing, or take a model that calls tools",
 		"Diga nas instruções que ele deve chamar a ferramenta e não escrever nada, ou use um modelo que chame ferramentas"}
 	timeoutsTitle = phrase{"Steps often run out of time", "Passos ficam sem tempo com frequência"}
@@ -168,8 +168,8 @@ var (
 	fellDo = phrase{"Set on_regression: rollback, or a quality_gate, so that a worse version is not built upon",
 		"Use on_regression: rollback, ou um quality_gate, para não se continuar de uma versão pior"}
 	noiseTitle = phrase{"The judge is too noisy", "O avaliador varia demais"}
-	noiseHow   = phrase{"differences of up to %s count for nothing, and %s of %s were below that",
-		"diferenças de até %s não valem nada, e %s de %s ficaram abaixo disso"}
+	noiseHow   = phrase{"differences of up to %s do not count, and %s of %s were below that",
+		"diferenças de até %s não contam, e %s de %s ficaram abaixo disso"}
 	noiseDo = phrase{"Give the judge clearer criteria, a lower temperature, or a scale with fewer steps",
 		"Dê ao avaliador critérios mais claros, uma temperatura menor, ou uma escala com menos graus"}
 	noiseSamples = phrase{"; samples: %s would tell a difference of %s",

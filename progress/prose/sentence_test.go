@@ -56,14 +56,14 @@ func TestSentence(t *testing.T) {
 		en, pt string
 	}{
 		{"improving", scoredLoop(target, nil, 2, 4, 6), prose.SaysImproving,
-			"Improving. It will probably reach 8 in iteration 4. From 3 scores: 1 more iteration (1 to 2), about 1m 00s.",
-			"Melhorando. Deve chegar a 8 na iteração 4. De 3 scores: mais 1 iteração (1 a 2), cerca de 1m 00s."},
+			"Improving. The score will probably reach 8 in iteration 4. From 3 scores: 1 more iteration (1 to 2), about 1m 00s.",
+			"Melhorando. O score deve chegar a 8 na iteração 4. De 3 scores: mais 1 iteração (1 a 2), cerca de 1m 00s."},
 		{"plateau", scoredLoop(flat, nil, 5.2, 7.1, 7.15, 7.16), prose.SaysPlateau,
-			"Plateau since iteration 2. It will probably stop after iteration 5, at about 7.17 of 8, because it hardly improves. From 4 scores: 1 more iteration, about 1m 00s.",
-			"Platô desde a iteração 2. Deve parar depois da iteração 5, perto de 7,17 de 8, porque quase não melhora. De 4 scores: mais 1 iteração, cerca de 1m 00s."},
+			"Plateau since iteration 2. The loop will probably stop after iteration 5, at about 7.17 of 8, because the score hardly improves. From 4 scores: 1 more iteration, about 1m 00s.",
+			"Platô desde a iteração 2. O loop deve parar depois da iteração 5, perto de 7,17 de 8, porque o score quase não melhora. De 4 scores: mais 1 iteração, cerca de 1m 00s."},
 		{"regressing", scoredLoop(loop.Plan{Score: target.Score, MaxIterations: 5}, nil, 9, 8, 7), prose.SaysRegressing,
-			"Getting worse since iteration 1. It will probably stop at the limit of 5 iterations, at about 5 of 8. From 3 scores: 2 more iterations, about 2m 00s.",
-			"Piorando desde a iteração 1. Deve parar no limite de 5 iterações, perto de 5 de 8. De 3 scores: mais 2 iterações, cerca de 2m 00s."},
+			"Getting worse since iteration 1. The loop will probably stop at the limit of 5 iterations, at about 5 of 8. From 3 scores: 2 more iterations, about 2m 00s.",
+			"Piorando desde a iteração 1. O loop deve parar no limite de 5 iterações, perto de 5 de 8. De 3 scores: mais 2 iterações, cerca de 2m 00s."},
 		{"oscillating", scoredLoop(target, nil, 5, 7, 5, 7, 5), prose.SaysOscillating,
 			"Going up and down. The scores follow no course, so there is no forecast. At most 3 more iterations.",
 			"Sobe e desce. Os scores não seguem um rumo, então não há previsão. No máximo mais 3 iterações."},
@@ -77,16 +77,16 @@ func TestSentence(t *testing.T) {
 			"Not scored. Without a score no version is the best, and the last one is the result. This is the last iteration.",
 			"Sem score. Sem score nenhuma versão é a melhor, e o resultado é a última. Esta é a última iteração."},
 		{"no end", scoredLoop(loop.Plan{Score: score(loop.Score{})}, nil, 1, 2, 3), prose.SaysImproving,
-			"Improving. Nothing is expected to end it soon.", "Melhorando. Nada deve encerrar o loop tão cedo."},
+			"Improving. Nothing is expected to end the loop soon.", "Melhorando. Nada deve encerrar o loop tão cedo."},
 		{"no target", scoredLoop(free, nil, 5, 6, 6.02), prose.SaysImproving,
-			"Improving. It will probably stop after iteration 4, at about 6.04, because it hardly improves. From 3 scores: 1 more iteration, about 1m 00s.",
-			"Melhorando. Deve parar depois da iteração 4, perto de 6,04, porque quase não melhora. De 3 scores: mais 1 iteração, cerca de 1m 00s."},
+			"Improving. The loop will probably stop after iteration 4, at about 6.04, because the score hardly improves. From 3 scores: 1 more iteration, about 1m 00s.",
+			"Melhorando. O loop deve parar depois da iteração 4, perto de 6,04, porque o score quase não melhora. De 3 scores: mais 1 iteração, cerca de 1m 00s."},
 		{"asked", scoredLoop(target, stop(loop.ReasonExit, 4, "formatted, vetted, and tested", "verifier"), 1, 2, 3, 4), prose.SaysDone,
 			"verifier asked to stop in iteration 4: “formatted, vetted, and tested”.", "verifier pediu para parar na iteração 4: “formatted, vetted, and tested”."},
 		{"asked without a reason", scoredLoop(target, stop(loop.ReasonEscalated, 4, "no reason given by verifier", "verifier"), 1), prose.SaysDone,
 			"verifier asked to stop in iteration 4.", "verifier pediu para parar na iteração 4."},
 		{"impossible", scoredLoop(target, stop(loop.ReasonImpossible, 2, "no such file.", "writer"), 1), prose.SaysDone,
-			"writer says that it cannot be done, in iteration 2: “no such file”.", "writer diz que não é possível, na iteração 2: “no such file”."},
+			"writer says that the task is impossible, in iteration 2: “no such file”.", "writer diz que a tarefa é impossível, na iteração 2: “no such file”."},
 		{"blocked", scoredLoop(target, stop(loop.ReasonBlocked, 2, "no key", "writer"), 1), prose.SaysDone,
 			"writer cannot go on without help, in iteration 2: “no key”.", "writer não consegue seguir sem ajuda, na iteração 2: “no key”."},
 		{"condition", scoredLoop(target, stop(loop.ReasonCondition, 3, "state.failed == 0", ""), 1), prose.SaysDone,
@@ -94,17 +94,17 @@ func TestSentence(t *testing.T) {
 		{"target", scoredLoop(target, stop(loop.ReasonTarget, 2, "", ""), 1), prose.SaysDone,
 			"The score reached 8 in iteration 2. The best is 7.5, in iteration 2.", "O score chegou a 8 na iteração 2. O melhor é 7,5, na iteração 2."},
 		{"converged", scoredLoop(target, stop(loop.ReasonConverged, 5, "", ""), 1), prose.SaysDone,
-			"It hardly improved any more after iteration 5. The best is 7.5, in iteration 2.", "Já quase não melhorava depois da iteração 5. O melhor é 7,5, na iteração 2."},
+			"The score hardly improved any more after iteration 5. The best is 7.5, in iteration 2.", "O score já quase não melhorava depois da iteração 5. O melhor é 7,5, na iteração 2."},
 		{"circles", scoredLoop(target, stop(loop.ReasonNoProgress, 5, "", ""), 1), prose.SaysDone,
-			"It went in circles after iteration 5. The best is 7.5, in iteration 2.", "Andava em círculos depois da iteração 5. O melhor é 7,5, na iteração 2."},
+			"The loop went in circles after iteration 5. The best is 7.5, in iteration 2.", "O loop andava em círculos depois da iteração 5. O melhor é 7,5, na iteração 2."},
 		{"limit", scoredLoop(target, stop(loop.ReasonMaxIterations, 5, "", ""), 1), prose.SaysLimit,
 			"Stopped after 5 iterations, without reaching 8. The best is 7.5, in iteration 2.", "Parou depois de 5 iterações, sem chegar a 8. O melhor é 7,5, na iteração 2."},
 		{"limit, no target", scoredLoop(free, stop(loop.ReasonMaxIterations, 1, "", ""), 1), prose.SaysLimit,
 			"Stopped after 1 iteration. The best is 7.5, in iteration 2.", "Parou depois de 1 iteração. O melhor é 7,5, na iteração 2."},
 		{"time", scoredLoop(target, stop(loop.ReasonTimeout, 5, "", ""), 1), prose.SaysLimit,
-			"Its time was over after iteration 5 without reaching 8. The best is 7.5, in iteration 2.", "O tempo acabou depois da iteração 5 sem chegar a 8. O melhor é 7,5, na iteração 2."},
+			"The time limit was reached after iteration 5 without reaching 8. The best is 7.5, in iteration 2.", "O limite de tempo foi atingido depois da iteração 5 sem chegar a 8. O melhor é 7,5, na iteração 2."},
 		{"budget", scoredLoop(free, stop(loop.ReasonBudget, 5, "", ""), 1), prose.SaysLimit,
-			"Its budget was spent after iteration 5. The best is 7.5, in iteration 2.", "O orçamento acabou depois da iteração 5. O melhor é 7,5, na iteração 2."},
+			"The budget was spent after iteration 5. The best is 7.5, in iteration 2.", "O orçamento acabou depois da iteração 5. O melhor é 7,5, na iteração 2."},
 		{"failed", scoredLoop(target, stop(loop.ReasonError, 1, "prepare: exit status 1", "prepare"), 1), prose.SaysFailed,
 			"prepare failed in iteration 1: exit status 1", "prepare falhou na iteração 1: exit status 1"},
 		{"canceled", scoredLoop(target, stop(loop.ReasonCanceled, 2, "by ana", ""), 1), prose.SaysCanceled,
@@ -194,7 +194,7 @@ func ExampleOutlooks() {
 		}
 	}
 	// Output:
-	// Improving. It will probably reach 8 in iteration 4. From 3 scores: 1 more iteration (1 to 2).
+	// Improving. The score will probably reach 8 in iteration 4. From 3 scores: 1 more iteration (1 to 2).
 	// A step asks to stop: not asked, not_asked
 	// Score reaches 8: 6 of 8, likely
 	// Iterations: 3 of 9, far
