@@ -41,7 +41,7 @@ func (s *bench) baseline(ctx context.Context, rep *Report) error {
 	return nil
 }
 
-// ending says whether a loop has ended in the way in which it was meant to.
+// ending reports whether a loop ended in the intended way.
 func (s *bench) ending(l *definition.Agent, w study.Way, t *stage.Take) (Ending, bool) {
 	e := Ending{Loop: l.Name, Way: w.Name, Known: true}
 	rec := t.Of(l)
@@ -77,9 +77,8 @@ func (s *bench) ending(l *definition.Agent, w study.Way, t *stage.Take) (Ending,
 	return e, e.Reached
 }
 
-// unfit says why nothing can be learned of a loop with stand-ins: it fails with
-// nothing wrong, as when an expression reads of a program what stand-ins do not
-// know. ok is false if there is nothing in the way.
+// unfit says why stand-ins cannot test a loop: it fails without any fault, such as when an expression reads data of a
+// program that stand-ins do not know. ok is false if the loop can be tested.
 func (s *bench) unfit(l *definition.Agent) (f Finding, ok bool) {
 	t := s.base[l.Name]
 	f = Finding{Loop: l.Name, Status: Unknown, Advice: "write answers for these agents and pass them with --script: " +
@@ -144,7 +143,7 @@ func (s *bench) fails(l *definition.Agent) bool {
 	return fails
 }
 
-// played are the agents in another one that have stand-ins.
+// played returns the agents inside another one that have stand-ins.
 func (s *bench) played(in *definition.Agent) []string {
 	var names []string
 	for _, a := range s.Leaves(in) {
@@ -155,7 +154,7 @@ func (s *bench) played(in *definition.Agent) []string {
 	return names
 }
 
-// steered reports whether what a loop comes to hangs on what stand-ins say.
+// steered reports whether the result of a loop depends on the answers of stand-ins.
 func (s *bench) steered(l *definition.Agent) bool {
 	return len(s.played(l)) > 0
 }

@@ -19,12 +19,11 @@ import (
 	"github.com/refrain-dev/refrain/session/statekey"
 )
 
-// maxPoints is at how many events a run is cut off. Of a longer log they are drawn.
+// maxPoints is the largest number of events after which a run is cut off. Of a longer log they are chosen at random.
 const maxPoints = 150
 
-// crash: the process dies, right behind an event of the log, and another one takes
-// the run up. That is done for every event. What the run comes to has to be what it
-// comes to without that.
+// crash injects a crash after each event of the log: the process dies, and another one resumes the run. The run must
+// have the same result as without the crash.
 func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 	sc := &stage.Scene{Iterations: maxIterations}
 	whole, err := s.Run(ctx, sc)
@@ -39,7 +38,7 @@ func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 			strings.Join(s.played(s.Def.Root), ", ")
 		return []Finding{f}, nil
 	case whole.Cut:
-		// It has no end to compare: what ends it is that it is cut off.
+		// The run has no end to compare, because only the rehearsal's own limit ends it.
 		f.Detail = fmt.Sprintf("with stand-ins nothing has ended the loop after %s",
 			brief.Count(maxIterations, "iteration"))
 		return []Finding{f}, nil
@@ -75,7 +74,7 @@ func (s *bench) crash(ctx context.Context) ([]Finding, error) {
 	return []Finding{f}, nil
 }
 
-// points are where to cut a log: behind the user's message, and before the end.
+// points returns where to cut a log: after the user's message, and before the end.
 func (s *bench) points(n int) []int {
 	all := make([]int, 0, n)
 	for k := 1; k < n; k++ {
@@ -89,7 +88,7 @@ func (s *bench) points(n int) []int {
 	return slices.Sorted(slices.Values(all[:maxPoints]))
 }
 
-// outcome is what a run comes to.
+// outcome is the result of a run.
 type outcome struct {
 	err        string
 	state      map[string]any
@@ -134,7 +133,7 @@ func outcomeOf(t *stage.Take) *outcome {
 	return o
 }
 
-// differ says in what two outcomes differ first; "" if in nothing.
+// differ describes the first difference of two outcomes; "" if there is none.
 func differ(want, got *outcome) string {
 	if got.err != want.err {
 		if want.err == "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 )
 
-// neverExits: the agent that is to end the loop never does, conditions never hold,
-// and the score stands still below its target.
+// neverExits injects an agent that never ends its loop, conditions that never hold, and a score that stays below its
+// target.
 func (s *bench) neverExits(ctx context.Context) ([]Finding, error) {
 	waits := func(l *definition.Agent) string {
 		if len(s.Goals[l.Name].Ways) > 0 {
@@ -77,8 +77,8 @@ func (s *bench) exitNotPermitted(ctx context.Context) ([]Finding, error) {
 	return all, nil
 }
 
-// named reports whether the file says of an agent, or of one around it in the same
-// loop, who may end the loop.
+// named reports whether the file says, for an agent or an enclosing one of the same loop, whether it may end the
+// loop.
 func (s *bench) named(a, l *definition.Agent) bool {
 	for ; a != l; a = s.Parent[a] {
 		if _, given := a.FieldPosition("can_exit_loop"); given && a.CanExitLoop || a.ExitWhen != "" {
@@ -116,8 +116,8 @@ func (s *bench) asksToLeave(ctx context.Context, l, a *definition.Agent) (Findin
 	return f, nil
 }
 
-// decides is the agent that may be meant to end a loop where the file does not say:
-// one whose instructions speak of it, or else the last that asks a model.
+// decides returns the agent that probably ends a loop if the file does not say: one whose instructions mention it, or
+// else the last agent that asks a model.
 func (s *bench) decides(l *definition.Agent) *definition.Agent {
 	var last *definition.Agent
 	for _, a := range s.Steps(l) {
@@ -131,7 +131,7 @@ func (s *bench) decides(l *definition.Agent) *definition.Agent {
 	return last
 }
 
-// grouped makes one finding of those that differ only in the agent.
+// grouped merges findings that differ only in the agent.
 func grouped(all []Finding) []Finding {
 	var out []Finding
 	for _, f := range all {

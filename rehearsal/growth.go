@@ -17,8 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// A state of so many bytes is too large to be let grow: it is written, compared and
-// sent again and again. It grows by so many in each iteration.
+// A state of this size is too large to let it grow, because it is written, compared and sent repeatedly. It grows by
+// this many bytes in each iteration.
 const (
 	tooLarge = 1 << 20
 	growth   = 64 << 10
@@ -60,9 +60,8 @@ func (s *bench) stateGrows(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// keeps is the last stand-in in a loop that writes to the state. It is not the judge, if
-// there is another: that one is asked several times in each iteration, and takes the
-// place of its own words.
+// keeps returns the last stand-in in a loop that writes to the state. It prefers an agent other than the judge,
+// because the judge runs several times in each iteration and overwrites its own text.
 func (s *bench) keeps(l *definition.Agent) *definition.Agent {
 	var last, judge *definition.Agent
 	for _, a := range s.Steps(l) {
@@ -77,8 +76,8 @@ func (s *bench) keeps(l *definition.Agent) *definition.Agent {
 	return cmp.Or(last, judge)
 }
 
-// allowance is the budget that bounds how much a loop's requests take, its own or that
-// of a loop around it; "" if there is none. One of calls bounds how many there are.
+// allowance returns the budget that limits the tokens or cost of a loop's requests, its own or that of an enclosing
+// loop; "" if there is none. A budget of calls limits only their number.
 func (s *bench) allowance(l *definition.Agent) string {
 	for ; l != nil; l = s.LoopAround(l) {
 		switch b := l.Loop.Budget; {
@@ -92,8 +91,7 @@ func (s *bench) allowance(l *definition.Agent) string {
 	return ""
 }
 
-// largestState is the largest that an iteration has left. What the finalizer adds is
-// no matter of the loop.
+// largestState returns the largest state at the end of an iteration, without the changes of the finalizer.
 func (s *bench) largestState(t *stage.Take, l *definition.Agent) (bytes int64, iteration int) {
 	rec := t.Of(l)
 	if rec == nil {
@@ -111,8 +109,7 @@ func (s *bench) largestState(t *stage.Take, l *definition.Agent) (bytes int64, i
 	return bytes, iteration
 }
 
-// rising is a score that gets better in each iteration, for ever: no loop that waits
-// for more is ended by it.
+// rising returns scores that improve in each iteration, so that no loop stops for a lack of improvement.
 func (s *bench) rising(l *definition.Agent) func(study.Place) float64 {
 	if l.Loop.Score == nil {
 		return nil
@@ -121,7 +118,7 @@ func (s *bench) rising(l *definition.Agent) func(study.Place) float64 {
 	return func(at study.Place) float64 { return r.At(0.4 * float64(at.Loops[l.Name])) }
 }
 
-// costsExplode: every iteration's requests take twice the tokens of those before.
+// costsExplode doubles the tokens of the requests in every iteration.
 func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 	return s.inEachLoop(s.asksModels, func(l *definition.Agent, f *Finding) error {
 		t, got, err := s.endless(ctx, l, f, &stage.Scene{Score: s.rising(l),
@@ -150,8 +147,7 @@ func (s *bench) costsExplode(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// enough is a budget of tokens for a loop: four times what it has used where nothing
-// went wrong, and no less than 200000.
+// enough returns a budget of tokens for a loop: four times its use without faults, and at least 200000.
 func (s *bench) enough(l *definition.Agent) int64 {
 	const step = 100_000
 	return max(2*step, (4*tokens(s.base[l.Name], l)+step-1)/step*step)

@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// stepHung: an agent says nothing, for ever, whenever it is run, in a loop that ends
-// by its limits only. What comes of that is for the rules to say.
+// stepHung makes an agent hang whenever it runs, in a loop that only its limits end. The rules of the loop decide
+// what follows.
 func (s *bench) stepHung(ctx context.Context) ([]Finding, error) {
 	endless := make(map[*definition.Agent]*stage.Take)
 	for _, l := range s.Loops {
@@ -106,7 +106,7 @@ func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 	return f
 }
 
-// deadline advises one for a person's answer, with what is answered then.
+// deadline suggests a deadline for a person's answer, and a default.
 func (f *Finding) deadline(a *definition.Agent) {
 	f.fix(a.Name, "deadline", "24h", "")
 	if a.Human.Default != nil {
@@ -133,11 +133,10 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// defaultRequestTime is taskagent's.
+// defaultRequestTime is the default timeout of taskagent.
 const defaultRequestTime = 30 * time.Second
 
-// ownTimeout is how long an agent takes at the most by itself, whatever its loop
-// says; 0: nothing bounds it.
+// ownTimeout returns the agent's own timeout, whatever its loop says; 0 means no limit.
 func ownTimeout(a *definition.Agent) (d time.Duration, name string) {
 	switch {
 	case a.Command != nil:

@@ -19,14 +19,13 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// noiseRuns is how often a loop is played with a judge of which each answer is
-// another draw. The rules play them, so that it takes little time.
+// noiseRuns is the number of simulated runs of a loop with a random judge. The rules simulate them, so that they take
+// little time.
 const noiseRuns = 200
 
-// luckLimit is the share of these runs that luck may end for a judge to be taken
-// for tamed, and bestLimit the share in which it may choose the best. The second is
-// larger: a best that is worth no less than the others costs nothing, and loops take
-// for better what exceeds two standard errors, which chance does now and then.
+// luckLimit is the share of these runs that may end by luck if the fault is to count as caught, and bestLimit the
+// share in which luck may choose the best. The second is larger, because a best version that is worth no less than
+// the others costs nothing, and because chance exceeds two standard errors now and then.
 const (
 	luckLimit = 1.0 / 20
 	bestLimit = 1.0 / 4
@@ -61,7 +60,7 @@ func (s *bench) noisyJudge(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// noise is how a judge is mistaken about work that stays the same.
+// noise is the error of a judge about work that stays the same.
 type noise struct {
 	truth, off, sense float64
 	seed              uint64
@@ -86,7 +85,7 @@ func (s *bench) noiseOf(l *definition.Agent) noise {
 	return noise{truth: r.Goal - r.Sense*off/2, off: off, sense: r.Sense, seed: s.cfg.Seed} // just not good enough
 }
 
-// luck is what chance has led to in noiseRuns runs.
+// luck counts the effects of chance in noiseRuns runs.
 type luck struct {
 	ended    int              // runs that it has ended
 	chosen   int              // others in which it has chosen the best
@@ -155,7 +154,7 @@ func (s *bench) toss(l *definition.Agent, t *stage.Take, n noise, judge *loop.Ju
 	return out
 }
 
-// judgeNoise says whether a loop takes noise for progress, and what helps.
+// judgeNoise reports whether a loop takes noise for progress, and what helps.
 func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noise) {
 	sc := l.Loop.Score
 	got := s.toss(l, t, n, sc.Judge)
@@ -193,7 +192,7 @@ func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noi
 		"end the loop", l.Name)
 }
 
-// String is the luck as a report has it.
+// String describes the effects of chance for a report.
 func (l luck) String() string {
 	if l.unscored*2 >= noiseRuns {
 		return fmt.Sprintf("in %d of %d runs no score arrives in time", l.unscored, noiseRuns)
@@ -206,7 +205,7 @@ func (l luck) String() string {
 		"the first", l.chosen, noiseRuns)
 }
 
-// judgeInWords: whoever gives the score says what it thinks of the work, and no number.
+// judgeInWords injects a judge that describes the work and gives no number.
 func (s *bench) judgeInWords(ctx context.Context) ([]Finding, error) {
 	judged := func(l *definition.Agent) string {
 		switch {
@@ -233,8 +232,7 @@ func (s *bench) judgeInWords(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// verdict is what a judge says in words, each time something else. There is no number
-// in it.
+// verdict returns a judge's text without a number, different each time.
 func verdict(at study.Place) string {
 	n := at.Iteration() + 3*at.Sample
 	better := []string{"clearer", "shorter", "warmer", "calmer", "bolder", "plainer", "livelier"}
@@ -269,7 +267,7 @@ func (s *bench) judgeWords(f *Finding, l *definition.Agent, judges []*definition
 	}
 }
 
-// judges are the agents that ask a model and give a loop its score.
+// judges returns the agents that ask a model and write the score of a loop.
 func (s *bench) judges(l *definition.Agent) []*definition.Agent {
 	var all []*definition.Agent
 	for _, a := range s.Goals[l.Name].Scorers {

@@ -18,10 +18,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// down is how a provider fails that is overloaded, or gone.
+// down is the failure of an overloaded or unreachable provider.
 var down = &scripted.Failure{Status: 503, Code: "unavailable", Message: "the provider is down, says the rehearsal"}
 
-// asking are the agents of a loop that ask others, and can be refused.
+// asking returns the agents of a loop that send requests, which can be refused.
 func (s *bench) asking(l *definition.Agent) []*definition.Agent {
 	var all []*definition.Agent
 	for _, a := range s.Leaves(l) {

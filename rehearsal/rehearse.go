@@ -49,14 +49,13 @@ func (c *Config) script() []scripted.Answer {
 	return c.Script.Answers
 }
 
-// maxIterations is after how many iterations of a loop a run is cut off. What would
-// follow is for the rules to say.
+// maxIterations is the number of iterations after which a run of a loop is cut off. The rules of the loop decide what
+// would follow.
 const maxIterations = 60
 
-// Run rehearses a definition. It fails if the agents cannot be made, if the
-// config does not fit the definition, or with context.Cause if ctx is over; a
-// fault that nothing catches is no error. Besides what the report lists as
-// stand-ins, nothing leaves the process.
+// Run rehearses a definition. It fails if the agents cannot be built, if the config does not fit the definition, or
+// with context.Cause if ctx ends. A fault that no guard catches is a finding and not an error. Stand-ins replace all
+// work outside the process; the report lists them.
 func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, error) {
 	cfg.StepTime = cmp.Or(cfg.StepTime, DefaultStepTime)
 	s := &bench{Stage: &stage.Stage{Cast: study.NewCast(def), Input: cfg.Input, StepTime: cfg.StepTime,
@@ -93,7 +92,7 @@ func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, 
 	return rep, nil
 }
 
-// bench is the stage with what has been seen on it.
+// bench is the stage with the results so far.
 type bench struct {
 	*stage.Stage
 	cfg  Config
@@ -101,8 +100,7 @@ type bench struct {
 	met  map[string]bool        // that loop ends as it is meant to
 }
 
-// initial is the state that runs begin with. Inputs that are required and not given
-// are made up.
+// initial returns the state with which runs begin. It makes up missing required inputs.
 func (s *bench) initial() (state map[string]any, notes []string, err error) {
 	values := make(map[string]string)
 	maps.Copy(values, s.cfg.Values)
@@ -134,7 +132,7 @@ var madeUp = map[definition.InputType]string{
 	definition.InputNumber: "1", definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
 }
 
-// replaced lists what a rehearsal does not run.
+// replaced lists the agents and tools that a rehearsal does not run.
 func replaced(c *study.Cast) []StandIn {
 	all := []StandIn{}
 	for a := range c.Def.Root.All {

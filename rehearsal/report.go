@@ -30,8 +30,7 @@ const (
 	Crash            Fault = "crash"              // the process dies, at every event of the log
 )
 
-// faults has all of them in the order of a report: what each is in words, and how it looks at a
-// definition in a few runs.
+// faults lists all faults in the order of a report, each with its description and the function that injects it.
 var faults = []struct {
 	fault  Fault
 	words  string
@@ -74,7 +73,7 @@ func (f Fault) String() string {
 // Status says whether a fault was caught.
 type Status string
 
-// What can become of one.
+// The results of a fault.
 const (
 	Caught   Status = "caught"         // a guard has caught it
 	Uncaught Status = "uncaught"       // none has
@@ -121,29 +120,27 @@ type Ending struct {
 	Detail     string          `json:"detail,omitzero"`
 }
 
-// StandIn is an agent, or a tool, that was not the real one.
+// StandIn describes an agent or a tool that was replaced.
 type StandIn struct {
 	Agent string `json:"agent"`
-	// Kind is what the real one is: "model", "command", "cli", "http", "a2a", "human",
-	// "mcp", "func"; or "callbacks", of which there are none.
+	// Kind is the kind of the real agent or tool: "model", "command", "cli", "http", "a2a", "human", "mcp", "func";
+	// or "callbacks", which are not called at all.
 	Kind string `json:"kind"`
 }
 
-// Report is what a rehearsal has shown. It depends on nothing but the definition
-// and the config.
+// Report is the result of a rehearsal. It depends only on the definition and the config.
 type Report struct {
 	Name     string        `json:"name"`
 	Seed     uint64        `json:"seed"`
 	StepTime time.Duration `json:"step_time_ns"` // that a step is supposed to take
 	StandIns []StandIn     `json:"stand_ins"`
-	// Notes are about the rehearsal itself, such as inputs that were made up.
+	// Notes concern the rehearsal itself, such as inputs that were made up.
 	Notes    []string  `json:"notes,omitzero"`
 	Endings  []Ending  `json:"endings"`
 	Findings []Finding `json:"findings"`
 }
 
-// Open lists the findings that no guard has caught, and those of which it is not
-// known.
+// Open lists the findings that no guard has caught, and those whose result is unknown.
 func (r *Report) Open() []Finding {
 	var all []Finding
 	for _, f := range r.Findings {
@@ -157,8 +154,7 @@ func (r *Report) Open() []Finding {
 // Fix is a field to add or change, so that a fault is caught.
 type Fix = prose.Fix
 
-// fix adds one to a finding. Besides, more says what would do as well, or what it
-// does.
+// fix adds a field to a finding. more names an alternative, or explains the field.
 func (f *Finding) fix(agent, field, value, more string) {
 	one := Fix{Agent: agent, Field: field, Value: value}
 	f.Add, f.Advice = []Fix{one}, one.String()+more

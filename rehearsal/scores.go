@@ -18,8 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// onward is a way to end that no stand-in brings about: a loop whose score alone is
-// to decide.
+// onward is a way to end that no stand-in causes, for a loop that only its score should end.
 var onward = study.Way{Name: "onward", Reason: loop.ReasonMaxIterations}
 
 // scoresRegress: it gets better, and from the third iteration on worse and worse.
@@ -42,8 +41,7 @@ func (s *bench) scoresRegress(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// scoredIn says why a fault of scores cannot happen in a loop, which takes so many
-// iterations.
+// scoredIn says why a fault of scores cannot happen in a loop with that many iterations.
 func (s *bench) scoredIn(iterations uint) func(*definition.Agent) string {
 	return func(l *definition.Agent) string {
 		switch most := l.Loop.MaxIterations; {
@@ -58,7 +56,7 @@ func (s *bench) scoredIn(iterations uint) func(*definition.Agent) string {
 	}
 }
 
-// spokenBy has agents say which iteration it is, whatever a script has.
+// spokenBy makes agents answer with the number of the iteration, instead of the script.
 func spokenBy(a *definition.Agent, at study.Place) (string, bool) { return study.Speech(a, at), true }
 
 func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *stage.Take, heard *stage.Hearing) {
@@ -140,8 +138,7 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 			f.Status, f.Detail = Uncaught, fmt.Sprintf("after %s the loop still goes in circles",
 				brief.Count(got.Iterations, "iteration"))
 		}
-		// What only asks programs and servers waits for something: the same answer
-		// again is no circle.
+		// Agents that only ask programs and servers poll, so that a repeated answer is no fault.
 		if l.Loop.NoProgress == nil && len(s.asking(l)) > 0 && (f.Status == Uncaught || got.Iterations > 4) {
 			if err := s.stopCircles(ctx, f, l, sc, got.Iterations); err != nil {
 				return err
@@ -154,8 +151,8 @@ func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// stopCircles advises no_progress if it ends what goes round in circles sooner: of
-// all that an iteration leaves, or of the keys that its stand-ins write.
+// stopCircles suggests no_progress if it ends a repeating loop sooner: over all results of an iteration, or over the
+// keys that its stand-ins write.
 func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent, sc *stage.Scene, before int) error {
 	var keys []string
 	for _, a := range s.Steps(l) {
@@ -238,7 +235,7 @@ func (s *bench) judgeNotANumber(f *Finding, l *definition.Agent, t *stage.Take, 
 	}
 }
 
-// withoutNumbers is a line in which each number is none, as programs write that.
+// withoutNumbers replaces each number of a line by a value that is not a number, as programs write it.
 func withoutNumbers(l study.Line) study.Line {
 	var v any
 	if json.Unmarshal([]byte(l.Words), &v) == nil {
@@ -260,7 +257,7 @@ const notNumber = "not a number"
 
 var numeral = lazyregexp.New(`[-+]?[0-9]+(?:\.[0-9]+)?`)
 
-// eachNumber is a value with something else in place of each number.
+// eachNumber replaces each number in a value.
 func eachNumber(v any, other any) any {
 	switch v := v.(type) {
 	case float64, int, int64:

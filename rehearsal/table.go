@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// Format writes the report for people: what was played by stand-ins, how the loops
-// end when nothing is wrong, and what has caught each fault.
+// Format writes the report for people: the stand-ins, how the loops end without faults, and the guard that caught
+// each fault.
 func (r *Report) Format(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, rehearsed with stand-ins: no model was called, no command ran, nothing was sent\n", r.Name)
@@ -37,7 +37,7 @@ func (r *Report) Format(w io.Writer) error {
 	return err
 }
 
-// cast lists the stand-ins by what they stand for.
+// cast lists the stand-ins by kind.
 func (r *Report) cast(b *strings.Builder) {
 	kinds := []struct{ kind, words string }{
 		{"model", "a scripted model answers for"}, {"command", "commands that did not run:"}, {"cli", "coding agents that were not asked:"}, {"http", "requests that were not sent:"},
@@ -80,13 +80,12 @@ func (e Ending) String() string {
 	return fmt.Sprintf("%s does not end by %s: %s", e.Loop, study.Way{Name: e.Way}, e.Detail)
 }
 
-// row is a line of the table, and what stands below it.
+// row is a line of the table, with the lines below it.
 type row struct {
 	fault, where, by, below string
 }
 
-// rows are the findings, with those in one line that do not apply for the same
-// reason.
+// rows returns the findings, and merges those that do not apply for the same reason.
 func (r *Report) rows() []row {
 	var all []row
 	seen := make(map[string]int)
@@ -122,10 +121,10 @@ func (r *Report) rows() []row {
 	return all
 }
 
-// widest is how wide the column of places becomes.
+// widest limits the width of the column of places.
 const widest = 30
 
-// table has a line for each finding, and below it what happens.
+// table writes a line for each finding, and what happens below it.
 func (r *Report) table(b *strings.Builder) {
 	rows := append([]row{{fault: "fault", where: "where", by: "caught by"}}, r.rows()...)
 	var faults, places int
@@ -145,7 +144,7 @@ func (r *Report) table(b *strings.Builder) {
 	}
 }
 
-// advice is what to add to the file.
+// advice lists the fields to add to the file.
 func (r *Report) advice(b *strings.Builder) {
 	for _, part := range []struct {
 		status Status

@@ -15,11 +15,11 @@ import (
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
 )
 
-// Course is how the scores go that stand-ins give in a [Try].
+// Course is the course of the scores that stand-ins give in a [Try].
 type Course string
 
-// The courses. In a loop without a score, all but the first mean that no stand-in asks to stop, nor
-// brings about what the loop waits for.
+// The courses. In a loop without a score, all courses but the first mean that stand-ins neither ask to stop nor meet
+// the condition of the loop.
 const (
 	GetsBetter  Course = "gets_better"  // up to the target, in four iterations
 	NeverEnough Course = "never_enough" // up, by less and less, and never to the target
@@ -32,7 +32,7 @@ func Courses() []Course { return []Course{GetsBetter, NeverEnough, GetsWorse, Wa
 
 // TryConfig describes a try.
 type TryConfig struct {
-	// Course is how the scores go; the default is [GetsBetter].
+	// Course is the course of the scores; the default is [GetsBetter].
 	Course Course
 	// StepTime is the assumed duration of a step outside the process; 0 means [DefaultStepTime].
 	StepTime time.Duration
@@ -42,14 +42,14 @@ type TryConfig struct {
 	Values map[string]string
 }
 
-// Tried is what a try came to.
+// Tried is the result of a try.
 type Tried struct {
 	Course Course `json:"course"`
-	// Loops are the outermost ones, in the order of the file.
+	// Loops are the outermost loops, in the order of the file.
 	Loops []TriedLoop `json:"loops"`
-	// Answer is what the definition hands back; empty if the run did not end by itself.
+	// Answer is the result of the definition; empty if the run was cut off.
 	Answer string `json:"answer,omitzero"`
-	// StandIns are what a script has replaced.
+	// StandIns lists the agents and tools that a script has replaced.
 	StandIns []StandIn `json:"stand_ins"`
 	// StepTime is the assumed duration of a step, in nanoseconds.
 	StepTime time.Duration `json:"step_time_ns"`
@@ -58,33 +58,32 @@ type Tried struct {
 	Error string `json:"error,omitzero"`
 }
 
-// TriedLoop is a loop of a try, with the limits of time that it has in the file.
+// TriedLoop is a loop of a try, with its time limits from the file.
 type TriedLoop struct {
 	Name string `json:"name"`
-	// Loop is how it went, and how it stopped: its Stop is nil if nothing ends it. Steps are not in it.
+	// Loop has the iterations, and the stop record: its Stop is nil if nothing ends it. It has no steps.
 	Loop *progress.Loop `json:"-"`
-	// Elapsed is how long it took, by the assumed durations, in nanoseconds.
+	// Elapsed is the time of the loop by the assumed durations, in nanoseconds.
 	Elapsed time.Duration `json:"elapsed_ns"`
-	// Guard is what ended it outside of its own rules, such as max_model_calls; empty if nothing did.
+	// Guard is the limit outside of the loop's own rules that ended it, such as max_model_calls; empty if none did.
 	Guard string `json:"guard,omitzero"`
 	// Scripted says that the course decides its scores. If it is false, they are computed, or there
 	// are none.
 	Scripted bool `json:"scripted"`
 }
 
-// A try is cut off when its log or its state is that large, in bytes.
+// A try is cut off when its log or its state reaches this size, in bytes.
 const (
 	tryLog   = 8 << 20
 	tryState = 1 << 20
 )
 
-// tryIterations is after how many iterations a loop counts as one that nothing ends.
+// tryIterations is the number of iterations after which a loop counts as endless.
 const tryIterations = 10_000
 
-// Try plays a definition once for each of its outermost loops, with nothing wrong, and says how each
-// ends: with the stand-ins of a rehearsal, without a model, without cost and without effects. It fails
-// if the agents cannot be made, if the config does not fit the definition, or with context.Cause if ctx
-// is over, which it heeds soon.
+// Try runs a definition once for each of its outermost loops, without faults, and reports how each ends. It uses the
+// stand-ins of a rehearsal, without a model, cost or effects. It fails if the agents cannot be built, if the config
+// does not fit the definition, or with context.Cause soon after ctx ends.
 func Try(ctx context.Context, def *definition.Definition, cfg TryConfig) (*Tried, error) {
 	cfg.Course = cmp.Or(cfg.Course, GetsBetter)
 	if !slices.Contains(Courses(), cfg.Course) {
@@ -133,7 +132,7 @@ func (out *Tried) end(t *stage.Take) {
 	}
 }
 
-// course is the scene in which the scores of a loop go their course.
+// course returns the scene in which the scores of a loop follow the course.
 func (s *bench) course(l *definition.Agent, c Course) *stage.Scene {
 	sc := &stage.Scene{Target: l, Iterations: maxIterations, StateSize: tryState, LogSize: tryLog}
 	scored := s.scripted(l)
@@ -175,7 +174,7 @@ func (s *bench) scripted(l *definition.Agent) bool {
 	return l.Loop.Score != nil && len(s.Goals[l.Name].Scorers) > 0
 }
 
-// tried applies the loop's own rules, and its limits of time, to what was played.
+// tried applies the loop's own rules and time limits to the simulated run.
 func (s *bench) tried(l *definition.Agent, t *stage.Take) TriedLoop {
 	w := s.Walk(l, s.Plans[l.Name], t)
 	w.Most = tryIterations

@@ -17,9 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Finding is something about a loop that its author may want to change.
+// Finding is an observation about a loop that its author may want to act on.
 type Finding struct {
-	// Code names the kind of finding, for tools: see the constants.
+	// Code is the kind of finding, for programs: see the constants.
 	Code FindingCode `json:"code"`
 	// Loop is the loop's address.
 	Loop session.Address `json:"loop"`
@@ -28,8 +28,7 @@ type Finding struct {
 	Title      string `json:"title"`
 	Evidence   string `json:"evidence"`
 	Suggestion string `json:"suggestion"`
-	// Add is the suggestion as changes of the definition, for programs. nil: a person has to find
-	// out what to write.
+	// Add is the suggestion as changes of the definition, for programs; nil if a person has to decide what to write.
 	Add []Fix `json:"add,omitzero"`
 }
 
@@ -62,7 +61,7 @@ type Diagnosis struct {
 	loops []*history
 }
 
-// history is what a diagnosis keeps of one loop.
+// history has the facts about one loop.
 type history struct {
 	at      session.Address
 	records []loop.IterationRecord
@@ -134,7 +133,7 @@ func (d *Diagnosis) finished(ev *session.Event) {
 	var o struct {
 		ExitWords bool `json:"exit_words"`
 	}
-	// Few have it: most are not decoded.
+	// Few marks have the field, so most are not decoded.
 	if bytes.Contains(fin.Outcome, []byte("exit_words")) && json.Unmarshal(fin.Outcome, &o) == nil && o.ExitWords {
 		h.wrote = append(h.wrote, name)
 	}
@@ -147,7 +146,7 @@ func (d *Diagnosis) finished(ev *session.Event) {
 	h.longest[name] = max(h.longest[name], fin.Seconds)
 }
 
-// around is the nearest loop that an address is in; nil if it is in none.
+// around returns the nearest loop that contains an address; nil if none does.
 func (d *Diagnosis) around(at session.Address) *history {
 	i := strings.LastIndexByte(string(at), '[')
 	if i < 0 {
@@ -156,7 +155,7 @@ func (d *Diagnosis) around(at session.Address) *history {
 	return d.loop(at[:i])
 }
 
-// loop is the history of a loop. One that runs again begins a new one.
+// loop returns the history of a loop. A loop that runs again starts a new one.
 func (d *Diagnosis) loop(at session.Address) *history {
 	for _, h := range slices.Backward(d.loops) {
 		if h.at == at {
@@ -175,8 +174,8 @@ func (d *Diagnosis) loop(at session.Address) *history {
 // each loop first.
 func (d *Diagnosis) Findings() []Finding { return d.FindingsIn(English) }
 
-// FindingsIn returns the findings in words of a language. Names, fields and what a Fix writes are those
-// of the definition.
+// FindingsIn returns the findings in words of a language. Names, fields and the value of a Fix are those of the
+// definition.
 func (d *Diagnosis) FindingsIn(lang Language) []Finding {
 	var all []Finding
 	for _, h := range d.loops {
@@ -195,12 +194,12 @@ func (d *Diagnosis) FindingsIn(lang Language) []Finding {
 	return all
 }
 
-// set is a fix of a field of the loop.
+// set returns a fix that sets a field of the loop.
 func (h *history) set(field, value string) []Fix {
 	return []Fix{{Agent: h.at.Agent(), Field: field, Value: value}}
 }
 
-// tell is a fix that adds a line to the instructions of an agent; nil if it asks no model.
+// tell returns a fix that adds a line to the instructions of an agent; nil if the agent asks no model.
 func (h *history) tell(agent, line string) []Fix {
 	if !slices.Contains(h.models, agent) {
 		return nil
@@ -208,7 +207,7 @@ func (h *history) tell(agent, line string) []Fix {
 	return []Fix{{Agent: agent, Field: "instructions", Value: line, Append: true}}
 }
 
-// condition is one of the conditions that the loop stopped with.
+// condition returns a condition of the loop's stop record.
 func (h *history) condition(name string) (loop.ConditionRecord, bool) {
 	for _, c := range h.stop.Conditions {
 		if c.Name == name {
@@ -218,7 +217,7 @@ func (h *history) condition(name string) (loop.ConditionRecord, bool) {
 	return loop.ConditionRecord{}, false
 }
 
-// criterion reports whether anything but a limit could end the loop.
+// criterion reports whether the loop has a criterion besides its limits.
 func (h *history) criterion() bool {
 	for _, name := range []string{"target", "dimension_target", "converged", "stop_when", "not_worth"} {
 		if _, has := h.condition(name); has {
@@ -229,12 +228,12 @@ func (h *history) criterion() bool {
 	return has && exit.Threshold != "nobody"
 }
 
-// scored reports whether the loop has a score, also one that no iteration could read.
+// scored reports whether the loop has a score, even if no iteration could read it.
 func (h *history) scored() bool {
 	return slices.ContainsFunc(h.records, func(it loop.IterationRecord) bool { return it.Score != nil || it.Unscored != "" })
 }
 
-// scores are those of the iterations that have one.
+// scores returns the scores of the iterations that have one.
 func (h *history) scores() []float64 {
 	var scores []float64
 	for _, it := range h.records {
@@ -245,7 +244,7 @@ func (h *history) scores() []float64 {
 	return scores
 }
 
-// target is the score that the loop was to reach.
+// target returns the score that the loop should reach.
 func (h *history) target() (target float64, lower, ok bool) {
 	c, ok := h.condition("target")
 	if !ok {
@@ -258,7 +257,7 @@ func (h *history) target() (target float64, lower, ok bool) {
 
 var errNoScores = errors.New("no scores")
 
-// forecast looks ahead from the last score to the target.
+// forecast predicts the scores from the last one up to the target.
 func (h *history) forecast() (loop.Forecast, error) {
 	target, lower, ok := h.target()
 	scores := h.scores()

@@ -29,9 +29,8 @@ func Trend(l *progress.Loop) string {
 	return "too early to say"
 }
 
-// Estimate returns in English how much of a loop is still to come, such as "2 more iterations (~4m 30s), until
-// converged"; the running iteration is not counted. If nothing can be predicted, it says so and
-// names the limit if there is one.
+// Estimate returns in English how many iterations of a loop remain, such as "2 more iterations (~4m 30s), until
+// converged", without the running one. If nothing can be predicted, it says so and names the limit if there is one.
 func Estimate(l *progress.Loop, now time.Duration) string {
 	if l.Stop != nil {
 		return "done"
@@ -71,7 +70,7 @@ func more(n int) string {
 	return fmt.Sprintf("%d more iterations", n)
 }
 
-// ahead returns how much is still to come by a forecast.
+// ahead returns the remaining iterations by a forecast.
 func ahead(l *progress.Loop, f *loop.Forecast, now time.Duration) *Range {
 	r := &Range{Iterations: f.Iterations, Low: f.Low, High: f.High}
 	cur := l.Current()

@@ -14,8 +14,8 @@ type Fix struct {
 	// Agent is the agent's name, and Field the field, such as budget.tokens.
 	Agent string `json:"agent"`
 	Field string `json:"field"`
-	// Value is what to write there, in YAML on one line; or, if Append is true, the lines to add to
-	// the end of the text that is there.
+	// Value is the value to write, in YAML on one line; or, if Append is true, the lines to add to the end of the
+	// existing text.
 	Value  string `json:"value"`
 	Append bool   `json:"append,omitzero"`
 }

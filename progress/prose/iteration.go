@@ -10,8 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// IterationNote returns in English what there is to say about an iteration besides its score, and whether it is bad. It is
-// empty before the end of the iteration. It has no character that commands a terminal.
+// IterationNote returns in English the note on an iteration besides its score, and whether it is bad. It is empty
+// before the end of the iteration. It has no character that commands a terminal.
 func IterationNote(l *progress.Loop, it *progress.Iteration) (note string, bad bool) {
 	rec := it.Record
 	if rec == nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prose says in English and Portuguese how a loop stands, how it can stop, and what its author may
-// want to change.
+// Package prose describes in English and Portuguese the state of a loop, how it can stop, and what its author may
+// want to change. [Outlooks] returns the state of each loop of a tree in words:
 //
 //	for _, o := range prose.Outlooks(live.Tree(), prose.English) {
 //		fmt.Println(o.Name, o.Words)

@@ -21,8 +21,8 @@ type RowWords struct {
 	Tag string `json:"tag,omitzero"`
 }
 
-// RowOf returns a row of the ledger of the loop in s in words of a language. led is the ledger that the row is
-// in. Names and expressions are those of the definition.
+// RowOf returns a row of the ledger of the loop in s in words of a language. led is the ledger that contains the row.
+// Names and expressions are those of the definition.
 func RowOf(s *progress.Step, lang Language, led *loop.Ledger, r *loop.Row) RowWords {
 	w := title(s.Loop, lang, r)
 	w.Amount = amount(s, lang, r)
@@ -37,7 +37,7 @@ func RowOf(s *progress.Step, lang Language, led *loop.Ledger, r *loop.Row) RowWo
 	return w
 }
 
-// title names a condition, and explains it.
+// title returns the name of a condition, and an explanation.
 func title(l *progress.Loop, lang Language, r *loop.Row) (w RowWords) {
 	lower := l.Plan.Score != nil && l.Plan.Score.LowerIsBetter
 	choose := func(high, low phrase) phrase {
@@ -91,7 +91,7 @@ func title(l *progress.Loop, lang Language, r *loop.Row) (w RowWords) {
 	return w
 }
 
-// exitIn is the row of the steps that may ask to stop.
+// exitIn describes the row of the steps that may ask to stop.
 func exitIn(lang Language, r *loop.Row) RowWords {
 	switch {
 	case r.Threshold == "nobody":
@@ -104,7 +104,7 @@ func exitIn(lang Language, r *loop.Row) RowWords {
 	return RowWords{Title: lang.say(rowExit), Why: lang.say(whySome, strings.Join(r.Who, ", "))}
 }
 
-// gain says which gain is too small.
+// gain describes the gain that is too small.
 func gain(s *loop.Score, lang Language) string {
 	if s == nil {
 		return ""
@@ -166,7 +166,7 @@ func amount(s *progress.Step, lang Language, r *loop.Row) string {
 	return lang.say(valueOf, quantity(lang, r.Unit, *r.Have), quantity(lang, r.Unit, *r.Bound))
 }
 
-// quantity is a number of a unit.
+// quantity writes a number with its unit.
 func quantity(lang Language, unit loop.Unit, n float64) string {
 	if unit == loop.UnitSeconds {
 		d := time.Duration(n * float64(time.Second))

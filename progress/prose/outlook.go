@@ -16,15 +16,15 @@ type Outlook struct {
 	// Loop is the loop's address, Name its name.
 	Loop session.Address `json:"loop"`
 	Name string          `json:"name"`
-	// Sentence has the parts, Words says them.
+	// Sentence has the data, Words its text.
 	Sentence Sentence `json:"sentence"`
 	Words    Words    `json:"words"`
-	// Reason is why the loop has stopped; empty while it goes on. Nearest is the name of the row
-	// that is closest to being the reason without being it; empty if none is close.
+	// Reason is why the loop has stopped; empty while it runs. Nearest is the name of the row that came closest to
+	// stopping the loop without doing so; empty if none is close.
 	Reason  loop.StopReason `json:"reason,omitzero"`
 	Nearest string          `json:"nearest,omitzero"`
 	Ledger  []OutlookRow    `json:"ledger"`
-	// Forecast is what to expect of the next iterations; nil when the loop has stopped.
+	// Forecast is the prediction for the next iterations; nil when the loop has stopped.
 	Forecast *loop.Forecast `json:"forecast,omitzero"`
 }
 

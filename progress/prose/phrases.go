@@ -2,7 +2,7 @@
 
 package prose
 
-// phrase is a text in each language. Every %s stands for the same thing in both.
+// phrase is a text in each language. The n-th %s stands for the same value in both.
 type phrase struct{ english, portuguese string }
 
 var (

@@ -29,36 +29,36 @@ const (
 	SaysCanceled    SentenceKind = "canceled"
 )
 
-// Sentence says how a loop stands: where it goes, or why it has stopped. Its fields are data;
-// [Sentence.In] puts them into words.
+// Sentence describes the state of a loop: its expected end, or why it has stopped. Its fields are data; [Sentence.In]
+// puts them into words.
 type Sentence struct {
 	Kind SentenceKind `json:"kind"`
 	// Iteration is the iteration under way, or the last one; 0 before the first.
 	Iteration int `json:"iteration"`
-	// Trend is the direction of the scores; empty under three of them. Since is the iteration with
-	// which a plateau began, or after which the scores fell; 0 elsewhere.
+	// Trend is the direction of the scores; empty with fewer than three of them. Since is the iteration with which a
+	// plateau began, or after which the scores fell; 0 elsewhere.
 	Trend loop.Trend `json:"trend,omitzero"`
 	Since int        `json:"since,omitzero"`
-	// Until is what is expected to end the loop, or what ended it; empty if nothing is expected to.
-	// After is the iteration after which it is expected to stop, or did.
+	// Until is the reason that is expected to end the loop, or that ended it; empty if none is expected. After is the
+	// iteration after which the loop is expected to stop, or stopped.
 	Until loop.StopReason `json:"until,omitzero"`
 	After int             `json:"after,omitzero"`
-	// Final is the score expected at the end, Target the one to reach; nil: none.
+	// Final is the score expected at the end, Target the score to reach; nil if there is none.
 	Final  *float64 `json:"final,omitzero"`
 	Target *float64 `json:"target,omitzero"`
-	// Best is the best score so far, BestIteration its iteration; nil: none.
+	// Best is the best score so far, BestIteration its iteration; nil if there is none.
 	Best          *float64 `json:"best,omitzero"`
 	BestIteration int      `json:"best_iteration,omitzero"`
-	// Range is how much is still to come; nil if it cannot be predicted.
+	// Range is the expected number of further iterations; nil if it cannot be predicted.
 	Range *Range `json:"range,omitzero"`
-	// Basis is the number of scores that a forecast is made of, Needed how many it takes.
+	// Basis is the number of scores of a forecast, Needed the number that a forecast needs.
 	Basis  int `json:"basis"`
 	Needed int `json:"needed"`
-	// AtMost is how many more iterations the limit allows, without the one under way; nil: no limit.
+	// AtMost is how many more iterations the limit allows, without the running one; nil means no limit.
 	AtMost *int `json:"at_most,omitzero"`
 	// Limit is the largest number of iterations; 0: no limit.
 	Limit int `json:"limit,omitzero"`
-	// Decimals is how many decimals the scores of the loop have, at most 3.
+	// Decimals is the number of decimals of the loop's scores, at most 3.
 	Decimals int `json:"decimals"`
 	// By is the agent that asked to stop, or the step that failed, Detail its own words or, for a
 	// condition, the expression. Only a loop that has stopped has them.
@@ -68,7 +68,7 @@ type Sentence struct {
 	NotWorth bool `json:"not_worth,omitzero"`
 }
 
-// Range is how much is still to come after the iteration under way.
+// Range is the expected number of iterations after the running one.
 type Range struct {
 	// Iterations is the most likely number of further iterations, Low and High are an interval.
 	Iterations int `json:"iterations"`
@@ -79,10 +79,10 @@ type Range struct {
 	Left time.Duration `json:"left_ns,omitzero"`
 }
 
-// needed is how many scores a forecast takes.
+// needed is the number of scores that a forecast needs.
 const needed = 3
 
-// SentenceOf returns how a loop stands at a time of the run's clock.
+// SentenceOf returns the state of a loop at a time of the run's clock.
 func SentenceOf(l *progress.Loop, now time.Duration) Sentence {
 	t, whole := l.Tally()
 	m := l.Moment(now)
@@ -131,7 +131,7 @@ func SentenceOf(l *progress.Loop, now time.Duration) Sentence {
 	return s
 }
 
-// over makes it the sentence of a loop that has stopped.
+// over describes a loop that has stopped.
 func (s *Sentence) over(rec *loop.StopRecord) {
 	s.Until, s.After, s.Trend = rec.Reason, rec.Iteration, rec.Trend
 	s.Best, s.BestIteration, s.By, s.Detail = rec.BestScore, rec.BestIteration, rec.By, rec.Detail
@@ -156,8 +156,8 @@ func (s *Sentence) over(rec *loop.StopRecord) {
 	}
 }
 
-// flatSince is the first of the last iterations whose scores hardly differ; 0 if it is the last one.
-// An iteration that was not accepted is passed over.
+// flatSince returns the first of the last iterations whose scores hardly differ; 0 if it is the last one. It skips
+// iterations that were not accepted.
 func flatSince(l *progress.Loop, last *float64) (since int) {
 	for _, it := range slices.Backward(l.Iterations) {
 		rec := it.Record
@@ -176,7 +176,7 @@ func flatSince(l *progress.Loop, last *float64) (since int) {
 	return since
 }
 
-// decimals is how many decimals the scores have.
+// decimals returns the number of decimals of the scores.
 func decimals(l *progress.Loop) int {
 	most := 0
 	for i := len(l.Iterations) - 1; i >= 0 && i >= len(l.Iterations)-16; i-- {

@@ -14,7 +14,7 @@ type Words struct {
 	// Lead is the beginning, to be set in bold: "Plateau since iteration 2." Rest continues it.
 	Lead string `json:"lead"`
 	Rest string `json:"rest,omitzero"`
-	// Basis says what a forecast is made of, and how much is still to come; empty if there is none.
+	// Basis says on which scores a forecast is based, and how many iterations remain; empty without a forecast.
 	Basis string `json:"basis,omitzero"`
 }
 
@@ -23,8 +23,8 @@ func (w Words) String() string {
 	return strings.TrimSpace(strings.Join([]string{w.Lead, w.Rest, w.Basis}, " "))
 }
 
-// In returns the sentence in words of a language. Names of agents and what they said are quoted as
-// they are, so a terminal needs [brief.Clean].
+// In returns the sentence in words of a language. It quotes names and texts of agents unchanged, so use
+// [brief.Clean] for a terminal.
 func (s Sentence) In(lang Language) Words {
 	switch s.Kind {
 	case SaysDone, SaysLimit, SaysFailed, SaysCanceled:
@@ -68,7 +68,7 @@ func (s Sentence) In(lang Language) Words {
 	return w
 }
 
-// forecast says what is expected to end the loop.
+// forecast says which condition is expected to end the loop.
 func (s *Sentence) forecast(lang Language) string {
 	final := lang.number(*s.Final, s.Decimals)
 	switch {
@@ -95,7 +95,7 @@ func (s *Sentence) atMost(lang Language) string {
 	return " " + lang.counted(*s.AtMost, atMost1, atMostN)
 }
 
-// words are "1 more iteration (1 to 3)".
+// words returns a text such as "1 more iteration (1 to 3)".
 func (r *Range) words(lang Language) string {
 	s := lang.counted(r.Iterations, more1, moreN)
 	if r.Iterations == 0 {

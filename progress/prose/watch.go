@@ -7,7 +7,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Watch is what the summary of a run needs. The zero value is ready to use.
+// Watch collects the data of a run's summary. The zero value is ready to use.
 type Watch struct {
 	Fold      progress.Fold
 	Diagnosis Diagnosis
