@@ -78,7 +78,7 @@ func (b *Meter) Named(name string) *Meter {
 }
 
 // Among says that b is for one of n parts of the work that run at the same time, and returns b. A [Meter.ReserveSum]
-// without a limit then takes an nth of what is left above b. Call it before the budget is used.
+// without a limit then takes an nth of the amount left above b. Call it before the budget is used.
 func (b *Meter) Among(n int) *Meter {
 	b.among = int64(n)
 	return b
@@ -156,9 +156,9 @@ func (b *Meter) Remaining() Remaining {
 	return r
 }
 
-// Err returns nil while b and the budgets above it will have room for a call after those that are
-// running: for a call of the smallest size, and for one like the last that they refused. Otherwise
-// it returns the [*ExceededError] of such a call. Use it before work that will make calls.
+// Err returns nil while b and the budgets above it will have room for another call after the running ones: for a call
+// of the smallest size, and for one like the last refused call. Otherwise it returns the [*ExceededError] of such a
+// call. Use it before work that will make calls.
 func (b *Meter) Err() error {
 	mu := b.lock()
 	defer mu.Unlock()

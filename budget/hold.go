@@ -4,8 +4,8 @@ package budget
 
 import "math"
 
-// Hold is a part of a budget, and of those above it, that is kept back for the last work, such as a
-// loop's finalizer. Other calls cannot use it.
+// Hold is a part of a budget, and of those above it, that is reserved for the last work, such as a loop's finalizer.
+// Other calls cannot use it.
 type Hold struct {
 	base  *Meter
 	outer *Hold    // what else is kept for the budget of this one
@@ -42,7 +42,7 @@ func (b *Meter) Hold(share float64) *Hold {
 	return h
 }
 
-// portion is the share of a limit, rounded up, as far as that is left.
+// portion returns the share of a limit, rounded up, but no more than the amount that is left.
 func portion(limit, free int64, share float64) int64 {
 	of := func(n int64) int64 { return int64(math.Ceil(float64(n) * share)) }
 	most := free / 2

@@ -8,14 +8,14 @@ import "math"
 type Limits struct {
 	// Calls is the largest number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
-	// Tokens returns the sum of input and output tokens.
+	// Tokens is the largest sum of input and output tokens.
 	Tokens int64 `json:"tokens,omitzero" yaml:"tokens,omitempty"`
 	// Cost is in the currency of the price list. With 0 only calls without cost are made; with any
 	// limit only calls whose price is known.
 	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
 }
 
-// limit is Limits for counting: 0 is no limit of calls or tokens.
+// limit has Limits as integers: 0 means no limit of calls or tokens.
 type limit struct {
 	amount
 	costed bool // nanos is a limit, whatever it is
@@ -32,7 +32,7 @@ func (l Limits) limit() limit {
 	return in
 }
 
-// bound is a limit with which one can reckon.
+// bound limits a number so that sums do not overflow.
 func bound(n int64) int64 { return max(-1, min(n, 1<<60)) }
 
 // nanos converts a count of billionths to an integer that sums do not overflow
@@ -42,5 +42,5 @@ func nanos(f float64) int64 {
 	return int64(max(-most, min(most, f)))
 }
 
-// currency is an amount of billionths in the currency itself.
+// currency converts an amount of billionths to the currency.
 func currency(nanos int64) float64 { return float64(nanos) / 1e9 }

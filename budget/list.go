@@ -8,13 +8,13 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// ListPrice is what a provider asked for a model on a day, in US dollars. It is for estimates before a run;
-// budgets use only the prices that they are given.
+// ListPrice is the published price of a provider for a model, in US dollars, on one day. It is for estimates before a
+// run; budgets use only the prices that they are given.
 type ListPrice struct {
 	Price
 	// Date is the day on which the price was read, such as 2026-10-24, and Source the page that has it.
 	Date, Source string
-	// UpTo is the largest number of input tokens in a request for which the price holds; 0 is any.
+	// UpTo is the largest number of input tokens in a request for which the price holds; 0 means any number.
 	UpTo int64
 }
 
@@ -47,7 +47,7 @@ type list struct {
 	rows   map[string]listRow
 }
 
-// listRow is for a million tokens. write is 0 where writing into the cache costs nothing more.
+// listRow has prices for a million tokens. write is 0 if writing into the cache costs nothing more.
 type listRow struct {
 	date                         string
 	input, output, cached, write float64

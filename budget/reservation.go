@@ -9,11 +9,11 @@ type Request struct {
 	// InputTokens and OutputTokens are the expected usage of the call: an estimate from earlier calls
 	// rather than the maximum. They may be left out if the budget is not [Meter.Metered].
 	InputTokens, OutputTokens int64
-	// CachedTokens of the input are expected to come from the provider's cache: no more than it has
-	// reported for the call before.
+	// CachedTokens are the input tokens that are expected to come from the provider's cache: no more than the
+	// provider has reported for the previous call.
 	CachedTokens int64
-	// CacheWrite says that the provider may write the rest of the input into its cache, and CacheWrite1h
-	// that it may write it there for an hour. The rest is then reserved at the price of that.
+	// CacheWrite says that the provider may write the rest of the input into its cache, and CacheWrite1h that it may
+	// write it there for an hour. The rest is then reserved at that price.
 	CacheWrite, CacheWrite1h bool
 	// MinOutputTokens is the least output to which the call may be cut down if the budget has no
 	// room for all of it; 0 means that it is never cut down.
@@ -23,8 +23,8 @@ type Request struct {
 // Reservation is the reservation of one call. Call Commit or Release on each. It must not be
 // copied, and its methods are for one goroutine at a time.
 type Reservation struct {
-	// InputTokens and OutputTokens are reserved. OutputTokens may be less than requested, if the
-	// request allowed that.
+	// InputTokens and OutputTokens are reserved. OutputTokens may be less than requested, if the request allowed
+	// that.
 	InputTokens, OutputTokens int64
 	// MaxOutputTokens is the longest answer that exceeds no budget, after what other calls have
 	// reserved.

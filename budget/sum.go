@@ -8,11 +8,11 @@ import (
 )
 
 // ReserveSum reserves cost for a program that makes many calls itself, and that is told the most that it may cost. It
-// takes no more than most; with nil it takes all that is left, or its part of that (see [Meter.Among]), of which it
-// needs half. sum is what it has reserved, to be told to the program; nil if nothing limits the cost.
+// reserves no more than most; with nil it reserves all that is left, or its part of that (see [Meter.Among]), and
+// needs at least half of that part. sum is the reserved amount, for the program; nil if nothing limits the cost.
 //
 // ReserveSum waits, as [Meter.ReserveWait] does, while only running calls leave too little. It fails with an
-// [*ExceededError] if nothing is left. Commit gives back what was not used.
+// [*ExceededError] if nothing is left. Commit releases the unused rest.
 func (b *Meter) ReserveSum(ctx context.Context, most *float64) (room Reservation, sum *float64, err error) {
 	wish := unlimited.nanos
 	if most != nil {
@@ -27,8 +27,8 @@ func (b *Meter) ReserveSum(ctx context.Context, most *float64) (room Reservation
 	return room, most, err
 }
 
-// trySum reserves as many billionths as are wished, or what is left of them. A share is taken of what is left if they are
-// not fixed. Late counts with what other calls leave now, otherwise with what they leave when they have ended.
+// trySum reserves the wished amount in billionths, or what is left of it. If the wish is not fixed, it takes a share
+// of the rest. late means the rest that other calls leave now; otherwise the rest after they have ended.
 func (b *Meter) trySum(wish int64, fixed, late bool) (room Reservation, changed <-chan struct{}, parked bool, err error) {
 	e := everything
 	if late {

@@ -62,7 +62,7 @@ func (u Usage) Sub(before Usage) Usage {
 	return d.public()
 }
 
-// usage is Usage for counting.
+// usage has Usage as integers.
 type usage struct {
 	calls, input, output, nanos int64
 	cached, write, write1h      int64 // of the input
@@ -177,8 +177,8 @@ func one(is bool) int64 {
 	return 0
 }
 
-// count is a number with which one can reckon.
+// count limits a number so that sums do not overflow.
 func count(n int64) int64 { return max(0, min(n, 1<<50)) }
 
-// sum does not overflow, nor do a few sums. Neither number is negative.
+// sum adds two numbers that are not negative without overflow.
 func sum(a, b int64) int64 { return min(a+b, math.MaxInt64/4) }

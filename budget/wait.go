@@ -71,7 +71,7 @@ func (w *wanted) try(b *Meter) (room Reservation, changed <-chan struct{}, parke
 	return Reservation{}, b.top().watch(), moving.fits(b, moves) != nil || moving.out < alone.out, nil
 }
 
-// watch is closed by the next change that makes room. The root's mu is held.
+// watch returns a channel that the next change closes if it makes room. The root's mu is held.
 func (b *Meter) watch() <-chan struct{} {
 	if b.changed == nil {
 		b.changed = make(chan struct{})
@@ -87,7 +87,7 @@ func (b *Meter) wake() {
 	}
 }
 
-// ending says which of the calls under way are taken for ended.
+// ending says which running calls count as ended.
 type ending int
 
 const (
@@ -109,7 +109,7 @@ func (b *Meter) ends(e ending) (a amount) {
 	return a
 }
 
-// wanted is a request on its way through the budgets.
+// wanted is a request that is checked against the budgets.
 type wanted struct {
 	in, out, least int64
 	price          Price
@@ -157,7 +157,7 @@ func (w *wanted) fits(b *Meter, e ending) error {
 	return nil
 }
 
-// within is how much of so much output fits in what is free of a budget.
+// within returns how much of the output fits into the free amount of a budget.
 func (w *wanted) within(n *Meter, free amount, out int64) int64 {
 	out = min(out, free.tokens-w.in)
 	if n.limit.costed {
@@ -166,7 +166,7 @@ func (w *wanted) within(n *Meter, free amount, out int64) int64 {
 	return out
 }
 
-// take reserves what fits. The root's mu is held.
+// take reserves the part that fits. The root's mu is held.
 func (w *wanted) take(b *Meter) Reservation {
 	ask := amount{calls: 1, tokens: w.in + w.out, nanos: w.reserved.atMost(w.in, w.out)}
 	most := count(1 << 62)

@@ -16,8 +16,8 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// operator replaces one of CEL's arithmetic operators, which refuse to mix
-// ints and doubles and so depend on how a number happened to be stored.
+// operator replaces one of CEL's arithmetic operators, which refuse to mix ints and doubles, so that their result
+// would depend on how a number is stored.
 type operator struct {
 	name   string                          // CEL's mangled name
 	verb   string                          // for the error text
@@ -122,8 +122,8 @@ func (op operator) apply(l, r ref.Val) ref.Val {
 	return res
 }
 
-// exactly is the result for an int and a double that is whole, with all digits; nil if it
-// is no int. The numbers of state are doubles, but for ints that a double would round.
+// exactly returns the result for an int and a whole double, with all digits; nil if it is no int. Numbers of the
+// state are doubles, except ints that a double would round.
 func (op operator) exactly(l, r ref.Val) ref.Val {
 	if n, ok := whole53(l); ok {
 		l = n
@@ -158,16 +158,15 @@ func integerDivision(i interpreter.InterpretableV2) (interpreter.InterpretableV2
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), divide), nil
 }
 
-// exact is the largest int that a float64 is sure of: the next ones may be rounded to it.
+// exact is the largest int up to which a float64 holds every int exactly.
 const exact = 1<<53 - 1
 
-// beyond reports whether one of some numbers is so large that a float64 may have lost
-// digits of it.
+// beyond reports whether a number is so large that a float64 may have lost digits of it.
 func beyond(numbers ...float64) bool {
 	return slices.ContainsFunc(numbers, func(f float64) bool { return math.Abs(f) > exact })
 }
 
-// whole53 is a double as an int, if it is one that a float64 is sure of.
+// whole53 converts a double to an int, if it is whole and a float64 holds it exactly.
 func whole53(v ref.Val) (types.Int, bool) {
 	d, ok := v.(types.Double)
 	if !ok || d != types.Double(math.Trunc(float64(d))) || d < -exact-1 || d > exact+1 {

@@ -55,7 +55,7 @@ func (s Side) Text() (text string, ok bool) {
 // Plain returns the side's value; see [Program.Eval].
 func (s Side) Plain() any { return s.v }
 
-// Test is EvalBool with a scope. It also returns what was compared.
+// Test evaluates a condition as EvalBool does, with a scope. It also returns the compared values.
 func (p *Program) Test(s Scope) (Verdict, error) {
 	holds, err := p.evalBool(s)
 	if err != nil {

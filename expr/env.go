@@ -17,8 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// Limits of an expression. They are far above what a condition needs and far
-// below what a machine feels.
+// Limits of an expression. They are far above the needs of a condition and far below the capacity of a machine.
 const (
 	maxSource = 8 << 10 // characters of source
 	maxDepth  = 64      // nesting of the source

@@ -25,7 +25,7 @@ type Error struct {
 // Error implements error, as line:column: message.
 func (e *Error) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg) }
 
-// Errors are all mistakes in an expression, at least one, in the order of its source.
+// Errors lists all mistakes in an expression, at least one, in the order of its source.
 type Errors []*Error
 
 // Error implements error, one problem a line.
@@ -46,7 +46,7 @@ func (e Errors) Unwrap() []error {
 	return out
 }
 
-// KeyError says that a map has no key of that name.
+// KeyError reports that a map has no key of that name.
 type KeyError struct {
 	Path string // the map, as the source writes it: state, state.result; "" if unknown
 	Key  string
@@ -83,7 +83,7 @@ func compileErrors(issues *cel.Issues, env *cel.Env, vars []Var) Errors {
 	return out
 }
 
-// names are those that a source can use: variables first, then functions.
+// names returns the names that a source can use: variables first, then functions.
 func names(env *cel.Env, vars []Var) []string {
 	var out []string
 	for _, v := range vars {
@@ -100,8 +100,7 @@ func names(env *cel.Env, vars []Var) []string {
 	return out
 }
 
-// Nearest returns the name that was probably meant by a mistyped one: the most similar one, or ""
-// if none is similar.
+// Nearest returns the most similar name to a mistyped one; "" if none is similar.
 func Nearest(typed string, names []string) string {
 	n := utf8.RuneCountInString(typed)
 	if n > 64 {
@@ -145,7 +144,7 @@ func distance(x, y []rune) int {
 	return row[len(y)]
 }
 
-// evalError words CEL's evaluation errors for whoever wrote the expression.
+// evalError rewrites CEL's evaluation errors for the author of the expression.
 func (p *Program) evalError(err error) error {
 	msg := err.Error()
 	if key, ok := strings.CutPrefix(msg, "no such key: "); ok {

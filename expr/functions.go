@@ -8,16 +8,16 @@ import "slices"
 type Function struct {
 	// Form is how to call it, such as number(text).
 	Form string
-	// Doc says what it gives, on one line.
+	// Doc says what the function returns, on one line.
 	Doc string
-	// Example is an expression with it that is true.
+	// Example is an expression that uses the function and is true.
 	Example string
 }
 
 // Functions lists every function, those that conditions need most first. Help and manual are made from it.
 func Functions() []Function { return slices.Clone(manual) }
 
-// manual has what expressions can call, all of it: a test compares it with the environment.
+// manual lists every function that expressions can call: a test compares it with the environment.
 var manual = []Function{
 	{"number(text)", "first number in a text", `number("Score: 8.5/10") == 8.5`},
 	{"json(text)", "JSON in a text, also between fences", `json('Here: {"score": 8}').score == 8`},

@@ -15,8 +15,8 @@ func Says(text, phrase string) bool {
 	return want != "" && words(text) == want
 }
 
-// words are the letters and digits of a text, in lower case, a space wherever
-// anything else stands between them. An apostrophe in a word is left out.
+// words returns the letters and digits of a text, in lower case, with a space in place of any other characters
+// between them. An apostrophe in a word is left out.
 func words(text string) string {
 	var b strings.Builder
 	gap := false

@@ -25,7 +25,7 @@ func (m Values) Value(name string) (any, bool) {
 	return v, ok
 }
 
-// activation is a scope as CEL wants it, with numbers of the declared kind.
+// activation adapts a scope to CEL, with numbers of the declared kind.
 type activation struct {
 	p *Program
 	s Scope

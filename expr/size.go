@@ -21,7 +21,7 @@ import (
 // operation only afterwards, when a huge value has already filled the memory.
 const MaxValue = 16 << 20
 
-// perPlace is what a place in a list or map counts besides what is in it.
+// perPlace is the size that each element of a list or map counts besides its value.
 const perPlace = 16
 
 func tooLarge() error {
@@ -29,9 +29,8 @@ func tooLarge() error {
 		"command that works on files", MaxValue>>20)
 }
 
-// bulk is how many bytes a value has in plain form, where what is shared counts
-// each time; it stops counting above MaxValue, and counts what is nested too deep
-// as too large.
+// bulk returns the size of a value in plain form, in bytes, where shared parts count each time. It stops counting
+// above MaxValue, and counts a value that is nested too deep as too large.
 func bulk(v ref.Val) int { return bulkAt(v, 0) }
 
 func bulkAt(v ref.Val, depth int) int {
@@ -60,8 +59,8 @@ func bulkAt(v ref.Val, depth int) int {
 	return perPlace
 }
 
-// sum is how many bytes two values have when one is put behind the other. Of
-// lists it counts the places only: nothing in them is copied.
+// sum returns the size of two concatenated values. Of lists it counts only the elements, because their values are not
+// copied.
 func sum(l, r ref.Val) int { return length(l) + length(r) }
 
 func length(v ref.Val) int {
@@ -78,8 +77,7 @@ func length(v ref.Val) int {
 	return 0
 }
 
-// growing are the functions whose results can be much larger than what they are
-// given, and how large at the most.
+// growing has the functions whose results can be much larger than their arguments, with a bound of the result.
 var growing = map[string]func(args []ref.Val) int{
 	"replace":       replaced,
 	"join":          joined,
@@ -127,8 +125,8 @@ func joined(args []ref.Val) int {
 	return n
 }
 
-// formatted counts each argument once, as a text has it, with what escapes and
-// precisions may add: CEL allows 100 digits.
+// formatted counts each argument once, as text, with the most that escapes and precisions may add: CEL allows 100
+// digits.
 func formatted(args []ref.Val) int {
 	if len(args) < 2 {
 		return 0
@@ -137,14 +135,14 @@ func formatted(args []ref.Val) int {
 	return len(text) + 100*strings.Count(string(text), "%") + 2*bulk(args[1])
 }
 
-// counting are the functions that take ints, and no doubles. A number of state that is
-// whole serves there: state has no ints.
+// counting lists the functions that accept ints but no doubles. They also accept a whole number of the state, which
+// has no ints.
 var counting = map[string]bool{
 	"charAt": true, "flatten": true, "indexOf": true, "lastIndexOf": true, "lists.range": true, "replace": true, "slice": true, "split": true,
 	"substring": true, "math.bitAnd": true, "math.bitNot": true, "math.bitOr": true, "math.bitShiftLeft": true, "math.bitShiftRight": true, "math.bitXor": true,
 }
 
-// wholes are arguments with ints in the place of doubles that are whole.
+// wholes replaces whole doubles among the arguments by ints.
 func wholes(args []ref.Val) []ref.Val {
 	var ints []ref.Val
 	for i, a := range args {
@@ -163,8 +161,8 @@ func wholes(args []ref.Val) []ref.Val {
 	return ints
 }
 
-// bindings are CEL's own implementations of what is growing or counting, by overload,
-// and by name where only the values tell the overload.
+// bindings has CEL's own implementations of the functions in growing or counting, by overload, and by name where only
+// the values select the overload.
 var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	all := make(map[string]*functions.Overload)
 	env, err := base()
@@ -187,8 +185,7 @@ var bindings = sync.OnceValue(func() map[string]*functions.Overload {
 	return all
 })
 
-// bounded looks at how large a result will be before the function makes it, and gives
-// functions that count their ints.
+// bounded checks the size of a result before the function computes it, and passes ints to functions that count.
 func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	call, ok := i.(interpreter.InterpretableCall)
 	if !ok {
@@ -225,15 +222,14 @@ func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error)
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), impl), nil
 }
 
-// Bytes that are made and read for a unit of CEL's cost, so that one evaluation
-// makes at most a few times MaxValue, however often it repeats itself.
+// These are the bytes that are made and read for a unit of CEL's cost. They limit what one evaluation makes to a few
+// times MaxValue, however often it repeats a call.
 const (
 	bytesMade = 64
 	bytesRead = 4
 )
 
-// costs tells CEL what texts cost. Where the types are only known when the
-// expression is evaluated, CEL takes each call for one unit.
+// costs tells CEL the cost of texts. Where types are known only at evaluation, CEL counts each call as one unit.
 type costs struct{}
 
 // CallCost implements CEL's cost.ActualCostEstimator.

@@ -13,16 +13,15 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// CEL's grammar words what it cannot read in two ways, and goes on: after a quote
-// that is missing nothing is what it was meant to be, and each character of the
-// rest may be an error of its own. So a source has one error of syntax.
+// CEL's grammar has two wordings for text that it cannot parse, and continues after an error: after a missing quote,
+// each further character may be another error. So a source reports one syntax error.
 var (
 	noToken    = lazyregexp.New(`(?s)^token recognition error at: '(.*)'$`)
 	unexpected = lazyregexp.New(`(?s)^(?:mismatched input|extraneous input|no viable alternative at input|missing .* at) '(.*?)'(?: expecting .*)?$`)
 )
 
-// syntaxError is what is wrong with a source that cannot be read: a quote that is
-// missing if there is one, else the first thing that was found.
+// syntaxError returns the mistake in a source that cannot be parsed: a missing quote if there is one, else the first
+// error.
 func syntaxError(all []*common.Error, first *common.Error, msg string) *Error {
 	for _, e := range all {
 		if m := noToken().FindStringSubmatch(strings.TrimPrefix(e.Message, "Syntax error: ")); m != nil && isQuote(m[1]) {
@@ -39,7 +38,7 @@ func at(e *common.Error, msg string) *Error {
 
 func isQuote(s string) bool { return strings.HasPrefix(s, `"`) || strings.HasPrefix(s, "'") }
 
-// instead are characters of other languages, and what to write.
+// instead maps characters of other languages to the text to write.
 var instead = map[rune]string{
 	'=': "== compares, and values are set by the keys of set", '&': "and is written &&", '|': "or is written ||",
 	'≥': "write >=", '≤': "write <=", '≠': "write !=", '“': `write "`, '”': `write "`, '„': `write "`, '‘': "write '",

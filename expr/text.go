@@ -15,10 +15,10 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// ErrNoNumber says that a text holds no number.
+// ErrNoNumber reports that a text has no number.
 var ErrNoNumber = errors.New("no number in the text")
 
-// ErrNoJSON says that a text holds no JSON.
+// ErrNoJSON reports that a text has no JSON.
 var ErrNoJSON = errors.New("no JSON in the text")
 
 var numberPattern = lazyregexp.New(`[-+−]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)

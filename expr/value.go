@@ -89,7 +89,7 @@ func (a adapter) decoded(b []byte) ref.Val {
 	return a.NativeToValue(v)
 }
 
-// whole64 is an int, or an unsigned one where that is too small.
+// whole64 returns an int, or an unsigned one if an int is too small.
 func whole64(u uint64) ref.Val {
 	if u > math.MaxInt64 {
 		return types.Uint(u)
@@ -111,8 +111,8 @@ func number(n json.Number) ref.Val {
 	return types.Double(f)
 }
 
-// sortedMap is a map that is walked in the order of its keys. Go's order is
-// random, and with it the result of state.map(k, state[k]) would be.
+// sortedMap is a map that iterates in the order of its keys. With Go's random order, the result of state.map(k,
+// state[k]) would be random too.
 type sortedMap struct{ traits.Mapper }
 
 // Iterator implements traits.Iterable.
@@ -135,8 +135,7 @@ func keyText(k ref.Val) string {
 // plain turns a result into plain Go values, of at most MaxValue.
 func plain(v ref.Val) (any, error) { return new(unpacker).plain(v, 0) }
 
-// unpacker counts what a result takes. Parts that were shared no longer are, so a
-// small value can become a large one.
+// unpacker counts the size of a result. Shared parts are copied, so a small value can become a large one.
 type unpacker struct{ size int }
 
 func (u *unpacker) plain(v ref.Val, depth int) (any, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// Env holds the choices of the process that makes the agents.
+// Env holds the settings of the process that builds the agents.
 type Env struct {
 	// Code is the Go code that definitions can name.
 	Code Code
@@ -23,17 +23,17 @@ type Env struct {
 	// Report is called with errors that do not fail a run, such as those of callbacks. Nil ignores
 	// them. One goroutine at a time calls it.
 	Report func(error)
-	// Transport sends what agents send over HTTP: see definition.BuildConfig.
+	// Transport sends the HTTP requests of agents: see definition.BuildConfig.
 	Transport http.RoundTripper
 	// Elsewhere sends steps with a task queue to their workers: see definition.BuildConfig.
 	Elsewhere elsewhere.Dispatcher
 	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 sets no limit.
 	StateLimit int64
-	// Check returns an error for a program to refuse. Optional.
+	// Check returns an error if the process must refuse the program. Optional.
 	Check func(*Program, *definition.Definition) error
 }
 
-// ModelError says that the model of all agents cannot be opened.
+// ModelError reports that the model of all agents cannot be opened.
 type ModelError struct{ Err error }
 
 // Error returns the reason.
@@ -42,14 +42,13 @@ func (e *ModelError) Error() string { return "--model: " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *ModelError) Unwrap() error { return e.Err }
 
-// BuildConfig returns the program's part of how its agents are made. The process adds the models and
-// the environment.
+// BuildConfig returns the program's part of the configuration for building its agents. The process adds the models
+// and the environment.
 func (p *Program) BuildConfig() definition.BuildConfig {
 	return definition.BuildConfig{Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), Limits: p.Limits}
 }
 
-// config is what the program says about the agents. The function ends the servers of tools that
-// they have started.
+// config returns the program's settings for its agents. The function stops the tool servers that they have started.
 func (p *Program) config(ctx context.Context, env Env,
 	def *definition.Definition) (definition.BuildConfig, func(), error) {
 	cfg := p.BuildConfig()
@@ -84,7 +83,7 @@ func (p *Program) config(ctx context.Context, env Env,
 	}, nil
 }
 
-// asksModel reports whether a model is asked by this process. Workers open those of steps elsewhere.
+// asksModel reports whether this process asks a model. Workers open the models of steps elsewhere.
 func asksModel(def *definition.Definition, elsewhere bool) bool {
 	for a := range def.Root.All {
 		if a.Type == definition.TypeLLM && (a.TaskQueue == "" || !elsewhere) {

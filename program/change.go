@@ -11,8 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Change says what a run continues with instead of what it was started with. The zero value changes
-// nothing.
+// Change has the settings with which a run continues in place of its own. The zero value changes nothing.
 type Change struct {
 	// Definition reads another definition into the program; nil keeps that of the run.
 	Definition func(*Program) (*definition.Definition, error)
@@ -26,7 +25,7 @@ type Change struct {
 	Dir string
 }
 
-// Refusal is why a run cannot have a change.
+// Refusal is the reason for refusing a change.
 type Refusal int
 
 // The refusals.

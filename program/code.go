@@ -13,11 +13,11 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Code holds what your own program adds: Go code that definitions can name, and definitions.
+// Code holds the additions of your own program: Go code that definitions can name, and definitions.
 type Code struct {
 	// Name is the name of the program; empty means refrain.
 	Name string
-	// Tools, Toolsets, Agents and Callbacks are those of definition.BuildConfig.
+	// Tools, Toolsets, Agents and Callbacks have the same meaning as in definition.BuildConfig.
 	Tools     []tool.Tool
 	Toolsets  []tool.Toolset
 	Agents    map[string]definition.NewAgent
@@ -43,7 +43,8 @@ func (c *Code) Into(cfg *definition.BuildConfig) {
 	cfg.Tools, cfg.Toolsets, cfg.Agents, cfg.Callbacks = c.Tools, c.Toolsets, c.Agents, c.Callbacks
 }
 
-// Uses returns the field of an agent that names Go code of the program, and what that is; both are empty if none does.
+// Uses returns the field of an agent that names Go code of the program, and a description of that code; both are
+// empty if the agent names none.
 func (c *Code) Uses(a *definition.Agent) (field, what string) {
 	if c.Agents[a.Func] != nil {
 		return "func", fmt.Sprintf("the Go agent %q", a.Func)
@@ -100,7 +101,7 @@ func (p *Program) ReadOwn(name string, src Source) (*definition.Definition, erro
 	return p.ReadIn(src.FS, name, src.Path, text)
 }
 
-// OtherProgramError says that the agents of a run cannot be made because they belong to another program.
+// OtherProgramError reports that the agents of a run cannot be built, because they belong to another program.
 type OtherProgramError struct {
 	// Program is the name of the program that started the run.
 	Program string
@@ -132,7 +133,8 @@ func (p *Program) Others(code *Code, def *definition.Definition) error {
 	return nil
 }
 
-// Otherwise adds to an error that makes the agents impossible the program that has them, if it is another one.
+// Otherwise adds to an error about agents that cannot be built the name of the program that has them, if it is
+// another one.
 func (p *Program) Otherwise(code *Code, err error) error {
 	if _, is := errors.AsType[definition.Problems](err); is && p.Program != "" && p.Program != code.Name {
 		return &OtherProgramError{p.Program, err}

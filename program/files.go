@@ -7,14 +7,14 @@ import (
 	"testing/fstest"
 )
 
-// keeping is a folder that keeps what is read of it.
+// keeping is a file system that keeps the files that are read.
 type keeping struct {
 	fs.FS
 	files map[string]string
 }
 
-// Open reads a file and opens what was read: what a run keeps is what it was built
-// of, whatever somebody writes meanwhile.
+// Open reads a file and returns the content that it has read, so that the run keeps the files from which it was
+// built, even if they change meanwhile.
 func (k keeping) Open(name string) (fs.File, error) {
 	info, err := fs.Stat(k.FS, name)
 	if err != nil || !info.Mode().IsRegular() {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// MoveTo gives the program another folder than the one in which the run was started, which may
-// be on another machine. Its root moves with it, if it was inside.
+// MoveTo replaces the folder in which the run was started, which may be on another machine. The program's root moves
+// too, if it was inside that folder.
 func (p *Program) MoveTo(dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
@@ -29,7 +29,7 @@ func (p *Program) MoveTo(dir string) error {
 	return nil
 }
 
-// Nearby gives a program whose root is not on this machine the current folder, as MoveTo does.
+// Nearby moves a program whose root is not on this machine to the current folder, as MoveTo does.
 func (p *Program) Nearby() error {
 	if IsFolder(p.Root) == nil {
 		return nil
@@ -37,7 +37,7 @@ func (p *Program) Nearby() error {
 	return p.MoveTo(".")
 }
 
-// Here goes to the folder of the run.
+// Here changes to the folder of the run.
 func (p *Program) Here(id string) error {
 	for _, dir := range []string{p.Dir, p.Root} {
 		if err := IsFolder(dir); err != nil {

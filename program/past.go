@@ -26,8 +26,8 @@ func (p *Program) Most(def *definition.Definition) uint {
 	return 0
 }
 
-// AddIterations raises the iteration limit of the loop to which limits apply. It fails if the loop has
-// none, or if that is more than a loop can have.
+// AddIterations raises the iteration limit of the loop to which limits apply. It fails if the loop has none, or if
+// the sum is more than a loop can have.
 func (p *Program) AddIterations(def *definition.Definition, n uint) error {
 	most := p.Most(def)
 	switch {
@@ -42,8 +42,7 @@ func (p *Program) AddIterations(def *definition.Definition, n uint) error {
 	return nil
 }
 
-// limitedLoop is the loop that limits are for: the root, or the only one; nil if there
-// is none.
+// limitedLoop returns the loop to which limits apply: the root, or the only one; nil if there is none.
 func limitedLoop(def *definition.Definition) *definition.Agent {
 	for a := range def.Root.All {
 		if a.Loop != nil {
@@ -53,8 +52,8 @@ func limitedLoop(def *definition.Definition) *definition.Agent {
 	return nil
 }
 
-// Follows refuses limits that the run has passed: by them it would have stopped
-// before, so that its log does not fit them. Nothing has been written yet.
+// Follows refuses limits that the run has passed: with them the run would have stopped earlier, so its log does not
+// fit them. Nothing has been written yet.
 func (p *Program) Follows(view *session.View, def *definition.Definition) error {
 	run, l := session.RunOf(view), limitedLoop(def)
 	if run == nil || l == nil {
@@ -86,7 +85,7 @@ func (p *Program) Follows(view *session.View, def *definition.Definition) error 
 	return nil
 }
 
-// pass is how far a loop is in a log.
+// pass is the progress of a loop in a log.
 type pass struct {
 	plan      loop.Plan
 	iteration int           // the last that has begun

@@ -36,7 +36,7 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Program is how a run was started.
+// Program records how a run was started.
 type Program struct {
 	// Program is the name of the program that started the run; empty means refrain.
 	Program string `json:"program,omitempty"`
@@ -45,10 +45,10 @@ type Program struct {
 	File  string            `json:"file"`
 	Path  string            `json:"path"`
 	Files map[string]string `json:"files"`
-	// Dir is where the run was started, and Root the folder of its commands.
+	// Dir is the folder in which the run was started, and Root the folder of its commands.
 	Dir  string `json:"dir"`
 	Root string `json:"root"`
-	// Model is the model of all agents, DefaultModel that of agents that name none.
+	// Model is the model of all agents, DefaultModel the model of agents that name none.
 	Model        string `json:"model,omitempty"`
 	DefaultModel string `json:"default_model,omitempty"`
 	// Limits replace those of the definition.
@@ -61,7 +61,7 @@ type Program struct {
 	// says that answers of models arrive in pieces.
 	Console bool `json:"console,omitempty"`
 	Streams bool `json:"streams,omitempty"`
-	// Request is a hash of the request that a server was sent, if its client may repeat it.
+	// Request is a hash of the request to a server, if its client may repeat the request.
 	Request string `json:"request,omitempty"`
 	// Message is the A2A message that started the run; nil if it was started otherwise.
 	Message *Message `json:"message,omitempty"`
@@ -79,9 +79,8 @@ type Message struct {
 	Context string `json:"context,omitempty"`
 }
 
-// Read reads a definition into the program, with the files that it refers to. A file of another
-// product becomes a definition, with a Note. The error is definition.Problems, or that of the
-// translation.
+// Read reads a definition into the program, with the files to which it refers. A file of another product becomes a
+// definition, with a Note. The error is definition.Problems, or the error of the translation.
 func (p *Program) Read(file string) (*definition.Definition, error) {
 	text, err := readSome(file)
 	if err != nil {
@@ -109,7 +108,7 @@ func readSome(file string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxText))
 }
 
-// ReadIn is Read for a text that is, or would be, at a path in a file system. name is its name in
+// ReadIn reads a text as Read does. The text is, or would be, at a path in a file system. name is its name in
 // problems.
 func (p *Program) ReadIn(fsys fs.FS, name, at string, text []byte) (*definition.Definition, error) {
 	return p.read(fsys, name, at, text, func(err error) (*dialect.Result, string, error) {
@@ -134,8 +133,8 @@ func (p *Program) read(fsys fs.FS, name, at string, text []byte,
 	return def, nil
 }
 
-// Translate makes a definition of a file of another product, which is not a definition for the
-// reason that err gives. The note says so.
+// Translate makes a definition of a file of another product. err says why the file is not a definition. The note
+// reports the translation.
 func Translate(file string, err error) (res *dialect.Result, note string, _ error) {
 	res, other := dialect.Load(file, dialect.Options{})
 	return translated(file, res, other, err)
@@ -169,12 +168,13 @@ func Decode(started mark.RunStarted) (*Program, error) {
 	return p, nil
 }
 
-// Definition returns the definition in the run's files, not that on the disk now.
+// Definition returns the definition in the run's files, not the current one on the disk.
 func (p *Program) Definition() (*definition.Definition, error) {
 	return definition.Parse(p.File, []byte(p.Files[p.Path]), definition.Options{FS: kept(p.Files), Path: p.Path})
 }
 
-// DefinitionFor is Definition for a program with the code. The error says so if another program started the run.
+// DefinitionFor returns the definition as Definition does, for a program with the code. If another program started
+// the run, the error names it.
 func (p *Program) DefinitionFor(code *Code) (*definition.Definition, error) {
 	def, err := p.Definition()
 	return def, p.Otherwise(code, err)

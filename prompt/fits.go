@@ -13,9 +13,9 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Fits reports whether a run with these events can continue with a definition: it resumes the run in
-// memory until a step would have to do something. It fails with an [*agent.DivergedError] if the
-// definition's agents do something else than the events say.
+// Fits reports whether a run with these events can continue with a definition: it resumes the run in memory until a
+// step would have to act. It fails with an [*agent.DivergedError] if the definition's agents act differently than the
+// events record.
 func Fits(ctx context.Context, code program.Code, events []*session.Event, p *program.Program, def *definition.Definition) error {
 	svc, made, err := stored(ctx, nil, events)
 	if err != nil {

@@ -42,8 +42,8 @@ import (
 
 // Request is what a step has sent to its model, rebuilt from the log.
 type Request struct {
-	// Number is which request of the step it is, from 1, and Count how many it has sent; one that is sent
-	// again after an error counts once.
+	// Number is the number of the request within the step, from 1, and Count the number of requests of the step. A
+	// request that is repeated after an error counts once.
 	Number int `json:"number"`
 	Count  int `json:"count"`
 	// System is the system instruction, Messages the conversation, oldest first.
@@ -53,7 +53,7 @@ type Request struct {
 	// Settings are the other settings of the request, such as the temperature, and the schema of the
 	// answer.
 	Settings json.RawMessage `json:"settings,omitzero"`
-	// Missing says what the log cannot tell.
+	// Missing lists the parts that the log does not have.
 	Missing []Missing `json:"missing,omitzero"`
 }
 
@@ -64,28 +64,28 @@ type Message struct {
 	Text string `json:"text"`
 }
 
-// Tool is one that the model may call.
+// Tool is a tool that the model may call.
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitzero"`
 	Parameters  json.RawMessage `json:"parameters,omitzero"`
 }
 
-// Missing is something of a request that the log cannot tell.
+// Missing is a part of a request that the log does not have.
 type Missing string
 
-// What may be missing.
+// The parts that may be missing.
 const (
-	// MissingTools: a server of tools declares its tools when it is asked.
+	// MissingTools means that a tool server declares its tools only when it is asked.
 	MissingTools Missing = "tools"
-	// MissingCallbacks: callbacks may have changed the request.
+	// MissingCallbacks means that callbacks may have changed the request.
 	MissingCallbacks Missing = "callbacks"
 )
 
-// ErrNotAsked says that the step has asked no model.
+// ErrNotAsked reports that the step has asked no model.
 var ErrNotAsked = errors.New("the step has asked no model")
 
-// NotRebuiltError says why a request cannot be rebuilt from the log.
+// NotRebuiltError reports why a request cannot be rebuilt from the log.
 type NotRebuiltError struct{ Err error }
 
 // Error returns the reason.
@@ -94,7 +94,7 @@ func (e *NotRebuiltError) Error() string { return "cannot rebuild the request: "
 // Unwrap returns the reason.
 func (e *NotRebuiltError) Unwrap() error { return e.Err }
 
-// MostEvents is the largest number of events before a request that are played again for it.
+// MostEvents is the largest number of events before a request that are replayed for it.
 const MostEvents = 20_000
 
 // Of rebuilds a request of the step at an address: the n-th, from 1; 0 is the last one. It
@@ -259,7 +259,7 @@ func stored(ctx context.Context, initial map[string]any, events []*session.Event
 	if run := session.RunOf(made); run != nil && run.ID == id {
 		return svc, made, nil
 	}
-	// What a fork has copied says of no run how it stands: the fork says so at its end, which is cut off.
+	// The events that a fork has copied do not say how its run ended, so an event is added that says that it was cut off.
 	ev, err := session.NewRunEvent(mark.Run{ID: id, Status: mark.RunIsPaused, Started: events[0].Timestamp}, app,
 		mark.KindRunPaused, mark.RunPaused{Reason: "cut off"})
 	if err != nil {
@@ -269,7 +269,7 @@ func stored(ctx context.Context, initial map[string]any, events []*session.Event
 	return start()
 }
 
-// missing is what the log cannot tell of an agent's requests.
+// missing returns the parts of an agent's requests that the log does not have.
 func missing(def *definition.Definition, name string) (all []Missing) {
 	for a := range def.Root.All {
 		if a.Name != name || a.LLM == nil {
@@ -285,8 +285,7 @@ func missing(def *definition.Definition, name string) (all []Missing) {
 	return all
 }
 
-// ear takes down what the step at an address sends. Everybody else who would do something waits until
-// the run ends.
+// ear records the requests of the step at an address. Every other agent that would act waits until the run ends.
 type ear struct {
 	code  program.Code
 	at    session.Address
@@ -325,7 +324,7 @@ func (e *ear) build(ctx context.Context, p *program.Program, def *definition.Def
 	return def.Build(ctx, cfg)
 }
 
-// wait does nothing until the run ends. If nobody else acts, the step is not to come any more.
+// wait does nothing until the run ends. If no other agent acts, the step cannot begin any more.
 func (e *ear) wait(ctx context.Context) {
 	if e.alone {
 		e.end()
@@ -333,7 +332,7 @@ func (e *ear) wait(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// waits is an agent that does nothing until the run ends.
+// waits returns an agent that does nothing until the run ends.
 func (e *ear) waits(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
 		e.wait(ctx)
@@ -341,13 +340,13 @@ func (e *ear) waits(ctx agent.InvocationContext) iter.Seq2[*session.Event, error
 	}
 }
 
-// listener is in the place of a model.
+// listener takes the place of a model.
 type listener struct {
 	*ear
 	name string
 }
 
-// Name is the name without the provider's, as prices go by it.
+// Name returns the name without the provider's, because prices use that name.
 func (l *listener) Name() string { return provider.OwnName(l.name) }
 
 func (l *listener) GenerateContent(ctx context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
@@ -365,7 +364,7 @@ func (l *listener) GenerateContent(ctx context.Context, req *model.LLMRequest, _
 	}
 }
 
-// take copies what a request says.
+// take copies a request.
 func take(req *model.LLMRequest) (*Request, error) {
 	out := &Request{Messages: []Message{}}
 	for _, c := range req.Contents {
@@ -404,7 +403,7 @@ func take(req *model.LLMRequest) (*Request, error) {
 	return out, err
 }
 
-// textOf is a content in words: calls and their answers as JSON, data by its type and size.
+// textOf writes a content as text: calls and their answers as JSON, data by its type and size.
 func textOf(c *genai.Content) string {
 	var parts []string
 	for _, p := range c.Parts {

@@ -22,8 +22,8 @@ const maxWork = 2_000_000
 // Result is a filled template.
 type Result struct {
 	Text string
-	// Unset lists the names without a value, which were filled with nothing, each once, in the
-	// order of the text. Optional names and names of sections are not in it.
+	// Unset lists the names without a value, which were replaced by nothing, each once, in the order of the text. It
+	// leaves out optional names and names of sections.
 	Unset []string
 }
 
@@ -33,8 +33,8 @@ func (t *Template) Execute(lookup func(key string) (any, bool)) (string, error) 
 	return res.Text, err
 }
 
-// Value returns the value of the only name of a template that is nothing but that name, as Fill looks it up. ok is
-// false for another template, and for a name without a value.
+// Value returns the value of a template that consists of one name, as Fill looks it up. ok is false for another
+// template, and for a name without a value.
 func (t *Template) Value(lookup func(key string) (any, bool)) (v any, ok bool) {
 	if len(t.nodes) != 1 || t.nodes[0].kind != kindValue {
 		return nil, false
@@ -86,7 +86,7 @@ func (t *Template) FillChecked(lookup func(key string) (any, bool), check func(n
 	return Result{Text: f.out.String(), Unset: f.unset}, err
 }
 
-// filler is one execution.
+// filler has the data of one execution.
 type filler struct {
 	lookup func(string) (any, bool)
 	check  func(name string, v any, at int) error // nil allows every value

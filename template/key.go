@@ -49,8 +49,8 @@ func scanKey(s string) int {
 	return n + scanFields(s[n:])
 }
 
-// scanADK is scanKey for single braces: one identifier, perhaps after a prefix,
-// or artifact.name. All else in single braces is text.
+// scanADK scans a name in single braces as scanKey does in double ones: one identifier, perhaps after a prefix, or
+// artifact.name. Other text in single braces stays text.
 func scanADK(s string) int {
 	if n := scanArtifact(s); n > 0 {
 		return n
@@ -102,7 +102,7 @@ func scanFields(s string) int {
 	return n
 }
 
-// scanField scans what can follow a dot: a word that may start with a digit.
+// scanField scans a word after a dot, which may begin with a digit.
 func scanField(s string) int {
 	for i, r := range s {
 		if !inWord(r, true) {
@@ -112,7 +112,7 @@ func scanField(s string) int {
 	return len(s)
 }
 
-// scanWord scans a letter or underscore and what may follow it.
+// scanWord scans a letter or underscore and the rest of the word.
 func scanWord(s string, dashes bool) int {
 	if r, _ := utf8.DecodeRuneInString(s); r != '_' && !unicode.IsLetter(r) {
 		return 0

@@ -41,7 +41,7 @@ type parser struct {
 // each enclosing one.
 const maxDepth = 64
 
-// section is a section being read.
+// section is a section that is being parsed.
 type section struct {
 	kind         kind
 	key          key

@@ -95,7 +95,7 @@ const (
 	kindInverted
 )
 
-// node is a piece of text or a tag with what it encloses.
+// node is a piece of text, or a tag with the nodes that it encloses.
 type node struct {
 	kind kind
 	text string // kindText: what to write

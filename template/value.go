@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// unfillable is the value with which lookup reports its failure to the caller of Fill. Any other
-// error is an ordinary value.
+// unfillable is an error by which lookup reports its own failure to the caller of Fill. Any other error is an
+// ordinary value.
 type unfillable interface {
 	error
 	Unfillable()
@@ -156,7 +156,7 @@ func field(v any, name string) (any, bool) {
 	return nil, false
 }
 
-// object is a struct as JSON has it, nil where JSON makes no object of it.
+// object converts a struct to a map as JSON does; nil if its JSON is not an object.
 func object(v any) map[string]any {
 	b, err := json.Marshal(v)
 	if err != nil {
