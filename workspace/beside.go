@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// Beside returns a further tree of the run, in which programs can work at the same time as in t. It has
-// the start of t, its limits and its store. A new one begins with a copy of the files of t as they are, ignored ones
-// included; otherwise its files are as the last process has left them.
+// Beside returns another tree of the run, in which programs can work at the same time as in t. It has the start of t,
+// its limits and its store. A new tree begins with a copy of the current files of t, including ignored ones; an
+// existing tree has the files that the last process has left.
 //
 // The error wraps [ErrLocked] or a [*LimitError].
 func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
@@ -60,7 +60,7 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	return s, nil
 }
 
-// copyOf makes the files those of another tree, and marks the tree as complete.
+// copyOf copies the files of another tree, and marks the tree as complete.
 func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
 	if err := removeAll(t.Dir()); err != nil {
 		return fmt.Errorf("delete an incomplete tree: %w", err)
@@ -131,10 +131,9 @@ func (t *Tree) copyTo(ctx context.Context, folder string) error {
 	return nil
 }
 
-// Merge returns the tree that has what each of several trees has changed in base; the keys are what an
-// error calls them. It changes no files. Changes that do not fit together are a [*ConflictError]: two trees
-// have changed a file differently, or one has a file where another has a folder. The contents
-// of a file are never merged.
+// Merge returns a tree with the changes that several trees have made to base; the keys are the names of the trees in
+// an error. It changes no files. Changes that do not fit together are a [*ConflictError]: two trees have changed a
+// file differently, or one has a file where another has a folder. Merge never merges the contents of a file.
 func (t *Tree) Merge(ctx context.Context, base Hash, trees map[string]Hash) (Hash, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +198,7 @@ func (t *Tree) merge(ctx context.Context, base Hash, trees map[string]Hash) (Has
 	return h, err
 }
 
-// tidy names the index of this process, and deletes what processes have left that were killed.
+// tidy sets the index of this process, and deletes files that killed processes have left.
 func (t *Tree) tidy() {
 	t.index = filepath.Join(t.room, "index-"+rand.Text())
 	for _, pattern := range []string{"index-*", "scratch-*", "clean-*"} {

@@ -23,7 +23,7 @@ import (
 	"sync"
 )
 
-// notes are the files in the folder of a run that another machine needs too.
+// notes lists the files in the folder of a run that another machine needs too.
 var notes = []string{"head", "dirty", "exclude"}
 
 const (
@@ -79,7 +79,7 @@ func Export(ctx context.Context, folder, run, file string) error {
 	return err
 }
 
-// Carried are the trees of a run from another machine, in a repository of their own until they are kept.
+// Carried has the trees of a run from another machine, in a temporary repository until Keep stores them.
 type Carried struct {
 	git         *git
 	store       string // the folder of [Config].Store
@@ -249,7 +249,7 @@ func (c *Carried) check(ctx context.Context, file, refs string, limit int64) err
 	return nil
 }
 
-// object is a tree or a file. total is what it takes on the disk with all below it.
+// object is a tree or a file. total is its size on the disk with everything below it.
 type object struct {
 	tree   bool
 	size   int64
@@ -258,7 +258,7 @@ type object struct {
 	depth  int // of the folders in it, once it is known; 0 before
 }
 
-// objects reads the sizes of all objects, and what is in trees.
+// objects reads the sizes of all objects, and the entries of trees.
 func (c *Carried) objects(ctx context.Context) (map[string]*object, error) {
 	all := make(map[string]*object)
 	in, done := c.reads(ctx, nil, "--batch-all-objects", "--batch-check=%(objectname) %(objecttype) %(objectsize)")
@@ -307,7 +307,8 @@ func (c *Carried) reads(ctx context.Context, in []byte, args ...string) (_ *bufi
 	return bufio.NewReader(r), func() { r.Close() }
 }
 
-// entries reads what is in trees. It keeps no more than one of them, since a small file may have very large ones.
+// entries reads the entries of trees. It keeps only one tree at a time, because a small file may have very large
+// ones.
 func (c *Carried) entries(ctx context.Context, trees []byte, all map[string]*object) error {
 	in, done := c.reads(ctx, trees, "--batch")
 	defer done()
@@ -371,7 +372,7 @@ func (o *object) weigh(within int) int {
 	return o.depth
 }
 
-// Keep makes the trees those of a run that the store does not have.
+// Keep stores the trees as those of a run that the store does not have.
 func (c *Carried) Keep(ctx context.Context, run string) error {
 	t := &Tree{name: refName(run), store: filepath.Join(c.store, storeNames[c.format])}
 	t.room = filepath.Join(c.store, "runs", t.name)
@@ -418,7 +419,7 @@ func (c *Carried) Keep(ctx context.Context, run string) error {
 	return errors.Join(t.pin(ctx, "base", c.base), t.pin(ctx, "start", c.start))
 }
 
-// Close deletes what was not kept.
+// Close deletes the trees, unless Keep has stored them.
 func (c *Carried) Close() error {
 	if c.made == "" {
 		return nil

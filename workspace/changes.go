@@ -13,8 +13,7 @@ import (
 	"strings"
 )
 
-// Change is a file that differs between two trees. A renamed file is one that was deleted and one that
-// was added.
+// Change is a file that differs between two trees. A renamed file appears as a deleted and an added one.
 type Change struct {
 	Path string `json:"path"` // with slashes
 	// Status is A for an added file, D for a deleted one, M for another content or mode, and T if a file
@@ -37,7 +36,7 @@ func (t *Tree) Files(ctx context.Context, a, b Hash) ([]Change, error) {
 	return t.git.compare(ctx, a, b)
 }
 
-// compare lists the files that differ; those with names, or in folders with these names, if there are any.
+// compare lists the files that differ; with names, only those files and the files in folders of these names.
 func (g *git) compare(ctx context.Context, a, b Hash, names ...string) ([]Change, error) {
 	if err := g.both(ctx, a, b); err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func (g *git) files(ctx context.Context, a, b Hash, names ...string) ([]Change, 
 	return changes, nil
 }
 
-// entries are the pairs of a raw difference: what is said about a file, and its name.
+// entries yields the pairs of a raw difference: the metadata of a file, and its name.
 func entries(raw []byte) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for len(raw) > 0 {

@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 )
 
-// Clean writes the files of a tree, with the changes undone, into a new folder, and lays the files of the
-// folder overlay over them, if it is not empty. It prepares the folder as Open prepares a new tree, with
-// the ignored files to copy, a repository and the setup, calls use with the folder and with additional
-// environment variables, and deletes the folder. What happens in it changes nothing else.
+// Clean writes the files of a tree, with the changes undone, into a new folder, and copies the files of the folder
+// overlay over them, if it is not empty. It prepares the folder as Open prepares a new tree, with the ignored files
+// to copy, a repository and the setup, calls use with the folder and with additional environment variables, and
+// deletes the folder. Changes in the folder affect nothing else.
 //
 // The error wraps [ErrUnknownTree] if the store does not have the hash; otherwise it may be that of use.
 func (t *Tree) Clean(ctx context.Context, h Hash, undo []Change, overlay string, use func(dir string, env []string) error) error {
@@ -81,8 +81,8 @@ func (t *Tree) checkOut(ctx context.Context, h Hash, undo []Change, overlay, dir
 	return nil
 }
 
-// lay copies the files and links of a folder over those of another one. A link or a file that is in the way
-// is replaced, so that nothing is written outside.
+// lay copies the files and links of a folder over those of another one. It replaces a link or a file in the way, so
+// that it writes nothing outside.
 func lay(ctx context.Context, from, to string) error {
 	source, err := os.OpenRoot(from)
 	if err != nil {

@@ -27,7 +27,7 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("workspace from %q: %s", e.Path, e.Reason) }
 
-// LimitError says which of the [Limits] a snapshot would exceed. Nothing was stored in the tree's name.
+// LimitError reports the one of the [Limits] that a snapshot would exceed. The snapshot stored nothing for the tree.
 type LimitError struct {
 	Limit string // files, lines, file_size, store or disk
 	Path  string // of the file, for file_size
@@ -57,8 +57,8 @@ func (e *NestedError) Error() string {
 		e.Path)
 }
 
-// StrangerError says that files of the tree have changed while no program of the run worked there. They
-// are stored, and nothing was restored.
+// StrangerError reports that files of the tree have changed while no program of the run worked there. The changed
+// files are stored, and nothing was restored.
 type StrangerError struct {
 	Dir   string   // the folder with the files
 	Paths []string // the files that have changed
@@ -93,8 +93,8 @@ func some(paths []string, most int) string {
 // Nothing was written.
 type ConflictError struct {
 	Paths []string
-	// Branches are what has changed the files: the names given to [Tree.Merge]. It is empty if the files
-	// have changed in the user's folder since the tree was copied from there.
+	// Branches are the trees that have changed the files, by the names given to [Tree.Merge]. It is empty if the
+	// files have changed in the user's folder since the tree was copied from there.
 	Branches []string
 }
 
@@ -106,7 +106,7 @@ func (e *ConflictError) Error() string {
 		some(e.Paths, 5))
 }
 
-// GitError is a git command that failed.
+// GitError reports a git command that failed.
 type GitError struct {
 	Args   []string
 	Stderr string // its end, at most 2 kB

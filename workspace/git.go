@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// pinned are the settings of every git command on a store. They override what a file could say.
+// pinned has the settings of every git command on a store. They override the settings in files.
 var pinned = []string{
 	"core.hooksPath=" + os.DevNull, "core.attributesFile=" + os.DevNull, "core.excludesFile=" + os.DevNull,
 	"core.fsmonitor=false", "core.autocrlf=false", "core.eol=lf", "core.safecrlf=false", "core.fileMode=true",
@@ -60,7 +60,7 @@ func CheckRepository(ctx context.Context, dir string) error {
 	return nil
 }
 
-// noRepository is the error for a folder that cannot get a branch.
+// noRepository returns the error for a folder that cannot get a branch.
 func noRepository(dir string) error {
 	return &RefusedError{dir, "it is no git repository, so it cannot get a branch: " +
 		"make it one with git init, git add -A and git commit -m start, " +
@@ -89,10 +89,10 @@ func findGit(ctx context.Context) (string, error) {
 	return bin, nil
 }
 
-// inherited are the variables that git inherits.
+// inherited lists the variables that git inherits.
 var inherited = []string{"PATH", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP", "COMSPEC", "PATHEXT"}
 
-// kept are the variables of git itself that the user's git inherits.
+// kept lists the variables of git itself that the user's git inherits.
 var kept = []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 
 func (g *git) environ() []string {

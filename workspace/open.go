@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Open returns the tree of a run. If the run has none yet, Open copies the files of From and runs the
-// setup. Otherwise the tree is as the last process has left it, and From is not read.
+// Open returns the tree of a run. If the run has none yet, Open copies the files of From and runs the setup.
+// Otherwise Open keeps the files that the last process has left, and does not read From.
 //
 // The error wraps [ErrNoGit], [ErrLocked], a [*RefusedError] or a [*LimitError].
 func Open(ctx context.Context, cfg Config) (*Tree, error) {

@@ -29,13 +29,13 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// Literal returns a pattern that fits a path and all in it.
+// Literal returns a pattern that matches a path and everything in it.
 func Literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Match reports whether a path fits a pattern: * and ? stand for characters of one part, [a-z] for one
-// of a set, and ** for any number of parts. A pattern that fits a folder fits all in it.
+// Match reports whether a path matches a pattern: * and ? stand for characters of one part, [a-z] for one of a set,
+// and ** for any number of parts. A pattern that matches a folder matches everything in it.
 func Match(pattern, name string) bool {
 	return match(strings.Split(pattern, "/"), strings.Split(name, "/"))
 }

@@ -161,7 +161,7 @@ func (g *git) known(ctx context.Context, h Hash) error {
 	return fmt.Errorf("%s: %w", h, ErrUnknownTree)
 }
 
-// salvage is snapshot, which moves away what cannot be stored.
+// salvage takes a snapshot, and moves files away that a snapshot cannot store.
 func (t *Tree) salvage(ctx context.Context) (Hash, error) {
 	for range 1000 {
 		h, err := t.snapshot(ctx, anySize)

@@ -17,14 +17,14 @@ import (
 	"strings"
 )
 
-// Patch writes what a tree has changed since it was copied from From, as a patch that git apply accepts.
+// Patch writes the changes of a tree since it was copied from From, as a patch that git apply accepts.
 func (t *Tree) Patch(ctx context.Context, h Hash, w io.Writer) error {
 	return t.Diff(ctx, t.base, h, w)
 }
 
-// Apply writes what a tree has changed since it was copied from From into From: to its files alone, not
-// to its repository. If one of these files has changed there in the meantime, Apply writes nothing and
-// returns a [*ConflictError]. An Apply that was interrupted can be repeated.
+// Apply writes the changes of a tree since it was copied from From into the files of From, but not into its
+// repository. If one of these files has changed there in the meantime, Apply writes nothing and returns a
+// [*ConflictError]. An Apply that was interrupted can be repeated.
 func (t *Tree) Apply(ctx context.Context, h Hash) error {
 	changes, err := t.Files(ctx, t.base, h)
 	if err != nil {
@@ -176,7 +176,7 @@ func put(root *os.Root, name, mode string, content []byte) error {
 	return err
 }
 
-// ErrBranchExists means that there is a branch of this name that is not the result.
+// ErrBranchExists reports that another branch has the name of the result's branch.
 var ErrBranchExists = errors.New("there is one of this name; rename or delete it, or choose another name")
 
 // Branch makes a branch in the user's repository with the files of a tree, and returns its commit. The
