@@ -12,13 +12,14 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// BusyError reports that another run is under way in the session, in this process. The other run
-// continues. errors.Is reports it as a [session.ErrConflict].
+// BusyError reports that another run is running in the session, in this process. The other run
+// continues. errors.Is finds [session.ErrConflict] in it.
 type BusyError struct {
 	// SessionID is the session, and RunID the invocation ID of the run in it.
 	SessionID, RunID string
 }
 
+// Error names the session and the run, and says what to do.
 func (e *BusyError) Error() string {
 	return fmt.Sprintf("session %q: run %q is running in it, and a session has one run at a time: wait for its end, "+
 		"or cancel it", e.SessionID, e.RunID)

@@ -91,7 +91,7 @@ func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (
 			return nil, err
 		}
 		if slices.Contains(confirmations, a.ID) {
-			return nil, fmt.Errorf("answer to confirmation %q: there are two", a.ID)
+			return nil, fmt.Errorf("answer to confirmation %q: there are two; send one", a.ID)
 		}
 		confirmations = append(confirmations, a.ID)
 	}

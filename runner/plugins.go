@@ -32,7 +32,7 @@ const closeTimeout = 5 * time.Second
 func (c PluginConfig) check() error {
 	for i, p := range c.Plugins {
 		if p == nil {
-			return fmt.Errorf("plugin %d is nil", i+1)
+			return fmt.Errorf("plugin %d is nil; remove it", i+1)
 		}
 		if slices.ContainsFunc(c.Plugins[:i], func(o *plugin.Plugin) bool { return o.Name() == p.Name() }) {
 			return fmt.Errorf("two plugins have the name %q; give each one a name of its own", p.Name())
@@ -82,9 +82,9 @@ func (r *Runner) receive(ctx context.Context, run *run) (a agent.Agent, msg *gen
 	return a, msg, err
 }
 
-// Receive passes the user's message to the plugins, as the first of [Runner.Run] does, and returns the message as they
-// want it. It is for a run of the session s that another process drives, or that starts later by [Runner.Resume]. It
-// stores nothing. It fails with the error of a plugin that refuses the message.
+// Receive passes the user's message to the plugins, as the beginning of [Runner.Run] does, and returns the message
+// that the plugins make of it. It is for a run of the session s that another process drives, or that starts later by
+// [Runner.Resume]. It stores nothing. It fails with the error of a plugin that refuses the message.
 func (r *Runner) Receive(ctx context.Context, s session.Session, invocationID string, msg *genai.Content) (*genai.Content, error) {
 	if msg == nil || r.callbacks == nil {
 		return msg, nil
@@ -145,9 +145,9 @@ func afterRun(name string, f plugin.AfterRunCallback, ctx agent.InvocationContex
 // Close closes the runner's plugins: see [PluginConfig.Close].
 func (r *Runner) Close() error { return r.cfg.PluginConfig.Close() }
 
-// Close closes the plugins, the last one first. Call it when no run is under way and none will follow,
-// once for runners that share plugins. It returns the errors of the plugins, and an error if they have not closed
-// after CloseTimeout; then it does not wait for them any longer.
+// Close closes the plugins, the last one first. Call it when no run is under way and none will follow, once for
+// runners that share plugins. It returns the errors of the plugins, and an error if they have not closed after
+// CloseTimeout. It does not wait longer than that.
 func (c PluginConfig) Close() error {
 	if len(c.Plugins) == 0 {
 		return nil

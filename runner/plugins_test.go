@@ -496,7 +496,7 @@ func (s stranger) Run(agent.InvocationContext) iter.Seq2[*session.Event, error] 
 func TestRunnerRefusesPlugins(t *testing.T) {
 	a := newPlugin(t, plugin.Config{Name: "a"})
 	for want, plugins := range map[string][]*plugin.Plugin{
-		`runner of "root": plugin 2 is nil`:                                                {a, nil},
+		`runner of "root": plugin 2 is nil; remove it`:                                     {a, nil},
 		`runner of "root": two plugins have the name "a"; give each one a name of its own`: {a, a},
 	} {
 		cfg := withPlugins(speaker(t, "root"), session.InMemoryService(), plugins...)

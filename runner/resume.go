@@ -35,21 +35,22 @@ var (
 	ErrDiverged = agent.ErrDiverged
 )
 
-// Resume continues a durable run where it was cut off: by a crash, because it was canceled, or
-// because its consumer left. The invocation ID is that of its events; empty means the session's
-// newest run that has not ended. It yields only new events. The earlier ones are in the session.
+// Resume continues a durable run where it was cut off, by a crash, by a cancellation, or because
+// its consumer stopped ranging. invocationID is that of the run's events; empty means the
+// session's newest run that has not ended. Resume yields only new events. The earlier ones are
+// in the session.
 //
 // The tree runs again from its root. A step that has finished does not run: its events and its
-// result come from the log. An agent that runs others runs again, with its callbacks. It must
-// do the same as before, or the run ends with [ErrDiverged]. An agent that asks a model
-// continues after its last turn, and calls the tools again that have not answered. Any other
-// step that was cut off runs again as its next attempt. The events of its earlier attempt stay
-// in the log, but neither the state nor models see them.
+// result come from the log. An agent that runs others runs again, with its callbacks. It must do
+// the same as before, or the run ends with [ErrDiverged]. An agent that asks a model continues
+// after its last turn, and repeats the tool calls that have no answer. Any other step that was
+// cut off runs again as its next attempt. The events of its earlier attempt stay in the log, but
+// neither the state nor models see them.
 //
-// Resume rebuilds the state as it goes, so each decision sees the state that it saw the first
-// time. Keys that sessions share (app:, user:) have their present values, but a loop's
-// decisions stand: the log has the values that the loop's conditions and score have read. Keys
-// that end with the invocation (temp:) are gone, unless they are set again or a loop decides by
+// Resume rebuilds the state step by step, so each decision sees the state that it saw the first
+// time. Keys that sessions share (app:, user:) have their present values, but a loop's decisions
+// stand: the log has the values that the loop's conditions and score have read. Keys that end
+// with the invocation (temp:) have no value, unless they are set again or a loop decides by
 // them. Callbacks are called again, but the changes that they made the first time count.
 //
 // A run that diverges stores nothing but the mark that it was resumed. Other errors to expect

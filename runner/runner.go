@@ -61,9 +61,9 @@ type Config struct {
 	// AutoCreateSession creates a session that does not exist.
 	AutoCreateSession bool
 	// Durable writes marks into the log: the start and the end of each step and iteration, and
-	// why each loop stopped. Set it for a store whose runs [Runner.Resume] is to continue after a
-	// crash: without marks a run cannot be resumed, on any store, and its log holds only what
-	// agents say, as in ADK.
+	// why each loop stopped. Set it so that [Runner.Resume] can continue runs after a crash.
+	// Without marks a run cannot be resumed, whatever the store is, and its log has only the
+	// events of agents, as in ADK.
 	Durable bool
 }
 
@@ -81,9 +81,9 @@ type Runner struct {
 func New(cfg Config) (*Runner, error) {
 	switch {
 	case cfg.AppName == "":
-		return nil, errors.New("runner needs an AppName")
+		return nil, errors.New("runner needs an AppName; set Config.AppName")
 	case cfg.Agent == nil, reflect.ValueOf(cfg.Agent).Kind() == reflect.Pointer && reflect.ValueOf(cfg.Agent).IsNil():
-		return nil, errors.New("runner needs an Agent")
+		return nil, errors.New("runner needs an Agent; set Config.Agent")
 	case cfg.SessionService == nil:
 		return nil, errors.New("runner needs a SessionService; session.InMemoryService() will do")
 	}
@@ -149,9 +149,9 @@ func WithOpening(s session.Session, ev *session.Event) RunOption {
 }
 
 // Opening returns the first event of a run in a new session, which has these IDs, and stores nothing. Create the
-// session together with the event by store.Start, and run it with [WithOpening]: then a process
-// that dies in between leaves no session without a run. It fails with [ErrNotOpen] for a
-// message that answers a question that was not asked, and with the error of a plugin that refuses the message.
+// session together with the event by store.Start, and run it with [WithOpening]. Then a process that dies in
+// between leaves no session without a run. It fails with [ErrNotOpen] for a message that answers a question that
+// was not asked, and with the error of a plugin that refuses the message.
 func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *genai.Content,
 	opts ...RunOption) (*session.Event, error) {
 	var o runOptions
@@ -180,16 +180,16 @@ var nothing = session.NewView(session.ViewConfig{}).Events()
 // conversation, the message goes to the agent that spoke last.
 //
 // An event is in the session before Run yields it, unless the event is partial. The first error
-// ends the run and is yielded last. If ctx was canceled it is context.Cause(ctx). Other errors
-// to expect are [session.ErrNotFound], [*BusyError] if another run is under way in the session,
-// [session.ErrConflict] if another process writes to the session, [ErrNotOpen] for an answer to
-// a question that is not open, and [*agent.StepError] from an agent. A consumer that stops
-// ranging ends the run. Ranging again runs again.
+// ends the run and is yielded last. If ctx was canceled it is context.Cause(ctx). Other errors to
+// expect are [session.ErrNotFound], [*BusyError] if another run is running in the session,
+// [session.ErrConflict] if another process writes to the session, [ErrNotOpen] for an answer to a
+// question that is not open, and [*agent.StepError] from an agent. A consumer that stops ranging
+// ends the run. Ranging again runs again.
 //
-// A step or callback that ignores its context delays the end of the run by at most
-// [drive.Grace]. Then the run leaves it behind: its later words and writes have no effect, and
-// a resumed run runs it again. For this the agents run in goroutines of their own. The body of the
-// loop over Run stays in the goroutine that ranges.
+// A step or callback that ignores its context delays the end of the run by at most [drive.Grace].
+// Then the run leaves it behind: its later events and writes have no effect, and a resumed run runs
+// it again. For this the agents run in goroutines of their own. The body of the loop over Run stays
+// in the goroutine that ranges.
 func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig,
 	opts ...RunOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {

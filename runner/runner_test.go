@@ -27,8 +27,8 @@ func TestNewRefusesWhatItCannotRun(t *testing.T) {
 		cfg  runner.Config
 		want string
 	}{
-		{"no app name", runner.Config{Agent: a, SessionService: svc}, "runner needs an AppName"},
-		{"no agent", runner.Config{AppName: "app", SessionService: svc}, "runner needs an Agent"},
+		{"no app name", runner.Config{Agent: a, SessionService: svc}, "runner needs an AppName; set Config.AppName"},
+		{"no agent", runner.Config{AppName: "app", SessionService: svc}, "runner needs an Agent; set Config.Agent"},
 		{"no session service", runner.Config{AppName: "app", Agent: a}, "runner needs a SessionService; session.InMemoryService() will do"},
 		{"two agents of one name", runner.Config{AppName: "app", Agent: twin, SessionService: svc}, `agent tree of "s": agent names must be unique in the agent tree, found duplicate: "a"`},
 	} {
