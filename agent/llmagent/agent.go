@@ -9,19 +9,19 @@
 //		OutputKey:   "critique",
 //	})
 //
-// The fields are those of ADK for Go; further fields have a zero value that changes nothing, except
-// RequestRetry: a request that fails for a passing reason is sent again. An output key is written only
-// from a final answer with text in it; a turn that calls a tool does not write it.
+// The fields are those of ADK for Go. Further fields have a zero value that changes nothing, except
+// RequestRetry, whose zero value repeats a request after a temporary failure. An output key is written
+// only from a final answer with text in it; a turn that calls a tool does not write it.
 //
-// A response without a usable answer fails the agent with an [*AnswerError]: a refusal, a blocked
-// response, and one that was cut off at the limit of tokens, as half a document must not replace a
-// whole one. If a tool call cannot be read, the model is told so first, at most twice in a row.
+// A response without a usable answer fails the agent with an [*AnswerError]. Such a response is a
+// refusal, is blocked, or was cut off at the limit of tokens, because half a document must not replace
+// a whole one. If a tool call cannot be read, the model is told so first, at most twice in a row.
 //
-// A tool may ask a person before it does something; see [tool.WithConfirmation]. Then the agent
-// yields a call of adk_request_confirmation and ends its turn. The user's next message is the
-// answer, as package toolconfirmation says: it runs the tool, and the agent asks the model again.
-// Within loops the question stops every enclosing loop, with the reason blocked, and the answer
-// does not restart them: only the agent continues. A durable run that can wait ([drive.Place.CanAsk])
+// A tool may ask a person before it does something; see [tool.WithConfirmation]. Then the agent yields
+// a call of adk_request_confirmation and ends its turn. The user's next message is the answer, in the
+// form that package toolconfirmation describes. The tool then runs, and the agent asks the model
+// again. Within loops the question stops every enclosing loop, with the reason blocked, and the answer
+// does not restart them. Only the agent continues. A durable run that can wait ([drive.Place.CanAsk])
 // waits instead, and continues in place when it is resumed with the answer.
 //
 // An agent that has SubAgents, or is the sub-agent of a model agent, has the tool
@@ -69,7 +69,7 @@ const (
 )
 
 // ErrNoModel fails the run of an agent that has no model.
-var ErrNoModel = errors.New("the agent has no Model")
+var ErrNoModel = errors.New("the agent has no Model; set Config.Model")
 
 // Config describes an agent that asks a model.
 type Config struct {
@@ -86,23 +86,24 @@ type Config struct {
 	BeforeModelCallbacks  []BeforeModelCallback
 	AfterModelCallbacks   []AfterModelCallback
 	OnModelErrorCallbacks []OnModelErrorCallback
-	// OnModelCalls are called before each call of the model, behind BeforeModelCallbacks. They do
-	// not get the request, which then need not be copied. An error fails the agent.
+	// OnModelCalls are called before each call of the model, after BeforeModelCallbacks. They do
+	// not get the request, so it need not be copied. An error fails the agent.
 	OnModelCalls []func(ctx agent.CallbackContext) error
 
 	// Instruction is a template: {{key}}, or ADK's {key} and {key?}, stands for the value of a
-	// state key. InstructionProvider replaces it if it is set.
+	// state key. InstructionProvider, if set, replaces Instruction.
 	Instruction         string
 	InstructionProvider InstructionProvider
-	// StaticInstruction is sent first, as it stands: it has no placeholders. With it, Instruction is not
-	// part of the system instruction but of the conversation: a text of role user behind all others. So
-	// nothing that changes stands before what does not, and a provider's cache can keep more. The name
-	// is ADK's, in whose Python version the instruction then stands before the user's last message.
+	// StaticInstruction is sent first, without changes; it has no placeholders. If it is set,
+	// Instruction is not part of the system instruction, but the last text of role user in the
+	// conversation. Then fixed texts come before changing ones, and a provider's cache can keep more.
+	// The name is ADK's, whose Python version puts the instruction before the user's last message.
 	StaticInstruction string
 	// FixedKeys are state keys whose values do not change in a run, such as inputs. A provider's cache can
-	// keep what stands behind their placeholders; user_input and max_iterations are always among them.
+	// keep the text after their placeholders. user_input and max_iterations are always among them.
 	FixedKeys []string
-	// PromptCache says whether a provider is asked to keep what requests repeat; by default it is.
+	// PromptCache says whether the agent asks the provider to cache the parts that requests
+	// repeat; by default it does.
 	PromptCache PromptCache
 	// GlobalInstruction is put before every instruction in the tree if this
 	// agent is its root.
@@ -122,8 +123,8 @@ type Config struct {
 	// Context says how much of the earlier conversation the model sees; the zero value is
 	// [ContextFull], or with IncludeContentsNone [ContextNone].
 	Context ContextConfig
-	// RequestRetry says how the agent repeats a request that fails for a passing reason; the zero value
-	// sends it up to three times.
+	// RequestRetry says how the agent repeats a request after a temporary failure; the zero value sends
+	// it up to three times.
 	RequestRetry RequestRetry
 
 	// InputSchema describes the agent's arguments when another agent uses it as a tool; nil means that
@@ -131,8 +132,8 @@ type Config struct {
 	InputSchema *genai.Schema
 	// OutputSchema asks the model for a final answer in JSON of that shape, which is stored as
 	// text. If the agent has tools, the model answers by an additional tool, set_model_response. If
-	// an answer does not fit, the model is asked once more and told what is wrong; if the second
-	// one does not fit either, the agent fails with an [*OutputError].
+	// an answer does not fit, the agent tells the model why and asks once more. If the second
+	// answer does not fit either, the agent fails with an [*OutputError].
 	OutputSchema *genai.Schema
 
 	Tools                []tool.Tool
@@ -145,7 +146,7 @@ type Config struct {
 	OutputKey string
 }
 
-// Agent is what [New] returns.
+// Agent is the concrete type of [New]'s agents.
 type Agent struct {
 	*drive.Base
 	cfg         Config
@@ -162,9 +163,9 @@ type Agent struct {
 	transfer atomic.Pointer[transfer] // in the tree that it ran in last
 }
 
-// New returns an agent that asks cfg.Model. It fails where [agent.New] fails, and on an invalid
-// template, an input schema that does not describe an object, and an invalid output schema. An
-// agent without a model fails with [ErrNoModel] when it runs.
+// New returns an agent that asks cfg.Model. It returns an error if [agent.New] does, and for an
+// invalid template, an input schema that does not describe an object, and an invalid output
+// schema. An agent without a model fails with [ErrNoModel] when it runs.
 func New(cfg Config) (agent.Agent, error) {
 	a := &Agent{cfg: cfg}
 	base, err := drive.NewBase(agent.Config{
@@ -198,7 +199,7 @@ func New(cfg Config) (agent.Agent, error) {
 			in.Type))
 	}
 	if slices.Contains(cfg.Tools, nil) || slices.Contains(cfg.Toolsets, nil) {
-		errs = append(errs, errors.New("a tool or toolset is nil"))
+		errs = append(errs, errors.New("a tool or toolset is nil; remove it"))
 	}
 	if err := cfg.Context.check(); err != nil {
 		errs = append(errs, err)

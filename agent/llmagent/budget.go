@@ -16,11 +16,11 @@ import (
 
 // If a budget limits tokens or cost, a request reserves tokens for its answer: one and a half times
 // the longest of the agent's last answers; before the first answer, DefaultOutputTokens; never more
-// than the config's MaxOutputTokens. If the budget leaves less while no other request is running,
-// the request reserves the rest, at least MinOutputTokens; if there is less, the request is
-// refused. If the answer could be longer than what the budget leaves, the request is sent with
-// MaxOutputTokens set to that. An answer longer than its reservation counts in full, so that
-// requests running at the same time may exceed the budget once.
+// than the config's MaxOutputTokens. If the budget has less left while no other request is running,
+// the request reserves the rest, but at least MinOutputTokens. If less than that is left, the
+// request is refused. If the answer could be longer than what the budget leaves, the request is
+// sent with MaxOutputTokens set to that. An answer longer than its reservation counts in full, so
+// that requests running at the same time may exceed the budget once.
 const (
 	DefaultOutputTokens = 4096
 	MinOutputTokens     = 64

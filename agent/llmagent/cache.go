@@ -16,13 +16,13 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// PromptCache says whether a provider is asked to keep what the agent's requests repeat. Empty means that it
-// is; any other value than [PromptCacheOff] is also how long it is to keep that, in the provider's words, such
-// as OpenAI's "24h".
+// PromptCache says whether the agent asks its provider to cache the parts that its requests repeat. The empty
+// value asks for a cache, and [PromptCacheOff] does not. Any other value asks for a cache with that retention
+// time, in the provider's syntax, such as OpenAI's "24h".
 type PromptCache string
 
-// PromptCacheOff asks for no cache. A provider whose cache is automatic, such as OpenAI, keeps what it sees all
-// the same.
+// PromptCacheOff asks for no cache. A provider whose cache is automatic, such as OpenAI, caches requests
+// nevertheless.
 const PromptCacheOff PromptCache = "off"
 
 // lifetime is how long a provider keeps what it is asked to keep, since it was last read.

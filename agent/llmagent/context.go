@@ -14,20 +14,20 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// ContextConfig says how much of the conversation a model sees. What the choice saves is recorded in each
-// answer: see [SavingOf].
+// ContextConfig says how much of the conversation a model sees. Each answer records how much the choice
+// saves; see [SavingOf].
 type ContextConfig struct {
 	// Policy is one of the policies below; empty is [ContextFull].
 	Policy ContextPolicy
 	// Last is the number of iterations that [ContextLast] and [ContextDigest] show, the running one
 	// included; for a digest 0 means the running one alone.
 	Last int
-	// BestChars limits what [ContextDigest] quotes of the best iteration's output, in characters; 0
-	// means [DefaultBestChars].
+	// BestChars is the largest number of characters that [ContextDigest] quotes of the best
+	// iteration's output; 0 means [DefaultBestChars].
 	BestChars int
 }
 
-// ContextPolicy is a choice of what a model sees.
+// ContextPolicy says which part of the conversation a model sees.
 type ContextPolicy string
 
 // The policies. Outside loops, the policies about iterations show everything.
@@ -40,11 +40,11 @@ const (
 	ContextLast ContextPolicy = "last"
 	// ContextDigest shows the user's message, the last iterations, and a digest of those before.
 	// The program writes the digest as one text of role user. It has a line for each iteration,
-	// with its score, whether it was accepted, and how its outputs begin; one line for all older
-	// iterations; one for each enclosing loop; and the output of the best iteration, or without
-	// scores of the last complete one, unless it is shown anyway. The digest of a loop has at most
-	// 7000 characters plus BestChars, for any number of iterations. Outputs are the state keys that
-	// the iteration wrote, and the last texts of agents that write none.
+	// with its score, whether it was accepted, and the beginnings of its outputs; one line for all
+	// older iterations; one for each enclosing loop; and the output of the best iteration, or
+	// without scores of the last complete one, unless it is shown anyway. The digest of a loop has
+	// at most 7000 characters plus BestChars, for any number of iterations. Outputs are the state
+	// keys that the iteration wrote, and the last texts of agents that write no key.
 	ContextDigest ContextPolicy = "digest"
 	// ContextNone shows the last message of the user or of another agent, and the agent's own later
 	// contents.

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 )
 
-// Bounds of a digest, in characters, besides [ContextConfig.BestChars].
+// Limits of a digest in characters, in addition to [ContextConfig.BestChars].
 const (
 	// DefaultBestChars is the default of [ContextConfig.BestChars].
 	DefaultBestChars = 4000

@@ -22,9 +22,9 @@ type AnswerError struct {
 	// Code is the response's ErrorCode, such as SAFETY, REFUSAL or
 	// MALFORMED_FUNCTION_CALL; or MAX_TOKENS; or THOUGHTS_ONLY.
 	Code string
-	// Message gives details, in the provider's words if there are any.
+	// Message gives details; if the provider gave any, these.
 	Message string
-	// Err is the budget's error if a budget limited the answer; else nil.
+	// Err is the budget's error if a budget limited the answer, and otherwise nil.
 	Err error
 }
 

@@ -40,7 +40,7 @@ func (r *run) callTool(in agent.InvocationContext, req *model.LLMRequest, call *
 		seen.Description = t.Description()
 	}
 	ctx, end := o.ToolCall(in, seen)
-	in, err := in.WithContext(ctx), errors.New("the tool left its goroutine")
+	in, err := in.WithContext(ctx), errors.New("the tool ended its goroutine by runtime.Goexit; it must return instead")
 	defer func() {
 		if in.Ended() {
 			r.ctx.EndInvocation()

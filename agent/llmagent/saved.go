@@ -11,14 +11,15 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// MetadataContext is the key in the CustomMetadata of a model's answer that tells what a
-// [ContextPolicy] other than full did for the request: a map with "policy", "sentChars",
-// "savedChars", "sentContents" and "savedContents", and with a digest "digestChars", as in
-// [Saving]. Numbers are float64, as JSON decodes them.
+// MetadataContext is the key in the CustomMetadata of a model's answer under which the agent
+// records the effect of a [ContextPolicy] other than full on the request. The value is a map
+// with "policy", "sentChars", "savedChars", "sentContents" and "savedContents", and with a
+// digest "digestChars", as in [Saving]. Numbers are float64, as JSON decodes them.
 const MetadataContext = "refrain:context"
 
-// Saving is what a context policy did for one request. It counts the characters of texts, and of
-// calls and their answers as JSON, but neither the system instruction nor the changes of callbacks.
+// Saving describes the effect of a context policy on one request. It counts the characters of
+// texts, and of calls and their answers as JSON, but neither the system instruction nor the changes
+// of callbacks.
 type Saving struct {
 	Policy ContextPolicy
 	// SentChars are the characters of the conversation as it was sent, in

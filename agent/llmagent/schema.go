@@ -27,6 +27,7 @@ type OutputError struct {
 	Problems []string
 }
 
+// Error lists the problems.
 func (e *OutputError) Error() string {
 	return "the model's answer does not fit the output schema: " + strings.Join(e.Problems, "; ")
 }
