@@ -47,7 +47,7 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 		where = identity(u)
 	} else if a.cfg.AgentCardProvider != nil {
 		if card, err = a.cfg.AgentCardProvider(ctx); err == nil && card == nil {
-			err = errors.New("it has returned none")
+			err = errors.New("it returned no card")
 		}
 		if err != nil {
 			return nil, "", fmt.Errorf("AgentCardProvider: %w", err)
@@ -77,8 +77,8 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 	return usable, where, err
 }
 
-// NewAgentCardProvider returns a provider of the card of a source, as AgentCardSource of [A2AConfig] is one, without
-// placeholders. A card from a URL can only name the URL's own server: other interfaces are left out of it.
+// NewAgentCardProvider returns a provider that reads the card from a source, such as [A2AConfig].AgentCardSource,
+// without placeholders. From a card at a URL it removes the interfaces on servers other than that of the URL.
 func NewAgentCardProvider(source string) AgentCardProvider {
 	return func(ctx context.Context) (*a2a.AgentCard, error) {
 		if !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
@@ -213,7 +213,7 @@ func (c *connection) get(ctx context.Context, u *url.URL) (card *a2a.AgentCard, 
 	}
 	card, err = parseCard(text)
 	if err == nil && card.Name == "" && len(card.SupportedInterfaces) == 0 {
-		err = errors.New("it is no card") // perhaps an answer of JSON-RPC
+		err = errors.New("it is not an agent card") // perhaps an answer of JSON-RPC
 	}
 	if err != nil {
 		_, _, err = fail(err)

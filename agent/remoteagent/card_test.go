@@ -221,7 +221,7 @@ func TestConfig(t *testing.T) {
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Payload: make(chan int)}, "Payload: json: unsupported type"},
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Headers: map[string]string{"a b": "", "host": ""}}, `Headers["a b"]: not a name of a header`},
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", SizeLimit: -1}, "SizeLimit is negative"},
-		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{"http://y"}}, `Hosts: "http://y" would leave https`},
+		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{"http://y"}}, `Hosts: "http://y" must be https`},
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{"y/z"}}, `Hosts: "y/z" is not a server such as`},
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{""}}, `Hosts: "" is not a server such as`},
 		{remoteagent.A2AConfig{Name: "far", AgentCardSource: "https://x", Hosts: []string{"ftp://y"}}, `Hosts: "ftp://y" is neither http nor https`},

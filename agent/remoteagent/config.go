@@ -69,8 +69,9 @@ type A2AConfig struct {
 	// Headers, such as Authorization, are sent with every request, only to the servers above. The
 	// values are templates. They are removed from errors, also where the remote agent repeats them.
 	Headers map[string]string
-	// SizeLimit limits one answer of the server, where a stream counts as a whole, and what is kept
-	// of a task, in bytes; more is a [*LimitError]. The default is [DefaultSizeLimit].
+	// SizeLimit is the largest size in bytes of one answer of the server, where a stream counts as
+	// a whole, and of the stored part of a task. A larger answer is a [*LimitError]. The default is
+	// [DefaultSizeLimit].
 	SizeLimit int64
 	// Client sends the requests. The default makes a new connection for each run. The time is
 	// limited by the context only.
@@ -115,8 +116,8 @@ type header struct {
 	value *template.Template
 }
 
-// NewA2A returns an agent that calls a remote one over A2A. It does not connect yet, and reports
-// every mistake in the config.
+// NewA2A returns an agent that calls a remote one over A2A. It does not connect, and returns an
+// error that lists every mistake in the config.
 //
 // The agent fails with a [*TaskError], a [*LimitError], or the error of the connection.
 func NewA2A(cfg A2AConfig) (agent.Agent, error) {
@@ -151,9 +152,9 @@ func (a *A2AAgent) parse(p *parser) {
 			p.errorf("AgentCardProvider is set, and AgentCard or AgentCardSource too: give one of them")
 		}
 	case cfg.AgentCard == nil && cfg.AgentCardSource == "":
-		p.errorf("AgentCardSource is empty, and there is no AgentCard: one of them says where the agent is")
+		p.errorf("AgentCardSource is empty, and there is no AgentCard; set one of them")
 	case cfg.AgentCard != nil && cfg.AgentCardSource != "":
-		p.errorf("both AgentCard and AgentCardSource are set")
+		p.errorf("both AgentCard and AgentCardSource are set; set one of them")
 	case remote:
 		if a.source = templates.URL("AgentCardSource", cfg.AgentCardSource); a.source != nil {
 			a.origins = p.origins(cfg.Hosts, a.source.Scheme())
@@ -206,7 +207,7 @@ func (p *parser) origins(hosts []string, scheme string) []string {
 		case u.Scheme != "https" && u.Scheme != "http":
 			p.errorf("Hosts: %q is neither http nor https", text)
 		case u.Scheme == "http" && scheme == "https":
-			p.errorf("Hosts: %q would leave https, which the agent's card is read by", text)
+			p.errorf("Hosts: %q must be https, because the agent's card is read over https", text)
 		default:
 			all = append(all, credential.Origin(u))
 		}

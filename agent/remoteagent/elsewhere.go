@@ -20,7 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// KindA2A is the kind of tasks that [Here] does.
+// KindA2A is the kind of tasks that [Here] runs.
 const KindA2A = "a2a"
 
 // The operations of an exchange.
@@ -116,12 +116,12 @@ type Here struct {
 	Client *http.Client
 }
 
-// Do does a task of the kind [KindA2A]. The result includes the remote agent's failure. If ctx ends the
+// Do runs a task of the kind [KindA2A]. The result includes the remote agent's failure. If ctx ends the
 // remote task is canceled.
 func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error) {
 	var x exchange
 	if err := json.Unmarshal(t.Spec, &x); err != nil {
-		return nil, fmt.Errorf("task %s is no exchange with an agent: %w", t.ID, err)
+		return nil, fmt.Errorf("task %s is not a request to a remote agent: %w", t.ID, err)
 	}
 	r, err := h.open(ctx, &x)
 	if err != nil {
@@ -183,5 +183,5 @@ func (r *run) do(x *exchange) (err error) {
 		r.open = false
 		return nil
 	}
-	return fmt.Errorf("there is no exchange called %q", x.Op)
+	return fmt.Errorf("there is no operation %q; use the same version of refrain on both machines", x.Op)
 }

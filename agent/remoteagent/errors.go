@@ -20,6 +20,7 @@ type TaskError struct {
 	Message string
 }
 
+// Error returns the state of the task and the message of the remote agent.
 func (e *TaskError) Error() string {
 	text := fmt.Sprintf("the remote agent has %s the task", e.State)
 	if e.State == "failed" {
@@ -40,6 +41,7 @@ type LimitError struct {
 	Limit int64
 }
 
+// Error returns the limit and says what to do.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the answer is longer than the limit of %d bytes; raise the size limit if that is fine", e.Limit)
 }

@@ -149,7 +149,7 @@ func (r *run) look() error {
 	task, err := r.conn.GetTask(r.ctx, &a2a.GetTaskRequest{ID: r.task.TaskID, HistoryLength: new(0)})
 	if errors.Is(err, a2a.ErrTaskNotFound) {
 		r.open = false
-		return fmt.Errorf("the server knows nothing of the task any more: %w", err)
+		return fmt.Errorf("the server no longer knows the task: %w", err)
 	}
 	if err != nil {
 		return err

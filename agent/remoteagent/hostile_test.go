@@ -313,7 +313,7 @@ func TestServerThatForgets(t *testing.T) {
 		return []string{`"result":{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}`}
 	})
 	got := newTalk(t, made(t, r), nil).say(t.Context(), "Hi")
-	if got.err == nil || !strings.Contains(got.err.Error(), "the server knows nothing of the task any more: no such task") {
+	if got.err == nil || !strings.Contains(got.err.Error(), "the server no longer knows the task: no such task") {
 		t.Errorf("got %v", got.err)
 	}
 	sent = 0

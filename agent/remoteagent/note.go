@@ -9,9 +9,9 @@ import (
 )
 
 // MetadataA2A is the key in an event's CustomMetadata under which an agent notes the remote task: a
-// map with the texts task, context, state ("working" while it is under way), message (the ID of
-// what was sent) and card (where the agent's card is from). A resumed run and later iterations read
-// it.
+// map with the texts task, context, state ("working" while it is under way), message (the ID of the
+// message that was sent) and card (the source of the agent's card). A resumed run and later
+// iterations read it.
 const MetadataA2A = "refrain:a2a"
 
 // note is an event's record of the remote task.
