@@ -24,8 +24,8 @@ import (
 
 // Config describes a supervisor.
 type Config struct {
-	// Service keeps the sessions. It has to be a lease.Leaser and a
-	// store.Watcher too, as all services of this project are. Required.
+	// Service keeps the sessions. It must also be a lease.Leaser and a store.Watcher, as all
+	// services of this project are. Required.
 	Service session.Service
 	// AppName and UserID own the runs. Required. The mailboxes of runs are sessions of the
 	// application AppName + ".mail".
@@ -38,8 +38,8 @@ type Config struct {
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
 	// PluginConfig has the plugins of all runs. A run that waits for its turn, or that is submitted, passes the
-	// user's message to them before Build is called: the Agent of their context then has the name that the run was
-	// started with, and nothing else.
+	// user's message to them before Build is called. Until then the Agent of their context has only the name that
+	// the run was started with.
 	PluginConfig runner.PluginConfig
 	// Recovers limits [Supervisor.Recover] to the runs for whose start record it returns true. Nil means
 	// all runs.
@@ -64,8 +64,8 @@ type Config struct {
 	// MaxRuns is the largest number of runs driven at once; others wait in the order in which they
 	// were started. 0 means no limit.
 	MaxRuns int
-	// OnEvent is called with every event of the runs that this supervisor drives, pieces of streamed
-	// answers included, in order within each run. The run waits until it returns. A panic in OnEvent,
+	// OnEvent is called with every event of the runs that this supervisor drives, including pieces of
+	// streamed answers, in order within each run. The run waits until it returns. A panic in OnEvent,
 	// OnBeginning or OnEnding becomes the run's [Ending].Err, and pauses the run. Optional.
 	OnEvent func(id string, ev *session.Event)
 	// OnBeginning is called when the supervisor begins to drive a run; taken is false for a new run and
@@ -75,7 +75,8 @@ type Config struct {
 	// OnEnding is called when the supervisor stops driving a run because it ended, paused or lost its
 	// lease; no event reports a lost lease. The run waits until OnEnding returns. Optional.
 	OnEnding func(id string, end Ending)
-	// Observer is notified of what the runs do, unless their program has its own observer. Optional.
+	// Observer is notified of the runs' steps, model calls and tool calls, unless their program has
+	// its own observer. Optional.
 	Observer observe.Observer
 }
 
@@ -116,8 +117,8 @@ type Request struct {
 	Program *Program
 }
 
-// Errors that callers branch on; compare with errors.Is. [*lease.HeldError]
-// says that another process drives the run.
+// Errors that callers branch on; compare with errors.Is. A [*lease.HeldError] reports that
+// another process drives the run.
 var (
 	// ErrNotFound: there is no such run.
 	ErrNotFound = errors.New("run not found")
@@ -144,14 +145,14 @@ func (c *Config) check() error {
 	_, watches := c.Service.(store.Watcher)
 	switch {
 	case c.Service == nil:
-		return errors.New("supervisor needs a Service")
+		return errors.New("supervisor needs a Service; set Config.Service")
 	case !leases || !watches:
 		return fmt.Errorf("supervisor needs a Service that is a lease.Leaser and a store.Watcher, which %T is not",
 			c.Service)
 	case c.AppName == "" || c.UserID == "":
-		return errors.New("supervisor needs an AppName and a UserID")
+		return errors.New("supervisor needs an AppName and a UserID; set both in Config")
 	case c.Build == nil:
-		return errors.New("supervisor needs a Build function")
+		return errors.New("supervisor needs a Build function; set Config.Build")
 	case c.MaxRuns < 0 || c.LeaseTTL < 0 || c.LeaseRenew < 0:
 		return fmt.Errorf("supervisor: MaxRuns %d, LeaseTTL %s and LeaseRenew %s must not be negative", c.MaxRuns,
 			c.LeaseTTL, c.LeaseRenew)

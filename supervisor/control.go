@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Pause asks a run to pause at its next step boundary, in whichever process it is driven: steps
-// that are running end first. It returns when the driver has taken the request; a run that was
+// Pause asks a run to pause at its next step boundary, in whichever process drives it. Steps that
+// are running end first. Pause returns when the driver has accepted the request; a run that was
 // interrupted is recorded as paused at once. Wait waits for the pause itself. Errors to expect are
 // [ErrNotFound], [ErrOver] and [ErrPaused].
 func (s *Supervisor) Pause(ctx context.Context, id, reason string) error {
@@ -27,16 +27,16 @@ func (s *Supervisor) PauseNow(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "pause", &wish{Do: doPauseNow, Reason: reason})
 }
 
-// Cancel ends a run now, in whichever process it is driven, even if it is paused, waits or was interrupted.
-// Resume can continue it later. Cancel returns when the driver has taken the request. Errors to expect are
-// [ErrNotFound] and [ErrOver].
+// Cancel ends a run now, in whichever process drives it, even if it is paused, waits or was interrupted.
+// Resume can continue it later. Cancel returns when the driver has accepted the request. Errors to expect
+// are [ErrNotFound] and [ErrOver].
 func (s *Supervisor) Cancel(ctx context.Context, id, reason string) error {
 	return s.ask(ctx, id, "cancel", &wish{Do: doCancel, Reason: reason})
 }
 
 // Answer answers a question of a run. A run that a process drives continues when it has all answers
-// that it waits for; any other has to be resumed. Answer returns the questions that are still open.
-// Errors to expect are [ErrNotFound] and [ErrNoQuestion].
+// that it waits for; any other run must be resumed. Answer returns the questions that are still
+// open. Errors to expect are [ErrNotFound] and [ErrNoQuestion].
 func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open []mark.Question, err error) {
 	open, err = s.Questions(ctx, id)
 	if err != nil {

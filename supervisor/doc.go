@@ -25,11 +25,11 @@
 // drives a run, and holds the session's lease meanwhile. Other processes write their requests, such
 // as a pause, into a second session, the run's mailbox; the driver carries them out.
 //
-// Every run ends with a mark in its log: [mark.KindRunPaused] if it can go on,
-// [mark.KindRunEnded] if it cannot. If a process dies, the log still says that the run is
-// running; its lease expires, and [Supervisor.Recover] or [Supervisor.Resume] continues the run.
+// Every run ends with a mark in its log: [mark.KindRunPaused] if it can continue, [mark.KindRunEnded] if
+// it cannot. If a process dies, the log still says that the run is running; its lease expires, and
+// [Supervisor.Recover] or [Supervisor.Resume] continues the run.
 //
-// Something else can decide which process drives a run, such as a cluster: see [Config.Driver]. It
-// learns how runs stand from [Supervisor.List] and [Supervisor.Standing], continues them with
+// Something else can decide which process drives a run, such as a cluster: see [Config.Driver]. It reads
+// the status of runs from [Supervisor.List] and [Supervisor.Standing], continues them with
 // [ResumeOptions.After], and moves them with [Run.HandOver].
 package supervisor

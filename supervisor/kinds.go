@@ -11,7 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Kind is a kind of error with which an operation on runs fails, and how clients, scripts and clusters see it.
+// Kind is a kind of error of an operation on runs, with the forms in which clients, scripts and clusters see
+// it.
 type Kind struct {
 	// Err is the error that errors.Is finds in an error of this kind.
 	Err error

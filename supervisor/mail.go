@@ -52,8 +52,8 @@ func mailbox(key lease.Key) lease.Key {
 	return key
 }
 
-// Remove deletes the mailbox of a run and then its session. After an error, call it again. The caller has
-// to make sure that no process drives the run.
+// Remove deletes the mailbox of a run and then its session. After an error, call it again. The caller
+// must make sure that no process drives the run.
 func Remove(ctx context.Context, service session.Service, key lease.Key) error {
 	for _, one := range []lease.Key{mailbox(key), key} {
 		if err := service.Delete(ctx, &session.DeleteRequest{AppName: one.AppName, UserID: one.UserID, SessionID: one.SessionID}); err != nil {

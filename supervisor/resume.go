@@ -23,16 +23,16 @@ type taken struct {
 	was json.RawMessage // what Program takes the place of
 }
 
-// ResumeOptions say how a run continues. The zero value changes nothing.
+// ResumeOptions says how a run continues. The zero value changes nothing.
 type ResumeOptions struct {
 	// Program replaces [mark.RunStarted.Program], also for later resumes. If the agents that
 	// Build makes from it do not fit the log, or if Build fails, the run keeps its program and the
 	// outcome has [agent.ErrDiverged] or Build's error. A run that was paused or canceled is paused
 	// or canceled again, for the same reason; any other is paused.
 	Program json.RawMessage
-	// Continue continues a run that has ended: one that a limit stopped, with the higher limit of Program,
-	// or one that failed, by retrying the failed step. See [runner.Continue]. If the run cannot continue,
-	// it stays ended.
+	// Continue continues a run that has ended. A run that a limit stopped continues with the higher limit
+	// of Program; a failed run continues with a retry of the failed step. See [runner.Continue]. If the
+	// run cannot continue, it stays ended.
 	Continue bool
 	// After, if it is not 0, is the Seq of the last event that the caller knows. If somebody has paused the
 	// run, answered one of several questions or ended the run since, Resume fails with [ErrChanged] or
@@ -41,7 +41,7 @@ type ResumeOptions struct {
 	// Owner names who drives the run; "" means Config.Owner.
 	Owner string
 	// TakeOver reports whether to take the run from the process that drives it, for a caller that knows
-	// that this process has died or is not to drive the run any more. It is called at most once. It may
+	// that this process has died or must no longer drive the run. It is called at most once. It may
 	// compare the end of the lease with that seen at an earlier Resume, because a live driver renews the
 	// lease. Nil means never.
 	TakeOver func(held *lease.HeldError) bool
@@ -50,10 +50,10 @@ type ResumeOptions struct {
 	View *session.View
 }
 
-// Resume continues a run that is paused, waits, was interrupted or canceled. It returns as soon as
-// that is in the log; if MaxRuns runs are driven already, the run continues later. Errors to expect
-// are [ErrNotFound], [ErrOver], [ErrChanged], [ErrDriver], [ErrUnderWay] and a [*lease.HeldError],
-// which names the process that drives the run.
+// Resume continues a run that is paused, waits, was interrupted or was canceled. It returns as soon
+// as the log records this; if MaxRuns runs are driven already, the run continues later. Errors to
+// expect are [ErrNotFound], [ErrOver], [ErrChanged], [ErrDriver], [ErrUnderWay] and a
+// [*lease.HeldError], which names the process that drives the run.
 func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
 	r, err := s.takeUp(ctx, id, opts)
 	if err != nil {
@@ -177,11 +177,11 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 	return started, err
 }
 
-// Recover continues all runs that were interrupted: those whose log says that they are running while no process holds
-// their lease, those that [Supervisor.Close] has paused, and those that wait for a person beyond the deadline. Call
-// it when a process that serves runs starts. The runs continue in the order in which they were started, at most
-// MaxRuns at once. A run that waits for a person continues when its deadline passes. Recover skips the runs of
-// another driver. The error lists the runs that could not be continued.
+// Recover continues all interrupted runs. These are the runs whose log says that they are running while no process
+// holds their lease, the runs that [Supervisor.Close] has paused, and the runs that have waited for a person beyond
+// the deadline. Call it when a process that serves runs starts. The runs continue in the order in which they were
+// started, at most MaxRuns at once. A run that waits for a person continues when its deadline passes. Recover skips
+// the runs of another driver. The error lists the runs that could not be continued.
 func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	var taken []*Run
 	var failed []error

@@ -48,7 +48,7 @@ type Run struct {
 
 // Ending says how a run, or a part of it, ended.
 type Ending struct {
-	// Run is its status according to the log.
+	// Run is the status of the run according to the log.
 	Run mark.Run
 	// Err is why the run did not complete: a [*PausedError], an [*agent.WaitingError], a
 	// [*CanceledError], [lease.ErrLost], [agent.ErrDiverged] or another error. Nil if it
@@ -62,21 +62,23 @@ func (e Ending) Dropped() bool {
 	return errors.Is(e.Err, lease.ErrLost) || e.Err != nil && e.Run.Status == mark.RunRunning
 }
 
-// PausedError says who paused a run, and why. errors.Is finds [agent.ErrPaused] in it.
+// PausedError reports who paused a run, and why. errors.Is finds [agent.ErrPaused] in it.
 type PausedError struct {
 	By, Reason string
 	// HandOver is true if the run paused only because its driver ended: see [mark.Run.HandOver].
 	HandOver bool
 }
 
+// Error says who paused the run, and why.
 func (e *PausedError) Error() string { return "paused" + byReason(e.By, e.Reason) }
 
 // Is reports whether target is [agent.ErrPaused].
 func (e *PausedError) Is(target error) bool { return target == agent.ErrPaused }
 
-// CanceledError says who canceled a run, and why. errors.Is finds [context.Canceled] in it.
+// CanceledError reports who canceled a run, and why. errors.Is finds [context.Canceled] in it.
 type CanceledError struct{ By, Reason string }
 
+// Error says who canceled the run, and why.
 func (e *CanceledError) Error() string { return "canceled" + byReason(e.By, e.Reason) }
 
 // Is reports whether target is [context.Canceled].

@@ -12,7 +12,7 @@ import (
 
 // Standing is the present status of a run.
 type Standing struct {
-	// Run is its status according to the log.
+	// Run is the status of the run according to the log.
 	Run mark.Run
 	// Seq is the Seq of the last event of the log.
 	Seq int64
@@ -21,8 +21,8 @@ type Standing struct {
 	Open []string
 }
 
-// Standing returns how a run stands, from the last event of its log alone. The error to expect is
-// [ErrNotFound].
+// Standing returns the present status of a run. It reads only the last event of the log. The
+// error to expect is [ErrNotFound].
 func (s *Supervisor) Standing(ctx context.Context, id string) (Standing, error) {
 	view, run, err := s.get(ctx, id, true)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *Supervisor) Standing(ctx context.Context, id string) (Standing, error) 
 }
 
 // HandTo gives a run to a driver: see [Config.Driver]; "" means any process. A paused run is paused
-// with [mark.Run.HandOver] from then on, so that its driver continues it; a waiting run goes on
-// waiting. The run must not be driven at the moment. Errors to expect are [ErrNotFound], [ErrUnderWay],
+// with [mark.Run.HandOver] from then on, so that its driver continues it; a waiting run continues to
+// wait. No process may drive the run at the moment. Errors to expect are [ErrNotFound], [ErrUnderWay],
 // [ErrOver] and a [*lease.HeldError], which names the process that drives the run.
 func (s *Supervisor) HandTo(ctx context.Context, id, driver string) error {
 	if err := s.handTo(ctx, id, driver); err != nil {

@@ -22,10 +22,10 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Start starts a run and returns as soon as the run is in the log: from then on it can be found and
-// resumed, whatever happens. A new session is stored together with the run's first event: see
-// [store.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it begins
-// later.
+// Start starts a run and returns as soon as the run is in the log. From then on the run can be
+// found and resumed, even after a crash. A new session is stored together with the run's first
+// event: see [store.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it
+// begins later.
 //
 // Errors to expect are [ErrUnderWay] if the session's last run has not ended, a
 // [*lease.HeldError], and Build's error; then nothing is in the log.
@@ -77,7 +77,7 @@ func (s *Supervisor) start(ctx context.Context, req *Request, drive bool) (*Run,
 	return s.startBehind(ctx, id, req, drive)
 }
 
-// NewID makes up the ID of a run.
+// NewID returns a new ID for a run.
 func NewID() string { return "r_" + uuid.NewString()[:8] }
 
 // newRun returns what a session records of a run that begins.

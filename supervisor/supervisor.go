@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Supervisor drives runs. It is safe for concurrent use. Close it.
+// Supervisor drives runs. It is safe for concurrent use. Call Close at the end.
 type Supervisor struct {
 	cfg     Config
 	leaser  lease.Leaser
@@ -163,8 +163,8 @@ func (s *Supervisor) renewed(ctx context.Context, id string, known *session.View
 	return s.get(ctx, id, false)
 }
 
-// Watch yields the events of a run whose Seq is greater than after, and then each new one, in
-// whichever process the run is driven: see [store.Watcher]. It does not end when the run ends.
+// Watch yields the events of a run whose Seq is greater than after, and then each new event, in
+// whichever process drives the run; see [store.Watcher]. It does not end when the run ends.
 func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq2[*session.Event, error] {
 	return s.watcher.Watch(ctx, s.key(id), after)
 }
@@ -173,16 +173,16 @@ func (s *Supervisor) Watch(ctx context.Context, id string, after int64) iter.Seq
 type Info struct {
 	// ID is the ID of the run and of its session.
 	ID string
-	// Run is its status according to the log.
+	// Run is the status of the run according to the log.
 	Run mark.Run
-	// Updated is when its last event was appended.
+	// Updated is when the run's last event was appended.
 	Updated time.Time
 	// Here is true if this supervisor drives the run, Queued if the run waits here for its turn.
 	Here, Queued bool
 }
 
 // List describes all runs without reading their logs. A run with the status running may have been
-// interrupted: [Supervisor.Driver] reports that.
+// interrupted; [Supervisor.Driver] reports whether a process drives it.
 func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 	got, err := s.cfg.Service.List(ctx, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID, Brief: true})
 	if err != nil {
@@ -191,8 +191,9 @@ func (s *Supervisor) List(ctx context.Context) ([]Info, error) {
 	return s.infos(got.Sessions), nil
 }
 
-// ListOpen describes the runs that are not over, at a cost that does not grow with the others: see
-// [store.OpenLister]. With an error it also returns the runs that could be read, if any.
+// ListOpen describes the runs that are not over, at a cost that does not grow with the number of
+// other runs; see [store.OpenLister]. With an error it also returns the runs that could be read,
+// if any.
 func (s *Supervisor) ListOpen(ctx context.Context) ([]Info, error) {
 	open, err := store.ListOpen(ctx, s.cfg.Service, &session.ListRequest{AppName: s.cfg.AppName, UserID: s.cfg.UserID})
 	return s.infos(open), err

@@ -13,11 +13,11 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// ErrInterrupted: no process drives the run any more; it continues when it is resumed.
+// ErrInterrupted: no process drives the run any more. Resume continues it.
 var ErrInterrupted = errors.New("the run was interrupted: resume it")
 
-// Wait waits until a run has ended, is paused or waits for a person, in whichever process it is
-// driven, and returns its status according to the log. Errors to expect are [ErrNotFound],
+// Wait waits until a run has ended, is paused or waits for a person, in whichever process
+// drives it, and returns its status according to the log. Errors to expect are [ErrNotFound],
 // [ErrInterrupted] for a run without a driver, and the context's cause.
 func (s *Supervisor) Wait(ctx context.Context, id string) (mark.Run, error) {
 	for {
@@ -70,8 +70,8 @@ func (s *Supervisor) watchMarks(ctx context.Context, id string, after int64, las
 	return nil
 }
 
-// Driver returns the process that drives a run; nil if none does, or if that process is known to
-// have died.
+// Driver returns the process that drives a run, or nil if no process does or if that process is
+// known to have died.
 func (s *Supervisor) Driver(ctx context.Context, id string) (*lease.HeldError, error) {
 	held, err := s.leaser.Holder(ctx, s.key(id))
 	if errors.Is(err, session.ErrNotFound) {
