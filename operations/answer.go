@@ -15,7 +15,7 @@ import (
 
 // AnswerRequest answers a question of a run.
 type AnswerRequest struct {
-	// Question is its ID; it may be left out if there is only one.
+	// Question is the ID of the question; it may be empty if only one question is open.
 	Question string          `json:"question"`
 	Value    json.RawMessage `json:"value"`
 	Reason   string          `json:"reason"`
@@ -59,8 +59,8 @@ var (
 	no  = []string{"no", "n", "false", "reject", "rejected"}
 )
 
-// Said returns the value that a text answers a question with. A text that fits no question of its kind
-// stays as it is, so that [mark.Question.Check] refuses it.
+// Said converts a text into the value of an answer to a question. It returns a text that does not fit
+// the kind of question unchanged, so that [mark.Question.Check] refuses it.
 func Said(q *mark.Question, text string) json.RawMessage {
 	short := strings.TrimSpace(text)
 	word := strings.ToLower(strings.TrimRight(short, ".!"))

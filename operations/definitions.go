@@ -17,7 +17,8 @@ type Described struct {
 	Name string `json:"name"`
 	File string `json:"file"`
 	ETag string `json:"etag"`
-	// Title, Description and Type are the root agent's; they are empty if the definition has errors.
+	// Title, Description and Type are those of the root agent; they are empty if the definition has
+	// errors.
 	Title       string              `json:"title,omitempty"`
 	Description string              `json:"description,omitempty"`
 	Type        definition.Type     `json:"type,omitempty"`
@@ -27,8 +28,8 @@ type Described struct {
 	Text        string              `json:"text,omitempty"`
 }
 
-// Load reads a text as the definition in a file of the folder. files holds the files that it
-// may refer to.
+// Load reads a text as the definition in a file of the folder. files holds the files that the
+// definition may refer to.
 func Load(files fs.FS, file string, text []byte) (*program.Program, *definition.Definition, error) {
 	p := new(program.Program)
 	def, err := p.ReadIn(files, file, file, text)

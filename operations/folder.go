@@ -26,7 +26,8 @@ import (
 	"github.com/refrain-dev/refrain/program"
 )
 
-// Folder holds the definitions. Nothing outside it is read or written, whatever names and links say.
+// Folder holds the definitions. Its methods read and write nothing outside the folder, even if a
+// name or a link points there.
 type Folder struct {
 	// Changing is held while a definition is compared and written.
 	Changing sync.Mutex
@@ -129,7 +130,8 @@ func CheckName(name string) error {
 // device is what names a device on Windows, also with an extension. A folder is the same on each system.
 var device = lazyregexp.New(`(?i)^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 
-// Places returns the files that a definition can be in, the first for a new one.
+// Places returns the files that can hold the definition with a name. A new definition is
+// written into the first of them.
 func Places(name string) []string {
 	return []string{name + ".yaml", name + ".yml", name + "/loop.yaml", name + "/root_agent.yaml"}
 }
@@ -191,7 +193,7 @@ func (f *Folder) List() (names []string, files map[string]string, err error) {
 // mostText is the largest definition in bytes.
 const mostText = 2 << 20
 
-// Read returns a definition, and the file that it is in.
+// Read returns the text of a definition, and the file that holds it.
 func (f *Folder) Read(name string) (file string, text []byte, err error) {
 	if err := CheckName(name); err != nil {
 		return "", nil, err
@@ -220,7 +222,8 @@ func (f *Folder) missing(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// ReadFile reads a regular file; opening a pipe would wait for a writer.
+// ReadFile reads a file. It returns an error for anything but a regular file, because opening a
+// pipe would wait for a writer.
 func (f *Folder) ReadFile(file string) ([]byte, error) {
 	if src, own := f.ownIn(file); own {
 		return fs.ReadFile(src.FS, src.Path)
@@ -272,8 +275,8 @@ func TagOf(text []byte) string {
 	return `"` + hex.EncodeToString(sum[:12]) + `"`
 }
 
-// Parts returns the files that a client's definition may refer to: files of YAML that are not
-// hidden. Lines of any other file would appear in the problems.
+// Parts returns the files that a client's definition may refer to. These are YAML files that
+// are not hidden, because the problems of a definition quote lines of its files.
 func (f *Folder) Parts() fs.FS { return parts{f.FS()} }
 
 type parts struct{ fs.FS }

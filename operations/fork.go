@@ -69,9 +69,9 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 	return forked, nil
 }
 
-// ForkFitting forks a run if the fork can continue with a definition, which the program has; nil is that of
-// the run, which fits. It fails with an [*agent.DivergedError] if the definition differs from the run's log
-// up to the checkpoint; see [Misfit].
+// ForkFitting forks a run if the fork can continue with a definition, which is that of the program. A nil
+// def means the definition of the run, which always fits. It fails with an [*agent.DivergedError] if the
+// definition differs from the run's log up to the checkpoint; see [Misfit].
 func ForkFitting(ctx context.Context, sup *supervisor.Supervisor, id string, at supervisor.Checkpoint, code program.Code,
 	p *program.Program, def *definition.Definition) (string, error) {
 	if def == nil {
@@ -80,7 +80,7 @@ func ForkFitting(ctx context.Context, sup *supervisor.Supervisor, id string, at 
 	return sup.ForkIf(ctx, id, at, func(events []*session.Event) error { return prompt.Fits(ctx, code, events, p, def) })
 }
 
-// Misfit says why a run was not forked with a definition.
+// Misfit returns why a run was not forked with a definition.
 func Misfit(e *agent.DivergedError) string {
 	return fmt.Sprintf("at %s the log has %s; now there is: %s. No fork was made: fork at an earlier place, or with a definition "+
 		"that has the same steps up to there", e.Address, e.Recorded, e.Said)

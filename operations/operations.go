@@ -14,7 +14,7 @@
 //	}
 //	row, err := runs.Row(ctx, req.ID)
 //
-// Its errors are those of package problem, or become ones with [problem.Of].
+// Its errors are those of package problem, or [problem.Of] converts them.
 //
 // A definition that comes from a client is not trusted. It starts no programs and reaches no address
 // of the machine or of a private network, unless the config says so.
@@ -45,21 +45,22 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Config says where the runs are, and what their definitions may do.
+// Config says where the runs are stored, and what their definitions may do.
 type Config struct {
 	// Service keeps the runs; see supervisor.Config. Required.
 	Service session.Service
 	// AppName and UserID own the runs. Required.
 	AppName, UserID string
-	// Dir is the folder of the definitions, and that in which their commands run. Required, unless the
-	// runs are ReadOnly: then it is not used.
+	// Dir is the folder of the definitions, in which their commands run too. Required, unless ReadOnly
+	// is set, which ignores it.
 	Dir string
 	// OwnOnly leaves out the definitions of the folder. Only those of Code remain, and none can be
 	// added.
 	OwnOnly bool
-	// ReadOnly only shows the runs of the store, without definitions. Changes are refused.
+	// ReadOnly shows the runs of the store, without definitions, and refuses changes.
 	ReadOnly bool
-	// ArtifactService keeps the files of runs, and MemoryService what agents remember. The defaults keep them in memory.
+	// ArtifactService keeps the files of runs, and MemoryService keeps earlier sessions for agents. The defaults keep
+	// both in this process's memory.
 	ArtifactService artifact.Service
 	MemoryService   memory.Service
 	// PluginConfig is that of supervisor.Config.
@@ -77,9 +78,9 @@ type Config struct {
 
 	// AllowCommands lets definitions that come from clients start programs.
 	AllowCommands bool
-	// AllowSecretEnv lists environment variables for definitions that come from clients: their values
-	// may sign webhooks, and programs may inherit those that Refrain itself uses, such as keys of
-	// models. Empty allows none.
+	// AllowSecretEnv lists environment variables that definitions from clients may use. Their values
+	// may sign webhooks, and programs may inherit such variables even if Refrain itself uses them,
+	// like the keys of models. Empty allows none.
 	AllowSecretEnv []string
 	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
 	// addresses, and lets them use the proxy of the environment.
@@ -107,11 +108,11 @@ type Runs struct {
 	closing  atomic.Bool
 }
 
-// New returns the runs and drives none yet. It fails if the config lacks something, or if the
-// folder cannot be opened.
+// New returns the runs and drives none yet. It fails if the config lacks a required field, or
+// if the folder cannot be opened.
 func New(cfg Config) (*Runs, error) {
 	if cfg.Dir == "" && !cfg.ReadOnly {
-		return nil, errors.New("Config.Dir is empty")
+		return nil, errors.New("Config.Dir is empty; set it to the folder of the definitions")
 	}
 	cfg.StateLimit = cmp.Or(cfg.StateLimit, definition.DefaultStateLimit)
 	if cfg.Getenv == nil {
@@ -154,17 +155,17 @@ func New(cfg Config) (*Runs, error) {
 	return r, nil
 }
 
-// Closing reports whether [Runs.Close] was called: no run can be started any more.
+// Closing reports whether [Runs.Close] was called. Then no run can be started.
 func (r *Runs) Closing() bool { return r.closing.Load() }
 
-// Close pauses the runs that are driven here: see [supervisor.Supervisor.Close]. Definitions can be read
-// until [Folder.Close].
+// Close pauses the runs that this process drives; see [supervisor.Supervisor.Close]. Definitions can be
+// read until [Folder.Close].
 func (r *Runs) Close(ctx context.Context) error {
 	r.closing.Store(true)
 	return r.Supervisor.Close(ctx)
 }
 
-// Key is the session of a run.
+// Key returns the key of a run's session.
 func (r *Runs) Key(id string) lease.Key {
 	return lease.Key{AppName: r.AppName, UserID: r.UserID, SessionID: id}
 }
@@ -188,7 +189,7 @@ func (r *Runs) fetch(ctx context.Context, id string, req *session.GetRequest) (s
 	return got.Session, nil
 }
 
-// Started returns what a run was started with.
+// Started returns the record with which a run was started.
 func (r *Runs) Started(ctx context.Context, id string) (mark.RunStarted, error) {
 	one, err := r.Brief(ctx, id, 0)
 	if err != nil {
@@ -208,7 +209,7 @@ func (r *Runs) Sessions(ctx context.Context) ([]session.Session, error) {
 	return runlog.List(ctx, r.Service, r.AppName, r.UserID)
 }
 
-// Row returns a run as a row of a list.
+// Row returns the row of a run in a list of runs.
 func (r *Runs) Row(ctx context.Context, id string) (*runlog.Row, error) {
 	one, err := r.Brief(ctx, id, 1)
 	if err != nil {

@@ -122,8 +122,8 @@ func (r *Runs) other(req *ResumeRequest) func(*program.Program) (*definition.Def
 }
 
 // Wake continues a run that has its answers, unless a process drives it or it cannot continue
-// here. The process that paused the run drives it for a moment longer, and may or may not take
-// the answers.
+// here. The process that paused the run drives it for a moment longer, and may or may not
+// accept the answers.
 func (r *Runs) Wake(ctx context.Context, id string) error {
 	over := time.After(LetsGo)
 	for {

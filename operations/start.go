@@ -44,7 +44,7 @@ type StartRequest struct {
 	Message *program.Message `json:"-"`
 }
 
-// Limits are the limits of package definition, with the time as text.
+// Limits has the limits of package definition, with the time as text such as "90s".
 type Limits struct {
 	MaxIterations *uint          `json:"max_iterations,omitempty" jsonschema:"of the outermost loop"`
 	Timeout       *string        `json:"timeout,omitempty" jsonschema:"a time such as 30m; 0s is no limit"`
@@ -71,7 +71,7 @@ func (l *Limits) given() (definition.Limits, error) {
 	return given, nil
 }
 
-// KeyedID returns the ID of the run that a request with a key starts.
+// KeyedID returns the ID of the run that a request with an idempotency key starts.
 func KeyedID(key string) string {
 	sum := sha256.Sum256([]byte("run " + key))
 	return "r_" + hex.EncodeToString(sum[:8])
@@ -91,9 +91,9 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Start starts the run that a client asks for, and sets the ID of the request. With a key, a request
-// with the same text means the same run, even after a restart; again reports that the run existed. The
-// run does not end with ctx.
+// Start starts the run that a client asks for, and sets the ID of the request. With an idempotency
+// key, a further request with the same key and text refers to the same run, even after a restart;
+// again reports that the run existed. The run does not end with ctx.
 func (r *Runs) Start(ctx context.Context, req *StartRequest, key string, text []byte) (again bool, err error) {
 	if req.ID != "" {
 		if err := CheckID(req.ID); err != nil {
@@ -202,8 +202,8 @@ func (r *Runs) launch(ctx context.Context, p *program.Program, def *definition.D
 	return nil
 }
 
-// StartIn starts a run of a definition of the folder in an existing session. A nil message means the
-// definition's query. With streams, models answer in pieces. state returns what the run adds to the session's state.
+// StartIn starts a run of a definition of the folder in an existing session. A nil message means the definition's
+// query. With streams, models answer in pieces. state returns the keys that the run sets in the session's state.
 func (r *Runs) StartIn(ctx context.Context, id, name string, message *genai.Content, streams bool,
 	state func(*definition.Definition) (map[string]any, error)) error {
 	if r.closing.Load() {
@@ -240,7 +240,7 @@ func (r *Runs) begin(ctx context.Context, p *program.Program, def *definition.De
 	return r.Supervisor.Start(ctx, req)
 }
 
-// AsTexts returns values in the form that an input of a definition takes.
+// AsTexts converts values into the texts that the inputs of a definition accept.
 func AsTexts(state map[string]any) (map[string]string, error) {
 	values := make(map[string]string, len(state))
 	for key, v := range state {
@@ -285,7 +285,7 @@ func (r *Runs) startedBy(ctx context.Context, id string) (request string, known 
 	return p.Request, true
 }
 
-// Here gives problems the file names of the folder, as clients know them.
+// Here returns err with file names relative to the folder, as clients know them.
 func (r *Runs) Here(err error) error {
 	if other, ok := errors.AsType[problem.Foreign](err); ok {
 		err = other.Problems()

@@ -17,8 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/program"
 )
 
-// Trusts returns an error for what a client's definition may not do: start programs, read a script from outside
-// the folder, use any secret of the server, and bring keys with it, which the log would then have.
+// Trusts returns an error if a client's definition does anything that it may not do. It may not start programs,
+// read a script from outside the folder, use a secret of the server that the config does not allow, or contain
+// keys, because the log would then have them.
 func (r *Runs) Trusts(p *program.Program, def *definition.Definition, text []byte) error {
 	if !r.AllowCommands {
 		if def.Workspace != nil { // its setup is a program, and its result is written into the folder, whatever the steps are
@@ -128,8 +129,8 @@ func (r *Runs) starts(a *definition.Agent) (field, what string) {
 	return field, what
 }
 
-// Refuses returns why a text that a client writes would not be taken as the definition in a file; nil if it would.
-// The text that the file has already is taken, because its author was allowed to write it.
+// Refuses returns why a client may not write a text as the definition in a file, or nil if it may. The present
+// text of the file is always accepted, because its author was allowed to write it.
 func (r *Runs) Refuses(file string, text []byte) *problem.Problem {
 	p, def, err := Load(r.Folder.Parts(), file, text)
 	if err != nil {
