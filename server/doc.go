@@ -17,8 +17,9 @@
 //	<-ctx.Done()
 //	return srv.Shutdown(context.Background())
 //
-// A run never depends on a connection: a client that leaves misses nothing, and continues from the
-// number of its last event. A client that reads too slowly is dropped, and the run goes on.
+// A run does not depend on a connection. A client that disconnects loses no events, and can continue
+// after the number of its last event. The server disconnects a client that reads too slowly, and the
+// run continues.
 //
 // Package operations carries out the requests of all protocols.
 package server

@@ -46,7 +46,7 @@ type Config struct {
 	// one without a request in progress; if there is none, the new one is closed.
 	MaxConns int
 	// ReadTimeout is how long a client may take to send a body; 0 means 30 s. A body that the
-	// server does not read, such as one without the token, has 1 s.
+	// server does not use, such as that of a request without the token, has 1 s.
 	ReadTimeout time.Duration
 	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
 	WriteTimeout time.Duration
@@ -54,7 +54,7 @@ type Config struct {
 	// IdleTimeout is how long a connection stays open without a request; 0 means 1 minute.
 	IdleTimeout time.Duration
 
-	// Around, if it is set, wraps the handler of all requests, such as to read their trace.
+	// Around, if it is set, wraps the handler of all requests, for example to read their trace.
 	Around func(http.Handler) http.Handler
 	// Metrics answers /metrics, which needs the token as the API does. Optional.
 	Metrics http.Handler
@@ -98,8 +98,8 @@ type Server struct {
 
 const tokenLeast = 16 // characters
 
-// New returns a server that drives no run yet. It fails if the config lacks something, or if the
-// folder cannot be opened.
+// New returns a server that drives no run yet. It fails if the config lacks a required field, or
+// if the folder cannot be opened.
 func New(cfg Config) (*Server, error) {
 	if n := utf8.RuneCountInString(cfg.Token); n > 0 && n < tokenLeast {
 		return nil, fmt.Errorf("the token has %d characters, which can be guessed: give one of at least %d, such as the output of: "+
@@ -152,8 +152,8 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Supervisor returns the supervisor that drives the runs.
 func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
 
-// Recover continues the runs that a server of this store has left unfinished. The error lists those
-// that could not be continued.
+// Recover continues the runs that a server of this store has left unfinished. The error lists the
+// runs that could not be continued.
 func (s *Server) Recover(ctx context.Context) error {
 	_, err := s.runs.Supervisor.Recover(ctx)
 	return err
