@@ -18,7 +18,7 @@ func StringPredicate(allowedTools []string) Predicate {
 	return func(_ agent.ReadonlyContext, t Tool) bool { return slices.Contains(names, t.Name()) }
 }
 
-// AllowedToolsPredicate is [StringPredicate] under ADK's other name.
+// AllowedToolsPredicate does the same as [StringPredicate], under ADK's other name.
 func AllowedToolsPredicate(allowedTools []string) Predicate {
 	return StringPredicate(allowedTools)
 }

@@ -18,8 +18,8 @@ import (
 var ErrUnusable = errors.New("has neither Declaration() *genai.FunctionDeclaration and Run(tool.Context, any) " +
 	"(map[string]any, error), nor ProcessRequest(tool.Context, *model.LLMRequest) error")
 
-// Process adds a tool to a request to the model. A RequestProcessor does it itself; any other
-// Function is packed with [Pack]. Errors are those of both, and [ErrUnusable].
+// Process adds a tool to a request to the model. A RequestProcessor adds itself; Process adds
+// any other Function with [Pack]. The errors are those of both, and [ErrUnusable].
 func Process(ctx Context, req *model.LLMRequest, t Tool) error {
 	if p, ok := t.(RequestProcessor); ok {
 		if err := p.ProcessRequest(ctx, req); err != nil {

@@ -3,8 +3,8 @@
 // Package tool defines tools, the functions that a model may call. Names and signatures are those
 // of ADK for Go.
 //
-// [functiontool.New] makes a tool from a Go function. One can also be written
-// by hand: a type that has the methods of [Function].
+// [functiontool.New] makes a tool from a Go function. A type that has the methods of [Function]
+// is a tool too.
 //
 //	type clock struct{}
 //
@@ -37,9 +37,9 @@ type Context = agent.ToolContext
 // tool is also a [Function] or a [RequestProcessor]. It must be safe for concurrent use: the calls
 // of one turn run in parallel.
 type Tool interface {
-	// Name is the name by which the model calls the tool.
+	// Name returns the name by which the model calls the tool.
 	Name() string
-	// Description tells the model the purpose of the tool.
+	// Description returns the purpose of the tool, for the model.
 	Description() string
 	// IsLongRunning reports whether the answer may come after the call has returned.
 	IsLongRunning() bool
@@ -48,7 +48,7 @@ type Tool interface {
 // Function is a tool that can be called.
 type Function interface {
 	Tool
-	// Declaration describes the tool to the model; nil hides the tool.
+	// Declaration returns the description of the tool for the model; nil hides the tool.
 	Declaration() *genai.FunctionDeclaration
 	// Run answers one call. args is the map[string]any that the model sent. The model gets the text
 	// of an error as the answer and can act on it. A nil result of a long-running tool means that
@@ -58,16 +58,16 @@ type Function interface {
 
 // RequestProcessor is a tool or a toolset that changes requests to the model itself.
 type RequestProcessor interface {
-	// ProcessRequest changes a request before it is sent; see [Pack] and [Instruct]. The request has the
-	// instruction and the conversation already. Contents that are appended to req.Contents are in this
-	// request only; those of the conversation are shared and must not be changed.
+	// ProcessRequest changes a request before it is sent; see [Pack] and [Instruct]. The request already
+	// has the instruction and the conversation. Contents that are appended to req.Contents are part of
+	// this request only. Do not change those of the conversation, because they are shared.
 	ProcessRequest(ctx Context, req *model.LLMRequest) error
 }
 
 // Toolset is a set of tools that is listed only when an agent needs it.
 type Toolset interface {
 	Name() string
-	// Tools lists the tools for the agent of ctx. It is asked before each
-	// request to the model.
+	// Tools lists the tools for the agent of ctx. It is called before each request to the
+	// model.
 	Tools(ctx agent.ReadonlyContext) ([]Tool, error)
 }

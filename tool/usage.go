@@ -60,8 +60,8 @@ func (s *spent) get() *genai.GenerateContentResponseUsageMetadata {
 	return s.sum
 }
 
-// SumUsage returns the sum of two counts, either of which may be nil. It changes neither. Of the details by
-// modality it has what was written into a cache. The total is the sum of both totals as [model.Tokens] counts them.
+// SumUsage returns the sum of two counts, either of which may be nil. It changes neither. Its details by modality
+// have only the tokens written into a cache. The total is the sum of both totals as [model.Tokens] counts them.
 func SumUsage(a, b *genai.GenerateContentResponseUsageMetadata) *genai.GenerateContentResponseUsageMetadata {
 	if a == nil && b == nil {
 		return nil

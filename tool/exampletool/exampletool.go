@@ -20,7 +20,8 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Example is a message of the user, and what the model should answer: texts, calls and their results.
+// Example is a message of the user and the answer that the model should give, with texts, calls and
+// their results.
 type Example struct {
 	Input  *genai.Content   `json:"input"`
 	Output []*genai.Content `json:"output"`

@@ -7,8 +7,8 @@
 //	})
 //
 // A call ends the nearest loop as soon as the turn ends; it sets the actions Escalate,
-// SkipSummarization and Exit. A call with wrong arguments ends nothing, and the model is told what
-// is wrong.
+// SkipSummarization and Exit. A call with wrong arguments does not end the loop; the model gets an
+// error that says what is wrong.
 package exitlooptool
 
 import (
@@ -48,7 +48,8 @@ type Config struct {
 // New returns exit_loop with the defaults of [Config].
 func New() (tool.Tool, error) { return NewWith(Config{}) }
 
-// NewWith returns the tool that cfg describes. It fails on any other name.
+// NewWith returns the tool that cfg describes. It fails if Config.Name is another name than
+// [Name] and [Alias].
 func NewWith(cfg Config) (tool.Tool, error) {
 	switch cfg.Name {
 	case "":

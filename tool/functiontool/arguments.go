@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// ArgumentsError says what is wrong with the arguments of a call, in words that a model can act on.
-// It matches [ErrInvalidArgument].
+// ArgumentsError reports what is wrong with the arguments of a call, in a text that a model can act
+// on. It matches [ErrInvalidArgument].
 type ArgumentsError struct {
 	// Tool is the name of the tool that was called.
 	Tool string
@@ -26,6 +26,7 @@ type ArgumentsError struct {
 	Problems []string
 }
 
+// Error lists the problems.
 func (e *ArgumentsError) Error() string {
 	return fmt.Sprintf("invalid arguments for %s: %s", e.Tool, strings.Join(e.Problems, "; "))
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/genaischema"
 )
 
-// Shape checks values against a schema and says what is wrong in words that a model can act on.
+// Shape checks values against a schema, and reports what is wrong in a text that a model can
+// act on.
 type Shape struct {
 	schema   *jsonschema.Schema
 	resolved *jsonschema.Resolved
@@ -25,9 +26,9 @@ func NewShape(schema *jsonschema.Schema) (*Shape, error) {
 	return &Shape{schema: schema, resolved: resolved}, nil
 }
 
-// Check lists what is wrong with a value that was read from JSON, a line for each problem; nil if
-// it fits. It removes optional properties that are null from v, as models write null for a missing
-// value.
+// Check returns what is wrong with a value that was read from JSON, a line for each problem, or
+// nil if the value fits. It removes optional properties that are null from v, as models write null
+// for a missing value.
 func (s *Shape) Check(v any) []string {
 	var c checker
 	return s.check(&c, v)
@@ -44,5 +45,5 @@ func (s *Shape) check(c *checker, v any) []string {
 	return c.problems
 }
 
-// SchemaOf converts a genai schema to JSON Schema; nil for nil.
+// SchemaOf converts a genai schema to JSON Schema. It returns nil for nil.
 func SchemaOf(s *genai.Schema) *jsonschema.Schema { return genaischema.Of(s) }

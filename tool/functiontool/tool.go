@@ -47,8 +47,8 @@ type Config struct {
 	RequireConfirmationProvider any
 	// Effect is a call's effect on the outside world; see [tool.EffectOf].
 	Effect tool.Effect
-	// Reconcile finds out whether a call that must not be made twice and was cut off took place,
-	// before a person is asked. It is for the effect [agent.AtMostOnce] only.
+	// Reconcile finds out whether a call that was cut off took place, before a person is asked.
+	// It is for the effect [agent.AtMostOnce] only.
 	Reconcile agent.Reconcile
 }
 

@@ -6,7 +6,7 @@
 //	a, err := llmagent.New(llmagent.Config{Name: "searcher", Model: llm, Tools: []tool.Tool{geminitool.GoogleSearch{}}})
 //
 // Models of other providers refuse a request with such a tool, and the error names it. Some Gemini models refuse it
-// together with functions: then give it to an agent of its own, and use that agent with [agenttool.New].
+// together with functions. Then give it to an agent of its own, and use that agent with [agenttool.New].
 //
 // [agenttool.New]: https://pkg.go.dev/github.com/refrain-dev/refrain/tool/agenttool#New
 package geminitool

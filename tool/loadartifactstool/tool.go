@@ -4,8 +4,8 @@
 //
 //	a, err := llmagent.New(llmagent.Config{Name: "reader", Model: llm, Tools: []tool.Tool{loadartifactstool.New()}})
 //
-// Each request names the files that are there. The request after a call has the contents of the files, and only
-// that request: they are not in the log. The runner needs an artifact service; without one the agent fails.
+// Each request lists the names of the files. Only the request after a call has the contents of the files, which are
+// not in the log. The runner needs an artifact service; without one the agent fails.
 package loadartifactstool
 
 import (

@@ -36,8 +36,8 @@ var ErrClosed = errors.New("the toolset is closed")
 // DefaultConnectTimeout is the default of [Config.ConnectTimeout].
 const DefaultConnectTimeout = 30 * time.Second
 
-// Config describes a toolset for [New]. The server is given by one of Command,
-// URL and Transport.
+// Config describes a toolset for [New]. Exactly one of Command, URL and Transport names the
+// server.
 type Config struct {
 	// Name is the toolset's name; the default is "mcp".
 	Name string
@@ -49,8 +49,8 @@ type Config struct {
 	// Env holds environment variables for the command, as "NAME=value", in addition to the few that
 	// programs need. InheritEnv passes all variables of this process, including keys of other
 	// services, except those that Refrain itself uses: REFRAIN_…, TEMPORAL_…, keys of models, headers
-	// of telemetry, PGPASSWORD. In all that the server says, values of variables that are named like
-	// secrets, such as X_API_KEY, become [secret].
+	// of telemetry, PGPASSWORD. In everything that the server sends, [secret] replaces the values of
+	// variables that are named like secrets, such as X_API_KEY.
 	Env        []string
 	InheritEnv bool
 
@@ -61,8 +61,8 @@ type Config struct {
 	// RoundTripper sends the requests to URL; the default is that of package net/http.
 	RoundTripper http.RoundTripper
 
-	// Transport is any other connection to a server. If it can connect only once, so can the
-	// toolset.
+	// Transport is any other connection to a server. If the transport can connect only once,
+	// the toolset cannot reconnect.
 	Transport mcp.Transport
 
 	// Client talks to the server; the default offers it no features. With your own client the tools
@@ -77,8 +77,8 @@ type Config struct {
 	// calls; see [tool.WithConfirmation].
 	RequireConfirmation         bool
 	RequireConfirmationProvider tool.ConfirmationProvider
-	// Effect is the calls' effect on the outside world; see [tool.EffectOf]. The default is what
-	// the server says about each tool.
+	// Effect is the calls' effect on the outside world; see [tool.EffectOf]. The default is the
+	// effect that the server declares for each tool.
 	Effect tool.Effect
 	// ConnectTimeout limits the time to connect, with the start of a command; 0 means
 	// [DefaultConnectTimeout].

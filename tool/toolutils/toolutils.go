@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package toolutils is where programs written for ADK find PackTool. New programs use [tool.Pack].
+// Package toolutils provides PackTool for programs that were written for ADK. New programs use
+// [tool.Pack].
 //
 //	func (t *search) ProcessRequest(ctx agent.Context, req *model.LLMRequest) error {
 //		return toolutils.PackTool(req, t)
@@ -16,17 +17,17 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// Tool is what [PackTool] packs.
+// Tool is the argument of [PackTool].
 type Tool interface {
 	Name() string
 	Declaration() *genai.FunctionDeclaration
 }
 
-// Packable is the name that ADK v1 has for [Tool].
+// Packable is [Tool] under its name in ADK v1.
 type Packable = Tool
 
 // PackTool adds a tool and its declaration to a request. Its errors are those of [tool.Pack], except that the tool
-// need not be a [tool.Function]: the call of one that is not gives the model an error.
+// need not be a [tool.Function]. If the model calls a tool that is not one, it gets an error.
 func PackTool(req *model.LLMRequest, t Tool) error {
 	f, ok := t.(tool.Function)
 	if !ok {
