@@ -26,7 +26,7 @@ type APIError struct {
 	Message string `json:"message,omitempty"`
 	// RequestID is the provider's ID of the request, for its support; empty if it gave none.
 	RequestID string `json:"request_id,omitempty"`
-	// RetryAfter is the wait that the provider asks for; 0 if it does not ask.
+	// RetryAfter is the time that the provider asks to wait; 0 if it does not ask.
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	// Retryable reports whether the same request may succeed later.
 	Retryable bool `json:"retryable,omitempty"`

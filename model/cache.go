@@ -17,8 +17,8 @@ type CacheHint struct {
 	Retention string `json:"retention,omitzero"`
 
 	// Later says that a later request of the run repeats the tools and the first Static bytes of the
-	// system instruction, or that an earlier request had them kept, because Anthropic reads only what a
-	// request asks it to keep.
+	// system instruction, or that an earlier request had them cached. Set it in both cases, because
+	// Anthropic reads a part from its cache only if the request asks to cache that part.
 	Later  bool `json:"later,omitzero"`
 	Static int  `json:"static,omitzero"`
 	// Hour says that the later request comes more than five minutes from now, and more follow it.

@@ -10,16 +10,19 @@ import (
 // BytesPerToken is about how many bytes of text a token has, for estimates before a provider has counted.
 const BytesPerToken = 4
 
-// Caches are the rules of a provider's prompt cache: it keeps how requests begin, and charges less for
-// reading that again. The zero value is a provider without one, or of which nothing is known.
+// Caches has the rules of a provider's prompt cache, which keeps the beginnings of requests and
+// charges less for reading them again. The zero value is for a provider without a cache, or with an
+// unknown one.
 type Caches struct {
-	// MinTokens is the least number of tokens of a beginning that is kept; 0 means that none is.
+	// MinTokens is the smallest number of tokens of a beginning that is cached; 0 means that
+	// nothing is cached.
 	MinTokens int
-	// Block is the number of tokens by which a kept beginning grows; 0 is 1.
+	// Block is the number of tokens by which a cached beginning grows; 0 means 1.
 	Block int
-	// Asked says that only what a [CacheHint] asks for is kept. Other providers keep every beginning.
+	// Asked says that the provider caches only the parts that a [CacheHint] asks for. Other providers
+	// cache every beginning.
 	Asked bool
-	// Charged says that a token which is written into the cache costs more than another one.
+	// Charged says that a token that is written into the cache costs more than other tokens.
 	Charged bool
 }
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Factory makes the model with a name.
+// Factory returns the model with a name.
 type Factory func(ctx context.Context, name string) (LLM, error)
 
 // factories holds the registered factories.
@@ -24,9 +24,9 @@ type registered struct {
 	make    Factory
 }
 
-// Register lets [NewLLM] make models with f for the names that a regular expression matches. It matches any part of
-// a name: use ^ and $ for the whole. Register panics on an invalid pattern, on a pattern that is registered
-// already, and on a nil f. Call it in init or main. No model is registered by default.
+// Register lets [NewLLM] make models with f for the names that a regular expression matches. The expression may
+// match any part of a name; use ^ and $ to match the whole name. Register panics on an invalid pattern, on a
+// pattern that is registered already, and on a nil f. Call it in init or main. No model is registered by default.
 //
 // NewLLM is for programs that come from ADK. Definitions and the command name models in another way, by
 // provider/name: see provider.Open and provider.Register.
@@ -45,8 +45,8 @@ func Register(pattern string, f Factory) {
 	factories.all = append(factories.all, registered{re, f})
 }
 
-// NewLLM makes the model with a name. It fails if no pattern of [Register] matches the name, or if several do. Errors
-// of the factory are returned unchanged.
+// NewLLM returns the model with a name. It fails if no pattern of [Register] matches the name, or if several do.
+// Errors of the factory are returned unchanged.
 func NewLLM(ctx context.Context, name string) (LLM, error) {
 	var made []Factory
 	var patterns []string

@@ -21,7 +21,7 @@ import (
 
 // LLM is a language model. An implementation must be safe for concurrent use.
 type LLM interface {
-	// Name is the provider's name of the model.
+	// Name returns the provider's name of the model.
 	Name() string
 	// GenerateContent sends one request. With stream, it yields responses marked Partial as they
 	// arrive, and then one response with the whole answer, which is not Partial; without, it yields
@@ -38,7 +38,7 @@ type LLMRequest struct {
 	// Config holds the system instruction, tools' declarations, schema and
 	// sampling settings; nil means the provider's defaults.
 	Config *genai.GenerateContentConfig
-	// Cache says what later requests will repeat; nil asks the provider for no cache.
+	// Cache says which parts later requests will repeat; nil asks the provider for no cache.
 	Cache *CacheHint `json:",omitempty"`
 	// Tools holds the tools behind the declarations in Config, by name.
 	Tools map[string]any `json:"-"`

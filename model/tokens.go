@@ -10,7 +10,7 @@ import (
 
 // Tokens returns the number of tokens that a provider reports for a request; zeros if u is nil. Input
 // includes the cached tokens and the results of tools that the provider ran. Output includes thoughts, and
-// tokens that only the total has. All sums of these counts come from here.
+// tokens that only the total has. All sums of these counts are computed here.
 func Tokens(u *genai.GenerateContentResponseUsageMetadata) (input, cached, output int64) {
 	if u == nil {
 		return 0, 0, 0

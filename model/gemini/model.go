@@ -24,8 +24,8 @@ const provider = "gemini"
 
 // NewModel returns a Gemini model. The config may be nil. Settings that it lacks come from the
 // environment: GOOGLE_API_KEY or GEMINI_API_KEY; or, with GOOGLE_GENAI_USE_VERTEXAI,
-// GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION. The model does not repeat failed requests: the
-// caller decides that, by [model.Retryable]; retry options in the config are ignored.
+// GOOGLE_CLOUD_PROJECT and GOOGLE_CLOUD_LOCATION. The model does not repeat failed requests; the
+// caller decides that, by [model.Retryable]. Retry options in the config are ignored.
 //
 // It fails without a name and without credentials. The model's failures are [*model.APIError], with
 // the exceptions that [model.APIError] names.

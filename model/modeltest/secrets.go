@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// TestSecrets checks that a model's key goes to no other server and into no error,
-// whatever the server does. Open returns a model at a base URL, with a key.
+// TestSecrets checks that a model sends its key to no other server and that no error contains
+// it, whatever the server does. open returns a model at a base URL, with a key.
 func TestSecrets(t *testing.T, open func(t testing.TB, baseURL, key string) model.LLM) {
 	const key = "sk-SECRETKEY1234567890"
 	for _, tt := range []struct {

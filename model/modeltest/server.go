@@ -28,7 +28,7 @@ import (
 
 // Server is a local server of one provider's wire format.
 type Server struct {
-	// BaseURL is what a client of the provider takes as its base URL.
+	// BaseURL is the base URL to give to a client of the provider.
 	BaseURL string
 
 	t      testing.TB
@@ -40,15 +40,15 @@ type Server struct {
 	requests []*Request
 }
 
-// Request is a request that a server got, in the project's own words. Schemas
-// are in ParametersJsonSchema and ResponseJsonSchema, as json.RawMessage.
+// Request is a request that a server got, in the types of package model. Schemas are in
+// ParametersJsonSchema and ResponseJsonSchema, as json.RawMessage.
 type Request struct {
 	model.LLMRequest
 	// Stream is whether a stream was asked for.
 	Stream bool
 }
 
-// Requests are the requests so far.
+// Requests returns the requests so far.
 func (s *Server) Requests() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,11 +16,10 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 )
 
-// Options say what model the suite is for.
+// Options describes the model that the suite tests.
 type Options struct {
-	// Open returns a model that answers from a script and, if it does so by a
-	// server, that server; what it got is checked too. It is called once for
-	// each test.
+	// Open returns a model that answers from a script and, if the model uses a server, that
+	// server, whose requests are checked too. Open is called once for each test.
 	Open func(t testing.TB, script scripted.Script) (model.LLM, *Server)
 	// Blocks says that a refusal comes without content, as Gemini blocks a
 	// prompt.

@@ -13,7 +13,7 @@ import (
 // NameError reports that no model has this name.
 type NameError struct {
 	Name string
-	// Reason is the reason.
+	// Reason says why no model has the name.
 	Reason string
 	// Meant is the most similar name; empty if no name is similar.
 	Meant string
@@ -40,8 +40,8 @@ func (e *KeyError) Error() string {
 	return fmt.Sprintf("%s needs a key: set %s", e.Provider, strings.Join(e.Variables, " or "))
 }
 
-// OwnName returns the name that a model has without its provider's, by which prices are found. A script is called
-// scripted unless it says another name.
+// OwnName returns the name of a model without that of its provider. Prices are found by this name. The name of a
+// script is scripted, unless the script sets another one.
 func OwnName(name string) string {
 	before, own, slash := strings.Cut(name, "/")
 	if !slash || before == "scripted" {

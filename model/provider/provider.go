@@ -27,7 +27,7 @@ type Provider struct {
 	Name string
 	// About describes the provider in one line.
 	About string
-	// Keys are the environment variables of which one has to be set; nil if none is needed.
+	// Keys are the environment variables of which one must be set; nil if none is needed.
 	Keys []string
 	// Variables are further environment variables that it reads.
 	Variables []string
@@ -75,8 +75,8 @@ func builtin() []Provider {
 	}
 }
 
-// Missing returns the provider's Keys if none of them is set, else nil. A nil getenv means
-// os.Getenv.
+// Missing returns the provider's Keys if none of them is set, and otherwise nil. A nil getenv
+// means os.Getenv.
 func (p Provider) Missing(getenv Getenv) []string {
 	if getenv == nil {
 		getenv = os.Getenv

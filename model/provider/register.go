@@ -18,9 +18,9 @@ var own struct {
 	all []Provider
 }
 
-// Register adds a provider to this process: the model "NAME/REST" is then the one that open returns for REST. Definitions
-// are checked by the providers, so register before the first definition is read. Register panics if open is nil, if
-// name is empty or has a slash, or if there is a provider of this name.
+// Register adds a provider to this process. The model "NAME/REST" is then the one that open returns for REST. Register
+// before the first definition is read, because a definition's models are checked against the providers. Register panics
+// if open is nil, if name is empty or has a slash, or if there is a provider of this name.
 func Register(name string, open func(ctx context.Context, name string) (model.LLM, error)) {
 	if name == "" || strings.Contains(name, "/") || open == nil {
 		panic(fmt.Sprintf("register the provider %q: give a name without a slash, and a function that opens models", name))

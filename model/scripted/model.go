@@ -20,8 +20,8 @@ import (
 
 const provider = "scripted"
 
-// Model is a model that answers from a script. It counts the turns of each agent since it was made:
-// use [Model.Fresh] to begin again, such as for another run. It is safe for concurrent use; if
+// Model is a model that answers from a script. It counts the turns of each agent since it was made.
+// Use [Model.Fresh] to begin again, for example for another run. It is safe for concurrent use; if
 // answers name their agents, agents that run in parallel get the same answers in each run.
 type Model struct {
 	script Script

@@ -9,9 +9,9 @@ import (
 	"google.golang.org/genai"
 )
 
-// Recall tells a new model, in a resumed run, about an answer that was given to an agent in an
-// earlier part of the run, so that the script continues after it. Call it for each answer in order,
-// but not for failures: a resumed run may meet a failure again.
+// Recall records that an agent has got an answer in an earlier part of a resumed run, so that the
+// script of a new model continues after that answer. Call it for each answer in order, but not for
+// failures: a resumed run may meet a failure again.
 func (m *Model) Recall(agent string, said *genai.Content) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,8 +2,7 @@
 
 // Package scripted provides a model that answers from a script, for demonstrations without a
 // network, tests and rehearsals. It can stream, think, call tools, be slow, and fail in every way
-// in which a provider fails. Every response says that it is scripted, in ModelVersion and in
-// CustomMetadata.
+// in which a provider fails. ModelVersion and CustomMetadata mark every response as scripted.
 //
 // A script is YAML or JSON:
 //
