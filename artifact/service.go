@@ -9,9 +9,9 @@
 //		Part: genai.NewPartFromText("# Report"),
 //	})
 //
-// A file belongs to its session, unless its name starts with "user:": then all of the user's
-// sessions in the application share it. Names and requests are those of ADK for Go. Package disk
-// keeps files in a folder; package artifacttest tests your own service.
+// A file belongs to its session, unless its name starts with "user:", which makes all of the
+// user's sessions in the application share it. Names and requests are those of ADK for Go. Package
+// disk keeps files in a folder; package artifacttest tests your own service.
 package artifact
 
 import (
@@ -37,7 +37,8 @@ type Service interface {
 	Save(ctx context.Context, req *SaveRequest) (*SaveResponse, error)
 	// Load fetches a version of a file. Errors: [ErrNotFound].
 	Load(ctx context.Context, req *LoadRequest) (*LoadResponse, error)
-	// Delete removes a file, or one version of it. Deleting a file that does not exist is no error.
+	// Delete removes a file, or one version of it. Deleting a file that does not exist is not an
+	// error.
 	Delete(ctx context.Context, req *DeleteRequest) error
 	// List returns the names of the files of a session and of its user, sorted.
 	List(ctx context.Context, req *ListRequest) (*ListResponse, error)

@@ -15,8 +15,8 @@ import (
 )
 
 // InMemoryService returns a service that finds events by their words and keeps them in the memory
-// of this process. An event fits if it has a word of the query, in upper or lower case; events with
-// more of the words come first, then the newer ones.
+// of this process. An event matches if it has a word of the query; case does not matter. Events
+// with more of the words come first, and among equal ones the newer events.
 func InMemoryService() Service {
 	return &inMemory{owners: make(map[owner]map[string][]remembered)}
 }

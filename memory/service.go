@@ -29,8 +29,8 @@ type Service interface {
 	// AddSessionToMemory stores the texts of a session. Adding a session again replaces its stored
 	// texts. Errors: [ErrInvalid].
 	AddSessionToMemory(ctx context.Context, s session.Session) error
-	// SearchMemory returns the entries that fit the query, from all sessions of the user in the
-	// application; none is an empty list. Errors: [ErrInvalid].
+	// SearchMemory returns the entries that match the query, from all sessions of the user in
+	// the application. The list is empty if nothing matches. Errors: [ErrInvalid].
 	SearchMemory(ctx context.Context, req *SearchRequest) (*SearchResponse, error)
 }
 

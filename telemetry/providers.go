@@ -42,13 +42,13 @@ func WithTracerProvider(tp *sdktrace.TracerProvider) Option {
 	return func(o *options) { o.tracer = tp }
 }
 
-// WithGenAICaptureMessageContent says whether spans have the requests and answers of models and tools: see
-// [Config].Content. The default is the variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
+// WithGenAICaptureMessageContent sets whether spans include the requests and answers of models and tools;
+// see [Config].Content. The default is the variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
 func WithGenAICaptureMessageContent(capture bool) Option {
 	return func(o *options) { o.content = capture }
 }
 
-// Providers holds what [New] has set up.
+// Providers holds the tracing that [New] has set up.
 type Providers struct {
 	// TracerProvider is nil if no processor, collector or provider takes spans.
 	TracerProvider *sdktrace.TracerProvider

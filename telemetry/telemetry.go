@@ -28,7 +28,7 @@ import (
 	"github.com/refrain-dev/refrain/observe"
 )
 
-// Config says where telemetry goes.
+// Config says where an [Observer] sends telemetry.
 type Config struct {
 	// TracerProvider makes the spans; nil makes none.
 	TracerProvider trace.TracerProvider
@@ -44,8 +44,8 @@ type Config struct {
 	Content bool
 }
 
-// Observer makes spans and metrics of what it observes. Set it as agent.RunConfig.Observer or
-// supervisor.Config.Observer. It is safe for concurrent use.
+// Observer makes spans and metrics of the runs that it observes. Set it as
+// agent.RunConfig.Observer or supervisor.Config.Observer. It is safe for concurrent use.
 type Observer struct {
 	cfg    Config
 	tracer trace.Tracer
