@@ -26,7 +26,7 @@ import (
 )
 
 // Meter counts the usage of model calls, and enforces its limits. The zero value has no limits and
-// no prices. A budget is safe for concurrent use and must not be copied.
+// no prices. A Meter is safe for concurrent use and must not be copied.
 type Meter struct {
 	parent  *Meter
 	root    *Meter // nil for the root itself
@@ -96,8 +96,9 @@ func (b *Meter) Used() Usage {
 }
 
 // Book counts usage without a reservation, such as that of an earlier part of the run, even if it
-// exceeds a limit. A Usage without Cost has an unknown cost, unless it is zero. Usage that a budget
-// booked in advance (BookAhead) is not counted again there and above.
+// exceeds a limit. A Usage without Cost has an unknown cost, unless it is zero. A budget that
+// booked this usage in advance by BookAhead does not count it again, and neither do the budgets
+// above it.
 func (b *Meter) Book(u Usage) {
 	mu := b.lock()
 	defer mu.Unlock()

@@ -14,12 +14,12 @@ var ErrExceeded = errors.New("budget exceeded")
 
 // ExceededError reports that a call was not made because it does not fit in a budget.
 type ExceededError struct {
-	// What names the limit: "calls", "tokens" or "cost".
+	// What is the name of the limit: "calls", "tokens" or "cost".
 	What string
 	// Limit is the budget's limit; Used the usage booked so far; Estimated the part of Used that no
 	// provider reported (tokens only); Reserved the expected usage of running calls; Held the amount
-	// kept back from this call; Asked the least that the call needs. Costs are in the price list's
-	// currency.
+	// kept back from this call; Asked the smallest amount that the call needs. Costs are in the
+	// price list's currency.
 	Limit, Used, Estimated, Reserved, Held, Asked float64
 	// Budget is the budget's name; empty for the budget of the whole run.
 	Budget string

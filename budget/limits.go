@@ -4,14 +4,15 @@ package budget
 
 import "math"
 
-// Limits limit the usage of model calls. 0 and nil mean no limit; a negative number allows no call.
+// Limits has the limits of the usage of model calls. 0 and nil mean no limit; a negative number
+// allows no call.
 type Limits struct {
 	// Calls is the largest number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
 	// Tokens is the largest sum of input and output tokens.
 	Tokens int64 `json:"tokens,omitzero" yaml:"tokens,omitempty"`
-	// Cost is in the currency of the price list. With 0 only calls without cost are made; with any
-	// limit only calls whose price is known.
+	// Cost is in the currency of the price list. With a limit of 0 only calls without cost are
+	// made, and with any limit only calls whose price is known.
 	Cost *float64 `json:"cost,omitzero" yaml:"cost,omitempty"`
 }
 

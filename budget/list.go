@@ -19,8 +19,8 @@ type ListPrice struct {
 }
 
 // Listed returns the list price of a model, which is named as provider/name; ok is false if the list has
-// none. A model with a date in its name has the price of the one without. The list is part of the program:
-// nothing is fetched. It was compiled from published copies of the providers' pages.
+// none. A model with a date in its name has the price of the model without the date. The list is part of
+// the program, so Listed fetches nothing. It was compiled from published copies of the providers' pages.
 func Listed(model string) (p ListPrice, ok bool) {
 	who, name, _ := strings.Cut(model, "/")
 	of, ok := listed[who]

@@ -60,7 +60,7 @@ func (p Prices) Of(model string) (Price, bool) {
 	return *found, found.check() == nil
 }
 
-// Priced returns u with the cost of a model's tokens and what its cache has saved, if the model's price is
+// Priced returns u with the cost of a model's tokens and the savings by its cache, if the model's price is
 // known.
 func (p Prices) Priced(model string, u Usage) Usage {
 	if price, ok := p.Of(model); ok {
@@ -90,8 +90,8 @@ func (p Price) filled() Price {
 // Cost returns the cost of u's tokens, in the currency of the price list.
 func (p Price) Cost(u Usage) float64 { return p.billionths(u.internal(Price{}, false)) / 1e9 }
 
-// MostInput returns the largest price that an input token may have: without writes, of a token that is
-// not written into a cache.
+// MostInput returns the largest price that an input token may have. Without writes, this is the price
+// of a token that is not written into a cache.
 func (p Price) MostInput(writes bool) float64 {
 	if full := p.filled(); writes {
 		return max(p.Input, p.CachedInput, full.CacheWrite, full.CacheWrite1h)

@@ -66,9 +66,9 @@ func (b *Meter) Check(r Request) error {
 	return w.fits(b, everything)
 }
 
-// Commit ends the reservation and books what the call used, even if that is more. A number of calls
-// less than 1 counts as 1; a Cost that is nil is computed from the price list. It replaces what
-// Settle booked. After Commit or Release it does nothing.
+// Commit ends the reservation and books the usage of the call, even if it exceeds the reservation.
+// A number of calls less than 1 counts as 1; a Cost that is nil is computed from the price list. It
+// replaces what Settle booked. After Commit or Release it does nothing.
 func (r *Reservation) Commit(u Usage) {
 	u.Calls = max(1, u.Calls)
 	r.book(u.internal(r.price, r.priced))

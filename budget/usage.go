@@ -8,9 +8,9 @@ import "math"
 type Usage struct {
 	// Calls is the number of requests, failed ones included.
 	Calls int64 `json:"calls,omitzero" yaml:"calls,omitempty"`
-	// InputTokens include CachedTokens, those that the provider had in a cache, and those that it wrote
-	// into one: CacheWriteTokens for five minutes, CacheWrite1hTokens for an hour. OutputTokens include
-	// the model's thoughts.
+	// InputTokens include CachedTokens, which the provider had in a cache, and the tokens that it wrote
+	// into one: CacheWriteTokens for five minutes, and CacheWrite1hTokens for an hour. OutputTokens
+	// include the model's thoughts.
 	InputTokens        int64 `json:"input_tokens,omitzero" yaml:"input_tokens,omitempty"`
 	CachedTokens       int64 `json:"cached_tokens,omitzero" yaml:"cached_tokens,omitempty"`
 	CacheWriteTokens   int64 `json:"cache_write_tokens,omitzero" yaml:"cache_write_tokens,omitempty"`
@@ -22,7 +22,7 @@ type Usage struct {
 	// KnownCost is the known part of a cost that is unknown; 0 if Cost is set.
 	KnownCost float64 `json:"known_cost,omitzero" yaml:"known_cost,omitempty"`
 	// CacheSaved is how much less the input has cost than without a cache, as far as prices are known. It
-	// is negative if more was paid for writing into the cache than reading from it has saved.
+	// is negative if writing into the cache cost more than reading from it saved.
 	CacheSaved float64 `json:"cache_saved,omitzero" yaml:"cache_saved,omitempty"`
 	// Estimated says that a provider did not report its usage: some of the tokens are estimated, or
 	// missing where no estimate was made.

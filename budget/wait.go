@@ -12,7 +12,7 @@ import (
 const patience = 10 * time.Second
 
 // ReserveWait reserves as [Meter.Reserve] does, but waits for running calls to end if the call
-// would fit without them, or until ctx ends. It cuts the output down only if the budget would not
+// would fit without them, or until ctx ends. It reduces the output only if the budget would not
 // have room for all of it even then. Errors are those of Reserve, and the context's cause.
 func (b *Meter) ReserveWait(ctx context.Context, r Request) (Reservation, error) {
 	w, err := b.want(r)
