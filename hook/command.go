@@ -25,10 +25,11 @@ type CommandConfig struct {
 	Config
 	// Args is the program and its arguments. No shell reads them. Required.
 	Args []string
-	// Dir is its working directory; the default is the current one.
+	// Dir is the command's working directory; the default is the current one.
 	Dir string
-	// Env is its environment, as NAME=value. Nil is that of this process, without the variables that
-	// Refrain itself uses: REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry, PGPASSWORD.
+	// Env is the command's environment, as NAME=value. Nil means that of this process, without the
+	// variables that Refrain itself uses: REFRAIN_…, TEMPORAL_…, keys of models, headers of
+	// telemetry, PGPASSWORD.
 	Env []string
 	// Inherit names variables that a nil Env includes nevertheless. Withhold names further variables
 	// that it leaves out.
@@ -40,11 +41,12 @@ type CommandConfig struct {
 const pipeDelay = time.Second
 
 // NewCommand returns a hook that runs a command for each event, with the event as JSON on its
-// standard input: a file that is complete before the command starts. Exit code 0 is fine; with Veto,
-// exit code 1 stops what is to be done, and its standard error is the reason. Its standard output is
-// ignored, except that a veto in a webhook's form, {"veto": true}, with exit code 0 is a
-// contradiction and fails. The command is killed after its timeout; when it has ended, all processes
-// that it started are killed, where there are process groups.
+// standard input, which is a file that is complete before the command starts. Exit code 0 lets the
+// action pass. With Veto, exit code 1 stops the announced action, and the standard error is the
+// reason. The standard output is ignored, with one exception: a veto in a webhook's form, {"veto":
+// true}, together with exit code 0 is a contradiction, and the call fails. The command is killed
+// after its timeout. When it has ended, all processes that it started are killed, on systems with
+// process groups.
 func NewCommand(cfg CommandConfig) (*Hook, error) {
 	if len(cfg.Args) == 0 || cfg.Args[0] == "" {
 		return nil, errors.New("the command has no program")

@@ -24,11 +24,11 @@
 // same when an event is sent twice, so that the receiver can drop the repetition. A command reads
 // the same JSON on its standard input.
 //
-// A hook with Veto can stop what is to be done: a webhook by the answer {"veto": true, "reason":
+// A hook with Veto can stop the announced action: a webhook by the answer {"veto": true, "reason":
 // "…"}, a command by exit code 1 with the reason on its standard error, a Go function by an error.
-// No answer, or one that cannot be understood, stops it too, unless OnError says otherwise. An
-// empty answer, {"veto": false}, or exit code 0 lets it pass. A hook without Veto only watches: its
-// failures go to Config.Failed and have no other effect.
+// A missing or invalid answer stops the action too, unless OnError says otherwise. An empty answer,
+// {"veto": false}, or exit code 0 lets the action pass. A hook without Veto only gets the events.
+// Its failures go to Config.Failed and have no other effect.
 //
 // Package definition calls hooks where a file has callbacks.
 package hook

@@ -33,7 +33,7 @@ var points = []Point{
 // Points lists all points, each "before" followed by its "after".
 func Points() []Point { return slices.Clone(points) }
 
-// Before reports whether the event announces something that a hook can still stop.
+// Before reports whether the event announces an action that a hook can still stop.
 func (p Point) Before() bool { return strings.HasPrefix(string(p), "before_") }
 
 // what names the action of the point.

@@ -13,15 +13,15 @@ import (
 // DefaultTimeout limits the time of a call.
 const DefaultTimeout = 10 * time.Second
 
-// OnError says what follows when a hook fails: it cannot be reached, does not answer in time, or
-// gives an invalid answer.
+// OnError says what happens after a hook has failed, because it cannot be reached, does not
+// answer in time, or gives an invalid answer.
 type OnError string
 
 // The choices. The default is Fail for a hook with Veto and for a Go function, and Continue for
 // others.
 const (
-	Fail     OnError = "fail"     // what it was told of fails
-	Continue OnError = "continue" // it goes on as if nobody had been told
+	Fail     OnError = "fail"     // the action of the event fails
+	Continue OnError = "continue" // the action continues as if there were no hook
 )
 
 // Config has the settings of all kinds of hook. A hook with the zero value cannot veto.
@@ -102,13 +102,14 @@ func (h *Hook) Call(ctx context.Context, ev Event) error {
 
 // VetoError reports that a hook stopped an action.
 type VetoError struct {
-	// By is the hook's name, Point the kind of event. Call fills them in.
+	// By is the hook's name, and Point the kind of event. Call sets both.
 	By    string
 	Point Point
 	// Reason is the hook's reason; empty if it gives none.
 	Reason string
 }
 
+// Error names the point and the hook, and has the reason.
 func (e *VetoError) Error() string {
 	text := fmt.Sprintf("%s vetoes the %s", e.By, e.Point.what())
 	if e.Reason != "" {
@@ -117,7 +118,7 @@ func (e *VetoError) Error() string {
 	return text
 }
 
-// Permanent reports true, because a retry would get the same veto.
+// Permanent returns true, because a retry would get the same veto.
 func (e *VetoError) Permanent() bool { return true }
 
 // Func is a Go function that gets events. An error stops the announced action, or fails the action

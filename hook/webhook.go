@@ -26,7 +26,7 @@ import (
 // WebhookConfig describes a webhook.
 type WebhookConfig struct {
 	Config
-	// URL is its http or https address. Required.
+	// URL is the http or https address of the webhook. Required.
 	URL string
 	// Secret signs each message, as Standard Webhooks say: base64, with or without the prefix
 	// whsec_. Without one, messages are not signed.
@@ -44,10 +44,10 @@ const (
 )
 
 // NewWebhook returns a hook that sends each event as an HTTP POST. Any status from 200 to 299 is an
-// answer; with Veto, its body is read, which is empty or {"veto": true, "reason": "…"}, and nothing
-// else. Redirects, three at most, are followed within the server (scheme, host and port) and only
-// where the request stays what it is (307, 308). An event about what has ended is sent once more if
-// the server answers 5xx.
+// answer; with Veto, its body is read, which must be empty or {"veto": true, "reason": "…"}. At
+// most three redirects are followed, within the server (scheme, host and port), and only those that
+// keep the request unchanged (307 and 308). An event about an action that has ended is sent once
+// more if the server answers 5xx.
 //
 // It fails on an address that is neither http nor https, and on a secret that is not base64 or
 // shorter than 16 bytes.
@@ -74,7 +74,8 @@ func NewWebhook(cfg WebhookConfig) (*Hook, error) {
 	return &Hook{name: name, cfg: cfg.Config, call: w.call}, nil
 }
 
-// CheckURL parses the address of a webhook and reports an error if it cannot be one.
+// CheckURL parses the address of a webhook. It returns an error for a text that cannot be such
+// an address.
 func CheckURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -88,7 +89,7 @@ func CheckURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// CheckSecret reports an error if a text cannot be the secret of a webhook. The error does not
+// CheckSecret returns an error if a text cannot be the secret of a webhook. The error does not
 // contain the secret.
 func CheckSecret(secret string) error {
 	_, err := signer(secret)
