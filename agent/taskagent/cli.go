@@ -17,11 +17,11 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 )
 
-// CLI makes a command a coding agent that is driven by its command line, such as Claude Code. Its arguments, and how
-// its output is read, are known. [CommandConfig.Stdin] is the prompt.
+// CLI makes a command a coding agent that is driven by its command line, such as Claude Code. Refrain knows the arguments
+// of such programs and the form of their output. [CommandConfig.Stdin] is the prompt.
 //
-// The agent says the program's last words. The result has these fields; null stands for what the program does not
-// report:
+// The agent outputs the program's last message. The result has these fields; null means that the program does not report
+// the value:
 //
 //	outcome        ok, partial, denied, limited, not_configured, failed, idle, crashed or no_result
 //	said           the last words
@@ -34,49 +34,53 @@ import (
 //	more_files     edits of further files
 //	exit_code, stderr
 //
-// The usage counts in the run's budget. A cost that the program does not report is computed by the price of the model,
-// and is unknown without one. The program is asked to spend no more than what a budget of cost leaves; as programs
-// look at that between their requests, one request may go beyond it. Programs that run at the same time share what is
-// left.
+// The usage counts in the run's budget. A cost that the program does not report is computed from the price of the model,
+// and is unknown without one. The agent tells the program to spend no more than a budget of cost leaves. Programs check
+// this between their requests, so one request may exceed it. Programs that run at the same time share the rest of the
+// budget.
 //
-// A program that comes to MaxTurns or MaxCost has succeeded in part: the step goes on, with the outcome partial, unless it
-// was denied a tool before. Every other outcome than ok fails the step with a [*CLIError].
+// A program that reaches MaxTurns or MaxCost has succeeded in part. The step then finishes with the outcome partial,
+// unless the program was denied a tool before. Every outcome other than ok and partial fails the step with a [*CLIError].
 type CLI struct {
 	// Program is claude or codex. Required without ACP.
 	Program string
 	// ACP is a program, and its arguments, that speaks the Agent Client Protocol, in place of Program:
-	// []string{"gemini", "--acp"}. They are no templates. It inherits the variables that programs need to work, such as
-	// PATH and HOME, and those that Inherit names.
+	// []string{"gemini", "--acp"}. They are not templates. The program inherits the variables that programs need to
+	// work, such as PATH and HOME, and those that Inherit names.
 	ACP []string
-	// Model is the model's name, in the program's words; the default is the program's own choice.
+	// Model is the model's name, as the program spells it; the default is the program's own
+	// choice.
 	Model string
 	// Permissions say what the program may do without asking: "read", "edit" (the default: change files in its
-	// folder) or "all". They become the program's own modes, and with ACP they answer its requests for permission;
-	// nothing else keeps it from what it wants to do.
+	// folder) or "all". They select the program's own modes, and with ACP they answer its requests for permission.
+	// Nothing else restricts the program.
 	Permissions string
 	// Denied says whether the step fails if the program was not allowed to use a tool: "fail" (the default) or
 	// "allow". Codex does not report it.
 	Denied string
-	// MaxTurns limits the requests to the model; 0 is no limit. Only for claude.
+	// MaxTurns limits the requests to the model; 0 sets no limit. Only for claude.
 	MaxTurns int
-	// MaxCost limits the cost in US dollars; 0 is no limit but the run's. Only for claude.
+	// MaxCost limits the cost in US dollars; 0 sets no limit other than that of the run. Only
+	// for claude.
 	MaxCost float64
-	// Args are further arguments, which are no templates. Not with ACP, nor is Model.
+	// Args are further arguments, which are not templates. Args and Model cannot be set with
+	// ACP.
 	Args []string
-	// IdleTimeout ends a program that has printed nothing for so long; 0 is no limit.
+	// IdleTimeout ends a program that has printed nothing for this time; 0 sets no limit.
 	IdleTimeout time.Duration
-	// OnLimit says what follows when the program's provider takes no more requests for now.
+	// OnLimit says what the step does while the program's provider accepts no requests.
 	OnLimit OnLimit
-	// Conversation is [ConversationFresh] (the default) or [ConversationContinue]. Not elsewhere.
+	// Conversation is [ConversationFresh] (the default) or [ConversationContinue].
+	// ConversationContinue cannot be used with Elsewhere.
 	Conversation string
 }
 
-// OnLimit says what follows when the provider of a coding agent takes no more requests for now.
+// OnLimit says what a step does while the provider of its coding agent accepts no requests.
 type OnLimit struct {
 	// Wait is [LimitStop] (the default) or [LimitReset].
 	Wait string
-	// AtMost is the longest time from the first wait of an attempt on; the default is six hours. After it the step fails,
-	// and is not tried again. It fails at once if the limit is known to last longer.
+	// AtMost is the longest time after the beginning of an attempt's first wait; the default is six hours. After that
+	// time the step fails and is not retried. It fails at once if the limit is known to last longer.
 	AtMost time.Duration
 }
 
@@ -88,25 +92,27 @@ func (l OnLimit) Most() time.Duration {
 	return cmp.Or(l.AtMost, limitMost)
 }
 
-// What follows when the provider of a coding agent takes no more requests for now.
+// The values of [OnLimit].Wait.
 const (
 	// LimitStop fails the step with the outcome limited.
 	LimitStop = "stop"
-	// LimitReset waits, and asks the program again in the same attempt: when the limit ends, if the program reports
-	// that, or else after one minute, then two, five, ten, and again and again fifteen; from the second wait on not
-	// sooner than that, whatever the program reports. The waits are in the log: a run
-	// that is resumed waits the rest. No time limit counts them but the loop's. Not for the effect agent.AtMostOnce.
+	// LimitReset waits, and asks the program again in the same attempt. It waits until the end of the limit if the
+	// program reports it, and otherwise one minute, then two, five and ten minutes, and then fifteen minutes each
+	// time. From the second wait on it waits at least that long, whatever the program reports. The waits are in the
+	// log, so a resumed run waits only for the rest. They count in the time limit of the loop, and in no other.
+	// LimitReset cannot be used with the effect agent.AtMostOnce.
 	LimitReset = "reset"
 )
 
 // CLIPrograms lists the values of [CLI.Program].
 func CLIPrograms() []string { return codingcli.Names() }
 
-// ACPPrograms lists known programs of [CLI.ACP]. Any other may speak the protocol too.
+// ACPPrograms lists known programs of [CLI.ACP]. Other programs that speak the protocol work
+// too.
 func ACPPrograms() []string { return slices.Sorted(maps.Keys(codingcli.Speakers)) }
 
-// CLIHelp says how a coding agent is installed, how a person signs in, and which version was tested, by CLI.Program or the
-// first of CLI.ACP; empty texts if the program is not known.
+// CLIHelp returns how a coding agent is installed, how a person signs in, and which version was tested. program is
+// CLI.Program or the first element of CLI.ACP. The texts are empty if the program is not known.
 func CLIHelp(program string) (install, signIn, tested string) {
 	p := cmp.Or(codingcli.Programs[program], codingcli.Speakers[program])
 	if p == nil {
@@ -115,8 +121,9 @@ func CLIHelp(program string) (install, signIn, tested string) {
 	return p.Install, p.SignIn, p.Tested
 }
 
-// CLISignedIn has the arguments after which a coding agent says by its exit code, 0 or 1, whether somebody is signed in, and
-// the variables that it needs for it, by CLI.Program; nil if it cannot be asked.
+// CLISignedIn returns the arguments with which a coding agent reports by its exit code, 0 or 1, whether a person is signed
+// in, and the environment variables that it needs for this. program is CLI.Program. Both are nil if the program has no such
+// arguments.
 func CLISignedIn(program string) (args, variables []string) {
 	if p := codingcli.Programs[program]; p != nil {
 		return slices.Clone(p.SignedIn), slices.Clone(p.Variables)
@@ -124,8 +131,8 @@ func CLISignedIn(program string) (args, variables []string) {
 	return nil, nil
 }
 
-// PricedAs is the name by which the prices need to have what the agent asks, if there is a budget of cost. It is empty
-// for a program that reports its cost, and for ACP, which may.
+// PricedAs returns the name of the model whose price a budget of cost needs. It returns "" for a program that reports
+// its cost, and for ACP, whose programs may report it.
 func (c *CLI) PricedAs() string {
 	if p := c.program(); c.ACP != nil || p == nil || p.Costs {
 		return ""
@@ -133,8 +140,8 @@ func (c *CLI) PricedAs() string {
 	return cmp.Or(c.Model, c.Program)
 }
 
-// FindCLI returns a [*NoProgramError] if the program of a coding agent, by CLI.Program or the first of CLI.ACP, is not
-// installed here. It cannot say that of one with a path.
+// FindCLI returns a [*NoProgramError] if the program of a coding agent is not installed on this machine. program is
+// CLI.Program or the first element of CLI.ACP. FindCLI returns nil for a program with a path.
 func FindCLI(program string) error {
 	if _, err := exec.LookPath(program); err == nil || filepath.Base(program) != program {
 		return nil
@@ -262,8 +269,8 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	return nil
 }
 
-// EndsWithin returns how long a coding agent may take to end after its context has. Whoever did not wait for it would
-// start the next one beside it.
+// EndsWithin returns how long a coding agent may take to end after its context has ended. A caller that did not wait
+// would start the next program while this one still runs.
 func (a *CommandAgent) EndsWithin() time.Duration {
 	if a.cfg.CLI == nil {
 		return 0

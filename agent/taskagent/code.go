@@ -11,7 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// FreePrefix begins the names of variables that may hold any text: no program takes them for a setting.
+// FreePrefix is the prefix of environment variables that may hold any text, because no program reads
+// such a variable as a setting.
 const FreePrefix = "INPUT_"
 
 // free reports whether a variable may hold any text.

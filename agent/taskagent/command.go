@@ -23,40 +23,41 @@ const defaultLimit = 1 << 20
 
 // CommandConfig describes an agent that runs a command.
 //
-// The command leads a process group of its own. When the step ends, for any reason, the group is
-// killed, so that no process that the command started stays alive. (Windows has no process groups:
-// there only the command itself is killed.) If this process was killed with kill -9, what the command has left is
-// killed when the run is resumed, before the command runs again; only Linux can find it.
+// The command leads a process group of its own. When the step ends, for any reason, the group is killed, so that
+// no process that the command started stays alive. (Windows has no process groups: there only the command itself
+// is killed.) If this process was killed with kill -9, the remaining processes of the command are killed when the
+// run is resumed, before the command runs again. They can be found on Linux only.
 type CommandConfig struct {
 	Config
 	// Args is the program and its arguments. Each is a template and stays one argument, whatever
 	// its values contain; no shell is involved. Required.
 	//
 	// A placeholder may stand in an argument if Shapes declares the shape of its value, or if it is a
-	// number or a truth value that is built in, such as {{iteration}}. The value is checked when it is
-	// put in; a value of another shape is a [*ValueError]. A value at the beginning of an argument may
+	// built-in number or truth value, such as {{iteration}}. The value is checked when the template is
+	// filled; a value of another shape is a [*ValueError]. A value at the beginning of an argument may
 	// begin with "-" only if it is a number or one of the choices. The program's name takes choices
 	// only. Text of any content goes to the command as Stdin, or in a variable whose name begins with
 	// [FreePrefix].
 	Args []string
 	// Stdin is a template of the command's standard input. The command reads it from a file, which is
-	// complete before the command starts. If it is empty, the standard input is the null device. It has
-	// no placeholders if Args has an interpreter that is known to run it as code.
+	// complete before the command starts. If it is empty, the standard input is the null device. It can
+	// have no placeholders if Args has an interpreter that is known to run its input as code.
 	Stdin string
 	// Env holds environment variables, as templates. A variable whose name begins with [FreePrefix] takes
 	// any text; the others are limited like arguments, because programs take variables for settings.
 	//
-	// The variables override those that the command inherits from this process: all but those that Refrain
-	// itself uses (REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry, PGPASSWORD), or with
-	// CleanEnv only those that programs need to work: PATH, HOME, USER, SHELL, LANG, LC_ALL, TZ,
-	// TMPDIR, and their equivalents on Windows.
+	// The variables override those that the command inherits from this process. It inherits all variables
+	// except those that Refrain itself uses (REFRAIN_…, TEMPORAL_…, keys of models, headers of telemetry,
+	// PGPASSWORD), or with CleanEnv only those that programs need to work: PATH, HOME, USER, SHELL, LANG,
+	// LC_ALL, TZ, TMPDIR, and their equivalents on Windows.
 	Env      map[string]string
 	CleanEnv bool
-	// Inherit names variables that the command inherits even so. Withhold names further ones that it
-	// does not inherit.
+	// Inherit names variables that the command inherits in addition. Withhold names further
+	// variables that it does not inherit.
 	Inherit, Withhold []string
-	// Shapes are the shapes of values, by the names of their placeholders: "level", "report.lines".
-	// {{prev.level}}, {{best.level}} and {{rejected.level}} have the shape of level.
+	// Shapes are the shapes of values, by the names of their placeholders, such as "level" or
+	// "report.lines". {{prev.level}}, {{best.level}} and {{rejected.level}} have the shape of
+	// level.
 	Shapes map[string]Shape
 	// Parameters are the names of a tool's parameters. A placeholder with such a name stands for a
 	// field of the request, a JSON object, and not for a key of the state.
@@ -67,39 +68,39 @@ type CommandConfig struct {
 	// that leads out of Root, by "..", by a symbolic link or because it is absolute, is an error.
 	// Dir limits where the command starts, not what it can do.
 	Dir string
-	// OutputLimit limits the bytes of the command's standard output, of its standard error, and of the file of Tests; more
-	// is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests. A coding agent may print more: of its standard error
-	// and of its last words the end is kept.
+	// OutputLimit limits the bytes of the command's standard output, of its standard error, and of the file of Tests; a
+	// longer output is a [*LimitError]. The default is 1 MiB, or 16 MiB with Tests. A coding agent may print more; the
+	// ends of its standard error and of its last message are kept.
 	OutputLimit int64
 	// Timeout limits the command's running time; 0 means no limit.
 	Timeout time.Duration
 	// JSON says that the standard output must be one JSON value, which is then written to
 	// OutputKey.
 	JSON bool
-	// Tests says how to count tests in what the command leaves: in its standard output as TestsGo, TestsJUnit or TestsCounts,
-	// or as JUnit XML in a file below Dir, a path that ends with .xml, which is deleted before the command starts. The counts
-	// take the place of the output, as the value of JSON does: a map with passed, failed, skipped and total; broken, if there
-	// are any, counts packages that did not build or not run to the end, each of which counts as failed unless one of its
-	// tests has; score, if there are tests, is passed / total; said is what failed tests have printed, at most 16 KiB. A test
-	// with subtests counts only if it failed and they did not. If nothing can be counted, the step fails.
+	// Tests says where the results of tests are: in the standard output as TestsGo, TestsJUnit or TestsCounts, or as JUnit
+	// XML in a file below Dir. Tests is then the path of that file, which ends with .xml; the file is deleted before the
+	// command starts. The counts replace the output, as the value of JSON does. They are a map with passed, failed, skipped
+	// and total. broken, if any, counts packages that did not build or did not run to the end; each counts as failed unless
+	// one of its tests has failed. score, if there are tests, is passed / total. said is the output of failed tests, at most
+	// 16 KiB. A test with subtests counts only if it failed and none of them did. If nothing can be counted, the step fails.
 	Tests string
 	// OKExitCodes are the exit codes of success; the default is 0 alone, or 0 and 1 with Tests. Any other is an
 	// [*ExitError].
 	OKExitCodes []int
 	// Unsafe allows any value in every place.
 	Unsafe bool
-	// CLI makes the command a coding agent. It takes the place of Args, JSON, OKExitCodes and Unsafe, and Stdin is
-	// then the prompt. nil is any other command.
+	// CLI makes the command a coding agent. It replaces Args, JSON, OKExitCodes and Unsafe, and Stdin is then the
+	// prompt. nil means any other command.
 	CLI *CLI
-	// Around runs the command by a call of run, with a root that replaces Root and with further
-	// environment variables, which Env overrides. It returns further keys of the state to set, also with an
-	// error: that of run, one of its own, or a [*QuestionError]. It is not called for a command that is done elsewhere. Nil
-	// runs the command in Root.
+	// Around runs the command by a call of run, with a root that replaces Root and with further environment variables,
+	// which Env overrides. It returns further keys of the state to set, even with an error. The error is that of run, one
+	// of its own, or a [*QuestionError]. Around is not called for a command that runs on another machine. Nil runs the
+	// command in Root.
 	Around func(ctx agent.InvocationContext, run func(root string, env []string) error) (map[string]any, error)
 }
 
-// EnvCallID is the environment variable in which a command finds the ID of its
-// call ([drive.Place.CallID]): the same in each attempt, and when the run is resumed.
+// EnvCallID is the environment variable with the ID of a command's call ([drive.Place.CallID]).
+// The ID is the same in each attempt, and when the run is resumed.
 const EnvCallID = "REFRAIN_CALL_ID"
 
 // CommandAgent is the concrete type of [NewCommand]'s agents.
@@ -120,8 +121,8 @@ type variable struct {
 
 // NewCommand returns an agent that runs a command. The agent outputs the command's standard output
 // without trailing line ends, and writes the same text to OutputKey. The result has the fields
-// exit_code, stdout, stderr and, with JSON, json. In all of them [secret] replaces the values of
-// environment variables that are named like secrets, such as X_API_KEY.
+// exit_code, stdout, stderr and, with JSON, json. In all of these fields [secret] replaces the
+// values of environment variables that are named like secrets, such as X_API_KEY.
 //
 // NewCommand reports every mistake in the config, including templates and expressions that cannot
 // be parsed, and a [*ShapeError] for each placeholder whose value needs a declared shape. The agent

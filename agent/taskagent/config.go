@@ -18,7 +18,7 @@ type Config struct {
 	BeforeAgentCallbacks []agent.BeforeAgentCallback
 	AfterAgentCallbacks  []agent.AfterAgentCallback
 
-	// OutputKey is the state key for the result. It is written also if the result is an empty text;
+	// OutputKey is the state key for the result. It is written even if the result is an empty text;
 	// null removes the key.
 	OutputKey string
 	// ResultKey is the state key for the whole result, a map whose fields depend on the kind of
@@ -40,10 +40,11 @@ type Config struct {
 	// before a person is asked; see [NewCommandReconcile] and [NewHTTPReconcile]. It is for the
 	// effect [agent.AtMostOnce] only.
 	Reconcile agent.Reconcile
-	// Elsewhere has a command or a request done on another machine, with the environment, the files
-	// and the network of that one; the zero value does it here. Templates are filled here. A task of
-	// the effect [agent.AtMostOnce] that was cut off here is in doubt only if nobody can tell what has
-	// become of it there; Reconcile is then called here. For other kinds of tasks it is not used.
+	// Elsewhere runs a command or a request on another machine, with the environment, the files and
+	// the network of that machine. With the zero value this machine runs it. Templates are filled on
+	// this machine. A task of the effect [agent.AtMostOnce] that was cut off here is in doubt only if
+	// the other machine's outcome cannot be found out; Reconcile is then called here. Other kinds of
+	// tasks ignore Elsewhere.
 	Elsewhere elsewhere.Queue
 }
 

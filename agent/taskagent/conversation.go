@@ -13,28 +13,28 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// What a coding agent knows of its earlier iterations.
+// The values of [CLI.Conversation], which say what a coding agent knows of its earlier
+// iterations.
 const (
 	// ConversationFresh begins a new conversation each time.
 	ConversationFresh = "fresh"
-	// ConversationContinue goes on with a copy of the conversation of the last time that the step succeeded. Which one that
-	// is, is a value of the state: a rollback, a fork and a resumed run go back to the conversation
-	// that belongs to their state, which has nothing of what was undone, nor of attempts that have failed. A program that does
-	// not have the conversation any more, or not on this machine, begins a new one: the result's continued is null, and the
-	// step is warned.
+	// ConversationContinue continues a copy of the conversation from the last time that the step succeeded. The state names
+	// that conversation. So a rollback, a fork and a resumed run continue the conversation that belongs to their state,
+	// without undone work and failed attempts. A program that no longer has the conversation, or does not have it on this
+	// machine, begins a new one; the result's continued is then null, and the step has a warning.
 	//
 	// A program that speaks the Agent Client Protocol copies the conversation if it offers session/fork. If it offers
-	// session/load only, it goes on with the conversation itself as long as that is what belongs to the state: the prompts
-	// that the program gives back must be those of the state, and no others. If they are not, it begins a new one. A program
-	// that offers neither is a [*ConversationError].
+	// session/load only, it continues the conversation itself, provided that the prompts which the program returns are
+	// exactly those of the state. If they are not, it begins a new conversation. For a program that offers neither, the step
+	// fails with a [*ConversationError].
 	ConversationContinue = "continue"
 )
 
 // continues reports whether the program goes on with its conversation.
 func (c *CLI) continues() bool { return c.Conversation == ConversationContinue }
 
-// ACPKeeps says how a program of CLI.ACP goes on with its conversation, as a predicate of it. Of one that is not known, only the
-// program itself can tell.
+// ACPKeeps returns how a program of CLI.ACP continues its conversation, as the predicate of a sentence. For an unknown program
+// the text says that only the program itself can tell.
 func ACPKeeps(program string) string {
 	if p := codingcli.Speakers[program]; p != nil {
 		return p.Keeps
@@ -98,18 +98,19 @@ func (p *process) renews(why string) {
 	p.before = conversation{}
 }
 
-// ConversationError says that a program cannot go on with its conversations.
+// ConversationError reports that a program cannot continue its conversations.
 type ConversationError struct {
 	// Program is the program's name.
 	Program string
 }
 
+// Error names the program and says what to do.
 func (e *ConversationError) Error() string {
-	return e.Program + ": it cannot go on with a conversation, as it offers neither session/fork nor session/load " +
+	return e.Program + ": it cannot continue a conversation, because it offers neither session/fork nor session/load " +
 		"of the Agent Client Protocol; write conversation: fresh"
 }
 
-// Permanent returns true: another attempt is useless.
+// Permanent returns true, because another attempt cannot succeed.
 func (e *ConversationError) Permanent() bool { return true }
 
 // goesOn runs the command for the call of a step. A coding agent that does not have its conversation any more begins a

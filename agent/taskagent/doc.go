@@ -14,13 +14,12 @@
 //		OKExitCodes: []int{0, 1},
 //	})
 //
-// What an agent says and does is in its one event: the text of the result as
-// its words, and the result in the state, under the keys that its config names.
-// A task that does nothing but yield an empty event yields none.
+// An agent yields one event. It has the result as text, and the changes of the state under the keys that
+// the config names. A task whose event would be empty yields none.
 //
-// Texts are templates, see package template; they are filled with what
-// [drive.Place.Lookup] finds, and a name without a value is filled with nothing.
-// Commands and requests read {{key}} only, since single braces are common in
-// code; texts for people read {key} too. A value in a URL is part of one segment, and one in an argument
-// of a command has the declared shape: text of any content goes to its standard input.
+// Texts are templates, see package template; they are filled with the values of [drive.Place.Lookup],
+// and a name without a value gives an empty text. Commands and requests read {{key}} only, since single
+// braces are common in code; texts for people read {key} too. A value in a URL is part of one segment,
+// and one in an argument of a command has the declared shape: text of any content goes to its standard
+// input.
 package taskagent

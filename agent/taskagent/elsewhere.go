@@ -19,13 +19,13 @@ import (
 	"github.com/refrain-dev/refrain/internal/credential"
 )
 
-// The kinds of tasks that [Here] does.
+// The kinds of tasks that [Here] runs.
 const (
 	KindCommand = "command"
 	KindHTTP    = "http"
 )
 
-// Here does commands and requests of runs that are driven on other machines. It is an
+// Here runs commands and requests for runs that are driven on other machines. It is an
 // elsewhere.Doer.
 type Here struct {
 	// Root is the directory of commands, as in [CommandConfig].
@@ -34,7 +34,7 @@ type Here struct {
 	Client *http.Client
 }
 
-// Do does a task. How it fails is part of the result.
+// Do runs a task. The result includes the task's failure.
 func (h Here) Do(ctx context.Context, t *elsewhere.Task) (json.RawMessage, error) {
 	switch t.Kind {
 	case KindCommand:

@@ -14,28 +14,32 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// QuestionError is an error of [CommandConfig].Around: the command cannot begin before a person has
-// answered. The run waits, and the step begins again when it is resumed; the answer is then one of
-// [drive.Place.Answers]. The question's ID is of [drive.Place.QuestionIDOf].
+// QuestionError is the error with which [CommandConfig].Around reports that the command cannot
+// begin before a person has answered. The run waits, and the step begins again when it is resumed;
+// the answer is then one of [drive.Place.Answers]. The question's ID is of
+// [drive.Place.QuestionIDOf].
 type QuestionError struct{ Question mark.Question }
 
+// Error includes the text of the question.
 func (e *QuestionError) Error() string { return "a person has to answer first: " + e.Question.Text }
 
-// ExitError says that a command ended with an exit code that means failure.
+// ExitError reports that a command ended with an exit code that means failure.
 type ExitError struct {
 	// Command is the program's name, as the config has it.
 	Command string
 	// Code is the exit code; -1 if a signal ended the command.
 	Code int
-	// State says in words how it ended: "exit status 1", "signal: killed".
+	// State says how the command ended, such as "exit status 1" or "signal: killed".
 	State string
 	// Stderr is the end of its standard error, at most 10 lines and 2 kB.
 	Stderr string
 }
 
-// Brief returns the error without the standard error, for a place that is not to have what a program prints.
+// Brief returns the error's text without the standard error, for a place that must not show a program's
+// output.
 func (e *ExitError) Brief() string { return fmt.Sprintf("run command %q: %s", e.Command, e.State) }
 
+// Error returns the text of Brief and the end of the standard error.
 func (e *ExitError) Error() string {
 	text := e.Brief()
 	if e.Stderr != "" {
@@ -44,7 +48,7 @@ func (e *ExitError) Error() string {
 	return text
 }
 
-// StatusError says that a server answered with a status that means failure.
+// StatusError reports that a server answered with a status that means failure.
 type StatusError struct {
 	// URL is the requested URL without its query.
 	URL string
@@ -60,6 +64,7 @@ type StatusError struct {
 // RetryDelay returns RetryAfter. A loop that retries its steps uses it.
 func (e *StatusError) RetryDelay() time.Duration { return e.RetryAfter }
 
+// Error returns the URL, the status and the end of the answer.
 func (e *StatusError) Error() string {
 	text := fmt.Sprintf("request %s: status %d %s", e.URL, e.Status, http.StatusText(e.Status))
 	if e.Body != "" {
@@ -68,7 +73,7 @@ func (e *StatusError) Error() string {
 	return text
 }
 
-// LimitError says that the output was longer than the limit.
+// LimitError reports that an output was longer than the limit.
 type LimitError struct {
 	// Stream is "stdout", "stderr", "body" or "headers".
 	Stream string
@@ -76,6 +81,7 @@ type LimitError struct {
 	Limit int64
 }
 
+// Error names the output and the limit, and says what to do.
 func (e *LimitError) Error() string {
 	field := "the output limit"
 	verb := "is"
@@ -89,13 +95,15 @@ func (e *LimitError) Error() string {
 		field)
 }
 
-// NoProgramError says that the program of a coding agent is not installed. It wraps [exec.ErrNotFound].
+// NoProgramError reports that the program of a coding agent is not installed. It wraps
+// [exec.ErrNotFound].
 type NoProgramError struct {
 	Program string
 	// Install is the command that installs it, if that is known.
 	Install string
 }
 
+// Error names the program and says how to install it.
 func (e *NoProgramError) Error() string {
 	return fmt.Sprintf("there is no program %q: install it%s, or put its folder into PATH", e.Program, after(" with ", e.Install))
 }
@@ -115,19 +123,20 @@ const (
 	CLILimited CLIOutcome = codingcli.Limited // its provider takes no more requests for now
 )
 
-// CLIError says that a coding agent has not done what it was asked to do.
+// CLIError reports that a coding agent did not do its task.
 type CLIError struct {
 	// Program is the program's name.
 	Program string
 	// Outcome is denied, limited, not_configured, failed, crashed, idle or no_result.
 	Outcome CLIOutcome
-	// Said is what the program says of its failure: the end of it, at most 10 lines and 2 kB.
+	// Said is the end of the program's message about its failure, at most 10 lines and 2 kB.
 	Said string
 	// Denied are the names of the tools that it was not allowed to use.
 	Denied []string
-	// Until is when its provider takes requests again; zero if it does not say.
+	// Until is when its provider accepts requests again; zero if this is not known.
 	Until time.Time
-	// GivenUp says that the step has waited for the provider, or would have to, for longer than CLI.OnLimit allows.
+	// GivenUp reports that the step has waited for the provider, or would have to wait, for longer than CLI.OnLimit
+	// allows.
 	GivenUp bool
 }
 
@@ -136,6 +145,7 @@ func (e *CLIError) Permanent() bool {
 	return e.GivenUp || e.Outcome == codingcli.Denied || e.Outcome == codingcli.NotConfigured
 }
 
+// Error returns the outcome and says what to do.
 func (e *CLIError) Error() string {
 	text := e.Program + ": "
 	switch e.Outcome {

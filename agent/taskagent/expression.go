@@ -97,12 +97,12 @@ func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *ExpressionAgent) Config() ExpressionConfig { return a.cfg }
 
-// Brief reports whether the agent only computes. Expressions have their own limit, so they are
-// brief. An ExitReason is not, because it may read an artifact, and neither is a task that must not
-// be done twice, because it is looked up.
+// Brief reports whether the agent only computes. Expressions do, because they have their own limit.
+// An agent with an ExitReason does not, because the reason may read an artifact. Nor does a task
+// that must not be done twice, because it is looked up.
 func (a *ExpressionAgent) Brief() bool { return a.exitReason == nil && !a.Continues() }
 
-// Inline is Brief: see [drive.Inline].
+// Inline returns what Brief returns; see [drive.Inline].
 func (a *ExpressionAgent) Inline(bool) bool { return a.Brief() }
 
 func (a *ExpressionAgent) do(ctx agent.InvocationContext, _ int, _ func(*session.Event, error) bool) (outcome, error) {

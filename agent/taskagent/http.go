@@ -50,7 +50,7 @@ type HTTPConfig struct {
 	// Timeout limits the time of the whole request; the default is [DefaultHTTPTimeout].
 	Timeout time.Duration
 	// SizeLimit is the largest size of the answer's body in bytes, and of its headers if SizeLimit
-	// is more than 64 KiB; more is a [*LimitError]. The default is 1 MiB.
+	// is more than 64 KiB; a longer answer is a [*LimitError]. The default is 1 MiB.
 	SizeLimit int64
 	// OKStatus are the status codes of success; the default is 200 to 299. Any other is a
 	// [*StatusError].

@@ -23,7 +23,7 @@ const KeyCallID = "call_id"
 // gives the reason. The command finds the call's ID in its environment ([EnvCallID]), and its
 // templates as {{call_id}}. Of the fields of Config only Name is used.
 //
-// It refuses what [NewCommand] refuses, and an OK exit code of 1.
+// It returns an error for a config that [NewCommand] refuses, and for an OK exit code of 1.
 func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
 	cfg.Config = named(cfg.Config)
 	shapes := map[string]Shape{KeyCallID: callID}
@@ -46,7 +46,7 @@ func NewCommandReconcile(cfg CommandConfig) (agent.Reconcile, error) {
 // 410 say that it did not; any other answer leaves it unknown. Its templates can use the call's ID
 // as {{call_id}}. Of the fields of Config only Name is used.
 //
-// It fails where [NewHTTP] fails.
+// It returns an error for a config that [NewHTTP] refuses.
 func NewHTTPReconcile(cfg HTTPConfig) (agent.Reconcile, error) {
 	cfg.Config = named(cfg.Config)
 	cfg.Effect = agent.Pure // it asks, and sends no key

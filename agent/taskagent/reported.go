@@ -155,8 +155,7 @@ func (a *CommandAgent) Compared(ev *session.Event, v any) any {
 	return fields
 }
 
-// CutOff returns the usage of an attempt that was cut off with its process. What a coding agent has used by then is
-// unknown.
+// CutOff returns the usage of an attempt that was cut off with its process. For a coding agent it is unknown.
 func (a *CommandAgent) CutOff() (used budget.Usage) {
 	if a.cfg.CLI != nil {
 		used = budget.Usage{Calls: 1, Estimated: true}
@@ -164,7 +163,7 @@ func (a *CommandAgent) CutOff() (used budget.Usage) {
 	return used
 }
 
-// Used returns what a coding agent has used for a logged event; zero for any other event.
+// Used returns the usage of a coding agent for a logged event, and zero for any other event.
 func (a *CommandAgent) Used(ev *session.Event, _ budget.Prices) (used budget.Usage) {
 	if ev.Mark != nil && ev.Mark.Kind != mark.KindLimited || ev.CustomMetadata[metadataUsage] == nil {
 		return used

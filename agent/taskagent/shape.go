@@ -17,7 +17,8 @@ import (
 )
 
 // Shape limits the values that may stand in an argument or an environment variable of a command. A
-// value must satisfy every field. The zero value is text of any content, which can stand in neither.
+// value must satisfy every field. The zero value allows any text, and such a value can stand in
+// neither.
 type Shape struct {
 	// Type is the type of the value; empty is text.
 	Type ShapeType
@@ -76,7 +77,8 @@ func ParsePattern(pattern string) (*regexp.Regexp, error) {
 	return regexp.Compile(`\A(?:` + pattern + `)\z`)
 }
 
-// Check reports why a value does not have the shape; nil if it does. Of a file it reads the path alone.
+// Check returns why a value does not have the shape, or nil if it does. For a file it checks only the
+// path.
 func (s Shape) Check(v any) error {
 	text, ok := scalar(v)
 	switch {
@@ -194,6 +196,7 @@ type ShapeError struct {
 	Shape Shape
 }
 
+// Error names the field and the placeholder, and says what to do.
 func (e *ShapeError) Error() string {
 	switch {
 	case e.Field == "Args[0]":
@@ -217,12 +220,13 @@ type ValueError struct {
 	Err error
 }
 
+// Error names the field, the placeholder and the value.
 func (e *ValueError) Error() string { return fmt.Sprintf("%s: {{%s}} %v", e.Field, e.Name, e.Err) }
 
 // Unwrap returns Err.
 func (e *ValueError) Unwrap() error { return e.Err }
 
-// Permanent reports true, because a retry would put the same value in.
+// Permanent returns true, because a retry would insert the same value.
 func (e *ValueError) Permanent() bool { return true }
 
 // shown is a value in a message.

@@ -27,8 +27,8 @@ var variables = []expr.Var{
 	{Name: "user_input"},
 }
 
-// ExitScope has the values of [Variables] in the step of ctx, after a task that has changed the
-// state by delta, in which nil removes a key, and has this result.
+// ExitScope returns the values of [Variables] in the step of ctx, after a task with the given
+// result has changed the state by delta. A nil in delta removes a key.
 func ExitScope(ctx agent.InvocationContext, delta, result map[string]any) expr.Scope {
 	return (&task{allKeys: true}).after(ctx, delta, result)
 }
