@@ -83,7 +83,7 @@ func (w *Worker) mayResume(ctx context.Context, in *asking) error {
 	case st.Status.Over() && st.Status != mark.RunCanceled && !in.Continue && in.Do != Raise:
 		return fmt.Errorf("resume run %q: %w: it %s", in.RunID, supervisor.ErrOver, st.Status)
 	case in.Do == Raise && in.Limits == nil:
-		return fmt.Errorf("%w: it raises no limit", errRequest)
+		return fmt.Errorf("%w: it raises no limit; set Limits", errRequest)
 	case in.Limits != nil:
 		_, err = w.raised(ctx, in.RunID, in.Limits)
 	}
@@ -110,7 +110,7 @@ func (w *Worker) raised(ctx context.Context, id string, limits json.RawMessage) 
 	return json.Marshal(program)
 }
 
-var errRequest = errors.New("the request makes no sense")
+var errRequest = errors.New("the request is not valid")
 
 // failure returns an error as Temporal has it. One of a kind is not retried.
 func failure(err error) error {

@@ -18,11 +18,12 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Options say how the workflow of a run is started.
+// Options says how the workflow of a run is started.
 type Options struct {
-	// TaskQueue is that of the workers; "" means [DefaultTaskQueue].
+	// TaskQueue is the task queue of the workers; "" means [DefaultTaskQueue].
 	TaskQueue string
-	// Heartbeat is how long a worker may be silent before another one gets the run; 0 means 10 s.
+	// Heartbeat is how long a worker may send no heartbeat before another worker gets the run; 0
+	// means 10 s.
 	Heartbeat time.Duration
 	// SearchAttributes says that the namespace has the search attributes, such as [AttributeStatus].
 	SearchAttributes bool
@@ -45,9 +46,9 @@ func Start(ctx context.Context, c client.Client, sup *supervisor.Supervisor, req
 	return id, begin(ctx, c, id, opts)
 }
 
-// Wake has the workflow of a run look how it stands, after something was written into the run's log. A
-// run that has no workflow gets one. The run must be one of opts.TaskQueue. It fails with a [*TakenError] if the
-// workflow with the run's ID belongs to a run of another task queue.
+// Wake makes the workflow of a run read the run's status again, after something was written into the run's log.
+// It starts a workflow for a run that has none. The run must belong to opts.TaskQueue. It fails with a
+// [*TakenError] if the workflow with the run's ID belongs to a run of another task queue.
 func Wake(ctx context.Context, c client.Client, id string, opts Options) error {
 	opts.defaults()
 	if _, err := running(ctx, c, id, opts.TaskQueue); err != nil {
@@ -60,8 +61,8 @@ func Wake(ctx context.Context, c client.Client, id string, opts Options) error {
 	return nil
 }
 
-// Ask asks for something to be done to a run, and returns how it stands then. It waits for a worker.
-// A run that has no workflow gets one. Errors to expect are those of supervisor, such as
+// Ask sends a request about a run to a worker, waits for the worker, and returns the status of the run afterwards. It
+// starts a workflow for a run that has none. Errors to expect are those of supervisor, such as
 // supervisor.ErrNoQuestion, a [*TakenError], an application error of the SDK, whose type is [KindRequest], and those of
 // the client.
 func Ask(ctx context.Context, c client.Client, id string, req Request, opts Options) (Standing, error) {

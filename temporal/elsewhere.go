@@ -24,16 +24,16 @@ import (
 	"github.com/refrain-dev/refrain/internal/sleep"
 )
 
-// Dispatcher has the steps with a task queue done by workers such as [Steps]. Each task is an
-// activity of its own, with the task's ID; on a server that has no such activities, or where they are
+// Dispatcher sends the steps that name a task queue to workers such as [Steps]. Each task is an
+// activity of its own, with the task's ID. On a server that has no such activities, or where they are
 // disabled, it is a workflow with one activity. Give it to the program that makes the agents:
 //
 //	dispatcher := temporal.NewDispatcher(c, 0)
 //	defer dispatcher.Close()
 //	build := program.Rebuild(program.Env{Elsewhere: dispatcher})
 type Dispatcher struct {
-	// Log is told of steps that wait because no worker listens to their task queue; nil means
-	// slog.Default.
+	// Log gets a record of each step that waits because no worker listens to its task queue;
+	// nil means slog.Default.
 	Log *slog.Logger
 
 	client    client.Client
@@ -46,9 +46,9 @@ type Dispatcher struct {
 
 var _ elsewhere.Dispatcher = (*Dispatcher)(nil)
 
-// NewDispatcher returns a dispatcher. heartbeat is how long a worker may be silent before another one
-// gets its step; 0 means 10 s. For a step that must not be done twice it is at least a minute: nobody
-// gets that one. The client stays the caller's.
+// NewDispatcher returns a dispatcher. heartbeat is how long a worker may send no heartbeat before
+// another worker gets its step; 0 means 10 s. For a step that must not be done twice this time is at
+// least one minute, and no other worker gets the step. The dispatcher does not close the client.
 func NewDispatcher(c client.Client, heartbeat time.Duration) *Dispatcher {
 	if heartbeat <= 0 {
 		heartbeat = defaultHeartbeat
@@ -274,13 +274,13 @@ func failureOf(id string, err error) error {
 	case says:
 		return &elsewhere.LostError{Task: id, Reason: app.Message()}
 	case late:
-		return &elsewhere.LostError{Task: id, Reason: "its worker was not heard of any more"}
+		return &elsewhere.LostError{Task: id, Reason: "its worker sent no more heartbeats"}
 	case ended:
 		return &elsewhere.LostError{Task: id, Reason: "it was terminated in Temporal"}
 	case temporal.IsCanceledError(err):
 		return &elsewhere.LostError{Task: id, Reason: "it was canceled"}
 	case isNotFound(err):
-		return &elsewhere.LostError{Task: id, Reason: "Temporal does not know it any more"}
+		return &elsewhere.LostError{Task: id, Reason: "Temporal no longer knows it"}
 	}
 	return fmt.Errorf("task %s: %w", id, err)
 }

@@ -21,19 +21,20 @@ import (
 	"github.com/refrain-dev/refrain/stephost"
 )
 
-// StepsConfig describes a worker that does steps.
+// StepsConfig describes a worker that runs steps.
 type StepsConfig struct {
-	// Host says what the steps find on this machine.
+	// Host describes what this machine offers to the steps.
 	Host stephost.Config
-	// MaxSteps is the largest number of steps done at once; 0 means 50.
+	// MaxSteps is the largest number of steps that run at once; 0 means 50.
 	MaxSteps int
 	// Grace is how long a worker that stops waits for its steps to end, before it cuts them off; 0 means
-	// 30 s. A step that was cut off is done again by another worker, or is in doubt if it must not be
-	// done twice.
+	// 30 s. Another worker repeats a step that was cut off, unless the step must not be done twice; then
+	// it is in doubt.
 	Grace time.Duration
 }
 
-// Steps does the steps of a task queue, of runs that other workers drive. Make one with [NewSteps].
+// Steps runs the steps of a task queue, for runs that other workers drive. Make one with
+// [NewSteps].
 type Steps struct {
 	cfg    StepsConfig
 	client client.Client
@@ -42,9 +43,9 @@ type Steps struct {
 	died   fatal
 }
 
-// NewSteps returns a worker for the steps whose definitions name the task queue. It does nothing before
-// [Steps.Run]. It needs no store. It fails if the queue is empty, or a number or a time is negative. The
-// client stays the caller's.
+// NewSteps returns a worker for the steps whose definitions name the task queue. The worker does nothing
+// before [Steps.Run], and needs no store. NewSteps fails if the queue is empty, or a number or a time is
+// negative. The worker does not close the client.
 func NewSteps(c client.Client, queue string, cfg StepsConfig) (*Steps, error) {
 	switch {
 	case queue == "":
@@ -71,9 +72,9 @@ func NewSteps(c client.Client, queue string, cfg StepsConfig) (*Steps, error) {
 	return s, nil
 }
 
-// Run does steps until ctx ends. Then it waits for those that are under way as long as
-// StepsConfig.Grace. It fails if Temporal cannot be reached at the start, and if Temporal refuses this
-// worker for two minutes, for instance because the namespace is gone. Call it once.
+// Run runs steps until ctx ends. Then it waits for the running steps, at most for StepsConfig.Grace.
+// It fails if Temporal cannot be reached at the start, and if Temporal refuses this worker for two
+// minutes, for instance because the namespace is gone. Call it once.
 func (s *Steps) Run(ctx context.Context) error {
 	if err := s.worker.Start(); err != nil {
 		return fmt.Errorf("start temporal steps: %w", err)

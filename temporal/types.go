@@ -12,17 +12,18 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Names in a Temporal cluster. They are part of the history of runs, and do not change.
+// Names in a Temporal cluster. They are part of the history of runs and never change.
 const (
 	// Workflow is the type of a run's workflow. Its ID is the run's.
 	Workflow = "refrain.Run"
-	// Query answers with the [Standing] that the workflow knows. It is not newer than the last time
-	// that the run waited, was paused, or was asked for something; the heartbeat of the activity
-	// says where a run is that is being driven.
+	// Query answers with the [Standing] that the workflow knows. This is the status when the run
+	// last waited, was paused, or got a request. For a run that a worker drives, the heartbeat of
+	// the activity has the progress.
 	Query = "refrain.standing"
-	// Update asks for something: its argument is a [Request], and its result a [Standing].
+	// Update sends a request. Its argument is a [Request], and its result a [Standing].
 	Update = "refrain.ask"
-	// Look is a signal without a value: something has been written into the log of the run.
+	// Look is a signal without a value. It reports that something was written into the log of
+	// the run.
 	Look = "refrain.look"
 
 	activityDrive = "refrain.Drive"
@@ -39,10 +40,11 @@ const (
 	AttributeStop       = "RefrainStop"
 )
 
-// Driver is what a supervisor calls the workers of a task queue: see supervisor.Config.Driver.
+// Driver returns the name that supervisors use for the workers of a task queue; see
+// supervisor.Config.Driver.
 func Driver(taskQueue string) string { return "temporal:" + taskQueue }
 
-// What a [Request] can ask for.
+// The values of [Request].Do.
 const (
 	// Pause pauses the run at its next step boundary, PauseNow cuts off the steps that are running.
 	Pause    = "pause"
@@ -51,10 +53,11 @@ const (
 	Cancel = "cancel"
 	// Answer answers the question Request.Answer.ID.
 	Answer = "answer"
-	// Resume continues a run that is paused, waits or was canceled, with Program and Continue also one
-	// that a limit has stopped or that has failed.
+	// Resume continues a run that is paused, waits or was canceled. With Program and Continue it also
+	// continues a run that a limit has stopped or that has failed.
 	Resume = "resume"
-	// Raise continues a run that is paused, or that a limit has stopped, with the other Limits.
+	// Raise continues a run that is paused, or that a limit has stopped, with the limits in
+	// Request.Limits.
 	Raise = "raise"
 	// look only looks how the run stands.
 	look = "look"
@@ -62,7 +65,7 @@ const (
 
 // Types of application errors. Another type with which an update fails is the Name of a supervisor.Kind.
 const (
-	KindRequest = "request" // of an update: the request makes no sense
+	KindRequest = "request" // of an update: the request is not valid
 	KindFailed  = "failed"  // of the workflow: the run has failed
 )
 
@@ -72,22 +75,22 @@ const (
 	kindCutOff = "cut_off" // the worker has stopped in the middle of it
 )
 
-// Request asks for something to be done to a run.
+// Request asks a worker to do something to a run.
 type Request struct {
-	// Do is what: [Pause], [PauseNow], [Cancel], [Answer], [Resume] or [Raise].
+	// Do is the action: [Pause], [PauseNow], [Cancel], [Answer], [Resume] or [Raise].
 	Do string `json:"do"`
-	// By is who asks, for the log. Without a name it is the worker that does it.
+	// By names who asks, for the log; "" means the worker that carries out the request.
 	By string `json:"by,omitempty"`
-	// Reason is why, for the log. Optional.
+	// Reason is the reason for the request, for the log. Optional.
 	Reason string `json:"reason,omitempty"`
 	// Answer is the answer to a question.
 	Answer *mark.Answer `json:"answer,omitempty"`
 	// Program and Continue are those of supervisor.ResumeOptions.
 	Program  json.RawMessage `json:"program,omitempty"`
 	Continue bool            `json:"continue,omitempty"`
-	// Limits are fields of the run's program that take the place of those that it has, for programs that
-	// are JSON objects. Of a program.Program they are such as {"max_iterations": 9} or
-	// {"timeout": 3600000000000}, in nanoseconds.
+	// Limits are fields that replace those of the run's program, which must be a JSON object. For a
+	// program.Program they are fields such as {"max_iterations": 9} or, in nanoseconds, {"timeout":
+	// 3600000000000}.
 	Limits json.RawMessage `json:"limits,omitempty"`
 }
 
@@ -96,19 +99,20 @@ func (r *Request) resumes() bool { return r.Do == Resume || r.Do == Raise }
 // Standing is the present status of a run.
 type Standing struct {
 	RunID string `json:"run_id"`
-	// Name is that of the definition.
+	// Name is the name of the definition.
 	Name     string         `json:"name,omitempty"`
 	Status   mark.RunStatus `json:"status"`
 	HandOver bool           `json:"hand_over,omitempty"` // see mark.Run
 	Stop     string         `json:"stop,omitempty"`
-	// Error is why the run has failed or why it is paused, if nobody wanted the pause.
+	// Error is why the run has failed, or why it is paused if nobody asked for the pause.
 	Error    string    `json:"error,omitempty"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Seq is the last event of the log.
+	// Seq is the sequence number of the last event of the log.
 	Seq int64 `json:"seq"`
 	// Open are the IDs of the questions for which the run waits.
 	Open []string `json:"open,omitempty"`
-	// Worker has told this. Iteration and Score are those that its leg of the run has come to.
+	// Worker names the worker that reported this status. Iteration and Score are those that the
+	// run has reached on this worker.
 	Worker    string   `json:"worker,omitempty"`
 	Iteration int      `json:"iteration,omitempty"`
 	Score     *float64 `json:"score,omitempty"`
@@ -117,21 +121,22 @@ type Standing struct {
 // Progress is the data in the heartbeats of a run that a worker drives.
 type Progress struct {
 	Worker string `json:"worker"`
-	// Step is the address of the last step that has begun or ended, Iteration and Score are those of
+	// Step is the address of the last step that has begun or ended. Iteration and Score are those of
 	// its loop.
 	Step      string   `json:"step,omitempty"`
 	Iteration int      `json:"iteration,omitempty"`
 	Score     *float64 `json:"score,omitempty"`
 }
 
-// Input is that of the workflow. [Start] makes it.
+// Input is the input of the workflow. [Start] makes it.
 type Input struct {
 	RunID string `json:"run_id"`
-	// Heartbeat is how long a worker may be silent before another one gets the run; 0: 10 s.
+	// Heartbeat is how long a worker may send no heartbeat before another worker gets the run;
+	// 0 means 10 s.
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 	// Attributes says that the namespace has the search attributes.
 	Attributes bool `json:"attributes,omitempty"`
-	// Now is how the run stood when the workflow continued as this one.
+	// Now is the status of the run when the previous workflow continued as this one.
 	Now *Standing `json:"now,omitempty"`
 }
 

@@ -32,28 +32,27 @@ const (
 
 // Config describes a worker.
 type Config struct {
-	// Supervisor says which runs there are, and how their agents are made. Its store must be one that
-	// all workers share. Owner names the worker. Driver and MaxRuns are filled in; LeaseTTL is 30 s by
+	// Supervisor says where the runs are stored, and how their agents are made. All workers must share
+	// its store. Owner names the worker. Driver and MaxRuns are filled in; LeaseTTL is 30 s by
 	// default, and LeaseRenew 2 s, or half of Heartbeat if that is less.
 	Supervisor supervisor.Config
-	// TaskQueue is that of the runs; "" means [DefaultTaskQueue]. Requests for runs use a second one,
-	// TaskQueue + "-ask", so that they do not wait for runs to end.
+	// TaskQueue is the task queue of the runs; "" means [DefaultTaskQueue]. Requests for runs use a
+	// second one, TaskQueue + "-ask", so that they do not wait for runs to end.
 	TaskQueue string
-	// Heartbeat is the one with which this worker starts runs that have no workflow yet; 0 means 10 s.
-	// See [Input].
+	// Heartbeat is the [Input].Heartbeat of the workflows that this worker starts; 0 means 10 s.
 	Heartbeat time.Duration
 	// SearchAttributes says that the namespace has the search attributes, such as [AttributeStatus].
 	SearchAttributes bool
 	// MaxRuns is the largest number of runs driven at once; 0 means 50.
 	MaxRuns int
-	// Grace is how long a worker that stops waits for its runs to come to a step boundary, before it
+	// Grace is how long a worker that stops waits for its runs to reach a step boundary, before it
 	// cuts off their steps; 0 means 30 s.
 	Grace time.Duration
-	// Look is how often the worker looks in the store for runs of its task queue that somebody has
-	// written there, without Temporal: runs that were submitted, and paused or waiting ones that can
-	// go on; 0 means 5 s.
+	// Look is how often the worker searches the store for runs of its task queue that were changed
+	// without Temporal; 0 means 5 s. These are runs that were submitted, and paused or waiting runs
+	// that can continue.
 	Look time.Duration
-	// Log gets what goes wrong beside the runs. Nil means slog.Default.
+	// Log gets the errors that do not belong to a run. Nil means slog.Default.
 	Log *slog.Logger
 }
 
@@ -73,7 +72,8 @@ type Worker struct {
 }
 
 // NewWorker returns a worker that does nothing before [Worker.Run]. It fails if the config of the
-// supervisor is not valid, and if a number or a time is negative. The client stays the caller's.
+// supervisor is not valid, and if a number or a time is negative. The worker does not close the
+// client.
 func NewWorker(c client.Client, cfg Config) (*Worker, error) {
 	if cfg.MaxRuns < 0 || cfg.Heartbeat < 0 || cfg.Grace < 0 || cfg.Look < 0 {
 		return nil, fmt.Errorf("temporal worker: MaxRuns %d, Heartbeat %s, Grace %s and Look %s must not be negative",
@@ -110,7 +110,7 @@ func NewWorker(c client.Client, cfg Config) (*Worker, error) {
 	return w, nil
 }
 
-// Supervisor drives the runs.
+// Supervisor returns the supervisor that drives the runs.
 func (w *Worker) Supervisor() *supervisor.Supervisor { return w.sup }
 
 func (c *Config) defaults() {
@@ -145,9 +145,9 @@ func (c *Config) defaults() {
 // askQueue is the task queue of requests: runs may take all the slots of the other.
 func askQueue(taskQueue string) string { return taskQueue + "-ask" }
 
-// Run drives runs until ctx ends. Then it hands those that are under way over to other workers, at
-// their next step boundary, and waits for that as long as Config.Grace. It fails if Temporal cannot be
-// reached at the start, and if Temporal refuses this worker for two minutes, for instance because the
+// Run drives runs until ctx ends. Then it hands the active runs over to other workers at their next
+// step boundary, and waits for this at most for Config.Grace. It fails if Temporal cannot be reached
+// at the start, and if Temporal refuses this worker for two minutes, for instance because the
 // namespace is gone. Call it once.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.requests.Start(); err != nil {
@@ -189,8 +189,8 @@ func (f fatal) note(err error) {
 	}
 }
 
-// Look starts the workflows of the runs in the store that wait for a worker, and wakes those whose
-// runs can go on because of what somebody has written into the log. Run calls it.
+// Look starts the workflows of the runs in the store that wait for a worker, and wakes the
+// workflows whose runs can continue because the log has changed. Run calls it.
 func (w *Worker) Look(ctx context.Context) error {
 	all, unread := w.sup.ListOpen(ctx)
 	if unread != nil && len(all) == 0 {
