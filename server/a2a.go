@@ -171,7 +171,7 @@ func fitting(old bool, version string) error {
 
 func (s *Server) panicked(v any) error {
 	s.cfg.Log.Error("a request panicked", "path", a2aPath, "panic", v, "stack", string(debug.Stack()))
-	return a2a.NewError(a2a.ErrInternalError, "the server could not do that: a panic")
+	return a2a.NewError(a2a.ErrInternalError, "the server failed with a panic; its log has the details")
 }
 
 // onlyCard is the card of a server with one definition.

@@ -104,7 +104,7 @@ func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 		defer func() {
 			if v := recover(); v != nil {
 				s.cfg.Log.Error("a request panicked", "method", method, "panic", v, "stack", string(debug.Stack()))
-				res, err = nil, errors.New("the server could not do that: a panic")
+				res, err = nil, errors.New("the server failed with a panic; its log has the details")
 			}
 			if err == nil {
 				masks(res)

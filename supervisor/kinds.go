@@ -31,7 +31,7 @@ var kinds = []Kind{
 	{ErrNotFound, "not_found", "run_not_found", "There is no such run", http.StatusNotFound, 1},
 	{session.ErrNotFound, "", "run_not_found", "There is no such run", http.StatusNotFound, 1},
 	{artifact.ErrNotFound, "", "artifact_not_found", "There is no such artifact", http.StatusNotFound, 1},
-	{artifact.ErrInvalid, "", "bad_request", "The request makes no sense", http.StatusBadRequest, 1},
+	{artifact.ErrInvalid, "", "bad_request", "The request is not valid", http.StatusBadRequest, 1},
 	{session.ErrExists, "", "run_exists", "There is such a run already", http.StatusConflict, 1},
 	{ErrOver, "over", "run_over", "The run has ended", http.StatusConflict, 1},
 	{ErrPaused, "paused", "run_paused", "The run is paused already", http.StatusConflict, 1},
