@@ -57,7 +57,7 @@ func Pack(req *model.LLMRequest, t Tool) error {
 		return fmt.Errorf("pack tool %q: a %T %w", name, t, ErrUnusable)
 	}
 	if _, ok := req.Tools[name]; ok {
-		return fmt.Errorf("pack tool %q: duplicate tool: the request has another one of that name", name)
+		return fmt.Errorf("pack tool %q: duplicate tool: the request has another one of that name; rename one of them", name)
 	}
 	decl := f.Declaration()
 	if decl != nil && decl.Name != name {

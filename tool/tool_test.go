@@ -105,7 +105,7 @@ func TestProcessRefusesWhatCannotBeUsed(t *testing.T) {
 		is   error
 		text string
 	}{
-		{&manual{plain: "known"}, nil, `pack tool "known": duplicate tool: the request has another one of that name`},
+		{&manual{plain: "known"}, nil, `pack tool "known": duplicate tool: the request has another one of that name; rename one of them`},
 		{plain("idle"), tool.ErrUnusable, `pack tool "idle": a tool_test.plain has neither`},
 		{&manual{}, nil, "pack tool: a *tool_test.manual has no name"},
 		{&manual{plain: "a", declared: "b"}, nil, `pack tool "a": its declaration has the name "b"`},

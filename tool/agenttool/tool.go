@@ -122,7 +122,7 @@ func (c *caller) reconcile(find agent.Reconcile) agent.Reconcile {
 	return func(ctx agent.InvocationContext, call agent.Doubt) (agent.Reconciliation, error) {
 		t, ok := ctx.(tool.Context)
 		if !ok {
-			return agent.Reconciliation{}, fmt.Errorf("tool %q: a %T is no context of a call", c.agent.Name(), ctx)
+			return agent.Reconciliation{}, fmt.Errorf("tool %q: a %T is not the Context of a tool call", c.agent.Name(), ctx)
 		}
 		found, err := find(newRun(t, c.asked(call.Args)).inside, call)
 		result, happened := found.Happened()

@@ -56,7 +56,7 @@ func NewWith(cfg Config) (tool.Tool, error) {
 		cfg.Name = Name
 	case Name, Alias:
 	default:
-		return nil, fmt.Errorf("exit tool: its name is %s or %s, not %q", Name, Alias, cfg.Name)
+		return nil, fmt.Errorf("exit tool: the name must be %s or %s, not %q", Name, Alias, cfg.Name)
 	}
 	made, err := functiontool.New(functiontool.Config{
 		Name: cfg.Name, Description: Description(cfg.Criteria), InputSchema: schema(session.ExitDone),

@@ -73,7 +73,7 @@ func New[TArgs, TResults any](cfg Config, handler Func[TArgs, TResults]) (tool.T
 		return nil, fmt.Errorf("function tool %q: %w", cfg.Name, err)
 	}
 	if cfg.Reconcile != nil && cfg.Effect != agent.AtMostOnce {
-		return nil, fmt.Errorf("function tool %q: Reconcile is set, but Effect is not %s", cfg.Name, agent.AtMostOnce)
+		return nil, fmt.Errorf("function tool %q: Reconcile is set, but Effect is not %s; set both or neither", cfg.Name, agent.AtMostOnce)
 	}
 	f, err := prepare(cfg, reflect.TypeFor[TArgs](), reflect.TypeFor[TResults]())
 	if err != nil {

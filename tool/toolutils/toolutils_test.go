@@ -40,7 +40,7 @@ func Example() {
 	fmt.Println(f.Description(), f.IsLongRunning(), err)
 	// Output:
 	// <nil> search
-	// pack tool "search": duplicate tool: the request has another one of that name
+	// pack tool "search": duplicate tool: the request has another one of that name; rename one of them
 	// <nil> 2
 	// does nothing false a toolutils_test.half cannot be called, because it is not a tool.Function
 }
