@@ -41,7 +41,7 @@ func (c *Config) check() error {
 	case c.Timeout < 0:
 		return fmt.Errorf("the timeout is negative: %s", c.Timeout)
 	case c.OnError != "" && c.OnError != Fail && c.OnError != Continue:
-		return fmt.Errorf("OnError is %s or %s, not %q", Fail, Continue, c.OnError)
+		return fmt.Errorf("OnError is %q; use %s or %s", c.OnError, Fail, Continue)
 	}
 	if c.Timeout == 0 {
 		c.Timeout = DefaultTimeout

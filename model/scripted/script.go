@@ -202,11 +202,11 @@ func (a Answer) normal() (Answer, error) {
 	a.Calls = calls
 	switch {
 	case a.Turn < 0:
-		return a, fmt.Errorf("turn is %d: they count from 1", a.Turn)
+		return a, fmt.Errorf("turn is %d; turns count from 1", a.Turn)
 	case a.Delay < 0 || a.Pace < 0:
-		return a, errors.New("a time is negative")
+		return a, errors.New("a time is negative; use 0 or more")
 	case a.Error != nil && (a.Text != "" || a.Refusal != "" || len(a.Calls) > 0):
-		return a, errors.New("an error and an answer: give one")
+		return a, errors.New("both an error and an answer are set; give one")
 	}
 	if a.Finish == "" {
 		a.Finish = string(genai.FinishReasonStop)

@@ -190,7 +190,7 @@ func TestParseSaysWhere(t *testing.T) {
 		{"answers:\n  - {text: a, chunks: [b]}\n", "script:2:5: chunks come to"},
 		{"answers:\n  - {text: a, json: {b: 1}}\n", "script:2:5: text and json"},
 		{"answers:\n  - {calls: [{args: {}}]}\n", "script:2:5: call 1 has no name"},
-		{"answers:\n  - {text: a, error: {status: 500}}\n", "script:2:5: an error and an answer"},
+		{"answers:\n  - {text: a, error: {status: 500}}\n", "script:2:5: both an error and an answer"},
 		{"answers:\n  - {delay: -1s}\n", "script:2:5: a time is negative"},
 		{"answers:\n  - {turn: -1}\n", "script:2:5: turn is -1"},
 	} {

@@ -90,7 +90,7 @@ func Client(base *http.Client) *http.Client {
 		case policy != nil:
 			return policy(req, via)
 		case len(via) >= mostRedirects:
-			return errors.New("it redirects again and again")
+			return errors.New("it redirects too many times")
 		}
 		return nil
 	}
