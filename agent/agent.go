@@ -18,7 +18,7 @@ import (
 // Agent answers an invocation with a stream of events. It is safe for concurrent use by several
 // invocations, and passes agenttest.TestAgent.
 type Agent interface {
-	// Name is unique in the agent's tree. It is not "user".
+	// Name returns the agent's name, which is unique in its tree and is not "user".
 	Name() string
 	// Description tells other agents what this agent is for.
 	Description() string

@@ -21,7 +21,7 @@ func (c *Custom) Config() Config { return c.cfg }
 // Name returns the agent's name.
 func (c *Custom) Name() string { return c.cfg.Name }
 
-// Description tells other agents what this agent is for.
+// Description returns the text that tells other agents what this agent is for.
 func (c *Custom) Description() string { return c.cfg.Description }
 
 // SubAgents lists the agent's own sub-agents, in order.

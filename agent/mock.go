@@ -36,16 +36,16 @@ func (*StrictContextMock) unexpected(method string) string {
 	return "agent.StrictContextMock: " + method + " is called: override it in the test"
 }
 
-// Deadline is that of Ctx.
+// Deadline returns the deadline of Ctx.
 func (m *StrictContextMock) Deadline() (time.Time, bool) { return m.under().Deadline() }
 
-// Done is that of Ctx.
+// Done returns the channel of Ctx.
 func (m *StrictContextMock) Done() <-chan struct{} { return m.under().Done() }
 
-// Err is that of Ctx.
+// Err returns the error of Ctx.
 func (m *StrictContextMock) Err() error { return m.under().Err() }
 
-// Value is that of Ctx.
+// Value returns the value of a key in Ctx.
 func (m *StrictContextMock) Value(key any) any { return m.under().Value(key) }
 
 // Actions panics.

@@ -51,7 +51,7 @@ func (b *Base) Name() string {
 	return b.cfg.Name
 }
 
-// Description tells other agents what this agent is for.
+// Description returns the text that tells other agents what this agent is for.
 func (b *Base) Description() string {
 	if b == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Grace is how long a step or callback that ignores its context can delay its caller. It counts
-// from the end of the context, or from the moment that the consumer stops listening.
+// Grace is how long a step or callback that ignores its context can delay its caller. The time
+// counts from the end of the context, or from the moment that the consumer stops listening.
 const Grace = 2 * time.Second
 
 // beat is how much longer an agent waits whose inner agents wait too: those give up first, and

@@ -76,7 +76,7 @@ func (p Place) Loop() *Loop {
 	return nil
 }
 
-// ExitRefusal returns why the agent may not leave the nearest loop around it, in words for a
+// ExitRefusal returns why the agent may not leave the nearest loop around it, as a text for a
 // model. It returns "" if it may, or if there is no loop.
 func (p Place) ExitRefusal() string {
 	l := p.Loop()

@@ -17,8 +17,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// RemovedError reports that the file of an open database was removed, moved away or replaced. Without it,
-// SQLite would continue to write to a file that has no name.
+// RemovedError reports that the file of an open database was removed, moved away or replaced. Without
+// this check SQLite would continue to write to a file that no path leads to.
 type RemovedError struct {
 	// Path is where the database was. Replaced says whether another file is there now.
 	Path     string
