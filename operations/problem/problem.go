@@ -50,9 +50,9 @@ func New(status int, kind, title, format string, args ...any) *Problem {
 	return &Problem{Type: "urn:refrain:" + kind, Title: title, Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Bad returns the problem of a request that makes no sense.
+// Bad returns the problem of a request that is not valid.
 func Bad(format string, args ...any) *Problem {
-	return New(http.StatusBadRequest, "bad_request", "The request makes no sense", format, args...)
+	return New(http.StatusBadRequest, "bad_request", "The request is not valid", format, args...)
 }
 
 // Foreign is the error of a text of another product that is no definition.
