@@ -18,45 +18,44 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Cluster is Temporal, for a program that has its SDK linked in.
+// Cluster connects to Temporal. A program with the SDK of Temporal implements it.
 type Cluster interface {
-	// Dial connects with a server, and fails within seconds if there is none, or no such namespace.
+	// Dial connects to a server. It fails within seconds if the server or the namespace does not exist.
 	Dial(context.Context, Address) (Client, error)
 }
 
-// Address says where a cluster is. What is empty comes from the variables TEMPORAL_* and the
-// configuration file of Temporal's own programs.
+// Address names a cluster. Empty fields are taken from the variables TEMPORAL_* and the configuration file of Temporal's own
+// programs.
 type Address struct {
 	HostPort, Namespace string
-	// Heartbeat is how long the worker of a run may be silent that is started here; 0 means 10 s.
+	// Heartbeat is how long the worker of a run that this program starts may send no heartbeat; 0 means 10 s.
 	Heartbeat time.Duration
-	// Log gets what the SDK has to say.
+	// Log receives the log of the SDK.
 	Log *slog.Logger
 }
 
-// Client is a connection with a cluster. Runs are named by their IDs, and by their drivers: see
-// mark.Run.
+// Client is a connection to a cluster. It names runs by their IDs and their drivers: see mark.Run.
 type Client interface {
-	// Where names the server and the namespace.
+	// Where returns the name of the server and of the namespace.
 	Where() string
-	// Start writes a run into the store and starts its workflow. If there is an ID beside the error, the run
-	// is stored.
+	// Start writes a run to the store and starts its workflow. If Start returns an ID and an error, the run is stored.
 	Start(ctx context.Context, sup *supervisor.Supervisor, req supervisor.Request) (id string, err error)
-	// Ask asks for something to be done to a run, and waits for a worker. Errors to expect are those of
-	// supervisor, such as [supervisor.ErrPaused].
+	// Ask sends a request about a run to its workers, and waits for a worker. Expect the errors of package supervisor, such as
+	// [supervisor.ErrPaused].
 	Ask(ctx context.Context, id, driver string, r Request) error
-	// Wake has a run's workers look how it stands; a run without a workflow gets one.
+	// Wake makes a worker look up the status of a run; a run without a workflow gets a new workflow.
 	Wake(ctx context.Context, id, driver string) error
-	// Workflow says why a run has no workflow that could go on, such as "terminated"; empty if it has one.
+	// Workflow returns why a run has no workflow that can continue it, such as "terminated"; empty if the run has such a
+	// workflow.
 	Workflow(ctx context.Context, id string) (string, error)
-	// Work drives runs until ctx ends, and then hands them over.
+	// Work drives runs until ctx ends, and then hands the runs over to other workers.
 	Work(ctx context.Context, w Worker) error
 	// Steps does the steps of a task queue until ctx ends.
 	Steps(ctx context.Context, w Steps) error
 	Close()
 }
 
-// What a [Request] can ask for.
+// The values of [Request].Do.
 const (
 	AskPause    = "pause"
 	AskPauseNow = "pause_now"
@@ -65,8 +64,7 @@ const (
 	AskResume   = "resume"
 )
 
-// Request asks for something to be done to a run. Program and Continue are those of
-// [supervisor.ResumeOptions].
+// Request is a request about a run. Program and Continue have the meaning of the fields of [supervisor.ResumeOptions].
 type Request struct {
 	Do, By, Reason string
 	Answer         *mark.Answer
@@ -74,7 +72,7 @@ type Request struct {
 	Continue       bool
 }
 
-// Steps is what a worker does steps with.
+// Steps configures a worker that does steps.
 type Steps struct {
 	Queue    string
 	Host     stephost.Config
@@ -82,12 +80,12 @@ type Steps struct {
 	Grace    time.Duration
 }
 
-// Worker is what a worker drives runs with.
+// Worker configures a worker that drives runs.
 type Worker struct {
-	Supervisor supervisor.Config // Driver says which runs
-	Env        program.Env       // in which agents are made; steps elsewhere are added
+	Supervisor supervisor.Config // its Driver selects the runs
+	Env        program.Env       // environment in which agents are made; it also gets the steps of other machines
 	MaxRuns    int
 	Grace      time.Duration
 	Log        *slog.Logger
-	Watch      func(*supervisor.Supervisor) // is told of the supervisor that was made
+	Watch      func(*supervisor.Supervisor) // called with the supervisor that Work has made
 }

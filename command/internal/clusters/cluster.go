@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Flags say which cluster a command is to use.
+// Flags are the flags that choose a cluster.
 type Flags struct {
 	On                 bool // --temporal is given
 	Address, Namespace string
@@ -31,17 +31,16 @@ type Flags struct {
 // Add adds the flags.
 func (f *Flags) Add(fl *pflag.FlagSet, usage string) {
 	fl.StringVar(&f.Address, "temporal", "", usage)
-	fl.StringVar(&f.Namespace, "namespace", "", "`name` of the namespace in Temporal (env TEMPORAL_NAMESPACE; without "+
-		"it default)")
+	fl.StringVar(&f.Namespace, "namespace", "", "`name` of the Temporal namespace (env TEMPORAL_NAMESPACE; default: default)")
 }
 
-// AddHeartbeat adds the flag of commands that start workflows.
+// AddHeartbeat adds the flag --heartbeat, for commands that start workflows.
 func (f *Flags) AddHeartbeat(fl *pflag.FlagSet) {
 	term.DurationFlag(fl, &f.Heartbeat, "heartbeat", 10*time.Second, "give a run to another worker when its worker has "+
-		"been silent for this long")
+		"sent no heartbeat for this long")
 }
 
-// CheckHeartbeat refuses a heartbeat that is too short.
+// CheckHeartbeat returns an error if the heartbeat is too short.
 func (f *Flags) CheckHeartbeat() error {
 	if f.Heartbeat < time.Second {
 		return fmt.Errorf("--heartbeat %s: give at least 1s", f.Heartbeat)
@@ -49,32 +48,32 @@ func (f *Flags) CheckHeartbeat() error {
 	return nil
 }
 
-// AddQueue adds the flag of commands that give runs to workers.
+// AddQueue adds the flag --task-queue, for commands that give runs to workers.
 func (f *Flags) AddQueue(fl *pflag.FlagSet) {
 	fl.StringVar(&f.Queue, "task-queue", DefaultQueue, "`name` of the task queue of the workers")
 }
 
-// patience is how long a worker may take to answer before that is said.
+// patience is how long a command waits for a worker before it prints that no worker answers.
 const patience = 5 * time.Second
 
 const (
 	// DefaultQueue is the task queue of workers and runs without --task-queue.
 	DefaultQueue = "refrain"
 	// AddressUsage is the usual explanation of --temporal.
-	AddressUsage = "`host:port` of the Temporal server whose workers drive the run; more by the variables TEMPORAL_*"
+	AddressUsage = "`host:port` of the Temporal server whose workers drive the run; the variables TEMPORAL_* set the rest"
 )
 
-// Here reads the flags, and has the program do the rest that has the cluster, if that is needed: before
-// anything is read or written.
+// Here reads the flags, and hands the command over to the program with the SDK of Temporal if that is needed. Call Here before
+// the command reads or writes anything.
 func (f *Flags) Here(ctx context.Context, e *term.Env, fl *pflag.FlagSet) error {
 	f.On, f.QueueGiven = fl.Changed("temporal"), fl.Changed("task-queue")
 	for _, name := range []string{"temporal", "namespace", "task-queue", "heartbeat"} {
 		switch {
 		case !fl.Changed(name):
 		case fl.Lookup(name).Value.String() == "":
-			return fmt.Errorf("--%s: give a value", name)
+			return fmt.Errorf("--%s is empty; give a value, or leave the flag out", name)
 		case !f.On:
-			return fmt.Errorf("--%s is for Temporal: give the address of its server with --temporal", name)
+			return fmt.Errorf("--%s applies only to Temporal; give the address of the Temporal server with --temporal", name)
 		}
 	}
 	if f.On && e.Cluster == nil {
@@ -83,10 +82,10 @@ func (f *Flags) Here(ctx context.Context, e *term.Env, fl *pflag.FlagSet) error 
 	return nil
 }
 
-// Driver is what the runs of the task queue have.
+// Driver returns the driver of the runs of the task queue.
 func (f *Flags) Driver() string { return runstore.ClusterDriver(f.Queue) }
 
-// Dial connects with the cluster.
+// Dial connects to the cluster.
 func (f *Flags) Dial(ctx context.Context, e *term.Env) (cluster.Client, error) {
 	c, err := e.Cluster.Dial(ctx, cluster.Address{HostPort: f.Address, Namespace: f.Namespace,
 		Heartbeat: f.Heartbeat, Log: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
@@ -96,18 +95,19 @@ func (f *Flags) Dial(ctx context.Context, e *term.Env) (cluster.Client, error) {
 	return c, nil
 }
 
-// AskFor asks for something, and says so if no worker answers.
+// AskFor sends a request to the workers of a run, and prints a notice if no worker answers.
 func AskFor(ctx context.Context, e *term.Env, c cluster.Client, id, driver string, r cluster.Request) error {
 	late := time.AfterFunc(patience, func() {
-		fmt.Fprintf(e.Stderr, "No worker answers yet (%s, at %s). Ctrl-C ends the waiting.\n", runstore.DriverText(driver),
-			c.Where())
+		fmt.Fprintf(e.Stderr,
+			"No worker has answered yet (%s, at %s). Start a worker with refrain worker, or stop waiting with Ctrl-C.\n",
+			runstore.DriverText(driver), c.Where())
 	})
 	defer late.Stop()
 	r.By = runstore.OwnerName()
 	return c.Ask(ctx, id, driver, r)
 }
 
-// Where connects with the cluster, and names it.
+// Where connects to the cluster, and returns its name.
 func (f *Flags) Where(ctx context.Context, e *term.Env) (string, error) {
 	c, err := f.Dial(ctx, e)
 	if err != nil {
@@ -117,7 +117,7 @@ func (f *Flags) Where(ctx context.Context, e *term.Env) (string, error) {
 	return c.Where(), nil
 }
 
-// Of connects with the cluster of a run, and returns its driver.
+// Of connects to the cluster of a run, and returns the connection and the run's driver.
 func (f *Flags) Of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string) (cluster.Client,
 	string, error) {
 	st, err := sup.Standing(ctx, id)
@@ -125,7 +125,7 @@ func (f *Flags) Of(ctx context.Context, e *term.Env, sup *supervisor.Supervisor,
 		return nil, "", term.Failure(err)
 	}
 	if !InCluster(&st.Run) {
-		return nil, "", term.UsageError(fmt.Errorf("no cluster drives run %s: leave out --temporal", id))
+		return nil, "", term.UsageError(fmt.Errorf("no cluster drives run %s; leave out --temporal", id))
 	}
 	c, err := f.Dial(ctx, e)
 	return c, st.Run.Driver, err
@@ -137,15 +137,15 @@ func InCluster(run *mark.Run) bool {
 	return ok
 }
 
-// SharedStore refuses stores that only one machine has.
+// SharedStore returns an error for a store that only this machine can use.
 func SharedStore(e *term.Env, spec string) error {
 	kind, _, err := runstore.Spec(e, spec)
 	if err != nil {
 		return term.UsageError(err)
 	}
 	if kind != "postgres" {
-		return term.UsageError(fmt.Errorf("the workers of a cluster share one store, and a store of the kind %s is "+
-			"only of this machine: give --store postgres:DSN, or set REFRAIN_STORE", kind))
+		return term.UsageError(fmt.Errorf("the workers of a cluster share one store, and only this machine can use a "+
+			"store of the kind %s; give --store postgres:DSN, or set REFRAIN_STORE", kind))
 	}
 	return nil
 }

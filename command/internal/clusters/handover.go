@@ -18,16 +18,16 @@ import (
 
 const (
 	withTemporal = "refrain-temporal"
-	// CallerVersion is the variable by which refrain tells refrain-temporal which version it is.
+	// CallerVersion is the variable in which refrain passes its version to refrain-temporal.
 	CallerVersion = "REFRAIN_CALLER_VERSION"
 )
 
-// HandOver starts refrain-temporal in place of this process, because the SDK of Temporal would make every other
-// command larger and slower. It returns only on an error. It refuses another program than refrain, because
-// refrain-temporal does not have its code.
+// HandOver replaces this process with refrain-temporal, because the SDK of Temporal would make every other command larger and
+// slower. It returns only on an error. A program other than refrain gets an error, because refrain-temporal does not have its
+// code.
 func HandOver(ctx context.Context, e *term.Env) error {
 	if e.Code.Name != "" {
-		return term.UsageError(fmt.Errorf("the program %s is built without the SDK of Temporal: give command.Main the "+
+		return term.UsageError(fmt.Errorf("the program %s is built without the SDK of Temporal; give command.Main the "+
 			"option command.Config{Cluster: cluster.Temporal{}}, from github.com/refrain-dev/refrain/temporal/cluster", e.Code.Name))
 	}
 	path, err := findTemporal()
@@ -44,7 +44,7 @@ func HandOver(ctx context.Context, e *term.Env) error {
 	return nil
 }
 
-// findTemporal finds the program beside this one, or else on the PATH; never in the current folder.
+// findTemporal finds the program beside this executable, or else on the PATH; never in the current folder.
 func findTemporal() (string, error) {
 	name := withTemporal
 	if runtime.GOOS == "windows" {
@@ -61,19 +61,19 @@ func findTemporal() (string, error) {
 			}
 		}
 	}
-	if path, err := exec.LookPath(name); err == nil { // one of the current folder is an error
+	if path, err := exec.LookPath(name); err == nil { // LookPath returns an error for a program in the current folder
 		return path, nil
 	}
 	version := versionOf("github.com/refrain-dev/refrain")
-	if version == "" || strings.Contains(version, "+") || strings.Count(version, "-") > 1 { // of a checkout
+	if version == "" || strings.Contains(version, "+") || strings.Count(version, "-") > 1 { // built from a checkout
 		version = "latest"
 	}
-	return "", fmt.Errorf("this needs the program %s, which has the SDK of Temporal; it is neither beside refrain nor "+
-		"on the PATH. Install it from a checkout of refrain with:\n  go install -C temporal ./cmd/%[1]s\n"+
+	return "", fmt.Errorf("Temporal needs the program %s, which is neither beside refrain nor on the PATH. "+
+		"Install it from a checkout of refrain with:\n  go install -C temporal ./cmd/%[1]s\n"+
 		"or from a release with:\n  go install github.com/refrain-dev/refrain/temporal/cmd/%[1]s@%s", withTemporal, version)
 }
 
-// versionOf is the version of a module in this program; empty if it is unknown, as in a checkout.
+// versionOf returns the version of a module in this program; empty if it is unknown, as in a checkout.
 func versionOf(module string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -87,12 +87,12 @@ func versionOf(module string) string {
 	return ""
 }
 
-// OtherVersion says of a program with Temporal that the refrain which has started it is of another
-// version; empty if the two are the same, or a version is unknown.
+// OtherVersion returns a warning if the refrain that started this program has another version; empty if the versions are equal,
+// or one is unknown.
 func OtherVersion(e *term.Env) string {
 	theirs, ours := e.Getenv(CallerVersion), versionOf("github.com/refrain-dev/refrain")
 	if theirs == "" || ours == "" || theirs == ours {
 		return ""
 	}
-	return fmt.Sprintf("refrain is version %s, and %s version %s: install the same", theirs, withTemporal, ours)
+	return fmt.Sprintf("refrain is version %s, and %s is version %s; install the same version of both", theirs, withTemporal, ours)
 }

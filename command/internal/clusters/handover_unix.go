@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// become makes another program of this process. It returns only an error.
+// become replaces this process with another program. It returns only an error.
 func become(_ context.Context, path string, args, env []string) error {
 	return syscall.Exec(path, args, env)
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 )
 
-// become runs another program in place of this one, and ends as that does. It gets the signals of the
-// console too.
+// become runs another program, and exits with its exit code. Both processes receive the signals of the console.
 func become(ctx context.Context, path string, args, env []string) error {
 	defer term.OnInterrupt(ctx, func(os.Signal) {})()
 	cmd := exec.Command(path, args[1:]...)

@@ -13,36 +13,38 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Config says what the loop does. The texts may be anything: none of them is read as a template or as YAML.
+// Config describes the loop. Its texts may contain anything, because Definition does not read them as templates or as YAML.
 type Config struct {
 	Prompt, CLI, Model, Permissions, Denied string
-	ACP, Inherit                            []string      // program that speaks the Agent Client Protocol, in place of CLI; variables that it gets
-	Until                                   string        // a line of shell
+	ACP, Inherit                            []string      // command line of a program that speaks the Agent Client Protocol, in place of CLI; environment variables to pass to it
+	Until                                   string        // a shell command line
 	Most                                    int           // iterations
-	Cost                                    float64       // in US dollars; 0 is no limit
-	Timeout, Idle                           time.Duration // of the loop, and of the agent without output; 0 is none
+	Cost                                    float64       // in US dollars; 0 means no limit
+	Timeout, Idle                           time.Duration // of the loop; of the agent without output; 0 means no limit
 	Branch                                  string        // new branch for the result; "" works on the files themselves
-	Protect                                 []string      // patterns of files that stay as they are; only with Branch
-	Waits                                   bool          // when the agent's provider takes no more requests for now
+	Protect                                 []string      // patterns of files to restore after a change; only with Branch
+	Waits                                   bool          // wait while the agent's provider refuses requests
 }
 
-// SaidKey is the state key of what the command has said last; "" at first. A run that knows it may begin with another value.
+// SaidKey is the state key of the last output of the command; "" at first. A run that knows the output may begin with another
+// value.
 const SaidKey = "said_until"
 
-// Longest is the largest output of the command, in bytes.
+// Longest is the size of the largest output of the command, in bytes.
 const Longest = 10 << 20
 
-// untilLine runs the command of --until. What it says goes to the agent. Every exit code but those of a shell that
-// cannot run it becomes 1.
+// untilLine runs the command of --until. The agent gets the command's output. Every exit code becomes 1, except the codes of a
+// shell that cannot run the command.
 const untilLine = `sh -c "$INPUT_UNTIL" 2>&1
 code=$?
 if [ $code -eq 126 ] || [ $code -eq 127 ]; then
-  echo "this cannot be run: $INPUT_UNTIL" >&2
+  echo "the shell cannot run: $INPUT_UNTIL" >&2
   exit $code
 fi
 [ $code -eq 0 ]`
 
-// withoutTimes is a command of sed: go test and others say how long they took, which is never the same.
+// withoutTimes is a command of sed that replaces times, because go test and other programs print how long they took, which
+// differs each time.
 const withoutTimes = `s/[0-9]+(\.[0-9]+)? ?(ms|s|sec|secs|seconds)([^A-Za-z]|$)/(time)\3/g`
 
 // Definition returns the definition as YAML.
@@ -97,7 +99,7 @@ func Definition(c *Config) ([]byte, error) {
 	return yaml.Marshal(loop)
 }
 
-// mapping is a map that keeps its order.
+// mapping returns a YAML mapping in the order of the pairs.
 func mapping(pairs ...any) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode}
 	for i := 0; i < len(pairs); i += 2 {
@@ -109,6 +111,6 @@ func mapping(pairs ...any) *yaml.Node {
 func add(n *yaml.Node, key string, value any) {
 	var k, v yaml.Node
 	k.SetString(key)
-	_ = v.Encode(value) // texts, numbers, and lists of them
+	_ = v.Encode(value) // only text, numbers and lists of them, which can always be encoded
 	n.Content = append(n.Content, &k, &v)
 }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Words splits a program and its arguments at white space, without a shell. Quotes and backslashes work as in a shell:
-// everything in ' ' is as it is, and in " " a backslash is itself unless before ", \, $ or `. Nothing is expanded: what a
-// shell would expand, or run as another command, is an error unless it is quoted.
+// Words splits a command line into a program and its arguments at white space, without a shell. Quotes and backslashes work as
+// in a shell: ' ' quotes everything, and in " " a backslash stands for itself except before ", \, $ and `. Nothing is expanded:
+// text that a shell would expand, or run as another command, is an error unless it is quoted.
 func Words(line string) (words []string, err error) {
 	var word strings.Builder
 	quote, begun, escaped := rune(0), false, false
@@ -29,7 +29,7 @@ func Words(line string) (words []string, err error) {
 		case quote == '\'':
 			word.WriteRune(r)
 		case r == '$' || r == '`' || quote == 0 && (strings.ContainsRune("|&;<>()*?[#\n", r) || r == '~' && !begun):
-			return nil, fmt.Errorf("no shell reads it, so %q has no meaning; quote it with ' ', or write a script", r)
+			return nil, fmt.Errorf("no shell reads this command line, so %q has no special meaning; quote it with ' ', or write a script", r)
 		case quote != 0:
 			word.WriteRune(r)
 		case r == '\'' || r == '"':
@@ -46,13 +46,13 @@ func Words(line string) (words []string, err error) {
 		}
 	}
 	if quote != 0 || escaped {
-		return nil, errors.New("a quote or a backslash has no end")
+		return nil, errors.New("a quote is not closed, or the line ends with a backslash; close the quote, or remove the backslash")
 	}
 	if begun {
 		words = append(words, word.String())
 	}
 	if len(words) == 0 || words[0] == "" {
-		return nil, errors.New("it names no program")
+		return nil, errors.New("the command line names no program; write the program first")
 	}
 	return words, nil
 }

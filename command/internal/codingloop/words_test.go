@@ -38,13 +38,13 @@ func FuzzWords(f *testing.F) {
 // What is not taken says why.
 func TestWordsThatAreNone(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                 "it names no program",
-		"'' x":             "it names no program",
-		"a 'b":             "a quote or a backslash has no end",
-		`a \`:              "a quote or a backslash has no end",
-		"~/bin/a":          `no shell reads it, so '~' has no meaning`,
-		`"$HOME/a" --acp`:  `no shell reads it, so '$' has no meaning`,
-		"gemini --acp | a": `no shell reads it, so '|' has no meaning`,
+		"":                 "the command line names no program",
+		"'' x":             "the command line names no program",
+		"a 'b":             "a quote is not closed, or the line ends with a backslash",
+		`a \`:              "a quote is not closed, or the line ends with a backslash",
+		"~/bin/a":          `no shell reads this command line, so '~' has no special meaning`,
+		`"$HOME/a" --acp`:  `no shell reads this command line, so '$' has no special meaning`,
+		"gemini --acp | a": `no shell reads this command line, so '|' has no special meaning`,
 	} {
 		if _, err := codingloop.Words(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, not %s", line, err, want)

@@ -39,7 +39,7 @@ func (f *Limits) Add(fl *pflag.FlagSet) {
 		"limit, in place of the definition's (default 500)")
 	fl.Int64Var(&f.calls, "budget-calls", 0, "stop when this many requests were sent to models")
 	fl.Int64Var(&f.tokens, "budget-tokens", 0, "stop when this many tokens were used, input and output together")
-	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, by the prices in the definition")
+	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, computed from the prices in the definition")
 }
 
 // Given returns the limits of the flags that were given: none for a command without them.

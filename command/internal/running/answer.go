@@ -36,7 +36,7 @@ func (f *askedFlags) add(fl *pflag.FlagSet, name, usage string) {
 	runstore.Flag(fl, &f.store)
 	f.Add(fl, clusters.AddressUsage)
 	fl.StringVar(&f.question, name, "", usage)
-	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps with the answer")
+	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason for the answer")
 	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
 }
 
@@ -58,7 +58,7 @@ ANSWER is yes or no for an approval or a confirmation, and any text for a questi
 For an edit, give the new values of state keys with --set; a value that is valid JSON
 is read as JSON.
 
-To say whether a call that was cut off took place, use refrain resolve.`,
+If the run asks whether a call that was cut off took place, use refrain resolve.`,
 		Example: `  refrain answer last
   refrain answer last yes --resume
   refrain answer r_1f0c3a2b no --reason "the second paragraph repeats the first"
@@ -75,7 +75,7 @@ To say whether a call that was cut off took place, use refrain resolve.`,
 	}
 	fl := cmd.Flags()
 	f.add(fl, "question", "`ID` of the question, if the run asks several")
-	fl.StringVar(&f.payload, "payload", "", "`JSON` that goes back to the tool with the confirmation")
+	fl.StringVar(&f.payload, "payload", "", "`JSON` that the tool gets with the confirmation")
 	fl.StringArrayVar(&f.set, "set", nil, "set a state key, as `key=value`; repeat the flag for more keys")
 	return cmd
 }
@@ -101,7 +101,7 @@ func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer 
 	})
 }
 
-// value is the answer as the question wants to have it.
+// value returns the answer in the form that the question needs.
 func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, error) {
 	if q.Kind == mark.AskEdit {
 		if f.payload != "" {
@@ -163,7 +163,7 @@ type asked struct {
 	open []mark.Question
 }
 
-// withQuestions opens a run and finds what it asks.
+// withQuestions opens the run that word names, and calls do with the run's open questions.
 func (f *askedFlags) withQuestions(ctx context.Context, e *term.Env, word string, do func(*asked) error) error {
 	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
 	if err != nil {
@@ -177,7 +177,7 @@ func (f *askedFlags) withQuestions(ctx context.Context, e *term.Env, word string
 	return do(&asked{s, sup, id, open})
 }
 
-// choose finds the question that somebody means, among those that a command is for.
+// chooseQuestion returns the question with the ID, or without an ID the only question that fits the command.
 func (a *asked) choose(id string, fits func(mark.Question) bool, other string) (mark.Question, error) {
 	run, open := a.id, a.open
 	fitting := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return !fits(q) })
@@ -189,29 +189,29 @@ func (a *asked) choose(id string, fits func(mark.Question) bool, other string) (
 			return fitting[i], nil
 		}
 		if slices.ContainsFunc(open, named) {
-			return mark.Question{}, term.UsageError(fmt.Errorf("%s is another kind of question: see %s", id, other))
+			return mark.Question{}, term.UsageError(fmt.Errorf("question %s is of another kind; answer it with %s", id, other))
 		}
 	}
 	switch {
 	case len(open) == 0:
-		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks nothing", run))
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s has no open question; see refrain show %[1]s", run))
 	case len(fitting) == 0:
-		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks another kind of question: see %s", run, other))
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s has no question of this kind; answer its questions with %s", run, other))
 	case id != "":
-		return mark.Question{}, term.UsageError(fmt.Errorf("run %s does not ask %q, or has its answer; refrain "+
-			"answer %s shows what it asks", run, id, run))
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s has no open question %q; refrain answer %s lists the "+
+			"open questions", run, id, run))
 	case len(fitting) > 1:
 		var ids []string
 		for _, q := range fitting {
 			ids = append(ids, q.ID)
 		}
-		return mark.Question{}, term.UsageError(fmt.Errorf("run %s asks %d things: choose one of %s; refrain answer "+
-			"%s shows them", run, len(ids), strings.Join(ids, ", "), run))
+		return mark.Question{}, term.UsageError(fmt.Errorf("run %s has %d open questions; choose one of %s; refrain "+
+			"answer %s shows them", run, len(ids), strings.Join(ids, ", "), run))
 	}
 	return fitting[0], nil
 }
 
-// give gives the answer to the run, and goes on with it if that is wanted.
+// give records the answer in the run, and resumes the run if goOn is set.
 func (f *askedFlags) give(ctx context.Context, e *term.Env, of *asked, q mark.Question, value json.RawMessage) error {
 	a, id := mark.Answer{ID: q.ID, Value: value, Reason: f.reason}, of.id
 	if err := q.Check(&a); err != nil {
@@ -223,7 +223,7 @@ func (f *askedFlags) give(ctx context.Context, e *term.Env, of *asked, q mark.Qu
 	}
 	switch {
 	case len(open) > 0:
-		fmt.Fprintf(e.Stderr, "run %s has the answer, and asks more:\n", id)
+		fmt.Fprintf(e.Stderr, "run %s has the answer, and has more questions:\n", id)
 		return printQuestions(e.Stderr, id, open)
 	case f.goOn:
 		var shown term.Shown
@@ -242,8 +242,8 @@ func (f *askedFlags) give(ctx context.Context, e *term.Env, of *asked, q mark.Qu
 	return nil
 }
 
-// giveOnly gives the answer, by way of the cluster if that is wanted. It returns how the run stood before,
-// and what it asks still.
+// giveOnly records the answer, through the cluster if f.On is set. It returns the status that the run had before, and the
+// questions that are still open.
 func (f *askedFlags) giveOnly(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string, a mark.Answer) (mark.Run, []mark.Question, error) {
 	st, err := sup.Standing(ctx, id)
 	if err != nil {
@@ -265,10 +265,10 @@ func (f *askedFlags) giveOnly(ctx context.Context, e *term.Env, sup *supervisor.
 	return st.Run, open, err
 }
 
-// printQuestions shows what a run asks, and how to answer.
+// printQuestions writes the open questions of a run, each with the command that answers it.
 func printQuestions(w io.Writer, id string, open []mark.Question) error {
 	if len(open) == 0 {
-		_, err := fmt.Fprintf(w, "run %s asks nothing\n", id)
+		_, err := fmt.Fprintf(w, "run %s has no open question\n", id)
 		return err
 	}
 	var b strings.Builder

@@ -34,9 +34,10 @@ func NewConsole(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "console [FILE]",
 		Short: "Talk with a definition or an agent",
-		Long: `Talk with a definition or an agent of the program. Each line that you type is a request; what
-the agents say goes to stdout. All requests of a console belong to one conversation. The
-console asks for confirmations and answers in place. Ctrl-D ends it.
+		Long: `Talk with a definition or an agent of the program. Each line that you type is a request.
+What the agents say goes to stdout. All requests of a console belong to one conversation.
+The console also asks for the confirmations and answers that a run needs. Ctrl-D ends the
+console.
 
 The first Ctrl-C pauses the run after the step that is running, the second cuts that step
 off, and the third leaves at once. If the last console of this definition left a run
@@ -76,7 +77,7 @@ func (f *consoleFlags) check() error {
 	return checkGrace(f.grace)
 }
 
-// console is a conversation with a definition: a session with one run for each request.
+// console is a conversation with a definition: one session, with one run per request.
 type console struct {
 	*consoleFlags
 	e    *term.Env
@@ -107,7 +108,7 @@ func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error 
 	if c.id == "" {
 		c.id = supervisor.NewID()
 	}
-	var last error // of the last turn
+	var last error // of the last request
 	if left {
 		last, err = c.settle(ctx, c.goOn(ctx))
 	}
@@ -123,14 +124,14 @@ func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error 
 	if errors.Is(err, errNoMore) {
 		err = nil
 		if last != nil {
-			err = &term.Exit{Code: term.ExitFailed, Err: errors.New("the last run of the console has failed")}
+			err = &term.Exit{Code: term.ExitFailed, Err: errors.New("the last run of the console has failed; see refrain show last")}
 		}
 	}
 	return err
 }
 
-// left finds the run that the console continues: the unfinished run of its session, or if it has none yet, that of the
-// newest console.
+// left looks for the run that the console continues: the unfinished run of its session or, if the console has no session yet,
+// the unfinished run of the newest console. It reports whether there is one.
 func (c *console) left(ctx context.Context) (bool, error) {
 	sup, err := c.s.Supervise(c.e, nil)
 	if err != nil {
@@ -157,8 +158,8 @@ func (c *console) left(ctx context.Context) (bool, error) {
 	return !newest.IsZero(), nil
 }
 
-// mine reports whether the console may continue a run: a console of the same program and definition has started it, or
-// --session names it, and no other process drives it.
+// mine reports whether the console may continue a run. The run must belong to a console of the same program and definition, or
+// to the session of --session, and no other process may drive it.
 func (c *console) mine(ctx context.Context, sup *supervisor.Supervisor, info supervisor.Info) (bool, error) {
 	held, err := sup.Driver(ctx, info.ID)
 	if err != nil {
@@ -204,13 +205,13 @@ func (c *console) turn(ctx context.Context, input string) error {
 	})
 }
 
-// goOn continues the run of the session, and follows it to its end.
+// goOn continues the run of the session, and follows the run to its end.
 func (c *console) goOn(ctx context.Context) error {
 	return resumeIn(ctx, c.e, c.s, resumeFlags{shown: term.Shown{Mode: term.Chat}, grace: c.grace}, c.id)
 }
 
-// settle asks the questions of a run that waits, and continues it, until the run no longer waits. failed is why a run has
-// failed; it was printed, and the conversation goes on. The other error ends the console.
+// settle asks the questions of a waiting run and continues the run, until the run waits no longer. failed is the error of a
+// failed run; it is already printed, and the conversation goes on. err ends the console.
 func (c *console) settle(ctx context.Context, end error) (failed, err error) {
 	for {
 		exit, ok := errors.AsType[*term.Exit](end)
@@ -227,14 +228,14 @@ func (c *console) settle(ctx context.Context, end error) (failed, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !asked { // somebody has paused it
+		if !asked { // somebody else has paused the run
 			return nil, end
 		}
 		end = c.goOn(ctx)
 	}
 }
 
-// answer asks all questions of the run. It reports whether there were any.
+// answer asks all open questions of the run. It reports whether there were any.
 func (c *console) answer(ctx context.Context) (asked bool, err error) {
 	sup, err := c.s.Supervise(c.e, nil)
 	if err != nil {

@@ -28,9 +28,9 @@ definition, starts its tool servers, and looks for the programs of its commands 
 the git repository of its workspace; no agent runs. Without FILE it opens the model in
 REFRAIN_MODEL. --ask sends each model one short question, which its provider charges for.
 
-With --temporal, doctor also connects with a Temporal server.
+With --temporal, doctor also connects to a Temporal server.
 
-Keys are never shown. Nothing is created.
+doctor never shows a key, and creates nothing.
 
 Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 		Example: `  refrain doctor
@@ -53,7 +53,7 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 				return term.Failure(err)
 			}
 			if d.Broken() > 0 {
-				return &term.Exit{Code: term.ExitFailed} // told already
+				return &term.Exit{Code: term.ExitFailed} // the report has already said what is broken
 			}
 			return nil
 		},
@@ -64,6 +64,6 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the "+
 		"store; init_timeout, or 30s, for a model)")
 	runstore.Flag(fl, &store)
-	f.Add(fl, "`host:port` of a Temporal server to connect with; more by the variables TEMPORAL_*")
+	f.Add(fl, "`host:port` of a Temporal server to connect to; the variables TEMPORAL_* set the rest")
 	return cmd
 }

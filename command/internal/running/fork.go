@@ -32,13 +32,14 @@ func NewFork(e *term.Env) *cobra.Command {
 	var f forkFlags
 	cmd := &cobra.Command{
 		Use:   "fork RUN",
-		Short: "Start a new run from a checkpoint of another",
-		Long: `Start a new run from a checkpoint of another one: after an iteration of its outermost
-loop (by default the last complete one), or after an event. The new run has the same
-log, state and files up to there, and a link to the old run, which stays as it is.
+		Short: "Start a new run from a checkpoint of another run",
+		Long: `Start a new run from a checkpoint of another run. The checkpoint is the end of an
+iteration of the outermost loop (by default the last complete iteration), or an event.
+The new run has the same log, state and files up to the checkpoint, and a link to the
+old run. The old run does not change.
 
-The ID of the new run goes to stdout. The new run is paused; refrain resume continues
-it, and --run does so at once.`,
+The ID of the new run goes to stdout. The new run is paused; continue it with refrain
+resume, or at once with --run.`,
 		Example: `  refrain fork last --at-iteration 2
   refrain fork last --at-iteration 2 --run
   refrain fork r_1f0c3a2b --at-event 117`,
@@ -50,7 +51,7 @@ it, and --run does so at once.`,
 			case fl.Changed("at-iteration") && fl.Changed("at-event"):
 				return errors.New("--at-iteration and --at-event: give one of them")
 			case f.iteration < 0:
-				return errors.New("--at-iteration: give 0 for the place before the first iteration, or the number of one")
+				return errors.New("--at-iteration: give the number of an iteration, or 0 to fork before the first iteration")
 			case fl.Changed("at-event") && f.event < 1:
 				return errors.New("--at-event: give a number of at least 1")
 			}
@@ -71,7 +72,7 @@ it, and --run does so at once.`,
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop; 0: before the first")
+	fl.IntVar(&f.iteration, "at-iteration", 0, "fork after this `iteration` of the outermost loop; 0 forks before the first")
 	fl.Int64Var(&f.event, "at-event", 0, "fork after the event with this `number`; refrain events shows the numbers")
 	fl.BoolVar(&f.run, "run", false, "resume the new run at once")
 	fl.StringVar(&f.definition, "definition", "", "with --run: use the definition in this `FILE` from here on")
@@ -80,12 +81,12 @@ it, and --run does so at once.`,
 	return cmd
 }
 
-// check refuses what would mean nothing.
+// check returns an error for flags that have no effect, or that contradict each other.
 func (f *forkFlags) check(fl *pflag.FlagSet) error {
 	if !f.run {
 		for _, name := range []string{"definition", "progress", "json", "grace", "exit-zero-on-limit"} {
 			if fl.Changed(name) {
-				return fmt.Errorf("--%s is for a fork that starts at once: add --run", name)
+				return fmt.Errorf("--%s applies only to a fork that starts at once; add --run", name)
 			}
 		}
 	}

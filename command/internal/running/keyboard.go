@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// keyboard asks a person who sits at the console, or a program that writes lines.
+// keyboard reads answers from a person at the console, or from a program that writes lines.
 type keyboard struct {
 	e     *term.Env
 	lines chan line
@@ -35,12 +35,13 @@ func newKeyboard(e *term.Env) *keyboard {
 	return &keyboard{e: e, lines: make(chan line, 1), in: bufio.NewReader(e.Stdin)}
 }
 
-// ask reads a line, without the spaces around it. At the end of the input the error is errNoMore; Ctrl-C is an [term.Exit].
+// ask reads a line, without the spaces around it. At the end of the input the error is errNoMore; after Ctrl-C the error is a
+// [term.Exit].
 func (k *keyboard) ask(ctx context.Context, prompt string) (string, error) {
 	fmt.Fprint(k.e.Stderr, prompt)
 	ctx, release := leaves(ctx)
 	defer release()
-	if !k.wants { // a read cannot be ended, so one that Ctrl-C has left goes on
+	if !k.wants { // a read cannot be canceled, so the read that Ctrl-C has abandoned may still be running
 		k.wants = true
 		go func() {
 			text, err := k.in.ReadString('\n')
@@ -67,7 +68,7 @@ func (k *keyboard) ask(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// answer asks a question until its answer fits.
+// answer asks a question until the answer is valid.
 func (k *keyboard) answer(ctx context.Context, q *mark.Question) (mark.Answer, error) {
 	fmt.Fprintln(k.e.Stderr, q.Text)
 	for {
@@ -92,7 +93,7 @@ func (k *keyboard) answer(ctx context.Context, q *mark.Question) (mark.Answer, e
 	}
 }
 
-// hintOf is the prompt of a question.
+// hintOf returns the prompt of a question.
 func hintOf(q *mark.Question) string {
 	switch q.Kind {
 	case mark.AskApproval, mark.AskConfirmation:
@@ -111,7 +112,7 @@ func hintOf(q *mark.Question) string {
 	return "answer> "
 }
 
-// value is a line as the question wants to have its answer. For an edit it asks for more lines, up to an empty one.
+// value converts a line into the answer that the question needs. For an edit, value reads more lines, up to an empty line.
 func (k *keyboard) value(ctx context.Context, q *mark.Question, text string) (json.RawMessage, error) {
 	switch q.Kind {
 	case mark.AskResolution:

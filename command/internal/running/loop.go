@@ -44,29 +44,31 @@ func NewLoop(e *term.Env) *cobra.Command {
 		Use:   "loop [PROMPT]",
 		Short: "Ask a coding agent again and again until a command succeeds",
 		Long: `Ask a coding agent, such as Claude Code, again and again until the command of --until
-succeeds: what one would write as a loop of shell around the agent. Each time the agent
-gets the prompt, and what the command has said last. It works in the current folder;
-with --branch it works on a copy of the repository there, and the result becomes a new
-branch.
+succeeds. Each time, the agent gets the prompt and the last output of the command. The
+agent works in the current folder; with --branch it works on a copy of the repository,
+and the result becomes a new branch.
 
 The loop ends when the command succeeds, when a limit is reached, or when the command
-says the same three times in a row, where times such as 0.03s do not count. The command
-runs once before the agent is asked: if it succeeds, nothing is asked, and else the first
-prompt has what it says. The loop is a run
-like any other: refrain show says why it stopped and what it has cost, Ctrl-C pauses it,
-and refrain resume continues it, also after a crash. --write keeps the definition that
-runs, so that you can change it and run it with refrain run.
+prints the same output three times in a row; times such as 0.03s are not compared. The
+command also runs once at the beginning: if it succeeds, the agent is not asked;
+otherwise the first prompt contains its output.
 
---acp asks any program that speaks the Agent Client Protocol. Its words are split without
-a shell: quotes and backslashes work as in a shell, and nothing is expanded. It gets PATH,
-HOME and the like; name the variable of its key with --inherit.
+The loop is a run like any other: refrain show says why it stopped and what it cost,
+Ctrl-C pauses it, and refrain resume continues it, even after a crash. --write writes
+the definition to a file, so that you can change it and run it with refrain run.
 
---until is a line for the shell. Its exit code 0 is success; with 126 or 127, which mean
-that it could not be run, the loop fails at once. With --branch the command runs in a
-copy of the repository, without the files that git ignores.
+--acp asks any program that speaks the Agent Client Protocol. Refrain splits the command
+line of the program without a shell: quotes and backslashes work as in a shell, and
+nothing is expanded. The program gets PATH, HOME and similar variables; pass its API key
+with --inherit.
 
-Exit codes are those of refrain run: 0 if the command succeeds, 3 if a limit came
-first, or if the command says nothing new.`,
+--until takes a command line for the shell. Exit code 0 means success. Exit codes 126 and
+127 mean that the shell could not run the command; the loop then fails at once. With
+--branch the command runs in the copy of the repository, without the files that git
+ignores.
+
+Exit codes are those of refrain run: 0 if the command succeeded, 3 if a limit or
+repeated output stopped the loop.`,
 		Example: `  refrain loop "Make the tests pass" --until 'go test ./...' --max 10 --budget-cost 5
   refrain loop -p PROMPT.md --until 'go test ./...' --branch fix-tests --protect '**/*_test.go'
   refrain loop -p PROMPT.md --cli codex --until 'npm test' --timeout 2h
@@ -103,26 +105,26 @@ first, or if the command says nothing new.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.file, "prompt", "p", "", "read the prompt from this `FILE`; - is stdin")
+	fl.StringVarP(&f.file, "prompt", "p", "", "read the prompt from this `FILE`; - reads stdin")
 	fl.StringVar(&f.cli, "cli", "", "`program` of the coding agent: "+strings.Join(taskagent.CLIPrograms(), " or ")+
 		" (default: "+taskagent.CLIPrograms()[0]+")")
 	fl.StringVar(&f.acp, "acp", "", "`program`, with its arguments, that speaks the Agent Client Protocol, in place of --cli, "+
 		"such as 'gemini --acp'")
-	fl.StringArrayVar(&f.inherit, "inherit", nil, "`variable` of the environment that the coding agent gets too; repeat the flag for more")
+	fl.StringArrayVar(&f.inherit, "inherit", nil, "environment `variable` to pass to the coding agent; repeat the flag for more")
 	fl.StringVar(&f.until, "until", "", "`command` that ends the loop when it succeeds")
 	fl.IntVar(&f.most, "max", 10, "ask at most this many times")
-	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 is no limit")
+	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 means no limit")
 	fl.StringVar(&f.branch, "branch", "", "work on a copy of the repository, and put the result on this new `branch`")
-	fl.StringArrayVar(&f.protect, "protect", nil, "put files back that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
+	fl.StringArrayVar(&f.protect, "protect", nil, "restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
 		"repeat the flag for more; needs --branch")
-	fl.StringVar(&f.model, "model", "", "model, in the words of the coding agent (default: its own choice)")
+	fl.StringVar(&f.model, "model", "", "model, as the coding agent names it (default: the coding agent's choice)")
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
-	fl.StringVar(&f.denied, "denied", "fail", "after the coding agent was not allowed to use a tool: fail or allow")
+	fl.StringVar(&f.denied, "denied", "fail", "what to do after the coding agent was denied a tool: fail or allow")
 	fl.StringVar(&f.onLimit, "on-limit", "stop",
-		"when the coding agent's provider takes no more requests for now: stop, or wait, for 6h at most")
-	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 is none")
-	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute, "end a coding agent that has printed nothing for so long, and ask it again")
-	fl.StringVar(&f.write, "write", "", "keep the definition in this new `FILE`")
+		"what to do while the coding agent's provider refuses requests: stop, or wait for at most 6h")
+	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 means no limit")
+	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute, "end a coding agent that prints nothing for this long, and ask it again; 0 means no limit")
+	fl.StringVar(&f.write, "write", "", "write the definition to this new `FILE`")
 	f.run.shown.Add(fl, "")
 	runstore.Flag(fl, &f.run.store)
 	fl.BoolVar(&f.run.detach, "detach", false, "run in the background, and print the run's ID to stdout")
@@ -130,12 +132,12 @@ first, or if the command says nothing new.`,
 	return cmd
 }
 
-// prompt is what the coding agent is asked.
+// prompt returns the prompt for the coding agent.
 func (f *loopFlags) prompt(e *term.Env, args []string) (string, error) {
 	text, err := "", error(nil)
 	switch {
 	case len(args) > 0 && f.file != "":
-		return "", errors.New("the prompt is given twice: as an argument, and with -p")
+		return "", errors.New("the prompt is given as an argument and with -p; leave out one of them")
 	case f.file == "-":
 		text, err = deffile.ReadInput([]string{"-"}, e.Stdin)
 	case f.file != "":
@@ -152,7 +154,7 @@ func (f *loopFlags) prompt(e *term.Env, args []string) (string, error) {
 		return "", fmt.Errorf("read the prompt: %w", err)
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", errors.New(`there is no prompt; write: refrain loop "PROMPT" --until COMMAND, or name its file with -p`)
+		return "", errors.New(`there is no prompt; write: refrain loop "PROMPT" --until COMMAND, or give a file with -p FILE`)
 	}
 	return text, nil
 }
@@ -171,34 +173,34 @@ func isText(text string) error {
 	return nil
 }
 
-// definition is the loop, as a file.
+// definition returns the definition of the loop, as YAML.
 func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	prompt, err := f.prompt(e, args)
 	switch {
 	case err != nil:
 		return nil, err
 	case strings.TrimSpace(f.until) == "":
-		return nil, errors.New("there is no --until; give the command that says that the work is done, such as 'go test ./...'")
+		return nil, errors.New("there is no --until; give a command that succeeds when the work is done, such as --until 'go test ./...'")
 	case f.most < 1:
-		return nil, fmt.Errorf("--max %d: give a number from 1", f.most)
+		return nil, fmt.Errorf("--max %d: give at least 1", f.most)
 	case f.protect != nil && f.branch == "":
-		return nil, errors.New("--protect needs --branch: files are put back in a copy, and never in your own folder")
+		return nil, errors.New("--protect needs --branch, because files are restored only in a copy of the repository; add --branch NAME")
 	case f.onLimit != "stop" && f.onLimit != "wait":
 		return nil, fmt.Errorf("--on-limit %s: give stop or wait", f.onLimit)
 	case f.timeout < 0 || f.idle < 0:
 		return nil, errors.New("--timeout or --idle-timeout is negative; give a time such as 30m, or 0 for no limit")
 	case !(f.cost >= 0): // NaN too
-		return nil, fmt.Errorf("--budget-cost %v: give a positive number", f.cost)
+		return nil, fmt.Errorf("--budget-cost %v: give a cost in US dollars, or 0 for no limit", f.cost)
 	case f.cost > 0 && (&taskagent.CLI{Program: f.cli, Model: f.model}).PricedAs() != "":
-		return nil, fmt.Errorf("--budget-cost: %s does not say what it costs; give --timeout in its place, or keep the definition "+
-			"with --write, and add its prices and a budget", f.cli)
+		return nil, fmt.Errorf("--budget-cost: %s does not report its cost; use --timeout, or write the definition to a file "+
+			"with --write, and add prices and a budget to it", f.cli)
 	}
 	for _, given := range append([]string{f.until, f.branch, f.model, f.acp}, f.protect...) {
 		if err := isText(given); err != nil {
 			return nil, fmt.Errorf("%q: %w", given, err)
 		}
 	}
-	if _, err := os.Lstat(f.write); err == nil { // said before the command of --until runs
+	if _, err := os.Lstat(f.write); err == nil { // checked before the command of --until runs
 		return nil, fmt.Errorf("--write: %s: %w", f.write, fs.ErrExist)
 	}
 	program, acp, err := f.agent()
@@ -239,7 +241,8 @@ func (f *loopFlags) agent() (program string, acp []string, err error) {
 	return acp[0], acp, nil
 }
 
-// checkLoop says which values of flags a definition cannot have. Its lines are of no interest to those who gave flags.
+// checkLoop returns an error for flag values that a definition cannot have. The error omits line numbers, because the user has
+// given flags and not a file.
 func checkLoop(text []byte) error {
 	_, err := definition.Parse("loop.yaml", text, definition.Options{})
 	problems, ok := errors.AsType[definition.Problems](err)
@@ -253,7 +256,7 @@ func checkLoop(text []byte) error {
 	return errors.New(said)
 }
 
-// written writes the definition to the file of --write, or to one that remove removes.
+// written writes the definition to the file of --write, or to a temporary file that remove deletes.
 func (f *loopFlags) written(text []byte) (path string, remove func(), err error) {
 	if f.write == "" {
 		dir, err := os.MkdirTemp("", "refrain-loop")

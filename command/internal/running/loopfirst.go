@@ -24,15 +24,17 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// done runs the command of --until once before the agent is asked, and reports whether it succeeds. With --branch it
-// runs in a checkout of the run's copy, which is made here, so that the files of the run are those of this moment.
+// done runs the command of --until once before the agent is asked, and reports whether the command succeeds. With --branch,
+// done creates the run's copy of the repository and runs the command in a checkout of it, so that the run starts from the files
+// of this moment.
 func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error) {
 	if f.run.shown.Mode != term.Quiet && f.run.shown.Mode != term.JSON {
 		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", brief.Clip(brief.Clean(f.until), 200))
 	}
 	if f.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout, fmt.Errorf("--until: it has not ended within --timeout %s", f.timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, f.timeout,
+			fmt.Errorf("--until: the command has not ended within --timeout %s; give a longer --timeout", f.timeout))
 		defer cancel()
 	}
 	if f.branch == "" {
@@ -64,8 +66,8 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 	return done, err
 }
 
-// succeeds runs the command of --until in a folder. It keeps what the command says for the first prompt, and returns an error
-// if the command cannot be run.
+// succeeds runs the command of --until in a folder. It keeps the command's output for the first prompt, and returns an error if
+// the command cannot be run.
 func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (bool, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", f.until)
 	cmd.Dir, cmd.Env = dir, append(child.Inheritance{}.Environ(), env...)
@@ -83,10 +85,11 @@ func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (boo
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case said.Cut():
-		return false, term.UsageError(fmt.Errorf("--until: its output is longer than %d MiB; %s", codingloop.Longest>>20, deffile.PrintLess))
+		return false, term.UsageError(fmt.Errorf("--until: the output of the command is longer than %d MiB; %s",
+			codingloop.Longest>>20, deffile.PrintLess))
 	case code == 126 || code == 127:
-		return false, term.UsageError(fmt.Errorf("--until: exit status %d: this cannot be run: %s; correct it, or install "+
-			"the program; if the agent is to make it, write: test -x PROGRAM && PROGRAM", code, brief.Clean(f.until)))
+		return false, term.UsageError(fmt.Errorf("--until: exit status %d: the shell cannot run %s; correct the command, or "+
+			"install its program; if the agent is to create the program, write: test -x PROGRAM && PROGRAM", code, brief.Clean(f.until)))
 	}
-	return err == nil || errors.Is(err, exec.ErrWaitDelay), nil // what it has left behind may keep its output open
+	return err == nil || errors.Is(err, exec.ErrWaitDelay), nil // a background process of the command may keep the output open
 }

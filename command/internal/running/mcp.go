@@ -24,12 +24,12 @@ func NewMCP(e *term.Env) *cobra.Command {
 Context Protocol, over standard input and output. Clients such as coding agents start this
 command themselves. doc/server.md lists the tools. refrain serve offers the same at /mcp.
 
-Definitions in the folder may do anything, as with refrain run. Those that the client
-sends start no programs unless you give --allow-commands, and agents reach no loopback,
-link-local or private addresses unless you give --allow-private.
+Definitions in the folder may do anything, as with refrain run. Definitions that the
+client sends start no programs unless you give --allow-commands, and agents reach no
+loopback, link-local or private addresses unless you give --allow-private.
 
-When the client leaves, running steps end and their runs are paused. They go on when
-refrain mcp or refrain serve is started again with the same store.`,
+When the client disconnects, running steps end and their runs are paused. The runs go on
+when refrain mcp or refrain serve is started again with the same store.`,
 		Example: `  claude mcp add refrain -- refrain mcp --dir loops
   {"mcpServers": {"refrain": {"command": "refrain", "args": ["mcp", "--dir", "loops"]}}}`,
 		Args: term.Args(0, 0),
@@ -40,7 +40,7 @@ refrain mcp or refrain serve is started again with the same store.`,
 			return serveMCP(cmd.Context(), e, f)
 		},
 	}
-	f.add(cmd.Flags(), "the client sends", "the client leaves")
+	f.add(cmd.Flags(), "the client sends", "the client disconnects")
 	return cmd
 }
 
@@ -60,10 +60,11 @@ func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
 		return term.Failure(err)
 	}
 	if err := srv.Recover(ctx); err != nil {
-		term.PrintError(e.Stderr, err) // the others go on
+		term.PrintError(e.Stderr, err) // the other runs go on
 	}
 	if in, ok := e.Stdin.(*os.File); ok && term.IsTerminal(in) {
-		fmt.Fprintln(e.Stderr, "refrain mcp reads requests of the Model Context Protocol; a coding agent starts it by itself. Ctrl-D ends it.")
+		fmt.Fprintln(e.Stderr,
+			"refrain mcp reads requests of the Model Context Protocol from stdin; a coding agent starts it by itself. Ctrl-D ends it.")
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.ServeMCP(e.Stdin, term.Exactly(e.Stdout)) }()

@@ -37,9 +37,9 @@ func NewPause(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause RUN",
 		Short: "Pause a run between two steps",
-		Long: `Pause a run, even if another process is driving it. The steps that are running end
-first; --now cuts them off, and resuming makes them again. The command waits until the
-run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
+		Long: `Pause a run, even if another process is driving it. Running steps end first; --now cuts
+them off, and refrain resume runs them again. The command waits until the run is paused.
+Ctrl-C ends the command; the run still pauses.`,
 		Example: `  refrain pause last
   refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
 		Args:              term.Args(1, 1),
@@ -58,7 +58,7 @@ run is paused. To end only the waiting, press Ctrl-C: the run still pauses.`,
 	return cmd
 }
 
-// ask has a run asked for something, and waits until it is done.
+// ask pauses or cancels a run, and waits until the run has stopped.
 func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 	ctx := cmd.Context()
 	if err := f.Here(ctx, e, cmd.Flags()); err != nil {
@@ -91,12 +91,12 @@ func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 			return term.Failure(err)
 		}
 		if held != nil {
-			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which was told; waiting for the run\n", id,
+			fmt.Fprintf(e.Stderr, "run %s is driven by %s, which has the request; waiting for the run\n", id,
 				runstore.OwnerText(held.Owner))
 		}
 		run, err := sup.Wait(ctx, id)
 		if errors.Is(err, supervisor.ErrInterrupted) {
-			continue // its driver has died of it: now it can be written down
+			continue // the driver died before it stopped the run; the next attempt records the stop
 		}
 		if err != nil {
 			return term.Failure(fmt.Errorf("wait for run %s: %w", id, err))
@@ -109,7 +109,7 @@ func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
 	}
 }
 
-// tell asks by way of the store.
+// tell sends the request through the store.
 func (f *askFlags) tell(ctx context.Context, sup *supervisor.Supervisor, id, do string) error {
 	switch do {
 	case cluster.AskPause:
@@ -120,13 +120,13 @@ func (f *askFlags) tell(ctx context.Context, sup *supervisor.Supervisor, id, do 
 	return sup.Cancel(ctx, id, f.reason)
 }
 
-// standsNow is how a run stands, in words.
+// standsNow returns the status of a run as text.
 func standsNow(r *mark.Run) string {
 	switch r.Status {
 	case mark.RunCompleted:
-		return "has completed before that"
+		return "had already completed"
 	case mark.RunFailed:
-		return "has failed before that: " + r.Error
+		return "had already failed: " + r.Error
 	case mark.RunWaiting:
 		return "waits for a person"
 	}

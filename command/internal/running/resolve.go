@@ -14,7 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -30,20 +30,21 @@ func NewResolve(e *term.Env) *cobra.Command {
 	var f resolveFlags
 	cmd := &cobra.Command{
 		Use:   "resolve RUN",
-		Short: "Say whether a call that was cut off took place, or what to do with changed files",
-		Long: `Say whether a call that must not be made twice (effect: at_most_once) took place. It was
-cut off while it ran, so Refrain cannot know. There are three answers:
+		Short: "Decide what a run does about a call that was cut off, or about changed files",
+		Long: `Tell the run whether a call that must not be made twice (effect: at_most_once) took
+place. The call was cut off while it ran, so Refrain cannot know. Give one of:
 
-  --result TEXT  it took place, with this result
-  --retry        it did not take place; make it now
-  --skip         leave it out
+  --result TEXT  the call took place, with this result
+  --retry        the call did not take place; make it now
+  --skip         skip the call
 
-Or say what to do with files of the run's workspace that somebody has changed while the
-run did not work there:
+If somebody has changed files in the run's workspace while the run did not work there,
+tell the run what to do with them. Give one of:
 
-  --keep         go on with them
-  --base         go on with them, and compare later changes with them (protect, limits)
-  --discard      go back to the files of the run; the changed ones stay in the store`,
+  --keep         continue with the changed files
+  --base         continue with the changed files, and compare later changes with them
+                 (protect, limits)
+  --discard      restore the files of the run; the changed files stay in the store`,
 		Example: `  refrain answer last
   refrain resolve last --result "order 4711"
   refrain resolve r_1f0c3a2b --call call-x2mh3k --retry --resume
@@ -60,11 +61,11 @@ run did not work there:
 	fl := cmd.Flags()
 	f.add(fl, "call", "`ID` of the call or of its question, if there are several")
 	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
-	fl.BoolVar(&f.retry, "retry", false, "the call did not take place: make it now")
-	fl.BoolVar(&f.skip, "skip", false, "leave the call out")
-	fl.BoolVar(&f.keep, "keep", false, "go on with the changed files")
-	fl.BoolVar(&f.base, "base", false, "go on with the changed files, and compare later changes with them")
-	fl.BoolVar(&f.discard, "discard", false, "go back to the files of the run")
+	fl.BoolVar(&f.retry, "retry", false, "the call did not take place; make it now")
+	fl.BoolVar(&f.skip, "skip", false, "skip the call")
+	fl.BoolVar(&f.keep, "keep", false, "continue with the changed files")
+	fl.BoolVar(&f.base, "base", false, "continue with the changed files, and compare later changes with them")
+	fl.BoolVar(&f.discard, "discard", false, "restore the files of the run")
 	return cmd
 }
 
@@ -88,7 +89,7 @@ func (f *resolveFlags) run(ctx context.Context, e *term.Env, word string, made b
 		}
 		if len(q.Options) > 0 && !slices.Contains(q.Options, r.Action) {
 			return term.UsageError(fmt.Errorf("--%s is no answer to the question of run %s; give --%s. %s", r.Action, a.id,
-				strings.Join(q.Options, ", --"), progress.Clean(q.Text)))
+				strings.Join(q.Options, ", --"), brief.Clean(q.Text)))
 		}
 		value, err := json.Marshal(r)
 		if err != nil {

@@ -39,22 +39,22 @@ func NewResume(e *term.Env) *cobra.Command {
 		Use:   "resume RUN",
 		Short: "Continue a run that was paused, interrupted or stopped by a limit",
 		Long: `Continue a run that is paused, waits for a person, was canceled, or was interrupted by a
-crash, a restart or Ctrl-C. Steps that have ended are not repeated. A step that was cut
-off is made again, unless it must not be made twice (effect: at_most_once): then the run
-asks whether it took place. Exit codes and keys are those of refrain run.
+crash, a restart or Ctrl-C. Completed steps are not repeated. A step that was cut off
+runs again. If the step must not run twice (effect: at_most_once), the run asks first
+whether its call took place. Exit codes and keys are those of refrain run.
 
 The run keeps the definition that it was started with, even if the file has changed.
---definition gives it another one from here on. If that does not fit what the run has
-done, resume fails and the run stays as it is.
+--definition replaces the definition from here on. If the new definition does not fit
+the steps that the run has completed, resume fails and does not change the run.
 
 A run that a limit stopped continues with a higher limit: give --add-iterations, or the
 limits that refrain run takes. A run that failed continues with --retry, which tries the
 failed step again.
 
-The workers of a Temporal cluster continue a run that is theirs, and the command shows it
-as refrain watch does. To continue it with another definition or another limit, or after
-it has ended, give --temporal. With --temporal a run that was started without it is given
-to the workers, too.`,
+A run that belongs to a Temporal cluster is continued by the cluster's workers, and the
+command shows the run as refrain watch does. Give --temporal to continue such a run with
+another definition or limit, or after its end. With --temporal, resume also gives the
+workers a run that was started without --temporal.`,
 		Example: `  refrain resume last
   refrain resume r_1f0c3a2b
   refrain resume last --add-iterations 3
@@ -88,10 +88,10 @@ to the workers, too.`,
 	return cmd
 }
 
-// check refuses what would mean nothing.
+// check returns an error for flags that have no effect, or that contradict each other.
 func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 	if fl.Changed("definition") && f.definition == "" {
-		return errors.New("--definition: name a file")
+		return errors.New("--definition is empty; give the file of a definition")
 	}
 	if fl.Changed("add-iterations") && f.add < 1 {
 		return errors.New("--add-iterations 0: give at least 1")
@@ -108,7 +108,7 @@ func resumeRun(ctx context.Context, e *term.Env, f resumeFlags, word string) err
 	return resumeIn(ctx, e, s, f, id)
 }
 
-// resumeIn goes on with a run of a store, and follows it.
+// resumeIn resumes a run of a store, and follows the run.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
 	view, run, err := s.View(ctx, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	if run != nil && (f.On || clusters.InCluster(run)) {
 		return f.inCluster(ctx, e, s, id, run, opts)
 	}
-	if err := p.Here(id); err != nil { // what its agents name is relative to that
+	if err := p.Here(id); err != nil { // the agents use paths relative to this folder
 		return term.Failure(err)
 	}
 	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.shown.ZeroOnLimit, Resumed: true,
@@ -137,7 +137,7 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	})
 }
 
-// change makes the change of the flags to a run.
+// change applies the flags to the program of a run.
 func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*program.Program, *definition.Definition,
 	supervisor.ResumeOptions, error) {
 	var opts supervisor.ResumeOptions
@@ -164,7 +164,7 @@ func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*progr
 		case program.CannotAdd:
 			err = fmt.Errorf("--add-iterations: %w", err)
 		case program.NotFailed:
-			err = fmt.Errorf("--retry: run %s has not failed, it has completed", id)
+			err = fmt.Errorf("--retry: run %s has completed, so no step has failed; leave out --retry", id)
 		case program.HasFailed:
 			err = fmt.Errorf("run %s failed, and a higher limit does not change that; add --retry to try the failed step "+
 				"again, with the new limits", id)
@@ -175,7 +175,7 @@ func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*progr
 	return p, def, opts, err
 }
 
-// addLimits adds the flags with which a run gets other limits.
+// addLimits adds the flags that change the limits of a run.
 func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
 	f.limits.Add(fl)
 	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")

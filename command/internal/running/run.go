@@ -52,12 +52,12 @@ reads it from stdin. The answer goes to stdout, progress to stderr.
 The run is kept in .refrain/refrain.db, or where --store says, together with the
 definition as it is now. The first Ctrl-C pauses the run after the step that is running,
 the second cuts that step off, and the third leaves at once. In each case refrain resume
-continues the run. In a terminal, d moves the run to the background; --detach starts it
-there.
+continues the run. In a terminal, the key d moves the run to the background; --detach
+starts the run in the background.
 
-With --temporal the workers of a Temporal cluster drive the run: see refrain worker. The
-command shows it as refrain watch does. Ctrl-C and d end only that; the run goes on, and
-refrain pause pauses it.
+With --temporal the workers of a Temporal cluster drive the run; see refrain worker. The
+command shows the run as refrain watch does. Ctrl-C and d end the command, but not the
+run; to pause the run, use refrain pause.
 
 Exit codes: 0 completed, 1 failed, 2 wrong usage or an invalid definition, 3 stopped by
 a limit or by no_progress before the loop's own criterion, 4 paused or waiting for a
@@ -102,7 +102,7 @@ providers and the keys that they need.`,
 	f.shown.Add(fl, "")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; "+
 		"env REFRAIN_MODEL applies only to agents without a model")
-	fl.StringVar(&f.session, "session", "", "`ID` of the run; that of an earlier run continues its conversation "+
+	fl.StringVar(&f.session, "session", "", "`ID` of the run; the ID of an earlier run continues the conversation of that run "+
 		"(default: a new ID)")
 	runstore.Flag(fl, &f.store)
 	f.Add(fl, clusters.AddressUsage)
@@ -110,19 +110,18 @@ providers and the keys that they need.`,
 	f.AddHeartbeat(fl)
 	fl.BoolVar(&f.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.grace)
-	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON each, for refrain "+
+	fl.StringVar(&f.record, "record", "", "write every event to a new `FILE`, one line of JSON per event, for refrain "+
 		"verify and refrain backtest")
-	fl.BoolVar(&f.watch, "watch", false, "say where the run can be watched in a browser, if refrain serve serves the "+
-		"same store")
+	fl.BoolVar(&f.watch, "watch", false, "print the address of the run's page, if refrain serve serves the same store")
 	fl.BoolVar(&f.open, "open", false, "open the run in a browser, if refrain serve serves the same store")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	return cmd
 }
 
-// check refuses what would mean nothing, before there is anything of a run.
+// check returns an error for flags that have no effect or that contradict each other, before anything of the run exists.
 func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 	if args[0] == "" {
-		return errors.New("no file is named; write: refrain run FILE [INPUT]")
+		return errors.New("no definition is given; write: refrain run FILE [INPUT]")
 	}
 	if fl.Changed("session") {
 		if err := runstore.CheckID(f.session); err != nil {
@@ -154,7 +153,7 @@ func (f *runFlags) check(fl *pflag.FlagSet, args []string) error {
 	return checkGrace(f.grace)
 }
 
-// defaultGrace is how long a step may take to end if nobody says better.
+// defaultGrace is the default of --grace.
 const defaultGrace = 10 * time.Second
 
 // graceFlag adds --grace.
@@ -170,7 +169,7 @@ func checkGrace(d time.Duration) error {
 	return nil
 }
 
-// runFile loads a definition and runs it to its end.
+// runFile loads a definition and follows its run to the end.
 func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) error {
 	p, def, err := deffile.NewProgram(e, file, deffile.Given{Model: f.model, Root: f.root, Limits: &f.limits})
 	if err != nil {
@@ -203,7 +202,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		return f.submit(ctx, e, supervisor.Request{SessionID: f.session, State: state, Started: started,
 			Message: genai.NewContentFromText(input, genai.RoleUser)})
 	}
-	prog, err := deffile.Build(ctx, e, p, def) // before there is anything of the run
+	prog, err := deffile.Build(ctx, e, p, def) // before anything of the run exists
 	if err != nil {
 		return err
 	}
@@ -224,7 +223,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	if f.watch || f.open {
 		page = sayPage(ctx, e, s, f.session)
 	}
-	begun := func() { // there is something to see
+	begun := func() { // called once the run is visible in the store
 		if f.open && page != "" {
 			term.OpenOrSay(e, page)
 		}
@@ -252,9 +251,9 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	})
 }
 
-// sayPage says where a run can be seen in a browser, and returns that; empty if nowhere.
+// sayPage prints the address of the run's page in a browser, and returns the address; empty if no server serves the store.
 func sayPage(ctx context.Context, e *term.Env, s *runstore.Stock, id string) string {
-	page, say := s.Served(ctx, e, id), "no server serves this store; start one with: refrain serve"
+	page, say := s.Served(ctx, e, id), "no server serves this store; start a server with: refrain serve"
 	if page != "" {
 		say = "Watch it at " + page
 	}

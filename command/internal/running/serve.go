@@ -38,7 +38,7 @@ type serveFlags struct {
 	bodyTime, pieceTime, idleTime time.Duration
 }
 
-// servedFlags are those of refrain serve and refrain mcp: what is served, and what clients may do.
+// servedFlags are the flags that refrain serve and refrain mcp share: what they serve, and what clients may do.
 type servedFlags struct {
 	dir, store        string
 	grace             time.Duration
@@ -56,21 +56,21 @@ func NewServe(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run definitions and watch runs over HTTP",
-		Long: `Serve the definitions of a folder and the runs of a store over HTTP: the page, an API for
-scripts, ADK's API, the definitions as agents for clients of A2A below /a2a, and as tools
-for clients of MCP at /mcp. A run goes on when its client leaves. doc/server.md describes
-all of them.
+		Long: `Serve the definitions of a folder and the runs of a store over HTTP: a web page, an API
+for scripts, ADK's API, the definitions as agents for A2A clients below /a2a, and as
+tools for MCP clients at /mcp. A run goes on when its client disconnects. doc/server.md
+describes these interfaces.
 
 The server listens on 127.0.0.1:8080. Another address needs a token, which clients send as
 Authorization: Bearer TOKEN; give it in the environment as REFRAIN_TOKEN, where other
 users cannot see it.
 
-Definitions in the folder may do anything, as with refrain run. Those that clients send
-start no programs unless you give --allow-commands, and agents reach no loopback,
+Definitions in the folder may do anything, as with refrain run. Definitions that clients
+send start no programs unless you give --allow-commands, and agents reach no loopback,
 link-local or private addresses unless you give --allow-private.
 
-Ctrl-C stops in order: running steps end, and their runs are paused. They go on when the
-server is started again. The second Ctrl-C cuts these steps off.`,
+At the first Ctrl-C the server waits for running steps to end, and pauses their runs. The
+runs go on when the server is started again. The second Ctrl-C cuts the steps off.`,
 		Example: `  refrain serve
   refrain serve --dir loops --open
   REFRAIN_TOKEN=$(openssl rand -hex 20) refrain serve --addr 0.0.0.0:8080`,
@@ -86,13 +86,13 @@ server is started again. The second Ctrl-C cuts these steps off.`,
 	f.add(fl, "clients send", "the server stops")
 	fl.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 is any free one")
 	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN)")
-	fl.StringArrayVar(&f.hosts, "host", nil, "one more `name` under which browsers reach the server; repeat the flag for "+
+	fl.StringArrayVar(&f.hosts, "host", nil, "additional host `name` by which browsers reach the server; repeat the flag for "+
 		"more names")
 	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
-	term.DurationFlag(fl, &f.bodyTime, "read-timeout", 30*time.Second, "time that a client has to send a body")
-	term.DurationFlag(fl, &f.pieceTime, "write-timeout", 10*time.Second, "time that a client has to read a piece of an answer")
+	term.DurationFlag(fl, &f.bodyTime, "read-timeout", 30*time.Second, "time that a client has to send the body of a request")
+	term.DurationFlag(fl, &f.pieceTime, "write-timeout", 10*time.Second, "time that a client has to read a part of a response")
 	term.DurationFlag(fl, &f.idleTime, "idle-timeout", time.Minute, "time that a connection stays open without a request")
-	fl.BoolVar(&f.ownOnly, "own-only", false, "serve the definitions and agents of the program alone, without those of the folder")
+	fl.BoolVar(&f.ownOnly, "own-only", false, "serve only the definitions and agents of the program, not the definitions in the folder")
 	return cmd
 }
 
@@ -155,7 +155,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	}
 	defer silence()
 	if err := srv.Recover(ctx); err != nil {
-		term.PrintError(e.Stderr, err) // the others go on
+		term.PrintError(e.Stderr, err) // the other runs go on
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
@@ -169,12 +169,12 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	return untilStopped(ctx, e, srv, served, f.grace)
 }
 
-// add adds the flags. sends and ends say of a client what it sends, and when the command ends.
+// add adds the flags. sends and ends complete the help texts: who sends definitions, and when the command ends.
 func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	fl.StringVar(&f.dir, "dir", ".", "`folder` of the definitions, in which their commands run")
 	runstore.Flag(fl, &f.store)
 	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
-	fl.StringVar(&f.stateLimit, "state-limit", "64MiB", "largest state of a run, whatever its definition says, as a `size`; none for no limit")
+	fl.StringVar(&f.stateLimit, "state-limit", "64MiB", "largest `size` of a run's state, whatever the definition says; none for no limit")
 	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
 	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil,
 		"let definitions that "+sends+" use the secret variable of this `name`; repeat the flag for more")
@@ -189,7 +189,8 @@ func (f *servedFlags) check() error {
 	return checkGrace(f.grace)
 }
 
-// config goes into the folder of the definitions: what they name is relative to it.
+// config changes to the folder of the definitions, because their paths are relative to it, and returns the config of the
+// server.
 func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, error) {
 	if err := os.Chdir(f.dir); err != nil {
 		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
@@ -219,7 +220,7 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	return cfg, nil
 }
 
-// untilStopped waits for a signal, or until nobody is served any more, and stops in order.
+// untilStopped waits for a signal, or until the server has stopped serving, and then stops the server in order.
 func untilStopped(ctx context.Context, e *term.Env, srv *server.Server, served <-chan error, grace time.Duration) error {
 	var err error
 	stopped := false
@@ -246,14 +247,14 @@ func untilStopped(ctx context.Context, e *term.Env, srv *server.Server, served <
 	return nil
 }
 
-// listens says of the host of an address whether it stands for all addresses of the machine, and
-// whether only the machine itself reaches it.
+// listens reports whether the host of an address stands for all addresses of the machine, and whether only the machine itself
+// can reach it.
 func listens(host string) (any, local bool) {
 	ip := net.ParseIP(host)
 	return host == "" || ip != nil && ip.IsUnspecified(), host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// names are those under which browsers may reach the server.
+// names returns the host names by which browsers may reach the server.
 func names(host string, any bool, given []string) []string {
 	if !any {
 		return append([]string{host}, given...)
@@ -264,7 +265,7 @@ func names(host string, any bool, given []string) []string {
 	return given
 }
 
-// browsed is an address as a browser of this machine takes it.
+// browsed returns the address that a browser on this machine uses.
 func browsed(addr string, any bool) string {
 	_, port, err := net.SplitHostPort(addr)
 	if !any || err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// submit gives a run to the workers of a cluster, and shows it.
+// submit starts a run on the workers of a cluster, and shows the run.
 func (f *runFlags) submit(ctx context.Context, e *term.Env, req supervisor.Request) error {
 	if err := clusters.SharedStore(e, f.store); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (f *runFlags) submit(ctx context.Context, e *term.Env, req supervisor.Reque
 	return watch(ctx, e, s, live.WatchOptions{Shown: f.shown}, id)
 }
 
-// watch shows a run of a store that others drive.
+// watch shows a run that another process drives.
 func watch(ctx context.Context, e *term.Env, s *runstore.Stock, f live.WatchOptions, id string) (err error) {
 	if f.Store, err = s.Elsewhere(e); err != nil {
 		return term.Failure(err)
@@ -72,7 +72,7 @@ func watch(ctx context.Context, e *term.Env, s *runstore.Stock, f live.WatchOpti
 	return live.Watch(ctx, e, f, id)
 }
 
-// inCluster has the workers of a cluster continue a run, and shows it.
+// inCluster lets the workers of a cluster continue a run, and shows the run.
 func (f *resumeFlags) inCluster(ctx context.Context, e *term.Env, s *runstore.Stock, id string, run *mark.Run,
 	opts supervisor.ResumeOptions) error {
 	sup, err := s.Supervise(e, nil)
@@ -99,26 +99,26 @@ func (f *resumeFlags) inCluster(ctx context.Context, e *term.Env, s *runstore.St
 	return watch(ctx, e, s, shown, id)
 }
 
-// byStore writes down that the workers are to continue a run, which find it there.
+// byStore records in the store that workers are to continue the run; the workers poll the store for such runs.
 func byStore(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string, run *mark.Run,
 	opts supervisor.ResumeOptions) error {
 	switch {
 	case opts.Program != nil || opts.Continue:
-		return term.UsageError(fmt.Errorf("run %s is one of a cluster (%s): to change it, give the address of the "+
+		return term.UsageError(fmt.Errorf("a cluster drives run %s (%s); to change the run, give the address of the "+
 			"Temporal server with --temporal", id, runstore.DriverText(run.Driver)))
 	case run.Status == mark.RunCanceled:
-		return term.UsageError(fmt.Errorf("run %s was canceled in a cluster (%s): to continue it, give the address of "+
+		return term.UsageError(fmt.Errorf("run %s was canceled in a cluster (%s); to continue the run, give the address of "+
 			"the Temporal server with --temporal", id, runstore.DriverText(run.Driver)))
 	}
 	if err := sup.HandTo(ctx, id, run.Driver); err != nil {
 		return term.Failure(err)
 	}
-	fmt.Fprintf(e.Stderr, "run %s is for its workers to continue (%s), who look for such runs every few seconds\n", id,
+	fmt.Fprintf(e.Stderr, "the workers of run %s (%s) will continue it within a few seconds\n", id,
 		runstore.DriverText(run.Driver))
 	return nil
 }
 
-// byCluster has the workers continue a run. One that was no run of theirs becomes one.
+// byCluster lets the workers continue a run. A run that no cluster has driven so far is moved to the cluster.
 func (f *resumeFlags) byCluster(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string, run *mark.Run,
 	opts supervisor.ResumeOptions) error {
 	if err := clusters.SharedStore(e, f.store); err != nil {
@@ -127,10 +127,10 @@ func (f *resumeFlags) byCluster(ctx context.Context, e *term.Env, sup *superviso
 	queue, theirs := runstore.QueueOf(run.Driver)
 	switch {
 	case theirs && queue != f.Queue && f.QueueGiven:
-		return term.UsageError(fmt.Errorf("run %s belongs to the task queue %s: leave out --task-queue", id, queue))
+		return term.UsageError(fmt.Errorf("run %s belongs to the task queue %s; leave out --task-queue", id, queue))
 	case !theirs && (opts.Program != nil || opts.Continue || run.Status.Over()):
-		return term.UsageError(fmt.Errorf("run %s is not one of a cluster: it can be given to one as it is, paused or "+
-			"interrupted; leave out the changes, or --temporal", id))
+		return term.UsageError(fmt.Errorf("no cluster drives run %s; a cluster takes over only an unchanged run that is paused or "+
+			"interrupted, so leave out the changes, or --temporal", id))
 	}
 	c, err := f.Dial(ctx, e)
 	if err != nil {
@@ -145,7 +145,7 @@ func (f *resumeFlags) byCluster(ctx context.Context, e *term.Env, sup *superviso
 		}
 		fmt.Fprintf(e.Stderr, "run %s was given to the workers of %s, task queue %s\n", id, c.Where(), f.Queue)
 	}
-	if !theirs || run.Status == mark.RunRunning { // it may have lost its workflow
+	if !theirs || run.Status == mark.RunRunning { // the run may have lost its workflow
 		err = c.Wake(ctx, id, driver)
 	} else {
 		err = clusters.AskFor(ctx, e, c, id, driver, cluster.Request{Do: cluster.AskResume, Program: opts.Program, Continue: opts.Continue})

@@ -48,26 +48,26 @@ func NewWorker(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Drive runs of a Temporal cluster",
-		Long: `Drive the runs of a task queue of Temporal. Start as many workers as you like, on any
-machines: all need the same store, in PostgreSQL. If a worker dies, another one continues
-its runs, at the first step that has not ended. See doc/temporal.md.
+		Long: `Drive the runs of a Temporal task queue. Start as many workers as you like, on any
+machines; all workers need the same store, in PostgreSQL. If a worker dies, another worker
+continues its runs at the first step that has not ended. See doc/temporal.md.
 
-The server is that of --temporal, or TEMPORAL_ADDRESS, or localhost:7233. TEMPORAL_TLS,
-TEMPORAL_API_KEY and the other variables of Temporal's programs apply, as does their
-configuration file.
+The worker connects to the server of --temporal, or else of TEMPORAL_ADDRESS, or else to
+localhost:7233. TEMPORAL_TLS, TEMPORAL_API_KEY and the other variables of Temporal's
+programs apply, as does their configuration file.
 
-Workers need what definitions need: programs, the keys of models, and files. The programs
-of a run work in the folder in which the run was started. A worker that does not have this
-folder uses that of --dir. Without --dir it pauses a run that starts programs.
-Steps of a run that share files need a folder that all workers share.
+Workers need what definitions need: programs, API keys of models, and files. The programs
+of a run work in the folder in which the run was started. A worker without this folder
+uses the folder of --dir; without --dir the worker pauses a run that starts programs. If
+steps of a run share files, all workers need a shared folder.
 
-With --steps the worker does only the steps whose definition has that task_queue, of runs
-that other workers drive. It needs no store. Commands run in the folder of --dir, with the
-programs, keys and network of this machine.
+With --steps the worker only does steps whose definition has this task_queue, for runs
+that other workers drive. Such a worker needs no store. Commands run in the folder of
+--dir, with the programs, keys and network of this machine.
 
-Ctrl-C or SIGTERM stops in order: running steps end, within --grace, and other workers
-continue the runs. The second signal leaves at once; others then repeat the steps that
-were running.`,
+At Ctrl-C or SIGTERM the worker waits for running steps to end, for at most --grace, and
+hands its runs over to other workers. The second signal ends the worker at once; other
+workers then repeat the steps that were running.`,
 		Example: `  refrain worker --temporal localhost:7233 --store postgres://user@host/refrain
   REFRAIN_STORE=postgres://user@host/refrain refrain worker --dir /srv/loops --max-runs 20
   refrain worker --steps gpu --temporal localhost:7233 --dir /srv/work`,
@@ -91,19 +91,19 @@ were running.`,
 	f.Add(fl, "`host:port` of the Temporal server (env TEMPORAL_ADDRESS; default localhost:7233)")
 	f.AddQueue(fl)
 	fl.StringVar(&f.store, "store", "", "store of the runs, which all workers share: `postgres:DSN` (env REFRAIN_STORE)")
-	fl.StringVar(&f.dir, "dir", "", "`folder` for runs that were started in one that is not here")
-	fl.StringVar(&f.steps, "steps", "", "do only the steps whose definition has this `name` as task_queue")
-	fl.IntVar(&f.maxRuns, "max-runs", workerRuns, "drive at most this many runs at once; with --steps, steps")
+	fl.StringVar(&f.dir, "dir", "", "`folder` for runs whose own folder is not on this machine")
+	fl.StringVar(&f.steps, "steps", "", "only do steps whose definition has this `name` as task_queue")
+	fl.IntVar(&f.maxRuns, "max-runs", workerRuns, "drive at most this many runs at once; with --steps, do at most this many steps at once")
 	f.AddHeartbeat(fl)
 	term.DurationFlag(fl, &f.grace, "grace", workerGrace, "time that running steps have to end when the worker stops")
-	fl.StringVar(&f.metrics, "metrics", "", "`host:port` at which Prometheus finds /metrics, without a token; \"\" is nowhere")
+	fl.StringVar(&f.metrics, "metrics", "", "serve /metrics for Prometheus at this `host:port`, without a token; \"\" serves no metrics")
 	return cmd
 }
 
 func (f *workerFlags) check(fl *pflag.FlagSet) error {
 	for _, name := range []string{"store", "task-queue", "heartbeat", "metrics"} {
 		if f.steps != "" && fl.Changed(name) {
-			return fmt.Errorf("--%s and --steps: a worker for steps has no runs; the flag is for a worker that drives them",
+			return fmt.Errorf("--%s and --steps: a worker for steps drives no runs; leave out one of the two flags",
 				name)
 		}
 	}
@@ -121,13 +121,13 @@ func (f *workerFlags) check(fl *pflag.FlagSet) error {
 	return checkGrace(f.grace)
 }
 
-// run works until a signal comes.
+// run works until a signal arrives.
 func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	child.Shield()
 	if f.dir != "" {
 		dir, err := filepath.Abs(f.dir)
 		if err == nil {
-			err = os.Chdir(dir) // models and cards in files are relative to it
+			err = os.Chdir(dir) // models and cards in files have paths relative to this folder
 		}
 		if err != nil {
 			return term.UsageError(fmt.Errorf("--dir: %w", err))
@@ -162,7 +162,7 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 		}
 		defer stop()
 	}
-	fmt.Fprintf(e.Stderr, "refrain works for Temporal at %s, task queue %s, as %s\n", c.Where(), f.Queue, cfg.Owner)
+	fmt.Fprintf(e.Stderr, "refrain drives runs of Temporal at %s, task queue %s, as %s\n", c.Where(), f.Queue, cfg.Owner)
 	defer context.AfterFunc(ctx, func() {
 		fmt.Fprintf(e.Stderr, "Handing the runs over after their running steps, within %s.\n", f.grace)
 	})()
@@ -175,9 +175,9 @@ func (f *workerFlags) run(ctx context.Context, e *term.Env) error {
 	return nil
 }
 
-// doSteps does the steps of a task queue until a signal comes.
+// doSteps does the steps of a task queue until a signal arrives.
 func (f *workerFlags) doSteps(ctx context.Context, e *term.Env, c cluster.Client) error {
-	fmt.Fprintf(e.Stderr, "refrain does steps for Temporal at %s, task queue %s\n", c.Where(), f.steps)
+	fmt.Fprintf(e.Stderr, "refrain does steps of Temporal at %s, task queue %s\n", c.Where(), f.steps)
 	defer context.AfterFunc(ctx, func() { fmt.Fprintf(e.Stderr, "Ending the running steps, within %s.\n", f.grace) })()
 	err := c.Steps(ctx, cluster.Steps{Queue: f.steps, Host: stephost.Config{Getenv: e.Getenv}, MaxSteps: f.maxRuns,
 		Grace: f.grace})
@@ -188,7 +188,7 @@ func (f *workerFlags) doSteps(ctx context.Context, e *term.Env, c cluster.Client
 	return nil
 }
 
-// serveMetrics answers Prometheus until stop is called.
+// serveMetrics serves the metrics to Prometheus until stop is called.
 func serveMetrics(addr string, counts *metrics.Collector, log *slog.Logger) (stop func(), err error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -201,13 +201,13 @@ func serveMetrics(addr string, counts *metrics.Collector, log *slog.Logger) (sto
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = srv.Serve(l) // it ends when it is closed
+		_ = srv.Serve(l) // Serve returns when the server is closed
 	}()
 	log.Info("tells Prometheus", "address", "http://"+l.Addr().String()+"/metrics")
 	return func() { _ = srv.Close(); <-served }, nil
 }
 
-// place finds the folder of a run on this machine, if its agents start programs.
+// place sets the folder of the run on this machine, if the run's agents start programs.
 func (f *workerFlags) place(p *program.Program, def *definition.Definition) error {
 	var missing error
 	for _, dir := range []string{p.Dir, p.Root} {
@@ -225,13 +225,13 @@ func (f *workerFlags) place(p *program.Program, def *definition.Definition) erro
 		return nil
 	case f.dir == "":
 		return fmt.Errorf("the run was started in a folder that the worker does not have: %w; share the folder under "+
-			"this path, start the worker with --dir FOLDER, or give the run to the task queue of a machine that has it",
+			"this path, start the worker with --dir FOLDER, or give the run to the task queue of a machine that has the folder",
 			missing)
 	}
 	return p.MoveTo(f.dir)
 }
 
-// tell says what becomes of a run.
+// tell logs what happens to a run.
 func tell(log *slog.Logger, id string, ev *session.Event) {
 	if ev.Mark == nil {
 		return

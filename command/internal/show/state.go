@@ -52,7 +52,7 @@ func printDiff(w io.Writer, changes []progress.Change) {
 	for _, c := range changes {
 		if c.Before != nil && c.After != nil && c.Words != nil {
 			text := strings.TrimSpace(wordDiff(c.Words))
-			alike[text] = append(alike[text], progress.Clean(c.Key))
+			alike[text] = append(alike[text], brief.Clean(c.Key))
 		}
 	}
 	for _, c := range changes {
