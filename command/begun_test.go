@@ -20,14 +20,14 @@ import (
 func TestRunThatNeverBegan(t *testing.T) {
 	store, path := notBegun(t)
 	out, _ := cli(t, 0, "runs", "--store", path)
-	if !strings.Contains(out, "not_begun") || !strings.Contains(out, "it never began; begin it with: refrain run FILE --session r_1") ||
+	if !strings.Contains(out, "not_begun") || !strings.Contains(out, "the run never began; begin it with: refrain run FILE --session r_1") ||
 		strings.Contains(out, "resume") {
 		t.Errorf("runs says\n%s", out)
 	}
 	if out, _ := cli(t, 0, "runs", "--store", path, "--status", "interrupted"); out != "" {
 		t.Errorf("it counts as interrupted:\n%s", out)
 	}
-	never := "run r_1 never began, so there is nothing in it: begin it with refrain run FILE --session r_1, or remove it with refrain rm r_1 --yes"
+	never := "run r_1 never began, so it has no events; begin it with refrain run FILE --session r_1, or remove it with refrain rm r_1 --yes"
 	for _, verb := range []string{"show", "events", "watch", "verify", "export", "resume", "pause", "cancel", "answer", "fork"} {
 		if _, errs := cli(t, 2, verb, "r_1", "--store", path); !strings.Contains(errs, never) {
 			t.Errorf("%s says %q", verb, errs)
@@ -40,7 +40,7 @@ func TestRunThatNeverBegan(t *testing.T) {
 	if out, _ := cli(t, 0, "runs", "--store", path); !strings.Contains(out, "running") || !strings.Contains(out, "by refrain 1 on another machine") {
 		t.Errorf("runs says\n%s", out)
 	}
-	if _, errs := cli(t, 2, "resume", "r_1", "--store", path); !strings.Contains(errs, "nothing has happened in run r_1 yet") {
+	if _, errs := cli(t, 2, "resume", "r_1", "--store", path); !strings.Contains(errs, "run r_1 has no event yet") {
 		t.Errorf("resume says %q", errs)
 	}
 }

@@ -22,13 +22,13 @@ type Row struct {
 	Policy string              `json:"policy"`
 	Plan   *loop.Plan          `json:"plan"`
 	Result loop.BacktestResult `json:"result"`
-	// Tree is the hash of the files that would have been handed back, at the end of the iteration From; empty without
-	// a workspace.
+	// Tree is the hash of the files that the policy would have handed back, at the end of the iteration From; empty without a
+	// workspace.
 	Tree string `json:"tree,omitempty"`
 	From int    `json:"tree_of,omitempty"`
 }
 
-// readPolicies reads a file of policies, in its order.
+// readPolicies reads a file of policies, in the order of the file.
 func readPolicies(name string) ([]policy, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func readPolicies(name string) ([]policy, error) {
 	return all, nil
 }
 
-// Recording is the loop of an address, or the one that is meant without.
+// Recording returns the recording of the loop at the address; with an empty address, of the only outermost loop.
 func Recording(events []*session.Event, address string) (*backtest.Recording, error) {
 	all, err := backtest.Recordings(events)
 	if err != nil {
@@ -75,13 +75,13 @@ func Recording(events []*session.Event, address string) (*backtest.Recording, er
 	}
 	switch {
 	case len(all) == 0:
-		return nil, errors.New("no loop has begun in it; the record has to be one of refrain run --record")
+		return nil, errors.New("no loop has begun in the log; give a run with a loop that has begun")
 	case address == "" && len(all) == 1:
 		return all[0], nil
 	case address == "" && len(outermost) == 1:
 		return outermost[0], nil
 	case address == "":
-		return nil, fmt.Errorf("there are %d loops; choose one with --loop: %s", len(all), term.Listed(names))
+		return nil, fmt.Errorf("the run has %d loops; choose one with --loop: %s", len(all), term.Listed(names))
 	case len(found) == 0:
 		return nil, fmt.Errorf("no loop has the address %q (%s)", address, term.Meant(address, names))
 	}
@@ -102,13 +102,14 @@ func Compare(rec *backtest.Recording, policies []policy) ([]Row, error) {
 		r := &rows[i]
 		r.Result = r.Plan.Backtest(rec.Outcomes)
 	}
-	if got := rows[0].Result.Stop; got != nil && rec.Stop != nil { // outcomes do not tell which iteration said something
+	if got := rows[0].Result.Stop; got != nil && rec.Stop != nil { // the recorded outcomes do not name the iteration that had an answer
 		got.Result = rec.Stop.Result
 	}
 	return rows, nil
 }
 
-// AddTrees adds the files that each policy would have handed back. tree returns the hash of those after an iteration.
+// AddTrees adds to each row the hash of the files that its policy would have handed back. tree returns the hash of the files
+// after an iteration.
 func AddTrees(rows []Row, tree func(iteration int) string) {
 	for i := range rows {
 		r := &rows[i]
@@ -130,7 +131,7 @@ func AddTrees(rows []Row, tree func(iteration int) string) {
 	}
 }
 
-// Policies are the policies that flags give: --set, --policy and --policies.
+// Policies returns the policies of the flags --set, --policy and --policies.
 func Policies(sets, policies []string, file string) ([]policy, error) {
 	var all []policy
 	if len(sets) > 0 {

@@ -12,17 +12,16 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// policy is a change of a recorded plan, with the name that a table gives it.
+// policy is a change of a recorded plan. Its name stands in the table.
 type policy struct {
 	name     string
 	settings []setting
 }
 
-// setting is one field of a plan, by the path of its JSON names, and its value
-// as somebody has typed it.
+// setting is a field of a plan, given as the path of its JSON names, with the value as the user typed it.
 type setting struct{ path, value string }
 
-// parseSetting reads plan.max_iterations=3; plan. may be left out.
+// parseSetting reads text such as plan.max_iterations=3; the prefix plan. is optional.
 func parseSetting(text string) (setting, error) {
 	path, value, ok := strings.Cut(text, "=")
 	path = strings.TrimPrefix(strings.TrimSpace(path), "plan.")
@@ -32,7 +31,7 @@ func parseSetting(text string) (setting, error) {
 	return setting{path, strings.TrimSpace(value)}, nil
 }
 
-// parsePolicy reads NAME: field=value, field=value.
+// parsePolicy reads text such as NAME: field=value, field=value.
 func parsePolicy(text string) (policy, error) {
 	name, rest, ok := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
@@ -50,7 +49,7 @@ func parsePolicy(text string) (policy, error) {
 	return p, nil
 }
 
-// settingsIn are the fields in a map of YAML, by their paths below a prefix.
+// settingsIn returns the fields of a YAML map, with their paths below prefix.
 func settingsIn(n *yaml.Node, prefix string) ([]setting, error) {
 	var all []setting
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -90,7 +89,7 @@ func asJSON(n *yaml.Node) (string, error) {
 	return string(text), err
 }
 
-// splitOutside splits at the commas that are in no brackets and no quotes.
+// splitOutside splits text at the commas outside of brackets and quotes.
 func splitOutside(text string) []string {
 	var parts []string
 	depth, quote, from := 0, rune(0), 0
@@ -113,7 +112,7 @@ func splitOutside(text string) []string {
 	return append(parts, text[from:])
 }
 
-// apply is the plan with the policy's changes, checked.
+// apply returns a copy of the plan with the policy's changes. It fails if the changed plan is not valid.
 func (p policy) apply(recorded *loop.Plan) (*loop.Plan, error) {
 	plan := recorded
 	for _, s := range p.settings {

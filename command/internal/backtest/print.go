@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
-// Print writes a table, a line for each policy. run is how commands name the run.
+// Print writes a table with a line for each policy. run is the name of the run for the commands that Print suggests.
 func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error {
 	asked, cached := false, false
 	trees := slices.ContainsFunc(rows, func(r Row) bool { return r.Tree != "" })
@@ -78,7 +78,7 @@ func costOf(cost *float64) string {
 	return term.Amount(*cost)
 }
 
-// cacheOf is the share of the input from the provider's cache, and what that has saved: 62%, 0.41 saved.
+// cacheOf returns the share of input tokens that came from the provider's cache, and what the cache saved: 62%, 0.41 saved.
 func cacheOf(u *loop.Usage) string {
 	if u.InputTokens <= 0 {
 		return ""
@@ -104,7 +104,7 @@ func reasonOf(res *loop.BacktestResult) string {
 	return string(res.Stop.Reason)
 }
 
-// resultOf is where the result would have come from: best 4 (7.6).
+// resultOf returns which iteration the result would have come from: best 4 (7.6).
 func resultOf(res *loop.BacktestResult) string {
 	if res.Unknown {
 		return ""
@@ -121,7 +121,7 @@ func resultOf(res *loop.BacktestResult) string {
 	return fmt.Sprintf("%s, best %d (%s)", s, rec.BestIteration, score)
 }
 
-// PrintSweep writes a table, a line for each level.
+// PrintSweep writes a table with a line for each level.
 func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\tsame\tkept\tlost\tunknown\tsaves iterations\ttokens\tcost\n", s.Field)

@@ -16,7 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Findable refuses to look for what there cannot be. An iteration may be still to come.
+// Findable returns an error if the log cannot contain events of the agent or the iteration. With coming, an iteration that has
+// not begun yet is allowed.
 func Findable(run *runstore.Run, shown []*session.Event, agent string, iteration int, coming bool) error {
 	if agent != "" {
 		names := agentsIn(run.Events)
@@ -37,7 +38,7 @@ func Findable(run *runstore.Run, shown []*session.Event, agent string, iteration
 	return fmt.Errorf("run %s has no iteration %d: it has 1 to %d", run.ID, iteration, last)
 }
 
-// agentsIn are the agents of a log: those in it, and those of its definition.
+// agentsIn returns the names of the agents in a log and in its definition.
 func agentsIn(events []*session.Event) []string {
 	var names []string
 	add := func(name string) {
@@ -68,11 +69,10 @@ func agentsIn(events []*session.Event) []string {
 	return names
 }
 
-// InIteration reports whether an event belongs to an iteration of the outermost
-// loop that it is in: said in it, or its end.
+// InIteration reports whether an event belongs to iteration n of its outermost loop, or ends that loop.
 func InIteration(ev *session.Event, n int) bool { return outermostIteration(ev) == n }
 
-// outermostIteration is that iteration's number; 0 if the event belongs to none.
+// outermostIteration returns the number of the event's iteration of its outermost loop; 0 if the event is outside of loops.
 func outermostIteration(ev *session.Event) int {
 	if _, rest, in := strings.Cut(string(ev.Address), "["); in {
 		number, _, _ := strings.Cut(rest, "]")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package events says what an event of a run is about.
+// Package events describes the events of a run in text.
 package events
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Line is an event on a line.
+// Line describes an event on one line.
 func Line(ev *session.Event) string {
 	where := string(ev.Address)
 	if where == "" {
@@ -49,7 +49,7 @@ func Line(ev *session.Event) string {
 	return brief.Clip(brief.Clean(line), 240)
 }
 
-// saidIn is what an event says, its calls of tools too.
+// saidIn returns the text and the tool calls of an event.
 func saidIn(ev *session.Event) string {
 	words := []string{}
 	if text := ev.Text(); text != "" {
@@ -79,7 +79,7 @@ func saidIn(ev *session.Event) string {
 	return strings.Join(words, "; ")
 }
 
-// MarkText is what a mark says, for people.
+// MarkText describes a mark for people.
 func MarkText(m *mark.Mark) string {
 	read := func(v any) bool { return m.Decode(v) == nil }
 	switch m.Kind {
@@ -126,8 +126,7 @@ func MarkText(m *mark.Mark) string {
 	return ""
 }
 
-// stopText is why a loop stopped. One that was cut off says what did that: it may
-// have stopped only for now.
+// stopText describes why a loop stopped. For a loop that was cut off it names the cause, because the loop may continue later.
 func stopText(d *loop.StopRecord) string {
 	if d.Reason != loop.ReasonCanceled || d.Detail == "" {
 		return d.String()
@@ -135,7 +134,7 @@ func stopText(d *loop.StopRecord) string {
 	return fmt.Sprintf("after %s: %s", brief.Count(d.Iterations, "iteration"), d.Detail)
 }
 
-// runMarkText is what a mark of a run as a whole says, or one of a person's.
+// runMarkText describes a mark of a whole run, or a mark about a person.
 func runMarkText(m *mark.Mark, read func(any) bool) string {
 	switch m.Kind {
 	case mark.KindRunStarted:

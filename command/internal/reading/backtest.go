@@ -35,18 +35,18 @@ func NewBacktest(e *term.Env) *cobra.Command {
 		Short: "Replay a run under other stop policies",
 		Long: `Replay a run under other stop policies. The run is in the store, or in a file that
 refrain export or refrain run --record has written. For each policy, the table shows
-where the run would have stopped, why, with which result, and what that would have
-saved. Nothing runs and no model is asked. What would have happened after the end of
-the run is shown as unknown. For a run with a workspace the table also shows the hash
-of the files that the policy would have handed back.
+where the run would have stopped, why, with which result, and how much the policy would
+have saved. No step runs and no model is asked. If a policy would have continued after
+the end of the run, the result is shown as unknown. For a run with a workspace the
+table also shows the hash of the files that the policy would have handed back.
 
 A policy changes fields of the recorded plan, by their JSON names: max_iterations,
 score.target, score.min_delta_percent, score.patience, stop_when, timeout,
 budget.tokens, no_progress.repeats, steps.NAME.on_error and others. The value null
 removes a field. --json shows the whole plan.
 
---sweep moves one field over all values at which any of the runs would have ended
-otherwise, and says for each how many results would have been lost.`,
+--sweep tries one field with every value that would have changed the end of a run, and
+shows for each value how many results would have been lost.`,
 		Example: `  refrain backtest last --set plan.max_iterations=3
   refrain backtest run.jsonl --policy 'strict: score.target=9' --policy 'early: score.min_delta_percent=10, score.patience=1'
   refrain backtest run.jsonl --policies policies.yaml --loop story/refine
@@ -58,7 +58,7 @@ otherwise, and says for each how many results would have been lost.`,
 			case f.sweep != "":
 				return runSweep(cmd.Context(), e, f, args)
 			case len(args) > 1:
-				return term.UsageError(errors.New("several runs are compared with --sweep only"))
+				return term.UsageError(errors.New("several runs need --sweep FIELD; without --sweep, give one run"))
 			}
 			return runBacktest(cmd.Context(), e, f, args[0])
 		},
@@ -71,15 +71,15 @@ otherwise, and says for each how many results would have been lost.`,
 	fl.StringArrayVar(&f.policies, "policy", nil, "a policy, as `'NAME: field=value, field=value'`; repeat the flag "+
 		"for more policies")
 	fl.StringVar(&f.file, "policies", "", "`file` with more policies, in YAML or JSON: NAME: {field: value}")
-	fl.StringVar(&f.sweep, "sweep", "", "move one `field` of the plan over all values that matter, for all runs")
+	fl.StringVar(&f.sweep, "sweep", "", "try one `field` of the plan with every value that changes the end of a run, for all runs")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	return cmd
 }
 
-// maxRecords is how many runs can be swept.
+// maxRecords is the largest number of runs in a sweep.
 const maxRecords = 10_000
 
-// runSweep moves a field of the plans of recorded runs.
+// runSweep varies one field of the plans of recorded runs.
 func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string) error {
 	var runs []*past.Recording
 	for _, name := range names {
@@ -104,7 +104,7 @@ func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string)
 	return nil
 }
 
-// openRecording reads the recording of a loop of a run, which is named like one of refrain show.
+// openRecording reads the recording of a loop. name is the ID of a run or a file, as for refrain show.
 func openRecording(ctx context.Context, e *term.Env, f backtestFlags, name string) (*past.Recording, error) {
 	run, err := runstore.Open(ctx, e, f.store, name)
 	if err != nil {

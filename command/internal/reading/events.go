@@ -33,10 +33,10 @@ func NewEvents(e *term.Env) *cobra.Command {
 		Use:   "events RUN|FILE",
 		Short: "List the events of a run",
 		Long: `List the events of a run, one line each: number, time, step, and what happened.
---json writes the events themselves, one line of JSON each.
+--json writes the whole events, one line of JSON each.
 
-Attempts that were cut off and made again, and earlier runs of the same session, are
-left out; --all shows them too.`,
+Attempts that were cut off and repeated, and earlier runs of the same session, are left
+out unless you give --all.`,
 		Example: `  refrain events last
   refrain events r_1f0c --errors
   refrain events last --agent critic --iteration 3
@@ -49,7 +49,7 @@ left out; --all shows them too.`,
 			case fl.Changed("iteration") && f.iteration < 1:
 				return fmt.Errorf("--iteration %d: give a number of at least 1", f.iteration)
 			case fl.Changed("agent") && f.agent == "":
-				return errors.New("--agent: name an agent")
+				return errors.New("--agent is empty; give the name of an agent")
 			}
 			return listEvents(cmd.Context(), e, f, args[0])
 		},
@@ -59,7 +59,7 @@ left out; --all shows them too.`,
 	fl.BoolVar(&f.errors, "errors", false, "only failures, refused exits, and loops or runs that ended with an error")
 	fl.StringVar(&f.agent, "agent", "", "only events of the agent with this `name`")
 	fl.IntVar(&f.iteration, "iteration", 0, "only events of iteration `N` of the outermost loop")
-	fl.BoolVar(&f.all, "all", false, "include attempts that were made again, and earlier runs")
+	fl.BoolVar(&f.all, "all", false, "include attempts that were repeated, and earlier runs")
 	fl.BoolVarP(&f.follow, "follow", "f", false, "follow the run until it ends")
 	fl.BoolVar(&f.json, "json", false, "write one line of JSON for each event")
 	return cmd
@@ -72,7 +72,7 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 	}
 	defer run.Close()
 	if f.follow && run.Store == nil {
-		return fmt.Errorf("--follow: %s is a file, and a file gets no new events", word)
+		return fmt.Errorf("--follow: %s is a file, and a file gets no new events; leave out --follow", word)
 	}
 	shown := run.Events
 	if !f.all {
@@ -103,8 +103,7 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 	return f.note(ctx, e, run, w)
 }
 
-// note says of a run that is not at its end why that is so, and how it goes on: what
-// was cut off is no error.
+// note tells why a run has stopped before its end, and how to continue it. An interruption is not an error.
 func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, w *live.Watching) error {
 	if f.json || run.Store == nil {
 		return nil
@@ -127,7 +126,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 	return nil
 }
 
-// print writes an event that is asked for.
+// print writes an event if the flags select it.
 func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole) error {
 	if f.errors && runlog.ProblemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
 		f.iteration > 0 && !events.InIteration(ev, f.iteration) {

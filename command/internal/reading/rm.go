@@ -39,11 +39,11 @@ func NewRm(e *term.Env) *cobra.Command {
 		Use:   "rm RUN...",
 		Short: "Remove runs",
 		Long: `Remove runs with all their data: events, state, saved files, the files of a workspace,
-messages, and background output. Without --yes nothing is removed; the command lists what would be.
+messages, and background output. Without --yes the command only lists the runs.
 
-Name runs, or choose them with --older-than and --status; together, the flags choose
-among the runs that you name. A run that a process is driving is never removed. To
-keep a copy, use refrain export first.`,
+Name runs, or choose them with --older-than and --status; if you do both, the flags
+choose among the runs that you name. A run that a process is driving is never removed.
+To keep a copy, use refrain export first.`,
 		Example: `  refrain rm r_1f0c --yes
   refrain rm --older-than 30d --status completed
   refrain rm --older-than 30d --status completed --yes`,
@@ -52,14 +52,14 @@ keep a copy, use refrain export first.`,
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	fl.StringVar(&f.olderThan, "older-than", "", "only runs without an event for this `long`, such as 30d or 12h")
+	fl.StringVar(&f.olderThan, "older-than", "", "only runs without an event for this `duration`, such as 30d or 12h")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.BoolVar(&f.yes, "yes", false, "remove the runs")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// parseAge reads a duration that may be in days or weeks.
+// parseAge reads a duration, which may be in days or weeks.
 func parseAge(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, nil
@@ -103,7 +103,7 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 			fmt.Fprintf(e.Stdout, "would remove %s  %s  %s\n", term.Cell(r.ID, 64), term.Cell(r.Name, 30), r.Status)
 		}
 		if len(chosen) > 0 {
-			return term.UsageError(errors.New("nothing was removed; add --yes to do it"))
+			return term.UsageError(errors.New("nothing was removed; add --yes to remove these runs"))
 		}
 		fmt.Fprintln(e.Stderr, "No such run.")
 		return nil
@@ -129,7 +129,7 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 	return nil
 }
 
-// choose are the runs that are meant.
+// choose returns the runs that the arguments and flags select.
 func (f *rmFlags) choose(ctx context.Context, store session.Service, words []string,
 	age time.Duration) ([]listedRun, error) {
 	all, err := runstore.List(ctx, store)
@@ -158,7 +158,7 @@ func (f *rmFlags) choose(ctx context.Context, store session.Service, words []str
 		case r.DrivenBy == "":
 			chosen = append(chosen, *r)
 		case len(words) > 0:
-			return nil, term.Failure(fmt.Errorf("run %s is driven by %s: end it first, with refrain cancel %s", r.ID,
+			return nil, term.Failure(fmt.Errorf("run %s is driven by %s; end the run first with refrain cancel %s", r.ID,
 				r.DrivenBy, r.ID))
 		}
 	}
@@ -224,7 +224,7 @@ func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id
 	case err != nil:
 		return err
 	case !its:
-		fmt.Fprintf(e.Stderr, "the files that %s has for %s are those of another run, and stay\n", brief.Clean(files), term.Cell(id, 64))
+		fmt.Fprintf(e.Stderr, "the files that %s has for %s belong to another run, and were not removed\n", brief.Clean(files), term.Cell(id, 64))
 		return nil
 	}
 	return workspace.Remove(ctx, files, id)

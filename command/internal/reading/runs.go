@@ -34,7 +34,7 @@ type runsFlags struct {
 	json          bool
 }
 
-// statuses are what --status takes.
+// statuses are the values of --status.
 var statuses = runlog.AllStatuses()
 
 func NewRuns(e *term.Env) *cobra.Command {
@@ -42,14 +42,14 @@ func NewRuns(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs",
-		Long: `List the runs of a store, newest first, with status, iteration, score, and why each
-stopped or what it waits for. "interrupted" means that the run was cut off; like a
-paused run it can be resumed. A run that has "not_begun" was cut off before its first
-event.
+		Long: `List the runs of a store, newest first, with status, iteration, score, and the reason
+why each run has stopped or waits. The status "interrupted" means that the run was cut
+off; you can resume an interrupted run like a paused run. The status "not_begun" means
+that the run was cut off before its first event.
 
-A run of a Temporal cluster is shown with its task queue. With --temporal the list says
-which of these runs have lost their workflow, for example because somebody terminated it.
-refrain resume RUN --temporal ADDRESS gives such a run another one.
+A run of a Temporal cluster is shown with its task queue. With --temporal the list shows
+which of these runs have lost their workflow, for example because somebody terminated
+the workflow. refrain resume RUN --temporal ADDRESS starts a new workflow for the run.
 
 Other commands take a run's ID, the beginning of its ID, or "last" for the newest run.`,
 		Example: `  refrain runs
@@ -65,7 +65,7 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.Add(fl, "`host:port` of the Temporal server in which the workflows of runs are looked for; more by the "+
+	f.Add(fl, "`host:port` of the Temporal server that has the workflows of runs; the rest is set by the "+
 		"variables TEMPORAL_*")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.IntVar(&f.limit, "limit", 20, "show at most this many runs; 0 shows all")
@@ -114,7 +114,7 @@ func runs(ctx context.Context, e *term.Env, f runsFlags) error {
 	return nil
 }
 
-// workflows looks which runs of a cluster have lost their workflow.
+// workflows finds out which runs of a cluster have lost their workflow.
 func (f *runsFlags) workflows(ctx context.Context, e *term.Env, rows []listedRun) error {
 	if !f.On {
 		return nil
@@ -136,8 +136,7 @@ func (f *runsFlags) workflows(ctx context.Context, e *term.Env, rows []listedRun
 	return nil
 }
 
-// listRows are the rows of the runs that are asked for. A run that somebody has removed
-// since they were listed has none.
+// listRows returns the rows of the selected runs. A run that was removed since the list was read has no row.
 func listRows(ctx context.Context, store session.Service, all []session.Session,
 	f runsFlags) (rows []listedRun, err error) {
 	for _, s := range all {
@@ -159,7 +158,7 @@ func listRows(ctx context.Context, store session.Service, all []session.Session,
 	return rows, nil
 }
 
-// listOne makes a row.
+// listOne returns the row of a run.
 func listOne(ctx context.Context, store session.Service, s session.Session) (*listedRun, error) {
 	row, err := runlog.RowOf(ctx, store, s, runstore.OwnerIsDead)
 	if err != nil {
@@ -208,7 +207,7 @@ func (r *listedRun) started() string {
 	return r.Started.Local().Format("2006-01-02 15:04")
 }
 
-// why is the reason that the run stands as it does.
+// why returns the reason for the status of the run.
 func (r *listedRun) why() string {
 	switch {
 	case r.Workflow != "":
@@ -229,7 +228,7 @@ func (r *listedRun) why() string {
 	case r.Status == runlog.StatusInterrupted:
 		return r.howToResume
 	case r.Status == runlog.StatusNotBegun:
-		return "it never began; begin it with: refrain run FILE --session " + r.ID
+		return "the run never began; begin it with: refrain run FILE --session " + r.ID
 	}
 	stop := r.StopReason
 	if loop.StopReason(stop).Limit() {

@@ -22,10 +22,10 @@ every condition that could have stopped it.
 --diff how the state changed between two iterations, by key and word by word. Iteration 0
 is the state before the first iteration. --files lists the files of a workspace that
 differ from its start; with --diff it writes the change of the files between the two
-iterations as a patch. --prompt shows what a step sent to its model: the log does not
-hold that, so it is rebuilt from the log, and no model is asked. --resources shows time,
-model calls, tokens, cost and state sizes. CPU time and memory are only in the last line
-of refrain run --json.
+iterations as a patch. --prompt shows the request that a step sent to its model. show
+rebuilds the request from the events, because the log does not contain it; no model is
+asked. --resources shows time, model calls, tokens, cost and state sizes. CPU time and
+memory are only in the last line of refrain run --json.
 
 The iterations are those of the outermost loop; --loop chooses another loop by its
 address, such as story[2]/polish.`,

@@ -29,20 +29,20 @@ or refrain run --record has written.
 
 Every loop ends with a stop record, which holds a hash of the loop's events; every run
 ends with a hash of the whole run, from the definition and the inputs to its end.
-verify computes the hashes again and compares. After the end of a run, only events that
-continue it or begin another run may stand. In a store, verify also rebuilds the state
-from the events. A file of refrain export has a hash of everything in its last line;
-with --audit each line has one, so the first changed event is named.
+verify computes the hashes again and compares them. After the end of a run, only events
+that continue the run or begin another run are allowed. In a store, verify also rebuilds
+the state from the events. The last line of a file of refrain export has a hash of the
+whole file; with --audit each line has a hash, so verify can name the first changed event.
 
 The report has one line for each loop, for each run, and for the whole log. Exit code 0
-if all agree, 1 otherwise.
+if all hashes match, 1 otherwise.
 
-A run that has not ended, or that an old version without hashes has ended, is
-"unsealed": whether its last events are all there cannot be checked. That is not an
-error.
+A run is "unsealed" if it has not ended, or was ended by an old version without hashes.
+verify cannot check whether the log of an unsealed run is complete. An unsealed run is
+not an error.
 
-Somebody who can write the log can also compute new hashes. To notice that, keep the
-hash of the whole log in another place, and give it to --expect.`,
+Anybody who can write the log can also compute new hashes. To detect this, keep the hash
+of the whole log in another place, and give it to --expect.`,
 		Example: `  refrain verify last
   refrain run loop.yaml --record run.jsonl
   refrain verify run.jsonl
@@ -72,7 +72,7 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 		return term.Failure(err)
 	}
 	if f.expect != "" && f.expect != v.Chain && v.Flaw == nil {
-		v.Flaw = &runlog.Flaw{Problem: "its hash is not the expected one, " + f.expect}
+		v.Flaw = &runlog.Flaw{Problem: "the hash of the log is not the expected hash, " + f.expect}
 	}
 	if err := printVerified(e, v, f.json); err != nil {
 		return term.Failure(fmt.Errorf("write the result: %w", err))
@@ -82,12 +82,12 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 	case v.Flaw != nil:
 		return term.Failure(fmt.Errorf("%s: %s", word, v.Flaw))
 	case bad > 0:
-		return term.Failure(fmt.Errorf("%s: %d of %d seals do not match: the log was changed", word, bad, compared))
+		return term.Failure(fmt.Errorf("%s: %d of %d seals do not match, so the log was changed", word, bad, compared))
 	case len(v.State) > 0:
-		return term.Failure(fmt.Errorf("%s: its state does not match its events: %s", word, v.State[0]))
+		return term.Failure(fmt.Errorf("%s: the state of the run does not match its events: %s", word, v.State[0]))
 	case compared == 0 && !(run.File != nil && run.File.Hashed()) && f.expect == "":
-		return term.Failure(fmt.Errorf("%s: no loop has stopped in it, and no run has ended with a seal, so there is "+
-			"nothing to compare", word))
+		return term.Failure(fmt.Errorf("%s: the log has no seal to compare, because no loop has stopped and no run has "+
+			"ended", word))
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func printVerified(e *term.Env, v *runlog.Verified, asJSON bool) error {
 	return err
 }
 
-// printSeal says whether what a seal is over is as it was.
+// printSeal writes whether the events under a seal are unchanged.
 func printSeal(e *term.Env, of, digest, problem, unsealed string) error {
 	line := fmt.Sprintf("ok       %s: %s", of, digest)
 	switch {

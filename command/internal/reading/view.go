@@ -27,13 +27,14 @@ func NewView(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "view FILE",
 		Short: "Show an exported run in a browser",
-		Long: `Show a run from a file in a browser, as refrain serve shows it, but only to look at. The
-file is one that refrain export or refrain run --record has written; "-" reads stdin. It
-is read once, and kept in memory.
+		Long: `Show a run from a file in a browser. The page is the page of refrain serve, but it cannot
+change the run. refrain export or refrain run --record writes such files; "-" reads stdin.
+The command reads the file once, and keeps the run in memory.
 
-The page's address goes to stdout. Only this machine reaches it. Ctrl-C ends it.
+The address of the page goes to stdout. Only this machine can open the page. Ctrl-C ends
+the command.
 
-A file that is damaged or was changed is refused. refrain verify says more about it.`,
+A damaged or changed file is refused. refrain verify shows what was changed.`,
 		Example: `  refrain view run.jsonl --open
   ssh host refrain export last | refrain view -`,
 		Args: term.Args(1, 1),
@@ -43,7 +44,7 @@ A file that is damaged or was changed is refused. refrain verify says more about
 	return cmd
 }
 
-// view is refrain view.
+// view runs refrain view.
 func view(ctx context.Context, e *term.Env, name string, open bool) error {
 	runs := session.InMemoryService()
 	id, err := take(ctx, e, runs, name)
@@ -81,7 +82,7 @@ func view(ctx context.Context, e *term.Env, name string, open bool) error {
 	return nil
 }
 
-// take puts the run of a file into a store, and returns its ID. Nothing else keeps it.
+// take puts the run of a file into a store that is kept in memory, and returns the run's ID.
 func take(ctx context.Context, e *term.Env, runs session.Service, name string) (id string, err error) {
 	log, err := runstore.OpenLog(e, name)
 	if err != nil {
@@ -93,11 +94,11 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 	case err != nil:
 		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	case flaw != nil:
-		return "", term.Failure(fmt.Errorf("%s: the file was changed, or is incomplete: %s", name, flaw))
+		return "", term.Failure(fmt.Errorf("%s: the file was changed, or is incomplete: %s; refrain verify shows more", name, flaw))
 	case run.Events[0].Seq != 1:
-		return "", term.Failure(fmt.Errorf("%s: it begins with event %d, so it is not the whole run", name, run.Events[0].Seq))
+		return "", term.Failure(fmt.Errorf("%s: the file begins with event %d, so it has not the whole run; export the run again", name, run.Events[0].Seq))
 	}
-	id = cmp.Or(run.ID, supervisor.NewID()) // a record has none
+	id = cmp.Or(run.ID, supervisor.NewID()) // a record has no ID
 	if err := runstore.CheckID(id); err != nil {
 		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	}
@@ -105,7 +106,7 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	}
 	if n := log.Masked(); n > 0 {
-		fmt.Fprintf(e.Stderr, "%s: secrets were struck out of %d lines when it was written\n", name, n)
+		fmt.Fprintf(e.Stderr, "%s: secrets were removed from %d lines when the file was written\n", name, n)
 	}
 	return id, nil
 }

@@ -16,9 +16,9 @@ func NewWatch(e *term.Env) *cobra.Command {
 		Use:   "watch RUN",
 		Short: "Follow a run that another process is driving",
 		Long: `Follow a run that another process is driving, from the run's beginning, with the same
-view as refrain run. watch ends with the run: the answer goes to stdout. The exit code is
-that of the run, 4 if it is paused or waits for a person, and 130 if it was canceled or
-its process is gone.
+view as refrain run. When the run ends, watch prints the answer to stdout, and exits with
+the exit code of the run. The exit code is 4 if the run is paused or waits for a person,
+and 130 if the run was canceled or its process has died.
 
 To stop watching, press d (exit code 0) or Ctrl-C (exit code 130). The run goes on.`,
 		Example: `  refrain watch last

@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Complete completes the IDs of runs, the newest first, and the names of files, for the first most
-// arguments; 0 means all arguments. It reports no errors, as a shell does not show them.
+// Complete completes the first most arguments with the IDs of runs, the newest first, and with the names of files; 0 means all
+// arguments. It reports no errors, because a shell does not show them.
 func Complete(e *term.Env, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveKeepOrder

@@ -9,27 +9,26 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// clusterScheme begins the drivers of runs that workers of a Temporal cluster drive; the task queue
-// follows.
+// clusterScheme is the prefix of drivers that are Temporal clusters; the task queue follows it.
 const clusterScheme = "temporal:"
 
-// ClusterDriver is the driver of the runs of a task queue.
+// ClusterDriver returns the driver of the runs of a task queue.
 func ClusterDriver(queue string) string { return clusterScheme + queue }
 
-// QueueOf is the task queue of a driver; ok is false if that is something else, or nothing.
+// QueueOf returns the task queue of a driver; ok is false if the driver is not a cluster.
 func QueueOf(driver string) (queue string, ok bool) { return strings.CutPrefix(driver, clusterScheme) }
 
-// DriverText names a driver for people, such as temporal refrain; empty for none.
+// DriverText returns the name of a driver for people, such as temporal refrain; empty for no driver.
 func DriverText(driver string) string { return strings.Replace(driver, ":", " ", 1) }
 
-// attempt is what workers put before their names: which attempt of which activity they drive a run in.
+// attempt matches the prefix that a worker adds to its name: the activity and the attempt in which it drives a run.
 var attempt = lazyregexp.New(`temporal \S+ \S+ \S+ \d+ by `)
 
-// OwnerText is the owner of a lease, or a text that names one, for people: of a run in a cluster the
-// worker alone.
+// OwnerText returns the owner of a lease, or a text that contains the owner, for people. For a run of a cluster it names only
+// the worker.
 func OwnerText(s string) string { return attempt().ReplaceAllString(s, "") }
 
-// NoWorker says of a run of a driver that nothing drives it at the moment.
+// NoWorker returns a text that says that no worker drives the run at the moment.
 func NoWorker(driver string) string {
 	return fmt.Sprintf("no worker drives it at the moment (%s)", DriverText(driver))
 }

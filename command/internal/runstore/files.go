@@ -15,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// FilesOf says where the files are that the result of a run consists of. It is empty if no step of the run has changed files
-// of a workspace, and if the files are not on this machine.
+// FilesOf returns a sentence that says where the files of a run's result are. The sentence is empty if no step of the run
+// changed files of a workspace, and if the files are not on this machine.
 func FilesOf(ctx context.Context, id string, view *session.View) string {
 	if view == nil {
 		return ""
@@ -55,8 +55,8 @@ func filesAtStart(ctx context.Context, id string, view *session.View) (workspace
 	return stored.Start(ctx)
 }
 
-// FilesRoot returns the root of a run, below which its files are: that of its log or, if that folder is not on this machine, the
-// current folder in its place.
+// FilesRoot returns the folder below which the run's files are: the root in the run's log or, if that folder is not on this
+// machine, the current folder.
 func FilesRoot(events []*session.Event) (string, error) {
 	for _, ev := range events {
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
@@ -73,5 +73,5 @@ func FilesRoot(events []*session.Event) (string, error) {
 		err = p.Nearby()
 		return p.Root, err
 	}
-	return "", errors.New("its log does not say where its files are")
+	return "", errors.New("the log of the run does not name the folder of its files")
 }

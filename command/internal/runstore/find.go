@@ -18,14 +18,14 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// Run is the run that a command is about: one of a store, or in a file. Close it.
+// Run is the run that a command is about, from a store or a file. The caller must close it.
 type Run struct {
 	*runlog.Run
 	Close func() error
 }
 
-// Open opens the run that somebody means: by a file's name, by - for stdin, or as
-// Find does. Close it.
+// Open opens the run that word names: the name of a file, - for stdin, or a word that [Find] accepts. The caller must close the
+// run.
 func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 	if info, err := os.Stat(word); word == "-" || err == nil && !info.IsDir() {
 		log, err := OpenLog(e, word)
@@ -66,24 +66,24 @@ func Read(ctx context.Context, store session.Service, id string) (*runlog.Run, e
 	return r, nil
 }
 
-// beginAgain says how a run begins that has not begun.
+// beginAgain returns how to begin a run that has not begun.
 func beginAgain(id string) string {
 	return fmt.Sprintf("begin it with refrain run FILE --session %s, or remove it with refrain rm %s --yes", id, id)
 }
 
-// unbegun is the error of a command about a run that has no event.
+// unbegun returns the error of a command about a run without events.
 func unbegun(ctx context.Context, store session.Service, id string) error {
 	status, held, err := Standing(ctx, store, id, mark.RunRunning)
 	switch {
 	case err != nil:
 		return err
 	case held != nil || status != runlog.StatusInterrupted:
-		return term.UsageError(fmt.Errorf("nothing has happened in run %s yet", id))
+		return term.UsageError(fmt.Errorf("run %s has no event yet; try again in a moment", id))
 	}
-	return term.UsageError(fmt.Errorf("run %s never began, so there is nothing in it: %s", id, beginAgain(id)))
+	return term.UsageError(fmt.Errorf("run %s never began, so it has no events; %s", id, beginAgain(id)))
 }
 
-// Standing is how a run stands, by its log and by its lease.
+// Standing returns the status of a run, from its log and its lease.
 func Standing(ctx context.Context, store session.Service, id string,
 	by mark.RunStatus) (string, *lease.HeldError, error) {
 	status, held, err := runlog.Standing(ctx, store, KeyOf(id), by, OwnerIsDead)
@@ -93,11 +93,10 @@ func Standing(ctx context.Context, store session.Service, id string,
 	return status, held, err
 }
 
-// Find is the ID of the run that somebody means: that ID, the beginning of
-// the only ID that begins so, or last, the newest.
+// Find returns the ID of the run that word names: the ID itself, a unique prefix of the ID, or last for the newest run.
 func Find(ctx context.Context, store session.Service, word string) (string, error) {
 	if word == "" {
-		return "", term.UsageError(errors.New("no run is named; refrain runs lists the runs, and last is the newest"))
+		return "", term.UsageError(errors.New("no run is named; give a run's ID, which refrain runs lists, or last for the newest run"))
 	}
 	_, err := get(ctx, store, word, 1)
 	if err == nil {
@@ -119,13 +118,13 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 	}
 	switch {
 	case len(all) == 0:
-		return "", term.UsageError(fmt.Errorf("no run %q: there are no runs yet", word))
+		return "", term.UsageError(fmt.Errorf("no run %q, because there are no runs yet; start a run with refrain run", word))
 	case word == "last":
 		return ids[0], nil
 	case len(fit) == 1:
 		return fit[0], nil
 	case len(fit) > 1:
-		return "", term.UsageError(fmt.Errorf("%q is the beginning of %d runs: %s", word, len(fit), term.Listed(fit)))
+		return "", term.UsageError(fmt.Errorf("%q is the beginning of the IDs of %d runs: %s; give more of the ID", word, len(fit), term.Listed(fit)))
 	}
 	hint := "list the runs with refrain runs"
 	if near := expr.Nearest(word, ids); near != "" {
@@ -134,7 +133,7 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 	return "", term.UsageError(fmt.Errorf("no run %q (%s)", word, hint))
 }
 
-// get fetches the session of a run, with its most recent events; 0 means all.
+// get returns the session of a run with its most recent events; 0 means all events.
 func get(ctx context.Context, store session.Service, id string, recent int) (*session.View, error) {
 	got, err := store.Get(ctx, &session.GetRequest{AppName: AppName, UserID: UserName, SessionID: id, NumRecentEvents: recent})
 	if err != nil {
@@ -143,7 +142,7 @@ func get(ctx context.Context, store session.Service, id string, recent int) (*se
 	return session.ViewOf(got.Session), nil
 }
 
-// List are the sessions of all runs, the newest first, without their logs.
+// List returns the sessions of all runs, the newest first, without their logs.
 func List(ctx context.Context, store session.Service) ([]session.Session, error) {
 	all, err := runlog.List(ctx, store, AppName, UserName)
 	if err != nil {

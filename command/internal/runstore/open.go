@@ -22,21 +22,20 @@ import (
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
-// Whose sessions the runs of this program are. The mailbox of a run, by which
-// other processes talk to the one that drives it, is the session of the same
-// user and ID in MailApp.
+// The application and the user of the sessions of runs. The session with the same user and ID in MailApp is the run's mailbox,
+// through which other processes talk to the process that drives the run.
 const (
 	AppName  = "refrain"
 	MailApp  = "refrain.mail"
 	UserName = "user"
 )
 
-// KeyOf is the session of a run.
+// KeyOf returns the key of a run's session.
 func KeyOf(id string) lease.Key {
 	return lease.Key{AppName: AppName, UserID: UserName, SessionID: id}
 }
 
-// defaultStore is where runs are kept if nobody says otherwise.
+// defaultStore is the store without --store and REFRAIN_STORE.
 const defaultStore = "sqlite:" + ".refrain/refrain.db"
 
 // Flag adds --store.
@@ -45,8 +44,7 @@ func Flag(fl *pflag.FlagSet, spec *string) {
 		defaultStore+")")
 }
 
-// Spec is the store that a flag names, or else the environment, or else
-// nobody: its kind, and where it is.
+// Spec returns the kind and the location of the store that the flag names, or else REFRAIN_STORE, or else the default store.
 func Spec(e *term.Env, spec string) (kind, where string, err error) {
 	spec = cmp.Or(spec, e.Getenv("REFRAIN_STORE"), defaultStore)
 	kind, where, _ = strings.Cut(spec, ":")
@@ -54,7 +52,7 @@ func Spec(e *term.Env, spec string) (kind, where string, err error) {
 	case spec == "memory":
 		return "memory", "", nil
 	case strings.HasPrefix(where, "//") && (kind == "postgres" || kind == "postgresql"):
-		return "postgres", spec, nil // a URL says what it is itself
+		return "postgres", spec, nil // a URL names its kind itself
 	case (kind == "sqlite" || kind == "postgres") && where != "":
 		return kind, where, nil
 	}
@@ -68,32 +66,31 @@ func Spec(e *term.Env, spec string) (kind, where string, err error) {
 	return "", "", fmt.Errorf("store %q: write sqlite:PATH, postgres:DSN or memory%s", shown, hint)
 }
 
-// userInfo is the name and the password in an address, and passwordIn one in a DSN
-// of words. They are found too where nothing else makes sense.
+// userInfo matches the user and the password in a URL, and passwordIn the password in a DSN of key=value pairs. Both also match
+// in text that is neither.
 var (
 	userInfo   = lazyregexp.New(`//[^/]*@|//[^@]*@`)
 	passwordIn = lazyregexp.New(`(?i)((?:password|sslpassword)\s*=\s*)('(?:[^'\\]|\\.)*'?|[^\s&]+)`)
 )
 
-// withoutPassword is a store, or another address, as it can be shown.
+// withoutPassword returns the address of a store, or another address, without user and password.
 func withoutPassword(s string) string {
 	s = userInfo().ReplaceAllString(s, "//[secret]@")
 	return passwordIn().ReplaceAllString(s, "${1}[secret]")
 }
 
-// postgresConns is how many connections to PostgreSQL a process has at most: of the 97
-// that a server leaves by default, thirty processes take 90.
+// postgresConns is the largest number of connections to PostgreSQL per process. A server allows 97 by default, and thirty
+// processes use 90.
 const postgresConns = 3
 
-// workerConns is the same for a worker, which drives many runs at once: ten take 90.
+// workerConns is the largest number of connections per worker, which drives many runs at once; ten workers use 90.
 const workerConns = 9
 
-// programs reports whether the store of runs is that of the program: it has one, and the flag names no other.
+// programs reports whether the runs are kept in the program's own store: the program has a store, and the flag names no other.
 func programs(e *term.Env, spec string) bool { return spec == "" && e.Keeps.Sessions != nil }
 
-// MakeService opens a store of runs, which is made if it is not there. The spec
-// is that of --store; empty: that of the environment, or the default. All
-// stores are a lease.Leaser and a store.Watcher.
+// MakeService opens a store of runs, and creates the store if it does not exist. spec is the value of --store; if it is empty,
+// the environment or the default decides. Every store implements lease.Leaser and store.Watcher.
 func MakeService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
 	return makeService(ctx, e, spec, postgresConns)
 }
@@ -123,12 +120,12 @@ func makeService(ctx context.Context, e *term.Env, spec string, conns int) (sess
 	return session.InMemoryService(), func() error { return nil }, nil
 }
 
-// OpenService is MakeService for a command that looks at runs: it makes no store, and one that
-// cannot be written is read.
+// OpenService opens a store for a command that only reads runs: it does not create a store, and opens a store without write
+// access for reading.
 func OpenService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
 	if programs(e, spec) && !e.Keeps.Lasts() {
-		return nil, nil, term.UsageError(errors.New("this program keeps its runs in memory, so it holds none of another " +
-			"process; give it a store such as sqlite.Open, or name one with --store"))
+		return nil, nil, term.UsageError(errors.New("this program keeps its runs in memory, so it has no runs of other " +
+			"processes; give the program a store such as sqlite.Open, or name a store with --store"))
 	}
 	if programs(e, spec) {
 		return MakeService(ctx, e, spec)
@@ -157,7 +154,7 @@ func OpenService(ctx context.Context, e *term.Env, spec string) (session.Service
 	return MakeService(ctx, e, spec)
 }
 
-// canWrite reports whether a database and files beside it can be written.
+// canWrite reports whether a database, and files beside it, can be written.
 func canWrite(path string) bool {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -171,7 +168,7 @@ func canWrite(path string) bool {
 	return errors.Join(probe.Close(), os.Remove(probe.Name())) == nil
 }
 
-// noStore is the error of a command that looks for runs where there are none.
+// noStore is the error of a command that looks for runs in a store that does not exist.
 type noStore string
 
 func (s noStore) Error() string {
@@ -179,8 +176,8 @@ func (s noStore) Error() string {
 		"store with --store", string(s))
 }
 
-// ArtifactsDir is the folder of the files that runs of a store have saved: beside
-// an SQLite database. It is empty for a store that has none.
+// ArtifactsDir returns the folder of the files that runs of a store have saved, beside an SQLite database; empty for a store
+// without such a folder.
 func ArtifactsDir(e *term.Env, spec string) string {
 	if programs(e, spec) {
 		if !e.Keeps.Lasts() {

@@ -16,12 +16,11 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// OwnerName is how this process calls itself to others that want a run which it
-// drives: by its number, its machine and, where that can be told, a mark of the
-// machine's boot and of the container, in which process numbers mean something.
+// OwnerName returns the name under which this process takes the lease of a run: its process ID, its machine and, where known,
+// an identifier of the machine's boot and of the container, because process IDs are unique only within them.
 func OwnerName() string { return owner{os.Getpid(), host(), realm()}.String() }
 
-// owner is who drives a run.
+// owner identifies the process that drives a run.
 type owner struct {
 	pid         int
 	host, realm string
@@ -56,9 +55,8 @@ func parseOwner(name string) (o owner, ok bool) {
 	return o, true
 }
 
-// OwnerIsDead reports whether a process is known to be gone that drove a run: it
-// was one of this machine, and there is none of its number. One that has its number
-// again, for something else, is waited for as long as its lease lasts.
+// OwnerIsDead reports whether the process that drove a run is known to be gone: it ran on this machine, and no process has its
+// ID. If another process has the ID by now, the run waits until the lease ends.
 func OwnerIsDead(name string) bool {
 	o, ok := parseOwner(name)
 	if !ok || o.realm == "" || o.host != host() || o.realm != realm() {
@@ -67,8 +65,7 @@ func OwnerIsDead(name string) bool {
 	return o.pid != os.Getpid() && !alive(o.pid)
 }
 
-// Lease takes the lease of a run for this process. A process of this machine that is
-// gone holds it no more.
+// Lease takes the lease of a run for this process. The lease of a dead process of this machine does not count.
 func Lease(ctx context.Context, leaser lease.Leaser, id string, ttl time.Duration) (*lease.Lease, error) {
 	l, err := leaser.Acquire(ctx, KeyOf(id), OwnerName(), ttl)
 	if held, ok := errors.AsType[*lease.HeldError](err); ok && OwnerIsDead(held.Owner) {
@@ -85,14 +82,14 @@ func host() string {
 	return name
 }
 
-// realm is a mark of where process numbers mean something: of this boot of this
-// machine, and of the container. Empty where nothing is known of it.
+// realm identifies where process IDs are unique: this boot of this machine, and the container. It returns "" if the system does
+// not tell.
 func realm() string {
 	boot := bootID()
 	if boot == "" {
 		return ""
 	}
-	pids, _ := os.Readlink("/proc/self/ns/pid") // none but Linux has it
+	pids, _ := os.Readlink("/proc/self/ns/pid") // only Linux has this file
 	sum := sha256.Sum256([]byte(boot + " " + pids))
 	return hex.EncodeToString(sum[:3])
 }

@@ -10,14 +10,13 @@ import (
 	"syscall"
 )
 
-// bootID is another one after each start of the machine.
+// bootID returns an ID that changes with each boot of the machine.
 func bootID() string {
 	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(id))
 }
 
-// alive reports whether there is a process of that number. One that has ended and
-// that nobody has asked about is none.
+// alive reports whether a process with this ID runs. A zombie process is not alive.
 func alive(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

@@ -4,7 +4,7 @@
 
 package runstore
 
-// bootID is not known here: whoever may be dead is waited for.
+// bootID returns "", because this system has no such ID; without one, a dead process cannot be told from a live one.
 func bootID() string { return "" }
 
 func alive(int) bool { return true }

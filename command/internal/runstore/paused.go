@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// PausedLines say why a run is paused, and how far it is.
+// PausedLines tell why a run is paused, and how far it has got.
 func PausedLines(log []*session.Event, sum *progress.Summary) []string {
 	sum = new(*sum)
 	sum.Paused = OwnerText(sum.Paused)
@@ -28,7 +28,7 @@ func PausedLines(log []*session.Event, sum *progress.Summary) []string {
 	return lines
 }
 
-// whereabouts says how far a run is that is paused; nothing if it has no loop.
+// whereabouts tells how far a paused run has got; empty for a run without a loop.
 func whereabouts(t *progress.Tree, score *float64) string {
 	main := t.Main()
 	if main == nil {
@@ -57,8 +57,7 @@ func whereabouts(t *progress.Tree, score *float64) string {
 	return brief.Clean(s)
 }
 
-// finishedSteps are how many steps of an iteration have come to their end, and the
-// last of them.
+// finishedSteps returns the number of finished steps in an iteration, and the name of the last one.
 func finishedSteps(it *progress.Iteration) (n int, last string) {
 	for _, s := range it.Steps {
 		if s.Status == progress.StatusCompleted || s.Status == progress.StatusFailed {
@@ -69,8 +68,8 @@ func finishedSteps(it *progress.Iteration) (n int, last string) {
 	return n, last
 }
 
-// SaidLast returns the answer so far of a run that goes on: the value of the key that its loop hands back, if there is one,
-// and else what was said last. def or view may be nil.
+// SaidLast returns the answer so far of an unfinished run: the value of the state key that its loop hands back, if there is
+// one, and otherwise said. def and view may be nil.
 func SaidLast(def *definition.Definition, view *session.View, said string) string {
 	if def == nil || view == nil || def.Root.Loop == nil || def.Root.Loop.Result == "" {
 		return said

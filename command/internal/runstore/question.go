@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// DeadlineOf says until when a question waits, and what counts then.
+// DeadlineOf returns the deadline of a question, and what happens then.
 func DeadlineOf(q mark.Question) string {
 	s := "until " + q.Deadline.Local().Format(time.DateTime)
 	if len(q.Default) > 0 {
@@ -21,8 +21,7 @@ func DeadlineOf(q mark.Question) string {
 	return s
 }
 
-// HowToAnswer is the command that answers a question. One of several has to be
-// named.
+// HowToAnswer returns the command that answers a question. The command names the question if several are open.
 func HowToAnswer(id string, q mark.Question, several bool) string {
 	how, named := "refrain answer "+id, " --question "+q.ID
 	switch q.Kind {
@@ -48,10 +47,10 @@ func HowToAnswer(id string, q mark.Question, several bool) string {
 	return how
 }
 
-// WaitsForPerson is how a run stands that does, in words.
+// WaitsForPerson is the status text of a run that waits for a person.
 const WaitsForPerson = "waits for a person"
 
-// Asks says what a run waits for, and how to answer: two lines for each question.
+// Asks returns the open questions of a run and how to answer them, in two lines for each question.
 func Asks(id string, sum *progress.Summary) []string {
 	var lines []string
 	for _, q := range sum.Waits {
@@ -59,13 +58,13 @@ func Asks(id string, sum *progress.Summary) []string {
 		lines = append(lines, brief.Clean(who+" asks: "+QuestionText(q)),
 			"Answer with: "+brief.Clean(HowToAnswer(id, q, len(sum.Waits) > 1)))
 	}
-	if len(lines) == 0 { // the log was cut, or nothing is open any more
+	if len(lines) == 0 { // the log was cut, or no question is open any more
 		lines = append(lines, "Answer with: refrain answer "+id)
 	}
 	return lines
 }
 
-// QuestionText is a question on a line, with what can be answered.
+// QuestionText returns a question and its possible answers on one line.
 func QuestionText(q mark.Question) string {
 	text := cmp.Or(q.Text, string(q.Kind))
 	if len(q.Options) > 0 && q.Kind != mark.AskResolution {

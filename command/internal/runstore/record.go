@@ -17,10 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// recorder keeps the events of a run in a file too, each when it is stored: a
-// session.Event in JSON on a line of its own. A run that is cut off leaves what
-// there was. Pieces of streamed answers are in no store and not in the file, and
-// what is in the mailboxes of runs is not in the file either.
+// recorder also writes the events of a run to a file, one line of JSON for each event, as soon as the event is stored. The file
+// of an interrupted run has all events up to the interruption. Pieces of streamed answers are neither in a store nor in the
+// file, and the mailboxes of runs are not in the file.
 type recorder struct {
 	session.Service
 	lease.Leaser
@@ -28,13 +27,12 @@ type recorder struct {
 	file *os.File
 }
 
-// newRecorder makes the file. One that is there is left alone: it is the record
-// of another run.
+// newRecorder creates the file. It fails if the file exists, because the file may be the record of another run.
 func newRecorder(s session.Service, name string) (*recorder, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("--record %s: this file exists, and may be the record of another run; choose another "+
-			"name, or remove it", name)
+			"name, or remove the file", name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--record: %w", err)
@@ -75,8 +73,8 @@ func (r *recorder) write(ev *session.Event) error {
 // Close closes the file.
 func (r *recorder) Close() error { return r.file.Close() }
 
-// OpenLog is runlog.ReadFile for commands: with an error that says what to do, and a note on a file that
-// was cut off.
+// OpenLog reads a log file for a command. Its errors say what to do next, and it prints a note about a file whose end was cut
+// off.
 func OpenLog(e *term.Env, name string) (*runlog.File, error) {
 	release, err := term.EndsReading(e)
 	defer release()
@@ -91,8 +89,8 @@ func OpenLog(e *term.Env, name string) (*runlog.File, error) {
 	case err != nil:
 		return nil, term.Failure(err)
 	case len(log.Events) == 0:
-		return nil, term.UsageError(fmt.Errorf("%s: it has no events; write them with refrain export or refrain run "+
-			"--record FILE", name))
+		return nil, term.UsageError(fmt.Errorf("%s: the file has no events; write a run's events with refrain export or "+
+			"refrain run --record FILE", name))
 	case log.Cut:
 		fmt.Fprintf(e.Stderr, "%s: the last line was cut off and is left out\n", name)
 	}

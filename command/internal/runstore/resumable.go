@@ -15,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// HowToResume says how a run that nobody drives goes on: the command to type, or why
-// there is none. Whoever tells people to resume a run says this.
+// HowToResume returns the command that resumes a run which no process drives, or the reason why no command can. All verbs use
+// it.
 func HowToResume(view *session.View, id string) string {
 	by, flags, err := resumable(view)
 	if err != nil {
@@ -29,7 +29,7 @@ func cannotResume(id string, why error) string {
 	return fmt.Sprintf("refrain cannot resume run %s: %v", id, why)
 }
 
-// HowToResumeIn is HowToResume for a run of a store.
+// HowToResumeIn returns what HowToResume returns for a run of a store.
 func HowToResumeIn(ctx context.Context, store session.Service, id string) string {
 	if err := writable(store); err != nil {
 		return cannotResume(id, err)
@@ -41,7 +41,7 @@ func HowToResumeIn(ctx context.Context, store session.Service, id string) string
 	return HowToResume(view, id)
 }
 
-// HowToResume is that of the run: one in a file goes into a store first.
+// HowToResume returns how to resume the run. A run in a file must be imported into a store first.
 func (r *Run) HowToResume() string {
 	if r.Store != nil {
 		if err := writable(r.Store); err != nil {
@@ -56,10 +56,10 @@ func (r *Run) HowToResume() string {
 	if _, _, err := resumable(view); err != nil {
 		return cannotResume(r.ID, err)
 	}
-	return "Take it into a store with: refrain import " + r.File.Name
+	return "Import the run into a store with: refrain import " + r.File.Name
 }
 
-// writable returns why no run of a store can go on; nil for a store that can be written.
+// writable returns the reason why no run of a store can be resumed; nil for a store that can be written.
 func writable(store session.Service) error {
 	if s, ok := store.(*sqlite.Service); ok && s.ReadOnly() {
 		return errors.New("its store is read-only here; copy the database to a folder that you can write, and name " +
@@ -68,8 +68,8 @@ func writable(store session.Service) error {
 	return nil
 }
 
-// resumable returns the name of the program that resumes a run, and the flags that its verb resume needs, as far as the run
-// alone tells, and why; the error says why the run cannot go on at all.
+// resumable returns the name of the program that resumes a run, and the flags that its verb resume needs with the reason for
+// them, as far as the run alone tells. The error says why the run cannot be resumed.
 func resumable(view *session.View) (by, flags string, err error) {
 	started, err := supervisor.StartedWith(view)
 	if errors.Is(err, supervisor.ErrNotFound) {
@@ -83,13 +83,13 @@ func resumable(view *session.View) (by, flags string, err error) {
 		return "", "", err
 	}
 	var why []string
-	if _, err := p.Definition(); err != nil && p.Program == "" { // a program of one's own has the models that it names
+	if _, err := p.Definition(); err != nil && p.Program == "" { // a program with its own code has the models that its definitions name
 		flags = " --definition FILE"
 		why = append(why, "its own definition cannot be read here")
 	}
 	if r := session.RunOf(view); r != nil {
 		if _, ok := QueueOf(r.Driver); ok {
-			p.Dir, p.Root = ".", "." // the folder is its workers'
+			p.Dir, p.Root = ".", "." // the workers choose the folder
 		}
 	}
 	for _, dir := range []string{p.Dir, p.Root} {

@@ -10,11 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxID is how many characters a run's ID may have: what a list can show.
+// MaxID is the largest number of characters in a run's ID, so that the ID fits into a list.
 const MaxID = 64
 
-// CheckID refuses an ID by which nobody could name the run later, in a command or
-// off a list.
+// CheckID returns an error for an ID that a person could not type later, in a command or copied from a list.
 func CheckID(id string) error {
 	switch n := utf8.RuneCountInString(id); {
 	case id == "":
@@ -32,6 +31,5 @@ func CheckID(id string) error {
 	return nil
 }
 
-// unseen reports whether a character is none that one could read off a list: white
-// space too.
+// unseen reports whether a character cannot be read in a list, such as white space.
 func unseen(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }

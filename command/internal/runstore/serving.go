@@ -14,13 +14,13 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 )
 
-// served is what a server says of itself to other processes that use the same store.
+// served is what a server publishes about itself for other processes that use the same store.
 type served struct {
 	URL   string `json:"url"`
 	Owner string `json:"owner"`
 }
 
-// servedFile is the file in which a server says so; empty for a store in memory.
+// servedFile returns the file in which a server publishes its address; empty for a store in memory.
 func (s *Stock) servedFile(e *term.Env) string {
 	dir := ArtifactsDir(e, s.spec)
 	if dir == "" {
@@ -33,7 +33,7 @@ func (s *Stock) servedFile(e *term.Env) string {
 	return file
 }
 
-// Announce tells other processes that a server serves the store, until silence is called.
+// Announce publishes that a server serves the store, until silence is called.
 func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) {
 	file := s.servedFile(e)
 	if file == "" {
@@ -53,8 +53,8 @@ func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) 
 	}, err
 }
 
-// Served is the address of a run in the server of the store; empty if none serves it. A server that was
-// killed has left its file: it is believed only if it answers.
+// Served returns the address of a run in the server of the store; empty if no server serves it. A killed server leaves its file
+// behind, so Served checks that the server answers.
 func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
 	text, err := os.ReadFile(s.servedFile(e))
 	var at served
@@ -64,7 +64,7 @@ func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
 	return at.URL + "/runs/" + url.PathEscape(id)
 }
 
-// answers reports whether a server says that it is healthy.
+// answers reports whether the server at the address is healthy.
 func answers(ctx context.Context, at string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

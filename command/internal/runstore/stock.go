@@ -24,20 +24,20 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Stock is where a run is kept: its log and its files.
+// Stock is the store of a run, with its log and its files.
 type Stock struct {
 	spec     string
 	Dir      string // the working directory that spec is relative to
-	Durable  bool   // it outlives the process
-	Recorded bool   // events go into a file, too
+	Durable  bool   // the store outlives the process
+	Recorded bool   // events are also written to a file
 	Service  session.Service
 	Files    artifact.Service
 	Memory   memory.Service
 	Close    func()
 }
 
-// MakeStock opens the store of a new run, and makes it if it is not there. With a
-// record each event of the run is in that file, too.
+// MakeStock opens the store of a new run, and creates the store if it does not exist. With a record, each event of the run is
+// also written to that file.
 func MakeStock(ctx context.Context, e *term.Env, spec, record string) (*Stock, error) {
 	if err := PrepareFolder(e, spec); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func MakeWorkerStock(ctx context.Context, e *term.Env, spec string) (*Stock, err
 	return newStock(e, spec, service, closeService)
 }
 
-// OpenStock opens the store of a run that there is, and finds it.
+// OpenStock opens the store of an existing run, and finds the run.
 func OpenStock(ctx context.Context, e *term.Env, spec, word string) (*Stock, string, error) {
 	service, closeService, err := OpenService(ctx, e, spec)
 	if err != nil {
@@ -93,7 +93,7 @@ func OpenStock(ctx context.Context, e *term.Env, spec, word string) (*Stock, str
 	return s, id, err
 }
 
-// begun fails for a run that has no event.
+// begun returns an error for a run without events.
 func begun(ctx context.Context, service session.Service, id string) error {
 	one, err := get(ctx, service, id, 1)
 	if err != nil {
@@ -141,10 +141,10 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 	return s, nil
 }
 
-// Elsewhere is the store as a process with another working directory names it.
+// Elsewhere returns the spec of the store for a process with another working directory.
 func (s *Stock) Elsewhere(e *term.Env) (string, error) {
 	if programs(e, s.spec) {
-		return "", nil // the program names it itself
+		return "", nil // the program names the store itself
 	}
 	kind, where, err := Spec(e, s.spec)
 	if err != nil {
@@ -159,15 +159,14 @@ func (s *Stock) Elsewhere(e *term.Env) (string, error) {
 	return kind + ":" + where, nil
 }
 
-// PrepareFolder makes the folder of the default store: nobody else may look into
-// it, and it is no part of what is under version control.
+// PrepareFolder creates the folder of the default store. Other users cannot read the folder, and version control ignores it.
 func PrepareFolder(e *term.Env, spec string) error {
 	if programs(e, spec) {
 		return nil
 	}
 	kind, where, err := Spec(e, spec)
 	if err != nil || kind != "sqlite" || filepath.Base(filepath.Dir(where)) != ".refrain" {
-		return nil // whoever names a folder knows what it is for
+		return nil // the user who names a folder decides about its permissions
 	}
 	dir := filepath.Dir(where)
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
@@ -176,7 +175,7 @@ func PrepareFolder(e *term.Env, spec string) error {
 		}
 		if _, err := os.Lstat(where); err == nil {
 			return nil
-		} // else the files of a workspace were there before the first run
+		} // otherwise the files of a workspace existed before the first run
 	} else if err != nil {
 		return term.Failure(fmt.Errorf("make the folder of the runs: %w; --store names another place, and --store "+
 			"memory keeps nothing", err))
@@ -195,8 +194,8 @@ func PrepareFolder(e *term.Env, spec string) error {
 	return nil
 }
 
-// OpenToOthers says that other users may change what is in the folder of the runs, such
-// as the definitions that are resumed; "" if they may not.
+// OpenToOthers returns a warning if other users may change the contents of the folder of runs, such as the definitions of runs
+// to resume; otherwise "".
 func OpenToOthers(dir string) string {
 	info, err := os.Stat(dir)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o022 == 0 {
@@ -205,12 +204,12 @@ func OpenToOthers(dir string) string {
 	return fmt.Sprintf("other users may write to the folder of the runs, %s (mode %04o)", dir, info.Mode().Perm())
 }
 
-// LeaseTTL is how long a run stays that of a process on another machine which has
-// died, and how long one goes on that cannot reach its store.
+// LeaseTTL is the time after which another process may take over a run whose process on another machine has died, and for which
+// a run continues that cannot reach its store.
 const LeaseTTL = 30 * time.Second
 
-// Supervise returns a supervisor of the runs in the store. each is given the events
-// of those that it drives; nil is nobody.
+// Supervise returns a supervisor of the runs in the store. each receives the events of the runs that the supervisor drives;
+// each may be nil.
 func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) (*supervisor.Supervisor, error) {
 	cfg := s.Supervising(e)
 	cfg.OnEvent = each
@@ -221,7 +220,7 @@ func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) 
 	return sup, nil
 }
 
-// OpenSupervised is OpenStock with a supervisor of the runs, which ends with the store.
+// OpenSupervised opens the store of an existing run with a supervisor of the runs. Closing the store closes the supervisor.
 func OpenSupervised(ctx context.Context, e *term.Env, spec, word string) (*Stock, *supervisor.Supervisor, string, error) {
 	s, id, err := OpenStock(ctx, e, spec, word)
 	if err != nil {
@@ -234,13 +233,13 @@ func OpenSupervised(ctx context.Context, e *term.Env, spec, word string) (*Stock
 	}
 	closeStore := s.Close
 	s.Close = func() {
-		_ = sup.Close(ctx) // it drives no run
+		_ = sup.Close(ctx) // this supervisor drives no run
 		closeStore()
 	}
 	return s, sup, id, nil
 }
 
-// Supervising is the config of a supervisor of the runs in the store.
+// Supervising returns the config of a supervisor of the runs in the store.
 func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e)),

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Taken waits until somebody has taken a run up.
+// Taken waits until a process has taken over a run.
 func (s *Stock) Taken(ctx context.Context, id string, seen int64) error {
 	for ev, err := range s.Service.(store.Watcher).Watch(ctx, KeyOf(id), seen) {
 		if err != nil || ev.Mark != nil && ev.Mark.Kind == mark.KindRunTaken {
@@ -24,7 +24,7 @@ func (s *Stock) Taken(ctx context.Context, id string, seen int64) error {
 	return context.Cause(ctx)
 }
 
-// LastSeq is the number of a run's last event.
+// LastSeq returns the number of a run's last event.
 func (s *Stock) LastSeq(ctx context.Context, id string) (int64, error) {
 	view, err := get(ctx, s.Service, id, 1)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Stock) LastSeq(ctx context.Context, id string) (int64, error) {
 	return view.LastSeq(), nil
 }
 
-// View is a run's log, and what it says of the run; nil if it says nothing.
+// View returns a run's log, and the run's status from the log; nil if the log has none.
 func (s *Stock) View(ctx context.Context, id string) (*session.View, *mark.Run, error) {
 	view, err := get(ctx, s.Service, id, 0)
 	if err != nil {
@@ -42,8 +42,7 @@ func (s *Stock) View(ctx context.Context, id string) (*session.View, *mark.Run, 
 	return view, session.RunOf(view), nil
 }
 
-// OpenMessages opens the file for what a process in the background has to say, in
-// the folder of the store.
+// OpenMessages opens the file for the output of a background process, in the folder of the store.
 func OpenMessages(e *term.Env, s *Stock, id string) (*os.File, error) {
 	dir := MessagesDir(e, s.spec)
 	if !filepath.IsAbs(dir) {
@@ -60,10 +59,10 @@ func OpenMessages(e *term.Env, s *Stock, id string) (*os.File, error) {
 	return root.OpenFile(MessagesName(id), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 }
 
-// MessagesDir is the folder of what processes in the background have had to say.
+// MessagesDir returns the folder of the output of background processes.
 func MessagesDir(e *term.Env, spec string) string {
 	return filepath.Join(filepath.Dir(ArtifactsDir(e, spec)), "messages")
 }
 
-// MessagesName is the file of a run: in that folder, whatever its ID is.
+// MessagesName returns the name of a run's file in that folder; every ID gives a valid name.
 func MessagesName(id string) string { return url.PathEscape(id) + ".txt" }

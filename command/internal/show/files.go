@@ -19,7 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// Files is how the files of a workspace changed: since the start of the run, or between two iterations.
+// Files tells how the files of a workspace changed: since the start of the run, or between two iterations.
 type Files struct {
 	From    workspace.Hash     `json:"from"`
 	To      workspace.Hash     `json:"to"`
@@ -28,7 +28,7 @@ type Files struct {
 	patch []byte
 }
 
-// filesOf compares the files of a run: of two iterations, or of its start and its end.
+// filesOf compares two versions of a run's files: those of two iterations, or those of the start and the end of the run.
 func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool, from, to int) (*Files, error) {
 	root, err := runstore.FilesRoot(r.Events)
 	if err != nil {
@@ -36,8 +36,8 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 	}
 	stored, err := workspace.OpenStored(ctx, runfiles.Store(root), r.ID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no files of run %s are kept here: its definition has no workspace, no step has begun in it, or the files "+
-			"were not exported with the run", r.ID)
+		return nil, fmt.Errorf("no files of run %s are kept here, because its definition has no workspace, no step has begun, or the files "+
+			"were not exported with the run; export them with refrain export --files", r.ID)
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 	return f, err
 }
 
-// changesFiles reports whether a change of the state is one of the files of the run.
+// changesFiles reports whether a change of the state concerns the files of the run.
 func changesFiles(c progress.Change) bool {
 	return c.Key == runfiles.Key || c.Key == runfiles.Key+".tree"
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// promptOf is what the step that word names has sent to its model: an address, or the name of a step of
-// iteration n, or of the last one that has it if n is 0.
+// promptOf returns the request that a step sent to its model. word is the address of the step, or its name; a name means the
+// step in iteration n, or in the last iteration that has the step if n is 0.
 func (s *Shown) promptOf(ctx context.Context, code program.Code, run *runstore.Run, word string, n int) (session.Address,
 	*prompt.Request, error) {
 	at := session.Address(word)
@@ -37,8 +37,7 @@ func (s *Shown) promptOf(ctx context.Context, code program.Code, run *runstore.R
 	return at, req, err
 }
 
-// stepNamed is the address of a step of the loop whose iterations are meant, of its finalizer, or of what
-// runs outside of loops.
+// stepNamed returns the address of a step by its name: a step of the chosen loop, its finalizer, or a step outside of loops.
 func (s *Shown) stepNamed(name string, n int) (session.Address, error) {
 	var names []string
 	var found session.Address
@@ -79,7 +78,7 @@ func (s *Shown) stepNamed(name string, n int) (session.Address, error) {
 	return "", fmt.Errorf("no step that has run is called %q (%s)", name, term.Meant(name, names))
 }
 
-// printPrompt writes what a step has sent to its model.
+// printPrompt writes the request that a step sent to its model.
 func printPrompt(w io.Writer, at session.Address, req *prompt.Request) {
 	fmt.Fprintf(w, "%s, request %d of %d, rebuilt from the log\n", brief.Clean(string(at)), req.Number, req.Count)
 	for _, m := range req.Missing {

@@ -32,10 +32,10 @@ type Options struct {
 	Resources         bool
 }
 
-// Shown is what show tells of a run.
+// Shown is the report of refrain show about a run.
 type Shown struct {
 	*runlog.Report
-	// These are only there if they were asked for.
+	// The fields below are set only if the flags ask for them.
 	Iteration *progress.Iteration `json:"iteration,omitempty"`
 	State     map[string]any      `json:"state,omitempty"`
 	Resources *progress.Resources `json:"resources,omitempty"`
@@ -43,16 +43,16 @@ type Shown struct {
 	Prompt    *prompt.Request     `json:"prompt,omitempty"`
 	Files     *Files              `json:"files,omitempty"`
 
-	main *progress.Step  // whose iterations are meant
-	step session.Address // whose prompt is shown
+	main *progress.Step  // the loop whose iterations are shown
+	step session.Address // the step whose prompt is shown
 
-	resume func() string // how it goes on
-	where  string        // where the files of its result are
+	resume func() string // returns how to resume the run
+	where  string        // where the files of the result are
 
-	columns int // of the terminal; 0: there is none
+	columns int // width of the terminal; 0 without a terminal
 }
 
-// Run shows the run, or the file with a run, that word names.
+// Run shows the run, or the file of a run, that word names.
 func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 	from, to, err := parseDiff(f.Diff)
 	if err != nil {
@@ -125,7 +125,7 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 
 // parseDiff reads N..M.
 func parseDiff(s string) (from, to int, err error) {
-	if s == "" { // as if it were not given
+	if s == "" { // the flag is not given
 		return 0, 0, nil
 	}
 	a, b, ok := strings.Cut(s, "..")
@@ -137,15 +137,15 @@ func parseDiff(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// Of is what there is to show: of what steps said, what is recent and all of one iteration of a
-// loop, such as refine[3].
+// Of returns the report about a run. It has the recent text of all steps, and all text of one iteration of a loop, such as
+// refine[3].
 func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, error) {
 	rep, err := r.Report(ctx, pass, runstore.OwnerIsDead)
 	if err != nil {
 		err = term.Failure(err)
 	}
 	view := r.View()
-	if view != nil && !mark.RunStatus(rep.Status).Over() { // an audit has none
+	if view != nil && !mark.RunStatus(rep.Status).Over() { // an audit export has no state
 		if p, err := program.Of(view); err == nil {
 			def, _ := p.Definition()
 			rep.Answer = runstore.SaidLast(def, view, rep.Answer)
@@ -154,7 +154,7 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 	return &Shown{Report: rep, main: rep.Tree.Main(), resume: r.HowToResume, where: runstore.FilesOf(ctx, r.ID, view)}, err
 }
 
-// iterationIn is an iteration of a loop, with all that its steps said.
+// iterationIn returns an iteration of a loop, with all text of its steps.
 func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n int) (*progress.Iteration, error) {
 	if it, err := iterationOf(main, n); err != nil {
 		return it, err
@@ -169,8 +169,7 @@ func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n in
 	return iterationOf(main, n)
 }
 
-// loopOf is the loop of an address; the one that a person follows if there is
-// none.
+// loopOf returns the loop at an address; with an empty address, the main loop of the run.
 func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
 	var loops []string
 	var found *progress.Step
@@ -191,7 +190,7 @@ func loopOf(t *progress.Tree, address string) (*progress.Step, error) {
 	return nil, fmt.Errorf("no loop has the address %q (%s)", address, term.Meant(address, loops))
 }
 
-// iterationOf is an iteration of a loop.
+// iterationOf returns an iteration of a loop.
 func iterationOf(s *progress.Step, n int) (*progress.Iteration, error) {
 	for _, it := range s.Loop.Iterations {
 		if it.Number == n {
@@ -212,7 +211,7 @@ func noIteration(s *progress.Step, n int) error {
 	return fmt.Errorf("loop %s has no iteration %d: %s", cmp.Or(string(s.Address), s.Name), n, has)
 }
 
-// seqOf is the last event of an iteration.
+// seqOf returns the number of the last event of an iteration.
 func seqOf(r *runstore.Run, s *progress.Step, n int) (int64, error) {
 	seq := progress.IterationSeq(r.Events, s.Address, n)
 	if seq == 0 {
@@ -221,7 +220,7 @@ func seqOf(r *runstore.Run, s *progress.Step, n int) (int64, error) {
 	return seq, nil
 }
 
-// diffOf is how the state changed between two iterations.
+// diffOf returns the changes of the state between two iterations.
 func diffOf(r *runstore.Run, s *progress.Step, from, to int) ([]progress.Change, error) {
 	a, err := seqOf(r, s, from)
 	if err != nil {

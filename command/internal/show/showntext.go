@@ -23,7 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// print writes what was asked for.
+// print writes the parts of the report that the flags ask for.
 func (s *Shown) print(e *term.Env, f Options) error {
 	if f.JSON {
 		if f.One || f.Diff != "" || f.Prompt != "" || f.Files {
@@ -51,7 +51,7 @@ func (s *Shown) print(e *term.Env, f Options) error {
 		}
 	case f.Resources:
 		s.printResources(w)
-	case f.State: // and nothing but that
+	case f.State: // and nothing else
 	default:
 		s.header(w)
 		s.PrintTree(w)
@@ -63,7 +63,7 @@ func (s *Shown) print(e *term.Env, f Options) error {
 	return w.Flush()
 }
 
-// printResources writes what the run has used, as far as its log tells.
+// printResources writes the resources that the run has used, as far as its log contains them.
 func (s *Shown) printResources(w io.Writer) {
 	table := [][]string{{"from first to last event", progress.Clock(s.Resources.Wall)}}
 	for _, l := range s.Resources.Lines() {
@@ -72,7 +72,7 @@ func (s *Shown) printResources(w io.Writer) {
 	_ = term.PrintTable(w, table) // bufio keeps the error for Flush
 }
 
-// header says which run it is, and how it stands.
+// header writes the ID and the status of the run.
 func (s *Shown) header(w io.Writer) {
 	line := "run " + s.Run
 	if s.Name != "" {
@@ -107,7 +107,7 @@ func (s *Shown) header(w io.Writer) {
 	}
 }
 
-// ending says what came of it.
+// ending writes the result of the run.
 func (s *Shown) ending(w io.Writer) {
 	for i := range s.Loops {
 		if o := &s.Loops[i]; o.Reason == "" && !mark.RunStatus(s.Status).Over() {
@@ -148,8 +148,8 @@ func (s *Shown) ending(w io.Writer) {
 	}
 }
 
-// printOutlook writes how a loop that goes on stands, and how it can stop. What is likely has a star,
-// what is nearest a tilde.
+// printOutlook writes the progress of an unfinished loop, and how the loop can stop. A star marks the likely condition, a tilde
+// the nearest condition.
 func printOutlook(w io.Writer, o *prose.Outlook) {
 	fmt.Fprintln(w, brief.Clean(string(o.Loop)+": "+o.Words.String()))
 	var rows [][2]string
@@ -183,8 +183,8 @@ func printRows(w io.Writer, rows [][2]string) {
 	}
 }
 
-// printStop writes a stop record: the reason, and each condition with what it
-// saw. The one that fired has a star, the one that came nearest a tilde.
+// printStop writes a stop record: the reason, and each condition with its values. A star marks the condition that fired, a
+// tilde the condition that came nearest.
 func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	line := rec.String()
 	if rec.Loop != "" {
@@ -217,7 +217,7 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	}
 }
 
-// isLimit reports whether a condition is a limit that is used up.
+// isLimit reports whether a condition is a limit that can be used up.
 func isLimit(name string) bool {
 	return name == string(loop.ReasonMaxIterations) || name == string(loop.ReasonTimeout) ||
 		strings.HasPrefix(name, "budget.")
@@ -236,8 +236,8 @@ func ended(t *progress.Tree, rec *loop.StopRecord) *progress.Step {
 	return nil
 }
 
-// wholeLimit is a limit as the definition has it, if a share of it is kept for the finalizer; else
-// it is empty. The threshold of a stop record leaves the share out.
+// wholeLimit returns a limit as the definition has it, if a share of the limit is reserved for the finalizer; otherwise "". The
+// threshold of a stop record does not include the share.
 func wholeLimit(name string, of *progress.Step) string {
 	if of == nil || of.Loop.Plan.Share() == 0 {
 		return ""
@@ -257,7 +257,7 @@ func wholeLimit(name string, of *progress.Step) string {
 	return ""
 }
 
-// conditionText is what a condition saw.
+// conditionText returns the values that a condition saw.
 func conditionText(c loop.ConditionRecord, of *progress.Step) string {
 	var words, notes []string
 	if c.Expr != "" {
@@ -294,7 +294,8 @@ func conditionText(c loop.ConditionRecord, of *progress.Step) string {
 	return strings.Join(words, " ")
 }
 
-// circlesText says how often the last result came, and how often two came in turns, with what ends the loop.
+// circlesText returns how often the last result was repeated, and how often two results alternated, with the limits that end
+// the loop.
 func circlesText(c loop.ConditionRecord) string {
 	var same, swings, repeats, turns int
 	_, err := fmt.Sscanf(c.Value, "same result %d×, two in turns %d×", &same, &swings)

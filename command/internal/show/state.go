@@ -15,8 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// printState writes a state: a key a line, and texts of several lines below
-// theirs.
+// printState writes a state with a line for each key. A text of several lines stands below its key.
 func printState(w io.Writer, state map[string]any, behind bool) {
 	if behind {
 		fmt.Fprintln(w, "\nState:")
@@ -32,7 +31,7 @@ func printState(w io.Writer, state map[string]any, behind bool) {
 	}
 }
 
-// valueText is a value on a line.
+// valueText returns a value on one line.
 func valueText(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -41,9 +40,9 @@ func valueText(v any) string {
 	return string(text)
 }
 
-// printDiff writes changes: ~ for a key that changed, + for one that is new, and
-// - for one that is gone. Within texts, [-these words-] were replaced by {+those+}; keys
-// whose texts show the same are shown together, where the first of them stands.
+// printDiff writes changes: ~ for a changed key, + for a new key, and - for a removed key. Within texts, [-old words-] were
+// replaced by {+new words+}. Keys whose texts show the same are shown together, at the place of the
+// first key.
 func printDiff(w io.Writer, changes []progress.Change) {
 	if len(changes) == 0 {
 		fmt.Fprintln(w, "no difference")
@@ -75,11 +74,10 @@ func printDiff(w io.Writer, changes []progress.Change) {
 	}
 }
 
-// around is how much of what did not change is shown on each side of a change.
+// around is the number of unchanged characters that are shown on each side of a change.
 const around = 60
 
-// wordDiff is a text that changed, with the change in brackets, and little of
-// what did not.
+// wordDiff returns a changed text, with the changes in brackets and the unchanged text shortened.
 func wordDiff(edits []progress.Edit) string {
 	var b strings.Builder
 	for i, e := range edits {
@@ -95,8 +93,8 @@ func wordDiff(edits []progress.Edit) string {
 	return b.String()
 }
 
-// shortened leaves out the middle of a text that did not change; its beginning
-// too if there is no change before it, and its end if there is none behind.
+// shortened removes the middle of an unchanged text. It also removes the beginning if no change comes before, and the end if no
+// change follows.
 func shortened(s string, before, behind bool) string {
 	r := []rune(s)
 	keep := 0

@@ -17,8 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/runlog"
 )
 
-// PrintTree writes the run step by step: the iterations of its loop, and below
-// each what it did.
+// PrintTree writes the run step by step: the iterations of its loop, and below each iteration its steps.
 func (s *Shown) PrintTree(w io.Writer) {
 	root := s.Tree.Root
 	if root == nil {
@@ -36,12 +35,12 @@ func (s *Shown) PrintTree(w io.Writer) {
 
 type treePrinter struct {
 	w   io.Writer
-	to  int // how long a line may be
+	to  int // the largest length of a line
 	now time.Duration
-	cut bool // what is running by the log was cut off
+	cut bool // the run was cut off, so steps that are running in the log are not running any more
 }
 
-// longLine is how long a line of a tree is at most, where no terminal ends it before.
+// longLine is the largest length of a line of a tree where no terminal sets one.
 const longLine = 160
 
 func (s *Shown) treePrinter(w io.Writer) *treePrinter {
@@ -52,8 +51,7 @@ func (s *Shown) treePrinter(w io.Writer) *treePrinter {
 	return &treePrinter{w: w, to: to, now: s.Tree.Now, cut: s.Status == runlog.StatusInterrupted}
 }
 
-// loop writes a loop's iterations and its finalizer. more says that something
-// comes after them.
+// loop writes the iterations and the finalizer of a loop. more means that further lines follow.
 func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
 	its, final := s.Loop.Iterations, s.Loop.Finalizer
 	more = more || final != nil && final.Status != progress.StatusPending
@@ -78,7 +76,7 @@ func (p *treePrinter) steps(steps []*progress.Step, guide string, more bool) {
 	}
 }
 
-// step writes a step, and what is below it.
+// step writes a step and the steps below it.
 func (p *treePrinter) step(s *progress.Step, first, rest string) {
 	line := s.Name + "  " + p.status(s.Status, s.Took(p.now))
 	if u := s.Usage(); u.Tokens() > 0 {
@@ -98,7 +96,7 @@ func (p *treePrinter) line(guide, text string) {
 	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+brief.Clean(text), p.to, "…"), " "))
 }
 
-// Status is a status with the time that it took.
+// Status returns a status with its duration.
 func (p *treePrinter) status(s progress.Status, took time.Duration) string {
 	if p.cut && s == progress.StatusRunning {
 		s = runlog.StatusInterrupted
@@ -110,7 +108,7 @@ func (p *treePrinter) status(s progress.Status, took time.Duration) string {
 	return text + " " + progress.Clock(took)
 }
 
-// iterationTitle is an iteration with its score.
+// iterationTitle returns the title of an iteration with its score.
 func iterationTitle(it *progress.Iteration) string {
 	if it.Record != nil {
 		return it.Record.String()
@@ -155,7 +153,7 @@ func (p *treePrinter) notes(s *progress.Step) string {
 	return strings.Join(notes, "; ")
 }
 
-// printIteration writes one iteration with all that its steps said.
+// printIteration writes one iteration with all text of its steps.
 func printIteration(w io.Writer, s *Shown) {
 	it := s.Iteration
 	p := s.treePrinter(w)
@@ -174,7 +172,7 @@ func printIteration(w io.Writer, s *Shown) {
 	}
 }
 
-// spoken writes a step with its words, and those below it further in.
+// spoken writes a step with its text, and the steps below it with a larger margin.
 func (p *treePrinter) spoken(s *progress.Step, margin string) {
 	line := s.Name + "  " + p.status(s.Status, s.Took(p.now))
 	if n := p.notes(s); n != "" {
