@@ -65,7 +65,7 @@ func TestDoctorShowsNoKeyThatAServerRepeats(t *testing.T) {
 	if code != term.ExitFailed || c.Found != "broken" || !strings.Contains(c.Detail, "provided: [") {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
-	if c.Fix != "it refuses this key: check OPENAI_API_KEY" {
+	if c.Fix != "the server refuses this key; check OPENAI_API_KEY" {
 		t.Errorf("it advises %q", c.Fix)
 	}
 	if strings.Contains(out, "sk-1234567890") {
@@ -80,13 +80,14 @@ func TestDoctorWithoutANetwork(t *testing.T) {
 	address := gone.URL
 	vars := map[string]string{"REFRAIN_MODEL": "openai/m", "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-1234567890"}
 	_, checks, _ := askDoctor(t, vars)
-	if c := checks["models openai/m"]; c.Found != "broken" || c.Fix != "there is no such model, or nothing at that address: look at the name, and at OPENAI_BASE_URL, and at the network" {
+	if c := checks["models openai/m"]; c.Found != "broken" || c.Fix !=
+		"the server has no such model, or the address is wrong; check the name of the model and OPENAI_BASE_URL and the network" {
 		t.Errorf("a server that has nothing: %+v", c)
 	}
 	gone.Close()
 	code, checks, out := askDoctor(t, vars)
 	c := checks["models openai/m"]
-	if code != term.ExitFailed || c.Found != "broken" || c.Fix != "its server cannot be reached: look at OPENAI_BASE_URL, and at the network" {
+	if code != term.ExitFailed || c.Found != "broken" || c.Fix != "the server cannot be reached; check OPENAI_BASE_URL and the network" {
 		t.Errorf("exit code %d: %+v", code, c)
 	}
 	if strings.Contains(out, "sk-1234567890") {
@@ -106,8 +107,8 @@ func TestDoctorWithAStoreThatIsAway(t *testing.T) {
 	args := []string{"doctor", "--timeout", "100ms", "--store", "postgres://user:secret-password@" + hangs.Addr().String() + "/runs?sslmode=disable"}
 	code := run(t.Context(), nil, args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
 	out := stdout.String() + stderr.String()
-	if code != term.ExitFailed || !strings.Contains(out, "it cannot be opened: ") || !strings.Contains(out, "no answer within 100ms") ||
-		!strings.Contains(out, "see that the server runs and lets you in") {
+	if code != term.ExitFailed || !strings.Contains(out, " cannot be opened: ") || !strings.Contains(out, "no answer within 100ms") ||
+		!strings.Contains(out, "check that the server runs and accepts this user") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	if strings.Contains(out, "secret-password") {

@@ -200,7 +200,7 @@ func TestTelemetryThatFails(t *testing.T) {
 	}{
 		{"gone", "connection refused", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + gone.URL}},
 		{"silent", "refrain: telemetry is not sent", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + silent.URL}},
-		{"grpc", "only http/protobuf is possible", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + gone.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}},
+		{"grpc", "write http/protobuf, the only supported protocol", []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + gone.URL, "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}},
 		{"grpc for traces", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc",
 			[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + gone.URL, "OTEL_METRICS_EXPORTER=none",
 				"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=grpc"}},

@@ -20,8 +20,8 @@ func newRoot(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refrain",
 		Short: "Run loops of agents that know when to stop",
-		Long: `Refrain repeats an ordered list of agents until it should stop, and hands back
-the best result it has, with the reason.
+		Long: `Refrain repeats an ordered list of agents until a stop condition holds, and returns
+the best result and the reason why it stopped.
 
 refrain help definition lists every field of a definition.`,
 		Example: `  refrain run loop.yaml "Write a document about a cat"

@@ -20,18 +20,18 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 var (
 	active = describe("refrain_runs_active", "Runs that this process drives, without those that wait for their turn.")
 	queued = describe("refrain_runs_queued", "Runs that wait in this process for their turn; see --max-runs.")
-	stuck  = describe("refrain_oldest_iteration_timestamp_seconds", "Of the runs that this process drives, the one that has been "+
-		"without the end of an iteration for the longest time: when that was, or when the run was taken up, as Unix time.")
-	spent = describe("refrain_budget_used_ratio", "Share of a loop's budget that is used, of the run that has used most. Loops "+
-		"that began in another process are not in it.", "definition")
+	stuck  = describe("refrain_oldest_iteration_timestamp_seconds", "Unix time at which the last iteration of a run ended, or at which "+
+		"this process began to drive the run; the oldest of these times over all runs that this process drives.")
+	spent = describe("refrain_budget_used_ratio", "Largest used share of a loop's budget over all runs that this process drives. "+
+		"Loops that began in another process are not counted.", "definition")
 
 	storeUp   = describe("refrain_store_up", "1 if the store has listed its runs within 5 s, else 0.")
 	storeTook = describe("refrain_store_list_seconds", "How long the store took to list its runs.")
 	storeRuns = describe("refrain_store_runs", "Runs in the store.", "status")
-	storeAsks = describe("refrain_store_oldest_question_timestamp_seconds", "Of the runs that wait for a person, when the one that "+
-		"waits longest began to wait, as Unix time.")
-	storeIdle = describe("refrain_store_oldest_running_timestamp_seconds", "Of the runs in the store that have the status running, "+
-		"when the last event was written of the one without an event for the longest time, as Unix time.")
+	storeAsks = describe("refrain_store_oldest_question_timestamp_seconds", "Unix time at which the oldest wait for a person "+
+		"began, over all waiting runs in the store.")
+	storeIdle = describe("refrain_store_oldest_running_timestamp_seconds", "Unix time of the last event of a run; the oldest of these "+
+		"times over all runs in the store that have the status running.")
 )
 
 // statuses are those that a run can have.

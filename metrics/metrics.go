@@ -83,12 +83,12 @@ func New(cfg Config) *Collector {
 		return v
 	}
 	c.started = counter("refrain_runs_started_total", "Runs that this process has begun.", "definition")
-	c.resumed = counter("refrain_runs_resumed_total", "Runs that this process has taken up again: after a pause, a question, "+
+	c.resumed = counter("refrain_runs_resumed_total", "Runs that this process has resumed after a pause, a question, "+
 		"a stop or the death of a process.", "definition")
-	c.ended = counter("refrain_runs_total", "Runs that have ended in this process. The stop reason is that of the outermost "+
+	c.ended = counter("refrain_runs_total", "Runs that have ended in this process. stop_reason is the stop reason of the outermost "+
 		"loop, or none.", "definition", "status", "stop_reason")
-	c.dropped = counter("refrain_runs_dropped_total", "Runs that this process has stopped driving although they go on: it has "+
-		"lost the lease (lease_lost), or could not write how they stand (error).", "reason")
+	c.dropped = counter("refrain_runs_dropped_total", "Unfinished runs that this process has stopped driving, because it has "+
+		"lost the lease (lease_lost) or could not write the status of the run (error).", "reason")
 	c.asked = counter("refrain_questions_total", "Questions that runs have asked people.", "definition")
 	c.refused = counter("refrain_requests_refused_total", "Requests and connections that the server has refused, by the kind of "+
 		"problem.", "kind")
@@ -96,19 +96,19 @@ func New(cfg Config) *Collector {
 	c.iteration = histogram("refrain_iteration_duration_seconds", "Duration of iterations that this process has driven from "+
 		"beginning to end.", iterationBuckets, "definition", "loop")
 	c.score = gauge("refrain_last_score", "Score of the last iteration that has one.", "definition", "loop")
-	c.step = histogram("refrain_sub_agent_duration_seconds", "Duration of agents' steps; that of a loop is a step too. The "+
+	c.step = histogram("refrain_sub_agent_duration_seconds", "Duration of agents' steps; a loop is also a step. The "+
 		"status is ok, error, timeout or canceled.", stepBuckets, "agent", "status")
 	c.errors = counter("refrain_sub_agent_errors_total", "Steps that have failed, each attempt, at the agent where the error "+
 		"happened.", "agent", "kind")
-	c.tokens = counter("refrain_tokens_total", "Tokens that models have reported, of type input or output. Input has the cached "+
-		"ones, output the thoughts.", "model", "type")
+	c.tokens = counter("refrain_tokens_total", "Tokens that models have reported, of type input or output. Input includes cached "+
+		"tokens, output includes thinking tokens.", "model", "type")
 	c.cache = counter("refrain_cache_tokens_total", "Input tokens that providers have read from their caches (type read) or "+
-		"written into them for five minutes (write) or an hour (write_1h). refrain_tokens_total has them too.", "model", "type")
+		"written into them for five minutes (write) or an hour (write_1h). refrain_tokens_total includes these tokens.", "model", "type")
 	c.build = gauge("refrain_build_info", "1, with the version of the program as a label.", "version", "goversion")
 	c.cost = prometheus.NewCounter(prometheus.CounterOpts{Name: "refrain_cost_total",
 		Help: "Cost of model calls, in the currency of the definitions' price lists."})
 	c.unpriced = prometheus.NewCounter(prometheus.CounterOpts{Name: "refrain_unpriced_model_calls_total",
-		Help: "Model calls of steps whose cost is not known, and is not in refrain_cost_total."})
+		Help: "Model calls of steps whose cost is unknown, and therefore not in refrain_cost_total."})
 	c.all = append(c.all, c.cost, c.unpriced)
 	c.build.WithLabelValues(clean(cfg.Version), runtime.Version()).Set(1)
 	for _, reason := range []string{droppedLease, droppedError} {

@@ -199,7 +199,7 @@ func TestMovedProgram(t *testing.T) {
 		_, errs := m.does(1, "", "console", "-streaming_mode", "loud")
 		m.has(errs, `-streaming_mode "loud": use sse or none`)
 		_, errs = m.does(1, "", "web")
-		m.has(errs, "name what to serve behind web: one or more of webui, a2a, api")
+		m.has(errs, "after web, name one or more services: webui, a2a, api")
 		_, errs = m.does(1, "", "web", "api", "extra")
 		m.has(errs, "unknown arguments: extra")
 		_, errs = m.does(1, "", "console", "-otel_to_cloud")

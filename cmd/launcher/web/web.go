@@ -61,11 +61,11 @@ type web struct {
 func NewLauncher(subs ...Sublauncher) launcher.SubLauncher {
 	w := &web{subs: subs, Flags: door.NewFlags("web", "serve the agents over HTTP")}
 	w.Set.IntVar(&w.port, "port", 8080, "`port` to listen on; 0 is any free one")
-	w.Set.StringVar(&w.host, "host", "127.0.0.1", "`address` to listen on; others than loopback need REFRAIN_TOKEN")
-	w.Set.DurationVar(&w.write, "write-timeout", 15*time.Second, "`time` that a client has to read a piece of an answer")
+	w.Set.StringVar(&w.host, "host", "127.0.0.1", "`address` to listen on; other addresses than loopback need REFRAIN_TOKEN")
+	w.Set.DurationVar(&w.write, "write-timeout", 15*time.Second, "`time` that a client has to read a part of a response")
 	w.Set.DurationVar(&w.read, "read-timeout", 15*time.Second, "`time` that a client has to send a request")
 	w.Set.DurationVar(&w.idle, "idle-timeout", 60*time.Second, "`time` that a connection stays open without a request")
-	w.Set.DurationVar(&w.shutdown, "shutdown-timeout", 15*time.Second, "`time` that running steps have when the server stops")
+	w.Set.DurationVar(&w.shutdown, "shutdown-timeout", 15*time.Second, "`time` that running steps have to end when the server stops")
 	w.Set.BoolVar(&w.cloud, "otel_to_cloud", false, "not available; set OTEL_EXPORTER_OTLP_ENDPOINT instead")
 	w.Set.BoolVar(&w.h2c, "h2c", false, "not available; put a proxy in front")
 	return w
@@ -74,7 +74,7 @@ func NewLauncher(subs ...Sublauncher) launcher.SubLauncher {
 func (w *web) CommandLineSyntax() string {
 	var b strings.Builder
 	b.WriteString(w.Flags.CommandLineSyntax())
-	b.WriteString("  Then name what is served, one or more:\n")
+	b.WriteString("  Then name one or more services:\n")
 	for _, sub := range w.subs {
 		fmt.Fprintf(&b, "  %-8s %s\n", sub.Keyword(), sub.SimpleDescription())
 	}
@@ -110,7 +110,7 @@ func (w *web) Parse(args []string) ([]string, error) {
 			return rest, nil
 		}
 		if slices.Contains(w.active, w.subs[i]) {
-			return nil, fmt.Errorf("%q is named twice", rest[0])
+			return nil, fmt.Errorf("%q is given twice; give each name once", rest[0])
 		}
 		w.active = append(w.active, w.subs[i])
 		if rest, err = w.subs[i].Parse(rest[1:]); err != nil {
@@ -126,7 +126,7 @@ func (w *web) Run(ctx context.Context, config *launcher.Config) error {
 		for _, sub := range w.subs {
 			words = append(words, sub.Keyword())
 		}
-		return fmt.Errorf("name what to serve behind web: one or more of %s", strings.Join(words, ", "))
+		return fmt.Errorf("after web, name one or more services: %s", strings.Join(words, ", "))
 	}
 	args := []string{"serve", "--own-only", "--addr", net.JoinHostPort(w.host, strconv.Itoa(w.port)),
 		"--write-timeout", w.write.String(), "--read-timeout", w.read.String(), "--idle-timeout", w.idle.String(),

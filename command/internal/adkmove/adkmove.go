@@ -36,7 +36,7 @@ const (
 	goMod = "go.mod"
 )
 
-// A Finding is something in a program that a person has to look at.
+// A Finding is a place in a program that a person must check.
 type Finding struct {
 	File         string // with the path that Read was given
 	Line, Column int    // from 1; the column counts bytes
@@ -45,7 +45,7 @@ type Finding struct {
 	Text   string
 }
 
-// String returns "file:line:column: error: text", or note instead of error.
+// String returns "file:line:column: error: text", with note in place of error for a finding that does not break the build.
 func (f Finding) String() string {
 	kind := "note"
 	if f.Breaks {
@@ -54,13 +54,13 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", f.File, f.Line, f.Column, kind, f.Text)
 }
 
-// A Plan is what there is to do in one module.
+// A Plan holds the changes of one module.
 type Plan struct {
-	// Findings has those of the text that is on the disk, by file and position.
+	// Findings are the findings about the files on the disk, by file and position.
 	Findings []*Finding
-	// Removed are the lines of go.mod that are gone after the move.
+	// Removed are the lines that the move removes from go.mod.
 	Removed []*Finding
-	// Others are the modules below the folder, which have to be moved by themselves.
+	// Others are the modules below the folder, which must be moved separately.
 	Others []string
 	// Vendored says that the module has a folder vendor.
 	Vendored bool
@@ -69,13 +69,13 @@ type Plan struct {
 	changed []change
 }
 
-// A change is what becomes of the lines of a file. The new text of lines[i] is moved[i]: no line, one, or several.
+// A change is the new text of a file by line: moved[i] replaces lines[i], with no line, one line, or several.
 type change struct {
 	name         string
 	lines, moved []string
 }
 
-// Read plans the move of the module whose go.mod is in the folder. The error is about a file that cannot be read.
+// Read plans the move of the module whose go.mod is in the folder. It fails if a file cannot be read.
 func Read(dir string) (*Plan, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -90,7 +90,7 @@ func Read(dir string) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{dir: dir}
-	uses := false // ADK or Refrain
+	uses := false // the module uses ADK or Refrain
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func Read(dir string) (*Plan, error) {
 	return p, err
 }
 
-// enter decides whether to look into a folder: not where the go command looks for no packages of this module.
+// enter returns fs.SkipDir for a folder in which the go command looks for no packages of this module.
 func (p *Plan) enter(root *os.Root, name string) error {
 	base := path.Base(name)
 	if name == "." {
@@ -164,7 +164,7 @@ func (p *Plan) Files() []string {
 	return names
 }
 
-// Write changes the files: each as a whole, go.mod last. If it fails, a second move does the rest.
+// Write writes the changed files, each as a whole, go.mod last. If Write fails, a second move makes the remaining changes.
 func (p *Plan) Write() error {
 	root, err := os.OpenRoot(p.dir)
 	if err != nil {
@@ -179,8 +179,7 @@ func (p *Plan) Write() error {
 	return nil
 }
 
-// replace gives a file another text, which readers see at once or not at all. A file that was changed meanwhile is left
-// alone.
+// replace replaces a file in one step. It does not overwrite a file that has changed since it was read.
 func replace(root *os.Root, name, text, before string) error {
 	info, err := root.Stat(name)
 	if err != nil {
@@ -195,7 +194,7 @@ func replace(root *os.Root, name, text, before string) error {
 		err = root.Rename(temp, name)
 	}
 	if err != nil {
-		_ = root.Remove(temp) // it may not be there
+		_ = root.Remove(temp) // the temporary file may not exist
 	}
 	return err
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// around is how many lines that stay the same a diff shows before and after a change.
+// around is the number of unchanged lines that a diff shows before and after a change.
 const around = 3
 
-// Diff writes the changes for people, git apply and patch -p1. Its paths begin at the folder.
+// Diff writes the changes as a unified diff for people, git apply and patch -p1. Its paths are relative to the folder.
 func (p *Plan) Diff(w io.Writer) error {
 	var b bytes.Buffer
 	for _, c := range p.changed {
@@ -25,7 +25,7 @@ func (p *Plan) Diff(w io.Writer) error {
 
 func (c change) diff(b *bytes.Buffer) {
 	fmt.Fprintf(b, "--- %s\n+++ %s\n", path.Join("a", c.name), path.Join("b", c.name))
-	grown := 0 // lines more than before
+	grown := 0 // number of added lines so far
 	for i := 0; i < len(c.lines); i++ {
 		if c.lines[i] == c.moved[i] {
 			continue

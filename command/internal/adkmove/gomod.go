@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// goVersion is the least version of Go that our go.mod asks for.
+// goVersion is the lowest version of Go that our go.mod allows.
 const goVersion = "1.26.0"
 
-// moveGoMod returns what becomes of the lines of a go.mod, if the module uses ADK or Refrain. The first requirement of
-// ADK becomes one of Refrain with that version; without a version there is none, and go mod tidy adds it.
+// moveGoMod returns the new lines of a go.mod, if the module uses ADK or Refrain. The first requirement of ADK becomes a
+// requirement of Refrain with that version; without a version the requirement is left out, and go mod tidy adds it.
 func moveGoMod(text string, uses bool, version string) (lines, moved []string, found []*Finding) {
 	lines = strings.SplitAfter(text, "\n")
 	moved = append(moved, lines...)
@@ -47,7 +47,7 @@ func moveGoMod(text string, uses bool, version string) (lines, moved []string, f
 		case verb == "toolchain" && older(strings.TrimPrefix(path, "go")):
 			moved[i] = ""
 		case verb == "require" && path == Module:
-			version = "" // it has one
+			version = "" // go.mod requires Refrain already
 		case path != adk && path != adk+"/v2" && !(verb == "tool" && strings.HasPrefix(path, adk+"/")):
 		case verb == "module":
 		default:
@@ -82,12 +82,12 @@ func moveGoMod(text string, uses bool, version string) (lines, moved []string, f
 	return lines, moved, found
 }
 
-// older reports whether a version of Go is below [goVersion].
+// older reports whether a version of Go is lower than [goVersion].
 func older(version string) bool {
 	return minor(version) < minor(goVersion)
 }
 
-// minor is the 26 of 1.26.0, or a large number for what is no version of Go 1.
+// minor returns 26 for 1.26.0, and a large number for text that is not a version of Go 1.
 func minor(version string) int {
 	n := 0
 	if _, err := fmt.Sscanf(version, "1.%d", &n); err != nil {
@@ -96,7 +96,7 @@ func minor(version string) int {
 	return n
 }
 
-// ownVersion is the version of Refrain that this program has; empty if it is a checkout.
+// ownVersion returns the version of Refrain in this program; empty for a checkout.
 func ownVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

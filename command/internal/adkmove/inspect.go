@@ -9,21 +9,22 @@ import (
 	"strings"
 )
 
-// inspector goes through the tokens of a file once.
+// inspector reads the tokens of a file once.
 type inspector struct {
 	*source
-	funcs []function // that enclose the current token, the innermost last
-	// states and values are names of the current declaration: what has a state, and what was read from one.
+	funcs []function // functions around the current token, the innermost last
+	// states and values are the names in the current declaration of variables with a state, and of variables with a value that
+	// was read from a state.
 	states, values map[string]bool
 }
 
-// function is one whose body is being read.
+// function is a function whose body is being read.
 type function struct {
-	end     int    // its closing bracket
-	context string // an expression with a context; empty if it has none
+	end     int    // index of its closing bracket
+	context string // an expression with a context; empty if there is none in scope
 }
 
-// inspect plans the edits after the imports, and fills findings.
+// inspect plans the edits after the imports, and adds the findings.
 func (s *source) inspect() {
 	v := &inspector{source: s}
 	for _, im := range s.imports {
@@ -59,7 +60,7 @@ func (v *inspector) report(i int, breaks bool, text string) {
 	v.findings = append(v.findings, &Finding{Line: line, Column: column, Breaks: breaks, Text: text})
 }
 
-// rule reports a difference at a token, if there is one of that key.
+// rule adds the finding for the difference with this key, if there is one, at a token.
 func (v *inspector) rule(i int, key string) {
 	if r, is := differences()[key]; is {
 		v.report(i, r.breaks, r.text)
@@ -72,11 +73,11 @@ func (v *inspector) importOf(im imported) {
 	case known:
 		v.rule(im.token, key)
 	case im.of == fromADK:
-		v.report(im.token, true, im.path+" is not here; this import is left as it is")
+		v.report(im.token, true, im.path+" is not in Refrain; this import was not changed")
 	}
 }
 
-// selector returns the path of a package and the name in it that stand at a token.
+// selector returns the package path and the name of a selector at a token.
 func (v *inspector) selector(i int) (path, name string) {
 	if v.kind(i-1) == token.PERIOD || v.kind(i+1) != token.PERIOD {
 		return "", ""
@@ -84,7 +85,7 @@ func (v *inspector) selector(i int) (path, name string) {
 	return v.named[v.ident(i)], v.ident(i + 2)
 }
 
-// use inspects a name of a package.
+// use inspects the use of a name of a package.
 func (v *inspector) use(i int, path, name string) {
 	if path == "" {
 		return
@@ -118,7 +119,7 @@ func (v *inspector) literal(i int, key string, open int) {
 	}
 }
 
-// newEvent gives a call with one argument, as in ADK v1, a context.
+// newEvent adds a context to a call with one argument, as in ADK v1.
 func (v *inspector) newEvent(i, open int) {
 	args := v.list(open)
 	if len(args) != 1 {
@@ -142,7 +143,7 @@ func (v *inspector) newEvent(i, open int) {
 	v.edits = append(v.edits, edit{at: v.tokens[from].at, text: context + ", "})
 }
 
-// enter begins a function, if it has a body.
+// enter begins a function, if the function has a body.
 func (v *inspector) enter(i int) {
 	if len(v.funcs) == 0 {
 		v.states, v.values = map[string]bool{}, map[string]bool{}
@@ -186,13 +187,13 @@ func (v *inspector) enter(i int) {
 	}
 }
 
-// parameters returns the first context among parameters, and remembers the states.
+// parameters returns the first context among the parameters, and records the states.
 func (v *inspector) parameters(open int) (context string) {
 	var names []string
 	for _, part := range v.list(open) {
 		name, at := v.ident(part[0]), part[0]+1
 		if names = append(names, name); at == part[1] {
-			continue // it has the type of the next one, or is one
+			continue // the name has the type of the next parameter, or is a type itself
 		}
 		suffix := ""
 		if v.kind(at) == token.MUL {
@@ -214,7 +215,7 @@ func (v *inspector) parameters(open int) (context string) {
 	return context
 }
 
-// local follows what a variable gets: a context, a state, or a value of a state.
+// local records a variable that gets a context, a state, or a value of a state.
 func (v *inspector) local(i int) {
 	defines := v.kind(i+1) == token.DEFINE || v.kind(i+1) == token.COMMA
 	if v.ident(i) == "ctx" && v.kind(i-1) != token.PERIOD && defines && len(v.funcs) > 0 {
@@ -252,7 +253,7 @@ func (v *inspector) isState(i int) bool {
 	return v.kind(i-1) != token.PERIOD && v.states[v.ident(i)]
 }
 
-// assigned returns the names on the left of an assignment whose right side has the token.
+// assigned returns the names on the left side of the assignment that has the token on its right side.
 func (v *inspector) assigned(i int) []string {
 	for ; ; i-- {
 		switch v.kind(i) {
@@ -292,7 +293,7 @@ func (v *inspector) method(i int, name string) {
 	}
 }
 
-// errorText inspects what a program does with the text of an error.
+// errorText inspects the use of an error's text.
 func (v *inspector) errorText(i int) {
 	begin := i - 1
 	for v.kind(begin-1) == token.PERIOD {
@@ -309,7 +310,7 @@ func (v *inspector) errorText(i int) {
 	}
 }
 
-// assertion inspects .(type) of a value of a state.
+// assertion inspects a type assertion on a value of a state.
 func (v *inspector) assertion(i int) {
 	value := v.kind(i-2) != token.PERIOD && v.values[v.ident(i-1)] ||
 		v.kind(i-1) == token.RBRACK && v.ident(v.pairs[i-1]-1) == "StateDelta"
@@ -350,7 +351,7 @@ func (v *inspector) assertion(i int) {
 	}
 }
 
-// wants reports a type that no value of a state has.
+// wants adds a finding for a type that no value of a state has.
 func (v *inspector) wants(from, to int) {
 	typ := v.written(from, to)
 	is := ""

@@ -12,7 +12,7 @@ import (
 //go:embed differences.txt
 var table string
 
-// difference is what the table says of a name.
+// difference describes how a name differs in Refrain.
 type difference struct {
 	breaks bool
 	text   string
@@ -42,7 +42,7 @@ var differences = sync.OnceValue(func() map[string]difference {
 	return all
 })
 
-// packages returns ADK's packages that are here too.
+// packages returns the paths of ADK's packages that Refrain has.
 func packages() (paths []string) {
 	for line := range strings.Lines(table) {
 		if list, is := strings.CutPrefix(line, "= "); is {
@@ -52,8 +52,8 @@ func packages() (paths []string) {
 	return paths
 }
 
-// lookup reports whether the table knows a package of ADK. The key is that of the difference which says why it is not
-// here; empty if it is.
+// lookup reports whether the table has a package of ADK. key is the key of the difference that says why Refrain lacks the
+// package; empty if Refrain has the package.
 func lookup(path string) (key string, known bool) {
 	if slices.Contains(packages(), path) {
 		return "", true

@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// A source is a Go file as its tokens, without comments.
+// A source is a Go file as tokens, without comments.
 type source struct {
 	lines  []string // each with its line break
 	starts []int    // where each line begins, in bytes
 	tokens []tok
-	pairs  map[int]int // from a bracket to its partner, both ways
+	pairs  map[int]int // index of the matching bracket, in both directions
 
 	imports  []imported
-	named    map[string]string // from the name of an imported package to its path, see [imported]
-	uses     bool              // imports ADK or Refrain
+	named    map[string]string // path of an imported package by its name, see [imported]
+	uses     bool              // the file imports ADK or Refrain
 	edits    []edit            // in the order of the file
 	findings []*Finding
 }
@@ -33,12 +33,12 @@ type tok struct {
 
 // imported is a line in an import declaration.
 type imported struct {
-	path  string // below ADK's or our prefix without it, otherwise whole
-	token int    // the path
+	path  string // relative to ADK's or our prefix, or the whole path of another package
+	token int    // index of the token with the path
 	of    origin
 }
 
-// origin says whose package it is.
+// origin tells who provides a package.
 type origin int
 
 const (
@@ -47,13 +47,13 @@ const (
 	ours
 )
 
-// edit puts a text in place of some bytes of a line.
+// edit replaces some bytes of a line with a text.
 type edit struct {
 	at, length int
 	text       string
 }
 
-// read reads a file. One that is not Go, or imports neither ADK nor Refrain, has no edits.
+// read reads a file. A file that is not Go, or imports neither ADK nor Refrain, has no edits.
 func read(text []byte) *source {
 	s := &source{lines: strings.SplitAfter(string(text), "\n"), pairs: map[int]int{}, named: map[string]string{}}
 	at := 0
@@ -68,14 +68,14 @@ func read(text []byte) *source {
 	case wrong != nil:
 		line, column := s.position(wrong.at)
 		s.edits, s.findings = nil, []*Finding{{Line: line, Column: column, Breaks: true,
-			Text: wrong.text + "; this file is left as it is"}}
+			Text: wrong.text + "; this file was not changed"}}
 	default:
 		s.inspect()
 	}
 	return s
 }
 
-// scan fills tokens and pairs. It returns the first thing that is not Go.
+// scan fills tokens and pairs. It returns the first token that is not valid Go.
 func (s *source) scan(text []byte) (wrong *tok) {
 	file := token.NewFileSet().AddFile("", 1, len(text))
 	fail := func(at int, text string) {
@@ -109,7 +109,7 @@ func (s *source) scan(text []byte) (wrong *tok) {
 	}
 }
 
-// readImports fills imports and named, and plans the new prefixes.
+// readImports fills imports and named, and plans the edits of the import paths.
 func (s *source) readImports() {
 	i := 0
 	for ; s.is(i, token.PACKAGE, token.IDENT, token.SEMICOLON); i += 3 {
@@ -155,10 +155,10 @@ func (s *source) readImport(i int) {
 	s.named[name] = im.path
 }
 
-// moved returns what becomes of each line.
+// moved returns the new text of each line.
 func (s *source) moved() []string {
 	out := slices.Clone(s.lines)
-	for _, e := range slices.Backward(s.edits) { // from the end, since they change what follows
+	for _, e := range slices.Backward(s.edits) { // from the end, because an edit moves the bytes after it
 		n, column := s.position(e.at)
 		line := &out[n-1]
 		*line = (*line)[:column-1] + e.text + (*line)[column-1+e.length:]
@@ -169,7 +169,7 @@ func (s *source) moved() []string {
 	return out
 }
 
-// sortImports sorts the lines of out with imports as gofmt does: those that follow one another, by path.
+// sortImports sorts imports in out as gofmt does: adjacent lines by path.
 func (s *source) sortImports(out []string) {
 	paths := map[int]string{} // by line
 	for _, im := range s.imports {
@@ -184,7 +184,7 @@ func (s *source) sortImports(out []string) {
 			paths[n-1] = Module + "/" + im.path
 		}
 	}
-	type row struct{ path, text string } // sorted as pointers: a sort of its own would make the command larger
+	type row struct{ path, text string } // sorted as pointers, because another instance of sort makes the command larger
 	for i := 0; i < len(out); i++ {
 		var run []*row
 		for paths[i+len(run)] != "" {
@@ -198,7 +198,7 @@ func (s *source) sortImports(out []string) {
 	}
 }
 
-// position returns the line and the column of a byte, both from 1.
+// position returns the line and the column of a byte offset, both from 1.
 func (s *source) position(at int) (line, column int) {
 	n, exact := slices.BinarySearch(s.starts, at)
 	if exact {
@@ -227,7 +227,7 @@ func (s *source) ident(i int) string {
 	return ""
 }
 
-// is reports whether tokens of these kinds stand there.
+// is reports whether the tokens from i on have these kinds.
 func (s *source) is(i int, kinds ...token.Token) bool {
 	for n, k := range kinds {
 		if s.kind(i+n) != k {
@@ -250,7 +250,7 @@ func (s *source) written(from, to int) string {
 	return b.String()
 }
 
-// list returns where the parts between two brackets begin and end, which commas divide.
+// list returns the beginning and the end of each part of a comma-separated list between two brackets.
 func (s *source) list(open int) [][2]int {
 	var parts [][2]int
 	from := open + 1

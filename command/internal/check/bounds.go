@@ -16,7 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// Print writes what a run can come to, for people.
+// Print writes the worst case of a run for people.
 func Print(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
@@ -36,7 +36,7 @@ func Print(w io.Writer, file string, def *definition.Definition, worst *definiti
 	return err
 }
 
-// table is what each agent can come to, with all that is in it.
+// table writes the worst case of each agent, including the agents in it.
 func table(b *strings.Builder, worst *definition.WorstCase) {
 	asks := worst.Total.Calls > 0
 	rows := [][]string{{"", "runs", "time"}}
@@ -81,7 +81,7 @@ func align(b *strings.Builder, rows [][]string) {
 	}
 }
 
-// costless says why costs are not known where tokens are.
+// costless returns why the cost is unknown although the tokens are known.
 func costless(worst *definition.WorstCase) []string {
 	var nameless, unpriced []string
 	for i := range worst.Agents {
@@ -119,7 +119,7 @@ func modelCells(u definition.AtMost) []string {
 	return []string{count(u.Turns), count(u.Calls), tokens, cost}
 }
 
-// count is a number of things, the large ones rounded.
+// count returns a number as text; large numbers are rounded.
 func count(n definition.Bound) string {
 	switch {
 	case n.Unbounded():

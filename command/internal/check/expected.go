@@ -12,10 +12,10 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// shownIterations is how many iterations at the beginning have a line; later ones have one in all, the last.
+// shownIterations is the number of iterations at the beginning that have a line each. One line stands for all later iterations.
 const shownIterations = 3
 
-// printExpected writes what the iterations are expected to cost, for people.
+// printExpected writes the expected cost of the iterations for people.
 func printExpected(b *strings.Builder, e *definition.Expected) {
 	if len(e.Loops) == 0 {
 		return
@@ -70,7 +70,7 @@ func expectedCells(e *definition.ExpectedIteration, priced bool) []string {
 	return cells
 }
 
-// uncounted says what the estimate leaves out, and how to tell it.
+// uncounted returns what the estimate leaves out, and which flag adds it.
 func uncounted(e *definition.Expected) (lines []string) {
 	for _, kind := range []struct {
 		what  definition.UncountedKind
@@ -102,7 +102,7 @@ func uncounted(e *definition.Expected) (lines []string) {
 	return lines
 }
 
-// prices says where prices come from that the file does not have.
+// prices returns the sources of the prices that the file does not have.
 func prices(e *definition.Expected) (lines []string) {
 	for _, p := range e.Prices {
 		if p.Date != "" {

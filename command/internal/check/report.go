@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package check reports what a run of a definition can come to.
+// Package check reports the worst case of a run of a definition.
 package check
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// loopReport is how one loop can end.
+// loopReport describes how one loop can end.
 type loopReport struct {
 	Name  string               `json:"name"`
 	Stops []definition.StopWay `json:"stops"`
 }
 
-// agentReport is what one agent can come to.
+// agentReport is the worst case of one agent.
 type agentReport struct {
 	Name  string          `json:"name"`
 	Type  definition.Type `json:"type"`
@@ -25,24 +25,23 @@ type agentReport struct {
 	definition.AtMost
 }
 
-// worstReport is what the run can come to. null is what nothing bounds, or what
-// is not known.
+// worstReport is the worst case of the run. A null value is unlimited or unknown.
 type worstReport struct {
 	Total  definition.AtMost `json:"total"`
 	Agents []agentReport     `json:"agents"`
 }
 
-// Report is all that refrain check --json says.
+// Report is the output of refrain check --json.
 type Report struct {
 	File  string `json:"file"`
 	Name  string `json:"name,omitzero"`
 	Valid bool   `json:"valid"`
-	// NeedsRequest is why a run needs a request of its user; empty if it needs none.
+	// NeedsRequest is the reason why a run needs a request of its user; empty if a run needs none.
 	NeedsRequest string              `json:"needs_request,omitzero"`
 	Problems     definition.Problems `json:"problems"`
 	Loops        []loopReport        `json:"loops,omitzero"`
 	Worst        *worstReport        `json:"worst,omitzero"`
-	// Expected is what the iterations are expected to cost; nil if nothing asks a model.
+	// Expected is the expected cost of the iterations; nil if no agent asks a model.
 	Expected *definition.Expected `json:"expected,omitzero"`
 }
 
@@ -72,7 +71,7 @@ func report(worst *definition.WorstCase) *worstReport {
 	return r
 }
 
-// ReportOf is what check says of a definition.
+// ReportOf returns the report about a definition.
 func ReportOf(file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected,
 	problems definition.Problems) Report {
 	if len(expected.Loops) == 0 {

@@ -9,16 +9,16 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// NoteFunctions says which Go agents and functions a definition names that the program does not have. That is no problem of
-// the definition: another program may have them.
+// NoteFunctions prints which Go agents and functions of a definition the program lacks. They are not problems of the
+// definition, because another program may have them.
 func NoteFunctions(e *term.Env, def *definition.Definition, from Origin) {
 	name := "refrain run"
 	if e.Code.Name != "" {
 		name = e.Code.Name
 	}
 	note := func(a *definition.Agent, has, what string) {
-		fmt.Fprintf(e.Stderr, "%s: note: %q %s, which a program has to give: %s has none\n", from.At(a.Position()).String(),
-			a.Name, fmt.Sprintf(has, what), name)
+		fmt.Fprintf(e.Stderr, "%s: note: %q %s, which only a Go program that adds it can run; %s does not have it\n",
+			from.At(a.Position()).String(), a.Name, fmt.Sprintf(has, what), name)
 	}
 	for a := range def.Root.All {
 		if a.Func != "" && e.Code.Agents[a.Func] == nil {

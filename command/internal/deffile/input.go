@@ -24,8 +24,8 @@ func ParseSets(sets []string) (map[string]string, error) {
 	return m, nil
 }
 
-// InitialState is the state that a run with the values of --set begins with. An error about an input
-// that is missing says how to give it.
+// InitialState returns the initial state of a run with the values of --set. The error about a missing input says how to give
+// the input.
 func InitialState(def *definition.Definition, sets map[string]string) (map[string]any, error) {
 	state, err := def.InitialState(sets)
 	joined, _ := err.(interface{ Unwrap() []error })
@@ -40,7 +40,7 @@ func InitialState(def *definition.Definition, sets map[string]string) (map[strin
 	return state, err
 }
 
-// maxInput bounds what is read from standard input.
+// maxInput is the largest size of standard input that is read, in bytes.
 const maxInput = 10 << 20
 
 // ReadInput returns the first argument, or standard input where the argument is "-".
@@ -56,7 +56,8 @@ func ReadInput(args []string, stdin io.Reader) (string, error) {
 		return "", fmt.Errorf("read standard input: %w", err)
 	}
 	if len(b) > maxInput {
-		return "", fmt.Errorf("standard input is larger than %d MiB", maxInput>>20)
+		return "", fmt.Errorf("standard input is larger than %d MiB; shorten the request, and let the agents read large texts from files",
+			maxInput>>20)
 	}
 	return strings.TrimRight(string(b), "\n"), nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// Limits are the flags that bound a run.
+// Limits holds the flags that limit a run.
 type Limits struct {
 	Flags         *pflag.FlagSet
 	maxIterations uint
@@ -42,7 +42,7 @@ func (f *Limits) Add(fl *pflag.FlagSet) {
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost, computed from the prices in the definition")
 }
 
-// Given returns the limits of the flags that were given: none for a command without them.
+// Given returns the limits whose flags were given.
 func (f *Limits) Given() (given definition.Limits, err error) {
 	if f.Flags == nil {
 		return given, nil
@@ -73,10 +73,10 @@ func (f *Limits) Given() (given definition.Limits, err error) {
 	return given, nil
 }
 
-// PrintLess says how a command prints less and keeps its exit code.
+// PrintLess explains how a command prints less and keeps its exit code.
 const PrintLess = "let it print the end only, such as: COMMAND >out.log 2>&1; code=$?; tail -n 200 out.log; exit $code"
 
-// Hint adds to an error the flag that helps.
+// Hint adds to an error the name of the flag that helps.
 func Hint(err error) error {
 	switch agentErr, _ := errors.AsType[*taskagent.CLIError](err); {
 	case errors.Is(err, agent.ErrTooManyModelCalls):

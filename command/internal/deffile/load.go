@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deffile makes runnable programs of the definitions that the command line names.
+// Package deffile makes programs from the definitions that the command line names.
 package deffile
 
 import (
@@ -11,15 +11,14 @@ import (
 	"github.com/refrain-dev/refrain/program"
 )
 
-// Load reads a definition, or a file of another product with a note
-// that it is one.
+// Load reads a definition. For a file of another product it prints a note.
 func Load(e *term.Env, file string) (*definition.Definition, error) {
 	def, _, err := LoadWithOrigin(e, file)
 	return def, err
 }
 
-// LoadWithOrigin is Load, and says where what a file of another product was made
-// into stands in that file.
+// LoadWithOrigin reads a definition as [Load] does. The origin maps places in the definition to places in the file of another
+// product.
 func LoadWithOrigin(e *term.Env, file string) (*definition.Definition, Origin, error) {
 	release, err := term.EndsReading(e)
 	defer release()

@@ -9,13 +9,13 @@ import (
 	"github.com/refrain-dev/refrain/dialect"
 )
 
-// Origin says where a place in a definition stands in the file that people edit.
-// The zero value is that of a definition which is that file.
+// Origin maps places in a definition to places in the file that people edit. The zero value is the origin of a definition that
+// people edit directly.
 type Origin struct {
 	of *dialect.Result
 }
 
-// At is the place in the file that people edit.
+// At returns the place in the file that people edit.
 func (o Origin) At(p definition.Position) definition.Position {
 	if o.of == nil {
 		return p
@@ -23,8 +23,7 @@ func (o Origin) At(p definition.Position) definition.Position {
 	return o.of.Origin(p)
 }
 
-// Problems are those of a definition with their places in the file that it was made
-// of, and the lines there.
+// Problems returns the problems of a definition with their places and lines in the file from which it was converted.
 func (o Origin) Problems(all definition.Problems) definition.Problems {
 	out := make(definition.Problems, len(all))
 	for i, p := range all {

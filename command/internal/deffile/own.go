@@ -17,7 +17,7 @@ import (
 	"github.com/refrain-dev/refrain/program"
 )
 
-// Read takes a definition into a program: one of the program's own by its name, or else a file.
+// Read reads a definition into a program: the program's own definition with this name, or else the file.
 func Read(e *term.Env, p *program.Program, name string) (*definition.Definition, error) {
 	src, own, err := ownDefinition(e, name)
 	switch {
@@ -29,8 +29,7 @@ func Read(e *term.Env, p *program.Program, name string) (*definition.Definition,
 	return p.Read(name)
 }
 
-// ownDefinition returns the definition of the program that has a name. It fails if that is the name of nothing: neither of
-// a definition of the program, nor of a file.
+// ownDefinition returns the program's own definition with a name. It fails if neither a definition nor a file has the name.
 func ownDefinition(e *term.Env, name string) (src program.Source, own bool, err error) {
 	all, err := e.Code.Own()
 	if err != nil || len(all) == 0 {
@@ -46,8 +45,8 @@ func ownDefinition(e *term.Env, name string) (src program.Source, own bool, err 
 	return src, false, nil
 }
 
-// WithOnly adds the name of the one definition that the program has to arguments of refrain run that name none: there are no
-// arguments, or there is one that is a request of several words and not a file.
+// WithOnly adds the name of the program's only definition to the arguments of refrain run, if they name no definition: there
+// are no arguments, or the only argument is a request of several words and not a file.
 func WithOnly(e *term.Env, args []string) []string {
 	if len(args) > 1 || len(args) == 1 && !strings.ContainsFunc(args[0], unicode.IsSpace) {
 		return args

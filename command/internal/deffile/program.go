@@ -17,13 +17,13 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Given is what the flags of refrain run say about a definition.
+// Given holds the values of the flags of refrain run that concern the definition.
 type Given struct {
 	Model, Root string
 	Limits      *Limits
 }
 
-// NewProgram reads a definition and what flags say about it.
+// NewProgram reads a definition and applies the flags.
 func NewProgram(e *term.Env, file string, g Given) (*program.Program, *definition.Definition, error) {
 	p := &program.Program{Program: e.Code.Name, Model: g.Model, DefaultModel: e.Getenv("REFRAIN_MODEL")}
 	def, err := Read(e, p, file)
@@ -57,7 +57,7 @@ func Build(ctx context.Context, e *term.Env, p *program.Program,
 	return made, nil
 }
 
-// EnvOf is what a command decides about the agents of its runs.
+// EnvOf returns the part of the agents' environment that the command decides.
 func EnvOf(e *term.Env) program.Env {
 	return program.Env{Code: e.Code, Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }, Check: findPrograms}
 }

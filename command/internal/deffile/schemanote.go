@@ -16,19 +16,18 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// SchemaLine is how a definition says which schema an editor checks it by.
+// SchemaLine begins the comment in a definition that names the schema for editors.
 const SchemaLine = "# yaml-language-server: $schema="
 
-// namedSchema is the schema that one of the first lines of a file names.
+// namedSchema matches the name of the schema in one of the first lines of a file.
 var namedSchema = lazyregexp.New(`^#\s*yaml-language-server:\s*\$schema=(\S+)`)
 
-// NoteSchema says if the copy of the schema that a definition names is missing,
-// or is not this version's: the editor would then say other things than refrain.
-// What is elsewhere is not looked at.
+// NoteSchema prints a note if the copy of the schema that a definition names is missing or has another version, because an
+// editor would then report other problems than refrain. Schemas on the web are not checked.
 func NoteSchema(w io.Writer, file string) {
 	info, err := os.Stat(file)
 	if err != nil || !info.Mode().IsRegular() {
-		return // a pipe was read to its end, or another reader would be waited for
+		return // a pipe can be read only once
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -47,7 +46,7 @@ func NoteSchema(w io.Writer, file string) {
 		case err != nil:
 			fmt.Fprintf(w, "%sthe schema %s cannot be read, so an editor cannot check this file; %s\n", at, m[1], made)
 		case !ours:
-			fmt.Fprintf(w, "%sthe schema %s is of another version, and an editor may say other things than "+
+			fmt.Fprintf(w, "%sthe schema %s is of another version, so an editor may report other problems than "+
 				"refrain; %s\n", at, m[1], made)
 		}
 		return

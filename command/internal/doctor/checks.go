@@ -23,35 +23,34 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// What a check can find.
+// The results of a check.
 const (
 	foundOK     = "ok"
-	foundNote   = "note"   // worth knowing, and nothing depends on it here
-	foundBroken = "broken" // a run fails with it
+	foundNote   = "note"   // informative; nothing depends on it on this machine
+	foundBroken = "broken" // a run fails because of it
 )
 
-// check is one thing that was looked at.
+// check is the result of one check.
 type check struct {
 	Area   string `json:"area"`
 	Name   string `json:"name"`
 	Found  string `json:"found"`
 	Detail string `json:"detail"`
-	// Fix says what to do about it; empty if there is nothing to do.
+	// Fix says what to do; empty if nothing needs to be done.
 	Fix string `json:"fix,omitzero"`
 }
 
-// doctor gathers checks.
+// doctor collects the results of checks.
 type doctor struct {
 	*term.Env
 	ask     bool
-	timeout time.Duration     // 0: what is usual
-	secrets map[string]string // values that are never shown, with the variables that hold them
+	timeout time.Duration     // 0 means the default of each check
+	secrets map[string]string // secret values that are never shown, with the names of their variables
 	checks  []check
-	from    deffile.Origin // where what a definition says stands in the file that was given
+	from    deffile.Origin // maps places in the definition to places in the given file
 }
 
-// New returns a doctor that has not examined anything. A timeout of 0 is the
-// usual one of each check.
+// New returns a doctor without results. A timeout of 0 means the default of each check.
 func New(e *term.Env, ask bool, timeout time.Duration) *doctor {
 	return &doctor{Env: e, ask: ask, timeout: timeout, secrets: providerSecrets(e)}
 }
@@ -75,18 +74,16 @@ func (d *doctor) add(area, name, found, fix, format string, args ...any) {
 	})
 }
 
-// hush puts the name of a variable in place of its value: an answer of a server
-// may have a key in it.
+// hush replaces secret values by the names of their variables, because the answer of a server may contain a key.
 func (d *doctor) hush(s string) string {
-	longest := func(a, b string) int { return len(b) - len(a) } // one may be a part of another
+	longest := func(a, b string) int { return len(b) - len(a) } // longest first, because one value may be a part of another
 	for _, value := range slices.SortedFunc(maps.Keys(d.secrets), longest) {
 		s = strings.ReplaceAll(s, value, "["+d.secrets[value]+"]")
 	}
 	return s
 }
 
-// secret keeps the value of a variable from being shown. A very short one is no
-// key, and would make nonsense of everything.
+// secret hides the value of a variable. A very short value cannot be a key, and hiding it would garble other text.
 func (d *doctor) secret(name string) {
 	if v := d.Getenv(name); len(v) >= 6 {
 		d.secrets[v] = name
@@ -110,7 +107,7 @@ func (d *doctor) address(name string) {
 	}
 }
 
-// providerSecrets are the values of all variables that hold keys.
+// providerSecrets returns the values of all variables that hold keys.
 func providerSecrets(e *term.Env) map[string]string {
 	d := doctor{Env: e, secrets: make(map[string]string)}
 	for _, p := range provider.All() {
@@ -126,7 +123,7 @@ func providerSecrets(e *term.Env) map[string]string {
 	return d.secrets
 }
 
-// Broken is how many things are broken.
+// Broken returns the number of failed checks.
 func (d *doctor) Broken() int {
 	n := 0
 	for _, c := range d.checks {
@@ -137,7 +134,7 @@ func (d *doctor) Broken() int {
 	return n
 }
 
-// Write writes what was found, for people or as JSON.
+// Write writes the results, for people or as JSON.
 func (d *doctor) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return term.WriteJSON(w, map[string]any{"ok": d.Broken() == 0, "checks": d.checks})
@@ -166,8 +163,8 @@ func (d *doctor) Write(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// providers says which have a key. None of them has to: what a definition needs,
-// its models tell.
+// providers reports which providers have a key. A missing key is not a failure here, because the checks of the models report
+// the keys that a definition needs.
 func (d *doctor) providers() {
 	for _, p := range provider.All() {
 		var set []string
@@ -191,17 +188,17 @@ func (d *doctor) providers() {
 	}
 }
 
-// file checks what a definition needs.
+// file checks the definition and what it needs.
 func (d *doctor) file(ctx context.Context, name string) {
 	def, from, err := deffile.LoadWithOrigin(d.Env, name)
 	d.from = from
 	if err != nil {
-		d.add("definition", name, foundBroken, "refrain validate "+shellword.Of(name)+" says what",
-			"it is not valid: %s", firstLine(err))
+		d.add("definition", name, foundBroken, "refrain validate "+shellword.Of(name)+" lists the problems",
+			"not valid: %s", firstLine(err))
 		return
 	}
 	if n := len(def.Warnings()); n > 0 {
-		d.add("definition", name, foundOK, "refrain check "+shellword.Of(name)+" says which",
+		d.add("definition", name, foundOK, "refrain check "+shellword.Of(name)+" lists them",
 			"%s is valid, with %s", def.Name, brief.Count(n, "warning"))
 	} else {
 		d.add("definition", name, foundOK, "", "%s is valid", def.Name)
@@ -220,7 +217,7 @@ func (d *doctor) file(ctx context.Context, name string) {
 	}
 }
 
-// programs checks what the steps of a definition run, and the files that they work on in a root.
+// programs checks the programs that the steps of a definition run, and the files in root that they work on.
 func (d *doctor) programs(ctx context.Context, def *definition.Definition, root string) {
 	if w := def.Workspace; w != nil {
 		from := filepath.Join(root, w.From)
@@ -231,7 +228,7 @@ func (d *doctor) programs(ctx context.Context, def *definition.Definition, root 
 		if err != nil {
 			d.add("workspace", from, foundBroken, "", "%v", err)
 		} else {
-			d.add("workspace", from, foundOK, "", "git can copy it")
+			d.add("workspace", from, foundOK, "", "git can copy the folder")
 		}
 	}
 	for a := range def.Root.All {
@@ -240,8 +237,7 @@ func (d *doctor) programs(ctx context.Context, def *definition.Definition, root 
 	}
 }
 
-// Lacks says what is missing for a definition to run where its file is, each with what to do; nothing if it has the
-// programs and the files that it needs.
+// Lacks returns what a definition needs and the machine lacks, each with its fix; empty if all programs and files exist.
 func (d *doctor) Lacks(ctx context.Context, file string) (lacks []string) {
 	def, from, err := deffile.LoadWithOrigin(d.Env, file)
 	if err != nil {
@@ -257,7 +253,7 @@ func (d *doctor) Lacks(ctx context.Context, file string) (lacks []string) {
 	return lacks
 }
 
-// firstLine is the first of what an error says.
+// firstLine returns the first line of an error.
 func firstLine(err error) string {
 	line, _, more := strings.Cut(err.Error(), "\n")
 	if more {

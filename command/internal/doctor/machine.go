@@ -23,7 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/child"
 )
 
-// system says what the program is and where it runs.
+// system reports the version of the program and the machine.
 func (d *doctor) system() {
 	d.add("system", "refrain", foundOK, "", "%s, on %s/%s with %d processors",
 		strings.TrimPrefix(term.Version(), "refrain "), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
@@ -36,7 +36,7 @@ func (d *doctor) system() {
 		d.add("system", "terminal", foundOK, "", "none on standard error; --progress auto is %s", mode)
 		return
 	}
-	columns, lines, _ := xterm.GetSize(screen.Fd()) // term.ScreenOf has asked it already
+	columns, lines, _ := xterm.GetSize(screen.Fd()) // term.ScreenOf has already asked for the size
 	color := "colors"
 	if d.Getenv("NO_COLOR") != "" {
 		color = "NO_COLOR is set"
@@ -45,12 +45,12 @@ func (d *doctor) system() {
 		d.Getenv("TERM"), color, mode)
 }
 
-// command looks for the program of an agent that runs one.
+// command checks that the program of an agent exists.
 func (d *doctor) command(a *definition.Agent) {
 	if a.Command == nil {
 		return
 	}
-	args := slices.Concat(a.Command.Args, a.Command.CLI.ACP) // one of them
+	args := slices.Concat(a.Command.Args, a.Command.CLI.ACP) // only one of them is set
 	if a.Type == definition.TypeCLI && a.Command.CLI.ACP == nil {
 		args = []string{a.Command.CLI.Program}
 	}
@@ -63,7 +63,7 @@ func (d *doctor) command(a *definition.Agent) {
 		return
 	}
 	if _, own := a.Command.Env["PATH"]; own {
-		return // nobody knows it before the run
+		return // the PATH is known only in the run
 	}
 	at := d.from.At(a.Position()).String() + " " + a.Name
 	if strings.ContainsAny(program, `/\`) && !filepath.IsAbs(program) {
@@ -72,7 +72,7 @@ func (d *doctor) command(a *definition.Agent) {
 		}
 		program = filepath.Join(a.Command.Dir, program)
 		if info, err := os.Stat(program); err != nil || info.IsDir() {
-			d.add("commands", at, foundBroken, "run refrain where it is, or name its folder with dir",
+			d.add("commands", at, foundBroken, "run refrain in the folder of the program, or name that folder in the field dir",
 				"there is no program %s here", program)
 		}
 		return
@@ -81,13 +81,13 @@ func (d *doctor) command(a *definition.Agent) {
 		d.add("commands", at, foundBroken, "install it, or put its folder into PATH", "there is no program %q", program)
 		return
 	}
-	d.add("commands", at, foundOK, "", "%s is there", program)
+	d.add("commands", at, foundOK, "", "%s is installed", program)
 }
 
-// cli looks for a coding agent, and asks it for its version.
+// cli checks that a coding agent is installed, and asks for its version.
 func (d *doctor) cli(a *definition.Agent, program string) {
 	if _, own := a.Command.Env["PATH"]; own {
-		return // nobody knows it before the run
+		return // the PATH is known only in the run
 	}
 	install, signIn, tested := taskagent.CLIHelp(program)
 	at := d.from.At(a.Position()).String() + " " + a.Name
@@ -98,9 +98,9 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 	version, err := says(child.Inheritance{}.Environ(), program, "--version")
 	switch {
 	case err != nil && a.Command.CLI.ACP != nil:
-		d.add("commands", at, foundNote, "", "%s does not tell its version; %s was tested", program, tested)
+		d.add("commands", at, foundNote, "", "%s does not report its version; %s was tested", program, tested)
 	case err != nil:
-		d.add("commands", at, foundBroken, "install it again with "+install, "%s does not tell its version: %v", program, err)
+		d.add("commands", at, foundBroken, "install it again with "+install, "%s does not report its version: %v", program, err)
 	case !strings.Contains(version, tested):
 		d.add("commands", at, foundNote, "", "%s is %s; %s was tested", program, brief.Clean(version), tested)
 	default:
@@ -108,12 +108,12 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 	}
 	args, variables := taskagent.CLISignedIn(program)
 	if args == nil || a.Command.CLI.ACP != nil || err != nil || slices.Compare(numbers(version), numbers(tested)) < 0 {
-		return // it cannot be asked, or it might take the arguments for a prompt
+		return // the program has no such command, or might read the arguments as a prompt
 	}
 	env := child.Inheritance{Inherit: slices.Concat(variables, a.Command.Inherit)}.Environ()
 	for _, name := range variables {
 		if _, own := a.Command.Env[name]; own || name == "CODEX_API_KEY" && os.Getenv(name) != "" {
-			return // the key of the run is not known yet, or it is one that codex login status does not look at
+			return // the key is known only in the run, or codex login status does not check it
 		}
 	}
 	_, err = says(env, program, args...)
@@ -121,11 +121,11 @@ func (d *doctor) cli(a *definition.Agent, program string) {
 	case err == nil:
 		d.add("commands", at, foundOK, "", "%s is signed in", program)
 	case ok && exit.ExitCode() == 1:
-		d.add("commands", at, foundNote, signIn+", unless it has a provider of its own", "%s is not signed in", program)
+		d.add("commands", at, foundNote, signIn+", unless it uses another provider", "%s is not signed in", program)
 	}
 }
 
-// conversation says how a program that speaks the Agent Client Protocol goes on with its conversation.
+// conversation reports how a program that speaks the Agent Client Protocol continues its conversation.
 func (d *doctor) conversation(a *definition.Agent) {
 	if a.Type != definition.TypeCLI || len(a.Command.CLI.ACP) == 0 || a.Command.CLI.Conversation != taskagent.ConversationContinue {
 		return
@@ -145,7 +145,7 @@ func says(env []string, program string, args ...string) (string, error) {
 	return line, err
 }
 
-// numbers are those of a version.
+// numbers returns the numbers in a version.
 func numbers(version string) (all []int) {
 	for _, s := range strings.FieldsFunc(version, func(r rune) bool { return r < '0' || r > '9' }) {
 		n, _ := strconv.Atoi(s)

@@ -18,8 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// models opens each model that the definition names, as a run would, and finds
-// what else its agents lack.
+// models opens each model of the definition as a run does, and checks what else its agents need.
 func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 	type opened struct {
 		name string
@@ -33,7 +32,7 @@ func (d *doctor) models(ctx context.Context, def *definition.Definition) {
 			llm, err := provider.Open(ctx, name, d.Getenv)
 			all = append(all, opened{name, llm, err})
 			if err != nil {
-				return unopened{}, nil // to hear of the others, too
+				return unopened{}, nil // so that the other models are checked too
 			}
 			return llm, nil
 		},
@@ -66,7 +65,7 @@ func (d *doctor) defaultModel(ctx context.Context, name string) {
 	d.opened(ctx, name, llm, err, definition.DefaultInitTimeout)
 }
 
-// opened notes a model that was opened, or was not, and asks it if it is to be.
+// opened reports whether a model could be opened, and asks the model if --ask is given.
 func (d *doctor) opened(ctx context.Context, name string, llm model.LLM, err error, within time.Duration) {
 	if err != nil {
 		d.add("models", name, foundBroken, "", "%v", err)
@@ -77,7 +76,7 @@ func (d *doctor) opened(ctx context.Context, name string, llm model.LLM, err err
 		return
 	}
 	if !d.ask {
-		d.add("models", name, foundOK, "", "can be opened; --ask asks it")
+		d.add("models", name, foundOK, "", "can be opened; --ask sends a question to it")
 		return
 	}
 	began := time.Now()
@@ -88,33 +87,33 @@ func (d *doctor) opened(ctx context.Context, name string, llm model.LLM, err err
 	d.add("models", name, foundOK, "", "answers, after %s", time.Since(began).Round(time.Millisecond))
 }
 
-// remedy is what to look at when a model has not answered.
+// remedy returns what to check when a model has not answered.
 func (d *doctor) remedy(name string, err error) string {
 	p, _, findErr := provider.Find(name)
 	refusal, ok := errors.AsType[*model.APIError](err)
 	if findErr != nil || !ok {
-		return "look at the key, the name of the model, and the way to its server"
+		return "check the key, the name of the model, and the network"
 	}
 	way := "the network"
 	for _, v := range p.Variables {
 		if strings.HasSuffix(v, "_BASE_URL") && d.Getenv(v) != "" {
-			way = v + ", and at the network"
+			way = v + " and the network"
 		}
 	}
 	switch refusal.Status {
 	case 0:
-		return "its server cannot be reached: look at " + way
+		return "the server cannot be reached; check " + way
 	case 401, 403:
-		return "it refuses this key: check " + strings.Join(p.Keys, " or ")
+		return "the server refuses this key; check " + strings.Join(p.Keys, " or ")
 	case 404:
-		return "there is no such model, or nothing at that address: look at the name, and at " + way
+		return "the server has no such model, or the address is wrong; check the name of the model and " + way
 	case 429:
-		return "it refuses further requests now: check the account's limits and payment"
+		return "the server refuses further requests for now; check the account's limits and billing"
 	}
-	return "look at the key, the name of the model, and the way to its server"
+	return "check the key, the name of the model, and " + way
 }
 
-// askModel sends a question and is content with any answer, cut off or not.
+// askModel sends a question and accepts any answer, even an incomplete one.
 func askModel(ctx context.Context, llm model.LLM, within time.Duration) error {
 	late := fmt.Errorf("no answer within %s", within)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, late)
@@ -131,10 +130,10 @@ func askModel(ctx context.Context, llm model.LLM, within time.Duration) error {
 			return err
 		}
 	}
-	return errors.New("its answer is empty")
+	return errors.New("the answer is empty")
 }
 
-// unopened stands for a model that could not be opened. Nobody asks it.
+// unopened takes the place of a model that could not be opened. No agent asks it.
 type unopened struct{}
 
 func (unopened) Name() string { return "unopened" }

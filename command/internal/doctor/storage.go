@@ -21,12 +21,11 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// doctorApp is whose session is made and taken away again to see that a store can
-// be written to.
+// doctorApp is the application of the session that doctor creates and deletes to test that a store can be written.
 const doctorApp = "refrain.doctor"
 
-// store looks whether runs can be kept where they are to be. What is not there is
-// not made: it is enough that it could be.
+// store checks that runs can be kept in the store. It does not create a missing store, but checks that the store can be
+// created.
 func (d *doctor) store(ctx context.Context, spec string) {
 	kind, where, err := runstore.Spec(d.Env, spec)
 	if err != nil {
@@ -35,7 +34,7 @@ func (d *doctor) store(ctx context.Context, spec string) {
 	}
 	switch kind {
 	case "memory":
-		d.add("store", "memory", foundNote, "name another one with --store or REFRAIN_STORE to keep runs",
+		d.add("store", "memory", foundNote, "name another store with --store or REFRAIN_STORE to keep runs",
 			"runs end with their process, and cannot be resumed")
 	case "sqlite":
 		if dir := filepath.Dir(where); filepath.Base(dir) == ".refrain" {
@@ -61,8 +60,7 @@ func (d *doctor) store(ctx context.Context, spec string) {
 	}
 }
 
-// newStore looks whether a database could be made: in its folder, which is made
-// with it if the one around that is there.
+// newStore checks that a database can be created. Its folder is created with it, if the parent folder exists.
 func (d *doctor) newStore(where string) {
 	dir := filepath.Dir(where)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -70,11 +68,11 @@ func (d *doctor) newStore(where string) {
 	}
 	probe, err := os.CreateTemp(dir, ".refrain-doctor-")
 	if err != nil {
-		fix := "name a folder that can be written to with --store, or run with --store memory"
+		fix := "name a database in a writable folder with --store, or run with --store memory"
 		if errors.Is(err, fs.ErrNotExist) {
-			fix = "make the folder " + dir
+			fix = "create the folder " + dir
 		}
-		d.add("store", "sqlite:"+where, foundBroken, fix, "it does not exist and cannot be created: %v", err)
+		d.add("store", "sqlite:"+where, foundBroken, fix, "does not exist and cannot be created: %v", err)
 		return
 	}
 	err = errors.Join(probe.Close(), os.Remove(probe.Name()))
@@ -85,31 +83,31 @@ func (d *doctor) newStore(where string) {
 	d.add("store", "sqlite:"+where, foundOK, "", "does not exist yet; the first run can create it")
 }
 
-// storeTime is how long a store may take to answer if nobody says.
+// storeTime is the default time limit for a store.
 const storeTime = 10 * time.Second
 
-// tryStore writes into a store that there is, and takes it away again.
+// tryStore writes a session to an existing store, and deletes the session.
 func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
 	within := cmp.Or(d.timeout, storeTime)
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %s", within))
 	defer cancel()
-	fix := "look at the file's owner and rights, or name another one with --store"
+	fix := "check the owner and the permissions of the file, or name another store with --store"
 	if !strings.HasPrefix(name, "sqlite:") {
-		fix = "see that the server runs and lets you in, or name another store with --store"
+		fix = "check that the server runs and accepts this user, or name another store with --store"
 	}
 	service, closeService, err := runstore.MakeService(ctx, d.Env, spec)
 	if err != nil {
-		d.add("store", name, foundBroken, fix, "it cannot be opened%s: %v", size, err)
+		d.add("store", name, foundBroken, fix, "cannot be opened%s: %v", size, err)
 		return
 	}
 	defer func() {
 		if err := closeService(); err != nil {
-			d.add("store", name, foundBroken, fix, "it cannot be closed: %v", err)
+			d.add("store", name, foundBroken, fix, "cannot be closed: %v", err)
 		}
 	}()
 	runs, err := service.List(ctx, &session.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName})
 	if err != nil {
-		d.add("store", name, foundBroken, fix, "it cannot be read%s: %v", size, err)
+		d.add("store", name, foundBroken, fix, "cannot be read%s: %v", size, err)
 		return
 	}
 	id := "doctor-" + uuid.NewString()
@@ -118,13 +116,13 @@ func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
 		err = service.Delete(ctx, &session.DeleteRequest{AppName: doctorApp, UserID: runstore.UserName, SessionID: id})
 	}
 	if err != nil {
-		d.add("store", name, foundBroken, fix, "it can be read but not written to%s: %v", size, err)
+		d.add("store", name, foundBroken, fix, "can be read but not written%s: %v", size, err)
 		return
 	}
-	d.add("store", name, foundOK, "", "%d runs%s; it can be written to", len(runs.Sessions), size)
+	d.add("store", name, foundOK, "", "%d runs%s; can be written", len(runs.Sessions), size)
 }
 
-// postgresName names a database without its password.
+// postgresName returns the address of a database without its password.
 func postgresName(dsn string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" && u.Host != "" {
 		u.RawQuery = ""

@@ -16,13 +16,12 @@ import (
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )
 
-// server starts a server of tools, or connects to it, and asks what it has. None
-// of its tools is called.
+// server starts a tool server or connects to it, and lists its tools. It calls none of them.
 func (d *doctor) server(ctx context.Context, def *definition.Definition, a *definition.Agent, m *definition.MCP) {
 	at, within := fmt.Sprintf("%s %s, %s", d.from.At(a.Position()), a.Name, m), initTimeout(def)
 	for _, name := range m.PassEnv {
 		if d.Getenv(name) == "" {
-			return // told by the building of the agents
+			return // building the agents has already reported the error
 		}
 		d.secret(name)
 	}
@@ -40,7 +39,7 @@ func (d *doctor) server(ctx context.Context, def *definition.Definition, a *defi
 	closed := set.Close()
 	switch {
 	case err != nil:
-		d.add("tools", at, foundBroken, "start it by hand to see what it says", "%v", err)
+		d.add("tools", at, foundBroken, "start the server by hand to see its output", "%v", err)
 		return
 	case closed != nil:
 		d.add("tools", at, foundBroken, "", "%v", closed)
@@ -52,18 +51,18 @@ func (d *doctor) server(ctx context.Context, def *definition.Definition, a *defi
 	}
 	for _, name := range m.Only {
 		if !slices.Contains(names, name) {
-			d.add("tools", at, foundBroken, "write its own names, without a prefix", "it has no tool %q; it has %s",
-				name, strings.Join(names, ", "))
+			d.add("tools", at, foundBroken, "write the names as the server has them, without a prefix",
+				"the server has no tool %q; its tools are %s", name, strings.Join(names, ", "))
 			return
 		}
 	}
 	d.add("tools", at, foundOK, "", "starts, with %d tools: %s", len(names), strings.Join(names, ", "))
 }
 
-// serverConfig is how a run would reach the server.
+// serverConfig returns the configuration with which a run connects to the server.
 func (d *doctor) serverConfig(m *definition.MCP, within time.Duration) mcptoolset.Config {
 	cfg := mcptoolset.Config{Command: m.Command, URL: m.URL,
-		ConnectTimeout: within + time.Second} // the context is over before
+		ConnectTimeout: within + time.Second} // longer than the context, which ends first
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
 		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
 	}
@@ -79,7 +78,7 @@ func (d *doctor) serverConfig(m *definition.MCP, within time.Duration) mcptoolse
 	return cfg
 }
 
-// plainContext is the context of nobody's turn: all that a list of tools needs.
+// plainContext is a context outside of any turn, which is enough to list tools.
 type plainContext struct {
 	agent.ReadonlyContext
 	ctx context.Context

@@ -15,14 +15,13 @@ import (
 // are nested.
 const asciiWidth, asciiLeast = 80, 24
 
-// drawASCII draws boxes of plain characters, with the names as they are.
+// drawASCII draws boxes of ASCII characters, but keeps names unchanged.
 func drawASCII(w io.Writer, n *Node) error {
 	_, err := io.WriteString(w, strings.Join(asciiLines(n, asciiWidth), "\n")+"\n")
 	return err
 }
 
-// asciiLines draws an agent in so many columns: in a line, if that is wide enough, or
-// in a box with those in it.
+// asciiLines draws an agent in at most width columns: on one line if there is room, or in a box with its sub-agents.
 func asciiLines(n *Node, width int) []string {
 	width = max(width, asciiLeast)
 	if !n.kind.Workflow() {
@@ -73,7 +72,7 @@ func asciiLines(n *Node, width int) []string {
 	return boxed(title[0], in)
 }
 
-// hanging breaks a text that is too wide; what goes on is indented.
+// hanging breaks a text that is too wide, and indents the continuation lines.
 func hanging(text string, width int) []string {
 	if ansi.StringWidth(text) <= width {
 		return []string{text}
@@ -98,7 +97,7 @@ func asciiTitle(n *Node) string {
 	return strings.Join(words, " ")
 }
 
-// boxed draws a frame around lines, with a title in its upper edge.
+// boxed draws a box around lines, with a title in its upper edge.
 func boxed(title string, lines []string) []string {
 	width := ansi.StringWidth(title) + 2
 	for _, l := range lines {

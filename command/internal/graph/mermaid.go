@@ -59,9 +59,8 @@ func mermaidNode(b *strings.Builder, n *Node, indent string) {
 	fmt.Fprintf(b, "%send\n", indent)
 }
 
-// mermaidLabel is lines as a quoted label. Everything but letters, digits and a
-// few signs becomes an entity: in a label Mermaid reads HTML, Markdown, directives
-// and entities of its own.
+// mermaidLabel returns lines as a quoted label. Every character except letters, digits and a few signs becomes an entity,
+// because Mermaid reads HTML, Markdown, directives and its own entities in a label.
 func mermaidLabel(lines []string) string {
 	var b strings.Builder
 	for i, l := range lines {
@@ -71,7 +70,7 @@ func mermaidLabel(lines []string) string {
 		before := rune(0)
 		for _, r := range l {
 			list := before == 0 && strings.ContainsRune("-+", r) ||
-				r == '.' && unicode.IsDigit(before) // as Markdown has them
+				r == '.' && unicode.IsDigit(before) // a list number of Markdown
 			if !list && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(" _-.,:/()=+★→·≥≤…", r)) {
 				b.WriteRune(r)
 			} else {

@@ -14,33 +14,32 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// Formats are the ways to draw a definition.
+// Formats maps the name of a format to the function that draws it.
 var Formats = map[string]func(io.Writer, *Node) error{
 	"ascii": drawASCII, "mermaid": drawMermaid,
 }
 
-// Node is an agent as it is drawn. All texts are on one line and without
-// control characters; what else they need depends on the format.
+// Node is an agent in a drawing. All its texts are on one line and have no control characters; each format escapes them as it
+// needs.
 type Node struct {
 	id    string
-	agent string // as the file has it
+	agent string // name in the file
 	name  string
 	kind  definition.Type
-	// about is what is said of it beside the name: what it writes, its tools.
+	// about holds what is drawn beside the name: state keys, tools.
 	about []string
-	// steps run in this order, or at the same time if the kind is parallel. Those
-	// of a loop are without its finalizer, which is nil if there is none.
+	// steps run in this order, or at the same time in a node of the kind parallel. The steps of a loop do not contain its
+	// finalizer, which is nil if there is none.
 	steps     []*Node
 	finalizer *Node
-	// exits reports that the agent may end the nearest loop around it, and star
-	// that it is a finalizer.
+	// exits reports whether the agent may end the innermost loop around it, and star whether it is a finalizer.
 	exits, star bool
-	// stops are the ways in which a loop ends, but for those of its steps.
+	// stops are the conditions that end a loop, without the exits of its steps.
 	stops []string
 }
 
-// Of makes the nodes of an agent and all in it. Ids are numbers in the order
-// of the file: nobody's names are in them.
+// Of returns the nodes of an agent and its sub-agents. The IDs are numbers in the order of the file, so they contain no text of
+// the file.
 func Of(root *definition.Agent) *Node {
 	ids := 0
 	var walk func(a *definition.Agent) *Node
@@ -69,7 +68,7 @@ func Of(root *definition.Agent) *Node {
 	return walk(root)
 }
 
-// inOrder are the sub-agents as they run.
+// inOrder returns the sub-agents in the order in which they run.
 func inOrder(a *definition.Agent) []*definition.Agent {
 	if a.Loop == nil || len(a.Loop.Order) == 0 {
 		return a.SubAgents
@@ -80,7 +79,7 @@ func inOrder(a *definition.Agent) []*definition.Agent {
 	return subs
 }
 
-// markExit marks the agent of a name, anywhere in a loop but not in one inside it.
+// markExit marks the agent with a name in a loop, but not in a loop inside that loop.
 func markExit(n *Node, name string) {
 	for _, s := range n.steps {
 		s.exits = s.exits || s.agent == name
@@ -130,7 +129,7 @@ func graphAbout(a *definition.Agent) []string {
 	return about
 }
 
-// label is the lines of a node: what it is, and what is said of it.
+// label returns the lines of a node: its name, and what is drawn beside the name.
 func (n *Node) label() []string {
 	first := n.name
 	if n.star {
@@ -146,7 +145,7 @@ func (n *Node) label() []string {
 	return lines
 }
 
-// exiters are the agents in a loop that may end it.
+// exiters returns the agents in a loop that may end the loop.
 func (n *Node) exiters() []*Node {
 	var all []*Node
 	for _, s := range n.steps {
@@ -160,8 +159,7 @@ func (n *Node) exiters() []*Node {
 	return all
 }
 
-// firstIn and lastIn are the agents with which a box begins and ends; of one that
-// is no box, itself.
+// firstIn and lastIn return the first and the last agent in a box; for a node that is not a box, the node itself.
 func (n *Node) firstIn() *Node {
 	for len(n.steps) > 0 {
 		n = n.steps[0]

@@ -22,14 +22,13 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// soon is how long a process in the background may take to take its run up.
+// soon is how long a background process may take to take over its run.
 const soon = 30 * time.Second
 
-// patience is how long a run may take to a question, or an end, that is the next thing.
+// patience is how long to wait for a run that should soon ask a question or end.
 const patience = 10 * time.Second
 
-// Detach puts a run into the log and has another process, which does not end with
-// this one, drive it.
+// Detach stores a new run, and starts a background process that drives it. The background process does not end with this one.
 func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.Request, l Launch) error {
 	if !s.Durable {
 		req.Program.Close()
@@ -55,16 +54,15 @@ func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.
 	return nil
 }
 
-// Launch is what a process in the background is to do.
+// Launch describes what a background process does.
 type Launch struct {
 	id    string
 	Grace time.Duration
-	// Brief says that the process has soon nothing to do, because the run begins with
-	// a question, or because nothing but its end is still to come.
+	// Brief says that the process ends soon, because the run begins with a question, or has only its end left.
 	Brief bool
 }
 
-// inBackground starts this program again, to resume a run, and waits until it does.
+// inBackground starts this program again to resume a run, and waits until the new process has taken over the run.
 func inBackground(ctx context.Context, e *term.Env, s *runstore.Stock, l Launch) error {
 	log, err := runstore.OpenMessages(e, s, l.id)
 	if err != nil {
@@ -89,7 +87,7 @@ func inBackground(ctx context.Context, e *term.Env, s *runstore.Stock, l Launch)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	late, cancel := context.WithTimeoutCause(ctx, soon, errors.New("no process took it over"))
+	late, cancel := context.WithTimeoutCause(ctx, soon, errors.New("no process took over the run"))
 	defer cancel()
 	taken := make(chan error, 1)
 	go func() { taken <- s.Taken(late, l.id, seen) }()
@@ -98,11 +96,11 @@ func inBackground(ctx context.Context, e *term.Env, s *runstore.Stock, l Launch)
 		if err == nil && l.Brief {
 			select {
 			case <-ended:
-			case <-time.After(patience): // it has more to do than was thought
+			case <-time.After(patience): // the run has more to do than expected
 			}
 		}
 		return err
-	case err := <-ended: // it was quick, or could not
+	case err := <-ended: // the process has ended early, or could not start
 		if now, lookErr := s.LastSeq(ctx, l.id); err == nil || lookErr == nil && now > seen {
 			return nil
 		}
@@ -111,9 +109,8 @@ func inBackground(ctx context.Context, e *term.Env, s *runstore.Stock, l Launch)
 	}
 }
 
-// resumeCommand is this program, told to resume a run. It is where this one was started,
-// and what the store is called does not show in a list of processes: there may be a
-// password in it.
+// resumeCommand returns the command that resumes a run with this program, in the working directory of this process. The name of
+// the store is not among its arguments, because a list of processes shows arguments, and the name may contain a password.
 func resumeCommand(e *term.Env, s *runstore.Stock, l Launch) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -129,8 +126,8 @@ func resumeCommand(e *term.Env, s *runstore.Stock, l Launch) (*exec.Cmd, error) 
 	return cmd, nil
 }
 
-// tellStanding says what has become of a run that another process was given. It may
-// have come to its end, or to a question, already.
+// tellStanding prints the status of a run that another process has taken over. The run may already have ended, or wait for an
+// answer.
 func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went string) {
 	view, run, err := s.View(ctx, id)
 	if err != nil {
@@ -150,15 +147,15 @@ func tellStanding(ctx context.Context, e *term.Env, s *runstore.Stock, id, went 
 		fmt.Fprintf(e.Stderr, "run %s has %s in the background, and %s\n%s\n", id, went, runstore.WaitsForPerson,
 			strings.Join(runstore.Asks(id, sum), "\n"))
 	case mark.RunCompleted:
-		fmt.Fprintf(e.Stderr, "run %s has completed already: refrain watch %s shows its answer\n", id, id)
+		fmt.Fprintf(e.Stderr, "run %s has already completed; refrain watch %s shows its answer\n", id, id)
 	case mark.RunFailed:
-		fmt.Fprintf(e.Stderr, "run %s has failed already: %s\n", id, brief.Clean(sum.Error))
+		fmt.Fprintf(e.Stderr, "run %s has already failed: %s\n", id, brief.Clean(sum.Error))
 	default:
 		fmt.Fprintf(e.Stderr, "run %s is %s\n%s\n", id, status, runstore.HowToResume(view, id))
 	}
 }
 
-// AsksFirst reports whether a person is asked before anything else is done.
+// AsksFirst reports whether an agent asks a person before it does anything else.
 func AsksFirst(a *definition.Agent) bool {
 	switch {
 	case a.Type == definition.TypeHuman:
@@ -171,7 +168,7 @@ func AsksFirst(a *definition.Agent) bool {
 	for _, b := range a.SubAgents {
 		if a.Loop != nil && len(a.Loop.Order) > 0 && a.Loop.Order[0] != b.Name ||
 			a.Loop != nil && b.OutputKey == definition.LoopOutput {
-			continue // not the first, or a finalizer
+			continue // not the first agent, or a finalizer
 		}
 		return AsksFirst(b)
 	}

@@ -9,5 +9,5 @@ import (
 	"syscall"
 )
 
-// apart gives a process a session of its own: it does not end with the terminal.
+// apart gives a process its own session, so that the process does not end with the terminal.
 func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }

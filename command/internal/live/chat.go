@@ -13,10 +13,10 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// chat writes what agents say to out, piece by piece where a model sends pieces, and why loops stopped to err.
+// chat writes what agents say to out, in pieces if the model streams, and the reasons why loops stopped to err.
 type chat struct {
 	out, err io.Writer
-	speaker  string // whose pieces end the output, which then has no line break yet; empty if it has
+	speaker  string // agent whose pieces end the output, which then has no line break yet; otherwise empty
 	said     string // the pieces
 }
 
@@ -40,7 +40,7 @@ func (c *chat) event(ev *session.Event, lines []string, _ *progress.Fold) error 
 	switch {
 	case ev.Author == "user", !ev.Partial && !ev.Speaks(), text == "":
 		return nil
-	case !ev.Partial && c.speaker == ev.Author && text == c.said: // the pieces once more
+	case !ev.Partial && c.speaker == ev.Author && text == c.said: // the whole text after its pieces
 		return c.ends()
 	}
 	if c.speaker != ev.Author || !ev.Partial {
@@ -73,7 +73,7 @@ func (c *chat) write(text string) error {
 	return nil
 }
 
-// finished says nothing of a run that has completed, and nothing of one that waits: its question is asked next.
+// finished prints nothing for a completed run, and nothing for a waiting run, because the console asks its question next.
 func (c *chat) finished(_ Request, res result) error {
 	if err := c.ends(); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// clocks know which steps are under way, and since when.
+// clocks records which steps are running, and since when.
 type clocks struct {
 	steps  map[session.Address]time.Time
 	order  []session.Address
-	passes map[session.Address]time.Time // since when a loop is in its iteration
-	calls  map[session.Address][]string  // that must not be made twice, and may have been
-	rests  map[session.Address]bool      // those that wait for a limit, for which a pause does not wait
+	passes map[session.Address]time.Time // start of a loop's current iteration
+	calls  map[session.Address][]string  // calls in progress that must not be made twice
+	rests  map[session.Address]bool      // steps that wait for a limit; a pause does not wait for them
 }
 
 func (c *clocks) add(ev *session.Event) {
@@ -76,8 +76,7 @@ func (c *clocks) add(ev *session.Event) {
 	}
 }
 
-// working are the steps that a pause waits for: those in which no other is under
-// way.
+// working returns the steps that a pause waits for: running steps that contain no other running step.
 func (c *clocks) working() (at []session.Address) {
 	for _, a := range c.order {
 		inner := c.rests[a]
@@ -91,7 +90,7 @@ func (c *clocks) working() (at []session.Address) {
 	return at
 }
 
-// answered takes the answers of tools: those calls are not in doubt.
+// answered records the answers of tools, so that their calls are no longer in doubt.
 func (c *clocks) answered(ev *session.Event) {
 	calls := c.calls[ev.Address]
 	if len(calls) == 0 || ev.Content == nil || ev.Partial {
@@ -108,9 +107,8 @@ func (c *clocks) answered(ev *session.Event) {
 	}
 }
 
-// inDoubt are the steps that may have done what must not be done twice if they are
-// cut off now: tasks of that kind, and models that have called such a tool. rest says
-// that others are under way, too.
+// inDoubt returns the steps that may have made a call that must not be made twice, if they are cut off now: tasks of this kind,
+// and models that have called such a tool. rest reports whether other steps are also running.
 func (c *clocks) inDoubt(def *definition.Definition) (names []string, rest bool) {
 	once := make(map[string]bool)
 	for one := range def.Root.All {
@@ -128,8 +126,8 @@ func (c *clocks) inDoubt(def *definition.Definition) (names []string, rest bool)
 	return names, rest
 }
 
-// waitsFor says which steps a pause waits for, as "draft finishes", and how long that
-// may take; nothing if none is under way.
+// waitsFor returns the steps that a pause waits for, such as "draft finishes", and how long that may take; empty if no step is
+// running.
 func (c *clocks) waitsFor(def *definition.Definition, now time.Time) (step, most string) {
 	at := c.working()
 	if len(at) == 0 {
@@ -155,8 +153,8 @@ func (c *clocks) waitsFor(def *definition.Definition, now time.Time) (step, most
 	return strings.Join(names, ", ") + verb, most
 }
 
-// left is how long a step can take, by its own bound and those of the loops around
-// it; false if nothing bounds it.
+// left returns how long a step can still take, by its own time limit and those of the loops around it; false if there is no
+// limit.
 func (c *clocks) left(def *definition.Definition, at session.Address,
 	now time.Time) (left time.Duration, bounded bool) {
 	bound := func(d time.Duration, since time.Time) {

@@ -26,7 +26,7 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// refused is the error of a run that did not begin.
+// refused returns the error of a run that did not begin.
 func (f *follower) refused(err error) error {
 	if exit, ok := errors.AsType[*term.Exit](err); ok {
 		return exit
@@ -39,7 +39,6 @@ func (f *follower) refused(err error) error {
 			"it with refrain pause %s",
 			held.Key.SessionID, held.Owner, held.Since.Local().Format(time.DateTime), held.Key.SessionID,
 			held.Key.SessionID))
-
 	}
 	if errors.Is(err, supervisor.ErrOver) {
 		err = f.over(err)
@@ -47,7 +46,7 @@ func (f *follower) refused(err error) error {
 	return term.Failure(err)
 }
 
-// over adds to the error of a run that has ended how to continue it, if that is possible.
+// over adds to the error of a run that has ended how to continue the run, if that is possible.
 func (f *follower) over(err error) error {
 	run := f.req.Stands
 	switch {
@@ -57,17 +56,17 @@ func (f *follower) over(err error) error {
 			f.req.Session, run.Error)
 	case !endsInLoop(f.def.Root):
 	case run.Stop == string(loop.ReasonMaxIterations):
-		return fmt.Errorf("%w; continue its loop with --add-iterations N", err)
+		return fmt.Errorf("%w; give the loop more iterations with --add-iterations N", err)
 	case run.Stop == string(loop.ReasonTimeout):
-		return fmt.Errorf("%w: %s; continue its loop with a longer time: --timeout DURATION, or 0 for no limit", err, run.Stop)
+		return fmt.Errorf("%w: %s; give the loop more time with --timeout DURATION, or 0 for no limit", err, run.Stop)
 	case run.Stop == string(loop.ReasonBudget):
-		return fmt.Errorf("%w: %s; continue its loop with a larger --budget-calls, --budget-tokens or --budget-cost", err, run.Stop)
+		return fmt.Errorf("%w: %s; give the loop a larger --budget-calls, --budget-tokens or --budget-cost", err, run.Stop)
 	}
 	return err
 }
 
-// endsInLoop reports whether an agent is a loop, or a sequence or branches with one:
-// only such a run goes on with other limits when it has completed.
+// endsInLoop reports whether an agent is a loop, or a sequence or parallel agent with a loop: only such a run can continue with
+// other limits after it has completed.
 func endsInLoop(a *definition.Agent) bool {
 	switch a.Type {
 	case definition.TypeLoop:
@@ -78,14 +77,14 @@ func endsInLoop(a *definition.Agent) bool {
 	return false
 }
 
-// finish shows how the run has ended.
+// finish shows the end of the run.
 func (f *follower) finish(end supervisor.Ending) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.broken != nil {
 		return term.Failure(f.broken)
 	}
-	if !f.begun { // it was ended before it did anything
+	if !f.begun { // the run ended before its first event
 		f.begun = true
 		if err := f.out.started(f.req); err != nil {
 			return term.Failure(err)
@@ -107,7 +106,7 @@ func (f *follower) finish(end supervisor.Ending) error {
 	return &term.Exit{Code: res.code}
 }
 
-// ended says how a run has ended: its error, its exit code, and what to do next.
+// ended fills in the result of a run: its error, its exit code, and what to do next.
 func (f *follower) ended(end supervisor.Ending, res *result) {
 	id := f.req.Session
 	_, isWaiting := errors.AsType[*agent.WaitingError](end.Err)
@@ -118,9 +117,9 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		res.code = exitCode(f.sees.Fold.Stops(), f.req.ZeroOnLimit)
 		res.next = append(res.next, f.files()...)
 		if f.req.lasts {
-			res.next = append(res.next, "Look into it with: refrain show "+id)
+			res.next = append(res.next, "See what the run did with: refrain show "+id)
 			if res.code == term.ExitLimit && slices.ContainsFunc(f.sees.Fold.Stops(), ranOut) {
-				res.next = append(res.next, "Give it more iterations with: refrain resume "+id+" --add-iterations N")
+				res.next = append(res.next, "Continue with more iterations: refrain resume "+id+" --add-iterations N")
 			}
 		}
 	case isCanceled:
@@ -131,7 +130,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 	case !f.req.lasts && (isWaiting || isPaused):
 		f.lost(isWaiting, res)
 	case isWaiting:
-		res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, "" // it is still to come
+		res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, "" // the answer is not known yet
 		res.next = runstore.Asks(id, f.summary())
 	case isPaused:
 		res.status, res.code = "paused", term.ExitWaits
@@ -156,14 +155,14 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		case stands == mark.RunIsPaused:
 			res.status = string(stands)
 		}
-		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.Changed // else it would come to the same
+		again := !errors.Is(end.Err, agent.ErrDiverged) || f.req.Changed // otherwise the run fails in the same way
 		switch {
 		case !f.req.lasts || !again:
 		case stands == mark.RunFailed && errors.Is(end.Err, session.ErrStateLimit):
-			res.next = append(res.next, "With another definition, whose limit is higher or which keeps less, go on with: refrain resume "+id+
+			res.next = append(res.next, "Continue with a definition that has a higher state limit or keeps less: refrain resume "+id+
 				" --retry --definition FILE")
-		case stands == mark.RunFailed && wasDenied(end.Err): // it would be again
-			res.next = append(res.next, "With another definition, which allows it, go on with: refrain resume "+id+
+		case stands == mark.RunFailed && wasDenied(end.Err): // otherwise the tool is denied again
+			res.next = append(res.next, "Continue with a definition that allows the tool: refrain resume "+id+
 				" --retry --definition FILE")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
@@ -179,10 +178,10 @@ func wasDenied(err error) bool {
 	return ok && failed.Outcome == taskagent.CLIDenied
 }
 
-// storeGone is the end of a run whose store was taken from under it.
+// storeGone fills in the result of a run whose store was removed.
 func (f *follower) storeGone(err error, res *result) {
 	gone, _ := errors.AsType[*sqlite.RemovedError](err)
-	res.status, res.code, res.err = runlog.StatusInterrupted, term.ExitFailed, gone // once, whoever has met it
+	res.status, res.code, res.err = runlog.StatusInterrupted, term.ExitFailed, gone // only one error, even if several parts have reported it
 	if gone.Kept == "" {
 		return
 	}
@@ -193,7 +192,7 @@ func (f *follower) storeGone(err error, res *result) {
 	res.next = append(res.next, "Resume with: refrain resume "+f.req.Session+" --store sqlite:"+kept)
 }
 
-// lost is the end of a run in memory that would go on if it were kept.
+// lost fills in the result of an unfinished run that was kept in memory.
 func (f *follower) lost(waits bool, res *result) {
 	if !waits {
 		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted
@@ -202,11 +201,11 @@ func (f *follower) lost(waits bool, res *result) {
 	res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, ""
 	for _, line := range runstore.Asks(f.req.Session, f.summary()) {
 		res.next = append(res.next, line)
-		break // there will be nobody to answer
+		break // after the process ends, nobody can answer
 	}
-	res.next = append(res.next, "The run ends here, because it is kept in memory: with --store it could wait for "+
+	res.next = append(res.next, "The run ends here, because it is kept in memory; give --store so that a run can wait for "+
 		"the answer")
 }
 
-// summary is how the run stands, by its log.
+// summary returns the status of the run from its log.
 func (f *follower) summary() *progress.Summary { return progress.Summarize(slices.Collect(f.log())) }

@@ -9,9 +9,8 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// exitCode is how the process of a run ends that has completed. A limit, or a loop that makes no progress, is a stop of
-// its own kind only where the loop had something else to reach: a criterion or, for time and budget, its number of
-// iterations.
+// exitCode returns the exit code of a completed run. A limit or no_progress has its own exit code only where the loop had
+// something else to reach: a criterion or, for time and budget, its number of iterations.
 func exitCode(stops []*loop.StopRecord, zeroOnLimit bool) int {
 	for _, rec := range stops {
 		if (rec.Reason.Limit() || rec.Reason == loop.ReasonNoProgress) && hasGoal(rec) && !zeroOnLimit {
@@ -21,8 +20,8 @@ func exitCode(stops []*loop.StopRecord, zeroOnLimit bool) int {
 	return term.ExitOK
 }
 
-// hasGoal reports whether the loop could have stopped by anything but a limit.
-// What only ends a loop that has gone wrong is no goal either.
+// hasGoal reports whether a condition other than a limit could have stopped the loop. A condition that only ends a failing loop
+// is not a goal.
 func hasGoal(rec *loop.StopRecord) bool {
 	for _, c := range rec.Conditions {
 		switch {
@@ -40,5 +39,5 @@ func hasGoal(rec *loop.StopRecord) bool {
 	return false
 }
 
-// ranOut reports whether a loop has stopped because it had no more iterations.
+// ranOut reports whether a loop stopped because it reached max_iterations.
 func ranOut(rec *loop.StopRecord) bool { return rec.Reason == loop.ReasonMaxIterations }

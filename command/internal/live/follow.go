@@ -27,29 +27,27 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Request is what a run is asked to do.
+// Request describes what a run does.
 type Request struct {
 	File, definition, Session, Input string
 	State                            map[string]any
 	Config                           agent.RunConfig
 	ZeroOnLimit                      bool
-	// Resumed says that the run goes on, and is not new, and changed that it does so
-	// with another program.
+	// Resumed says that the run is not new, and Changed that it continues with another program.
 	Resumed, Changed bool
-	// Stands is how a run stood that is resumed, and View its session, as it was read for that.
+	// Stands is the status of a resumed run, and View its session, as read before the run was resumed.
 	Stands *mark.Run
 	View   *session.View
-	// lasts says that the run is kept, and can be resumed, and leaves that it can go
-	// on in the background.
+	// lasts says that the run is kept in a store and can be resumed, and leaves that it can continue in the background.
 	lasts, leaves bool
-	// watched says that another process drives the run, and at when it has begun; zero is now.
+	// watched says that another process drives the run. at is the start of the run; zero means now.
 	watched bool
 	at      time.Time
 	// Most is the iteration limit of the definition's loop; 0 if it is unknown.
 	Most uint
 }
 
-// follower drives a run and shows what happens.
+// follower drives a run and shows its events.
 type follower struct {
 	e          *term.Env
 	stock      *runstore.Stock
@@ -61,19 +59,19 @@ type follower struct {
 	meter      term.Meter
 
 	mu      sync.Mutex
-	begun   bool          // the output was told
-	leaving bool          // the run is to go on in the background
+	begun   bool          // the output has been started
+	leaving bool          // the run will continue in the background
 	seen    int64         // number of the last event
-	wholes  runlog.Wholes // of the log
+	wholes  runlog.Wholes // reads whole events of the log
 	sees    prose.Watch
 	busy    clocks
-	broken  error // standard output cannot be written to
+	broken  error // error of standard output
 
-	presses atomic.Int32 // of Ctrl-C, and signals like it
-	why     atomic.Value // a string: the signal, if it was none of a key
+	presses atomic.Int32 // number of Ctrl-C and similar signals
+	why     atomic.Value // a string: the name of the signal, unless a key has sent it
 }
 
-// NewFollower prepares to drive a run in a stock.
+// NewFollower prepares to drive a run of a stock.
 func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.Definition, req Request,
 	grace time.Duration) (*follower, error) {
 	req.definition, req.lasts, req.leaves = def.Name, s.Durable, s.Durable && !s.Recorded
@@ -91,8 +89,7 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 	return f, err
 }
 
-// Follow begins a run, or takes it up, and follows it to its end. The error has the
-// code that the process ends with.
+// Follow starts or resumes a run, and follows the run to its end. The error has the exit code of the process.
 func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*supervisor.Run, error)) error {
 	defer f.out.close()
 	run, err := begin(ctx)
@@ -101,13 +98,13 @@ func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*sup
 	}
 	release := term.OnInterrupt(ctx, f.signal)
 	defer release()
-	if ctx.Err() != nil { // in between
+	if ctx.Err() != nil { // ctx ended before the run was taken over
 		f.signal(os.Interrupt)
 	} else {
 		stop := context.AfterFunc(ctx, func() { f.ask(f.Supervisor.Pause, "its context ended: "+context.Cause(ctx).Error()) })
 		defer stop()
 	}
-	end, err := run.Wait(context.WithoutCancel(ctx)) // signals end the run, and with it this
+	end, err := run.Wait(context.WithoutCancel(ctx)) // signals end the run, and with it this wait
 	if err == nil {
 		err = f.Supervisor.Close(context.WithoutCancel(ctx))
 	}
@@ -120,8 +117,8 @@ func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*sup
 	return f.finish(end)
 }
 
-// event takes an event of the run, from the supervisor. An output that is broken
-// pauses the run: there may be something else to show it to.
+// event receives an event of the run from the supervisor. If the output fails, event pauses the run, so that another output can
+// show the rest.
 func (f *follower) event(_ string, ev *session.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +126,7 @@ func (f *follower) event(_ string, ev *session.Event) {
 		return
 	}
 	if f.broken = f.show(ev); f.broken != nil {
-		go f.ask(f.Supervisor.PauseNow, "its output cannot be written")
+		go f.ask(f.Supervisor.PauseNow, "the output of the run cannot be written")
 	}
 }
 
@@ -153,7 +150,7 @@ func (f *follower) show(ev *session.Event) error {
 	return f.out.event(ev, lines, &f.sees.Fold)
 }
 
-// again folds the log anew up to an event, without the events that were superseded.
+// again rebuilds the view from the log up to an event, skipping superseded events.
 func (f *follower) again(seq int64) {
 	log := f.current(seq)
 	f.refold(log)
@@ -164,7 +161,7 @@ func (f *follower) again(seq int64) {
 	}
 }
 
-// refold folds a log from its beginning.
+// refold rebuilds the view from a log.
 func (f *follower) refold(log iter.Seq[*session.Event]) {
 	f.sees = prose.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
 	f.busy = clocks{}
@@ -174,7 +171,7 @@ func (f *follower) refold(log iter.Seq[*session.Event]) {
 	}
 }
 
-// current is the log up to an event, without the events that were superseded by then.
+// current returns the log up to an event, without the events that were superseded by then.
 func (f *follower) current(upTo int64) iter.Seq[*session.Event] {
 	var gone mark.Spans
 	for ev := range f.log(mark.KindRunResumed) {
@@ -192,8 +189,8 @@ func (f *follower) current(upTo int64) iter.Seq[*session.Event] {
 	}
 }
 
-// log is the outline of the run's log as the store has it now, or what has a mark of some kind;
-// empty if the store is gone. It is not kept: it grows with the run.
+// log returns the outline of the run's log in the store, or only the events with a mark of the given kinds; empty if the store
+// is gone. The outline is not cached, because it grows with the run.
 func (f *follower) log(kinds ...mark.Kind) iter.Seq[*session.Event] {
 	view, run := f.stored()
 	if run == nil {
@@ -212,7 +209,7 @@ func (f *follower) log(kinds ...mark.Kind) iter.Seq[*session.Event] {
 	}
 }
 
-// stored is the run as the store has it now; nil if the store is gone.
+// stored returns the run as it is in the store now; nil if the store is gone.
 func (f *follower) stored() (*session.View, *mark.Run) {
 	if view := f.req.View; view != nil && view.LastSeq() == f.seen {
 		return view, session.RunOf(view)
@@ -224,7 +221,7 @@ func (f *follower) stored() (*session.View, *mark.Run) {
 	return view, run
 }
 
-// files says where the files of the result are; empty if the definition has no workspace.
+// files returns where the files of the result are; empty if the definition has no workspace.
 func (f *follower) files() []string {
 	w := f.def.Workspace
 	if w == nil {
@@ -244,7 +241,7 @@ func (f *follower) files() []string {
 	return nil
 }
 
-// ask asks the supervisor for something; what goes wrong is told.
+// ask sends a request to the supervisor, and prints its error.
 func (f *follower) ask(do func(ctx context.Context, id, reason string) error, reason string) {
 	err := do(context.Background(), f.req.Session, reason)
 	if err != nil && !errors.Is(err, supervisor.ErrOver) && !errors.Is(err, supervisor.ErrPaused) {

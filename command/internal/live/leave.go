@@ -16,12 +16,11 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// toBackground is the reason of a pause after which the run goes on at once, in a
-// process in the background.
+// toBackground is the reason of a pause after which a background process continues the run at once.
 const toBackground = "to go on in the background"
 
-// detach is the key d: the run is paused, and goes on in a process of its own. What
-// is under way ends first, so that nothing is lost and nothing made twice.
+// detach handles the key d: it pauses the run, and a background process continues it. Running steps end first, so that no work
+// is lost or repeated.
 func (f *follower) detach() (say string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,22 +37,22 @@ func (f *follower) detach() (say string) {
 		step, most)
 }
 
-// stay takes detach back.
+// stay cancels detach.
 func (f *follower) stay() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leaving = false
 }
 
-// leaves reports whether the run is about to go on in the background.
+// leaves reports whether the run is about to continue in the background.
 func (f *follower) leaves() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.leaving
 }
 
-// left reports whether the run was paused for it to go on in the background. It may
-// have come to its end before, or somebody may have had another idea.
+// left reports whether the run was paused so that it continues in the background. It returns false if the run has ended before
+// the pause, or was paused for another reason.
 func (f *follower) left(end supervisor.Ending) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +60,7 @@ func (f *follower) left(end supervisor.Ending) bool {
 	return f.leaving && ok && paused.Reason == toBackground && end.Run.Status == mark.RunIsPaused
 }
 
-// handOver lets the run go on in the background. The terminal may be gone by now.
+// handOver lets the run continue in the background. The terminal may already be closed.
 func (f *follower) handOver(ctx context.Context) error {
 	id := f.req.Session
 	err := inBackground(ctx, f.e, f.stock, Launch{id: id, Grace: f.grace, Brief: f.sees.Fold.Stop() != nil})
@@ -72,14 +71,14 @@ func (f *follower) handOver(ctx context.Context) error {
 	}
 	view, run, err := f.stock.View(ctx, id)
 	if err == nil && run != nil && (run.Status == mark.RunCompleted || run.Status == mark.RunFailed) {
-		return f.overAlready(view, run) // there was nothing but its end to come
+		return f.overAlready(view, run) // the run had only its end left
 	}
-	f.out.close() // as it is now
+	f.out.close() // the last frame stays
 	tellStanding(ctx, f.e, f.stock, id, "gone on")
 	return nil
 }
 
-// overAlready shows the end of a run that another process has brought there.
+// overAlready shows the end of a run that another process has finished.
 func (f *follower) overAlready(view *session.View, run *mark.Run) error {
 	end := supervisor.Ending{Run: *run}
 	if run.Status == mark.RunFailed {

@@ -18,37 +18,36 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// output shows a run. An error means that standard output cannot be written to;
-// what goes to standard error is not worth ending a run for.
+// output shows a run. Its errors are errors of standard output; errors of standard error are ignored, because they are no
+// reason to end a run.
 type output interface {
 	started(Request) error
 	event(*session.Event, []string, *progress.Fold) error
 	finished(Request, result) error
-	// note says something beside the events.
+	// note shows a text that is not about an event.
 	note(string)
-	// close gives back what the output has of the terminal, whatever has happened.
+	// close returns the terminal to its earlier state, in every case.
 	close()
 }
 
-// result is what a run came to.
+// result describes the end of a run.
 type result struct {
 	err    error
 	code   int
 	answer string
 	stop   *loop.StopRecord
-	// used is what the run has taken of the machine; nil if that was not measured.
+	// used holds the resources that the run has used on this machine; nil if they were not measured.
 	used *progress.Resources
-	// findings are what the run has shown about its loops.
+	// findings are the findings about the loops of the run.
 	findings []prose.Finding
-	// status is how the run stands if it is not at its end, and next what there is
-	// to say about that.
+	// status is the status of an unfinished run, and next holds the lines to print about it.
 	status string
 	next   []string
-	// at is when the run came to this; zero is now.
+	// at is when the run reached this result; zero means now.
 	at time.Time
 }
 
-// newOutput is the output of a mode. Keys are for an output that reads them.
+// newOutput returns the output of a mode. keys handles the keys of an output that reads keys.
 func newOutput(e *term.Env, mode string, keys controls) (output, error) {
 	mode, err := term.Mode(e, mode)
 	switch {
@@ -66,21 +65,21 @@ func newOutput(e *term.Env, mode string, keys controls) (output, error) {
 	return &plain{out: e.Stdout, err: e.Stderr}, nil
 }
 
-// plain writes a line for each change to stderr, and the answer to stdout.
+// plain writes a line to stderr for each change, and the answer to stdout.
 type plain struct {
 	out, err io.Writer
 
 	mu      sync.Mutex
-	last    time.Time // when something was written
-	running string    // what to say if nothing happens for long
-	since   time.Time // when that began
+	last    time.Time // time of the last line
+	running string    // running step, which the heartbeat names
+	since   time.Time // start of the running step
 
 	life sync.Mutex
-	quit chan struct{} // nil if there is no heartbeat
+	quit chan struct{} // nil without a heartbeat
 	done sync.WaitGroup
 }
 
-// silence is how long nothing may be written before a sign of life.
+// silence is the time without output after which the heartbeat writes a line.
 const silence = 30 * time.Second
 
 func (p *plain) started(req Request) error {
@@ -93,7 +92,7 @@ func (p *plain) started(req Request) error {
 	return nil
 }
 
-// begin says from time to time that the run is alive, until close.
+// begin starts the heartbeat, which writes a line from time to time until close.
 func (p *plain) begin() {
 	p.life.Lock()
 	defer p.life.Unlock()
@@ -102,7 +101,7 @@ func (p *plain) begin() {
 	p.done.Go(func() { p.heartbeat(quit) })
 }
 
-// close ends what begin has begun.
+// close stops the heartbeat.
 func (p *plain) close() {
 	p.life.Lock()
 	defer p.life.Unlock()
@@ -138,7 +137,7 @@ func (p *plain) line(at time.Time, s string) {
 	p.write(at, s)
 }
 
-// write writes a line with the time of day of what it tells; zero is now. p.mu is held.
+// write writes a line with the time of day of its event; zero means now. The caller must hold p.mu.
 func (p *plain) write(at time.Time, s string) {
 	p.last = time.Now()
 	fmt.Fprintln(p.err, cmp.Or(at, p.last).Local().Format(time.TimeOnly), s)
@@ -157,7 +156,7 @@ func (p *plain) event(ev *session.Event, lines []string, f *progress.Fold) error
 	return nil
 }
 
-// runningText is a step under way, in words; empty if there is none.
+// runningText describes the running step; empty if no step is running.
 func runningText(at session.Address, iteration int) string {
 	if iteration > 0 {
 		return fmt.Sprintf("iteration %d, %s", iteration, at.Agent())
@@ -165,7 +164,7 @@ func runningText(at session.Address, iteration int) string {
 	return string(at)
 }
 
-// limitText is how many iterations there are to be; empty for 0: nobody says.
+// limitText describes the iteration limit; empty for 0, which means unknown.
 func limitText(most uint) string {
 	if most == 0 {
 		return ""
@@ -193,7 +192,7 @@ func (p *plain) finished(req Request, res result) error {
 	return nil
 }
 
-// summary is the run in one line.
+// summary describes the run in one line.
 func summary(req Request, res result) string {
 	status := "completed"
 	switch {
@@ -230,8 +229,7 @@ func summary(req Request, res result) string {
 	return s
 }
 
-// ndjson writes one JSON object a line to stdout: run.started, an event each,
-// run.finished.
+// ndjson writes one JSON object per line to stdout: run.started, one object for each event, run.finished.
 type ndjson struct{ out io.Writer }
 
 func (j *ndjson) started(req Request) error {
@@ -276,7 +274,7 @@ func (j *ndjson) close()      {}
 
 func (j *ndjson) write(v any) error {
 	line, err := progress.MarshalJSON(v)
-	if err != nil { // an event that is no JSON must not hide the others
+	if err != nil { // an event that cannot be encoded must not hide the others
 		line, _ = progress.MarshalJSON(map[string]any{"type": "warning", "message": err.Error()})
 	}
 	if _, err := j.out.Write(append(line, '\n')); err != nil {

@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// controls are what somebody at the keyboard can do to a run.
+// controls are the actions of a person at the keyboard.
 type controls interface {
-	// interrupt is Ctrl-C. The first pauses the run, the second cuts off what is
-	// under way; leave says that it was the third. Say is what there is to say.
+	// interrupt handles Ctrl-C. The first call pauses the run, the second cuts off the running steps, and the third returns
+	// leave. say is a text to show.
 	interrupt() (say string, leave bool)
-	// pause, cancel and detach are what they say.
+	// pause, cancel and detach handle their keys.
 	pause() (say string)
 	cancel()
 	detach() (say string)
 }
 
-// signal is a signal that ends the process. All but Ctrl-C are sent by programs,
-// which send them once: they cut off what is under way after a time of grace. A
-// terminal may be closed while the run leaves it.
+// signal handles a signal that ends the process. Programs send signals other than Ctrl-C only once, so these cut off the
+// running steps after a grace period. The terminal may be closed while the run moves to the background.
 func (f *follower) signal(sig os.Signal) {
 	if sig == syscall.SIGHUP && f.leaves() {
 		return
@@ -46,7 +45,7 @@ func (f *follower) signal(sig os.Signal) {
 	})
 }
 
-// whySignal is what a run says of a signal that has paused it.
+// whySignal returns the reason that the log keeps when a signal has paused a run.
 func whySignal(sig os.Signal) string {
 	if sig == os.Interrupt {
 		return ctrlC
@@ -87,7 +86,7 @@ func (f *follower) pauseFor(why string) (say string) {
 	return fmt.Sprintf("%s after %s (%s). Ctrl-C again to stop now;%s", verb, step, most, kept)
 }
 
-// stopping says what it means to cut off what is under way.
+// stopping returns what happens when running steps are cut off.
 func (f *follower) stopping() string {
 	const again = " Ctrl-C again to leave at once."
 	if !f.req.lasts {

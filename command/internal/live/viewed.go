@@ -20,18 +20,17 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// viewed shows the run as a tree, as long as the view is up, and goes on in lines
-// if it fails.
+// viewed shows the run as a tree while the view is up, and as lines if the view fails.
 type viewed struct {
 	plain
 	screen, keyboard *os.File
 	keys             controls
 
 	view atomic.Pointer[tui.View] // nil before the run has begun
-	down bool                     // and the run goes on in lines
+	down bool                     // and the run is shown in lines
 }
 
-// newViewed takes the place of standard error, for good.
+// newViewed replaces standard error for the rest of the program.
 func newViewed(e *term.Env, keys controls) *viewed {
 	v := &viewed{
 		plain:  plain{out: e.Stdout, err: e.Stderr},
@@ -50,7 +49,7 @@ func (v *viewed) started(req Request) error {
 	if !req.watched {
 		cfg.Hooks.Cancel = v.keys.cancel
 	}
-	if req.lasts { // else nobody could resume it
+	if req.lasts { // otherwise nobody could resume the run
 		cfg.Hooks.Pause = v.pause
 	}
 	if req.leaves {
@@ -60,7 +59,7 @@ func (v *viewed) started(req Request) error {
 	return nil
 }
 
-// planned is a run's budget as a plan writes it.
+// planned converts a run's budget to the budget of a plan.
 func planned(l *budget.Limits) *loop.Budget {
 	if l == nil {
 		return nil
@@ -68,8 +67,8 @@ func planned(l *budget.Limits) *loop.Budget {
 	return &loop.Budget{Calls: l.Calls, Tokens: l.Tokens, Cost: l.Cost}
 }
 
-// Write is standard error for the rest of the program: as long as the view is up,
-// what is said there is a note in it. A terminal has no room for two who draw.
+// Write replaces standard error for the rest of the program. While the view is up, the text becomes a note in the view, because
+// only the view may draw on the terminal.
 func (v *viewed) Write(b []byte) (int, error) {
 	view := v.up()
 	if view == nil {
@@ -79,7 +78,7 @@ func (v *viewed) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// up is the view, if it is there; else nil.
+// up returns the view if it is up, otherwise nil.
 func (v *viewed) up() *tui.View {
 	view := v.view.Load()
 	if view == nil {
@@ -93,7 +92,7 @@ func (v *viewed) up() *tui.View {
 	}
 }
 
-// interrupt is Ctrl-C as a key. It does what the signal does.
+// interrupt handles Ctrl-C as a key, in the same way as the signal.
 func (v *viewed) interrupt() {
 	say, leave := v.keys.interrupt()
 	if leave {
@@ -103,10 +102,10 @@ func (v *viewed) interrupt() {
 	v.note(say)
 }
 
-// pause is the key p.
+// pause handles the key p.
 func (v *viewed) pause() { v.note(v.keys.pause()) }
 
-// detach is the key d.
+// detach handles the key d.
 func (v *viewed) detach() { v.note(v.keys.detach()) }
 
 func (v *viewed) note(say string) {
@@ -115,14 +114,14 @@ func (v *viewed) note(say string) {
 	}
 }
 
-// more shows what another process has made of the run.
+// more shows an event of another process.
 func (v *viewed) more(ev *session.Event) {
 	if view := v.up(); view != nil {
 		view.Add(ev)
 	}
 }
 
-// past shows what a run that is resumed has done before.
+// past shows the earlier events of a resumed run.
 func (v *viewed) past(log iter.Seq[*session.Event]) {
 	for ev := range log {
 		v.view.Load().Add(ev)
@@ -138,7 +137,7 @@ func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) erro
 		v.down = true
 		v.begin()
 		err := v.view.Load().Err()
-		v.line(time.Now(), "the view failed; the run continues in lines: "+brief.Clean(fmt.Sprint(err)))
+		v.line(time.Now(), "the view failed; progress continues as plain lines: "+brief.Clean(fmt.Sprint(err)))
 		if p, ok := errors.AsType[*tui.PanicError](err); ok {
 			v.err.Write(p.Stack)
 		}
@@ -151,7 +150,7 @@ func (v *viewed) finished(req Request, res result) error {
 	return v.plain.finished(req, res)
 }
 
-// close gives the terminal back. It may be called again, and at any time.
+// close returns the terminal to its earlier state. It may be called repeatedly, and at any time.
 func (v *viewed) close() {
 	if view := v.view.Load(); view != nil {
 		view.Close()

@@ -23,25 +23,25 @@ import (
 type WatchOptions struct {
 	Store string
 	Shown term.Shown
-	// After is the last event of a run that others were asked to continue: the run goes on after it.
+	// After is the number of the last event before a request to continue the run; the run continues after this event.
 	After int64
 }
 
-// errLeft is the cause of a context that the key d has ended.
+// errLeft is the cause of a context that the key d has canceled.
 var errLeft = errors.New("left")
 
 // viewer shows a run that another process drives.
 type viewer struct {
 	e     *term.Env
 	out   output
-	leave context.CancelCauseFunc // ends the watching
+	leave context.CancelCauseFunc // ends refrain watch
 
 	log   []*session.Event // an outline
 	fold  progress.Fold
 	whole progress.Whole // reads an event of log
 }
 
-// Watch follows the run that word names, which another process drives.
+// Watch follows the run that word names, and that another process drives.
 func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error {
 	mode, err := term.Mode(e, f.Shown.Mode)
 	if err != nil {
@@ -66,7 +66,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	defer leave(nil)
 	v := &viewer{e: e, leave: leave, whole: run.Wholes.Of, fold: progress.Fold{Whole: run.Wholes.Of}}
 	if mode == term.TTY && w.Over() {
-		mode = term.Plain // there is nothing to come
+		mode = term.Plain // no further event will come
 	}
 	if v.out, err = newOutput(e, mode, v); err != nil {
 		return err
@@ -94,7 +94,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	return v.finished(ctx, w, f, err)
 }
 
-// Ctrl-C and the key d end the watching alone: the run goes on. The other keys are not offered.
+// Ctrl-C and the key d end only refrain watch; the run goes on. The other keys have no effect.
 func (v *viewer) interrupt() (say string, leave bool) {
 	v.leave(term.ErrInterrupted)
 	return "", false
@@ -108,7 +108,7 @@ func (v *viewer) detach() (say string) {
 func (v *viewer) pause() (say string) { return "" }
 func (v *viewer) cancel()             {}
 
-// limitIn returns the iteration limit of the run's loop; 0 if it has none or has not begun.
+// limitIn returns the iteration limit of the run's loop; 0 if the loop has no limit or has not begun.
 func limitIn(log []*session.Event) uint {
 	for _, ev := range log {
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStarted || strings.Contains(string(ev.Address), "/") {
@@ -135,8 +135,7 @@ func (v *viewer) event(ev *session.Event) error {
 	return v.out.event(ev, lines, &v.fold)
 }
 
-// add folds an event. When the run goes on without some of what was told, it reads
-// the log again.
+// add adds an event to the view. If the event supersedes earlier events, add reads the log again.
 func (v *viewer) add(ev *session.Event) []string {
 	if ev.Mark.Supersedes() == nil {
 		return v.fold.Add(ev)
@@ -148,7 +147,7 @@ func (v *viewer) add(ev *session.Event) []string {
 	return nil
 }
 
-// alive says that no worker drives a run of a cluster.
+// alive prints that no worker drives a run of a cluster.
 func (v *viewer) alive(held *lease.HeldError) {
 	if held == nil {
 		v.out.note("… " + runstore.NoWorker(progress.Summarize(v.log).Driver) + "; the run waits for one")

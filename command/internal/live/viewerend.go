@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// finished tells how the run ended, or why nobody looks on any more.
+// finished prints how the run ended, or why refrain watch ends before the run.
 func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err error) error {
 	if err != nil {
 		v.out.close()

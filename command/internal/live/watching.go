@@ -21,16 +21,16 @@ import (
 type Watching struct {
 	store session.Service
 	id    string
-	seen  int64            // the last event's number
-	log   []*session.Event // of the last run, an outline
-	owned bool             // whoever started the run writes down how it stands
-	after int64            // the run goes on after this event, whatever it says
+	seen  int64            // number of the last event
+	log   []*session.Event // outline of the last run
+	owned bool             // the process that started the run records its status
+	after int64            // the run continues after this event, whatever its status was
 }
 
 // NewWatching begins to follow a run of a store.
 func NewWatching(r *runstore.Run) *Watching { return &Watching{store: r.Store, id: r.ID} }
 
-// Add takes the next event of the log.
+// Add adds the next event of the log.
 func (w *Watching) Add(ev *session.Event) {
 	w.seen = ev.Seq
 	if len(w.log) > 0 && w.log[0].InvocationID != ev.InvocationID {
@@ -42,12 +42,11 @@ func (w *Watching) Add(ev *session.Event) {
 	}
 }
 
-// Over reports whether nothing more happens to the run by itself: it has ended,
-// or is paused. Where somebody writes that down, the end of the last step is not
-// the end yet.
+// Over reports whether the run has ended or is paused, so that nothing more happens by itself. If the process that started the
+// run records its status, the end of the last step is not yet the end of the run.
 func (w *Watching) Over() bool { return w.seen > w.after && w.stands() }
 
-// stands is Over by the log alone.
+// stands reports the same from the log alone.
 func (w *Watching) stands() bool {
 	if len(w.log) == 0 {
 		return false
@@ -67,7 +66,7 @@ func (w *Watching) stands() bool {
 	return false
 }
 
-// handedOver reports whether the run was paused only to go on in the background.
+// handedOver reports whether the run was paused only to continue in the background.
 func (w *Watching) handedOver() bool {
 	if len(w.log) == 0 {
 		return false
@@ -77,16 +76,16 @@ func (w *Watching) handedOver() bool {
 	return last != nil && last.Kind == mark.KindRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
 }
 
-// moves reports whether the run was paused only for another worker of its cluster to continue it.
+// moves reports whether the run was paused only so that another worker of its cluster continues it.
 func (w *Watching) moves() bool {
 	s := w.Summary()
 	return s.Driver != "" && s.HandOver
 }
 
-// Summary says how the run stands.
+// Summary returns the status of the run.
 func (w *Watching) Summary() *progress.Summary { return progress.Summarize(w.log) }
 
-// goneError: the process that drove the run is not there any more.
+// GoneError is returned when the process that drove the run has died.
 type GoneError struct{ id, owner, next string }
 
 func (e *GoneError) Error() string {
@@ -97,22 +96,22 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("run %s is interrupted: %s has died. %s", e.id, owner, e.next)
 }
 
-// lookEvery is how often it is asked whether the driver still lives, and absent
-// how many times running it has to be gone.
+// lookEvery is the interval at which Follow checks that the driver is alive, and absent the number of successive checks that
+// must fail.
 const (
 	lookEvery = time.Second
 	absent    = 2
-	alone     = 10 // the same, before it is said of a run of a cluster
+	alone     = 10 // the same number for a run of a cluster
 )
 
-// Follow hands on what happens to the run until it is over. alive, if it is not
-// nil, is told now and then who drives the run; nobody, nil, if its cluster has not found a worker
-// for it. It fails with a [*GoneError] if nobody does any more, and with the context's cause.
+// Follow passes the events of the run to each until the run is over. alive may be nil; otherwise Follow calls it from time to
+// time with the owner of the run's lease, or with nil if the cluster has not found a worker for the run. Follow fails with a
+// [*GoneError] if no process drives the run any more, and with the cause of ctx.
 func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, alive func(*lease.HeldError)) error {
 	watcher, ok := w.store.(store.Watcher)
 	leaser, leases := w.store.(lease.Leaser)
 	if !ok || !leases {
-		return fmt.Errorf("the store cannot tell what happens in it")
+		return fmt.Errorf("the store cannot report new events; use a store such as sqlite.Open")
 	}
 	inner, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -162,7 +161,7 @@ func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, 
 				gone++
 				switch {
 				case gone >= int(soon/lookEvery) && w.stands():
-					return nil // it does not go on
+					return nil // the run will not continue
 				case gone%alone == 0 && alive != nil:
 					alive(nil)
 				}
@@ -171,7 +170,7 @@ func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, 
 				return &GoneError{w.id, held.Owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
 			case held == nil && w.handedOver():
 				if gone++; gone >= int(soon/lookEvery) {
-					return nil // it could not, and is paused
+					return nil // the process could not continue the run, which is paused
 				}
 				continue
 			case held == nil:

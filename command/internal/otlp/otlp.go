@@ -28,16 +28,16 @@ import (
 	"github.com/refrain-dev/refrain/telemetry"
 )
 
-// flushTime is how long the command waits at its end for a collector.
+// flushTime is how long the command waits for a collector before it exits.
 const flushTime = 2 * time.Second
 
-// wanted says what the environment asks for.
+// wanted is what the environment asks for.
 type wanted struct {
 	traces, metrics bool
-	wrong           error // what it asks for and cannot have
+	wrong           error // a request of the environment that cannot be met
 }
 
-// read reads the environment.
+// read reads the environment variables.
 func read(getenv func(string) string) (w wanted) {
 	if off, _ := strconv.ParseBool(getenv("OTEL_SDK_DISABLED")); off {
 		return w
@@ -58,7 +58,7 @@ func read(getenv func(string) string) (w wanted) {
 			errs = append(errs, fmt.Errorf("OTEL_%s_EXPORTER=%s: write otlp or none", kind, exporter))
 			return false
 		case protocol != "" && protocol != "http/protobuf":
-			errs = append(errs, fmt.Errorf("%s=%s: only http/protobuf is possible, which collectors take at port 4318",
+			errs = append(errs, fmt.Errorf("%s=%s: write http/protobuf, the only supported protocol, and use the collector's port 4318",
 				which, protocol))
 			return false
 		}
@@ -66,12 +66,12 @@ func read(getenv func(string) string) (w wanted) {
 	}
 	w.traces, w.metrics = on("TRACES"), on("METRICS")
 	if len(errs) > 0 {
-		w.wrong = errs[0] // mostly the other says the same
+		w.wrong = errs[0] // the error about metrics usually has the same text
 	}
 	return w
 }
 
-// Sender sends what an observer makes. A nil Sender sends nothing.
+// Sender sends traces and metrics to a collector. A nil Sender sends nothing.
 type Sender struct {
 	getenv  func(string) string
 	version func() string
@@ -79,19 +79,18 @@ type Sender struct {
 	wanted  wanted
 
 	once     sync.Once
-	observer *telemetry.Observer // nil if it could not be made
+	observer *telemetry.Observer // nil if the observer could not be made
 	stops    []func(context.Context) error
 
 	mu    sync.Mutex
-	live  bool  // warnings are told at once
-	first error // that is to be told
+	live  bool  // print warnings at once
+	first error // first error that has not been printed
 	told  bool
 }
 
-// New returns a sender, or nil if the environment asks for none, or the program has set up telemetry itself
-// ([observe.SetDefault]). It calls warn at most once, about something that is wrong with the environment, or
-// the first time that something cannot be sent: by [Sender.Stop], as a run may draw on the terminal until
-// then, or at once after [Sender.Live].
+// New returns a sender. It returns nil if the environment asks for none, or if the program has set up telemetry itself
+// ([observe.SetDefault]). The sender calls warn at most once: for an error in the environment, or for the first failed export.
+// Because a run may draw on the terminal, the call is made in [Sender.Stop], or at once after [Sender.Live].
 func New(getenv func(string) string, version func() string, warn func(error)) *Sender {
 	w := read(getenv)
 	if observe.Default() != nil || !w.traces && !w.metrics && w.wrong == nil {
@@ -100,14 +99,14 @@ func New(getenv func(string) string, version func() string, warn func(error)) *S
 	return &Sender{getenv: getenv, version: version, wanted: w, warn: warn}
 }
 
-// Live is for a command that goes on for long and draws nothing: it is warned at once.
+// Live makes the sender warn at once. Call Live in a command that runs for long and does not draw on the terminal.
 func (s *Sender) Live() {
 	if s != nil {
 		s.flushWarning(true)
 	}
 }
 
-// Observer returns what observes the runs, made by the first call; nil if nobody does.
+// Observer returns the observer of the runs, which the first call makes; nil if no telemetry is sent.
 func (s *Sender) Observer() *telemetry.Observer {
 	if s == nil {
 		return nil
@@ -159,7 +158,7 @@ func (s *Sender) make() {
 	}
 }
 
-// Within returns a context that belongs to the trace that the environment names.
+// Within returns a context in the trace that the environment names.
 func (s *Sender) Within(ctx context.Context) context.Context {
 	if o := s.Observer(); o != nil {
 		ctx = o.Within(ctx, s.getenv)
@@ -167,14 +166,14 @@ func (s *Sender) Within(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Observe lets a supervisor's runs be observed.
+// Observe adds the observer to the config of a supervisor.
 func (s *Sender) Observe(cfg *supervisor.Config) {
 	if o := s.Observer(); o != nil {
 		cfg.Observer = o
 	}
 }
 
-// tell notes the first thing that goes wrong.
+// tell records the first error.
 func (s *Sender) tell(err error) {
 	s.mu.Lock()
 	if s.first == nil {
@@ -187,7 +186,7 @@ func (s *Sender) tell(err error) {
 	}
 }
 
-// flushWarning warns, once, if there is something to warn of.
+// flushWarning calls warn with the first error, once.
 func (s *Sender) flushWarning(live bool) {
 	s.mu.Lock()
 	s.live = s.live || live
@@ -202,14 +201,14 @@ func (s *Sender) flushWarning(live bool) {
 	}
 }
 
-// Stop sends what is left, for at most two seconds.
+// Stop sends the remaining telemetry, for at most two seconds.
 func (s *Sender) Stop() {
 	if s == nil {
 		return
 	}
 	defer s.flushWarning(false)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), flushTime,
-		errors.New("the collector does not answer"))
+		errors.New("the collector does not answer; check OTEL_EXPORTER_OTLP_ENDPOINT"))
 	defer cancel()
 	var all sync.WaitGroup
 	for _, stop := range s.stops {

@@ -10,22 +10,21 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// DurationFlag adds a flag for a time, which takes what a definition takes: 90s, 30m,
-// or a number of seconds.
+// DurationFlag adds a flag for a duration, in the forms that a definition accepts: 90s, 30m, or a number of seconds.
 func DurationFlag(fl *pflag.FlagSet, d *time.Duration, name string, value time.Duration, usage string) {
 	*d = value
 	f := fl.VarPF((*duration)(d), name, "", usage)
 	if value == 0 {
-		f.DefValue = "" // which the help does not show
+		f.DefValue = "" // 0, which the help does not show
 	}
 }
 
-// duration is the value of such a flag.
+// duration is the value of a duration flag.
 type duration time.Duration
 
 func (d *duration) String() string { return time.Duration(*d).String() }
 
-// Type is the word that the help of the flag shows, and that of ValueError.
+// Type returns the name of the type, for the help of the flag and for ValueError.
 func (d *duration) Type() string { return "duration" }
 
 func (d *duration) Set(text string) error {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package term is what every command has of the world outside.
+// Package term gives commands access to the terminal and the process.
 package term
 
 import (
@@ -21,24 +21,24 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Env is what a command has of the outside world.
+// Env is the environment of a command: streams, arguments, variables, and what the program adds.
 type Env struct {
 	Getenv         func(string) string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Ctx            context.Context // of the process; nil has no signals
-	Args           []string        // of the process, without its name
-	Telemetry      *otlp.Sender    // nil sends none
-	Cluster        cluster.Cluster // nil: refrain-temporal has it, if the program is refrain
-	Code           program.Code    // of the program
-	Keeps          Services        // of the program
+	Ctx            context.Context // context of the process; nil ignores signals
+	Args           []string        // arguments of the process, without its name
+	Telemetry      *otlp.Sender    // nil sends no telemetry
+	Cluster        cluster.Cluster // nil means that refrain-temporal connects to the cluster, if the program is refrain
+	Code           program.Code    // what the program adds
+	Keeps          Services        // services of the program
 
 	// Around wraps the handler of the program's server, and Began gets its address when it listens; both may be nil.
 	Around func(http.Handler) (http.Handler, error)
 	Began  func(url string)
 }
 
-// Services are where a program keeps its runs. Each may be nil: then it is the command's own.
+// Services are the stores of a program's runs. A nil service means the command's own.
 type Services struct {
 	Sessions session.Service
 	Files    artifact.Service
@@ -46,13 +46,12 @@ type Services struct {
 	Plugins  runner.PluginConfig
 }
 
-// Lasts reports whether the program has a store of its own that outlives the process.
+// Lasts reports whether the program has its own store, and that store outlives the process.
 func (s *Services) Lasts() bool {
 	return s.Sessions != nil && reflect.TypeOf(s.Sessions) != reflect.TypeOf(session.InMemoryService())
 }
 
-// Version is the module's version, the commit it was built from if it is known,
-// and the version of Go.
+// Version returns the version of the module, the commit from which it was built if known, and the version of Go.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -67,7 +66,7 @@ func Version() string {
 	return strings.Join(append(words, info.GoVersion), " ")
 }
 
-// ShortVersion is [Version] without the program's name and the version of Go.
+// ShortVersion returns [Version] without the program's name and the version of Go.
 func ShortVersion() string {
 	return strings.TrimSuffix(strings.TrimPrefix(Version(), "refrain "), " "+runtime.Version())
 }

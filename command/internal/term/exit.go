@@ -38,11 +38,11 @@ func (e *Exit) Error() string {
 
 func (e *Exit) Unwrap() error { return e.Err }
 
-// UsageError ends the process with ExitUsage: what was typed, or a definition, is wrong.
+// UsageError returns an error with ExitUsage, for a mistake in the arguments or in a definition.
 func UsageError(err error) error { return &Exit{Code: ExitUsage, Err: err} }
 
-// Failure ends the process with the exit code that the error has: that of an [Exit] in it, or that of its kind,
-// see [supervisor.Kind]. Another error has ExitFailed.
+// Failure returns err with its exit code: the code of an [Exit] in its chain, or the code of its kind, see [supervisor.Kind].
+// Other errors get ExitFailed.
 func Failure(err error) error {
 	code := ExitFailed
 	if exit, ok := errors.AsType[*Exit](err); ok {
@@ -53,8 +53,8 @@ func Failure(err error) error {
 	return &Exit{Code: code, Err: err}
 }
 
-// PrintError writes an error for people: the problems of a definition with
-// their places in the file, anything else on a line.
+// PrintError writes an error for people: the problems of a definition with their places in the file, and any other error on one
+// line.
 func PrintError(w io.Writer, err error) {
 	var problems definition.Problems
 	if errors.As(err, &problems) {

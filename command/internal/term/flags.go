@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 )
 
-// Args takes from least to most arguments, and else says how to write it.
+// Args returns an error unless there are least to most arguments. The error says how to write the command.
 func Args(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -28,7 +28,7 @@ func Args(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// flagError adds to a wrong flag which one may be meant.
+// flagError adds to an error about a flag the name of a similar flag.
 func flagError(cmd *cobra.Command, err error) error {
 	name, isUnknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !isUnknown {
@@ -44,15 +44,14 @@ func flagError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 }
 
-// nearestFlag is the flag that somebody who wrote name may have meant.
+// nearestFlag returns the name of the flag that is most similar to name.
 func nearestFlag(cmd *cobra.Command, name string) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	return expr.Nearest(name, names)
 }
 
-// ValueError says of a flag's value that is missing or cannot be read what to write instead, and
-// leaves other errors to [flagError].
+// ValueError rewrites an error about a flag's value, so that it says which value to give. Other errors go to [flagError].
 func ValueError(cmd *cobra.Command, err error) error {
 	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		f := missing.GetFlag()
@@ -76,7 +75,7 @@ func ValueError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("invalid argument %q for --%s: give %s", wrong.GetValue(), wrong.GetFlag().Name, want)
 }
 
-// UnknownCommand refuses arguments that name no command.
+// UnknownCommand returns an error about arguments that are not a command.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

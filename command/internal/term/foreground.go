@@ -10,9 +10,8 @@ import (
 	"unsafe"
 )
 
-// foreground reports whether the terminal is this process's to use: a job in the
-// background that changed its settings would be stopped. A terminal that does not
-// say is taken to be.
+// foreground reports whether this process may use the terminal. The system stops a background job that changes the terminal's
+// settings. If the terminal does not tell, foreground returns true.
 func foreground(f *os.File) bool {
 	var group int32
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group)))

@@ -6,5 +6,5 @@ package term
 
 import "os"
 
-// foreground reports whether the terminal is this process's to use.
+// foreground reports whether this process may use the terminal.
 func foreground(*os.File) bool { return true }

@@ -15,19 +15,17 @@ import (
 // ErrInterrupted is the cause of a context that Ctrl-C has canceled.
 var ErrInterrupted = errors.New("interrupted")
 
-// interrupts are the signals that end a process.
+// interrupts handles the signals that end a process.
 type interrupts struct {
 	mu      sync.Mutex
-	handler func(os.Signal) // nil: the first ends the context, the second the process
+	handler func(os.Signal) // if nil, the first signal cancels the context, and the second ends the process
 }
 
 type interruptsKey struct{}
 
-// Interruptible returns a context that the first of the signals that end a
-// process cancels, so that commands which are under way end with it. The second
-// ends the process at once. A command that follows a run has its own mind about
-// them: see OnInterrupt. A closed pipe is no signal but an error of whoever writes
-// to it.
+// Interruptible returns a context that the first terminating signal cancels, so that running commands end with it. The second
+// signal ends the process at once. A command that follows a run handles signals itself: see OnInterrupt. A closed pipe is not a
+// signal here, but an error of the writer.
 func Interruptible(parent context.Context) (context.Context, func()) {
 	in := new(interrupts)
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, interruptsKey{}, in))
@@ -64,8 +62,7 @@ func Interruptible(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// OnInterrupt has the signals handled by a function of its own, until release is
-// called.
+// OnInterrupt passes signals to handler until release is called.
 func OnInterrupt(ctx context.Context, handler func(os.Signal)) (release func()) {
 	in, ok := ctx.Value(interruptsKey{}).(*interrupts)
 	if !ok {
@@ -80,9 +77,8 @@ func OnInterrupt(ctx context.Context, handler func(os.Signal)) (release func()) 
 	return func() { set(nil) }
 }
 
-// EndsReading lets a signal end the process while files are read, until release is
-// called: a named pipe that nobody writes to is waited for without end. The error
-// is of a signal that came before.
+// EndsReading lets a signal end the process while files are read, until release is called, because reading from a named pipe
+// without a writer blocks for ever. It returns an error if a signal has already arrived.
 func EndsReading(e *Env) (release func(), err error) {
 	if e.Ctx == nil {
 		return func() {}, nil

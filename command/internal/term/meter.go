@@ -8,30 +8,30 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// Meter measures what a run takes of the machine, from its making on. The process
-// drives one run, so that what is the process's is the run's.
+// Meter measures the resources that a run uses on this machine, from NewMeter on. Because the process drives only one run, the
+// resources of the process are those of the run.
 type Meter struct {
 	began time.Time
 	first reading
 }
 
-// reading is what the system says about the process and the programs that it has
-// waited for; nil is unknown.
+// reading holds the system's figures about the process, and about the programs that the process has waited for; nil means
+// unknown.
 type reading struct {
 	cpu, programs      *time.Duration
 	peak, peakPrograms *int64
 }
 
-// NewMeter starts to measure.
+// NewMeter returns a meter that starts now.
 func NewMeter() Meter { return Meter{time.Now(), read()} }
 
-// Used is what was used since, by a run whose events come to r.
+// Used returns the resources that were used since NewMeter, added to r.
 func (m Meter) Used(r progress.Resources) *progress.Resources {
 	now := read()
 	r.Wall, r.PeakMemory = time.Since(m.began), now.peak
 	r.CPU, r.Programs = since(m.first.cpu, now.cpu), since(m.first.programs, now.programs)
-	// A program begins as a copy of this process, and the system may count that for
-	// its own: only what is more than this process ever had is certainly the program's.
+	// A program starts as a copy of this process, and the system may count the memory of the copy for the program. Only a value
+	// above the peak of this process certainly belongs to the program.
 	if now.peak != nil && now.peakPrograms != nil && *now.peakPrograms > *now.peak {
 		r.PeakPrograms = now.peakPrograms
 	}

@@ -4,5 +4,5 @@
 
 package term
 
-// read knows nothing: the system has no such call.
+// read returns no figures, because this system has no such call.
 func read() reading { return reading{} }

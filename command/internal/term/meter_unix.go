@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// read asks the system. Of programs it knows when they have been waited for.
+// read asks the system. It has figures about a program only after the process has waited for the program.
 func read() (r reading) {
 	var self, children syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &self) == nil {
@@ -22,12 +22,12 @@ func read() (r reading) {
 	return r
 }
 
-// cpuOf is the time in the program and, on its behalf, in the system.
+// cpuOf returns the CPU time in user mode and in the kernel.
 func cpuOf(u *syscall.Rusage) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// peakOf is in bytes; all but one system count in 1024 of them.
+// peakOf returns the peak memory in bytes; all systems but one report units of 1024 bytes.
 func peakOf(u *syscall.Rusage) int64 {
 	if runtime.GOOS == "darwin" {
 		return int64(u.Maxrss)

@@ -13,19 +13,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The ways to show progress.
+// The modes of progress.
 const (
 	Auto  = "auto"
 	TTY   = "tty"
 	Plain = "plain"
 	JSON  = "json"
 	Quiet = "quiet"
-	Chat  = "chat" // what agents say, for the verb console
+	Chat  = "chat" // only what agents say, for the verb console
 )
 
-// Mode is how progress is shown. What somebody has chosen counts, also
-// where it is a bad choice; auto is a tree where a person can see it, and lines
-// elsewhere. Only standard error is asked: the answer may go into a file.
+// Mode returns the mode in which to show progress. A chosen mode is used even if it fits the output badly; auto is a tree on a
+// terminal, and otherwise lines. Only standard error matters, because the answer may go to a file.
 func Mode(e *Env, mode string) (string, error) {
 	screen := ScreenOf(e.Stderr)
 	switch mode {
@@ -45,7 +44,7 @@ func Mode(e *Env, mode string) (string, error) {
 	return "", fmt.Errorf("--progress %q: use auto, plain, json or quiet, or tty for a tree in the terminal", mode)
 }
 
-// onCI reports whether a build server says that it runs this.
+// onCI reports whether the environment is that of a build server.
 func onCI(e *Env) bool {
 	switch e.Getenv("CI") {
 	case "", "0", "false", "no":
@@ -84,7 +83,7 @@ func (s *Shown) Choose(e *Env) error {
 	return nil
 }
 
-// ScreenOf is the terminal that w is, if something can be drawn on it; else nil.
+// ScreenOf returns the terminal behind w if it can be drawn on, otherwise nil.
 func ScreenOf(w any) *os.File {
 	f := fileOf(w)
 	if f == nil || !term.IsTerminal(f.Fd()) {
@@ -96,8 +95,7 @@ func ScreenOf(w any) *os.File {
 	return f
 }
 
-// ColumnsOf is how wide the terminal is that w writes to; 0 if it is none, or does not
-// say.
+// ColumnsOf returns the width of the terminal behind w; 0 if w is not a terminal, or its width is unknown.
 func ColumnsOf(w any) int {
 	f := fileOf(w)
 	if f == nil || !term.IsTerminal(f.Fd()) {
@@ -110,7 +108,7 @@ func ColumnsOf(w any) int {
 	return max(0, columns)
 }
 
-// KeyboardOf is the terminal that r is; else nil.
+// KeyboardOf returns the terminal behind r, otherwise nil.
 func KeyboardOf(r io.Reader) *os.File {
 	f, ok := r.(*os.File)
 	if !ok || !term.IsTerminal(f.Fd()) || !foreground(f) {

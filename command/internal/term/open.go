@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// OpenOrSay shows an address in the browser of whoever sits at the machine. Where there is none, it
-// says so: the address has been printed.
+// OpenOrSay opens an address in the browser of this machine. If that fails, it prints an error; the address itself is already
+// printed.
 func OpenOrSay(e *Env, where string) {
 	cmd := browser(e.Getenv("BROWSER"), where)
 	say := func(err error) {
@@ -26,11 +26,11 @@ func OpenOrSay(e *Env, where string) {
 		say(err)
 		return
 	}
-	go func() { say(cmd.Wait()) }() // it is not ours to end
+	go func() { say(cmd.Wait()) }() // the browser outlives the command
 }
 
-// browser is the command that shows an address. chosen is the value of BROWSER: the commands to try, in
-// the order of a PATH, in which %s stands for the address; without it, the address comes last.
+// browser returns the command that opens an address. chosen is the value of BROWSER: a list of commands to try, separated like
+// a PATH. In a command %s stands for the address; without %s, the address is the last argument.
 func browser(chosen, where string) *exec.Cmd {
 	for one := range strings.SplitSeq(chosen, string(os.PathListSeparator)) {
 		args := strings.Fields(one)

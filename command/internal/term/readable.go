@@ -12,19 +12,18 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// readable is where text becomes terminal text: what is written to it goes on without
-// what would command a terminal, which are all control characters but line breaks and
-// tabs, and what turns the direction of a text. Both outputs of every command are
-// readable, so that nobody has to think of it where a text is printed.
+// readable removes control sequences from text for a terminal: all control characters except line breaks and tabs, and
+// characters that change the direction of text. Every command wraps both of its outputs in a readable, so that code that prints
+// text need not care.
 type readable struct {
 	to     io.Writer
-	rename func(string) string // nil: leaves the name of the command as it is
+	rename func(string) string // nil keeps the name of the command
 
 	mu   sync.Mutex
-	held []byte // the beginning of a character
+	held []byte // the beginning of an incomplete character
 }
 
-// Readable returns a writer that passes on to w what is safe to show on a terminal.
+// Readable returns a writer that passes to w only text that is safe to show on a terminal.
 func Readable(w io.Writer) io.Writer {
 	if _, is := w.(*readable); is || w == nil {
 		return w
@@ -32,8 +31,8 @@ func Readable(w io.Writer) io.Writer {
 	return &readable{to: w}
 }
 
-// Renamed returns Readable(w) with rename applied to each text: messages name the command refrain, and this is the one place
-// where it gets the name of the program.
+// Renamed returns Readable(w) with rename applied to each text. Messages name the command refrain; only Renamed replaces the
+// name by that of the program.
 func Renamed(w io.Writer, rename func(string) string) io.Writer {
 	if r, is := w.(*readable); is {
 		w = r.to
@@ -41,7 +40,7 @@ func Renamed(w io.Writer, rename func(string) string) io.Writer {
 	return &readable{to: w, rename: rename}
 }
 
-// Write reports all of b as written if what is left of it was.
+// Write reports that all of b was written if the filtered text was written.
 func (r *readable) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +55,7 @@ func (r *readable) Write(b []byte) (int, error) {
 			return -1
 		}
 		return c
-	}, string(text)) // a byte that is no text becomes U+FFFD
+	}, string(text)) // an invalid byte becomes U+FFFD
 	if clean == "" {
 		return len(b), nil
 	}
@@ -69,8 +68,7 @@ func (r *readable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unfinished is how many bytes at the end of a text may be the beginning of a
-// character.
+// unfinished returns the number of bytes at the end of a text that may begin a character.
 func unfinished(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if c := text[len(text)-n]; utf8.RuneStart(c) {
@@ -83,8 +81,8 @@ func unfinished(text []byte) int {
 	return 0
 }
 
-// Exactly is w for what another program reads, such as an answer or a file: byte for
-// byte, unless w is a terminal.
+// Exactly returns w for output that another program reads, such as an answer or a file: unchanged bytes, unless w is a
+// terminal.
 func Exactly(w io.Writer) io.Writer {
 	if r, is := w.(*readable); is && !IsTerminal(r.to) {
 		return r.to
@@ -92,7 +90,7 @@ func Exactly(w io.Writer) io.Writer {
 	return w
 }
 
-// fileOf is the file that is written to in the end; nil if it is none.
+// fileOf returns the file to which w writes; nil if there is none.
 func fileOf(w any) *os.File {
 	if r, is := w.(*readable); is {
 		w = r.to
@@ -101,7 +99,7 @@ func fileOf(w any) *os.File {
 	return f
 }
 
-// IsTerminal reports whether what is written to w is shown by a terminal.
+// IsTerminal reports whether w writes to a terminal.
 func IsTerminal(w io.Writer) bool {
 	f := fileOf(w)
 	if f == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// PrintTable writes a table whose columns stand below one another, also where there are
-// wide characters. In a terminal its last column ends where a line does.
+// PrintTable writes a table with aligned columns, even if it contains wide characters. On a terminal the last column ends at
+// the end of the line.
 func PrintTable(out io.Writer, table [][]string) error {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
@@ -40,7 +40,7 @@ func PrintTable(out io.Writer, table [][]string) error {
 	return w.Flush()
 }
 
-// WriteJSON writes a value as JSON for people too: with indentation, and as [progress.NewJSON] does.
+// WriteJSON writes a value as indented JSON, with the encoding of [progress.NewJSON].
 func WriteJSON(w io.Writer, v any) error {
 	enc := progress.NewJSON(w)
 	enc.SetEscapeHTML(false)
@@ -48,7 +48,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Cell is a text in a table: harmless, on one line, and of so many columns at most.
+// Cell returns a text for a table: without control characters, on one line, and at most most columns wide.
 func Cell(s string, most int) string {
 	return cmp.Or(strings.TrimSpace(ansi.TruncateWc(brief.Clean(s), most, "…")), "-")
 }

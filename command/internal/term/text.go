@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/progress/prose"
 )
 
-// Listed joins names with commas; of more than eight it shows the first eight.
+// Listed joins names with commas; of more than eight names it shows the first eight.
 func Listed(names []string) string {
 	if len(names) > 8 {
 		names = append(names[:8:8], "…")
@@ -21,7 +21,7 @@ func Listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Meant says which of some names somebody may have meant by another one, or which there are.
+// Meant returns a hint about an unknown word: the most similar of the names, or the list of the names.
 func Meant(word string, names []string) string {
 	if near := expr.Nearest(word, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -29,7 +29,7 @@ func Meant(word string, names []string) string {
 	return "there are " + Listed(names)
 }
 
-// Branches are the lines of a tree before a row, and before what is below the row.
+// Branches returns the beginning of a line in a tree, and of the lines below it.
 func Branches(last bool) (branch, stem string) {
 	if last {
 		return "└── ", "    "
@@ -37,14 +37,14 @@ func Branches(last bool) (branch, stem string) {
 	return "├── ", "│   "
 }
 
-// Indented writes a text of somebody else's, each line with a margin.
+// Indented writes text from outside, each line with a margin.
 func Indented(w io.Writer, text, margin string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
 		fmt.Fprintln(w, strings.TrimRight(margin+brief.Clean(strings.TrimRight(line, "\r\n")), " "))
 	}
 }
 
-// Note is a finding on a line.
+// Note returns a finding on one line.
 func Note(f prose.Finding) string {
 	text := f.String()
 	if strings.Contains(string(f.Loop), "/") {
@@ -53,8 +53,8 @@ func Note(f prose.Finding) string {
 	return "Note: " + strings.Join(strings.Fields(text), " ")
 }
 
-// Amount writes an amount of money, in whichever currency, with four significant digits and no exponent.
+// Amount returns an amount of money in any currency, with four significant digits and no exponent.
 func Amount(f float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 4, 64), 64) // which reads what it has written
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 4, 64), 64) // parses its own output, so it cannot fail
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

@@ -22,7 +22,7 @@ func (m *model) key(key string) tea.Cmd {
 	case "ctrl+z":
 		return tea.Suspend
 	case "p":
-		return m.say(m.cfg.Hooks.Pause, "Pausing at the next boundary.")
+		return m.say(m.cfg.Hooks.Pause, "Pausing after the running step.")
 	case "d":
 		return call(m.cfg.Hooks.Detach)
 	case "c":
@@ -205,14 +205,14 @@ func (m *model) helpLines() []string {
 			lines = append(lines, " "+pad(key, 10)+what)
 		}
 	}
-	add(h.Pause != nil, "p", "pause at the next boundary; nothing is lost")
-	add(h.Cancel != nil, "c c", "cancel the run now; what it has so far is its result")
-	add(h.Detach != nil, "d", "leave the run going, and come back later")
+	add(h.Pause != nil, "p", "pause after the running step; nothing is lost")
+	add(h.Cancel != nil, "c c", "cancel the run now; its result so far is kept")
+	add(h.Detach != nil, "d", "leave; the run goes on in the background")
 	add(h.Interrupt != nil, "Ctrl-C", m.ctrlC())
 	add(true, "↑ ↓", "choose an iteration or a step; Home, End, PgUp, PgDn")
 	add(true, "⏎", "open what a step has said, or the steps of an iteration")
 	add(true, "← →", "close or open an iteration")
 	add(true, "e", "only failed and running steps")
-	add(true, "esc", "back; in the end, to whatever happens now")
+	add(true, "esc", "go back; at last, to the running step")
 	return lines
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/shellword"
 )
 
-// NewADK is refrain adk: what is for those who come from ADK.
+// NewADK returns refrain adk, the commands for users of ADK.
 func NewADK(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adk",
@@ -34,10 +34,10 @@ func newADKMove(e *term.Env) *cobra.Command {
 the import prefix in its files, and go.mod. session.NewEvent with one argument, as
 ADK v1 has it, gets the context in reach.
 
-By default, move prints the changes to stdout as a diff; --write makes them. To stderr
-it prints by file, line and column what will not compile here (error) and what behaves
-otherwise (note). It reads names, not types, so the compiler may find more. A second
-move changes nothing, and prints what is left.
+By default, move prints the changes to stdout as a diff; --write makes the changes. On
+stderr, move lists with file, line and column the code that will not compile with Refrain
+(error) or behaves differently (note). move reads names, not types, so the compiler may
+find more. A second move changes nothing, and lists what is left.
 
 Exit code 0, or 1 if something will not compile.`,
 		Example: `  refrain adk move .
@@ -59,7 +59,7 @@ func moveADK(e *term.Env, dir string, write bool) error {
 		if err := p.Write(); err != nil {
 			return term.Failure(err)
 		}
-		if p, err = adkmove.Read(dir); err != nil { // for the new positions
+		if p, err = adkmove.Read(dir); err != nil { // read again for the new positions
 			return term.Failure(err)
 		}
 	} else if err := p.Diff(term.Exactly(e.Stdout)); err != nil {
@@ -90,7 +90,7 @@ func moveADK(e *term.Env, dir string, write bool) error {
 		fmt.Fprintf(e.Stderr, "%s changed; next: %s\n", n, next)
 	}
 	if broken > 0 {
-		return &term.Exit{Code: term.ExitFailed} // told already
+		return &term.Exit{Code: term.ExitFailed} // the report has already said what does not compile
 	}
 	return nil
 }

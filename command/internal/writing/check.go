@@ -28,22 +28,22 @@ func NewCheck(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Show how a definition can end and what it can cost",
-		Long: `Check definitions as validate does, and show what a run of each can come to: how each
-loop can end and who may end it, how often agents run and ask a model at most, and the
-most tokens, cost and time that this takes. "unbounded" means that no limit applies;
-"unknown" means that the figure cannot be computed.
+		Long: `Check definitions as refrain validate does, and show the worst case of a run: how each
+loop can end and which agents may end it, how often agents run and call a model at most,
+and the largest number of tokens, cost and time. "unbounded" means that no limit
+applies; "unknown" means that the figure cannot be computed.
 
---model, --set and the flags for limits mean the same as for refrain run: the report
-is about a run with these flags.
+The flags --model, --set and the limits have the same meaning as for refrain run: the
+report is about a run with these flags.
 
 The size of a request depends on what agents say. --input-tokens and --output-tokens
-give the figures to compute with, for each request and each answer.
+set the size of each request and of each answer for the report.
 
-It also shows what iterations are expected to cost, with the caches of the providers and
-without, from the texts of the file. Prices that the file does not have are list prices
-that are part of refrain, each with its date; nothing is fetched.
+The report also estimates the cost of iterations from the texts of the file, with and
+without the providers' caches. If the file has no price for a model, refrain uses its
+built-in list price, and prints the date of that price; nothing is fetched.
 
-Files of other products are checked as refrain would run them.
+check treats files of other products as refrain run does.
 
 Exit code 0 if every definition can be run, 2 otherwise. --json writes one object for
 each file.`,
@@ -68,12 +68,12 @@ each file.`,
 	fl.StringArrayVar(&f.sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
 		"more inputs")
 	f.limits.Add(fl)
-	fl.Int64Var(&f.assumed.InputTokens, "input-tokens", 0, "tokens of each request, for the estimate")
-	fl.Int64Var(&f.assumed.OutputTokens, "output-tokens", 0, "tokens of each answer, for agents without max_tokens")
+	fl.Int64Var(&f.assumed.InputTokens, "input-tokens", 0, "assume this many tokens in each request")
+	fl.Int64Var(&f.assumed.OutputTokens, "output-tokens", 0, "assume this many tokens in each answer of agents without max_tokens")
 	return cmd
 }
 
-// checkFile is refrain check.
+// checkFile runs refrain check for one file.
 func checkFile(e *term.Env, f checkFlags, file string) error {
 	if f.assumed.InputTokens < 0 || f.assumed.OutputTokens < 0 {
 		return errors.New("--input-tokens and --output-tokens: give a number of tokens above 0")
@@ -107,8 +107,7 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 	return check.Print(e.Stdout, file, def, worst, expected)
 }
 
-// refused says why a definition cannot be run: as JSON if that is asked for, and
-// if it is about the definition.
+// refused reports why a definition cannot be run, as JSON if --json is given and the error is about the definition.
 func (f *checkFlags) refused(e *term.Env, file string, err error) error {
 	out := check.Report{File: file}
 	if !f.json || !errors.As(err, &out.Problems) {
@@ -125,8 +124,8 @@ func NewValidate(e *term.Env) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check definitions without running them",
 		Long: `Check definitions, and report every problem with its place in the file and how to fix
-it. Exit code 0 if no file has an error, 2 otherwise. refrain check also shows what a
-run can come to.`,
+it. Exit code 0 if no file has an error, 2 otherwise. refrain check also shows how a run
+can end and what it can cost.`,
 		Example: `  refrain validate loop.yaml
   refrain validate loops/*.yaml`,
 		Args: term.Args(1, manyFiles),
@@ -136,7 +135,7 @@ run can come to.`,
 	}
 }
 
-// validateFile is refrain validate of one file.
+// validateFile runs refrain validate for one file.
 func validateFile(e *term.Env, file string) error {
 	def, from, err := deffile.LoadWithOrigin(e, file)
 	if err != nil {
@@ -148,12 +147,11 @@ func validateFile(e *term.Env, file string) error {
 	return nil
 }
 
-// manyFiles is the most files that a command takes; the machine limits them earlier.
+// manyFiles is the largest number of files for a command; the system has a lower limit.
 const manyFiles = math.MaxInt
 
-// eachFile does one thing with each file. A mistake in one file does not keep the others from being
-// read: it is written to stderr, and the process ends with the code of the first. An interrupt ends
-// all.
+// eachFile calls do for each file. After an error it continues with the next file: it writes the error to stderr, and the
+// process ends with the exit code of the first error. An interrupt ends all.
 func eachFile(e *term.Env, files []string, do func(file string) error) error {
 	if len(files) == 1 {
 		return do(files[0])

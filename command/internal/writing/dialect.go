@@ -14,8 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/dialect"
 )
 
-// dialectFlags are the flags of refrain import and refrain export where they
-// are about definitions.
+// dialectFlags are the flags of refrain import and refrain export that concern definitions.
 type dialectFlags struct {
 	dialect string // --from or --to
 	out     string
@@ -31,7 +30,7 @@ func writeReport(w io.Writer, f dialectFlags, r *dialect.Report) error {
 	return term.WriteJSON(w, r)
 }
 
-// thereError names the files because of which others were not written.
+// thereError lists the existing files because of which nothing was written.
 type thereError []string
 
 func (e thereError) Error() string {
@@ -41,8 +40,8 @@ func (e thereError) Error() string {
 	return fmt.Sprintf("%s exist already, so nothing was written; overwrite them with --force", strings.Join(e, ", "))
 }
 
-// writeAll writes files into a folder, which it makes if needed: all of them, or none if there is one already that is not
-// to be overwritten. The error is then a thereError.
+// writeAll writes files into a folder, which it creates if needed. If a file exists and may not be overwritten, writeAll writes
+// no file and returns a thereError.
 func writeAll(dir string, files []dialect.File, force bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -60,7 +59,7 @@ func writeAll(dir string, files []dialect.File, force bool) error {
 		case err != nil:
 			return err
 		case info.IsDir():
-			return fmt.Errorf("%s is a folder; nothing was written", filepath.Join(dir, file.Name))
+			return fmt.Errorf("%s is a folder, so nothing was written; remove it, or write to another folder", filepath.Join(dir, file.Name))
 		case !force:
 			there = append(there, filepath.Join(dir, file.Name))
 		}

@@ -21,13 +21,13 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// exportDefinition is refrain export of a definition.
+// exportDefinition runs refrain export for a definition.
 func exportDefinition(e *term.Env, f dialectFlags, file string) error {
 	switch {
 	case f.dialect == "":
-		return errors.New("say what to write: --to adk")
+		return errors.New("give the format to write: --to adk")
 	case f.dialect != string(dialect.ADK):
-		return fmt.Errorf("--to %s: only adk can be written; evo and robomotion can be read, with refrain import",
+		return fmt.Errorf("--to %s: give adk, the only format that can be written; refrain import reads evo and robomotion",
 			f.dialect)
 	}
 	def, err := deffile.Load(e, file)
@@ -66,7 +66,7 @@ func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
 	return writeAll(f.out, files, f.force)
 }
 
-// bundle ends the name of the file with the files of a workspace, beside that of an export.
+// bundle is appended to the name of an export, for the file with the files of the workspace.
 const bundle = ".bundle"
 
 // exportFlags are the flags of refrain export for a run.
@@ -76,7 +76,7 @@ type exportFlags struct {
 	audit, files bool
 }
 
-// NewExport is refrain export: of a run and, with --to, of a definition.
+// NewExport returns refrain export, which exports a run or, with --to, a definition.
 func NewExport(e *term.Env) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
@@ -86,17 +86,16 @@ func NewExport(e *term.Env) *cobra.Command {
 import reads the file into another store; show, events, verify and backtest read it like
 a run.
 
-The last line has a hash of everything, including the definition and the inputs; a
-file that was changed is not imported. To notice changes later, keep the hash in
-another place and use refrain verify --expect. With --audit each line has a hash, so
-verify can name the first event that was changed. The files of a workspace are exported
-only with --files: every version that the run has kept goes into a git bundle beside the
-file, and refrain import takes both.
+The last line has a hash of the whole export, including the definition and the inputs.
+refrain import refuses a changed file. To detect changes later, keep the hash in another
+place and use refrain verify --expect. With --audit each line has a hash, so verify can
+name the first changed event. The files of a workspace are exported only with --files:
+every version that the run has kept goes into a git bundle beside the file, and refrain
+import reads both files.
 
-With --to, export a definition.
-The format is ADK Agent Config: one file for each agent, root_agent.yaml first, in
-the strict form that ADK for Python checks. What ADK cannot express is reported on
-stderr. Without -o the files go to stdout, one after the other.`,
+With --to adk, export a definition as ADK Agent Config: one file for each agent,
+root_agent.yaml first, in the strict form that ADK for Python checks. A report on stderr
+lists what ADK cannot express. Without -o the files go to stdout, one after the other.`,
 		Example: `  refrain export last -o run.jsonl
   refrain export r_1f0c --audit -o audit.jsonl
   refrain export last --files -o run.jsonl
@@ -115,14 +114,14 @@ stderr. Without -o the files go to stdout, one after the other.`,
 	runstore.Flag(fl, &f.store)
 	fl.StringVar(&f.dialect, "to", "", "format to write: adk")
 	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE`, or a definition to a folder, in place of stdout")
-	fl.BoolVar(&f.audit, "audit", false, "write a hash with each event of a run, and not only at the end")
-	fl.BoolVar(&f.files, "files", false, "write the files of a workspace too, into FILE.bundle beside the FILE of -o")
+	fl.BoolVar(&f.audit, "audit", false, "write a hash for each event of a run, in addition to the hash at the end")
+	fl.BoolVar(&f.files, "files", false, "also write the files of a workspace, to FILE.bundle beside the FILE of -o")
 	fl.BoolVar(&f.json, "json", false, "write the report as JSON")
 	fl.BoolVar(&f.force, "force", false, "overwrite existing files")
 	return cmd
 }
 
-// runExport writes a run into a file.
+// runExport writes a run to a file.
 func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) error {
 	run, err := runstore.Open(ctx, e, f.store, word)
 	if err != nil {
@@ -132,7 +131,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	if run.File != nil && run.File.Head != nil {
 		_, found, err := run.Chained()
 		if err == nil && found != nil {
-			err = fmt.Errorf("%s: %s: the file was changed, so it is not exported again", word, found)
+			err = fmt.Errorf("%s: %s: the file was changed, so it is not exported again; export the run from its store", word, found)
 		}
 		if err != nil {
 			return term.Failure(err)
@@ -145,7 +144,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	root := ""
 	switch {
 	case f.files && (f.out == "" || f.out == "-"):
-		return term.UsageError(errors.New("--files writes a second file beside the export: name the export with -o FILE"))
+		return term.UsageError(errors.New("--files writes a second file beside the export; name the export with -o FILE"))
 	case f.files && !trees:
 		return term.UsageError(fmt.Errorf("run %s has changed no files of a workspace; export it without --files", run.ID))
 	case f.files:
@@ -156,8 +155,8 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 			return term.Failure(err)
 		}
 	case trees:
-		fmt.Fprintln(e.Stderr, "the files of the workspace are not exported, only their hashes: where the file is imported, the run cannot be "+
-			"resumed; with --files they are exported too")
+		fmt.Fprintln(e.Stderr, "the export has only the hashes of the workspace's files, so the run cannot be resumed where the export is "+
+			"imported; export the files too with --files")
 	}
 	opts := runlog.ExportOptions{Audit: f.audit, Version: term.Version()}
 	if f.out == "" || f.out == "-" {

@@ -19,11 +19,11 @@ func NewGraph(e *term.Env) *cobra.Command {
 		Use:   "graph FILE",
 		Short: "Draw a definition as a graph",
 		Long: `Draw the structure of a definition. A loop is a box with an arrow back to its first
-step; steps stand in the order in which they run. The graph shows how each loop ends and
-who may end it, which state key each agent writes, and with a star the finalizer, which
-runs once after its loop.
+step; steps stand in the order in which they run. The graph shows how each loop ends,
+which agents may end it, and which state key each agent writes. A star marks the
+finalizer, which runs once after its loop.
 
-Files of other products are drawn as refrain would run them.`,
+graph treats files of other products as refrain run does.`,
 		Example: `  refrain graph loop.yaml
   refrain graph loop.yaml --format mermaid >loop.mmd`,
 		Args: term.Args(1, 1),

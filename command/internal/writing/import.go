@@ -27,7 +27,7 @@ import (
 	"github.com/refrain-dev/refrain/workspace"
 )
 
-// importDefinition is refrain import of a definition.
+// importDefinition runs refrain import for a definition.
 func importDefinition(e *term.Env, f dialectFlags, file string) error {
 	opts := dialect.Options{Agent: f.agent}
 	if f.dialect != "" {
@@ -38,7 +38,7 @@ func importDefinition(e *term.Env, f dialectFlags, file string) error {
 	}
 	res, err := dialect.Load(file, opts)
 	if errors.Is(err, dialect.ErrUnknown) {
-		return fmt.Errorf("%w; say what it is with --from", err)
+		return fmt.Errorf("%w; name the product that wrote the file with --from", err)
 	}
 	if err != nil {
 		return term.UsageError(err)
@@ -80,25 +80,25 @@ type importFlags struct {
 	store, as string
 }
 
-// NewImport is refrain import: of a run and, with --from or of a file that holds none, of a definition.
+// NewImport returns refrain import, which imports a run or, with --from or from a file without a run, a definition.
 func NewImport(e *term.Env) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Import a run, or a definition of another product",
 		Long: `Import a run with all its events, from a file that refrain export or refrain run
---record has written, into a store. It keeps its ID; --as gives it another one. A file
-that was changed or is incomplete is refused. "-" reads stdin. A run that was cut off
-can be resumed here. If FILE.bundle is beside FILE, as refrain export --files writes it,
-the files of the run's workspace are imported too, into the current folder. Where the
-folder that the run has worked in is on this machine, import it there. A file larger
-than 10 GiB is refused, and a version of more than 10 GiB or a million files.
+--record has written, into a store. The run keeps its ID unless you give --as. A changed
+or incomplete file is refused. "-" reads stdin. An interrupted run can be resumed after
+the import. If refrain export --files has written FILE.bundle beside FILE, the files of
+the run's workspace are imported into the current folder. If the folder in which the run
+worked is on this machine, import the run in that folder. A file of more than 10 GiB is
+refused, as is a workspace version of more than 10 GiB or a million files.
 
-Any other file, and with --from every file, is converted into a definition. It may be
-ADK Agent Config (adk), Evo AI's JSON (evo), or Robomotion's nodes as JSON,
-YAML or main.ts (robomotion). The definition goes to stdout. A report on stderr says
-what was converted, what was changed and what was left out, and why. Exit code 2 if the
-definition cannot be run as it is.
+Any other file, and with --from every file, is converted into a definition. The file may
+be ADK Agent Config (adk), Evo AI's JSON (evo), or Robomotion's nodes as JSON, YAML or
+main.ts (robomotion). The definition goes to stdout. A report on stderr says what was
+converted, changed and left out, and why. Exit code 2 if the definition cannot be run
+without changes.
 
 refrain run, validate, check, rehearse, graph and export also take such files directly.`,
 		Example: `  refrain import run.jsonl
@@ -116,8 +116,8 @@ refrain run, validate, check, rehearse, graph and export also take such files di
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	fl.StringVar(&f.as, "as", "", "`ID` of the run in this store (default: the ID that it has)")
-	fl.StringVar(&f.dialect, "from", "", "product that the file is from: adk, evo or robomotion (default: found by "+
+	fl.StringVar(&f.as, "as", "", "`ID` of the run in this store (default: the ID in the file)")
+	fl.StringVar(&f.dialect, "from", "", "product that wrote the file: adk, evo or robomotion (default: detected from "+
 		"its content)")
 	fl.StringVarP(&f.out, "output", "o", "", "write to a new `FILE` or into a folder, in place of stdout")
 	fl.StringVar(&f.agent, "agent", "", "`NAME` of the root agent, if the file has several agents")
@@ -126,11 +126,10 @@ refrain run, validate, check, rehearse, graph and export also take such files di
 	return cmd
 }
 
-// holdsRun reports whether a file begins as one with a run does: with a JSON
-// object on its first line that is an event, or the head of an export.
+// holdsRun reports whether a file contains a run: its first line is a JSON object that is an event or the head of an export.
 func holdsRun(name string) bool {
 	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-		return false // what is read from a pipe is gone
+		return false // a pipe can be read only once
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -143,7 +142,7 @@ func holdsRun(name string) bool {
 		(first.Type == "run" || first.InvocationID != "")
 }
 
-// runImport takes a run from a file into the store.
+// runImport imports a run from a file into the store.
 func runImport(ctx context.Context, e *term.Env, f importFlags, name string) error {
 	log, err := runstore.OpenLog(e, name)
 	if err != nil {
@@ -158,11 +157,11 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	case f.as != "":
 		run.ID = f.as
 	case run.ID == "":
-		run.ID = supervisor.NewID() // a record does not say
+		run.ID = supervisor.NewID() // the file has no ID
 	}
 	if err := runstore.CheckID(run.ID); err != nil {
 		if f.as == "" {
-			err = fmt.Errorf("%s: %w; give it one with --as", name, err)
+			err = fmt.Errorf("%s: %w; give the run an ID with --as", name, err)
 		}
 		return term.UsageError(err)
 	}
@@ -183,14 +182,15 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	defer closeStore()
 	switch err := run.Save(ctx, store, runstore.KeyOf(run.ID)); {
 	case errors.Is(err, session.ErrExists):
-		return term.Failure(fmt.Errorf("run %s exists already; import this one under another ID with --as, or remove "+
-			"that one with refrain rm", run.ID))
+		return term.Failure(fmt.Errorf("run %s exists already; import this run under another ID with --as, or remove "+
+			"the existing run with refrain rm", run.ID))
 	case err != nil:
 		return term.Failure(fmt.Errorf("import %s: %w", name, err))
 	}
 	if carried != nil {
 		if err := carried.Keep(ctx, run.ID); err != nil {
-			return term.Failure(fmt.Errorf("run %s was imported without its files: %w; remove it with refrain rm, and import it again", run.ID, err))
+			return term.Failure(fmt.Errorf("run %s was imported without its files: %w; remove the run with refrain rm, and import it again",
+				run.ID, err))
 		}
 		fmt.Fprintf(e.Stderr, "%s: the files of %s\n", name+bundle, run.ID)
 	}
@@ -206,10 +206,10 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	return nil
 }
 
-// maxFiles is the size of the largest workspace that is imported, in bytes.
+// maxFiles is the size of the largest workspace that can be imported, in bytes.
 const maxFiles = 10 << 30
 
-// receive checks the files of a workspace beside an export; nil if there are none.
+// receive checks the bundle of a workspace beside an export; nil if there is no bundle.
 func receive(ctx context.Context, run *runlog.Run, name string) (*workspace.Carried, error) {
 	if _, err := os.Lstat(name + bundle); name == "-" || err != nil {
 		return nil, nil

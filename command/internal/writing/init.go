@@ -31,10 +31,10 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// starter is one of the templates.
+// starter describes a template.
 type starter struct {
 	name, about string
-	// file has the definition. command is what runs it, in its folder.
+	// file is the name of the definition. command runs the definition in its folder.
 	file, command string
 }
 
@@ -56,13 +56,13 @@ func NewInit(e *term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [TEMPLATE] [DIR]",
 		Short: "Create a definition from a template",
-		Long: `Write a small definition with comments into DIR (default: the current folder), with all
-that it needs to run at once and offline: a script answers in place of a model. Only
-fix-tests and optimize-metric need more: they belong into a git repository of yours, and
-ask Claude Code. DIR is created if needed; write ./poll if it has the name of a template.
-Files that exist are never overwritten.
+		Long: `Write a small definition with comments into DIR (default: the current folder). You can
+run the definition at once and offline, because a script answers in place of a model.
+Only fix-tests and optimize-metric need more: put them into a git repository, and install
+Claude Code. DIR is created if needed; if DIR has the name of a template, write it as a
+path, such as ./poll. Existing files are never overwritten.
 
-The templates, of which the first is the default:
+The templates (the first is the default):
 ` + starterList(),
 		Example: `  refrain init
   refrain init negotiate shop
@@ -74,7 +74,7 @@ The templates, of which the first is the default:
 				return err
 			}
 			if ext := strings.ToLower(filepath.Ext(dir)); ext == ".yaml" || ext == ".yml" {
-				return fmt.Errorf("%s is the name of a file: give the folder that %s is to be in", dir, s.file)
+				return fmt.Errorf("%s is the name of a file; give the folder for %s", dir, s.file)
 			}
 			files, err := s.files()
 			if err == nil {
@@ -85,7 +85,7 @@ The templates, of which the first is the default:
 				err = writeAll(dir, missing, false)
 			}
 			if there, ok := errors.AsType[thereError](err); ok {
-				err = fmt.Errorf("%s: there already, so nothing was written; name another folder, as in refrain init %s NAME",
+				err = fmt.Errorf("%s: already there, so nothing was written; name another folder, as in refrain init %s NAME",
 					strings.Join(there, ", "), s.name)
 			}
 			if err != nil {
@@ -143,8 +143,8 @@ func starterNamed(name string) (starter, error) {
 	return starter{}, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(starterNames(), ", "))
 }
 
-// files are those of the template, the definition with the line for editors, and
-// the schema that this names.
+// files returns the files of the template. The definition begins with the line that names the schema for editors, and the
+// schema is among the files.
 func (s starter) files() ([]dialect.File, error) {
 	dir := "templates/" + s.name
 	entries, err := fs.ReadDir(templates, dir)
@@ -165,7 +165,7 @@ func (s starter) files() ([]dialect.File, error) {
 	return append(files, dialect.File{Name: schemaFile, Data: definition.Schema()}), nil
 }
 
-// next says what there is now, what it still lacks, and what to do with it.
+// next prints the files that were written, what the definition still lacks, and what to do next.
 func (s starter) next(ctx context.Context, e *term.Env, dir string, files []dialect.File) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Template %s (%s), written to:\n", s.name, s.about)
@@ -175,7 +175,7 @@ func (s starter) next(ctx context.Context, e *term.Env, dir string, files []dial
 		scripted = scripted || f.Name == "script.yaml"
 	}
 	if lacks := doctor.New(e, false, 0).Lacks(ctx, filepath.Join(dir, s.file)); len(lacks) > 0 {
-		b.WriteString("\nIt cannot run yet:\n")
+		b.WriteString("\nThe definition cannot run yet:\n")
 		for _, what := range lacks {
 			fmt.Fprintf(&b, "  %s\n", what)
 		}
@@ -186,10 +186,10 @@ func (s starter) next(ctx context.Context, e *term.Env, dir string, files []dial
 	}
 	fmt.Fprintf(&b, "  %s\n", s.command)
 	if scripted {
-		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask one, when its key is set:\n  %s --model "+
+		fmt.Fprintf(&b, "\nscript.yaml answers in place of a model. To ask a model, set its key and run:\n  %s --model "+
 			"openai/gpt-5-mini\n", s.command)
 	}
-	fmt.Fprintf(&b, "\nThen change %[1]s, and see how it can end, what it can cost, and which guard catches which fault:\n"+
+	fmt.Fprintf(&b, "\nThen change %[1]s, and see how a run can end, what it can cost, and which guard catches which fault:\n"+
 		"  refrain check %[1]s\n  refrain graph %[1]s\n  refrain rehearse %[1]s\n", s.file)
 	_, err := io.WriteString(e.Stdout, b.String())
 	return err

@@ -33,21 +33,20 @@ func NewRehearse(e *term.Env) *cobra.Command {
 		Use:   "rehearse FILE [INPUT]",
 		Short: "Inject faults into a loop, and see which guard catches them",
 		Long: `Run a definition with stand-ins, inject one fault after the other, and report which
-guard caught it. Where none did, the report says what to add to the file. The faults: a
-loop that never exits, a noisy judge, falling scores, oscillating outputs, a step that
-hangs, a provider that fails once or is down, an exit without permission, a state that
-grows, costs that explode, a crash at every event, and more.
+guard caught each fault. For a fault that no guard caught, the report says what to add to
+the file. The faults include a loop that never exits, a noisy judge, falling scores,
+oscillating outputs, a step that hangs, a provider that fails once or is down, an exit
+without permission, a growing state, exploding costs, and a crash at every event.
 
-No model is asked, no key is needed, and nothing is sent: commands, HTTP requests,
-remote agents, MCP servers, functions and people are replaced. Loops, expressions and
-templates are the real ones. Waiting takes no time.
+No model is asked, no key is needed, and nothing is sent: stand-ins replace commands,
+HTTP requests, remote agents, MCP servers, functions and people. Loops, expressions and
+templates are real. Delays take no time.
 
-By default the stand-ins make up their answers. --script gives answers of your own, in
-the format of scripted models: the n-th answer that names an agent, or a task, is used
-in iteration n.
+By default the stand-ins make up their answers. --script gives your own answers, in the
+format of scripted models: iteration n uses the n-th answer that names the agent or task.
 
-Exit codes: 0 every fault was caught or cannot happen, 1 a fault was not caught, or
-that is unknown, 2 wrong usage or an invalid definition.`,
+Exit codes: 0 every fault was caught or cannot happen, 1 a fault was not caught, or the
+result is unknown, 2 wrong usage or an invalid definition.`,
 		Example: `  refrain rehearse loop.yaml
   refrain rehearse loop.yaml --fault step_hung --fault crash
   refrain rehearse loop.yaml --script answers.yaml --set size=3
@@ -64,7 +63,7 @@ that is unknown, 2 wrong usage or an invalid definition.`,
 	fl.StringArrayVar(&f.faults, "fault", nil, "inject only this `fault`, such as step_hung; repeat the flag for "+
 		"more faults")
 	term.DurationFlag(fl, &f.stepTime, "step-time", rehearsal.DefaultStepTime,
-		"time that a step takes in the rehearsal")
+		"simulated time that each step takes")
 	return cmd
 }
 
@@ -103,12 +102,12 @@ func rehearse(ctx context.Context, e *term.Env, f *rehearseFlags, args []string)
 		return fmt.Errorf("write the report: %w", err)
 	}
 	if len(report.Open()) > 0 {
-		return &term.Exit{Code: term.ExitFailed} // the report says which
+		return &term.Exit{Code: term.ExitFailed} // the report says which fault was not caught
 	}
 	return nil
 }
 
-// chosenFaults are the faults of these names; nil for none.
+// chosenFaults returns the faults with these names; nil for no names.
 func chosenFaults(names []string) ([]rehearsal.Fault, error) {
 	var all []rehearsal.Fault
 	known := make([]string, 0, len(rehearsal.Faults()))
@@ -124,7 +123,7 @@ func chosenFaults(names []string) ([]rehearsal.Fault, error) {
 	return all, nil
 }
 
-// answers reads a script; nil for no file.
+// answers reads a script of answers; nil without a file.
 func answers(file string) (*scripted.Script, error) {
 	if file == "" {
 		return nil, nil

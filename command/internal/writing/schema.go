@@ -17,12 +17,12 @@ func NewSchema(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "schema [FILE]",
 		Short: "Print the JSON Schema of definitions, for editors",
-		Long: `Print the JSON Schema (draft 2020-12) of definitions. An editor that has it completes
-fields, explains them, and marks mistakes while you type.
+		Long: `Print the JSON Schema (draft 2020-12) of definitions. With the schema, an editor completes
+and explains fields, and marks mistakes while you type.
 
 Editors with a YAML language server read the schema that the first line of a definition
-names. --line prints that line, for the newest schema on the web, or for FILE, a copy of
-this version's schema.`,
+names. --line prints that line. Without FILE the line names the newest schema on the web;
+with FILE it names this file, a copy of this version's schema.`,
 		Example: `  refrain schema >refrain.schema.json
   refrain schema --line refrain.schema.json
   refrain schema --line | cat - draft.yaml >loop.yaml`,

@@ -23,7 +23,7 @@ import (
 // agent.
 func options(cfg *launcher.Config, args func(root string) []string, to command.Config) ([]command.Option, error) {
 	if cfg == nil {
-		return nil, errors.New("the launcher needs a Config")
+		return nil, errors.New("the config is nil; give Execute a launcher.Config")
 	}
 	var code program.Code
 	root, err := code.AddLoader(cfg.AgentLoader)

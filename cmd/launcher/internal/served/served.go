@@ -26,7 +26,7 @@ func With(cfg *launcher.Config, h http.Handler) (end func()) {
 func By(cfg *launcher.Config) (http.Handler, error) {
 	h, ok := handlers.Load(cfg)
 	if !ok {
-		return nil, errors.New("it has no server; give it to web.NewLauncher")
+		return nil, errors.New("the launcher has no server; pass it to web.NewLauncher")
 	}
 	return h.(http.Handler), nil
 }

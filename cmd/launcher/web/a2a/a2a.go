@@ -23,14 +23,14 @@ type a2a struct {
 
 // NewLauncher returns the sublauncher with the keyword a2a.
 func NewLauncher() web.Sublauncher {
-	a := &a2a{Flags: door.NewFlags("a2a", "the agents over A2A, with their cards")}
-	a.Set.StringVar(&a.url, "a2a_agent_url", "", "no effect: a card names the `address` that its client asks")
+	a := &a2a{Flags: door.NewFlags("a2a", "the agents over A2A, with their agent cards")}
+	a.Set.StringVar(&a.url, "a2a_agent_url", "", "no effect, because a card names the `address` at which its client has asked for the card")
 	return a
 }
 
 func (a *a2a) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error {
 	if len(config.A2AOptions) > 0 {
-		return errors.New("Config.A2AOptions are not available here, because a task is a run of the program; to use them, " +
+		return errors.New("Config.A2AOptions are not available here, because a task is a run of the program; to use the options, " +
 			"give a2asrv.NewHandler an executor of package adka2a")
 	}
 	h, err := served.By(config)
@@ -43,5 +43,5 @@ func (a *a2a) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error
 }
 
 func (a *a2a) UserMessage(webURL string, printer func(v ...any)) {
-	printer("Cards of agents are at " + webURL + "/a2a/v1/NAME/.well-known/agent-card.json")
+	printer("Agent cards are at " + webURL + "/a2a/v1/NAME/.well-known/agent-card.json")
 }

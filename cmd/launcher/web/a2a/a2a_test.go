@@ -17,7 +17,7 @@ import (
 func TestOptionsAreRefused(t *testing.T) {
 	for want, cfg := range map[string]*launcher.Config{
 		"Config.A2AOptions are not available here": {A2AOptions: []a2asrv.RequestHandlerOption{a2asrv.WithAgentInactivityTimeout(1)}},
-		"it has no server; give it to web":         {},
+		"the launcher has no server; pass it to web":         {},
 	} {
 		if err := a2a.NewLauncher().SetupSubrouters(http.NewServeMux(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -33,8 +33,8 @@ func NewLauncher() web.Sublauncher {
 	a := &api{Flags: door.NewFlags("api", "ADK's REST API")}
 	a.Set.StringVar(&a.prefix, "path_prefix", "/api", "`path` that all routes begin with")
 	a.Set.DurationVar(&a.sse, "sse-write-timeout", 0, "`time` that a stream of /run_sse lasts at most; 0 means no limit")
-	a.Set.StringVar(&a.web, "webui_address", "", "no effect: pages of other `host`s are refused")
-	a.Set.IntVar(&a.traces, "trace_capacity", 0, "no effect: the log of a run has all `events`")
+	a.Set.StringVar(&a.web, "webui_address", "", "no effect, because requests from pages of other `host`s are refused")
+	a.Set.IntVar(&a.traces, "trace_capacity", 0, "no effect, because the log of a run has all `events`")
 	return a
 }
 
@@ -47,7 +47,7 @@ func (a *api) Parse(args []string) ([]string, error) {
 	case a.sse < 0:
 		return nil, fmt.Errorf("-sse-write-timeout %s is negative", a.sse)
 	case path.Clean(a.prefix) != a.prefix || strings.ContainsAny(a.prefix, "{}?#% \\"):
-		return nil, errors.New("-path_prefix: give a path such as /api")
+		return nil, errors.New("-path_prefix is not a plain path; give a path such as /api")
 	}
 	return rest, nil
 }

@@ -23,7 +23,7 @@ type webui struct {
 // NewLauncher returns the sublauncher with the keyword webui.
 func NewLauncher() web.Sublauncher {
 	w := &webui{Flags: door.NewFlags("webui", "the page, with the API that it uses")}
-	w.Set.StringVar(&w.api, "api_server_address", "", "no effect: the page asks the `server` that it is from")
+	w.Set.StringVar(&w.api, "api_server_address", "", "no effect, because the page calls the `server` that has served it")
 	return w
 }
 
