@@ -220,12 +220,12 @@ func TestRecordsThatAreBroken(t *testing.T) {
 		name, text, want string
 		code             int
 	}{
-		{"empty", "", "it has no events", term.ExitUsage},
+		{"empty", "", "the file has no events", term.ExitUsage},
 		{"text", "hello\n", ":1: not a log of a run, which has one JSON object a line (refrain export writes one): invalid character", term.ExitFailed},
 		{"zeros", strings.Repeat("\x00", 1<<17), ":1: not a log of a run, which has one JSON object a line", term.ExitFailed},
-		{"begun", `{"type": "ru`, "it has no events", term.ExitUsage},
+		{"begun", `{"type": "ru`, "the file has no events", term.ExitUsage},
 		{"other JSON", `{"a": 1}` + "\n", ":1: not an event of a run: it belongs to no invocation", term.ExitFailed},
-		{"no loop", `{"invocationId": "e"}` + "\n", "no loop has begun in it", term.ExitFailed},
+		{"no loop", `{"invocationId": "e"}` + "\n", "no loop has begun in the log", term.ExitFailed},
 		{"cut off", string(whole[:len(whole)/2]), "the last line was cut off and is left out", term.ExitOK},
 		{"blank lines", "\n" + string(whole) + "\n\n", "", term.ExitOK},
 	} {

@@ -280,11 +280,10 @@ func (v value) ask(key string) {
 func (v value) asked(key string) bool { return v.reads != nil && v.reads.asked[v.Node][key] }
 
 // all notes that a value is looked at with all that is in it.
-func (v value) all() value {
+func (v value) all() {
 	if v.reads != nil && v.Node != nil {
 		v.reads.whole[v.Node] = true
 	}
-	return v
 }
 
 // of notes whose map it is.

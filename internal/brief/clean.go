@@ -28,7 +28,7 @@ func Clean(s string) string {
 // CleanText is [Clean] for a text of several lines: line breaks and tabs stay. A sequence that commands
 // a terminal, such as a color, is removed as a whole.
 func CleanText(s string) string {
-	if strings.Contains(s, "\x1b") {
+	if strings.ContainsAny(s, "\x1b\u009b") {
 		s = commands().ReplaceAllString(s, "")
 	}
 	return strings.Map(func(r rune) rune {
@@ -43,7 +43,7 @@ func CleanText(s string) string {
 }
 
 // commands are the sequences of a terminal: a command with numbers, or one with a text.
-var commands = lazyregexp.New(`\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`)
+var commands = lazyregexp.New(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?`)
 
 // visible returns -1 for a character that cannot be seen.
 func visible(r rune) rune {

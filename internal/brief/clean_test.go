@@ -62,6 +62,7 @@ func TestCleanText(t *testing.T) {
 		"\x1b]0;title\x07a\x1b]8;;x\x1b\\b": "ab",
 		"one\r\ntwo\n\tthree\u2028four\r":   "one\ntwo\n\tthree\nfour\n",
 		"x\u202ecod.exe\x1b(B":              "xcod.exe(B",
+		"a \u009b31mred\u009b0m b":          "a red b",
 		"日本 👩\u200d💻 é":                     "日本 👩\u200d💻 é",
 	} {
 		if got := brief.CleanText(in); got != want {

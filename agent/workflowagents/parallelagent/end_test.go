@@ -251,7 +251,8 @@ func TestAgentThatLeavesItsGoroutine(t *testing.T) {
 			runtime.Goexit()
 		})
 		_, errs := outcome(parallel(t, "p", leaver, waiter(t, "b", &cleaned, nil)).Run(invocation(t.Context())))
-		if len(errs) != 1 || !strings.Contains(errs[0].Error(), `agent "leaver" (p/leaver): the agent ended its goroutine by runtime.Goexit; it must return instead`) || cleaned.Load() != 1 {
+		const left = `agent "leaver" (p/leaver): the agent ended its goroutine by runtime.Goexit; it must return instead`
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), left) || cleaned.Load() != 1 {
 			t.Errorf("got %v; %d cleaned up", errs, cleaned.Load())
 		}
 	})

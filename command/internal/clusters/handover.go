@@ -68,7 +68,7 @@ func findTemporal() (string, error) {
 	if version == "" || strings.Contains(version, "+") || strings.Count(version, "-") > 1 { // built from a checkout
 		version = "latest"
 	}
-	return "", fmt.Errorf("Temporal needs the program %s, which is neither beside refrain nor on the PATH. "+
+	return "", fmt.Errorf("a Temporal cluster needs the program %s, which is neither beside refrain nor on the PATH. "+
 		"Install it from a checkout of refrain with:\n  go install -C temporal ./cmd/%[1]s\n"+
 		"or from a release with:\n  go install github.com/refrain-dev/refrain/temporal/cmd/%[1]s@%s", withTemporal, version)
 }

@@ -16,7 +16,8 @@ import (
 // Config describes the loop. Its texts may contain anything, because Definition does not read them as templates or as YAML.
 type Config struct {
 	Prompt, CLI, Model, Permissions, Denied string
-	ACP, Inherit                            []string      // command line of a program that speaks the Agent Client Protocol, in place of CLI; environment variables to pass to it
+	ACP                                     []string      // command of a program that speaks the Agent Client Protocol, in place of CLI
+	Inherit                                 []string      // environment variables to pass to the agent
 	Until                                   string        // a shell command line
 	Most                                    int           // iterations
 	Cost                                    float64       // in US dollars; 0 means no limit

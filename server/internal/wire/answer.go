@@ -19,6 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition/form"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -131,13 +132,16 @@ func badBody(body []byte, err error) error {
 		return problem.Bad("the body is no JSON: byte %d: %v", syntax.Offset, syntax)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return problem.Bad("%s must be %s and not %s", cmp.Or(wrong.Field, "the body"), kindOf(wrong.Type), wrong.Value)
+		return problem.Bad("%s must be %s and not %s", cmp.Or(embedded().ReplaceAllString(wrong.Field, ""), "the body"), kindOf(wrong.Type), wrong.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return problem.Bad("there is no field %s", name)
 	}
 	return problem.Bad("read the body: %v", err)
 }
+
+// embedded matches the names of embedded structs in a path, which package json writes but JSON does not have.
+var embedded = lazyregexp.New(`\b[A-Z]\w*\.`)
 
 // kindOf is what a type of Go is in JSON.
 func kindOf(t reflect.Type) string {
