@@ -45,7 +45,8 @@ type Config struct {
 	// Name is the name of the program in help texts and messages. The default is the name of the executable for a program
 	// with code, models or definitions of its own, and otherwise refrain.
 	Name string
-	// Args are the arguments, without the name of the program. The default, nil, is the arguments of the process.
+	// Args are the arguments, without the name of the program. The default, nil, is the arguments of the process; a list that
+	// is empty but not nil means no arguments.
 	Args []string
 	// Cluster is the connection with the cluster that --temporal names, such as cluster.Temporal of the module temporal.
 	// Without it, refrain starts the program refrain-temporal, and a program of another name refuses --temporal.

@@ -109,8 +109,8 @@ func (o *outliner) values(m map[string]any) map[string]any {
 				continue
 			}
 			cut = o.text(s)
-		} else if n := StateSize(val); n >= longText {
-			o.omitted += n
+		} else if n := weightOfValue(val); n >= longText {
+			o.omitted += int64(n)
 			cut = "…"
 		} else {
 			continue

@@ -15,15 +15,36 @@ func (e *Event) Weight() int {
 				n += len(p.InlineData.Data)
 			}
 			if p.FunctionCall != nil {
-				n += int(StateSize(p.FunctionCall.Args))
+				n += weightOfValue(p.FunctionCall.Args)
 			}
 			if p.FunctionResponse != nil {
-				n += int(StateSize(p.FunctionResponse.Response))
+				n += weightOfValue(p.FunctionResponse.Response)
 			}
 		}
 	}
 	if e.Mark != nil {
 		n += len(e.Mark.Data)
 	}
-	return n + int(StateSize(e.Actions.StateDelta))
+	return n + weightOfValue(e.Actions.StateDelta)
+}
+
+// leastWeight is what a value takes besides what is in it.
+const leastWeight = 16
+
+// weightOfValue is Weight for a value of the state.
+func weightOfValue(v any) int {
+	n := leastWeight
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case map[string]any:
+		for key, val := range v {
+			n += len(key) + weightOfValue(val)
+		}
+	case []any:
+		for _, val := range v {
+			n += weightOfValue(val)
+		}
+	}
+	return n
 }

@@ -69,6 +69,7 @@ type Worker struct {
 	mu      sync.Mutex
 	drivers map[string]*driver   // by run
 	told    map[string]time.Time // of what was written last when a workflow was woken, by run
+	taken   map[string]time.Time // likewise, when it was logged that another run has the workflow
 }
 
 // NewWorker returns a worker that does nothing before [Worker.Run]. It fails if the config of the
@@ -81,7 +82,7 @@ func NewWorker(c client.Client, cfg Config) (*Worker, error) {
 	}
 	cfg.defaults()
 	w := &Worker{client: c, stopping: make(chan struct{}), died: make(fatal, 1), drivers: make(map[string]*driver),
-		told: make(map[string]time.Time)}
+		told: make(map[string]time.Time), taken: make(map[string]time.Time)}
 	each := cfg.Supervisor.OnEvent
 	cfg.Supervisor.OnEvent = func(id string, ev *session.Event) {
 		w.saw(id, ev)
@@ -208,7 +209,9 @@ func (w *Worker) Look(ctx context.Context) error {
 		}
 	}
 	w.mu.Lock()
-	maps.DeleteFunc(w.told, func(id string, _ time.Time) bool { return !there[id] })
+	for _, seen := range []map[string]time.Time{w.told, w.taken} {
+		maps.DeleteFunc(seen, func(id string, _ time.Time) bool { return !there[id] })
+	}
 	w.mu.Unlock()
 	return errors.Join(failed...)
 }
@@ -234,10 +237,16 @@ func (w *Worker) wake(ctx context.Context, info *supervisor.Info) error {
 	} else {
 		err = begin(ctx, w.client, info.ID, opts)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, taken := errors.AsType[*TakenError](err); taken { // perhaps not for long; it is logged once
+		if w.taken[info.ID].Equal(info.Updated) {
+			return nil
+		}
+		w.taken[info.ID] = info.Updated
+	}
 	if err == nil {
-		w.mu.Lock()
 		w.told[info.ID] = info.Updated
-		w.mu.Unlock()
 	}
 	return err
 }

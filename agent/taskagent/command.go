@@ -3,6 +3,7 @@
 package taskagent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -264,7 +265,7 @@ func (a *CommandAgent) outcome(ctx agent.InvocationContext, p *process) func(end
 		}}
 		out.output = out.words
 		if !slices.Contains(a.cfg.OKExitCodes, got.Code) {
-			return out, &ExitError{Command: p.Args[0], Code: got.Code, State: got.State, Stderr: tail(got.Stderr)}
+			return out, &ExitError{Command: p.Args[0], Code: got.Code, State: got.State, Stderr: cmp.Or(tail(got.Stderr), tail(got.Stdout))}
 		}
 		if a.cfg.Tests != "" {
 			return a.counted(out, &got)

@@ -31,7 +31,7 @@ type ExitError struct {
 	Code int
 	// State says how the command ended, such as "exit status 1" or "signal: killed".
 	State string
-	// Stderr is the end of its standard error, at most 10 lines and 2 kB.
+	// Stderr is the end of its standard error or, if that is empty, of its standard output: at most 10 lines and 2 kB.
 	Stderr string
 }
 

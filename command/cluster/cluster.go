@@ -47,7 +47,7 @@ type Client interface {
 	Wake(ctx context.Context, id, driver string) error
 	// Workflow returns why a run has no workflow that can continue it, such as "terminated"; empty if the run has such a
 	// workflow.
-	Workflow(ctx context.Context, id string) (string, error)
+	Workflow(ctx context.Context, id, driver string) (string, error)
 	// Work drives runs until ctx ends, and then hands the runs over to other workers.
 	Work(ctx context.Context, w Worker) error
 	// Steps does the steps of a task queue until ctx ends.

@@ -25,7 +25,7 @@ type Head struct {
 
 // Write keeps what fits.
 func (h *Head) Write(p []byte) (int, error) {
-	n := min(int64(len(p)), h.Most-int64(len(h.kept)))
+	n := min(int64(len(p)), max(0, h.Most-int64(len(h.kept))))
 	h.kept = append(h.kept, p[:n]...)
 	if n == int64(len(p)) {
 		return len(p), nil
@@ -44,7 +44,7 @@ func (h *Head) String() string { return string(h.kept) }
 
 // Tail keeps the end of what is written to it. Its methods may be called by several goroutines.
 type Tail struct {
-	Most int64 // bytes to keep
+	Most int64 // bytes to keep; less than 0 keeps nothing, as 0 does
 
 	mu   sync.Mutex
 	kept []byte // at most twice as much, so that it is seldom moved
@@ -55,8 +55,9 @@ type Tail struct {
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.kept = append(t.kept, p...); int64(len(t.kept)) > 2*t.Most {
-		t.kept, t.cut = append(t.kept[:0], t.kept[int64(len(t.kept))-t.Most:]...), true
+	most := max(0, t.Most)
+	if t.kept = append(t.kept, p...); int64(len(t.kept)) > 2*most {
+		t.kept, t.cut = append(t.kept[:0], t.kept[int64(len(t.kept))-most:]...), true
 	}
 	return len(p), nil
 }
@@ -72,7 +73,7 @@ func (t *Tail) Reset() {
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	from := max(0, len(t.kept)-int(t.Most))
+	from := max(0, len(t.kept)-int(max(0, t.Most)))
 	for part := 1; (from > 0 || t.cut) && part < utf8.UTFMax && from < len(t.kept) && !utf8.RuneStart(t.kept[from]); part++ {
 		from++
 	}

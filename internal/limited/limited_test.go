@@ -59,3 +59,16 @@ func TestSeams(t *testing.T) {
 }
 
 func second(_ int, err error) error { return err }
+
+// A limit from elsewhere can be less than 0: nothing is kept.
+func TestLessThanNothing(t *testing.T) {
+	head, tail := &limited.Head{Most: -1}, &limited.Tail{Most: -1}
+	for range 3 {
+		if n, err := head.Write([]byte("abc")); n != 3 || err != nil || !head.Cut() || head.String() != "" {
+			t.Errorf("the head takes %d, %v, and is %q", n, err, head)
+		}
+		if n, err := tail.Write([]byte("abc")); n != 3 || err != nil || tail.String() != "" {
+			t.Errorf("the tail takes %d, %v, and is %q", n, err, tail)
+		}
+	}
+}

@@ -133,16 +133,16 @@ func (q *Question) Check(a *Answer) error {
 	}
 	switch q.Kind {
 	case AskApproval:
-		var yes bool
-		if json.Unmarshal(a.Value, &yes) != nil {
+		var yes *bool
+		if json.Unmarshal(a.Value, &yes) != nil || yes == nil {
 			return wrong("true or false")
 		}
 	case AskText:
-		var text string
-		if json.Unmarshal(a.Value, &text) != nil {
+		var text *string
+		if json.Unmarshal(a.Value, &text) != nil || text == nil {
 			return wrong("a text")
 		}
-		if len(q.Options) > 0 && !slices.Contains(q.Options, text) {
+		if len(q.Options) > 0 && !slices.Contains(q.Options, *text) {
 			return wrong("one of " + strings.Join(q.Options, ", "))
 		}
 	case AskEdit:

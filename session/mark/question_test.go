@@ -33,6 +33,12 @@ func TestAnswersOfResolutions(t *testing.T) {
 			t.Errorf("EditResolution of %q: %v", word, err)
 		}
 	}
+	for _, kind := range []mark.QuestionKind{mark.AskApproval, mark.AskText, mark.AskConfirmation, mark.AskEdit, mark.AskResolution} {
+		q := mark.Question{ID: "q", Kind: kind}
+		if q.Check(&mark.Answer{ID: "q", Value: json.RawMessage("null")}) == nil {
+			t.Errorf("null is an answer to a question of the kind %s", kind)
+		}
+	}
 	for _, bad := range []string{`"keep"`, `null`, `[]`, `{"action": 1}`} {
 		if edited.Check(&mark.Answer{Value: json.RawMessage(bad)}) == nil {
 			t.Errorf("%s is an answer", bad)

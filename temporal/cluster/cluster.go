@@ -93,7 +93,7 @@ func (c *connection) Ask(ctx context.Context, id, driver string, r seam.Request)
 }
 
 // Workflow says why a run has no workflow that could go on.
-func (c *connection) Workflow(ctx context.Context, id string) (string, error) {
+func (c *connection) Workflow(ctx context.Context, id, driver string) (string, error) {
 	got, err := c.DescribeWorkflowExecution(ctx, id, "")
 	if _, none := errors.AsType[*serviceerror.NotFound](err); none {
 		return "never started, or removed", nil
@@ -104,6 +104,9 @@ func (c *connection) Workflow(ctx context.Context, id string) (string, error) {
 	switch s := got.GetWorkflowExecutionInfo().GetStatus(); s {
 	case enums.WORKFLOW_EXECUTION_STATUS_RUNNING, enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
 		enums.WORKFLOW_EXECUTION_STATUS_PAUSED:
+		if queue := got.GetWorkflowExecutionInfo().GetTaskQueue(); queue != c.options(driver).TaskQueue {
+			return "that of this ID belongs to another run, of task queue " + queue, nil
+		}
 		return "", nil
 	case enums.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:
 		return "timed out", nil

@@ -55,6 +55,9 @@ func (f *follower) over(err error) error {
 		return fmt.Errorf("run %s has failed; retry it with refrain resume %s --retry. %s", f.req.Session,
 			f.req.Session, run.Error)
 	case !endsInLoop(f.def.Root):
+	case run.Stop == string(loop.ReasonNoProgress), run.Stop == string(loop.ReasonConverged):
+		return fmt.Errorf("%w: %s; to continue from an iteration, with another definition if you like: "+
+			"refrain fork %s --run --at-iteration N --definition FILE", err, run.Stop, f.req.Session)
 	case run.Stop == string(loop.ReasonMaxIterations):
 		return fmt.Errorf("%w; give the loop more iterations with --add-iterations N", err)
 	case run.Stop == string(loop.ReasonTimeout):

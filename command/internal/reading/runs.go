@@ -129,7 +129,7 @@ func (f *runsFlags) workflows(ctx context.Context, e *term.Env, rows []listedRun
 		if _, theirs := runstore.QueueOf(r.Driver); !theirs || mark.RunStatus(r.Status).Over() {
 			continue
 		}
-		if r.Workflow, err = c.Workflow(ctx, r.ID); err != nil {
+		if r.Workflow, err = c.Workflow(ctx, r.ID, r.Driver); err != nil {
 			return term.Failure(err)
 		}
 	}

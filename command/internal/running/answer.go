@@ -149,10 +149,16 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 // said is a text as the question wants to have its answer.
 func said(q *mark.Question, text string) (json.RawMessage, error) {
 	value := operations.Said(q, text)
-	if q.Kind != mark.AskText && q.Check(&mark.Answer{ID: q.ID, Value: value}) != nil {
-		return nil, fmt.Errorf("the answer is yes or no, not %q; add a comment with --reason", text)
+	err := q.Check(&mark.Answer{ID: q.ID, Value: value})
+	switch q.Kind {
+	case mark.AskText:
+		return value, nil
+	case mark.AskApproval, mark.AskConfirmation:
+		if err != nil {
+			err = fmt.Errorf("the answer is yes or no, not %q; add a comment with --reason", text)
+		}
 	}
-	return value, nil
+	return value, err
 }
 
 // asked is a run of a store, with the questions that it asks.

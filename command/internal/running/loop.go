@@ -63,7 +63,9 @@ nothing is expanded. The program gets PATH, HOME and similar variables; pass its
 with --inherit.
 
 --until takes a command line for the shell. Exit code 0 means success. Exit codes 126 and
-127 mean that the shell could not run the command; the loop then fails at once. With
+127 mean that the shell could not run the command; the loop then fails at once. The loop
+also stops when the command prints the same three times in a row; of a command that prints
+nothing, the answers of the coding agent are compared in place of its output. With
 --branch the command runs in the copy of the repository, without the files that git
 ignores.
 

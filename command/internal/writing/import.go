@@ -234,7 +234,7 @@ func receive(ctx context.Context, run *runlog.Run, name string) (*workspace.Carr
 			file = abs
 		}
 		return nil, fmt.Errorf("the run has worked in %s, a folder of this machine, and its files belong there; import it with: "+
-			"cd %s && refrain import %s --as %s", root, shellword.Of(root), shellword.Of(file), run.ID)
+			"cd %s && refrain import %s --as %s-2", root, shellword.Of(root), shellword.Of(file), run.ID)
 	}
 	var trees []workspace.Hash
 	for _, ev := range run.Events {

@@ -102,6 +102,9 @@ func chosen(args []string) (s starter, dir string, err error) {
 	if len(args) == 0 {
 		return starters[0], dir, nil
 	}
+	if len(args) == 1 && strings.ContainsAny(args[0], `/\`) {
+		return starters[0], args[0], nil
+	}
 	s, err = starterNamed(args[0])
 	if len(args) == 2 {
 		return s, args[1], err
