@@ -3,6 +3,7 @@
 package mark
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -129,7 +130,7 @@ func choice(options []string) string {
 // Check returns an error if the answer does not fit the question.
 func (q *Question) Check(a *Answer) error {
 	wrong := func(what string) error {
-		return fmt.Errorf("the answer to %s is %s, not %s", q.ID, what, string(a.Value))
+		return fmt.Errorf("the answer to %s is %s, not %s", q.ID, what, cmp.Or(string(a.Value), "missing"))
 	}
 	switch q.Kind {
 	case AskApproval:

@@ -39,6 +39,9 @@ func NewProgram(e *term.Env, file string, g Given) (*program.Program, *definitio
 	if err != nil {
 		return nil, nil, term.Failure(err)
 	}
+	if info, err := os.Stat(p.Root); err != nil || !info.IsDir() {
+		return nil, nil, term.UsageError(fmt.Errorf("--root %s: there is no such folder", g.Root))
+	}
 	p.Limits, err = g.Limits.Given()
 	return p, def, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -119,7 +120,7 @@ func (d *doctor) tryStore(ctx context.Context, spec, name, size string) {
 		d.add("store", name, foundBroken, fix, "can be read but not written%s: %v", size, err)
 		return
 	}
-	d.add("store", name, foundOK, "", "%d runs%s; can be written", len(runs.Sessions), size)
+	d.add("store", name, foundOK, "", "%s%s; can be written", brief.Count(len(runs.Sessions), "run"), size)
 }
 
 // postgresName returns the address of a database without its password.

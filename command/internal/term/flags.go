@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Args returns an error unless there are least to most arguments. The error says how to write the command.
@@ -22,7 +23,7 @@ func Args(least, most int) cobra.PositionalArgs {
 			if len(args) < least && strings.Contains(cmd.Use, " RUN") {
 				hint = "; last is the newest run, and refrain runs lists all"
 			}
-			return fmt.Errorf("%d arguments given; write: %s%s", len(args), cmd.UseLine(), hint)
+			return fmt.Errorf("%s given; write: %s%s", brief.Count(len(args), "argument"), cmd.UseLine(), hint)
 		}
 		return nil
 	}
