@@ -16,8 +16,8 @@ import (
 	"strings"
 )
 
-// Open returns the tree of a run. If the run has none yet, Open copies the files of From and runs the setup.
-// Otherwise Open keeps the files that the last process has left, and does not read From.
+// Open returns the tree of a run. If the run has no tree yet, Open copies the files of From and runs the setup.
+// Otherwise Open keeps the files that the last process left, and does not read From.
 //
 // The error wraps [ErrNoGit], [ErrLocked], a [*RefusedError] or a [*LimitError].
 func Open(ctx context.Context, cfg Config) (*Tree, error) {
@@ -53,7 +53,7 @@ func Open(ctx context.Context, cfg Config) (*Tree, error) {
 	return t, nil
 }
 
-// realPath returns an absolute path without links, of a folder that it makes if it is missing.
+// realPath returns the absolute path of a folder with all links resolved. It creates the folder if it is missing.
 func realPath(folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", fmt.Errorf("make the folder of the workspaces: %w", err)
@@ -115,8 +115,7 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 	return t.create(ctx)
 }
 
-// removeLocks deletes the locks of refs that a process has left that was killed. The lock of the tree
-// keeps others away from them.
+// removeLocks deletes the locks of refs that a killed process left. The lock of the tree keeps other processes away from the refs.
 func (t *Tree) removeLocks() {
 	locks, _ := filepath.Glob(filepath.Join(t.store, "refs", "refrain", t.name, "*.lock"))
 	for _, name := range locks {
@@ -124,7 +123,7 @@ func (t *Tree) removeLocks() {
 	}
 }
 
-// resolve returns the tree that a ref of the run names, empty if there is no such ref.
+// resolve returns the tree that a ref of the run names. It returns the empty hash if there is no such ref.
 func (t *Tree) resolve(ctx context.Context, name string) (Hash, error) {
 	out, err := t.git.word(ctx, "rev-parse", "--verify", "--quiet", t.ref(name))
 	if code(err) == 1 {
@@ -141,14 +140,14 @@ func err0(_ []byte, err error) string {
 	return err.Error()
 }
 
-// prepareStore makes the store if there is none, and lets it read the objects of the origin.
+// prepareStore creates the store if it is missing, and lets the store read the objects of the origin.
 func (t *Tree) prepareStore(ctx context.Context, format string) error {
 	lock, err := lockFile(ctx, filepath.Join(filepath.Dir(t.store), "lock"))
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	made, seal, err := t.git.blank(ctx, t.store, format) // also for the config of one that is there
+	made, seal, err := t.git.blank(ctx, t.store, format) // also restores the config of an existing store
 	if err != nil {
 		return err
 	}
@@ -177,7 +176,7 @@ func (t *Tree) prepareStore(ctx context.Context, format string) error {
 	return writeFile(name, append(known, objects+"\n"...))
 }
 
-// writeFile writes a file as a whole.
+// writeFile writes a complete file or leaves the old one.
 func writeFile(name string, data []byte) error {
 	made := name + "." + rand.Text()
 	err := os.MkdirAll(filepath.Dir(name), 0o700)
@@ -260,7 +259,7 @@ func (t *Tree) create(ctx context.Context) error {
 	return t.pin(ctx, "start", t.start)
 }
 
-// fork takes the start and the base over from the run that this one is a fork of.
+// fork copies the start and the base from the run that this run is a fork of.
 func (t *Tree) fork(ctx context.Context) error {
 	of := refName(t.cfg.ForkOf)
 	for _, note := range []string{"head", "dirty"} {
@@ -316,8 +315,8 @@ func copyContent(from, to string, info fs.FileInfo) error {
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
-// makeOwnRepository makes the git repository of a folder in which programs work, unless it is there. Its
-// history ends with the user's last commit; in a plain folder, with a commit of the start.
+// makeOwnRepository creates the git repository of a folder in which programs work, unless it exists. Its history ends
+// with the user's last commit, or in a plain folder with a commit of the start.
 func (t *Tree) makeOwnRepository(ctx context.Context, work string) error {
 	dir := filepath.Join(work, ".git")
 	if info, err := os.Lstat(dir); err == nil && info.IsDir() {

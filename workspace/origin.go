@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// findOrigin finds the folder that the tree is, or will be, a copy of.
+// findOrigin finds the folder that the tree is copied from.
 func (t *Tree) findOrigin(ctx context.Context, bin string) error {
 	note := filepath.Join(t.room, "from")
 	if known, err := os.ReadFile(note); err == nil {
@@ -138,7 +138,7 @@ func (t *Tree) copyDirty(ctx context.Context) error {
 	return err
 }
 
-// stays reports whether a file of the origin is not copied: it is excluded, or belongs to a store.
+// stays reports whether a file of the origin is not copied because it is excluded or belongs to a store.
 func (t *Tree) stays(name string) bool {
 	for _, out := range t.cfg.Exclude {
 		if name == out || strings.HasPrefix(name, out+"/") {
@@ -149,7 +149,7 @@ func (t *Tree) stays(name string) bool {
 	return name == ".refrain" || strings.HasPrefix(name, ".refrain/") || within(path, filepath.Dir(t.store))
 }
 
-// weigh checks the files of the origin against the limits and the space on the disk.
+// weigh checks the files of the origin against the limits and the free space on the disk.
 func (t *Tree) weigh(names []string) error {
 	var total int64
 	for _, name := range names {
@@ -176,7 +176,7 @@ func (t *Tree) weigh(names []string) error {
 	return nil
 }
 
-// copyFile copies a file or a link into a folder. It reports false if there is no file to copy.
+// copyFile copies a file or a link into a folder. It returns false if there is no file to copy.
 func (t *Tree) copyFile(name, into string) (bool, error) {
 	from, to := filepath.Join(t.from, filepath.FromSlash(name)), filepath.Join(into, filepath.FromSlash(name))
 	info, err := os.Lstat(from)
@@ -200,7 +200,7 @@ func (t *Tree) copyFile(name, into string) (bool, error) {
 	return true, nil
 }
 
-// noteHead keeps the last commit and the names of the files that are not committed, for the result.
+// noteHead stores the last commit and the names of the uncommitted files, which the result needs.
 func (t *Tree) noteHead(ctx context.Context) error {
 	head, err := t.user.word(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil && code(err) != 1 {

@@ -34,8 +34,9 @@ func Literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// Match reports whether a path matches a pattern: * and ? stand for characters of one part, [a-z] for one of a set,
-// and ** for any number of parts. A pattern that matches a folder matches everything in it.
+// Match reports whether a path matches a pattern. In a pattern * and ? match characters within one part of the path,
+// [a-z] matches one character of a set, and ** matches any number of parts. A pattern that matches a folder matches
+// everything in it.
 func Match(pattern, name string) bool {
 	return match(strings.Split(pattern, "/"), strings.Split(name, "/"))
 }
@@ -57,11 +58,11 @@ func match(pattern, name []string) bool {
 			return false
 		}
 	}
-	return true // of a folder above, or of the file itself
+	return true // a folder above the file, or the file itself, matches
 }
 
-// PutBack undoes changes in the tree now, such as those that [Tree.Protected] lists: it makes the files
-// equal to now without these changes, and returns their hash.
+// PutBack undoes changes in the tree now, such as those that [Tree.Protected] lists. It makes the files equal to now
+// without these changes, and returns the hash of the files.
 func (t *Tree) PutBack(ctx context.Context, now Hash, touched []Change) (Hash, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +79,7 @@ func (t *Tree) PutBack(ctx context.Context, now Hash, touched []Change) (Hash, e
 	return h, nil
 }
 
-// Protected lists the files that fit one of the patterns and differ between two trees.
+// Protected lists the files that match one of the patterns and differ between two trees.
 func (t *Tree) Protected(ctx context.Context, base, now Hash, patterns []string) (touched []Change, err error) {
 	changes, err := t.Files(ctx, base, now)
 	if err != nil {
@@ -107,7 +108,7 @@ func undone(changes []Change) []edit {
 // edit sets a file of a tree; the mode 000000 removes it.
 type edit struct{ path, mode, blob string }
 
-// edited returns a tree with edits, as git g knows it.
+// edited returns a copy of a tree with edits applied; the git g reads and stores the objects.
 func (t *Tree) edited(ctx context.Context, g *git, tree string, edits []edit) (Hash, error) {
 	index := filepath.Join(t.room, "scratch-"+rand.Text())
 	defer os.Remove(index)
@@ -118,7 +119,7 @@ func (t *Tree) edited(ctx context.Context, g *git, tree string, edits []edit) (H
 		}
 	}
 	var in bytes.Buffer
-	for _, gone := range []bool{true, false} { // a folder may become a file
+	for _, gone := range []bool{true, false} { // delete first, because a folder may become a file
 		for _, e := range edits {
 			if (e.mode == "000000") == gone {
 				fmt.Fprintf(&in, "%s %s\t%s\x00", e.mode, e.blob, e.path)

@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// Restore makes the files equal to those of a hash: files that are not in it are deleted. What is there
-// first is stored and returned as salvaged, so that nothing is lost; what no snapshot can hold, such as
-// a git repository in the tree, is moved to the folder salvage beside the tree. Ignored files stay as
-// they are, unless one is where the hash has a file. Restore verifies the files afterwards. A Restore that was interrupted can be repeated.
+// Restore makes the files equal to those of a hash, and deletes files that the hash does not have. It stores the
+// current files first and returns their hash as salvaged, so that no work is lost. It moves what no snapshot can
+// hold, such as a git repository in the tree, to the folder salvage next to the tree. Ignored files stay as they are,
+// unless the hash has a file at the same path. Restore verifies the files afterwards. A Restore that was interrupted
+// can be repeated.
 //
-// The error wraps [ErrUnknownTree] if the store does not have the hash; then nothing has changed.
+// The error wraps [ErrUnknownTree] if the store does not have the hash; in this case Restore has changed nothing.
 func (t *Tree) Restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.restore(ctx, h)
 }
 
-// Ensure makes the files equal to those of a hash, unless they are; programs may change them from then
-// on. If a snapshot of this process was the last to happen and has the hash, Ensure does nothing.
-// Otherwise it compares all files. Those that were there are stored first and returned as salvaged; the
-// hash is empty if nothing had to be restored.
+// Ensure makes the files equal to those of a hash before programs work on them. If the last snapshot was taken by
+// this process and has the hash, Ensure does nothing. Otherwise it compares all files. If they differ, Ensure stores
+// the current files and returns their hash as salvaged; salvaged is empty if nothing had to be restored.
 //
-// Files that have changed after the last snapshot, and not after an Ensure, were changed by a stranger:
-// then the error is a [*StrangerError], unless they are those of the hash. A tree whose folder was deleted is restored.
+// Ensure returns a [*StrangerError] if files have changed since the last snapshot without an Ensure in between,
+// unless the files are those of the hash. Ensure restores a tree whose folder was deleted.
 func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,17 +54,16 @@ func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	return was, nil
 }
 
-// working is the note that programs may be changing the files.
+// working names the file that records that programs may be changing the files.
 const working = "working"
 
-// begin notes that programs may change the files from now on.
+// begin records that programs may change the files from now on.
 func (t *Tree) begin() error {
 	t.sure = false
 	return writeFile(filepath.Join(t.room, "state"), []byte(working))
 }
 
-// noStranger returns an error if files have changed since the last snapshot of an earlier process, and
-// are not those of h.
+// noStranger returns an error if files have changed since the last snapshot of an earlier process and are not those of h.
 func (t *Tree) noStranger(ctx context.Context, h Hash) error {
 	if t.sure || t.last != "" || t.empty {
 		return nil
@@ -95,13 +94,13 @@ func (t *Tree) noStranger(ctx context.Context, h Hash) error {
 	return err
 }
 
-// restore stores, restores and stores again until the files are those of h.
+// restore takes a snapshot, restores the files and takes another one, until the files are those of h.
 func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	if err := t.git.known(ctx, h); err != nil {
 		return "", fmt.Errorf("restore the workspace: %w", err)
 	}
 	if info, err := os.Lstat(t.Dir()); err == nil && !info.IsDir() {
-		if err := os.Remove(t.Dir()); err != nil { // a link or a file in the place of the folder
+		if err := os.Remove(t.Dir()); err != nil { // a link or a file where the folder should be
 			return "", fmt.Errorf("restore the workspace: %w", err)
 		}
 	}
@@ -132,7 +131,7 @@ func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 		if err := t.unlockIndex(); err != nil {
 			return fail(err)
 		}
-		if err := t.begin(); err != nil { // whoever is killed in the middle is no stranger
+		if err := t.begin(); err != nil { // if this process is killed during the restore, the changes are not a stranger's
 			return fail(err)
 		}
 		if _, err := t.git.run(ctx, "read-tree", "--reset", "-u", string(h)); err != nil {
@@ -146,7 +145,7 @@ func (t *Tree) restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	return fail(fmt.Errorf("the files are those of %s afterwards: another program is changing them", now))
 }
 
-// known checks that the store has a tree of this hash.
+// known returns an error unless the store has a tree with this hash.
 func (g *git) known(ctx context.Context, h Hash) error {
 	if !h.Valid() {
 		return fmt.Errorf("%q: %w", h, ErrUnknownTree)

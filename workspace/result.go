@@ -22,8 +22,8 @@ func (t *Tree) Patch(ctx context.Context, h Hash, w io.Writer) error {
 	return t.Diff(ctx, t.base, h, w)
 }
 
-// Apply writes the changes of a tree since it was copied from From into the files of From, but not into its
-// repository. If one of these files has changed there in the meantime, Apply writes nothing and returns a
+// Apply writes the changes that a tree has since it was copied from From into the files of From, but not into the
+// repository there. If one of these files has changed in From in the meantime, Apply writes nothing and returns a
 // [*ConflictError]. An Apply that was interrupted can be repeated.
 func (t *Tree) Apply(ctx context.Context, h Hash) error {
 	changes, err := t.Files(ctx, t.base, h)
@@ -61,7 +61,7 @@ func (t *Tree) Apply(ctx context.Context, h Hash) error {
 	if len(conflict.Paths) > 0 {
 		return conflict
 	}
-	for _, c := range todo { // first what is removed, because a folder may become a file
+	for _, c := range todo { // deletions first, because a folder may become a file
 		if c.Mode == "000000" {
 			if err := remove(root, c.Path); err != nil {
 				return fmt.Errorf("apply the result: %w", err)
@@ -88,7 +88,7 @@ func (t *Tree) makesWay(changes []Change, name string) bool {
 	return false
 }
 
-// blob returns a stored content, nil for the mode of a file that is not there.
+// blob returns the stored content of a file, or nil if the mode says that the file does not exist.
 func (t *Tree) blob(ctx context.Context, mode, blob string) ([]byte, error) {
 	if mode == "000000" {
 		return nil, nil
@@ -96,8 +96,8 @@ func (t *Tree) blob(ctx context.Context, mode, blob string) ([]byte, error) {
 	return t.git.run(ctx, "cat-file", "blob", blob)
 }
 
-// onDisk returns the mode and the content of a file as a tree has them: 000000 for none, and an empty
-// mode for a folder or something else.
+// onDisk returns the mode and the content of a file in the form that trees use. The mode is 000000 if there is no
+// file, and empty for a folder or any other kind of file.
 func onDisk(root *os.Root, name string) (mode string, content []byte, err error) {
 	name = filepath.FromSlash(name)
 	info, err := root.Lstat(name)
@@ -119,7 +119,7 @@ func onDisk(root *os.Root, name string) (mode string, content []byte, err error)
 	return "100644", content, err
 }
 
-// isNotFolder reports whether a folder of the path is a file.
+// isNotFolder reports whether a path leads through a file where a folder should be.
 func isNotFolder(root *os.Root, name string) bool {
 	for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
 		if info, err := root.Lstat(dir); err == nil {
@@ -129,7 +129,7 @@ func isNotFolder(root *os.Root, name string) bool {
 	return false
 }
 
-// remove deletes a file, and the folders that are empty without it.
+// remove deletes a file, and then the folders above it that have become empty.
 func remove(root *os.Root, name string) error {
 	name = filepath.FromSlash(name)
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +143,7 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
-// put writes a file as a whole. Who may read and write one that is there stays as it is.
+// put writes a complete file or leaves the old one. An existing file keeps its read and write permissions.
 func put(root *os.Root, name, mode string, content []byte) error {
 	name = filepath.FromSlash(name)
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -164,7 +164,7 @@ func put(root *os.Root, name, mode string, content []byte) error {
 			perm |= perm & 0o444 >> 2
 		}
 		if err = root.WriteFile(made, content, perm); err == nil && kept {
-			err = root.Chmod(made, perm) // whatever the umask is
+			err = root.Chmod(made, perm) // regardless of the umask
 		}
 	}
 	if err == nil {
@@ -176,17 +176,17 @@ func put(root *os.Root, name, mode string, content []byte) error {
 	return err
 }
 
-// ErrBranchExists reports that another branch has the name of the result's branch.
+// ErrBranchExists means that another branch already has the name of the result's branch.
 var ErrBranchExists = errors.New("there is one of this name; rename or delete it, or choose another name")
 
-// Branch makes a branch in the user's repository with the files of a tree, and returns its commit. The
-// branch begins at the last commit of the repository; files that were not committed when the run began
-// are a commit of their own before the result. The contents pass the filters and line end conversions
-// that the user has configured, as git add does it. Nothing is checked out, and no hook runs.
+// Branch creates a branch in the user's repository with the files of a tree, and returns its commit. The branch
+// starts at the last commit of the repository; files that were not committed when the run began get a commit of their
+// own before the result. The contents pass through the filters and line end conversions that the user has configured,
+// as with git add. Branch checks nothing out and runs no hook.
 //
-// A branch of this name that has these files already is the result. One whose last commit was made here
-// with the same message gets the new result in its place, unless it is checked out. Any other is
-// [ErrBranchExists].
+// If a branch of this name already has these files, Branch returns its commit. If Branch made its last commit in this
+// repository with the same message, the new result replaces it, unless the branch is checked out. For any other
+// branch of this name Branch returns [ErrBranchExists].
 func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (commit string, err error) {
 	if !t.repo {
 		return "", noRepository(t.from)
@@ -200,19 +200,19 @@ func (t *Tree) Branch(ctx context.Context, h Hash, branch, message string) (comm
 	return commit, nil
 }
 
-// Taking is the command of git that takes the result of a branch over into the user's files.
+// Taking names the git command that brings the result of a branch into the user's files.
 type Taking string
 
 const (
-	// Merge is for files that were all committed when the run began.
+	// Merge is used if all files were committed when the run began.
 	Merge Taking = "merge"
-	// CherryPick leaves out the commit with the files that were not, because git merge overwrites none of these.
+	// CherryPick skips the commit of the uncommitted files, because git merge would refuse to overwrite those files.
 	CherryPick Taking = "cherry-pick"
-	// ApplyDiff changes the files alone, because the result has changed some that are not committed, or the index has changes.
+	// ApplyDiff changes only the files, because the result changes files that are not committed, or because the index has changes.
 	ApplyDiff Taking = "apply"
 )
 
-// Taking returns how the result that [Tree.Branch] has made of a tree is taken over.
+// Taking returns the git command that brings the result of [Tree.Branch] into the user's files.
 func (t *Tree) Taking(ctx context.Context, h Hash) (Taking, error) {
 	dirty, err := t.dirty()
 	if err != nil || len(dirty) == 0 {
@@ -239,8 +239,8 @@ func (t *Tree) Taking(ctx context.Context, h Hash) (Taking, error) {
 	return CherryPick, nil
 }
 
-// CheckBranch returns an error if [Tree.Branch] could not make a branch for the tree of cfg now, so that nobody works for a
-// result that cannot be handed over. It opens no tree: only From, Store and Run of cfg count.
+// CheckBranch returns an error if [Tree.Branch] could not create a branch for the tree of cfg now, so that a run does
+// not do work whose result cannot be delivered. CheckBranch opens no tree; it reads only From, Store and Run of cfg.
 func CheckBranch(ctx context.Context, cfg Config, branch, message string) error {
 	bin, err := findGit(ctx)
 	if err != nil {
@@ -266,7 +266,7 @@ func CheckBranch(ctx context.Context, cfg Config, branch, message string) error 
 	return nil
 }
 
-// madeHere returns [ErrBranchExists] if a branch is not a result with this message, or is checked out.
+// madeHere returns [ErrBranchExists] if a branch is checked out, or if its last commit is not a result with this message.
 func madeHere(ctx context.Context, g *git, branch, message string) error {
 	is, err := g.word(ctx, "for-each-ref", "--format=%(worktreepath)%(committeremail)%(contents)", "refs/heads/"+branch)
 	if err == nil && is != "<refrain@localhost>"+message {
@@ -308,7 +308,7 @@ func (t *Tree) branch(ctx context.Context, h Hash, branch, message string) (stri
 	return t.point(ctx, g, branch, tree, parent, message)
 }
 
-// point makes a branch with a tree, unless it is there.
+// point creates a branch with a tree, unless the branch exists.
 func (t *Tree) point(ctx context.Context, g *git, branch string, tree Hash, parent, message string) (string, error) {
 	ref := "refs/heads/" + branch
 	there, err := g.word(ctx, "rev-parse", "--verify", "--quiet", ref+"^{commit}")
@@ -332,7 +332,7 @@ func (t *Tree) point(ctx context.Context, g *git, branch string, tree Hash, pare
 	return commit, err
 }
 
-// head returns the commit that the tree was copied from, empty if there was none.
+// head returns the commit that the tree was copied from, or "" if there was none.
 func (t *Tree) head() (string, error) {
 	known, err := os.ReadFile(filepath.Join(t.room, "head"))
 	if err != nil {
@@ -350,7 +350,7 @@ func (t *Tree) dirty() ([]string, error) {
 	return list(names), nil
 }
 
-// committed returns a tree with the files that were not committed, empty if there were none.
+// committed returns a tree with the files that were not committed, or the empty hash if there were none.
 func (t *Tree) committed(ctx context.Context, g *git, parent string) (Hash, error) {
 	names, err := t.dirty()
 	if err != nil || len(names) == 0 {
@@ -377,7 +377,7 @@ func (t *Tree) committed(ctx context.Context, g *git, parent string) (Hash, erro
 	return t.onto(ctx, g, parent, changes)
 }
 
-// onto returns the tree of a commit with changes, stored in the user's repository.
+// onto applies changes to the tree of a commit, stores the new tree in the user's repository and returns it.
 func (t *Tree) onto(ctx context.Context, g *git, parent string, changes []Change) (Hash, error) {
 	edits := make([]edit, 0, len(changes))
 	for _, c := range changes {

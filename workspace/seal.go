@@ -17,21 +17,21 @@ import (
 // attributes turn off every conversion and filter, whatever .gitattributes in the tree says.
 const attributes = "* -text -crlf -ident -filter !eol !working-tree-encoding !diff !merge !whitespace\n"
 
-// unsealed are files of a repository that change what git does with its contents. A store has none of them.
+// unsealed lists files of a repository that change how git treats its contents. A store has none of these files.
 var unsealed = []string{
 	"commondir", "config.worktree", filepath.Join("info", "exclude"), filepath.Join("info", "grafts"),
 	filepath.Join("info", "sparse-checkout"), "shallow",
 }
 
-// seal is what a store says about how git works in it. A program that leaves its folder can write to the store; so the
-// seal is put back before each command.
+// seal has the content of the files that control git in a store. A program that leaves its folder can write to the
+// store, so the seal is restored before each command.
 type seal struct {
 	store  string
 	config []byte
 }
 
-// sealed returns a git of a store with its seal. A config that git init may have written here stays as it is, so that a store
-// that cannot be written can be read.
+// sealed returns a git for a store, with its seal. A config that git init may have written stays as it is, so that a
+// store without write permission can be read.
 func sealed(ctx context.Context, bin, store, format string) (*git, error) {
 	g := &git{bin: bin, dir: store, config: slices.Clone(pinned), env: []string{"GIT_DIR=" + store}}
 	config, is := written(filepath.Join(store, "config"))
@@ -50,7 +50,7 @@ func sealed(ctx context.Context, bin, store, format string) (*git, error) {
 	return g, nil
 }
 
-// plain reports whether a config is one that git init writes, with a format of hashes.
+// plain reports whether a config is one that git init writes for a hash format.
 func plain(config []byte, format string) bool {
 	begin, end := "[core]\n\trepositoryformatversion = 0\n", ""
 	if format != "sha1" {
@@ -66,7 +66,7 @@ func plain(config []byte, format string) bool {
 	return begins && ends
 }
 
-// blank makes an empty repository beside the store. Its config is that of a store.
+// blank creates an empty repository next to the store, with the config of a store.
 func (g *git) blank(ctx context.Context, store, format string) (made string, _ *seal, err error) {
 	made = store + "-" + rand.Text()
 	init := *g
@@ -82,8 +82,8 @@ func (g *git) blank(ctx context.Context, store, format string) (made string, _ *
 	return made, &seal{store, config}, nil
 }
 
-// written reads a file of the seal. A program may have put something else there, such as a pipe that nobody writes to, or a
-// file without an end.
+// written reads a file of the seal. It reads only regular files of limited size, because a program may have replaced
+// the file with a pipe without a writer or a file without an end.
 func written(path string) ([]byte, bool) {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > 64<<10 {

@@ -15,12 +15,12 @@ import (
 
 const modeNested = "160000" // of a git repository in a tree
 
-// anySize says that a snapshot is not limited in its difference from the start.
+// anySize turns off the limits on the difference from the start.
 const anySize = true
 
-// Snapshot stores the files as they are now and returns their hash. When it returns, the contents are
-// on the disk under a ref of the run. It fails with a [*LimitError] or a [*NestedError], and with
-// a [*GitError] if git cannot read a file; it never returns the hash of an older state.
+// Snapshot stores the current files and returns their hash. When it returns, the contents are on the disk under a ref
+// of the run. It fails with a [*LimitError] or a [*NestedError], and with a [*GitError] if git cannot read a file. It
+// never returns the hash of an older state.
 func (t *Tree) Snapshot(ctx context.Context) (Hash, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +31,7 @@ func (t *Tree) Snapshot(ctx context.Context) (Hash, error) {
 	return h, nil
 }
 
-// isFolder makes sure that there is a folder for the files, and not a link to one elsewhere.
+// isFolder returns an error unless the files are in a folder, and not behind a link to a folder elsewhere.
 func (t *Tree) isFolder() error {
 	info, err := os.Lstat(t.Dir())
 	switch {
@@ -68,7 +68,7 @@ func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
 		return h, t.settle(h)
 	}
 	if err := t.checkNew(ctx, h, any); err != nil {
-		// What is in the index must be what last says.
+		// The index and t.last must always agree.
 		t.last = ""
 		return "", err
 	}
@@ -79,14 +79,13 @@ func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
 	return h, t.settle(h)
 }
 
-// settle notes that the files are those of a snapshot.
+// settle records that the files are those of a snapshot.
 func (t *Tree) settle(h Hash) error {
 	t.sure = true
 	return writeFile(filepath.Join(t.room, "state"), []byte(h))
 }
 
-// readIndex fills the index of this process, if it is new, with the files of a tree. They stay in
-// the state even if they are ignored.
+// readIndex fills a new index of this process with the files of a tree. These files stay in the state even if they are ignored.
 func (t *Tree) readIndex(ctx context.Context, h Hash) error {
 	if t.last != "" {
 		return nil
@@ -101,8 +100,7 @@ func (t *Tree) readIndex(ctx context.Context, h Hash) error {
 	return nil
 }
 
-// unlockIndex deletes the lock that a git command has left that was killed. No other command of
-// this tree runs.
+// unlockIndex deletes the lock that a killed git command left. No other command of this tree runs meanwhile.
 func (t *Tree) unlockIndex() error {
 	if err := os.Remove(t.index + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("unlock the index: %w", err)
@@ -110,7 +108,7 @@ func (t *Tree) unlockIndex() error {
 	return nil
 }
 
-// fits checks the files that have changed, before they are stored.
+// fits checks the changed files against the limits before they are stored.
 func (t *Tree) fits(ctx context.Context) error {
 	if t.size == 0 || t.size > t.cfg.Limits.Store {
 		size, err := sizeOf(t.store)
@@ -141,7 +139,7 @@ func (t *Tree) fits(ctx context.Context) error {
 	return nil
 }
 
-// sizeOf returns the bytes of a store.
+// sizeOf returns the size of a store in bytes.
 func sizeOf(store string) (size int64, err error) {
 	err = filepath.WalkDir(store, func(_ string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // a file that git has just renamed
@@ -161,7 +159,7 @@ func sizeOf(store string) (size int64, err error) {
 	return max(1, size), nil
 }
 
-// whyNot returns a better error if git has refused a folder because it is a repository.
+// whyNot returns a [*NestedError] in place of err if git refused a folder because it is a repository.
 func (t *Tree) whyNot(ctx context.Context, err error) error {
 	e, ok := errors.AsType[*GitError](err)
 	if !ok || ctx.Err() != nil {
@@ -188,7 +186,7 @@ func (t *Tree) write(ctx context.Context) (Hash, error) {
 	return h, nil
 }
 
-// checkNew checks what a new tree has changed.
+// checkNew checks the changes of a new tree.
 func (t *Tree) checkNew(ctx context.Context, h Hash, any bool) error {
 	out, err := t.git.run(ctx, "diff-tree", "-r", "-z", "--no-renames", string(t.last), string(h))
 	if err != nil {
@@ -205,7 +203,7 @@ func (t *Tree) checkNew(ctx context.Context, h Hash, any bool) error {
 	return nil
 }
 
-// checkSize checks how far a tree is from the start, or from what somebody has made the base.
+// checkSize compares a tree with the start, or with the tree that [Tree.CountFrom] has set, and checks the limits.
 func (t *Tree) checkSize(ctx context.Context, h Hash, l Limits) error {
 	changes, err := t.git.files(ctx, cmp.Or(t.against, t.start), h)
 	if err != nil {
@@ -220,7 +218,7 @@ func (t *Tree) checkSize(ctx context.Context, h Hash, l Limits) error {
 	return nil
 }
 
-// Lines returns how many lines some changes have added and removed.
+// Lines returns the number of lines that the changes have added and removed.
 func Lines(changes []Change) (n int64) {
 	for _, c := range changes {
 		n += c.Added + c.Removed
@@ -228,7 +226,7 @@ func Lines(changes []Change) (n int64) {
 	return n
 }
 
-// pin makes a ref of the run name a tree, so that it is kept.
+// pin points a ref of the run at a tree, so that git keeps the tree.
 func (t *Tree) pin(ctx context.Context, name string, h Hash) error {
 	_, err := t.git.run(ctx, "update-ref", t.ref(name), string(h))
 	return err

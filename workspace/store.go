@@ -42,10 +42,10 @@ func OpenStored(ctx context.Context, folder, run string) (*Stored, error) {
 	return nil, fmt.Errorf("open the files of run %q: %w", run, missing)
 }
 
-// storeNames are the repositories of a store, one for each format of hashes.
+// storeNames has the names of the repositories in a store, by hash format.
 var storeNames = map[string]string{"sha1": "store", "sha256": "store-sha256"}
 
-// repositories yields the repositories that a store has, each sealed. An error is the last pair.
+// repositories yields the repositories of a store, each with its seal. If there is an error, it is the last pair.
 func repositories(ctx context.Context, bin, store string) iter.Seq2[*git, error] {
 	return func(yield func(*git, error) bool) {
 		for format, name := range storeNames {
@@ -64,10 +64,10 @@ func repositories(ctx context.Context, bin, store string) iter.Seq2[*git, error]
 	}
 }
 
-// Start is the hash of the files with which the run began.
+// Start returns the hash of the files with which the run began.
 func (s *Stored) Start(ctx context.Context) (Hash, error) { return s.ref(ctx, "start") }
 
-// Base is the hash of the files before the setup, from which the patch of a result is counted.
+// Base returns the hash of the files before the setup. The patch of a result starts from this hash.
 func (s *Stored) Base(ctx context.Context) (Hash, error) { return s.ref(ctx, "base") }
 
 func (s *Stored) ref(ctx context.Context, name string) (Hash, error) {
@@ -78,8 +78,8 @@ func (s *Stored) ref(ctx context.Context, name string) (Hash, error) {
 	return Hash(h), err
 }
 
-// Files lists the files that differ between two trees, by path. The error wraps [ErrUnknownTree] if the
-// store has not both.
+// Files lists the files that differ between two trees, by path. The error wraps [ErrUnknownTree] if the store lacks
+// one of the trees.
 func (s *Stored) Files(ctx context.Context, a, b Hash) ([]Change, error) {
 	return s.git.compare(ctx, a, b)
 }
@@ -89,9 +89,8 @@ func (s *Stored) Diff(ctx context.Context, a, b Hash, w io.Writer) error {
 	return s.git.diff(ctx, a, b, w)
 }
 
-// File is [Stored.Files] and [Stored.Diff] for one file. The error wraps fs.ErrNotExist if the file does not
-// differ between the trees, which is so for every name that is not one of them. It writes nothing for a binary
-// file.
+// File does what [Stored.Files] and [Stored.Diff] do, for one file. The error wraps fs.ErrNotExist if the file does
+// not differ between the trees, or is in neither of them. File writes nothing for a binary file.
 func (s *Stored) File(ctx context.Context, a, b Hash, name string, w io.Writer) (Change, error) {
 	not := fmt.Errorf("the file %q has not changed: %w", name, os.ErrNotExist)
 	if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
@@ -101,7 +100,7 @@ func (s *Stored) File(ctx context.Context, a, b Hash, name string, w io.Writer) 
 	if err != nil {
 		return Change{}, err
 	}
-	for _, c := range changes { // of a folder, those in it
+	for _, c := range changes { // if name is a folder, git also lists the files in it
 		if c.Path != name {
 			continue
 		}

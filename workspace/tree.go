@@ -25,58 +25,57 @@ var hashWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // Valid reports whether h has the form of a hash.
 func (h Hash) Valid() bool { return hashWord().MatchString(string(h)) }
 
-// Base says which files a tree begins with.
+// Base selects the files that a tree begins with.
 type Base string
 
 // The files that a tree begins with.
 const (
-	// Dirty is the files as they are on the disk, with what is not committed and what git does not
-	// track, without ignored files. Contents are taken byte for byte: no filter and no line end
-	// conversion changes them. It is the default.
+	// Dirty selects the files on the disk, with uncommitted and untracked files, and without ignored files. Contents
+	// are copied byte for byte; no filter and no line end conversion changes them. Dirty is the default.
 	Dirty Base = "dirty"
-	// Head is the files of the last commit as git has stored them.
+	// Head selects the files of the last commit as git has stored them.
 	Head Base = "head"
 )
 
 // Config says what a tree is copied from and where it is kept.
 type Config struct {
-	// From is a folder in a git repository, or a plain folder. It is only read, except by the
-	// methods that hand over a result. The default is the current directory.
+	// From is a folder in a git repository, or a plain folder. Only the methods that deliver a result write to it.
+	// The default is the current directory.
 	From string
-	// Store is a folder for the stored files and the trees of all runs. Required.
+	// Store is the folder for the stored files and the trees of all runs. Required.
 	Store string
 	// Run is the name of the run. Each run has a tree of its own. Required.
 	Run string
-	// ForkOf is the run whose tree and result the run continues, as a fork of it. A new tree then has
-	// the start of that run, which must still be in the store. Empty for a run that begins by itself.
+	// ForkOf names the run that this run is a fork of; the fork continues its tree and result. A new tree then has
+	// the start of that run, which must still be in the store. Empty for a run that is not a fork.
 	ForkOf string
-	// Base says which files the tree begins with; the default is [Dirty].
+	// Base selects the files that the tree begins with; the default is [Dirty].
 	Base Base
-	// Copy are patterns, as in .gitignore, of ignored files that the tree needs too, such as .env. The
-	// patterns in the file .worktreeinclude of From are added. The copies are not part of the state.
+	// Copy has patterns, as in .gitignore, of ignored files that the tree also needs, such as .env. The patterns in
+	// the file .worktreeinclude of From are added. The copies are not part of the state.
 	Copy []string
-	// Exclude are folders or files, relative to From with slashes, that the tree never contains: they are
-	// not copied, and not stored. What git has of them in its history can be read in the tree.
+	// Exclude lists folders or files, relative to From with slashes, that the tree never contains. They are neither
+	// copied nor stored. Programs in the tree can still read older versions of them from the git history.
 	Exclude []string
-	// Setup prepares a new tree, such as by installing packages, in the folder dir with the additional
-	// environment variables env. What it changes is part of the start, not of the result. A tree whose
-	// setup was interrupted begins again with a fresh copy. Nil does nothing.
+	// Setup prepares a new tree, for example by installing packages, in the folder dir with the additional
+	// environment variables env. The changes of the setup are part of the start, not of the result. If a setup is
+	// interrupted, the next one begins with a fresh copy. Nil does nothing.
 	Setup func(ctx context.Context, dir string, env []string) error
-	// Environ are the variables, as NAME=value, that the user's own git gets, and with it the filters that the user has
-	// configured. Nil means those of this process.
+	// Environ lists the variables, as NAME=value, for the user's own git and for the filters that the user has
+	// configured. Nil means the variables of this process.
 	Environ []string
-	// Limits limit what a snapshot can hold.
+	// Limits restricts what a snapshot can hold.
 	Limits Limits
 }
 
-// Limits limit what a snapshot can hold; beyond them it fails with a [*LimitError].
+// Limits restricts what a snapshot can hold; a snapshot that exceeds a limit fails with a [*LimitError].
 type Limits struct {
-	// Files is how many files may differ from the start of the run, and Lines how many lines may be
-	// added and removed in them. 0 means no limit.
+	// Files limits how many files may differ from the start of the run, and Lines limits how many lines may be added
+	// and removed in those files. 0 means no limit.
 	Files, Lines int64
-	// FileSize limits each file, in bytes; 0 means 100 MiB. It holds for the files of From too.
+	// FileSize limits the size of each file in bytes; 0 means 100 MiB. It also applies to the files of From.
 	FileSize int64
-	// Store limits the bytes of the store, which all runs share; 0 means 10 GiB.
+	// Store limits the size in bytes of the store, which all runs share; 0 means 10 GiB.
 	Store int64
 }
 
@@ -86,8 +85,8 @@ const (
 	spare           = 64 << 20 // bytes that a new tree leaves on the disk
 )
 
-// Tree is the files of one run, which programs may change. Its methods may be called from several
-// goroutines; they take effect one after another. The programs that change the files must have ended.
+// Tree has the files of one run, which programs may change. Several goroutines may call its methods; the calls take
+// effect one after another. All programs that change the files must have ended before a call.
 type Tree struct {
 	cfg    Config
 	from   string // absolute
@@ -103,22 +102,22 @@ type Tree struct {
 	base   Hash // before the setup
 	start  Hash
 
-	against Hash // what Limits are counted from; the start if empty
+	against Hash // the tree that Limits are compared with; empty for the start
 
 	mu    sync.Mutex
 	last  Hash  // what the index contains; empty if there is none yet
 	sure  bool  // the files are those of last: no program may have changed them since
-	empty bool  // somebody has deleted the folder
-	size  int64 // of the store, at most; 0 if it was not measured
+	empty bool  // the folder was deleted from outside
+	size  int64 // upper bound for the size of the store; 0 if it was not measured
 }
 
-// Dir is the folder with the files.
+// Dir returns the folder with the files.
 func (t *Tree) Dir() string { return filepath.Join(t.room, "tree") }
 
-// Start is the hash of the files with which the run began, after its setup.
+// Start returns the hash of the files with which the run began, after its setup.
 func (t *Tree) Start() Hash { return t.start }
 
-// CountFrom makes h what [Limits] are counted from, in place of the start; the empty hash is the start.
+// CountFrom makes [Limits] compare with h instead of the start; the empty hash selects the start again.
 func (t *Tree) CountFrom(h Hash) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +130,7 @@ func (t *Tree) Environ() []string {
 	return []string{"REFRAIN_WORKSPACE=" + t.Dir(), "GIT_CEILING_DIRECTORIES=" + t.room}
 }
 
-// Close releases the tree. Its files stay, so that a later Open finds them.
+// Close releases the tree. Its files stay on the disk, and a later Open finds them.
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +140,7 @@ func (t *Tree) Close() error {
 
 var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 
-// refName returns the name of a run as a part of a path and of a ref.
+// refName returns the name of a run in the form used in paths and refs.
 func refName(run string) string {
 	if plainName().MatchString(run) {
 		return run
@@ -153,9 +152,9 @@ func refName(run string) string {
 // ref returns the name of a ref of the run.
 func (t *Tree) ref(name string) string { return "refs/refrain/" + t.name + "/" + name }
 
-// Remove deletes the tree of a run and what only this run has stored. It is no error if there is none.
-// Contents that were stored in the last hour stay until a later Remove, because another run may be
-// storing them.
+// Remove deletes the tree of a run, and the stored contents that no other run uses. It returns no error if the run
+// has no tree. Contents that were stored in the last hour stay until a later Remove, because another run may be
+// storing the same contents now.
 func Remove(ctx context.Context, store, run string) error {
 	store, err := filepath.Abs(store)
 	if err != nil {
@@ -195,8 +194,9 @@ func Remove(ctx context.Context, store, run string) error {
 	return removeAll(room)
 }
 
-// Has reports whether the files that a store keeps under the name of a run are those of a run with the given trees: a log from
-// elsewhere may have the name of another run. It reports true if nothing is kept.
+// Has reports whether the files that a store keeps under the name of a run are those of a run with the given trees.
+// They may belong to a different run if a log from another machine has the same run name. Has returns true if the
+// store keeps nothing under this name.
 func Has(ctx context.Context, store, run string, trees []Hash) (bool, error) {
 	bin, err := findGit(ctx)
 	if err != nil {
@@ -221,7 +221,7 @@ func Has(ctx context.Context, store, run string, trees []Hash) (bool, error) {
 	return !kept, nil
 }
 
-// removeAll deletes a folder, also one with folders that may not be written.
+// removeAll deletes a folder, including folders in it that have no write permission.
 func removeAll(folder string) error {
 	err := os.RemoveAll(folder)
 	if err == nil {
