@@ -54,7 +54,7 @@ func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	return was, nil
 }
 
-// working names the file that records that programs may be changing the files.
+// working is the content of the file state while programs may be changing the files.
 const working = "working"
 
 // begin records that programs may change the files from now on.

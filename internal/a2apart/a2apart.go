@@ -13,7 +13,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// Outgoing are the parts of a message for another agent: text and files, without thoughts.
+// Outgoing returns the parts of a message for another agent, which are text and files without thoughts.
 func Outgoing(c *genai.Content) []*a2a.Part {
 	var parts []*a2a.Part
 	if c == nil {
@@ -37,7 +37,7 @@ func Outgoing(c *genai.Content) []*a2a.Part {
 	return parts
 }
 
-// OutgoingValue is the part for a value: words if it is a text, and else data.
+// OutgoingValue returns the part for a value. A string becomes text, and any other value becomes data.
 func OutgoingValue(v any) *a2a.Part {
 	if text, ok := v.(string); ok {
 		return a2a.NewTextPart(text)
@@ -45,8 +45,8 @@ func OutgoingValue(v any) *a2a.Part {
 	return a2a.NewDataPart(v)
 }
 
-// incoming converts a part of another agent; nil for an empty one. Data becomes a text in JSON,
-// and never a call, even if it looks like one.
+// incoming converts a part of another agent. It returns nil for an empty part. Data becomes text in JSON, and never a
+// function call, even if it looks like one.
 func incoming(p *a2a.Part) *genai.Part {
 	if p == nil {
 		return nil
@@ -69,7 +69,7 @@ func incoming(p *a2a.Part) *genai.Part {
 			return &genai.Part{FileData: &genai.FileData{FileURI: string(v), MIMEType: typeOr(p.MediaType),
 				DisplayName: p.Filename}}
 		}
-		return &genai.Part{Text: string(v)} // models and tools read no other files because of this
+		return &genai.Part{Text: string(v)} // models and tools read no other media types
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func typeOr(mediaType string) string {
 	return mediaType
 }
 
-// IncomingAll converts parts. Words that follow one another are one part.
+// IncomingAll converts parts, and joins consecutive text parts.
 func IncomingAll(parts []*a2a.Part) []*genai.Part {
 	var all []*genai.Part
 	var words strings.Builder

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package brief writes times, numbers and texts from outside as people read them.
+// Package brief writes times, numbers and untrusted text in a form for people.
 //
 //	brief.Duration(90 * time.Minute) // 1h30m
 //	brief.Count(2, "step")           // 2 steps
@@ -44,8 +44,7 @@ func Number(f float64, bits int) string {
 	return strconv.FormatFloat(f, 'f', -1, bits)
 }
 
-// Clip returns the text if it has at most most characters. Of a longer one it returns the beginning, most characters and an
-// ellipsis.
+// Clip shortens a text to its first most characters and an ellipsis. A text of at most most characters stays as it is.
 func Clip(s string, most int) string {
 	n := 0
 	for i := range s {
@@ -56,8 +55,8 @@ func Clip(s string, most int) string {
 	return s
 }
 
-// ClipBytes is [Clip] for a limit in bytes, which holds for the ellipsis too. It never cuts a character in two, and
-// a byte that is not UTF-8 becomes U+FFFD.
+// ClipBytes shortens a text as [Clip] does, to a limit in bytes that includes the ellipsis. It never splits a
+// character, and replaces a byte that is not UTF-8 by U+FFFD.
 func ClipBytes(s string, most int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= most {
@@ -73,7 +72,7 @@ func ClipBytes(s string, most int) string {
 	return s[:cut] + "…"
 }
 
-// End returns the text if it has at most most characters. Of a longer one it returns an ellipsis and the last most characters.
+// End shortens a text to an ellipsis and its last most characters. A text of at most most characters stays as it is.
 func End(s string, most int) string {
 	at := len(s)
 	for n := 0; n < most && at > 0; n++ {
@@ -86,8 +85,8 @@ func End(s string, most int) string {
 	return "…" + s[at:]
 }
 
-// EndBytes is [End] for a limit in bytes, beside which the ellipsis stands. It never cuts a character in two, and a byte that
-// is not UTF-8 becomes U+FFFD.
+// EndBytes shortens a text as [End] does, to a limit in bytes that does not include the ellipsis. It never splits a
+// character, and replaces a byte that is not UTF-8 by U+FFFD.
 func EndBytes(s string, most int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	at := len(s) - most

@@ -9,12 +9,13 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// Text of a model, a tool or a file can command a terminal, hide, or turn the direction of the text behind it. The functions of
-// this file are the only ones that clean such a text for people. A byte that is not UTF-8 becomes U+FFFD in all of them.
+// Text from a model, a tool or a file can control a terminal, hide itself, or reverse the direction of the text after
+// it. Only the functions of this file make such text safe for people. All of them replace a byte that is not UTF-8 by
+// U+FFFD.
 
-// Clean makes untrusted text safe to print on one line of a terminal: line breaks and tabs become
-// spaces; control characters, invisible characters, those of private use and those that change the
-// direction of text are removed.
+// Clean makes untrusted text safe to print on one line of a terminal. Line breaks and tabs become spaces. Clean
+// removes control characters, invisible characters, private-use characters and those that change the direction of
+// text.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
@@ -25,8 +26,8 @@ func Clean(s string) string {
 	}, s)
 }
 
-// CleanText is [Clean] for a text of several lines: line breaks and tabs stay. A sequence that commands
-// a terminal, such as a color, is removed as a whole.
+// CleanText does what [Clean] does for a text of several lines; it keeps line breaks and tabs. It removes whole
+// escape sequences, such as the one for a color.
 func CleanText(s string) string {
 	if strings.ContainsAny(s, "\x1b\u009b") {
 		s = commands().ReplaceAllString(s, "")
@@ -42,13 +43,13 @@ func CleanText(s string) string {
 	}, strings.ReplaceAll(s, "\r\n", "\n"))
 }
 
-// commands are the sequences of a terminal: a command with numbers, or one with a text.
+// commands matches the escape sequences of a terminal, which contain numbers or a text.
 var commands = lazyregexp.New(`(\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?`)
 
-// visible returns -1 for a character that cannot be seen.
+// visible returns -1 for an invisible character, and any other character unchanged.
 func visible(r rune) rune {
 	switch {
-	case r == '\u200d': // holds an emoji together
+	case r == '\u200d': // joins emoji
 		return r
 	case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co): // directions, tags, zero width
 		return -1
@@ -56,13 +57,13 @@ func visible(r rune) rune {
 	return r
 }
 
-// Line returns the beginning of an untrusted text on one line: what [Clean] leaves, with one space between its words.
+// Line returns the first most characters of an untrusted text on one line, cleaned by [Clean] and with one space between words.
 func Line(s string, most int) string {
 	return Clip(strings.Join(strings.Fields(Clean(s)), " "), most)
 }
 
-// Printable returns an untrusted text on one line with as many characters as before, so that a column still
-// names the same place: line breaks and tabs become spaces, and other characters that cannot be seen U+FFFD.
+// Printable returns an untrusted text on one line with the same number of characters, so that a column still names
+// the same place. Line breaks and tabs become spaces, and other invisible characters become U+FFFD.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -75,9 +76,9 @@ func Printable(s string) string {
 	}, s)
 }
 
-// IsCommand reports whether a character commands a terminal, turns the direction of a text, or is a
-// separator of lines or paragraphs, at which programs disagree whether a line ends. Line breaks and tabs
-// are none of these.
+// IsCommand reports whether a character controls a terminal, changes the direction of a text, or is a Unicode line or
+// paragraph separator, which only some programs treat as the end of a line. It returns false for a line feed and a
+// tab.
 func IsCommand(r rune) bool {
 	return r != '\n' && r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) || r == '\u2028' || r == '\u2029' ||
 		unicode.Is(unicode.Bidi_Control, r)

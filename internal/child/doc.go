@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package child gives the programs that Refrain starts what they need, and no secrets: their standard
-// input and their environment.
+// Package child sets the standard input and the environment of the programs that Refrain starts, and withholds
+// secrets from them.
 //
 //	cmd := exec.CommandContext(ctx, "wc", "-c")
 //	cmd.Env = child.Inheritance{Inherit: []string{"GOOGLE_API_KEY"}}.Environ()

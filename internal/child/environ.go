@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/credential"
 )
 
-// withheld are the variables with keys that Refrain itself uses, besides those whose names begin with
-// withheldPrefixes: keys of models, and the password of a store.
+// withheld lists variables that only Refrain uses, such as keys of models and the password of a store, in addition to
+// those whose names begin with withheldPrefixes.
 var withheld = []string{
 	"ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OLLAMA_API_KEY", "OPENAI_API_KEY", "PGPASSWORD",
 	"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
@@ -20,25 +20,25 @@ var withheld = []string{
 
 var withheldPrefixes = []string{"REFRAIN_", "TEMPORAL_"}
 
-// basics are the environment variables without which programs do not work.
+// basics lists the environment variables that programs need to work.
 var basics = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "TZ", "TMPDIR",
 	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "TEMP", "TMP",
 }
 
-// Inheritance says which variables of this process's environment a program gets: all that are not
-// withheld. Variables are withheld that only Refrain needs: REFRAIN_… and TEMPORAL_…, keys of models,
-// headers of telemetry and PGPASSWORD.
+// Inheritance selects the variables of this process's environment that a program gets. The program gets all variables
+// except those that only Refrain needs, which are REFRAIN_… and TEMPORAL_…, keys of models, headers of telemetry and
+// PGPASSWORD.
 type Inheritance struct {
-	// Clean withholds all but the few that programs need to work, such as PATH and HOME.
+	// Clean withholds all variables except the few that programs need to work, such as PATH and HOME.
 	Clean bool
-	// Inherit names variables that the program gets even so.
+	// Inherit names variables that the program always gets.
 	Inherit []string
-	// Withhold names further variables that are withheld.
+	// Withhold names further variables to withhold.
 	Withhold []string
 }
 
-// Environ returns the variables as NAME=value.
+// Environ returns the selected variables as NAME=value.
 func (i Inheritance) Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -46,7 +46,7 @@ func (i Inheritance) Environ() []string {
 	})
 }
 
-// Withholds reports whether a program does not get a variable unless Inherit names it.
+// Withholds reports whether a program does not get a variable unless Inherit names the variable.
 func (i Inheritance) Withholds(name string) bool {
 	upper := strings.ToUpper(name)
 	if i.Clean {
@@ -56,8 +56,8 @@ func (i Inheritance) Withholds(name string) bool {
 		slices.ContainsFunc(withheldPrefixes, func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
 }
 
-// Secrets returns what no program may say to others: the secrets of this process's environment, since
-// a program may find those too, and of the variables env that it is given besides.
+// Secrets returns the secrets that the output of a program may not contain. They include the secrets of this
+// process's environment, because a program may find these too, and those of env, which the program gets in addition.
 func Secrets(env []string) *credential.Secrets {
 	own := os.Environ()
 	known.mu.Lock()
@@ -69,7 +69,7 @@ func Secrets(env []string) *credential.Secrets {
 	return known.secrets.With(env)
 }
 
-// known are the secrets of this process's environment. They take a while to make.
+// known caches the secrets of this process's environment, because collecting them is slow.
 var known struct {
 	mu      sync.Mutex
 	env     []string

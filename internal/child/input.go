@@ -9,13 +9,13 @@ import (
 	"os/exec"
 )
 
-// Input makes the standard input of a command, before it starts. The command reads a file with the
-// whole text, because a pipe may break: if this process is killed while it writes into a pipe, the
-// command takes the first part for the whole input and acts on it.
+// Input sets the standard input of a command before the command starts. The command reads a file with the whole text
+// instead of a pipe. If this process were killed while it writes into a pipe, the command would take the first part
+// for the whole input and act on it.
 //
-// The file has no name, so no file is left behind. It is in memory on Linux, and elsewhere in
-// [os.TempDir]. Input returns an error if the text cannot be written, such as when there is no
-// space. Call done when the command has ended.
+// The file has no name, so that no file is left behind. It is in memory on Linux, and in [os.TempDir] on other
+// systems. Input returns an error if the text cannot be written, for example because there is no space. Call done
+// when the command has ended.
 func Input(cmd *exec.Cmd, text io.Reader) (done func(), err error) {
 	f, remove, err := nameless()
 	if err != nil {
@@ -40,8 +40,8 @@ func inputError(err error) error {
 	return fmt.Errorf("store the standard input: %w; free space there and run it again", err)
 }
 
-// temporary returns a file in the folder for temporary files. Where an open file can be removed, its
-// name is gone already; elsewhere remove does it.
+// temporary returns a file in the folder for temporary files. If an open file can be removed, its name is already
+// gone; otherwise remove deletes it.
 func temporary() (f *os.File, remove func(), err error) {
 	if f, err = os.CreateTemp("", "refrain-input-*"); err != nil {
 		return nil, nil, err

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nameless returns a file in memory. Where a sandbox forbids those, it is a temporary one.
+// nameless returns a file in memory, or a temporary file if a sandbox forbids files in memory.
 func nameless() (f *os.File, remove func(), err error) {
 	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
 	if err != nil {

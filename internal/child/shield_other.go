@@ -4,5 +4,5 @@
 
 package child
 
-// Shield does nothing: there is no such switch.
+// Shield does nothing, because this system has no such setting.
 func Shield() {}

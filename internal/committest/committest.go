@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package committest counts what SQLite databases commit, for tests of what a run costs.
+// Package committest counts the commits of SQLite databases, for tests of the cost of a run.
 //
 //	committest.Start()
 //	svc, err := sqlite.Open(ctx, path, sqlite.Config{})
@@ -16,8 +16,7 @@ import (
 
 var commits atomic.Int64
 
-// Start counts the transactions that write, of every database that this process opens from now on.
-// Further calls do nothing.
+// Start begins to count the write transactions of every database that this process opens from now on. Further calls do nothing.
 var Start = sync.OnceFunc(func() {
 	driver.RegisterConnectionHook(func(conn driver.ExecQuerierContext, _ string) error {
 		conn.(driver.HookRegisterer).RegisterCommitHook(func() int32 {
@@ -28,5 +27,5 @@ var Start = sync.OnceFunc(func() {
 	})
 })
 
-// Commits returns how many there were since Start.
+// Commits returns the number of write transactions since Start.
 func Commits() int64 { return commits.Load() }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credential keeps what a request proves itself with where it belongs:
-// it goes to the server that it was written for, and into no error, log or export.
+// Package credential sends the credentials of a request only to the server that they are for, and keeps them out of
+// errors, logs and exports.
 //
 //	var secrets credential.Secrets
 //	secrets.Request(req)
@@ -11,7 +11,6 @@
 //	}
 //	return errors.New(secrets.Strike(words(resp)))
 //
-// Servers and proxies repeat requests in their errors, with the Authorization
-// header in them, and whoever sends the request is the only one who still knows
-// which of those words are secret.
+// Servers and proxies repeat requests in their errors, including the Authorization header. Only the client that sends
+// the request knows which parts of such an error are secret.
 package credential

@@ -12,20 +12,21 @@ import (
 )
 
 var (
-	// secretEnd is how names of variables end that do not part their words, such as PGPASSWORD.
+	// secretEnd matches the ends of variable names for secrets that run words together, such as PGPASSWORD.
 	secretEnd = lazyregexp.New(`(?i)(password|passwd|token|secret|apikey)$`)
-	// settingEnd is how names of variables end that are about a secret, such as TOKEN_FILE.
+	// settingEnd matches the ends of variable names for settings about a secret, such as TOKEN_FILE.
 	settingEnd = lazyregexp.New(`(?i)_(file|path|dir|sock|socket|url|uri|host|port|domain|name|user|type|method|mode|scheme|expiry|ttl|timeout|limit)$`)
-	// headerEnd is how names of variables end whose values are pairs of headers, as OpenTelemetry's.
+	// headerEnd matches the ends of variable names whose values are pairs of headers, as OpenTelemetry's.
 	headerEnd = lazyregexp.New(`(?i)_headers$`)
-	// place is a path, which tells where a secret is.
+	// place matches a path, which says where a secret is stored and is no secret itself.
 	place = lazyregexp.New(`^(/|~/|\.{1,2}/)[^\s]*\.|^[A-Za-z]:\\`)
 )
 
-// Environment adds what is secret in an environment of NAME=value: the values of variables that are
-// named like secrets, such as X_API_KEY and PGPASSWORD, passwords in addresses and in connection
-// strings, and the values of headers. PWD is the working directory. Values that ordinary words could be are left out: those of
-// less than 8 bytes, those of less than 16 bytes of one kind, such as lower-case letters, and numbers.
+// Environment adds the secrets in an environment of NAME=value. These are the values of variables whose names mark a
+// secret, such as X_API_KEY and PGPASSWORD, passwords in addresses and in connection strings, and the values of
+// headers. PWD is no secret, because it is the working directory. Environment ignores values that could be ordinary
+// words: values of less than 8 bytes, values of less than 16 bytes of one kind, such as lower-case letters, and
+// numbers.
 func (s *Secrets) Environment(env []string) {
 	for _, pair := range env {
 		name, value, _ := strings.Cut(pair, "=")
@@ -58,7 +59,7 @@ func (s *Secrets) Environment(env []string) {
 	}
 }
 
-// With returns s with the secrets of an environment; s itself if that has none.
+// With returns a copy of s with the secrets of an environment added. It returns s itself if the environment has none.
 func (s *Secrets) With(env []string) *Secrets {
 	var more Secrets
 	if more.Environment(env); more.known == nil {
@@ -71,7 +72,7 @@ func (s *Secrets) With(env []string) *Secrets {
 	return &more
 }
 
-// variable adds a value, and each line of it, unless it could be an ordinary word.
+// variable adds a value and each of its lines, except those that could be ordinary words.
 func (s *Secrets) variable(value string) {
 	for _, text := range append(strings.Split(value, "\n"), value) {
 		if !ordinary(strings.TrimSpace(text)) {
@@ -80,7 +81,7 @@ func (s *Secrets) variable(value string) {
 	}
 }
 
-// ordinary reports whether a text could stand in other texts by accident.
+// ordinary reports whether a text could occur in other texts by accident.
 func ordinary(text string) bool {
 	kinds := []func(rune) bool{unicode.IsLower, unicode.IsUpper, unicode.IsDigit, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)

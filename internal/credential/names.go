@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// secretWords are the words by which names of headers, and of parts of a query,
-// say that they carry a secret. Longer words end in one of the first five.
+// secretWords are words in the names of headers and query parameters that mark a secret. Longer words end in one of the first five.
 var secretWords = []string{
 	"key", "token", "secret", "password", "signature",
 	"auth", "authorization", "authentication", "authenticate", "bearer", "cookie", "cookies", "credential", "credentials", "jwt", "pass", "passwd",
 	"pin", "pwd", "session", "sessionid", "sid", "sig",
 }
 
-// isSecret reports whether a name is one of a secret.
+// isSecret reports whether a name marks a secret.
 func isSecret(name string) bool {
 	if isHarmless(name) {
 		return false
@@ -29,8 +28,7 @@ func isSecret(name string) bool {
 	return false
 }
 
-// harmless are headers that are known for other things, and may stand in errors:
-// they help to understand those.
+// harmless lists headers with a known harmless purpose. Errors show their values, because these help to understand the errors.
 var harmless = []string{
 	"accept", "cache-control", "connection", "content", "date", "expect", "from", "host", "idempotency-key", "if", "origin", "pragma", "prefer",
 	"range", "referer", "traceparent", "user-agent", "a2a-version", "a2a-extensions",

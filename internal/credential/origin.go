@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// SameOrigin reports whether two addresses are the same server: scheme, host and
-// port. Another port is another service, which may be somebody else's.
+// SameOrigin reports whether two addresses have the same scheme, host and port. A different port is a different
+// service, which may have a different owner.
 func SameOrigin(a, b *url.URL) bool { return Origin(a) == Origin(b) }
 
-// Origin is the scheme, host and port of an address, as https://example.org:443,
-// in lower case and with the port that the scheme stands for if there is none.
+// Origin returns the scheme, host and port of an address, such as https://example.org:443, in lower case. Without a
+// port in the address it uses the default port of the scheme.
 func Origin(u *url.URL) string {
 	scheme, port := strings.ToLower(u.Scheme), u.Port()
 	if port == "" {
@@ -31,9 +31,9 @@ func Origin(u *url.URL) string {
 	return scheme + "://" + host + ":" + port
 }
 
-// Left reports, for an http.Client's CheckRedirect, whether a redirect leads to
-// another server than the first request's, or one before it did. What has been
-// elsewhere does not become trusted by being sent back.
+// Left reports, for an http.Client's CheckRedirect, whether this redirect or an earlier one leads to a different
+// server than the first request's. A request that has been to a different server stays untrusted even if it is
+// redirected back.
 func Left(req *http.Request, via []*http.Request) bool {
 	for _, r := range via {
 		if !SameOrigin(req.URL, r.URL) {

@@ -14,27 +14,25 @@ import (
 	"sync"
 )
 
-// mark is what stands where a secret was.
+// mark replaces a secret in a text.
 const mark = "[secret]"
 
-// How long texts have to be, in bytes, to be struck out: shorter ones say nothing,
-// and stand in other words by accident.
+// The least length of a secret in bytes. Shorter texts occur in other words by accident.
 const (
-	leastNamed   = 4  // where a name says that it is a secret
-	leastGiven   = 8  // where it only may be one
+	leastNamed   = 4  // if a name marks it as a secret
+	leastGiven   = 8  // if it only may be a secret
 	leastSegment = 10 // of a path: words as "services" and "webhooks" are shorter
 )
 
-// Secrets are texts that nobody is told. The zero value has none. It is safe for
-// concurrent use.
+// Secrets is a set of texts that no output may contain. The zero value is an empty set. Secrets is safe for concurrent use.
 type Secrets struct {
 	mu       sync.RWMutex
 	known    []string // longest first
 	replacer *strings.Replacer
 }
 
-// Add adds a secret, with the forms in which servers repeat it: escaped for URLs,
-// JSON and HTML, and in base64. Less than 4 bytes are none.
+// Add adds a secret in all forms in which servers repeat it: escaped for URLs, JSON and HTML, and in base64. It
+// ignores a secret of less than 4 bytes.
 func (s *Secrets) Add(secret string) { s.add(secret, leastNamed) }
 
 func (s *Secrets) add(secret string, least int) {
@@ -57,7 +55,7 @@ func (s *Secrets) add(secret string, least int) {
 	s.index()
 }
 
-// index sorts what is known and makes the replacer.
+// index sorts the known secrets and builds the replacer.
 func (s *Secrets) index() {
 	slices.SortFunc(s.known, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	s.known = slices.Compact(s.known)
@@ -65,11 +63,11 @@ func (s *Secrets) index() {
 	for _, known := range s.known {
 		pairs = append(pairs, known, mark)
 	}
-	s.replacer = strings.NewReplacer(pairs...) // the first that fits counts
+	s.replacer = strings.NewReplacer(pairs...) // the first match wins
 }
 
-// Request adds what a request proves itself with: headers and parts of the query
-// whose names say so, and the name and password in its URL.
+// Request adds the credentials of a request: the values of headers and query parameters whose names mark a secret,
+// and the name and password in its URL.
 func (s *Secrets) Request(req *http.Request) {
 	for name, values := range req.Header {
 		for _, v := range values {
@@ -88,8 +86,7 @@ func (s *Secrets) Request(req *http.Request) {
 	}
 }
 
-// Header adds the value of a header that somebody has written into a
-// configuration: whatever it is called, unless it is known for other things.
+// Header adds the value of a header from a configuration. It adds any header except those with a known harmless purpose.
 func (s *Secrets) Header(name, value string) {
 	switch {
 	case isSecret(name):
@@ -99,8 +96,7 @@ func (s *Secrets) Header(name, value string) {
 	}
 }
 
-// Address adds all of an address but its server: with many services the path is
-// the secret.
+// Address adds all parts of an address except the server, because many services use the path as the secret.
 func (s *Secrets) Address(u *url.URL) {
 	s.user(u)
 	s.add(strings.TrimPrefix(u.Path, "/"), leastGiven)
@@ -122,8 +118,8 @@ func (s *Secrets) user(u *url.URL) {
 	}
 }
 
-// header adds a value as of Authorization: the token behind the scheme, what is in
-// it if that is Basic, and each value of cookies.
+// header adds a value in the form of Authorization: the token after the scheme, the decoded content of Basic, and
+// each value of cookies.
 func (s *Secrets) header(value string) {
 	value = strings.TrimSpace(value)
 	scheme, token, _ := strings.Cut(value, " ")
@@ -145,7 +141,7 @@ func (s *Secrets) header(value string) {
 	}
 }
 
-// StrikeWhole returns a text without the secrets.
+// StrikeWhole returns a text with its secrets replaced.
 func (s *Secrets) StrikeWhole(text string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -155,8 +151,8 @@ func (s *Secrets) StrikeWhole(text string) string {
 	return s.replacer.Replace(text)
 }
 
-// Strike is StrikeWhole for a text that may have been cut. It also takes away the
-// beginning of a secret, 8 bytes or more, at the end of the text.
+// Strike does what StrikeWhole does for a text that may have been cut. It also removes the beginning of a secret, of
+// 8 bytes or more, at the end of the text.
 func (s *Secrets) Strike(text string) string {
 	text = s.StrikeWhole(text)
 	s.mu.RLock()
@@ -171,8 +167,7 @@ func (s *Secrets) Strike(text string) string {
 	return text
 }
 
-// Error returns an error without the secrets in its text, which wraps err; err
-// itself if there are none in it.
+// Error returns an error that wraps err and whose text has no secrets. It returns err itself if its text has none.
 func (s *Secrets) Error(err error) error {
 	if err == nil {
 		return nil

@@ -10,21 +10,20 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// hidden stands in place of each character of a secret where a line is shown.
+// hidden replaces each character of a secret in a line that is shown.
 const hidden = "*"
 
 var (
 	nameParts = lazyregexp.New(`[A-Z]*[a-z0-9]+|[A-Z]+`)
-	// tokens are texts that are secrets whatever they are called.
+	// tokens matches keys and tokens of known kinds, whatever their names are.
 	tokens = lazyregexp.New(`(?i:bearer|basic)\s+[A-Za-z0-9+/=._~-]{16,}|\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{6,}|\bAIza[A-Za-z0-9_-]{20,}|\bgh[opsu]_[A-Za-z0-9]{20,}|` +
 		`\bgithub_pat_[A-Za-z0-9_]{20,}|\bxox[abps]-[A-Za-z0-9-]{10,}|\bAKIA[A-Z0-9]{12,}|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)
-	// userInfo is the name and password in an address, queryParts what it asks with.
+	// userInfo matches the name and password in an address, and queryParts its query parameters.
 	userInfo   = lazyregexp.New(`([A-Za-z][A-Za-z0-9+.-]*://)([^\s/?#"']*)@`)
 	queryParts = lazyregexp.New(`([?&;#])([^=?&;#\s"']+)=([^&;#\s"']*)`)
 )
 
-// Named reports whether something of that name is a secret: api_key, apiKey,
-// X-Auth-Token, but not output_key or max_tokens.
+// Named reports whether a name marks a secret. It does for api_key, apiKey and X-Auth-Token, but not for output_key or max_tokens.
 func Named(name string) bool {
 	before := ""
 	for _, word := range nameParts().FindAllString(name[:min(len(name), 200)], -1) {
@@ -43,20 +42,20 @@ func Named(name string) bool {
 	return false
 }
 
-// Token reports whether a text has a known kind of key or token in it.
+// Token reports whether a text contains a known kind of key or token.
 func Token(text string) bool { return tokens().MatchString(text) }
 
-// WithoutTokens puts other words in place of known kinds of keys and tokens.
+// WithoutTokens replaces known kinds of keys and tokens in a text.
 func WithoutTokens(text, with string) string { return tokens().ReplaceAllString(text, with) }
 
-// Masked returns a text in which "[secret]" stands for keys, tokens and passwords.
+// Masked replaces keys, tokens and passwords in a text by "[secret]".
 func Masked(text string) string {
 	text, _ = Cleaned(text, "[secret]")
 	return WithoutTokens(text, "[secret]")
 }
 
-// Cleaned is a text without the secrets in the addresses in it: names and
-// passwords are taken out, and with stands in place of keys in a query.
+// Cleaned removes the names and passwords from the addresses in a text, and replaces keys in their queries by with.
+// found reports whether it has changed the text.
 func Cleaned(text, with string) (_ string, found bool) {
 	if !strings.Contains(text, "://") {
 		return text, false
@@ -78,8 +77,8 @@ func Cleaned(text, with string) (_ string, found bool) {
 	return out, found
 }
 
-// Mask covers the secrets in a line of a file: the given ones, those in addresses,
-// and known kinds of keys and tokens. The line keeps its length in characters.
+// Mask masks the secrets in a line of a file: the given ones, those in addresses, and known kinds of keys and tokens.
+// The line keeps its length in characters.
 func Mask(line string, secrets []string) string {
 	mask := func(s string) string { return strings.Repeat(hidden, utf8.RuneCountInString(s)) }
 	for _, s := range secrets {
@@ -103,5 +102,5 @@ func Mask(line string, secrets []string) string {
 	return tokens().ReplaceAllStringFunc(line, mask)
 }
 
-// breaks reports whether a line ends with a character, for YAML.
+// breaks reports whether a character ends a line in YAML.
 func breaks(r rune) bool { return r == '\n' || r == '\r' || r == 0x85 || r == 0x2028 || r == 0x2029 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package genaischema translates the schemas of a request, which are genai's or anything that
-// marshals to JSON Schema, into JSON Schema.
+// Package genaischema translates the schemas of a request into JSON Schema. The schemas are genai's, or any value
+// that marshals to JSON Schema.
 //
 //	schema := genaischema.Of(agent.OutputSchema) // to check a value
 //	parameters, err := genaischema.Parameters(declaration) // to tell a provider
@@ -16,7 +16,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// Of converts a genai schema to JSON Schema; nil for nil.
+// Of converts a genai schema to JSON Schema. It returns nil for nil.
 func Of(s *genai.Schema) *jsonschema.Schema {
 	if s == nil {
 		return nil
@@ -29,7 +29,7 @@ func Of(s *genai.Schema) *jsonschema.Schema {
 		MinProperties: size(s.MinProperties), MaxProperties: size(s.MaxProperties),
 		Items: Of(s.Items), Required: s.Required,
 	}
-	kind := genai.Type(strings.ToUpper(string(s.Type))) // some write it in small letters
+	kind := genai.Type(strings.ToUpper(string(s.Type))) // some callers write it in lower case
 	nullable := s.Nullable != nil && *s.Nullable
 	if kind != "" && kind != genai.TypeUnspecified {
 		out.Type = strings.ToLower(string(kind))
@@ -37,7 +37,7 @@ func Of(s *genai.Schema) *jsonschema.Schema {
 			out.Types, out.Type = []string{out.Type, "null"}, ""
 		}
 	}
-	if s.Format != "enum" { // genai's word for an enum of strings
+	if s.Format != "enum" { // genai marks an enum of strings with this format
 		out.Format = s.Format
 	}
 	if s.Default != nil {
@@ -71,7 +71,7 @@ func size(n *int64) *int {
 	return new(int(*n))
 }
 
-// enumValue is an enum's value, which genai writes as a string whatever it is.
+// enumValue returns the value of an enum in its own type; genai writes all of them as strings.
 func enumValue(t genai.Type, text string) any {
 	if t == genai.TypeString || t == "" || t == genai.TypeUnspecified {
 		return text
@@ -83,8 +83,8 @@ func enumValue(t genai.Type, text string) any {
 	return v
 }
 
-// propertyOrder is the order in which a schema's properties are written: models fill them in in
-// this order, so that reasons can come before scores.
+// propertyOrder returns the order in which a schema's properties are written. Models fill in properties in this
+// order, so that reasons can come before scores.
 func propertyOrder(s *genai.Schema) []string {
 	names := make([]string, 0, len(s.Properties))
 	for name := range s.Properties {

@@ -14,19 +14,19 @@ import (
 	"google.golang.org/genai"
 )
 
-// Form is how much of JSON Schema a provider takes for structured answers.
+// Form says which part of JSON Schema a provider accepts for structured answers.
 type Form int
 
 // The forms.
 const (
-	// Closed objects have no properties that the schema does not name.
+	// In Closed, objects have no properties that the schema does not name.
 	Closed Form = iota
-	// Bare is Closed without limits on values, such as minimum: they are put in words into the
-	// description. Anthropic's structured answers need it.
+	// Bare is Closed without limits on values, such as minimum. The description states these limits in prose instead.
+	// Anthropic's structured answers need Bare.
 	Bare
 )
 
-// Functions returns the functions of a request's tools. It fails on what only Gemini has, such as Google Search.
+// Functions returns the functions of a request's tools. It fails on tools that only Gemini has, such as Google Search.
 func Functions(list []*genai.Tool) (all []*genai.FunctionDeclaration, err error) {
 	for _, t := range list {
 		if t == nil {
@@ -47,8 +47,8 @@ func Functions(list []*genai.Tool) (all []*genai.FunctionDeclaration, err error)
 	return all, nil
 }
 
-// Parameters returns the schema of a function's parameters; an object without properties if it
-// has none. It fails if the schema does not marshal to a JSON object.
+// Parameters returns the schema of a function's parameters. For a function without parameters it returns an object
+// without properties. It fails if the schema does not marshal to a JSON object.
 func Parameters(f *genai.FunctionDeclaration) (map[string]any, error) {
 	var own any = &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}}
 	switch {
@@ -64,9 +64,8 @@ func Parameters(f *genai.FunctionDeclaration) (map[string]any, error) {
 	return schema, nil
 }
 
-// Answer returns the schema that a config asks an answer to have, in a form; nil if it asks for
-// none. A schema that is not genai's is left as it is. It fails if the schema does not marshal to a
-// JSON object.
+// Answer returns the schema that a config requires of an answer, in the given form; nil if the config requires none.
+// A schema that is not genai's is returned unchanged. Answer fails if the schema does not marshal to a JSON object.
 func Answer(c *genai.GenerateContentConfig, form Form) (map[string]any, error) {
 	own := c.ResponseJsonSchema
 	switch {
@@ -85,8 +84,7 @@ func Answer(c *genai.GenerateContentConfig, form Form) (map[string]any, error) {
 	return schema, nil
 }
 
-// members returns the members of anything that marshals to an object. They keep their order, as
-// they are not decoded.
+// members returns the members of a value that marshals to an object. The members are not decoded, so that they keep their order.
 func members(v any) (map[string]any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -103,7 +101,7 @@ func members(v any) (map[string]any, error) {
 	return out, nil
 }
 
-// closed brings a schema and those in it into a form.
+// closed brings a schema and the schemas in it into a form.
 func closed(s *jsonschema.Schema, form Form) {
 	if s == nil {
 		return
@@ -127,7 +125,7 @@ func closed(s *jsonschema.Schema, form Form) {
 	}
 }
 
-// limits are a schema's limits on values, in words.
+// limits returns a schema's limits on values in prose.
 func limits(s *jsonschema.Schema) (words []string) {
 	for _, l := range []struct {
 		name string
@@ -152,8 +150,8 @@ func limits(s *jsonschema.Schema) (words []string) {
 	return words
 }
 
-// Strict reports whether a schema keeps to what OpenAI demands of strict ones: every property is
-// required, and no default or length is given.
+// Strict reports whether a schema meets OpenAI's rules for strict schemas, which are that every property is required
+// and that no default or length is given.
 func Strict(s *genai.Schema) bool {
 	if s == nil {
 		return true

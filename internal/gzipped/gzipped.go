@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gzipped tells who wants an answer compressed.
+// Package gzipped reports whether a client wants a compressed response.
 //
 //	if gzipped.Wanted(r) {
 //		w.Header().Set("Content-Encoding", "gzip")
@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Wanted reports whether the client of a request takes gzip: it is in Accept-Encoding, or else * is, and not
-// with a quality of 0 (RFC 9110, 12.5.3).
+// Wanted reports whether the client of a request accepts gzip. The header Accept-Encoding must list gzip, or * if it
+// does not list gzip, with a quality above 0 (RFC 9110, 12.5.3).
 func Wanted(r *http.Request) bool {
 	wanted := false
 	for one := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {

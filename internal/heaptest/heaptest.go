@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package heaptest measures what a value holds in memory, for tests that bound it.
+// Package heaptest measures the memory that a value holds, for tests with a limit.
 //
 //	bytes := heaptest.Held(func() any { return fold(events) })
 package heaptest
@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Held returns how many bytes what build returns holds: how much less is in use without it. It is the
-// middle one of three measurements. What tests before have left may be freed meanwhile.
+// Held returns the number of bytes that the result of build holds. It compares the heap with and without the result,
+// and returns the median of three measurements. Memory of earlier tests may be freed in the meantime.
 func Held(build func() any) int64 {
 	var held [3]int64
 	for i := range held {
@@ -24,7 +24,7 @@ func Held(build func() any) int64 {
 	return held[1]
 }
 
-// inUse is the size of the heap. What is in a sync.Pool is freed by a second collection.
+// inUse returns the size of the heap. It collects twice, because the contents of a sync.Pool survive one collection.
 func inUse() int64 {
 	runtime.GC()
 	runtime.GC()

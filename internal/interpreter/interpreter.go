@@ -10,25 +10,25 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// family is what the options of some interpreters say about their code.
+// family describes the options of interpreters that take code.
 type family struct {
-	code  string // last letters of options before code, or before a file of it
-	value string // last letters of options before another value
-	stdin string // letters of options that say that the code is on standard input
-	file  bool   // without an argument it runs a file that it finds itself
-	first bool   // it counts only where a program stands for certain: its name is a common word
+	code  string // last letters of options that are followed by code or by a file of code
+	value string // last letters of options that are followed by another value
+	stdin string // letters of options for code on standard input
+	file  bool   // without an argument it runs a file that it finds by itself
+	first bool   // matches only where a program is expected, because its name is a common word
 }
 
 var (
 	shells    = &family{code: "c", value: "oO", stdin: "s"}
 	languages = &family{code: "cemEf", value: "WXIrdlKC"}
 	php       = &family{code: "frBRE", value: "cd"}
-	filters   = &family{code: "ef", value: "vF"} // an argument is their code
+	filters   = &family{code: "ef", value: "vF"} // an argument is code
 	makes     = &family{code: "f", file: true}
 	consoles  = &family{first: true} // run their standard input whatever their arguments are
 )
 
-// families are the interpreters, by their bare names.
+// families has the interpreters by their bare names.
 var families = named(map[*family]string{
 	shells: "sh bash rbash dash ash zsh ksh ksh93 rksh mksh lksh pdksh oksh yash fish csh tcsh",
 	languages: "python pypy ipython perl ruby jruby irb node nodejs deno bun lua luajit tclsh wish expect rscript groovy julia " +
@@ -55,7 +55,7 @@ func named(lists map[*family]string) map[string]*family {
 var variant = lazyregexp.New(`^([a-z]+)(?:[-.]?[0-9][0-9.]*[a-z]?(?:-[a-z0-9_]+)*|[-.](?:static|dbg|debug|tiny|nox|gtk|basic|` +
 	`minimal|distrib|real|bin|original))?(?:\.(?:exe|com|cmd|bat))?$`)
 
-// familyOf returns what a program is, by the last part of its path; nil if it is not known.
+// familyOf finds an interpreter by the last part of its path. It returns nil for an unknown program.
 func familyOf(program string) (name string, f *family) {
 	name = path.Base(strings.ToLower(strings.ReplaceAll(program, `\`, "/")))
 	if f, known := families[name]; known {
@@ -67,9 +67,9 @@ func familyOf(program string) (name string, f *family) {
 	return name, f
 }
 
-// ReadsCode reports an interpreter in a command line that would run its standard input as code, because no
-// script follows it; nil if none is known. It may stand anywhere, because other programs may start it, but as
-// the name that sh -c CODE NAME gives to its code.
+// ReadsCode returns an error for an interpreter in a command line that would run its standard input as code, because
+// no script follows it. It returns nil if there is no such interpreter. The interpreter may be anywhere in the line, because other
+// programs may start it. The name that sh -c CODE NAME gives to its code is ignored.
 func ReadsCode(args []string) error {
 	for i, arg := range args {
 		name, f := familyOf(arg)
@@ -82,7 +82,7 @@ func ReadsCode(args []string) error {
 	return nil
 }
 
-// hasScript reports whether the arguments of an interpreter have its code, or name a file of it.
+// hasScript reports whether the arguments of an interpreter contain code or name a file of code.
 func (f *family) hasScript(args []string) bool {
 	for i := 0; i < len(args) && !f.first; i++ {
 		arg := args[i]
@@ -124,10 +124,10 @@ var (
 	valueOption   = lazyregexp.New(`^-(rcfile|init-file|require|import|loader|conditions)$`)
 )
 
-// readsStdin are modules of Python that run their standard input.
+// readsStdin lists modules of Python that run their standard input.
 var readsStdin = map[string]bool{"code": true, "pdb": true, "bdb": true, "asyncio": true, "sqlite3": true, "IPython": true}
 
-// fromStdin reports whether a file's name means the standard input.
+// fromStdin reports whether a file name means the standard input.
 func fromStdin(arg string) bool {
 	return arg == "-" || strings.Contains(arg, "/dev/stdin") || strings.Contains(arg, "/dev/fd/") || strings.Contains(arg, "/proc/")
 }

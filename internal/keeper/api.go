@@ -33,11 +33,12 @@ func cacheKey(body string) string {
 	var in struct {
 		Key string `json:"prompt_cache_key"`
 	}
-	_ = json.Unmarshal([]byte(body), &in) // parts tells what is wrong with it
+	_ = json.Unmarshal([]byte(body), &in) // parts reports invalid JSON
 	return in.Key
 }
 
-// parts splits a request of any of the APIs into its parts in their order, and says which end with a breakpoint.
+// parts splits a request of any of the APIs into its parts in order, and returns for each part how long its
+// breakpoint keeps the prompt.
 func parts(body string) (texts []string, lives []time.Duration, err error) {
 	var in struct {
 		Tools             []object
@@ -91,7 +92,7 @@ func parts(body string) (texts []string, lives []time.Duration, err error) {
 	return texts, lives, nil
 }
 
-// answers are the responses of the APIs.
+// answers writes the responses of the APIs.
 var answers = map[api]func(Request, Answer, Tokens) object{
 	anthropic: func(r Request, a Answer, t Tokens) object {
 		block := object{"type": "text", "text": a.Text}

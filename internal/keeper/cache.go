@@ -12,8 +12,8 @@ import (
 // The rules, in tokens: https://platform.claude.com/docs/en/build-with-claude/prompt-caching (breakpoints, at most
 // four; the minimum of Claude Sonnet 4.5; 20 blocks back; five minutes from the last use, or an hour) and
 // https://platform.openai.com/docs/guides/prompt-caching (1024 tokens, then steps of 128; here for five minutes).
-// Gemini says of its implicit cache only that it goes by prefix, and has a minimum that depends on the model
-// (https://ai.google.dev/gemini-api/docs/caching); here it follows OpenAI's rule.
+// The documentation of Gemini's implicit cache says only that it works by prefix, with a minimum that depends on the
+// model (https://ai.google.dev/gemini-api/docs/caching). Here Gemini follows OpenAI's rule.
 const (
 	Minimum    = 1024
 	step       = 128
@@ -25,16 +25,16 @@ const (
 
 func tokens(bytes int) int { return bytes / tokenBytes }
 
-// entry is the beginning of a prompt that is kept.
+// entry is a cached beginning of a prompt.
 type entry struct {
 	until   time.Time
 	life    time.Duration
-	written int // tokens that were paid for
+	written int // tokens whose writing was paid
 	by      int // the number of the request
 	used    bool
 }
 
-// use reports whether a beginning is kept, and keeps it for longer.
+// use reports whether a beginning is cached, and extends its life.
 func (k *Keeper) use(sum [32]byte) bool {
 	e := k.kept[sum]
 	if e == nil || e.until.Before(k.clock) {
@@ -49,7 +49,7 @@ func (k *Keeper) keep(sum [32]byte, life time.Duration, written int) {
 	k.kept[sum], k.entries = e, append(k.entries, e)
 }
 
-// atBreakpoints counts a prompt by Anthropic's rules. A part whose life is not 0 ends with a breakpoint.
+// atBreakpoints counts a prompt by Anthropic's rules. A part with a life other than 0 ends with a breakpoint.
 func (k *Keeper) atBreakpoints(t *Tokens, texts []string, lives []time.Duration) {
 	sums, upTo := make([][32]byte, len(texts)), make([]int, len(texts))
 	h, n, marks, least := sha256.New(), 0, 0, time.Hour
@@ -80,7 +80,7 @@ func (k *Keeper) atBreakpoints(t *Tokens, texts []string, lives []time.Duration)
 			}
 		}
 	}
-	for i := range max(0, hit) { // what was kept before is part of what is read
+	for i := range max(0, hit) { // a read also extends the life of shorter beginnings
 		k.use(sums[i])
 	}
 	from := t.Read
@@ -98,7 +98,7 @@ func (k *Keeper) atBreakpoints(t *Tokens, texts []string, lives []time.Duration)
 	}
 }
 
-// bySteps returns how many tokens of a prompt are kept by OpenAI's rule, and keeps all of it.
+// bySteps returns how many tokens of a prompt are cached by OpenAI's rule, and caches the whole prompt.
 func (k *Keeper) bySteps(key, prompt string) (read int) {
 	for n := Minimum * tokenBytes; n <= len(prompt); n += step * tokenBytes {
 		sum := sha256.Sum256([]byte(key + "\x00" + prompt[:n]))

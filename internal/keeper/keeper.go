@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keeper is a model provider for tests and benchmarks. It keeps prompts by the documented rules of
-// Anthropic, OpenAI and Gemini, and counts what input costs. A token is four bytes of JSON.
+// Package keeper is a model provider for tests and benchmarks. It caches prompts by the documented rules of
+// Anthropic, OpenAI and Gemini, and computes the cost of input. A token is four bytes of JSON.
 //
 //	k := &keeper.Keeper{Say: func(r keeper.Request) keeper.Answer { return keeper.Answer{Text: "Hi."} }}
 //	srv := httptest.NewServer(k)
@@ -21,21 +21,21 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// Keeper is a provider. It is an http.Handler of the three providers' APIs, without streams.
+// Keeper is a provider: an http.Handler for the three providers' APIs, without streaming.
 type Keeper struct {
-	// Say returns what the model answers. The same request may get the same answer, so that a resumed run
-	// hears what the run before it has heard.
+	// Say returns the model's answer. It may return the same answer for the same request, so that a resumed run gets
+	// the answers of the run before it.
 	Say func(Request) Answer
-	// Step is how much time passes between two requests. Now, if it is set, replaces this clock.
+	// Step is the time that passes between two requests. If Now is set, it replaces this clock.
 	Step time.Duration
 	Now  func() time.Time
 
 	mu       sync.Mutex
 	clock    time.Time
 	kept     map[[32]byte]*entry
-	entries  []*entry // those too that are not kept any more
+	entries  []*entry // including expired ones
 	requests []Request
-	sent     []string // the prompts, for the floor
+	sent     []string // the prompts, for Tokens.New
 	wrong    []string
 	tokens   Tokens
 }
@@ -43,29 +43,28 @@ type Keeper struct {
 // Request is a request to the model.
 type Request struct {
 	Number  int    // from 1
-	Agent   string // the name before the path of the API, or else the one that the instructions tell; it may be ""
+	Agent   string // the name before the path of the API, or else the name in the instructions; may be ""
 	Results int    // of tools, in the conversation
 	Body    string
 }
 
-// Answer is a text, or the call of a tool if Call is not empty. Arguments are a JSON object.
+// Answer is a text, or a tool call if Call is not empty. Arguments is a JSON object.
 type Answer struct{ Text, Call, Arguments string }
 
-// Tokens counts the input of requests. Read, Write and Hour are part of Input: read from the cache, written into it
-// for five minutes, and for an hour. New is what no request before had sent.
+// Tokens counts the input of requests. Input includes Read, the tokens read from the cache, Write, those written into
+// it for five minutes, and Hour, those written for an hour. New counts the tokens that no earlier request has sent.
 type Tokens struct{ Input, Read, Write, Hour, New int }
 
-// Share returns the part of the input that was read from the cache.
+// Share returns the share of the input that was read from the cache.
 func (t Tokens) Share() float64 { return float64(t.Read) / float64(t.Input) }
 
-// Paid returns what the input costs, in tokens of plain input: reading a token costs 0.1, and writing it 1.25 or, for
-// an hour, 2.
+// Paid returns the cost of the input, in tokens of plain input. Reading a token costs 0.1, and writing a token costs
+// 1.25, or 2 for an hour.
 func (t Tokens) Paid() float64 {
 	return float64(t.Input-t.Read-t.Write-t.Hour) + 0.1*float64(t.Read) + 1.25*float64(t.Write) + 2*float64(t.Hour)
 }
 
-// Floor returns what the input would cost with a cache that lasts for ever, knows every prefix and costs nothing to
-// write.
+// Floor returns what the input would cost with a cache that never expires, matches every prefix and costs nothing to write.
 func (t Tokens) Floor() float64 { return float64(t.New) + 0.1*float64(t.Input-t.New) }
 
 // Tokens returns the counts of all requests so far.
@@ -75,7 +74,7 @@ func (k *Keeper) Tokens() Tokens {
 	return k.tokens
 }
 
-// Cost returns what the input costs against the same input without a cache.
+// Cost returns the cost of the input relative to the cost of the same input without a cache.
 func (k *Keeper) Cost() float64 {
 	t := k.Tokens()
 	return t.Paid() / float64(t.Input)
@@ -88,15 +87,15 @@ func (k *Keeper) Requests() []Request {
 	return k.requests
 }
 
-// Wrong returns what requests did that the providers forbid, or that has no effect: a breakpoint too many, one after
-// fewer tokens than the minimum, one for an hour after one for five minutes.
+// Wrong returns what requests did that the providers forbid, or that has no effect, such as too many breakpoints, a
+// breakpoint after fewer tokens than the minimum, or one for an hour after one for five minutes.
 func (k *Keeper) Wrong() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.wrong
 }
 
-// Unread returns the number of requests of whose writes something has not been read.
+// Unread returns the number of requests that wrote something into the cache that no request has read.
 func (k *Keeper) Unread() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -109,7 +108,7 @@ func (k *Keeper) Unread() int {
 	return len(requests)
 }
 
-// Common returns how many bytes two texts begin with that are the same.
+// Common returns the length in bytes of the common prefix of two texts.
 func Common(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {

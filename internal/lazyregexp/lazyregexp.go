@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lazyregexp compiles a regular expression when it is first used: most commands use few of them, and
-// compiling all took a sixth of the time that the program needs to start.
+// Package lazyregexp compiles a regular expression at its first use. Most commands use few of the expressions, and
+// compiling all of them took a sixth of the program's start time.
 package lazyregexp
 
 import (
@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// New gives a function that returns the compiled pattern. Its first call compiles, and panics if the pattern is not
-// valid.
+// New returns a function that returns the compiled pattern. The first call of that function compiles the pattern, and
+// panics if it is not valid.
 //
 //go:noinline
 func New(pattern string) func() *regexp.Regexp {

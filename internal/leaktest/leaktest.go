@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leaktest looks for goroutines that tests have left behind, and gives those that are
-// about to end the time that a loaded machine needs.
+// Package leaktest looks for goroutines that tests have left running. It gives goroutines that are about to end
+// enough time for a loaded machine.
 //
 //	func TestMain(m *testing.M) { leaktest.Main(m) }
 package leaktest
@@ -14,13 +14,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines have to end. goleak alone waits for half a second.
+// patience is how long goroutines have to end. goleak waits only half a second.
 const patience = 30 * time.Second
 
-// Find returns an error that shows the goroutines that are still there after 30 s, without
-// those that the options of goleak leave out.
+// Find returns an error that shows the goroutines that still run after 30 s, except those that the options of goleak ignore.
 func Find(options ...goleak.Option) error {
-	// genai brings OpenCensus along, which starts a goroutine as it is loaded.
+	// genai imports OpenCensus, which starts a goroutine when it is loaded.
 	options = append(options, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 	for end := time.Now().Add(patience); ; {
 		if err := goleak.Find(options...); err == nil || time.Now().After(end) {
@@ -29,8 +28,7 @@ func Find(options ...goleak.Option) error {
 	}
 }
 
-// Main runs the tests of a package and ends the process: with a failure, too, if all of them
-// pass and leave goroutines behind.
+// Main runs the tests of a package and ends the process. It also fails if all tests pass but leave goroutines behind.
 func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if code == 0 {

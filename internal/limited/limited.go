@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limited keeps a part of what a program writes, of a size that is known before: the beginning in a [Head], the end in
-// a [Tail].
+// Package limited keeps a part of the output of a program, limited in size. A [Head] keeps the beginning, and a
+// [Tail] keeps the end.
 //
 //	stderr := &limited.Tail{Most: 2000}
 //	cmd.Stderr = stderr
@@ -12,18 +12,18 @@ import (
 	"unicode/utf8"
 )
 
-// Head keeps the beginning of what is written to it. It is for one writer at a time.
+// Head keeps the beginning of what is written to it. Only one goroutine may write at a time.
 type Head struct {
 	Most int64 // bytes to keep
-	// Full returns the error of a Write with more than fits, after the bytes that fit are kept. With nil the rest is
-	// dropped, and Write does not fail.
+	// Full returns the error of a Write that exceeds Most; the bytes that fit are kept first. If Full is nil, Write
+	// drops the rest and does not fail.
 	Full func() error
 
 	kept []byte
 	cut  bool
 }
 
-// Write keeps what fits.
+// Write keeps the bytes that fit.
 func (h *Head) Write(p []byte) (int, error) {
 	n := min(int64(len(p)), max(0, h.Most-int64(len(h.kept))))
 	h.kept = append(h.kept, p[:n]...)
@@ -36,10 +36,10 @@ func (h *Head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Cut reports whether more was written than fits.
+// Cut reports whether bytes were dropped because they did not fit.
 func (h *Head) Cut() bool { return h.cut }
 
-// String returns what is kept, byte for byte: the last character may be cut in two.
+// String returns the kept bytes unchanged, so that the last character may be incomplete.
 func (h *Head) String() string { return string(h.kept) }
 
 // Tail keeps the end of what is written to it. Its methods may be called by several goroutines.
@@ -47,11 +47,11 @@ type Tail struct {
 	Most int64 // bytes to keep; less than 0 keeps nothing, as 0 does
 
 	mu   sync.Mutex
-	kept []byte // at most twice as much, so that it is seldom moved
+	kept []byte // up to twice as much, so that bytes are seldom moved
 	cut  bool
 }
 
-// Write never fails.
+// Write keeps the end of the bytes. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,14 +62,14 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Reset forgets what was written.
+// Reset drops the kept bytes.
 func (t *Tail) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept, t.cut = t.kept[:0], false
 }
 
-// String returns the end, which begins with a whole character.
+// String returns the kept end, which begins with a complete character.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

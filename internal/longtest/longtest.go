@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package longtest says how much a test that draws its cases does: little by
-// default, and a lot when the environment has REFRAIN_LONG, as in CI.
+// Package longtest chooses how many cases a randomized test runs. The number is small by default, and large if the
+// environment has REFRAIN_LONG, as in CI.
 //
 //	for seed := range longtest.N(60, 300) {
 package longtest
@@ -11,7 +11,7 @@ import "os"
 // On reports whether the environment has REFRAIN_LONG with any value.
 func On() bool { return os.Getenv("REFRAIN_LONG") != "" }
 
-// N returns few, or many if the tests take their long form.
+// N returns many if the environment has REFRAIN_LONG, and few otherwise.
 func N[T any](few, many T) T {
 	if On() {
 		return many

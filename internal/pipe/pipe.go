@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// patience is how long the reader of a named pipe waits for what is written next.
+// patience is how long a read from a named pipe waits for the next data.
 const patience = 3 * time.Second
 
-// errSilent says that a pipe was waited for in vain.
+// errSilent means that nothing was written to a pipe in time.
 var errSilent = errors.New("nothing writes to the named pipe")
 
-// Open opens a file. A named pipe is opened at once, whether or not something
-// writes to it; a read from it fails if nothing comes for three seconds.
+// Open opens a file. It opens a named pipe at once, whether or not a program has it open for writing. A read from the
+// pipe fails if no data comes for three seconds.
 func Open(name string) (io.ReadCloser, error) {
 	info, err := os.Stat(name)
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {
@@ -35,14 +35,14 @@ func Open(name string) (io.ReadCloser, error) {
 type pipe struct {
 	*os.File
 
-	begun bool // something was written
+	begun bool // data was written
 }
 
-// Read fails if nothing is written for a while. Until something was, an end only
-// says that nothing has opened the pipe for writing yet.
+// Read fails if nothing is written for a while. Before the first data, an end of file only means that no program has
+// opened the pipe for writing yet.
 func (p *pipe) Read(b []byte) (int, error) {
 	until := time.Now().Add(patience)
-	_ = p.SetReadDeadline(until) // where that is not possible, a read waits
+	_ = p.SetReadDeadline(until) // on systems without deadlines, a read waits
 	for {
 		n, err := p.File.Read(b)
 		p.begun = p.begun || n > 0

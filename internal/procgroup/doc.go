@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package procgroup ends commands with all that they have started.
+// Package procgroup ends commands together with all processes that they have started.
 //
 //	cmd := exec.CommandContext(ctx, "make", "-j")
 //	procgroup.Lead(cmd)
@@ -10,5 +10,5 @@
 //	err := cmd.Wait()
 //	procgroup.Kill(cmd.Process)
 //
-// Where there are no process groups, as on Windows, only the command itself ends.
+// Without process groups, as on Windows, only the command itself ends.
 package procgroup

@@ -9,11 +9,11 @@ import (
 	"os/exec"
 )
 
-// Lead does nothing: there are no process groups here.
+// Lead does nothing, because this system has no process groups.
 func Lead(*exec.Cmd) {}
 
 // Kill kills the process itself.
 func Kill(p *os.Process) error { return p.Kill() }
 
-// Terminate kills the process: there is no way to ask it.
+// Terminate kills the process, because this system has no signal that asks a process to end.
 func Terminate(p *os.Process) error { return p.Kill() }

@@ -11,16 +11,15 @@ import (
 	"syscall"
 )
 
-// Lead makes the command the leader of a process group, which is killed with
-// it.
+// Lead makes the command the leader of a new process group, which [Kill] kills as a whole.
 func Lead(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return Kill(cmd.Process) }
 }
 
-// Kill kills what is left of the group that the process leads or led. If
-// the process is gone and the group with it, its number is free; that a new
-// group has it a moment later would take a whole round of process numbers.
+// Kill kills the processes that are left in the group that the process leads or led. If the whole group is gone, its
+// number is free. A new group is very unlikely to have this number, because process numbers are reused only after all
+// others.
 func Kill(p *os.Process) error {
 	err := syscall.Kill(-p.Pid, syscall.SIGKILL)
 	if errors.Is(err, syscall.ESRCH) {
@@ -29,7 +28,7 @@ func Kill(p *os.Process) error {
 	return err
 }
 
-// Terminate asks the group that the process leads to end.
+// Terminate sends SIGTERM to the group that the process leads.
 func Terminate(p *os.Process) error {
 	err := syscall.Kill(-p.Pid, syscall.SIGTERM)
 	if errors.Is(err, syscall.ESRCH) {

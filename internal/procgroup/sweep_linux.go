@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Sweep kills every process that was started with the variable in its environment, as NAME=value: those too that have
-// left the group, and those that they start meanwhile. It returns when they are gone, after a second at the latest. It
-// passes over processes of other users and does nothing where it cannot find processes, as outside Linux.
+// Sweep kills every process that was started with the variable in its environment, as NAME=value, even if it has left
+// the process group. It also kills processes that these start in the meantime. Sweep returns when all of them are
+// gone, or after a second. It ignores processes of other users, and does nothing outside Linux, where it cannot find
+// processes.
 func Sweep(variable string) {
 	for end := time.Now().Add(time.Second); sweep(variable) && time.Now().Before(end); {
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// sweep kills once. It reports whether there was anything.
+// sweep kills the matching processes once. It reports whether it killed any.
 func sweep(variable string) (found bool) {
 	want := append([]byte(variable), 0)
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")

@@ -4,5 +4,5 @@
 
 package procgroup
 
-// Sweep does nothing: processes cannot be found by their environment here.
+// Sweep does nothing, because processes cannot be found by their environment on this system.
 func Sweep(string) {}

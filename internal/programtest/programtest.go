@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package programtest builds a program of somebody else's: a module of its own, as those who use Refrain have.
+// Package programtest builds the program of a user of Refrain, which is in a Go module of its own.
 //
 //	binary := programtest.Build(t, "moved", "../..", "testdata/moved")
 package programtest
@@ -16,10 +16,10 @@ import (
 
 var moduleLine = lazyregexp.New(`(?m)^module .*$`)
 
-// Build builds the program in the folder src against the checkout whose go.mod is in the folder root, from the module
-// cache, and returns the path of the binary, which has that name and lies in a temporary folder. It needs no module that Refrain does not
-// need: the go.mod of the program becomes that of the checkout, since the one that it has would make the go command look
-// for modules that only the tests of Refrain's modules use.
+// Build builds the program in the folder src from the module cache, and returns the path of the binary, which is
+// called name and is in a temporary folder. The program uses the checkout whose go.mod is in the folder root. Build
+// replaces the go.mod of the program by that of the checkout, because the go command would otherwise look for modules
+// that only the tests of Refrain's modules use. So the program cannot need a module that Refrain does not need.
 func Build(t testing.TB, name, root, src string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), name)
@@ -27,8 +27,8 @@ func Build(t testing.TB, name, root, src string) string {
 	return binary
 }
 
-// BuildAll compiles as [Build] does all packages below src, a module of that path, and links the programs in the named
-// folders. It returns the folder of the binaries, which have the names of their folders.
+// BuildAll compiles all packages below src as [Build] does, as a module with the given path, and links the programs
+// in the named folders. It returns the folder of the binaries, which have the names of their folders.
 func BuildAll(t testing.TB, module, root, src string, folders []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func BuildAll(t testing.TB, module, root, src string, folders []string) string {
 	return dir
 }
 
-// build runs the go command several times in a copy of src that is a module of that path.
+// build runs go commands in a copy of src whose module has the given path.
 func build(t testing.TB, module, root, src string, commands ...[]string) {
 	t.Helper()
 	if testing.Short() {

@@ -10,12 +10,11 @@ import (
 	"strings"
 )
 
-// JSON fills the texts in a JSON value. A text that is one placeholder becomes the value itself,
+// JSON fills the strings in a JSON value. If a string consists of one placeholder, the value itself takes its place,
 // such as a number or a list.
 type JSON func(lookup func(string) (any, bool)) (any, error)
 
-// JSON parses the templates in a value. Go values that are not maps, lists or texts are
-// taken as encoding/json writes them.
+// JSON parses the templates in a value. Go values other than maps, lists and strings are converted as encoding/json writes them.
 func (p Parser) JSON(field string, v any) JSON {
 	if _, err := json.Marshal(v); err != nil {
 		p.Errorf("%s: %w", field, err)
@@ -65,10 +64,10 @@ func (p Parser) json(field string, v any) JSON {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		return constant(nil) // it was reported
+		return constant(nil) // the mistake was reported
 	}
 	d := json.NewDecoder(strings.NewReader(string(text)))
-	d.UseNumber() // a number keeps its digits
+	d.UseNumber() // numbers keep all their digits
 	var plain any
 	if err := d.Decode(&plain); err != nil {
 		p.Errorf("%s: %w", field, err)

@@ -12,23 +12,22 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// URL is the template of a URL. Its server is fixed: placeholders follow the host, and
-// their values are escaped.
+// URL is the template of a URL. Placeholders can only follow the host, so their values cannot change the server, and
+// the values are escaped.
 type URL struct {
 	field       string
-	base        *url.URL // what comes before the first placeholder
+	base        *url.URL // the part before the first placeholder
 	path, query part
 }
 
-// part is one side of the question mark.
+// part is the part of a URL before or after the question mark.
 type part struct {
 	text   *template.Template
 	values map[string]*template.Template // by name, a template of just that
 	escape func(string) string
 }
 
-// URL parses the template of an http or https URL. It returns nil if it reports a
-// mistake.
+// URL parses the template of an http or https URL. If the template has a mistake, URL reports it and returns nil.
 func (p Parser) URL(field, text string) *URL {
 	path, query := cutQuery(text)
 	fixed, _, _ := strings.Cut(path, "{{")
@@ -86,11 +85,10 @@ func cutQuery(text string) (path, query string) {
 	return text, ""
 }
 
-// Scheme is http or https.
+// Scheme returns http or https.
 func (u *URL) Scheme() string { return u.base.Scheme }
 
-// Fill returns the URL. It fails if a value would lead to another server, or out of
-// the path.
+// Fill returns the URL with the values filled in. It fails if a value would lead to another server, or out of the path.
 func (u *URL) Fill(lookup func(string) (any, bool)) (*url.URL, error) {
 	path, err := u.path.fill(u.field, lookup)
 	if err != nil {
@@ -114,7 +112,7 @@ func (u *URL) Fill(lookup func(string) (any, bool)) (*url.URL, error) {
 	return got, nil
 }
 
-// fill asks lookup for each value as a text, by its full name, and escapes it.
+// fill asks lookup for the text of each value by its full name, and escapes it.
 func (p *part) fill(field string, lookup func(string) (any, bool)) (string, error) {
 	if p.text == nil {
 		return "", nil
@@ -135,13 +133,13 @@ func (p *part) fill(field string, lookup func(string) (any, bool)) (string, erro
 	return text, nil
 }
 
-// Short is a URL without what may be secret in it.
+// Short returns a URL without the parts that may be secret.
 func Short(u *url.URL) string {
 	short := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	return short.String()
 }
 
-// WithoutURL takes the URL out of an error: its query may hold a secret.
+// WithoutURL removes the URL from an error, because its query may hold a secret.
 func WithoutURL(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

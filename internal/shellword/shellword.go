@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shellword writes words as a person would type them in a shell of POSIX.
+// Package shellword quotes words for a POSIX shell as a person would type them.
 //
 //	fmt.Printf("git apply %s\n", shellword.Of(file))
 package shellword
@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Of is a word that a shell reads as s, and no program takes for an option: the file -x becomes ./-x.
+// Of returns a word that a shell reads as s and that no program takes for an option; -x becomes ./-x.
 func Of(s string) string {
 	if strings.HasPrefix(s, "-") {
 		s = "./" + s

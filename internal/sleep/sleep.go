@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sleep waits for a time or for the end of a context.
+// Package sleep waits for a time or until a context ends.
 //
 //	if err := sleep.For(ctx, time.Second); err != nil {
 //		return err // ctx has ended
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// For waits until d has passed or ctx has ended. Then it returns ctx's cause. It returns nil at once if d is
-// not greater than zero.
+// For waits until d has passed, and returns nil. If ctx ends first, For returns the cause of ctx. It returns nil at
+// once if d is not greater than zero.
 func For(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil

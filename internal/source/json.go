@@ -13,12 +13,12 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// surrogates are how JSON writes a character that needs two escapes. YAML has
-// another way.
+// surrogates matches the two escapes with which JSON writes a character outside the basic plane. YAML writes such a
+// character in another way.
 var surrogates = lazyregexp.New(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
-// Surrogate is the character that two escapes mean with which a text begins, such as \ud83d\ude80; 0
-// if it begins with something else.
+// Surrogate returns the character of the two escapes at the beginning of a text, such as \ud83d\ude80. It returns 0
+// if the text begins with anything else.
 func Surrogate(text string) rune {
 	if text = text[:min(len(text), 12)]; !surrogates().MatchString(text) {
 		return 0
@@ -28,12 +28,10 @@ func Surrogate(text string) rune {
 	return utf16.DecodeRune(rune(hi), rune(lo))
 }
 
-// escaped are the columns, by line, of characters that are 12 long in JSON and 1
-// in the YAML that is read in its place.
+// escaped has the columns, by line, of characters that take 12 columns in JSON and 1 in the YAML that is parsed instead.
 type escaped map[int][]int
 
-// fromJSON makes YAML of valid JSON, line by line the same. Tabs only stand
-// between values there.
+// fromJSON converts valid JSON to YAML with the same lines. In JSON, tabs are only between values.
 func fromJSON(data []byte) ([]byte, escaped) {
 	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
 	var out []byte
@@ -56,7 +54,7 @@ func fromJSON(data []byte) ([]byte, escaped) {
 	return out, shorter
 }
 
-// widen gives values the columns that they have in the JSON.
+// widen changes the columns of values to those in the JSON.
 func (e escaped) widen(n *yaml.Node) {
 	before, _ := slices.BinarySearch(e[n.Line], n.Column)
 	n.Column += 11 * before

@@ -10,8 +10,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Within is the place in the file of the character at a line and column of a scalar's value, or of
-// its end if it ends in that line before. Where that is not clear, it is the place of the scalar.
+// Within returns the place in the file of the character at a line and column of a scalar's value. If the value ends
+// in that line before the column, Within returns the place of its end. If the place is unknown, Within returns the
+// place of the scalar.
 func (s *Source) Within(n *yaml.Node, line, column int) Span {
 	at, pieces := byteAt(n.Value, line, column), s.Inside(n)
 	if at < 0 || pieces == nil {
@@ -20,7 +21,7 @@ func (s *Source) Within(n *yaml.Node, line, column int) Span {
 	offset := s.first(n)
 	if at < len(pieces) && pieces[at].To > 0 {
 		offset = pieces[at].From
-	} else { // a space, or the end, is behind what is before it
+	} else { // the place of a space, or of the end, follows the characters before it
 		for _, p := range pieces[:at] {
 			offset = max(offset, p.To)
 		}
@@ -30,7 +31,7 @@ func (s *Source) Within(n *yaml.Node, line, column int) Span {
 	return sp
 }
 
-// byteAt is where a line and a column are in a value; -1 if it has no such place.
+// byteAt returns the offset of a line and a column in a value, or -1 if the value has no such place.
 func byteAt(text string, line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
@@ -50,14 +51,13 @@ func byteAt(text string, line, column int) int {
 	return at
 }
 
-// Piece is where a character of a value stands in the text, in bytes. A space has no place: YAML
-// folds lines, drops indentation and adds breaks.
+// Piece is the range in bytes of a character of a value in the text of the file. A space has no range, because YAML
+// folds lines, drops indentation and adds line breaks.
 type Piece struct{ From, To int }
 
-// Inside is where each byte of a scalar's value stands in the text; nil if that is not clear. What
-// YAML never does is to reorder characters, or to drop one that is not space. So each of them is
-// found again in the text. The pieces of the scalar asked for last are kept, since a text may have
-// thousands of placeholders.
+// Inside returns the place in the text of each byte of a scalar's value, or nil if the places are unknown. Inside
+// finds the characters one after another in the text, because YAML neither reorders characters nor drops any except
+// space. It keeps the pieces of the last scalar, because a text may have thousands of placeholders.
 func (s *Source) Inside(n *yaml.Node) []Piece {
 	if s.inside != n {
 		s.inside, s.pieces = n, s.findPieces(n)
@@ -93,7 +93,7 @@ func (s *Source) findPieces(n *yaml.Node) []Piece {
 	return out
 }
 
-// first is where the characters of a scalar begin: behind its quote, or the line of | or >.
+// first returns the offset of the first character of a scalar, behind its quote or the line with | or >.
 func (s *Source) first(n *yaml.Node) int {
 	_, _, at := s.Body(n)
 	switch {
@@ -105,8 +105,8 @@ func (s *Source) first(n *yaml.Node) int {
 	return at
 }
 
-// Body is where a value begins in the text, in bytes: from its anchor or tag on, where these end,
-// and behind them.
+// Body returns the offsets in bytes at which a value begins: from with its anchor or tag, named at the end of these,
+// and body behind them.
 func (s *Source) Body(n *yaml.Node) (from, named, body int) {
 	from = s.Offset(n.Line, n.Column)
 	named, body = from, from
@@ -125,7 +125,7 @@ func (s *Source) Body(n *yaml.Node) (from, named, body int) {
 	return from, named, body
 }
 
-// Skip goes on from an offset to what is no space, no break and no comment.
+// Skip returns the first offset from the given one on that is not in a space, a line break or a comment.
 func (s *Source) Skip(offset int) int {
 	for i := offset; i < len(s.Text); {
 		r, n := utf8.DecodeRuneInString(s.Text[i:])
@@ -149,7 +149,7 @@ var escapes = map[rune]rune{
 
 var hexDigits = map[rune]int{'x': 2, 'u': 4, 'U': 8}
 
-// next is the character that a text in a style begins with, and how many bytes it takes.
+// next returns the first character of a text in a style, and how many bytes it takes.
 func next(text string, style yaml.Style) (r rune, n int) {
 	r, n = utf8.DecodeRuneInString(text)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// MaxFile is how many bytes a file may have.
+// MaxFile is the largest size of a file, in bytes.
 const MaxFile = 1 << 20
 
 // Limits of a definition. They are far above what a person writes.
@@ -25,18 +25,18 @@ const (
 	MaxDepth = 64     // nesting of values
 )
 
-// Fault is why a text cannot be read, and where.
+// Fault says why a text cannot be read, and where.
 type Fault struct {
 	At Span
-	// OfFile says that the file itself is the trouble, or its size. Else the text is
-	// not YAML of one value: Empty says that it has none, Second that it has another one.
+	// OfFile is true if the file cannot be opened or is too large. Otherwise the text is not YAML with one value:
+	// Empty is true if it has no value, and Second if it has more than one.
 	OfFile, Empty, Second bool
 	Message, Hint         string
 	// Err is the cause; nil if there is none.
 	Err error
 }
 
-// reading collects what is wrong with a text.
+// reading collects the faults of a text.
 type reading struct {
 	src    *Source
 	nodes  *int // values seen so far, in all files
@@ -55,16 +55,15 @@ func (r *reading) tooMuch(at Span, format string, args ...any) *Fault {
 	return f
 }
 
-// Read reads the text of src and returns its one value; nil if it cannot be used, and
-// then there is at least one fault. nodes counts the values of all files of a
-// definition, for their limit.
+// Read reads the text of src and returns its single value. If the value cannot be used, Read returns nil and at least
+// one fault. nodes counts the values of all files of a definition, for their limit.
 func Read(from io.Reader, src *Source, nodes *int) (*yaml.Node, []*Fault) {
 	r := &reading{src: src, nodes: nodes}
 	n := r.value(from)
 	return n, r.faults
 }
 
-// Parse is [Read] of the text that src has, in which [Unreadable] has found nothing.
+// Parse does what [Read] does, with a text of src that [Unreadable] has accepted.
 func Parse(src *Source, text string, nodes *int) (*yaml.Node, []*Fault) {
 	r := &reading{src: src, nodes: nodes}
 	n := r.parse(text)
@@ -121,7 +120,7 @@ func ReadFile(fsys fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// Cause leaves out the path that an error of a file system begins with.
+// Cause removes the path at the beginning of an error of a file system.
 func Cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -131,7 +130,7 @@ func Cause(err error) error {
 
 const notText = "a byte that is not UTF-8 text"
 
-// Unreadable finds what YAML does not allow in a text.
+// Unreadable finds the first character that YAML does not allow in a text.
 func Unreadable(text string) (at int, what string) {
 	for i, r := range text {
 		switch {
@@ -149,7 +148,7 @@ func (r *reading) parse(text string) (value *yaml.Node) {
 	src := r.src
 	start := Span{src, 1, 1, 1}
 	defer func() {
-		// The parser is somebody else's, and the text is anybody's.
+		// The parser is not ours, and the text is untrusted.
 		if v := recover(); v != nil {
 			r.wrong(start, "this is not YAML that can be read: %v", v)
 			value = nil
@@ -184,14 +183,14 @@ func (r *reading) parse(text string) (value *yaml.Node) {
 	return docs[0].Content[0]
 }
 
-// Take looks at a value that stands in src, which is read in another way than as YAML, as [Read] does.
+// Take checks a value of src that was not parsed as YAML, as [Read] checks values.
 func Take(src *Source, n *yaml.Node, nodes *int) []*Fault {
 	r := &reading{src: src, nodes: nodes}
 	r.take(n)
 	return r.faults
 }
 
-// take reports whether a value is of a size that can be worked with, and notes its secrets.
+// take checks the size of a value, and collects its secrets. It returns false if the value is too large.
 func (r *reading) take(n *yaml.Node) bool {
 	if !r.measure(n, 0, false) {
 		return false
@@ -204,8 +203,7 @@ func empty(doc *yaml.Node) bool {
 	return len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
 }
 
-// measure looks whether a value, with its aliases spelled out, is of a size
-// that can be worked with. After it every walk over the value ends.
+// measure reports whether a value, with its aliases expanded, is within the limits. All later walks over such a value end.
 func (r *reading) measure(n *yaml.Node, depth int, aliased bool) bool {
 	*r.nodes++
 	switch {

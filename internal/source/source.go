@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package source reads files as YAML or JSON, within limits, and knows where in them each value
-// stands. It does not know what the values mean: packages definition, definition/edit and dialect do.
+// Package source reads files as YAML or JSON, within limits, and knows the position of each value in a file. Packages
+// definition, definition/edit and dialect interpret the values.
 //
 //	src := source.New("loop.yaml", "loop.yaml", 0, "")
 //	n, faults := source.Read(file, src, new(int))
@@ -24,24 +24,23 @@ type Source struct {
 	Path   string // in the file system of the definition, with slashes
 	Index  int    // in the order of loading
 	Text   string // without a byte order mark
-	Starts []int  // where its lines begin, in bytes, as YAML splits them
+	Starts []int  // offsets in bytes at which lines begin, as YAML splits lines
 
-	marks  map[int][]int // of the long lines, by number from 0: where each markEvery-th character is
-	inside *yaml.Node    // the scalar that [Source.Inside] was asked for last
-	pieces []Piece       // of that scalar
+	marks  map[int][]int // for each long line, by its number from 0: the offset of each markEvery-th character
+	inside *yaml.Node    // the scalar of the last call of [Source.Inside]
+	pieces []Piece       // the pieces of that scalar
 
-	Secrets []string       // values that no excerpt shows
-	shown   map[int]string // lines without them, by number
+	Secrets []string       // values that are masked in every excerpt
+	shown   map[int]string // masked lines, by number
 }
 
-// Span is a place in a source, some characters long.
+// Span is a range of characters in a source.
 type Span struct {
 	Src                  *Source
 	Line, Column, Length int
 }
 
-// New is a source of a text. The name is for people, and the path is the place in the
-// file system of the definition.
+// New returns a source with a text. People see the name; the path is the place in the file system of the definition.
 func New(name, path string, index int, text string) *Source {
 	s := &Source{Name: name, Path: path, Index: index}
 	s.says(text)
@@ -63,17 +62,17 @@ func (s *Source) says(text string) {
 	}
 }
 
-// isBreak reports whether a line ends with a character, for YAML.
+// isBreak reports whether a character ends a line in YAML.
 func isBreak(r rune) bool {
 	return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
-// IsSpace reports what YAML folds, drops and adds when it reads a text: the rest stands in the file
-// as in the value, in the same order.
+// IsSpace reports whether YAML may fold, drop or add a character when it reads a text. All other characters are in
+// the file in the same order as in the value.
 func IsSpace(r rune) bool { return r == ' ' || r == '\t' || isBreak(r) }
 
-// markEvery is how many characters are between two marks of a long line: JSON often
-// is one line, and each of its nodes is looked for there.
+// markEvery is the number of characters between two marks of a long line. Marks make positions fast to find, because
+// a JSON file is often one line with many nodes.
 const markEvery = 64
 
 func marksOf(line string) (marks []int) {
@@ -87,12 +86,12 @@ func marksOf(line string) (marks []int) {
 	return marks
 }
 
-// LineOf is the number, from 0, of the line that an offset is in.
+// LineOf returns the number, from 0, of the line with an offset.
 func (s *Source) LineOf(offset int) int {
 	return sort.Search(len(s.Starts), func(i int) bool { return s.Starts[i] > offset }) - 1
 }
 
-// LineEnd is where a line ends, before its break; lines count from 0.
+// LineEnd returns the offset at which a line ends, before its line break; lines count from 0.
 func (s *Source) LineEnd(line int) int {
 	if line+1 >= len(s.Starts) {
 		return len(s.Text)
@@ -101,10 +100,10 @@ func (s *Source) LineEnd(line int) int {
 	return start + len(strings.TrimRightFunc(s.Text[start:s.Starts[line+1]], isBreak))
 }
 
-// Row is the text of a line, without its break; lines count from 0.
+// Row returns the text of a line, without its line break; lines count from 0.
 func (s *Source) Row(line int) string { return s.Text[s.Starts[line]:s.LineEnd(line)] }
 
-// Line is the text of a line, counted from 1; empty if there is no such line.
+// Line returns the text of a line, counted from 1, or "" if there is no such line.
 func (s *Source) Line(n int) string {
 	if n < 1 || n > len(s.Starts) {
 		return ""
@@ -112,7 +111,7 @@ func (s *Source) Line(n int) string {
 	return s.Row(n - 1)
 }
 
-// Offset is where a line and a column are in the text. Both count from 1, the column in characters.
+// Offset returns the byte offset of a line and a column. Both count from 1, the column in characters.
 func (s *Source) Offset(line, column int) int {
 	if line < 1 || line > len(s.Starts) {
 		return len(s.Text)
@@ -129,7 +128,7 @@ func (s *Source) Offset(line, column int) int {
 	return at
 }
 
-// Place is the line and the column of an offset, as [Source.Offset] counts them.
+// Place returns the line and the column of an offset, as [Source.Offset] counts them.
 func (s *Source) Place(offset int) (line, column int) {
 	line = s.LineOf(offset)
 	at := s.Starts[line]
@@ -140,7 +139,7 @@ func (s *Source) Place(offset int) (line, column int) {
 	return line + 1, column + utf8.RuneCountInString(s.Text[at:offset]) + 1
 }
 
-// from is the text of a line from a column on.
+// from returns the text of a line from a column on.
 func (s *Source) from(line, column int) string {
 	at := s.Offset(line, column)
 	if line > len(s.Starts) {
@@ -149,7 +148,7 @@ func (s *Source) from(line, column int) string {
 	return s.Text[at:max(at, s.LineEnd(line-1))]
 }
 
-// Excerpt is the text of a line without the secrets in it.
+// Excerpt returns the text of a line with its secrets masked.
 func (s *Source) Excerpt(n int) string {
 	text, known := s.shown[n]
 	if !known && n >= 1 && n <= len(s.Starts) {
@@ -161,11 +160,11 @@ func (s *Source) Excerpt(n int) string {
 	return text
 }
 
-// maxSecrets bounds how many secrets of a file are kept.
+// maxSecrets limits how many secrets of a file are kept.
 const maxSecrets = 1000
 
-// conceal notes the values that no excerpt shows: those of fields that are called like a secret, and
-// those that the arguments of a command give to an option that is. name is the field or the option.
+// conceal collects the values to mask in excerpts. These are the values of fields whose names mark a secret, and the
+// values that the arguments of a command give to such an option. name is the field or the option.
 func (s *Source) conceal(n *yaml.Node, name string) {
 	before := ""
 	for i, c := range n.Content {
@@ -186,7 +185,7 @@ func (s *Source) conceal(n *yaml.Node, name string) {
 	}
 	least := 4
 	if tag := n.ShortTag(); tag == "!!int" || tag == "!!float" {
-		least = 8 // budget: {token: 5000} is none
+		least = 8 // budget: {token: 5000} is no secret
 	}
 	if name != "" && n.ShortTag() != "!!bool" && utf8.RuneCountInString(n.Value) >= least {
 		s.secret(n.Value)
@@ -207,12 +206,12 @@ func secretField(key string) bool {
 	return credential.Named(key) && !strings.HasSuffix(key, "_env") || strings.EqualFold(key, "credentials")
 }
 
-// SecretOption reports whether an argument of a command says that the next one is a secret.
+// SecretOption reports whether an argument of a command is an option whose value, the next argument, is a secret.
 func SecretOption(arg string) bool {
 	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && credential.Named(arg)
 }
 
-// Of is the place of a node.
+// Of returns the place of a node.
 func (s *Source) Of(n *yaml.Node) Span {
 	sp := Span{Src: s, Line: n.Line, Column: n.Column, Length: 1}
 	if n.Kind != yaml.ScalarNode || n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
@@ -229,7 +228,7 @@ func (s *Source) Of(n *yaml.Node) Span {
 	return sp
 }
 
-// Runes returns the first characters of a text, no more than most.
+// Runes returns at most the first most characters of a text.
 func Runes(text string, most int) string {
 	for i := range text {
 		if most--; most < 0 {

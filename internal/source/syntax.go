@@ -9,8 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// syntax reports what the parser of YAML does not take, with what usually is
-// behind it.
+// syntax reports an error of the YAML parser, with the usual cause as a hint.
 func (r *reading) syntax(err error) {
 	src := r.src
 	e, ok := errors.AsType[*yaml.LoadError](err)
@@ -24,14 +23,13 @@ func (r *reading) syntax(err error) {
 		msg = e.ContextMsg + ": " + msg
 	}
 	if e.ContextMark.Line > 0 && strings.TrimSpace(src.Line(at.Line)) == "" {
-		at.Line, at.Column = e.ContextMark.Line, max(e.ContextMark.Column, 1) // where it has begun, if it ends nowhere
+		at.Line, at.Column = e.ContextMark.Line, max(e.ContextMark.Column, 1) // where an unfinished value begins
 	}
 	f := r.wrong(at, "not YAML: %s", msg)
 	f.Err, f.Hint = err, syntaxHint(msg, src.Line(at.Line), src.from(at.Line, at.Column))
 }
 
-// syntaxHint is what may help with a line that is no YAML; rest is what stands
-// where the parser gave up.
+// syntaxHint returns a hint for a line that is not valid YAML. rest is the text at which the parser stopped.
 func syntaxHint(msg, line, rest string) string {
 	bare := strings.TrimSpace(line)
 	switch {
@@ -56,7 +54,7 @@ func syntaxHint(msg, line, rest string) string {
 	return ""
 }
 
-// first1 is the first character of a text.
+// first1 returns the first character of a text.
 func first1(s string) string {
 	for _, r := range s {
 		return string(r)

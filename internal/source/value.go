@@ -10,8 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// Node is a value in a file, as package definition reads it. How YAML is parsed is the
-// business of this package.
+// Node is a value in a file. Package definition reads values only as nodes; how YAML is parsed is internal to this package.
 type Node = yaml.Node
 
 // The kinds of nodes.
@@ -33,11 +32,12 @@ func Deref(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// Pair is an entry of a map. Merged is the key "<<" by which the map has it; nil for an entry of its own.
+// Pair is an entry of a map. Merged is the key "<<" that merged the entry into the map; nil for the map's own entries.
 type Pair struct{ Key, Value, Merged *Node }
 
-// Pairs returns the entries of a map whose keys are scalars, those that "<<" merges in after its own and only if it has no
-// entry of that key. It returns nil for any other value. Keys are never aliases; of those given twice, all are returned.
+// Pairs returns the entries of a map whose keys are scalars. The entries that "<<" merges in follow the map's own
+// entries, except those whose key the map has itself. Pairs returns nil for other values. It resolves aliases of
+// keys, and returns every entry of a key that is given twice.
 func Pairs(n *Node) []Pair {
 	if n = Deref(n); n.Kind != Map {
 		return nil
@@ -77,12 +77,12 @@ func Pairs(n *Node) []Pair {
 	return own
 }
 
-// IsNull reports whether a value is null, or left out.
+// IsNull reports whether a value is null or left out.
 func IsNull(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 }
 
-// Describe says what a value is.
+// Describe returns the kind of a value in words.
 func Describe(n *yaml.Node) string {
 	switch {
 	case n.Kind == yaml.MappingNode:
@@ -104,7 +104,7 @@ func Describe(n *yaml.Node) string {
 	return brief.Printable(n.Value)
 }
 
-// Unquoted is the hint for a placeholder that YAML takes for a map.
+// Unquoted returns the hint for a placeholder that YAML reads as a map.
 func Unquoted(n *yaml.Node) string {
 	if n.Kind != yaml.MappingNode || n.Style&yaml.FlowStyle == 0 || len(n.Content) < 2 {
 		return ""
@@ -119,8 +119,7 @@ func Unquoted(n *yaml.Node) string {
 	return ""
 }
 
-// PlainText reports whether a node is a text, and not a number or the like that
-// only looks like one.
+// PlainText reports whether a node is read as a string. Unquoted timestamps and << are read as strings too.
 func PlainText(n *yaml.Node) bool {
 	if n.Kind != yaml.ScalarNode {
 		return false

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standin stands in for the servers of models that coding CLIs ask: it speaks Anthropic's Messages API,
-// OpenAI's Responses and Chat Completions APIs and Google's Gemini API, streamed, and answers by a script. Tests drive
-// the real programs with it.
+// Package standin replaces the model servers of coding CLIs. It serves Anthropic's Messages API, OpenAI's Responses
+// and Chat Completions APIs and Google's Gemini API, with streaming, and answers from a script. Tests run the real
+// programs against it.
 //
 //	server := standin.New(standin.Write("/work/roman.go", "package roman"), standin.Say("done"))
 //	defer server.Close()
@@ -20,42 +20,42 @@ import (
 	"time"
 )
 
-// Answer is what the server answers to one request of an agent.
+// Answer is the server's answer to one request of an agent.
 type Answer struct {
 	// Status is the HTTP status; 0 is 200.
 	Status int
-	// Kind is the error's type, in place of the usual one of the Status; the error then says when it ends.
+	// Kind is the error's type, in place of the type for the Status. The error then also says when the limit resets.
 	Kind string
 	// RetryAfter is the header Retry-After, in seconds; 0 is none.
 	RetryAfter int
-	// Text is what the model says, or what an error says in place of the usual text of the Status.
+	// Text is the text of the model, or of an error in place of the text for the Status.
 	Text string
-	// Tool and Input are a call of the CLI's own tool; none without Tool.
+	// Tool and Input are a call of a tool of the CLI. Without Tool there is no call.
 	Tool  string
 	Input map[string]any
-	// Hang lets the request wait until the client leaves.
+	// Hang keeps the request waiting until the client disconnects.
 	Hang bool
 	// Cut ends the stream in the middle of the answer.
 	Cut bool
 }
 
-// Say is an answer of words.
+// Say returns an answer with a text.
 func Say(text string) Answer { return Answer{Text: text} }
 
-// Write is a call of Claude Code's tool that writes a file.
+// Write returns a call of Claude Code's tool that writes a file.
 func Write(path, content string) Answer {
 	return Answer{Tool: "Write", Input: map[string]any{"file_path": path, "content": content}}
 }
 
-// Shell is a call of Codex's tool that runs a line of shell.
+// Shell returns a call of Codex's tool that runs a shell command.
 func Shell(line string) Answer {
 	return Answer{Tool: "exec_command", Input: map[string]any{"cmd": line}}
 }
 
-// Fail is an answer of a status.
+// Fail returns an answer with an HTTP status.
 func Fail(status int) Answer { return Answer{Status: status} }
 
-// Server is a stand-in. The tokens that it reports are 100 of input and 10 of output a request.
+// Server is a stand-in server. It reports 100 input tokens and 10 output tokens for each request.
 type Server struct {
 	*httptest.Server
 
@@ -64,21 +64,21 @@ type Server struct {
 	asked []string
 }
 
-// New returns a server that gives the answers in order, and the last one again and again.
+// New returns a server that gives the answers in order, and then repeats the last one.
 func New(answers ...Answer) *Server {
 	s := &Server{rest: answers}
 	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
 
-// Asked are the bodies of the requests that got an answer of the script.
+// Asked returns the bodies of the requests that got an answer from the script.
 func (s *Server) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.asked...)
 }
 
-// formats are the ways to write an answer, by how the path of a request ends.
+// formats has a function for each API that writes an answer, by the end of the request's path.
 var formats = map[string]func(Answer, http.ResponseWriter){
 	"/messages": Answer.messages, "/responses": Answer.responses, "/completions": Answer.completions,
 	":streamGenerateContent": Answer.contents,
@@ -95,7 +95,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	if strings.HasSuffix(r.URL.Path, "/chat/completions") && !bytes.Contains(body, []byte(`"tools"`)) { // of a title
+	if strings.HasSuffix(r.URL.Path, "/chat/completions") && !bytes.Contains(body, []byte(`"tools"`)) { // a request for a title
 		Say("A title").completions(w)
 		return
 	}
@@ -121,7 +121,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// What an error is called: by Anthropic and OpenAI, and by Google.
+// The names of errors, for Anthropic and OpenAI, and for Google.
 var (
 	kinds    = map[int]string{401: "authentication_error", 429: "rate_limit_error", 400: "invalid_request_error"}
 	statuses = map[int]string{401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED", 400: "INVALID_ARGUMENT"}
@@ -141,7 +141,7 @@ func (s *Server) next(body json.RawMessage) Answer {
 	return a
 }
 
-// sends writes events of a stream; a cut one ends before the last two.
+// sends writes the events of a stream. With Cut it ends before the last two.
 func (a Answer) sends(w http.ResponseWriter, events []map[string]any) {
 	if a.Cut {
 		events = events[:len(events)-2]
@@ -160,7 +160,7 @@ func (a Answer) sends(w http.ResponseWriter, events []map[string]any) {
 
 type object = map[string]any
 
-// messages is the answer in the words of Anthropic's Messages API.
+// messages writes the answer in the format of Anthropic's Messages API.
 func (a Answer) messages(w http.ResponseWriter) {
 	id := fmt.Sprintf("msg_%d", time.Now().UnixNano())
 	reason, block, delta := "end_turn", object{"type": "text", "text": ""}, object{"type": "text_delta", "text": a.Text}
@@ -181,7 +181,7 @@ func (a Answer) messages(w http.ResponseWriter) {
 	})
 }
 
-// responses is the answer in the words of OpenAI's Responses API.
+// responses writes the answer in the format of OpenAI's Responses API.
 func (a Answer) responses(w http.ResponseWriter) {
 	id := fmt.Sprintf("resp_%d", time.Now().UnixNano())
 	item := object{"type": "message", "id": "msg_" + id, "role": "assistant", "status": "completed",
@@ -200,7 +200,7 @@ func (a Answer) responses(w http.ResponseWriter) {
 	})
 }
 
-// completions is the answer in the words of OpenAI's Chat Completions API.
+// completions writes the answer in the format of OpenAI's Chat Completions API.
 func (a Answer) completions(w http.ResponseWriter) {
 	id := fmt.Sprintf("chatcmpl_%d", time.Now().UnixNano())
 	delta, reason := object{"role": "assistant", "content": a.Text}, "stop"
@@ -222,7 +222,7 @@ func (a Answer) completions(w http.ResponseWriter) {
 	}
 }
 
-// contents is the answer in the words of Google's Gemini API.
+// contents writes the answer in the format of Google's Gemini API.
 func (a Answer) contents(w http.ResponseWriter) {
 	part := object{"text": a.Text}
 	if a.Tool != "" {
