@@ -16,7 +16,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// What is known only when somebody asks.
+// Metrics that are computed at each scrape.
 var (
 	active = describe("refrain_runs_active", "Runs that this process drives, without those that wait for their turn.")
 	queued = describe("refrain_runs_queued", "Runs that wait in this process for their turn; see --max-runs.")
@@ -34,11 +34,11 @@ var (
 		"times over all runs in the store that have the status running.")
 )
 
-// statuses are those that a run can have.
+// statuses lists the statuses of a run.
 var statuses = []mark.RunStatus{mark.RunRunning, mark.RunIsPaused, mark.RunWaiting, mark.RunCompleted, mark.RunFailed,
 	mark.RunCanceled}
 
-// stock is what a list of the store's runs has told.
+// stock is the result of a listing of the store's runs.
 type stock struct {
 	up         bool
 	took       time.Duration
@@ -58,7 +58,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends the present metrics. It lists the store's runs, for at most 5 s.
+// Collect sends the current metrics. It lists the store's runs, for at most 5 s.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, one := range c.all {
 		one.Collect(ch)
@@ -92,7 +92,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 
 func unix(t time.Time) float64 { return float64(t.UnixMilli()) / 1e3 }
 
-// here tells about the runs that this process drives.
+// here sends the metrics of the runs that this process drives.
 func (c *Collector) here(sup *supervisor.Supervisor, gauge func(*prometheus.Desc, float64, ...string)) {
 	waiting := make(map[string]bool)
 	all := sup.Driving()
@@ -108,7 +108,7 @@ func (c *Collector) here(sup *supervisor.Supervisor, gauge func(*prometheus.Desc
 	c.mu.Lock()
 	for id, r := range c.runs {
 		if waiting[id] {
-			r.since = time.Now() // its turn has not come: that it waits is not to its discredit
+			r.since = time.Now() // a queued run makes no progress but is not stuck
 		} else {
 			oldest = earlier(oldest, r.since)
 		}
@@ -127,10 +127,10 @@ func (c *Collector) here(sup *supervisor.Supervisor, gauge func(*prometheus.Desc
 	}
 }
 
-// patience is how long the store has to list its runs.
+// patience is how long the store may take to list its runs.
 const patience = 5 * time.Second
 
-// look lists the runs of the store, unless that was done a moment ago.
+// look lists the runs of the store, or returns the last list if it is recent enough.
 func (c *Collector) look(sup *supervisor.Supervisor) stock {
 	c.looking.Lock()
 	defer c.looking.Unlock()
@@ -156,7 +156,7 @@ func (c *Collector) look(sup *supervisor.Supervisor) stock {
 	return s
 }
 
-// earlier is the earlier of two times; zero is none.
+// earlier returns the earlier of two times. A zero time does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b

@@ -12,11 +12,11 @@
 //	m.Watch(sup)
 //	http.Handle("/metrics", m.Handler()) // or prometheus.MustRegister(m)
 //
-// Counters count what this process has done, once: a resumed run does not count again what it did before. A
-// sum over all processes is therefore right. The metrics whose names begin with refrain_store_ are about
-// all runs of the store, whichever process drives them, so every process reports the same: take the maximum
-// over processes, not the sum.
+// Each counter counts only what this process has done. A resumed run does not repeat the counts of its earlier part,
+// so a sum over all processes is correct. The metrics whose names begin with refrain_store_ describe all runs of the
+// store, whichever process drives them. Every process reports the same values, so take the maximum over processes,
+// not the sum.
 //
-// No label has the ID of a run. Names from definitions and models are labels, and each kind of label
-// has at most [Config.MaxValues] values: later ones are "other".
+// No label has the ID of a run. Names from definitions and models are labels. Each kind of label has at most
+// [Config.MaxValues] values; further values become "other".
 package metrics

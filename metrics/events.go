@@ -13,29 +13,29 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// run is what the collector keeps of a run while it is driven here.
+// run is the state of a run that this process drives.
 type run struct {
 	definition string    // as a label
 	name       string    // as the run has it
-	since      time.Time // when an iteration has ended, or the run was taken up; later if it had to wait for its turn
+	since      time.Time // when an iteration ended, or the run was taken up or last seen in the queue
 	steps      map[session.Address]*step
 	loops      map[session.Address]*loopRun
 }
 
 // step is one that began here and has not ended.
 type step struct {
-	below budget.Usage // of the steps in it that have ended
+	below budget.Usage // usage of the steps in it that have ended
 }
 
 // loopRun is a loop that has not stopped.
 type loopRun struct {
-	since  time.Time    // when the iteration began; zero if that was not here
-	whole  bool         // it began here
+	since  time.Time    // when the iteration began; zero if another process began it
+	whole  bool         // this process began the loop
 	budget *loop.Budget // nil if there is none
-	used   budget.Usage // if whole
+	used   budget.Usage // only if whole
 }
 
-// hear counts an event. Most events of a run that asks models count for nothing.
+// hear counts an event. It ignores most events of a run that calls models.
 func (c *Collector) hear(id string, ev *session.Event) {
 	if ev.Partial {
 		return
@@ -57,9 +57,9 @@ func (c *Collector) hear(id string, ev *session.Event) {
 	}
 }
 
-// spent counts what a model has reported.
+// spent counts the usage that a model reports.
 func (c *Collector) spent(ev *session.Event) {
-	if ev.CustomMetadata["cached"] == true { // an earlier answer, again
+	if ev.CustomMetadata["cached"] == true { // a repeated answer uses no tokens
 		return
 	}
 	used := model.Used(ev.UsageMetadata)
@@ -75,7 +75,7 @@ func (c *Collector) spent(ev *session.Event) {
 	}
 }
 
-// over counts the end of a run. One that nobody drives can be canceled.
+// over counts the end of a run. A run that no process drives can end too, because it can be canceled.
 func (c *Collector) over(ev *session.Event) {
 	now := mark.RunIn(ev.Actions.StateDelta)
 	if now == nil {
@@ -88,7 +88,7 @@ func (c *Collector) over(ev *session.Event) {
 	c.ended.WithLabelValues(c.definitions.one(now.Name), string(now.Status), stop).Inc()
 }
 
-// paused forgets when iterations began: a pause is not part of them.
+// paused forgets when iterations began, because the duration of an iteration does not include a pause.
 func (c *Collector) paused(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +104,7 @@ func (c *Collector) part(id string, ev *session.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.runs[id]
-	if r == nil { // it is not driven here any more
+	if r == nil { // this process no longer drives the run
 		return
 	}
 	switch ev.Mark.Kind {
@@ -151,7 +151,7 @@ func (r *run) loop(at session.Address) *loopRun {
 	return l
 }
 
-// iterated counts an iteration that has ended. c.mu is held.
+// iterated counts an iteration that has ended. The caller holds c.mu.
 func (c *Collector) iterated(r *run, ev *session.Event) {
 	definition, name := c.loops.of(r.name, ev.Address.Agent())
 	l := r.loop(ev.Address)
@@ -166,17 +166,17 @@ func (c *Collector) iterated(r *run, ev *session.Event) {
 	}
 }
 
-// finished counts a step that has ended. c.mu is held.
+// finished counts a step that has ended. The caller holds c.mu.
 func (c *Collector) finished(r *run, ev *session.Event) {
 	began := r.steps[ev.Address]
 	delete(r.steps, ev.Address)
-	delete(r.loops, ev.Address) // one that was cut off has not stopped
+	delete(r.loops, ev.Address) // a loop that was interrupted has not stopped
 	var fin mark.StepFinished
 	if ev.Mark.Decode(&fin) != nil {
 		return
 	}
 	c.paid(r, ev.Address, began, fin.Usage)
-	if began == nil && fin.Error == "" && fin.Seconds == 0 { // it did not run: its result was known
+	if began == nil && fin.Error == "" && fin.Seconds == 0 { // the step did not run, because its result was known
 		return
 	}
 	status := "ok"
@@ -203,7 +203,7 @@ func (c *Collector) finished(r *run, ev *session.Event) {
 	c.errors.WithLabelValues(agent, kind).Inc()
 }
 
-// paid counts what a step itself has used, without the steps in it, which have been counted. c.mu is held.
+// paid counts the usage of a step itself, without the steps in it, which are already counted. The caller holds c.mu.
 func (c *Collector) paid(r *run, at session.Address, began *step, usage json.RawMessage) {
 	var used budget.Usage
 	if len(usage) == 0 || json.Unmarshal(usage, &used) != nil {
@@ -215,7 +215,7 @@ func (c *Collector) paid(r *run, at session.Address, began *step, usage json.Raw
 	if l := r.loops[at.Parent()]; l != nil && l.whole {
 		l.used = l.used.Add(used)
 	}
-	if began == nil { // part of it may have been used by another process, and counted there
+	if began == nil { // another process may have used and counted a part of it
 		return
 	}
 	own := used.Sub(began.below)
@@ -228,7 +228,8 @@ func (c *Collector) paid(r *run, at session.Address, began *step, usage json.Raw
 	}
 }
 
-// ratio is the share of the budget that a loop has used, and false if it has no budget or began elsewhere.
+// ratio returns the share of its budget that a loop has used. ok is false if the loop has no budget or began in
+// another process.
 func (l *loopRun) ratio() (share float64, ok bool) {
 	b := l.budget
 	if !l.whole || b == nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/refrain-dev/refrain/internal/gzipped"
 )
 
-// Handler returns a handler that answers a scrape with these metrics and those of the process and the Go runtime.
+// Handler returns a handler that responds to a scrape with these metrics and those of the process and the Go runtime.
 //
-// It writes the text format, which every Prometheus reads. Package promhttp would link 400 kB more, for
+// Handler writes the text format, which every Prometheus reads. Package promhttp would add 400 kB to the binary, for
 // formats and compressions that no Prometheus needs.
 func (c *Collector) Handler() http.Handler {
 	reg := prometheus.NewRegistry()
@@ -38,7 +38,7 @@ func (c *Collector) Handler() http.Handler {
 		}
 		for _, family := range families {
 			if _, err := expfmt.MetricFamilyToText(to, family); err != nil {
-				return // the client has gone
+				return // the client has disconnected
 			}
 		}
 	})

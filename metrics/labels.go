@@ -11,17 +11,17 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// What stands for a value of a label.
+// Values of a label that replace a missing or unexpected value.
 const (
-	unknown = "unknown" // nobody has said it
-	none    = "none"    // there is none
-	other   = "other"   // it is one too many, or not one of those that can be
+	unknown = "unknown" // not given
+	none    = "none"    // has no value
+	other   = "other"   // beyond the limit, or outside the known values
 )
 
 // longest is the largest number of bytes in the value of a label.
 const longest = 100
 
-// values are those of a label, or of some labels together, that somebody else chooses.
+// values has the values of a label, or of a pair of labels, that definitions, models or clients choose.
 type values struct {
 	most int
 
@@ -31,7 +31,7 @@ type values struct {
 
 func newValues(most int) *values { return &values{most: most, seen: make(map[[2]string]struct{})} }
 
-// of returns what stands for two values. All beyond the first few are "other".
+// of returns two values as labels. Beyond the first few pairs it returns "other".
 func (v *values) of(a, b string) (string, string) {
 	key := [2]string{clean(a), clean(b)}
 	v.mu.Lock()
@@ -40,18 +40,18 @@ func (v *values) of(a, b string) (string, string) {
 		if len(v.seen) >= v.most {
 			return other, other
 		}
-		v.seen[[2]string{strings.Clone(key[0]), strings.Clone(key[1])}] = struct{}{} // not the text that they are part of
+		v.seen[[2]string{strings.Clone(key[0]), strings.Clone(key[1])}] = struct{}{} // cloned to release the text around it
 	}
 	return key[0], key[1]
 }
 
-// one is of for a single value.
+// one does what of does for a single value.
 func (v *values) one(a string) string {
 	a, _ = v.of(a, "")
 	return a
 }
 
-// clean is a value as Prometheus takes it.
+// clean shortens a value for Prometheus, and replaces an empty one by "unknown".
 func clean(s string) string {
 	if s == "" {
 		return unknown
@@ -76,7 +76,7 @@ func set[T ~string](all ...T) map[T]string {
 	return m
 }
 
-// among is the value of a label that can only be one of some.
+// among returns the label of one of the known values, and "other" for an unknown one.
 func among[T ~string](all map[T]string, s T) string {
 	if known, ok := all[s]; ok {
 		return known

@@ -22,13 +22,13 @@ import (
 type Config struct {
 	// Version is the version of the program, for refrain_build_info.
 	Version string
-	// MaxValues limits the number of definitions, of agents, of models and of loops as labels; 0 means 100.
+	// MaxValues limits the number of distinct definitions, agents, models and loops as labels, each by itself; 0 means 100.
 	MaxValues int
-	// Every is the shortest time between two lists of the store's runs; 0 means 5 s.
+	// Every is the shortest interval between two listings of the store's runs; 0 means 5 s.
 	Every time.Duration
 }
 
-// Collector counts what runs do. It is a [prometheus.Collector], safe for concurrent use.
+// Collector counts what runs do. It is a [prometheus.Collector] and safe for concurrent use.
 type Collector struct {
 	every                              time.Duration
 	definitions, agents, models, loops *values
@@ -43,20 +43,20 @@ type Collector struct {
 
 	mu   sync.Mutex
 	sup  *supervisor.Supervisor
-	runs map[string]*run // that are driven here, by ID
+	runs map[string]*run // runs that this process drives, by ID
 
 	looking sync.Mutex
 	looked  time.Time
 	stock   stock
 }
 
-// Buckets in seconds: a step takes from a function's time to that of an agent that works for an hour.
+// Buckets in seconds. A step can be as fast as a function and as slow as an agent that works for an hour.
 var (
 	stepBuckets      = []float64{0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
 	iterationBuckets = []float64{0.1, 1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600}
 )
 
-// New returns a collector that has counted nothing.
+// New returns a collector whose counters are 0.
 func New(cfg Config) *Collector {
 	most := cfg.MaxValues
 	if most <= 0 {
@@ -126,8 +126,8 @@ const (
 // Refused counts a request that a server has refused; see server.Config.
 func (c *Collector) Refused(kind string) { c.refused.WithLabelValues(c.refusals.one(kind)).Inc() }
 
-// Observe makes a supervisor report its runs to the collector, and then to the functions that cfg has
-// already. Call Observe before the supervisor is made, and [Collector.Watch] with the supervisor.
+// Observe makes a supervisor report its runs to the collector before it calls the functions that cfg already has.
+// Call Observe before you create the supervisor, and [Collector.Watch] with the supervisor.
 func (c *Collector) Observe(cfg *supervisor.Config) {
 	event, beginning, ending := cfg.OnEvent, cfg.OnBeginning, cfg.OnEnding
 	cfg.OnEvent = func(id string, ev *session.Event) {
@@ -150,15 +150,15 @@ func (c *Collector) Observe(cfg *supervisor.Config) {
 	}
 }
 
-// Watch adds metrics of the runs that a supervisor drives and of the runs in its store. The last supervisor
-// replaces earlier ones.
+// Watch adds metrics of the runs that a supervisor drives and of the runs in its store. It replaces the supervisor of
+// an earlier call.
 func (c *Collector) Watch(sup *supervisor.Supervisor) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sup = sup
 }
 
-// begun takes note that a run is driven here.
+// begun records that this process drives a run.
 func (c *Collector) begun(id string, now mark.Run, taken bool) {
 	definition := c.definitions.one(now.Name)
 	if taken {
@@ -166,14 +166,15 @@ func (c *Collector) begun(id string, now mark.Run, taken bool) {
 	} else {
 		c.started.WithLabelValues(definition).Inc()
 	}
-	// A series that begins with 1 has no increase: the first failure would raise no alert.
+	// A new series that begins with 1 shows no increase, so the first failure would raise no alert. This call creates
+	// the series with 0.
 	c.ended.WithLabelValues(definition, string(mark.RunFailed), string(loop.ReasonError))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.runs[id] = &run{definition: definition, name: now.Name, since: time.Now()}
 }
 
-// left takes note that a run is not driven here any more.
+// left records that this process no longer drives a run.
 func (c *Collector) left(id string, end supervisor.Ending) {
 	c.mu.Lock()
 	delete(c.runs, id)
