@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/model"
 )
 
-// message and part are the JSON of messages in the conventions.
+// message and part are messages in the JSON form of the semantic conventions.
 type message struct {
 	Role  string `json:"role"`
 	Parts []part `json:"parts"`
@@ -27,7 +27,7 @@ type part struct {
 	MIMEType  string         `json:"mime_type,omitempty"`
 }
 
-// contentOf returns the content of a request to a model.
+// contentOf returns the content of a request to a model as attributes.
 func contentOf(req *model.LLMRequest) (attrs []attribute.KeyValue) {
 	if req.Config != nil && req.Config.SystemInstruction != nil {
 		attrs = append(attrs, attribute.String(keyInstructions, text(parts(req.Config.SystemInstruction))))
@@ -50,7 +50,7 @@ func messages(contents ...*genai.Content) string {
 	return text(all)
 }
 
-// parts leaves out the bytes of files.
+// parts converts the parts of a message. It omits the bytes of files.
 func parts(c *genai.Content) []part {
 	all := make([]part, 0, len(c.Parts))
 	for _, p := range c.Parts {

@@ -25,15 +25,15 @@ const otherError = "_OTHER"
 // mostText limits the text of an error in a span, in bytes.
 const mostText = 1024
 
-// refusal reports that a provider has answered with a refusal.
+// refusal is the error for a request that a provider refused.
 type refusal struct{ code, message string }
 
 func (r *refusal) Error() string { return strings.TrimSuffix(r.code+": "+r.message, ": ") }
 
-// secret stands for a key or a password that an error quotes.
+// secret replaces a key or a password in the text of an error.
 const secret = "[secret]"
 
-// note says on a span how the work ended. What waits, is paused or was canceled has not failed.
+// note records on a span how the work ended. Work that waits, is paused or was canceled has not failed.
 func note(span trace.Span, err error) {
 	if err == nil {
 		return
@@ -46,7 +46,7 @@ func note(span trace.Span, err error) {
 	if e, ok := errors.AsType[interface {
 		error
 		Brief() string
-	}](err); ok { // what a program has printed is a content
+	}](err); ok { // the output of a program counts as content
 		words = strings.Replace(words, e.Error(), e.Brief(), 1)
 	}
 	words, _ = credential.Cleaned(words, secret)
@@ -55,7 +55,7 @@ func note(span trace.Span, err error) {
 	span.SetStatus(codes.Error, words)
 }
 
-// outcomeOf is how work ended that has neither failed nor come to its end; "" for all other.
+// outcomeOf returns waiting, paused or canceled for work that ended in one of these ways, and "" for any other.
 func outcomeOf(err error) string {
 	switch {
 	case errors.Is(err, agent.ErrWaiting):
@@ -68,7 +68,7 @@ func outcomeOf(err error) string {
 	return ""
 }
 
-// errorType returns the kind of a failure, one of a small set; "" if err is no failure.
+// errorType returns the type of a failure, from a small set, or "" if err is no failure.
 func errorType(err error) string {
 	if err == nil || outcomeOf(err) != "" {
 		return ""

@@ -13,8 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/propagate"
 )
 
-// Handler makes the runs that a request starts part of the trace that the header traceparent of the request
-// names.
+// Handler adds the runs that a request starts to the trace in the request's header traceparent.
 func (o *Observer) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := o.cfg.Propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
@@ -22,7 +21,7 @@ func (o *Observer) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// Within returns a context in the trace that is named by environment variables such as TRACEPARENT.
+// Within returns a context in the trace that environment variables such as TRACEPARENT name.
 func (o *Observer) Within(ctx context.Context, getenv func(string) string) context.Context {
 	m := make(propagation.MapCarrier)
 	for _, name := range o.cfg.Propagator.Fields() {
@@ -33,8 +32,7 @@ func (o *Observer) Within(ctx context.Context, getenv func(string) string) conte
 	return o.cfg.Propagator.Extract(ctx, m)
 }
 
-// LogHandler returns a handler that adds trace_id and span_id to the records that are logged with the
-// context of a span.
+// LogHandler returns a handler that adds trace_id and span_id to the records that are logged with the context of a span.
 func LogHandler(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

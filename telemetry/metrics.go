@@ -8,13 +8,13 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics are the histograms.
+// metrics has the histograms.
 type metrics struct {
 	workflow, agent, tool, model metric.Float64Histogram // seconds
 	tokens                       metric.Int64Histogram
 }
 
-// Bounds of the histograms. Requests and tokens have those that the conventions advise.
+// Bucket boundaries of the histograms. Those for requests and tokens are the ones that the conventions recommend.
 var (
 	requestBounds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	runBounds     = []float64{0.1, 0.5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 14400, 86400}

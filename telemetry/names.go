@@ -2,25 +2,25 @@
 
 package telemetry
 
-// All names that telemetry writes. Those with gen_ai are of OpenTelemetry's conventions for generative
-// AI, which are under development: when they are renamed, this file changes and no other. Those with
-// loop and refrain are our own.
+// All names that telemetry writes. Names with gen_ai are from OpenTelemetry's semantic conventions for generative AI,
+// which are under development; if the conventions rename them, only this file changes. Names with loop and refrain
+// are defined by this project.
 
-// What a span is about, and the beginning of its name.
+// Operations. The name of a span begins with its operation.
 const (
 	opWorkflow  = "invoke_workflow"
 	opAgent     = "invoke_agent"
 	opChat      = "chat"
 	opTool      = "execute_tool"
-	opIteration = "iteration" // no operation of the conventions
+	opIteration = "iteration" // not an operation of the conventions
 )
 
-// Attributes of the conventions.
+// Attributes of the semantic conventions.
 const (
 	keyOperation     = "gen_ai.operation.name"
 	keyProvider      = "gen_ai.provider.name"
 	keyWorkflow      = "gen_ai.workflow.name"
-	keyConversation  = "gen_ai.conversation.id" // the session, which is the run's ID of the command
+	keyConversation  = "gen_ai.conversation.id" // the session ID, which the refrain command uses as the run ID
 	keyAgent         = "gen_ai.agent.name"
 	keyAgentAbout    = "gen_ai.agent.description"
 	keyRequestModel  = "gen_ai.request.model"
@@ -32,14 +32,14 @@ const (
 	keyOutputTokens  = "gen_ai.usage.output_tokens"
 	keyCachedTokens  = "gen_ai.usage.cache_read.input_tokens"
 	keyCacheWrites   = "gen_ai.usage.cache_creation.input_tokens"
-	keyTokenType     = "gen_ai.token.type" // of the metric; "input" or "output"
+	keyTokenType     = "gen_ai.token.type" // attribute of the token metric: "input" or "output"
 	keyTool          = "gen_ai.tool.name"
 	keyToolType      = "gen_ai.tool.type"
 	keyToolAbout     = "gen_ai.tool.description"
 	keyToolCall      = "gen_ai.tool.call.id"
 	keyErrorType     = "error.type"
 
-	// Content, only when it is asked for.
+	// Content, written only if [Config].Content is set.
 	keyInstructions   = "gen_ai.system_instructions"
 	keyInputMessages  = "gen_ai.input.messages"
 	keyOutputMessages = "gen_ai.output.messages"
@@ -54,7 +54,7 @@ const (
 	keyScoreExplains = "gen_ai.evaluation.explanation"
 )
 
-// Attributes of our own.
+// Attributes of this project.
 const (
 	keyLoop          = "loop.name"
 	keyIteration     = "loop.iteration"
@@ -68,15 +68,15 @@ const (
 	keyBestIteration = "loop.best_iteration"
 
 	keyApp        = "refrain.app"
-	keyInvocation = "refrain.invocation.id" // of all parts of a run
-	keyResumed    = "refrain.resumed"       // an earlier part of it was another span
+	keyInvocation = "refrain.invocation.id" // the same for all parts of a run
+	keyResumed    = "refrain.resumed"       // true if an earlier part of the run has a span of its own
 	keyOutcome    = "refrain.outcome"       // "waiting", "paused" or "canceled", of what has not come to its end
 	keyAgentType  = "refrain.agent.type"
 	keyAddress    = "refrain.address"
 	keyAttempt    = "refrain.attempt"
 )
 
-// Metrics of the conventions. Times are in seconds.
+// Metrics of the semantic conventions. Times are in seconds.
 const (
 	metricWorkflow = "gen_ai.workflow.duration"
 	metricAgent    = "gen_ai.invoke_agent.duration"

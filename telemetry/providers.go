@@ -42,24 +42,24 @@ func WithTracerProvider(tp *sdktrace.TracerProvider) Option {
 	return func(o *options) { o.tracer = tp }
 }
 
-// WithGenAICaptureMessageContent sets whether spans include the requests and answers of models and tools;
-// see [Config].Content. The default is the variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
+// WithGenAICaptureMessageContent sets whether spans include the requests and answers of models and tools; see
+// [Config].Content. The default is the value of OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
 func WithGenAICaptureMessageContent(capture bool) Option {
 	return func(o *options) { o.content = capture }
 }
 
 // Providers holds the tracing that [New] has set up.
 type Providers struct {
-	// TracerProvider is nil if no processor, collector or provider takes spans.
+	// TracerProvider is nil if there is no processor, collector or provider to send spans to.
 	TracerProvider *sdktrace.TracerProvider
 
 	content bool
 }
 
-// New sets up tracing as ADK does. Spans go to the processors of [WithSpanProcessors], and by OTLP over HTTP
-// to the collector that OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names. Runs are
-// traced after [Providers.SetGlobalOtelProviders], or with [Providers.Observer] as their observer. Call
-// [Providers.Shutdown] at the end. New fails if the exporter or the resource cannot be made.
+// New sets up tracing as ADK does. It sends spans to the processors of [WithSpanProcessors], and by OTLP over HTTP to
+// the collector that OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names. To trace runs, call
+// [Providers.SetGlobalOtelProviders], or set [Providers.Observer] as their observer. Call [Providers.Shutdown] at the
+// end. New fails if the exporter or the resource cannot be created.
 func New(ctx context.Context, opts ...Option) (*Providers, error) {
 	var o options
 	o.content, _ = strconv.ParseBool(os.Getenv(EnvContent))
@@ -92,9 +92,9 @@ func New(ctx context.Context, opts ...Option) (*Providers, error) {
 	return p, nil
 }
 
-// Observer returns an observer that makes spans with the TracerProvider and metrics with OpenTelemetry's
-// global MeterProvider. Without a TracerProvider the spans go to the global one. It fails if the
-// MeterProvider cannot make a histogram.
+// Observer returns an observer that creates spans with the TracerProvider and metrics with OpenTelemetry's global
+// MeterProvider. Without a TracerProvider it uses the global one. Observer fails if the MeterProvider cannot create a
+// histogram.
 func (p *Providers) Observer() (*Observer, error) {
 	var to trace.TracerProvider = p.TracerProvider
 	if p.TracerProvider == nil {
@@ -103,8 +103,8 @@ func (p *Providers) Observer() (*Observer, error) {
 	return NewObserver(Config{TracerProvider: to, MeterProvider: otel.GetMeterProvider(), Content: p.content})
 }
 
-// SetGlobalOtelProviders makes the TracerProvider OpenTelemetry's global one, and traces the runs of this
-// process that have no observer of their own.
+// SetGlobalOtelProviders makes the TracerProvider OpenTelemetry's global one, and traces the runs of this process
+// that have no observer of their own.
 func (p *Providers) SetGlobalOtelProviders() {
 	if p.TracerProvider != nil {
 		otel.SetTracerProvider(p.TracerProvider)
@@ -117,8 +117,7 @@ func (p *Providers) SetGlobalOtelProviders() {
 	observe.SetDefault(o)
 }
 
-// Shutdown sends the pending spans, and stops the TracerProvider. It fails if they cannot be sent before
-// ctx ends.
+// Shutdown sends the pending spans and stops the TracerProvider. It fails if the spans cannot be sent before ctx ends.
 func (p *Providers) Shutdown(ctx context.Context) error {
 	if p.TracerProvider == nil {
 		return nil

@@ -18,10 +18,10 @@ import (
 	"github.com/refrain-dev/refrain/observe"
 )
 
-// work is a span that has begun and not ended.
+// work is a span that has not ended.
 type work struct {
 	outer        *work
-	run          *work // that it belongs to; nil for a run
+	run          *work // the span of the run; nil if this is the run
 	conversation string
 	span         trace.Span
 	began        time.Time
@@ -49,7 +49,7 @@ func (o *Observer) begin(ctx context.Context, name string, kind trace.SpanKind, 
 	return context.WithValue(ctx, workKey{}, w), w
 }
 
-// once returns a function that calls f at its first call only: see [observe.Observer].
+// once returns a function that calls f at its first call only; see [observe.Observer].
 func (w *work) once(f func(error)) func(error) {
 	return func(err error) {
 		if w.ended.CompareAndSwap(false, true) {
@@ -58,7 +58,7 @@ func (w *work) once(f func(error)) func(error) {
 	}
 }
 
-// end ends the span, and returns for how many seconds it was open.
+// end ends the span, and returns how many seconds the span was open.
 func (w *work) end(err error) (seconds float64) {
 	if in, out := w.in.Load(), w.out.Load(); in+out > 0 {
 		w.span.SetAttributes(attribute.Int64(keyInputTokens, in), attribute.Int64(keyOutputTokens, out))
@@ -69,7 +69,7 @@ func (w *work) end(err error) (seconds float64) {
 	return now.Sub(w.began).Seconds()
 }
 
-// measured are the attributes of a metric, with the kind of error if there is one.
+// measured returns the attributes of a metric, with the type of the error if there is one.
 func measured(err error, attrs ...attribute.KeyValue) metric.MeasurementOption {
 	if kind := errorType(err); kind != "" {
 		attrs = append(attrs, attribute.String(keyErrorType, kind))
@@ -218,7 +218,7 @@ func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context
 	})
 }
 
-// answered notes a model's answer.
+// answered records a model's answer in its span.
 func (o *Observer) answered(ctx context.Context, w *work, r *model.LLMResponse, known []attribute.KeyValue) {
 	if r.FinishReason != "" {
 		w.span.SetAttributes(attribute.StringSlice(keyFinish, []string{strings.ToLower(string(r.FinishReason))}))

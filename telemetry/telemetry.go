@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package telemetry makes OpenTelemetry traces and metrics of runs, by its conventions for generative AI.
+// Package telemetry creates OpenTelemetry traces and metrics of runs, by the semantic conventions for generative AI.
 //
 //	o, err := telemetry.NewObserver(telemetry.Config{TracerProvider: tp, MeterProvider: mp})
 //	if err != nil {
@@ -8,10 +8,10 @@
 //	}
 //	for ev, err := range r.Run(ctx, "ana", "s1", msg, agent.RunConfig{Observer: o}) {
 //
-// A run is a span, with the agents that it runs, the iterations of its loops, the requests to models and
-// the calls of tools below it. Agents, tools and HTTP clients get their span with their context. A run that
-// is paused and resumed has a span for each part: no span is open during the pause. doc/telemetry.md lists
-// the names, which are all in the file names.go.
+// The span of a run contains the spans of its agents, the iterations of its loops, the requests to models and the
+// calls of tools. Agents, tools and HTTP clients find their span in their context. A run that is paused and resumed
+// has one span for each part, so that no span is open during the pause. doc/telemetry.md lists the names of spans,
+// attributes and metrics; the file names.go defines them.
 package telemetry
 
 import (
@@ -30,34 +30,33 @@ import (
 
 // Config says where an [Observer] sends telemetry.
 type Config struct {
-	// TracerProvider makes the spans; nil makes none.
+	// TracerProvider creates the spans; nil creates none.
 	TracerProvider trace.TracerProvider
-	// MeterProvider makes the metrics; nil makes none.
+	// MeterProvider creates the metrics; nil creates none.
 	MeterProvider metric.MeterProvider
-	// Propagator writes the span into the requests of HTTP, MCP and A2A clients and into the environment
-	// of commands, and reads it in [Observer.Handler]. The default is W3C Trace Context.
+	// Propagator writes the span into the requests of HTTP, MCP and A2A clients and into the environment of commands.
+	// [Observer.Handler] reads the span of a request with it. The default is W3C Trace Context.
 	Propagator propagation.TextMapPropagator
-	// Content adds to the spans the requests and answers of models and tools, and the reason for which a
-	// loop rejects an iteration. Without it, spans have no texts of agents, except where an error quotes
-	// them, such as the end of a command's standard error. Known kinds of keys are removed from errors, but
-	// not from contents.
+	// Content adds to the spans the requests and answers of models and tools, and the reason for which a loop rejects
+	// an iteration. Without Content, spans contain no text of agents, except where an error quotes it, such as the
+	// end of a command's standard error. Keys of known kinds are removed from errors, but not from content.
 	Content bool
 }
 
-// Observer makes spans and metrics of the runs that it observes. Set it as
-// agent.RunConfig.Observer or supervisor.Config.Observer. It is safe for concurrent use.
+// Observer creates spans and metrics of the runs that it observes. Set it as agent.RunConfig.Observer or
+// supervisor.Config.Observer. It is safe for concurrent use.
 type Observer struct {
 	cfg    Config
 	tracer trace.Tracer
 	metrics
 
 	mu   sync.Mutex
-	legs map[string]trace.SpanContext // of runs that have not ended, by their invocation
+	legs map[string]trace.SpanContext // last span of each run that has not ended, by invocation
 }
 
 var _ observe.Observer = (*Observer)(nil)
 
-// NewObserver returns an observer. It fails if the MeterProvider cannot make a histogram.
+// NewObserver returns an observer. It fails if the MeterProvider cannot create a histogram.
 func NewObserver(cfg Config) (*Observer, error) {
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = nooptrace.NewTracerProvider()
@@ -82,10 +81,10 @@ func (o *Observer) fields(ctx context.Context) map[string]string {
 	return m
 }
 
-// mostLegs bounds what is remembered of runs that have not ended.
+// mostLegs limits the number of entries in legs.
 const mostLegs = 4096
 
-// leg returns the span of the part of a run before this one, if this process has seen it.
+// leg returns the span of the previous part of a run, if this process has traced that part.
 func (o *Observer) leg(id string) (trace.SpanContext, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,7 +92,7 @@ func (o *Observer) leg(id string) (trace.SpanContext, bool) {
 	return sc, ok
 }
 
-// keepLeg remembers the span of a part of a run; one that has ended is forgotten.
+// keepLeg keeps the span of a part of a run, or deletes it if the run has ended.
 func (o *Observer) keepLeg(id string, sc trace.SpanContext, ended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,7 +104,7 @@ func (o *Observer) keepLeg(id string, sc trace.SpanContext, ended bool) {
 		if len(o.legs) < mostLegs {
 			break
 		}
-		delete(o.legs, old) // its next part has no link
+		delete(o.legs, old) // the span of its next part will have no link
 	}
 	o.legs[id] = sc
 }
