@@ -57,7 +57,8 @@ var (
 	_ tool.RequestProcessor = (*SkillToolset)(nil)
 )
 
-// New returns a toolset. It fails without a source. The skills are read when they are used, and the context is not kept.
+// New returns a toolset. It fails without a Source. The toolset reads skills when a model uses them, and does not
+// keep the context.
 func New(_ context.Context, cfg Config) (*SkillToolset, error) {
 	if cfg.Source == nil {
 		return nil, errors.New("skill toolset: Source is nil: set one, such as skill.NewFileSystemSource(os.DirFS(\"skills\"))")
@@ -97,7 +98,7 @@ func (ts *SkillToolset) Name() string { return ts.cfg.Name }
 // Tools returns list_skills, load_skill and load_skill_resource.
 func (ts *SkillToolset) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return ts.tools, nil }
 
-// ProcessRequest adds the list of skills to the instruction; nothing if there are none.
+// ProcessRequest adds the list of skills to the instruction, unless there are no skills.
 func (ts *SkillToolset) ProcessRequest(ctx tool.Context, req *model.LLMRequest) error {
 	all, err := ts.cfg.Source.ListFrontmatters(ctx)
 	if err != nil {
@@ -109,7 +110,7 @@ func (ts *SkillToolset) ProcessRequest(ctx tool.Context, req *model.LLMRequest) 
 	return nil
 }
 
-// listed writes skills for a model.
+// listed returns the list of skills for a model.
 func listed(all []*skill.Frontmatter) string {
 	var b strings.Builder
 	b.WriteString("<available_skills>\n")

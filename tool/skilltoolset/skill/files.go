@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// maxFile is the size up to which a file of a skill is read, in bytes.
+// maxFile is the largest size of a skill's file, in bytes.
 const maxFile = 10 << 20
 
-// folders are those of a skill that have resources.
+// folders lists the folders of a skill that have resources.
 var folders = []string{"references", "assets", "scripts"}
 
-// NewFileSystemSource returns the skills in the folders of fsys. A folder without SKILL.md is no skill. A skill whose
-// SKILL.md is invalid, or has another name than its folder, fails the listing with [ErrInvalidFrontmatter] or
-// [ErrInvalidSkillName].
+// NewFileSystemSource returns a source with the skills in the folders of fsys. A folder without SKILL.md is no skill.
+// If a SKILL.md is invalid, or gives another name than its folder's, the listing fails with [ErrInvalidFrontmatter]
+// or [ErrInvalidSkillName].
 //
 // Paths stay inside a skill's folder. Symbolic links are not followed if fsys is a [fs.ReadLinkFS], such as
 // os.DirFS. Files above 10 MiB are refused.
@@ -119,7 +119,7 @@ func (f *files) ListResources(_ context.Context, name, subpath string) ([]string
 		if _, _, err := f.read(name); err != nil {
 			return nil, err
 		}
-		for _, folder := range folders { // a link, or nothing, has no files
+		for _, folder := range folders { // a link or a missing folder has no files
 			if f.follows(path.Join(name, folder)) == nil {
 				below = append(below, folder)
 			}
@@ -140,7 +140,7 @@ func (f *files) ListResources(_ context.Context, name, subpath string) ([]string
 	return all, nil
 }
 
-// resource returns the clean path of a file of a skill that exists.
+// resource returns the clean path of an existing file of a skill.
 func (f *files) resource(name, resourcePath string) (string, error) {
 	if _, _, err := f.read(name); err != nil {
 		return "", err
@@ -154,7 +154,7 @@ func (f *files) resource(name, resourcePath string) (string, error) {
 	return clean, nil
 }
 
-// open opens a regular file that is not too large.
+// open opens a regular file of at most maxFile bytes.
 func (f *files) open(name string) (fs.File, error) {
 	if err := f.follows(name); err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (f *files) open(name string) (fs.File, error) {
 	return file, nil
 }
 
-// follows refuses a path with a symbolic link in it, which could lead out of the folder.
+// follows returns an error for a path with a symbolic link in it, because the link could lead out of the folder.
 func (f *files) follows(name string) error {
 	for i := range len(name) + 1 {
 		if i < len(name) && name[i] != '/' {

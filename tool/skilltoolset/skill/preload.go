@@ -15,9 +15,10 @@ import (
 	"sync/atomic"
 )
 
-// WithCompletePreloadSource returns a source with all that another one has, in memory, and a function that loads it
-// anew. A load that fails leaves the skills as they were. It fails with [ErrDuplicateSkill] on two skills of one
-// name, with the errors of the other source, and on a file above 10 MiB.
+// WithCompletePreloadSource reads all skills of a source into memory. It returns a source with these skills, and a
+// function that reads them again. A reload that fails leaves the skills as they were. WithCompletePreloadSource fails
+// with [ErrDuplicateSkill] if two skills have the same name, with the errors of source, and if a file is larger than
+// 10 MiB.
 func WithCompletePreloadSource(ctx context.Context, source Source) (Source, func(context.Context) error, error) {
 	p := &preloaded{from: source}
 	if err := p.reload(ctx); err != nil {

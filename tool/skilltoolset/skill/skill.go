@@ -6,9 +6,9 @@
 //	source := skill.NewFileSystemSource(os.DirFS("skills"))
 //	set, err := skilltoolset.New(ctx, skilltoolset.Config{Source: source})
 //
-// A skill is a folder with a file SKILL.md: YAML between two lines "---", with a name and a description, and below
-// it the instructions. Further files are in its folders references, assets and scripts. They are read, and
-// nothing is ever run.
+// A skill is a folder with a file SKILL.md, which has YAML with a name and a description between two lines "---", and
+// below it the instructions. Further files are in the folders references, assets and scripts. Package skill reads the
+// files of a skill and never runs any.
 package skill
 
 import (
@@ -33,14 +33,14 @@ var (
 	ErrResourceNotFound    = errors.New("resource not found")
 )
 
-// Source has skills. It is safe for concurrent use. Names and paths come from a model: a source refuses those that it
-// does not have. Its errors are those of this package, for errors.Is.
+// Source provides skills. It is safe for concurrent use. Names and paths may come from a model, so a source refuses
+// any that it does not have. Its errors wrap those of this package.
 type Source interface {
-	// ListFrontmatters describes every skill.
+	// ListFrontmatters returns the frontmatter of every skill.
 	ListFrontmatters(ctx context.Context) ([]*Frontmatter, error)
-	// ListResources returns the paths of a skill's files below a path; "." means all. Paths are relative to the skill.
+	// ListResources returns the paths of a skill's files below subpath; "." means all. Paths are relative to the skill.
 	ListResources(ctx context.Context, name, subpath string) ([]string, error)
-	// LoadFrontmatter describes one skill.
+	// LoadFrontmatter returns the frontmatter of one skill.
 	LoadFrontmatter(ctx context.Context, name string) (*Frontmatter, error)
 	// LoadInstructions returns the instructions of a skill.
 	LoadInstructions(ctx context.Context, name string) (string, error)
@@ -48,9 +48,9 @@ type Source interface {
 	LoadResource(ctx context.Context, name, resourcePath string) (io.ReadCloser, error)
 }
 
-// Frontmatter describes a skill. It must not be changed.
+// Frontmatter describes a skill. Callers must not change it.
 type Frontmatter struct {
-	// Name has 1 to 64 small letters, digits and single hyphens. It is also the name of the skill's folder.
+	// Name has 1 to 64 lower-case letters, digits and single hyphens. It is also the name of the skill's folder.
 	Name string `yaml:"name" json:"name"`
 	// Description says what the skill is for and when to use it, in 1 to 1024 bytes.
 	Description string `yaml:"description" json:"description"`
@@ -58,11 +58,11 @@ type Frontmatter struct {
 	// Compatibility says what the skill needs, in at most 500 bytes.
 	Compatibility string            `yaml:"compatibility" json:"compatibility,omitempty"`
 	Metadata      map[string]string `yaml:"metadata" json:"metadata,omitempty"`
-	// AllowedTools are the tools that the skill uses. They are for the model to read; nothing enforces them.
+	// AllowedTools lists the tools that the skill uses. It informs the model; nothing enforces it.
 	AllowedTools []string `yaml:"-" json:"allowed-tools,omitempty"`
 }
 
-// ParseBytes reads a SKILL.md: what describes the skill, and its instructions. Errors: [ErrInvalidFrontmatter].
+// ParseBytes returns the frontmatter and the instructions of a SKILL.md. Errors: [ErrInvalidFrontmatter].
 func ParseBytes(content []byte) (*Frontmatter, string, error) {
 	head, instructions, err := split(content)
 	if err != nil {
@@ -102,7 +102,7 @@ func split(content []byte) (head, rest []byte, err error) {
 	return nil, nil, errors.New("no line --- ends the frontmatter")
 }
 
-// toolsIn reads a list of tools, or a text with spaces or commas between them, as in "Read Bash(git add:*)".
+// toolsIn reads a YAML list of tools, or a string with spaces or commas between them, as in "Read Bash(git add:*)".
 func toolsIn(v any) ([]string, error) {
 	wrong := errors.New("allowed-tools: want a list of texts, or a text with spaces between the tools")
 	switch v := v.(type) {
@@ -133,7 +133,7 @@ func toolsIn(v any) ([]string, error) {
 	return nil, wrong
 }
 
-// Validate returns what is wrong with a frontmatter, by the rules of its fields.
+// Validate returns an error if a frontmatter breaks the rules of its fields.
 func Validate(f *Frontmatter) error {
 	switch {
 	case f == nil:
