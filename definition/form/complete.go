@@ -11,10 +11,10 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// Option is something that can be written at a place.
+// Option is a text that can be inserted at a place.
 type Option struct {
 	Label string `json:"label"`
-	// Insert is what to write, if it is not Label.
+	// Insert is the text to insert, if it differs from Label.
 	Insert string `json:"insert,omitzero"`
 	Detail string `json:"detail,omitzero"`
 	Doc    string `json:"doc,omitzero"`
@@ -27,8 +27,8 @@ var (
 	placeholders = lazyregexp.New(`\{\{\s*([\w.]*)$`)
 )
 
-// Complete returns what can be written at a place of a text, whose line and column count from 1.
-// The text need not be valid, nor YAML.
+// Complete returns the options at a place of a text; line and column count from 1. The text need not be a valid
+// definition, nor valid YAML.
 func Complete(text string, line, column int) []Option {
 	lines := strings.Split(text, "\n")
 	if line < 1 || line > len(lines) {
@@ -48,7 +48,7 @@ func Complete(text string, line, column int) []Option {
 	return names(lines, line, before)
 }
 
-// names are the fields that the agent at a line can have.
+// names returns the fields that the agent at a line can have.
 func names(lines []string, line int, before string) []Option {
 	indent := depth(before)
 	own, parent := siblings(lines, line-1, indent)
@@ -82,12 +82,12 @@ func names(lines []string, line int, before string) []Option {
 	return out
 }
 
-// depth is the column in which a key begins, from 0: after the dash of a list.
+// depth returns the column, from 0, in which a key begins, after the dash of a list.
 func depth(line string) int {
 	return len(line) - len(strings.TrimLeft(line, " -"))
 }
 
-// siblings are the keys beside a line, with their values, and the key of the map that they are in.
+// siblings returns the keys in the same map as a line, with their values, and the key of that map.
 func siblings(lines []string, at, indent int) (own map[string]string, parent string) {
 	own = make(map[string]string)
 	take := func(l string) (key string, d int, ok bool) {
@@ -137,7 +137,7 @@ func value(line string) string {
 	return strings.Trim(strings.TrimSpace(v), `"'`)
 }
 
-// values are what a field can be.
+// values returns the possible values of a field.
 func values(name string) []Option {
 	for _, f := range Fields() {
 		if f.Name != name {
@@ -160,7 +160,7 @@ func values(name string) []Option {
 
 var written = lazyregexp.New(`(?m)^\s*(?:- +)?(?:output_key|result_key):\s*([\w-]+)`)
 
-// keys are the state keys that a text writes.
+// keys returns the state keys that a text writes.
 func keys(text string) []Option {
 	out := []Option{{Label: "user_input", Detail: "the request of the run", Kind: "variable"}}
 	seen := []string{"user_input"}

@@ -8,8 +8,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// docs explain fields for one type of agent, where the field's own explanation is about several. The text for "" is
-// that of all other types.
+// docs explains fields for one type of agent, if the field's own explanation covers several types. The text for ""
+// applies to all other types.
 var docs = map[string]map[definition.Type]string{
 	"instructions": {
 		definition.TypeLoop: "how to reach the goal; every model in the loop reads it",
@@ -55,7 +55,7 @@ var docs = map[string]map[definition.Type]string{
 	},
 }
 
-// docsOf explains a field for each type of agent that has it; nil if its own explanation is enough.
+// docsOf explains a field for each type of agent that has the field. It returns nil if the field's own explanation is enough.
 func docsOf(f definition.Field) map[definition.Type]string {
 	texts, ok := docs[f.Name]
 	if !ok {

@@ -16,15 +16,15 @@ type Field struct {
 	Types []definition.Type `json:"types,omitzero"` // nil: every agent
 	Root  bool              `json:"root,omitzero"`
 	Doc   string            `json:"doc"`
-	// Beside says that it can stand beside a ref.
+	// Beside is true if the field can be next to a ref.
 	Beside bool `json:"beside,omitzero"`
-	// Docs explain the field for one type of agent, where Doc is about several.
+	// Docs explains the field for one type of agent, if Doc covers several types.
 	Docs map[definition.Type]string `json:"docs,omitzero"`
 	Control
-	// Parts are the names in it, if it can be a map. Short is the one that a plain value stands for.
+	// Parts lists the names in the field, if its value can be a map. Short is the name that a plain value stands for.
 	Parts []Part `json:"parts,omitzero"`
 	Short string `json:"short,omitzero"`
-	// Keyed says that it is a map of maps: people choose the names, and each has the parts.
+	// Keyed is true for a map of maps in which people choose the names, and each inner map has the parts.
 	Keyed bool `json:"keyed,omitzero"`
 }
 
@@ -33,16 +33,16 @@ type Part struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"`
 	Control
-	// Needed says that the map has to have it.
+	// Needed is true if the map requires the name.
 	Needed bool `json:"needed,omitzero"`
 }
 
-// Control says what a value can be, and so what a form shows for it.
+// Control describes the possible values, from which a form chooses the input.
 type Control struct {
-	// Value says in words what it can be.
+	// Value describes the possible values in words.
 	Value string `json:"value"`
-	// Choices are the words that it can be; Bool says that it is true or false, Text that it is a
-	// text, which is written with quotes where it needs them, and Long that it can have lines.
+	// Choices lists the possible words. Bool is true if the value is true or false, Text if it is a string, which
+	// gets quotes where YAML needs them, and Long if the string can have several lines.
 	Choices []string `json:"choices,omitzero"`
 	Bool    bool     `json:"bool,omitzero"`
 	Text    bool     `json:"text,omitzero"`
@@ -57,13 +57,13 @@ func controlOf(name, value string) Control {
 	return c
 }
 
-// keyed are the fields that are maps of maps.
+// keyed lists the fields that are maps of maps.
 var keyed = []string{"inputs", "shapes", "prices"}
 
-// long are the texts that people write in lines.
+// long lists the fields whose text usually has several lines.
 var long = []string{"instructions", "text", "question", "goal", "query", "stdin"}
 
-// Fields returns all fields, in the order in which people write them.
+// Fields returns all fields in their usual order.
 func Fields() []Field {
 	var out []Field
 	for _, f := range definition.Fields() {
@@ -79,11 +79,11 @@ func Fields() []Field {
 	return out
 }
 
-// kinds are words for values that are not the values themselves.
+// kinds has words that describe values and are not values themselves.
 var kinds = []string{"text", "name", "map", "list", "number", "whole number", "duration", "any value", "expression",
 	"true or false", "size", "list of texts", "condition", "true", "false"}
 
-// oneWord reports whether a value is one of some words: "stop, skip_step or next_iteration".
+// oneWord reports whether a description lists the possible words, as "stop, skip_step or next_iteration" does.
 func oneWord(value string) bool {
 	c := choices(value)
 	return len(c) > 1 && !slices.ContainsFunc(c, func(w string) bool { return slices.Contains(kinds, w) || strings.ContainsAny(w, " {[\"<") })

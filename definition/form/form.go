@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package form says what a form and an editor show of a definition while it is being written:
-// its agents with the fields that the text gives them, the problems with their fields and fixes,
-// how it can end, and what can be written at a place.
+// Package form computes what a form and an editor show of a definition that a person is writing: its agents with
+// their fields, the problems with their fields and fixes, how the run can end, and the possible texts at a place.
 //
 //	o := form.Read("refine.yaml", text, definition.Options{})
 //	for _, a := range o.Agents {
 //		fmt.Println(a.Name, a.Type, a.Fields["output_key"])
 //	}
 //
-// Unlike package definition, it reads texts that are not valid yet as far as they go. Package
-// edit makes the changes.
+// Unlike package definition, package form reads as much as it can of texts that are not valid yet. Package edit makes changes.
 package form
 
 import (
@@ -25,26 +23,25 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// Outline is the content of a text as a form shows it.
+// Outline is the content of a text in the form that a form shows.
 type Outline struct {
-	// Valid says that the text can be run: it has no error.
+	// Valid is true if the text has no error and can run.
 	Valid bool `json:"valid"`
-	// Runs says that it can be run here: it is valid, and no model is missing.
+	// Runs is true if the text is valid and no model is missing in this environment.
 	Runs bool `json:"runs"`
-	// Title, Description and Query are those of the definition, Inputs what a run can give.
+	// Title, Description and Query are those of the definition. Inputs lists the inputs of a run.
 	Title       string  `json:"title,omitzero"`
 	Description string  `json:"description,omitzero"`
 	Query       string  `json:"query,omitzero"`
 	Inputs      []Input `json:"inputs,omitzero"`
-	// Agents is the root; empty if the text is not YAML of an agent.
+	// Agents has the root agent; empty if the text is not the YAML of an agent.
 	Agents   []*Agent  `json:"agents"`
 	Problems []Problem `json:"problems"`
-	// Ends are the loops with the ways in which they can end, Worst is what the agents can use at
-	// most. They are empty if the text is not valid.
+	// Ends has the loops with the ways in which they can end. Worst has the largest possible usage of each agent.
+	// Both are empty if the text is not valid.
 	Ends  []Ends  `json:"ends,omitzero"`
 	Worst []Worst `json:"worst,omitzero"`
-	// Expected is what the iterations are expected to cost; nil if the text is not valid, or if it asks no
-	// model.
+	// Expected is the expected cost of the iterations; nil if the text is not valid, or if its agents call no model.
 	Expected *definition.Expected `json:"expected,omitzero"`
 
 	worst  *definition.WorstCase
@@ -60,38 +57,38 @@ type Input struct {
 	Default     any                  `json:"default,omitzero"`
 }
 
-// Agent is an agent as it is written.
+// Agent is an agent as the text describes it.
 type Agent struct {
-	// Path is where it is, as package edit names places; "" is the root.
+	// Path is the place of the agent in the notation of package edit; "" is the root.
 	Path string `json:"path"`
 	Name string `json:"name"`
-	// Type is empty if the text does not tell it yet. Ref is the file that describes the agent: only a valid text
-	// tells the name, the type and the permission that stand there.
+	// Type is empty if the text does not determine it yet. Ref is the file that describes the agent. The name, the
+	// type and the permission of an agent with a Ref are known only if the text is valid.
 	Type definition.Type `json:"type"`
 	Ref  string          `json:"ref,omitzero"`
-	// Final says that it writes the loop's result, after the loop.
+	// Final is true if the agent writes the loop's result after the loop.
 	Final bool `json:"final,omitzero"`
-	// CanExit says that it may end the loop around it: can_exit_loop, or else exit_when or the tool exit_loop.
+	// CanExit is true if the agent may end the loop around it, by can_exit_loop, or else by exit_when or the tool exit_loop.
 	CanExit bool `json:"can_exit,omitzero"`
-	// Line is where it begins, from 1.
+	// Line is the line where the agent begins, from 1.
 	Line int `json:"line"`
-	// Fields are the values that the text gives, as JSON has them.
+	// Fields has the values in the text, in their JSON form.
 	Fields map[string]any `json:"fields"`
-	// Steps are those of a workflow agent; nil for others.
+	// Steps has the steps of a workflow agent; nil for other agents.
 	Steps []*Agent `json:"steps,omitzero"`
 }
 
-// Problem is one of the definition's, with the path of its field and what may mend it.
+// Problem is a problem of the definition with the path of its field and possible fixes.
 type Problem struct {
 	*definition.Problem
-	// Path is that of the innermost field at the problem's place; empty if there is none.
+	// Path is the path of the innermost field at the problem's place; empty if there is none.
 	Path  string `json:"path,omitzero"`
 	Fixes []Fix  `json:"fixes,omitzero"`
-	// Here says that the text is right, and that this server does not run it: see [Outline.Refuse].
+	// Here is true if the text is valid but this server does not run it; see [Outline.Refuse].
 	Here bool `json:"here,omitzero"`
 }
 
-// Fix is a change that solves a problem: Text replaces Length characters of a line, from Column on.
+// Fix is a change that solves a problem. Text replaces Length characters of a line, starting at Column.
 type Fix struct {
 	Title  string `json:"title"`
 	Line   int    `json:"line"`
@@ -100,13 +97,13 @@ type Fix struct {
 	Text   string `json:"text"`
 }
 
-// Ends are the ways in which a loop can end, in words.
+// Ends describes the ways in which a loop can end.
 type Ends struct {
 	Loop string   `json:"loop"`
 	Ways []string `json:"ways"`
 }
 
-// Worst is the most that an agent can use in a run. A nil value is unknown, or has no limit.
+// Worst is the largest possible usage of an agent in a run. A nil value is unknown or unlimited.
 type Worst struct {
 	Name     string   `json:"name"`
 	Path     string   `json:"path"`
@@ -118,7 +115,7 @@ type Worst struct {
 	Seconds  *float64 `json:"seconds"`
 }
 
-// Read reads a text. It does not fail: what is wrong is in the outline's problems.
+// Read returns the outline of a text. It does not fail; errors of the text are in the outline's problems.
 func Read(name string, text []byte, opts definition.Options) *Outline {
 	o := &Outline{Agents: []*Agent{}, Problems: []Problem{}}
 	root, _ := source.Read(bytes.NewReader(text), source.New(name, name, 0, ""), new(int))
@@ -144,7 +141,7 @@ func Read(name string, text []byte, opts definition.Options) *Outline {
 	return o
 }
 
-// of takes what only a valid definition tells.
+// of adds to the outline what only a valid definition determines.
 func (o *Outline) of(def *definition.Definition, worst *definition.WorstCase) {
 	o.worst = worst
 	o.Agents[0].fromFiles(def.Root)
@@ -180,7 +177,7 @@ func bound(b definition.Bound) *float64 {
 	return new(float64(b))
 }
 
-// agentOf reads an agent as far as it is written.
+// agentOf reads an agent, which may be incomplete.
 func agentOf(n *source.Node, path string) *Agent {
 	a := &Agent{Path: path, Line: n.Line, Fields: make(map[string]any)}
 	var names []string
@@ -233,7 +230,7 @@ func agentOf(n *source.Node, path string) *Agent {
 	return a
 }
 
-// fromFiles takes what only the files of the steps tell, from the same agent as it was read.
+// fromFiles adds what only the files of the steps determine, from the loaded agent.
 func (a *Agent) fromFiles(read *definition.Agent) {
 	for i := range min(len(a.Steps), len(read.SubAgents)) {
 		step, as := a.Steps[i], read.SubAgents[i]
@@ -244,7 +241,7 @@ func (a *Agent) fromFiles(read *definition.Agent) {
 	}
 }
 
-// canExit reports whether an agent with some fields may end the loop around it.
+// canExit reports whether an agent with these fields may end the loop around it.
 func canExit(fields map[string]any) bool {
 	if given, ok := fields["can_exit_loop"].(bool); ok {
 		return given
@@ -262,23 +259,23 @@ func field(n *source.Node, name string) *source.Node {
 	return nil
 }
 
-// meant finds what a hint proposes: a word in quotes, or a placeholder.
+// meant matches the proposal in a hint, a word in quotes or a placeholder.
 var meant = lazyregexp.New(`did you mean (?:"([^"]+)"|(\{\{[^}]+\}\}))`)
 
-// FixesOf are the changes that the hint of a problem proposes in its place.
+// FixesOf returns the changes that the hint of a problem proposes.
 func FixesOf(p *definition.Problem) []Fix {
 	m := meant().FindStringSubmatch(p.Hint)
 	if m == nil || p.Line == 0 || p.Length == 0 {
 		return nil
 	}
 	text := m[1] + m[2]
-	if line := []rune(p.Excerpt); p.Column <= len(line) && line[p.Column-1] != '{' { // the braces stay
+	if line := []rune(p.Excerpt); p.Column <= len(line) && line[p.Column-1] != '{' { // the text keeps its braces
 		text = strings.TrimSuffix(strings.TrimPrefix(text, "{{"), "}}")
 	}
 	return []Fix{{Title: "Use " + text, Line: p.Line, Column: p.Column, Length: p.Length, Text: text}}
 }
 
-// places are the fields of a text by where they begin.
+// places has the fields of a text in the order of their positions.
 type places []place
 
 type place struct {
@@ -311,8 +308,7 @@ func placesOf(root *source.Node) places {
 	return all
 }
 
-// at is the path of the last field of an agent that begins at or before a place: of
-// sub_agents[1].score.key it is sub_agents[1].score.
+// at returns the path of the last field that begins at or before a position.
 func (ps places) at(line, column int) string {
 	if line == 0 {
 		return ""

@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// Models adds a warning for each model that a run lacks in an environment: none is given, or its key is not set.
-// getenv reads the environment, whose REFRAIN_MODEL is the model of the agents that have none.
+// Models adds a warning for each model that a run in an environment lacks, because no model is given or its key is
+// not set. getenv reads the environment, where REFRAIN_MODEL is the model of the agents without one.
 func (o *Outline) Models(getenv func(string) string) {
 	if o.worst == nil {
 		return
@@ -23,7 +23,7 @@ func (o *Outline) Models(getenv func(string) string) {
 		a := w.Agent
 		name := cmp.Or(w.Model, getenv("REFRAIN_MODEL"))
 		switch {
-		case a.Type != definition.TypeLLM || a.TaskQueue != "" || seen[name]: // the workers of a queue open its models
+		case a.Type != definition.TypeLLM || a.TaskQueue != "" || seen[name]: // the workers of a task queue open its models
 		case name == "":
 			without = append(without, a.Name)
 		default:
@@ -47,7 +47,8 @@ func (o *Outline) lacks(path, message, hint string) {
 	o.add(path, &definition.Problem{Severity: definition.SeverityWarning, Code: definition.CodeModel, Message: message, Hint: hint})
 }
 
-// naming is the path of the field that gives an agent its model; that of the root if no field of the text does.
+// naming returns the path of the field that gives an agent its model. If no field does, it returns the path for a
+// model of the root.
 func (o *Outline) naming(agent string) string {
 	found, at := "model", ""
 	for a := range o.all {
@@ -55,7 +56,7 @@ func (o *Outline) naming(agent string) string {
 			at = a.Path
 		}
 	}
-	for a := range o.all { // the nearest comes last
+	for a := range o.all { // the nearest agent comes last
 		if a.Fields["model"] != nil && strings.HasPrefix(at, a.Path) {
 			found = strings.TrimPrefix(a.Path+".model", ".")
 		}
@@ -76,8 +77,8 @@ func (a *Agent) all(yield func(*Agent) bool) bool {
 	return yield(a) && !slices.ContainsFunc(a.Steps, func(s *Agent) bool { return !s.all(yield) })
 }
 
-// Refuse adds an error for what a server does not take of its clients: at an agent's field, or at the first line
-// if the text has no such agent.
+// Refuse adds an error for something that a server does not accept from clients, at an agent's field. If the text has
+// no such agent, the error is at the first line.
 func (o *Outline) Refuse(agent, field, message string) {
 	path := ""
 	for a := range o.all {
@@ -90,7 +91,7 @@ func (o *Outline) Refuse(agent, field, message string) {
 	o.Problems[len(o.Problems)-1].Here = true
 }
 
-// add puts a problem at a field, or at its agent if the text does not have the field.
+// add adds a problem at a field, or at its agent if the text does not have the field.
 func (o *Outline) add(path string, p *definition.Problem) {
 	p.Line, p.Column, p.Length = 1, 1, 1
 	nearest := ""

@@ -2,8 +2,8 @@
 
 package form
 
-// problemPhrases are the problems of definitions, and what may help, in Portuguese. The
-// English is as package definition writes it, with its verbs; in Portuguese each of them is %s.
+// problemPhrases has the problems of definitions and their hints in Portuguese. The English text has the placeholders
+// of package definition; in the Portuguese text each placeholder is %s.
 var problemPhrases = [][2]string{
 	// The workspace.
 	{"%q cannot be a key: the workspace has it", "%s não pode ser uma chave: o workspace a tem"},
@@ -732,7 +732,7 @@ var problemPhrases = [][2]string{
 	{"%s (a Go function is written {func: %s})", "%s (uma função em Go se escreve {func: %s})"},
 }
 
-// endPhrases are the ways in which a loop ends.
+// endPhrases has the ways in which a loop ends.
 var endPhrases = [][2]string{
 	{"%s: when %s", "%s: quando %s"},
 	{"%s: when it calls exit_loop", "%s: quando chama exit_loop"},

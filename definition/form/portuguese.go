@@ -13,20 +13,20 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// verbs are what a phrase has in the place of a value.
+// verbs matches the placeholders of a phrase.
 var verbs = lazyregexp.New(`%(?:\.0f|[sqdvt])`)
 
-// captures are what a verb matches, if that is not any text.
+// captures has the pattern of the values of a placeholder, if not every text is possible.
 var captures = map[string]string{"%d": `(-?[0-9]+)`, "%q": `("(?:[^"\\]|\\.)*")`}
 
-// phrase is an English text with values in it, and how Portuguese says it.
+// phrase is an English text with placeholders and its Portuguese translation.
 type phrase struct {
 	english    *regexp.Regexp
 	portuguese string
-	fixed      int // characters that are no values
+	fixed      int // characters outside placeholders
 }
 
-// table are phrases: those without values by their English, and the others, those with the most fixed characters first.
+// table has the phrases without placeholders by their English text, and the others in descending order of fixed characters.
 type table struct {
 	plain    map[string]string
 	patterns []phrase
@@ -58,7 +58,8 @@ func tableOf(all [][2]string) table {
 	return t
 }
 
-// say translates a text, with the values in it that the table has too. A text that the table does not have stays as it is.
+// say translates a text. It also translates the values in the text that are phrases of the table. It returns a text
+// without a phrase unchanged.
 func (t table) say(english string) string {
 	if text, ok := t.plain[english]; ok {
 		return text
@@ -75,10 +76,10 @@ func (t table) say(english string) string {
 	return english
 }
 
-// DocInPortuguese translates the explanation of a field, or of a part of one.
+// DocInPortuguese translates the explanation of a field, or of a part of a field.
 func DocInPortuguese(doc string) string { return aboutFields().say(doc) }
 
-// FieldsInPortuguese are the [Fields], explained in Portuguese.
+// FieldsInPortuguese returns the [Fields] with their explanations in Portuguese.
 func FieldsInPortuguese() []Field {
 	all := Fields()
 	for i := range all {
