@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package meant finds what a person means by a word that a definition does not know: a mistyped name, the word of
-// another product, a line for a shell.
+// Package meant finds the meaning of an unknown word in a definition: a mistyped name, the word of another product,
+// or a shell command.
 //
 //	meant.Hint("itterations", []string{"iterations"}, "") // did you mean "iterations"?
 package meant
@@ -14,11 +14,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// MaxNames is the number of names among which a near one is searched; among more, nothing is guessed.
+// MaxNames is the largest number of names in which [Hint] looks for a similar one.
 const MaxNames = 2000
 
-// Near returns the name that was probably meant: one with a few letters changed, or
-// else the only one that begins likewise. It is empty if there is none.
+// Near returns the name that was probably meant: a name that differs in a few letters, or else the only name with a
+// similar beginning. It returns "" if there is none.
 func Near(typed string, names []string) string {
 	if found := expr.Nearest(typed, names); found != "" {
 		return found
@@ -40,7 +40,7 @@ func Near(typed string, names []string) string {
 	return found
 }
 
-// Hint returns the hint for a mistyped name; otherwise if none is near.
+// Hint returns the hint for a mistyped name, or otherwise if no name is similar.
 func Hint(typed string, names []string, otherwise string) string {
 	if len(names) > MaxNames {
 		return otherwise
@@ -51,11 +51,11 @@ func Hint(typed string, names []string, otherwise string) string {
 	return otherwise
 }
 
-// plainLine is a command line in which a shell would see words alone, and so would YAML.
+// plainLine matches a command line that has only plain words for a shell and for YAML.
 var plainLine = lazyregexp.New(`^[A-Za-z0-9_./]+(?: +-{0,2}[A-Za-z0-9_./][A-Za-z0-9_./=@%+-]*)*$`)
 
-// CommandLine writes a line for a shell as the field of a step: as the list of its words, or for a
-// shell if only one can read it.
+// CommandLine writes a shell command as the field of a step: as the list of its words, or as a call of sh if only a
+// shell can read it.
 func CommandLine(line string) string {
 	switch {
 	case plainLine().MatchString(line):
@@ -66,5 +66,5 @@ func CommandLine(line string) string {
 	return "command: [program, argument]"
 }
 
-// AsList returns the hint for a command that is a text.
+// AsList returns the hint for a command that is a string instead of a list.
 func AsList(line string) string { return "write " + CommandLine(line) }

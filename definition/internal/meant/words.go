@@ -2,8 +2,8 @@
 
 package meant
 
-// Fields are what people write first for a field, often as another product calls it. An agent
-// that has not the first of the fields means the second.
+// Fields maps names that people use for a field, often from other products, to the fields they mean. If an agent
+// cannot have the first field, the second is meant.
 var Fields = map[string][]string{
 	"until": stopping, "stop_if": stopping, "stop_condition": stopping, "exit_condition": stopping, "exit_if": stopping, "break_when": stopping,
 	"end_when": stopping, "termination_condition": stopping,
@@ -19,7 +19,7 @@ var Fields = map[string][]string{
 
 var stopping = []string{"stop_when", "exit_when"}
 
-// Advice says what to write in place of names that stand for no one field.
+// Advice says what to write in place of names that do not correspond to a single field.
 var Advice = map[string]string{
 	"condition":       noCondition,
 	"depends_on":      inOrderGiven,
@@ -39,7 +39,8 @@ var Advice = map[string]string{
 	"score.higher_is_better": "higher is better unless lower_is_better is true",
 }
 
-// TaskField is the advice on a field of other products for what an agent does; so it tells that the agent is a task.
+// TaskField is the advice for fields with which other products describe the work of an agent. Such a field shows that
+// the agent is a task.
 const TaskField = "write it as instructions if a model does it, and else as command, url, set, value or text"
 
 const (
@@ -48,7 +49,7 @@ const (
 	scoreTarget  = "write it in score: {key: …, target: …}"
 )
 
-// Types are what other products and languages call the types.
+// Types maps the names of types in other products and languages to types.
 var Types = map[string]string{
 	"seq": "sequential", "sequence": "sequential", "chain": "sequential", "pipeline": "sequential", "concurrent": "parallel", "fanout": "parallel",
 	"shell": "command", "bash": "command", "sh": "command", "exec": "command", "run": "command", "cmd": "command", "script": "command",

@@ -12,18 +12,17 @@ import (
 	"google.golang.org/genai"
 )
 
-// Types are what JSON Schema calls its types, and file: a string that is a path inside the run's root.
+// Types lists the types of JSON Schema, and file, which is a string with a path inside the run's root.
 var Types = []string{"object", "array", "string", "integer", "number", "boolean", "null", "file"}
 
-// Keywords are the keywords that every provider can be told.
+// Keywords lists the keywords that every provider accepts.
 var Keywords = []string{
 	"type", "title", "description", "format", "default", "enum", "const", "nullable", "anyOf",
 	"properties", "required", "additionalProperties", "minProperties", "maxProperties", "items", "minItems", "maxItems",
 	"minimum", "maximum", "minLength", "maxLength", "pattern", "example", "examples", "$schema", "$id", "$comment",
 }
 
-// OtherKeywords are keywords of JSON Schema that not every provider takes,
-// and what to write in their place.
+// OtherKeywords lists keywords of JSON Schema that some providers reject, with the advice what to write instead.
 var OtherKeywords = map[string]string{
 	"oneOf": "write anyOf", "allOf": "write what is in it as one schema", "not": "", "if": "", "then": "", "else": "",
 	"$ref": "write the schema where it is used", "$defs": "write the schema where it is used", "definitions": "write the schema where it is used",
@@ -33,8 +32,8 @@ var OtherKeywords = map[string]string{
 	"contentEncoding": "", "contentMediaType": "", "contentSchema": "", "deprecated": "", "readOnly": "", "writeOnly": "",
 }
 
-// Genai is a schema in genai's words, in which models are asked; nil for
-// nil. It knows what a definition lets pass.
+// Genai converts a schema to genai's type for requests to models. It returns nil for nil, and converts only the
+// keywords that a definition accepts.
 func Genai(s *jsonschema.Schema) *genai.Schema {
 	if s == nil {
 		return nil
@@ -52,10 +51,10 @@ func Genai(s *jsonschema.Schema) *genai.Schema {
 		out.Type, out.Nullable = genai.Type(strings.ToUpper(s.Types[0])), new(true)
 	}
 	if s.Default != nil {
-		_ = json.Unmarshal(s.Default, &out.Default) // it was marshalled
+		_ = json.Unmarshal(s.Default, &out.Default) // the value was marshalled by this program
 	}
 	for _, v := range s.Enum {
-		if v != nil { // nullable says it
+		if v != nil { // Nullable covers null
 			out.Enum = append(out.Enum, fmt.Sprint(v))
 		}
 	}
@@ -78,7 +77,7 @@ func wide(n *int) *int64 {
 	return new(int64(*n))
 }
 
-// Answer is the part of JSON Schema that every provider can be told.
+// Answer returns the shape of a schema that every provider accepts.
 func Answer() Shape {
 	kind := func() Shape { return OneOf(Types...) }
 	self := func() Shape { return By("answer") }
@@ -111,17 +110,17 @@ func Answer() Shape {
 	return s
 }
 
-// listed is a value of enum or const.
+// listed returns the shape of a value of enum or const.
 func listed() Shape { return &jsonschema.Schema{Types: []string{"string", "number"}} }
 
-// needed is a map that is not empty.
+// needed returns the shape of a map that is not empty.
 func needed(s Shape) Shape {
 	s.MinProperties = new(1)
 	return s
 }
 
-// listedTypes say what enum and const can be with each type: with one that is no
-// text and no number there is none, and without one it is text.
+// listedTypes returns the rules for enum and const with each type. They must be strings or numbers of the type; other
+// types allow neither keyword, and without a type they must be strings.
 func listedTypes() []*jsonschema.Schema {
 	values := func(v Shape) Shape {
 		return &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"enum": {Items: v}, "const": v}}
@@ -138,7 +137,7 @@ func listedTypes() []*jsonschema.Schema {
 		}
 		one := &jsonschema.Schema{Enum: []any{t}}
 		several := &jsonschema.Schema{Type: "array", Contains: one}
-		if t == "null" { // beside another one it says that null is allowed
+		if t == "null" { // in a list of types it only allows null
 			several = Nothing()
 		}
 		is := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"type": {AnyOf: []*jsonschema.Schema{one,

@@ -13,17 +13,17 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Document is what the JSON Schema of a definition is made of: the fields of agents, and the types of agents.
+// Document has the parts of the JSON Schema of a definition, which are the fields and the types of agents.
 type Document struct {
 	ID, Title, Description string
 	Fields                 []Field
-	Types                  []AgentType // in the order in which people read of them
-	// Asking are the fields that tell the type Asker if nothing else tells a type.
+	Types                  []AgentType // in the order of the documentation
+	// Asking lists the fields that determine the type Asker if no other field determines a type.
 	Asking []string
 	Asker  string
-	// BesideRef are the fields that can stand beside a ref.
+	// BesideRef lists the fields that can be next to a ref.
 	BesideRef []string
-	// Parts are further shapes, which others name with [By].
+	// Parts has further shapes, to which others refer with [By].
 	Parts map[string]Shape
 }
 
@@ -32,17 +32,17 @@ type Field struct {
 	Name, Doc string
 	Types     []string // nil for all
 	Root      bool     // only the root agent has it
-	Tells     bool     // it tells the type of its agent
+	Tells     bool     // determines the type of its agent
 	Shape     Shape
-	Own       map[string]Shape // by the types in which it has another shape
+	Own       map[string]Shape // by type, for types in which the field has another shape
 }
 
 // AgentType is a type of agent.
 type AgentType struct {
 	Name  string
-	Tells []string // the fields that tell the type alone, the clearest first
-	Needs []string // the fields without which it cannot be, besides its name
-	Some  []Shape  // of which an agent has to be at least one; nil if it need not
+	Tells []string // the fields each of which determines the type, the clearest first
+	Needs []string // the required fields besides the name
+	Some  []Shape  // the agent must match at least one of these; nil if there is no such rule
 }
 
 // JSON returns the schema, draft 2020-12. Each part is on its own line, which halves the size and keeps diffs
@@ -70,12 +70,12 @@ func asJSON(s Shape) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(s); err != nil {
-		panic(err) // of a table of package definition
+		panic(err) // a mistake in a table of package definition
 	}
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// defs returns the parts of the schema that others refer to: fields by name, agents by type, and recursive shapes.
+// defs returns the parts of the schema to which others refer: fields by name, agents by type, and recursive shapes.
 func (d *Document) defs() map[string]Shape {
 	all := maps.Clone(d.Parts)
 	all["agent"], all["step"] = d.agent("agent"), d.step()
@@ -96,7 +96,7 @@ func (d *Document) defs() map[string]Shape {
 	return all
 }
 
-// properties returns the shape of a map with the fields of a type and no others; with all fields if the type is empty.
+// properties returns the shape of a map with the fields of a type and no others, or with all fields if the type is empty.
 func (d *Document) properties(t string, root bool) Shape {
 	s := &jsonschema.Schema{Type: "object", AdditionalProperties: Nothing()}
 	for _, f := range d.Fields {
@@ -112,7 +112,7 @@ func (d *Document) properties(t string, root bool) Shape {
 	return s
 }
 
-// Agent returns the shape of an agent of a type. Its required fields may stand in its config.
+// Agent returns the shape of an agent of a type. Required fields may be in its config.
 func (d *Document) Agent(t *AgentType, root bool) Shape {
 	s := d.properties(t.Name, root)
 	Set(s, "config", &jsonschema.Schema{Ref: "#/$defs/config." + t.Name,
@@ -128,7 +128,7 @@ func (d *Document) Agent(t *AgentType, root bool) Shape {
 	return s
 }
 
-// Has returns the shape of an agent with a field, even if the field is in its config. A nil value is any.
+// Has returns the shape of an agent that has a field, including in its config. A nil value accepts any value.
 func Has(field string, value Shape) Shape {
 	is := &jsonschema.Schema{Required: []string{field}}
 	if value != nil {
@@ -139,7 +139,7 @@ func Has(field string, value Shape) Shape {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{is, inside}}
 }
 
-// agent selects the schema of the type that an agent gives. The kind is agent or root.
+// agent selects the schema by the type of an agent. The kind is agent or root.
 func (d *Document) agent(kind string) Shape {
 	s := &jsonschema.Schema{Type: "object"}
 	var names []string
@@ -152,7 +152,7 @@ func (d *Document) agent(kind string) Shape {
 	return s
 }
 
-// untyped identifies the type of an agent without a type field, as the reader does.
+// untyped determines the type of an agent without a type field, by the same rules as the reader.
 func (d *Document) untyped(kind string) Shape {
 	s := By(kind + ".unknown")
 	then := func(condition, then Shape) { s = &jsonschema.Schema{If: condition, Then: then, Else: s} }
@@ -183,7 +183,7 @@ func (d *Document) untyped(kind string) Shape {
 	return s
 }
 
-// unknown refuses an agent whose type is unknown, and lists all fields, so that an editor can offer them.
+// unknown rejects an agent of an unknown type, and lists all fields so that an editor can offer them.
 func (d *Document) unknown(kind string) Shape {
 	s := d.properties("", kind == "root")
 	Set(s, "config", &jsonschema.Schema{Type: "object"})
@@ -191,7 +191,7 @@ func (d *Document) unknown(kind string) Shape {
 	return s
 }
 
-// step returns the shape of an agent, or of a ref with the fields that can stand beside it.
+// step returns the shape of an agent, or of a ref with the fields that can be next to it.
 func (d *Document) step() Shape {
 	entries := []Entry{Named("ref", "the file of the agent, in the same folder or below", Text())}
 	for _, name := range d.BesideRef {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema says in JSON Schema what values of a definition can be: those of its fields, for editors, for the reference of the
-// fields and for the readers of maps; and the answers that a model is asked for.
+// Package schema describes the values of a definition in JSON Schema. Editors, the reference of the fields and the
+// readers of maps use the schemas of fields, and models get the schemas of answers.
 //
 //	schema.Either(schema.Number(), schema.OneOf("none")) // in words: number or none
 package schema
@@ -15,12 +15,11 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Shape says in JSON Schema what the value of a field can be. The shapes are
-// what the readers take the names within a field from, what definition.Schema gives to
-// editors, and what the reference of the fields is made of.
+// Shape is the JSON Schema of a field's value. The readers take the names within a field from it, definition.Schema
+// passes it to editors, and the reference of the fields is generated from it.
 type Shape = *jsonschema.Schema
 
-// Form is the map that a value can be, with its names; nil if it is none.
+// Form returns the map in a shape that has known names, or nil if there is none.
 func Form(s Shape) Shape {
 	if s == nil || s.PropertyOrder != nil {
 		return s
@@ -38,33 +37,33 @@ func Form(s Shape) Shape {
 	return nil
 }
 
-// What follows makes shapes. The title is what a person calls such a value.
+// The following functions return shapes. The title is the name of such a value for people.
 
-// Text is text.
+// Text returns the shape of a text.
 func Text() Shape { return &jsonschema.Schema{Type: "string", Title: "text"} }
 
-// AnyText is text where a number or true is read as text too.
+// AnyText returns the shape of a text for which numbers and booleans are accepted too.
 func AnyText() Shape {
 	return &jsonschema.Schema{Types: []string{"string", "number", "boolean"}, Title: "text"}
 }
 
-// Expression is CEL, which is never empty.
+// Expression returns the shape of a CEL expression, which is never empty.
 func Expression() Shape {
 	return &jsonschema.Schema{Types: []string{"string", "number", "boolean"}, MinLength: new(1), Title: "expression"}
 }
 
-// YesNo is true or false.
+// YesNo returns the shape of true or false.
 func YesNo() Shape { return &jsonschema.Schema{Type: "boolean", Title: "true or false"} }
 
-// Number is any number.
+// Number returns the shape of a number.
 func Number() Shape { return &jsonschema.Schema{Type: "number", Title: "number"} }
 
-// Whole is a whole number of at least so much.
+// Whole returns the shape of a whole number of at least least.
 func Whole(least float64) Shape {
 	return &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: new(float64(1<<31 - 1)), Title: "whole number"}
 }
 
-// OneOf is one of some words.
+// OneOf returns the shape of one of the words.
 func OneOf(words ...string) Shape {
 	s := &jsonschema.Schema{Title: "word"}
 	for _, w := range words {
@@ -73,9 +72,9 @@ func OneOf(words ...string) Shape {
 	return s
 }
 
-// Spans of time are text as Go has it, its units from the largest to the smallest, or seconds. The
-// number of digits of each part is limited so that the sum fits in a time.Duration. A time greater
-// than zero has a digit other than 0.
+// A duration is text in the format of Go with its units in descending order, or a number of seconds. The pattern
+// limits the digits of each part so that the sum fits in a time.Duration. NotNothing matches a digit other than 0,
+// which a duration greater than zero has.
 const (
 	SpanPattern = `^[+]?(([0-9]{1,5}(\.[0-9]*)?|\.[0-9]+)h)?(([0-9]{1,7}(\.[0-9]*)?|\.[0-9]+)m)?(([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)s)?(([0-9]{1,12}(\.[0-9]*)?|\.[0-9]+)ms)?(([0-9]{1,15}(\.[0-9]*)?|\.[0-9]+)[uµμ]s)?(([0-9]{1,18}(\.[0-9]*)?|\.[0-9]+)ns)?$|^[+]?([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)$`
 	SizePattern = `^\s*([0-9]{1,12}\s*[Bb]?|([0-9]{1,9}(\.[0-9]*)?|\.[0-9]+)\s*[Kk][Ii]?[Bb]|([0-9]{1,6}(\.[0-9]*)?|\.[0-9]+)\s*[Mm][Ii]?[Bb]|([0-9]{1,3}(\.[0-9]*)?|\.[0-9]+)\s*[Gg][Ii]?[Bb])\s*$`
@@ -84,7 +83,7 @@ const (
 	MaxBytes    = 1e12
 )
 
-// Duration is a time greater than zero.
+// Duration returns the shape of a time greater than zero.
 func Duration() Shape {
 	return &jsonschema.Schema{
 		Title: "duration", Examples: []any{"30s", "5m"},
@@ -95,7 +94,7 @@ func Duration() Shape {
 	}
 }
 
-// Delay is a time of zero or more.
+// Delay returns the shape of a time of zero or more.
 func Delay() Shape {
 	return &jsonschema.Schema{
 		Title: "duration", Examples: []any{"500ms", "2s"},
@@ -106,7 +105,7 @@ func Delay() Shape {
 	}
 }
 
-// ByteSize is a number of bytes.
+// ByteSize returns the shape of a number of bytes.
 func ByteSize() Shape {
 	return &jsonschema.Schema{
 		Title: "size", Examples: []any{"64KB", "1MiB"},
@@ -117,7 +116,7 @@ func ByteSize() Shape {
 	}
 }
 
-// List is a list of such values.
+// List returns the shape of a list of such values.
 func List(of Shape) Shape {
 	s := &jsonschema.Schema{Type: "array", Items: of, Title: "list"}
 	if name := plural[Words(of)]; name != "" {
@@ -126,7 +125,7 @@ func List(of Shape) Shape {
 	return s
 }
 
-// Filled is a list of at least one.
+// Filled returns the shape of a list with at least one value.
 func Filled(of Shape) Shape {
 	s := List(of)
 	s.MinItems = new(1)
@@ -136,12 +135,12 @@ func Filled(of Shape) Shape {
 var plural = map[string]string{"text": "texts", "whole number": "whole numbers", "agent": "agents", "tool": "tools",
 	"condition": "conditions"}
 
-// MapOf is a map with names of the author's own.
+// MapOf returns the shape of a map whose names the author chooses.
 func MapOf(of Shape) Shape {
 	return &jsonschema.Schema{Type: "object", AdditionalProperties: of, Title: "map"}
 }
 
-// Either is one of several forms.
+// Either returns the shape of a value that has one of several forms.
 func Either(forms ...Shape) Shape { return &jsonschema.Schema{AnyOf: forms} }
 
 // Entry is one name in a map.
@@ -153,7 +152,7 @@ type Entry struct {
 // Named returns the entry of a name, with its explanation.
 func Named(name, doc string, value Shape) Entry { return Entry{name, doc, value} }
 
-// Settings is a map of known names, some of which are needed.
+// Settings returns the shape of a map with known names, some of which are required.
 func Settings(entries []Entry, needed ...string) Shape {
 	s := &jsonschema.Schema{Type: "object", Title: "map", Properties: make(map[string]*jsonschema.Schema),
 		AdditionalProperties: Nothing(), Required: needed}
@@ -165,19 +164,19 @@ func Settings(entries []Entry, needed ...string) Shape {
 	return s
 }
 
-// Nothing is what no value is.
+// Nothing returns a shape that accepts no value.
 func Nothing() Shape { return &jsonschema.Schema{Not: &jsonschema.Schema{}} }
 
-// By is a shape of another name in the schema's $defs.
+// By returns a reference to a shape in the schema's $defs.
 func By(def string) Shape { return &jsonschema.Schema{Ref: "#/$defs/" + def} }
 
-// Preset gives a shape the value that counts if the field is left out.
+// Preset sets the default value of a shape.
 func Preset(s Shape, v any) Shape {
-	s.Default, _ = json.Marshal(v) // of what is written here
+	s.Default, _ = json.Marshal(v) // only values of this program
 	return s
 }
 
-// alternatives are the forms of a value, the simple ones first.
+// alternatives returns the forms of a value in the order of the shape.
 func alternatives(s Shape) []Shape {
 	switch {
 	case s == nil:
@@ -192,7 +191,7 @@ func alternatives(s Shape) []Shape {
 	return slices.DeleteFunc(all, func(s Shape) bool { return s == nil })
 }
 
-// Without is a map that has one name and not the others.
+// Without returns the shape of a map that has one name and none of the others.
 func Without(name string, others ...string) Shape {
 	s := &jsonschema.Schema{Required: []string{name}, Properties: make(map[string]*jsonschema.Schema)}
 	for _, other := range others {
@@ -201,7 +200,7 @@ func Without(name string, others ...string) Shape {
 	return s
 }
 
-// Word is text that is not empty.
+// Word returns the shape of a text that is not empty.
 func Word() Shape { return &jsonschema.Schema{Type: "string", MinLength: new(1), Title: "text"} }
 
 // Described returns a copy of a shape with an explanation.
@@ -214,7 +213,7 @@ func Described(s Shape, doc string) Shape {
 	return s
 }
 
-// Set adds a name to a map.
+// Set adds a name to the shape of a map.
 func Set(s Shape, name string, value Shape) {
 	if s.Properties == nil {
 		s.Properties = make(map[string]*jsonschema.Schema)
@@ -223,7 +222,7 @@ func Set(s Shape, name string, value Shape) {
 	s.PropertyOrder = append(s.PropertyOrder, name)
 }
 
-// Words names the forms of a value.
+// Words describes the forms of a value in words.
 func Words(s Shape) string {
 	if s == nil {
 		return "any value"
@@ -236,7 +235,7 @@ func Words(s Shape) string {
 		switch {
 		case alt.Enum != nil:
 			for _, v := range alt.Enum {
-				if word := fmt.Sprint(v); !slices.Contains(words, word) { // 0 as a number and as a text
+				if word := fmt.Sprint(v); !slices.Contains(words, word) { // 0 can be a number and a text
 					words = append(words, word)
 				}
 			}
@@ -255,7 +254,7 @@ func Words(s Shape) string {
 	return words[0]
 }
 
-// refWords are what the parts of the schema are called that have a name there.
+// refWords describes the values of the shapes in $defs.
 var refWords = map[string]string{
 	"condition": "expression or map", "answer": "JSON Schema", "step": "agent", "tool": "tool", "mcp": "map", "callback": "map",
 }

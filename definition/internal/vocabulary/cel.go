@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// celToken is a word, a text or a sign of an expression. Name is what a word or a
-// text says, and from and to where that stands, without quotes.
+// celToken is a token of an expression: a word, a string or a sign. name is the content of a word or a string, and
+// from and to are its range without quotes.
 type celToken struct {
 	kind     celKind
 	name     string
@@ -26,7 +26,7 @@ const (
 	celSign
 )
 
-// celTokens takes an expression apart; it was compiled before.
+// celTokens splits an expression into tokens. The expression must compile.
 func celTokens(src string) []celToken {
 	var all []celToken
 	for i := 0; i < len(src); {
@@ -75,8 +75,7 @@ type celQuote struct {
 	end int
 }
 
-// celQuoted reads what is in quotes. Escapes stay as they are written: no key of the
-// state has a character that needs one.
+// celQuoted reads a string in quotes. It does not decode escapes, because no key of the state has a character that needs one.
 func celQuoted(src string, at int) celQuote {
 	quote := src[at : at+1]
 	if triple := strings.Repeat(quote, 3); quote != "`" && strings.HasPrefix(src[at:], triple) {
@@ -98,27 +97,27 @@ func celQuoted(src string, at int) celQuote {
 	return celQuote{celToken{kind, src[from:to], from, to}, min(to+len(quote), len(src))}
 }
 
-// CelRoots are the variables whose fields are keys of the state.
+// CelRoots lists the variables whose fields are keys of the state.
 var CelRoots = []string{"state", "prev"}
 
-// Mention is a place in a text or an expression that names a key: its bytes are From to To. Earlier says that it is the
-// key of an earlier state, as in prev.key. Dot says that it stands behind a dot in an expression, where a key has to be a word.
+// Mention is a place in a text or an expression that names a key, as the range of bytes From to To. Earlier is true
+// for the key of an earlier state, as in prev.key. Dot is true if the key follows a dot in an expression, where a key
+// must be a word.
 type Mention struct {
 	Name         string
 	From, To     int
 	Earlier, Dot bool
 }
 
-// CelName reports whether a key can stand behind a dot in an expression.
+// CelName reports whether a key can follow a dot in an expression.
 func CelName(key string) bool {
 	return !strings.ContainsFunc(key, func(r rune) bool {
 		return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
 	})
 }
 
-// CelKeys finds the keys that an expression names: state.key, state.?key, state["key"],
-// state[?"key"] and "key" in state. hides reports that a variable of its own has the
-// name of one that keys are in.
+// CelKeys finds the keys that an expression names, in the forms state.key, state.?key, state["key"], state[?"key"]
+// and "key" in state. hides is true if the expression defines a variable with the name of one of CelRoots.
 func CelKeys(src string) (keys []Mention, hides bool) {
 	all := celTokens(src)
 	at := func(i int) celToken {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vocabulary says which names agents and keys of the state may have, which are
-// built in, and which variables the expressions of a definition can read.
+// Package vocabulary checks the names of agents and of keys of the state, and lists the built-in names and the
+// variables that the expressions of a definition can read.
 //
 //	if wrong := vocabulary.Key("score", "state"); wrong != nil {
 //		fmt.Println(wrong.Message) // "score" cannot be a key: {{score}} is built in
@@ -22,10 +22,10 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// MaxName is how many characters the name of an agent may have.
+// MaxName is the largest number of characters in the name of an agent.
 const MaxName = 100
 
-// AgentName is why an agent cannot have a name; empty if it can.
+// AgentName returns the reason why an agent cannot have a name, or "" if it can.
 func AgentName(name string) string {
 	switch {
 	case name == "":
@@ -43,13 +43,13 @@ func AgentName(name string) string {
 	return ""
 }
 
-// Wrong is why a name cannot be a key.
+// Wrong is the reason why a name cannot be a key.
 type Wrong struct {
-	Taken         bool // it has a meaning already; else no placeholder can name it
+	Taken         bool // the name has another meaning; otherwise no placeholder can name it
 	Message, Hint string
 }
 
-// Key is why a name that stands in what cannot be a key of the state; nil if it can.
+// Key returns the reason why a name cannot be a key of the state, or nil if it can. what says where the name is written.
 func Key(key, what string) *Wrong {
 	switch {
 	case key == loopOutput:
@@ -64,7 +64,7 @@ func Key(key, what string) *Wrong {
 	return nil
 }
 
-// SnakeCase spells a key as keys usually are: my_key for myKey and my-key.
+// SnakeCase converts a key to the usual spelling, such as my_key for myKey and my-key.
 func SnakeCase(key string) string {
 	var b strings.Builder
 	runes := []rune(key)
@@ -84,15 +84,15 @@ func SnakeCase(key string) string {
 
 const loopOutput = "loop_output" // definition.LoopOutput
 
-// BuiltIn are the values that texts can name besides keys; see drive.Place.Lookup.
+// BuiltIn lists the values besides keys that a text can name; see drive.Place.Lookup.
 var BuiltIn = drive.BuiltIn
 
-// taken reports whether a word has a meaning of its own, so that no key can be it.
+// taken reports whether a word is a built-in name, so that no key can have it.
 func taken(word string) bool {
 	return slices.Contains(drive.BuiltInHeads, word) || !strings.Contains(word, ".") && slices.Contains(BuiltIn, word)
 }
 
-// builtInLike is the built-in name that a word stands for.
+// builtInLike returns the built-in name that a word belongs to.
 func builtInLike(word string) string {
 	for _, b := range BuiltIn {
 		if b == word || strings.HasPrefix(b, word+".") {
@@ -115,10 +115,10 @@ func keyName(key string) bool {
 	return len(refs) == 1 && refs[0].Name == key && !refs[0].Optional && !refs[0].Single
 }
 
-// TaskVariables are what the expressions of a task can read; see taskagent.Config.
+// TaskVariables lists the variables that the expressions of a task can read; see taskagent.Config.
 var TaskVariables = taskagent.Variables()
 
-// ConditionVariables are what loop's expressions can read; see loop.Condition.
+// ConditionVariables lists the variables that the expressions of a loop can read; see loop.Condition.
 var ConditionVariables = loop.Variables()
 
 // TextKeys returns the places in a text with placeholders that name keys, in the order of the text.
@@ -142,8 +142,8 @@ func TextKeys(text string, d template.Dialect) (found []Mention, err error) {
 	return found, nil
 }
 
-// keyPart returns the key in a name that a text gives, and where it begins: draft in draft.title and in prev.draft.
-// What is built in is no key.
+// keyPart returns the key in a name of a text, and the offset at which the key begins, such as draft in draft.title
+// and in prev.draft. ok is false for built-in names.
 func keyPart(name string) (key string, from int, ok bool) {
 	head, rest, dotted := strings.Cut(name, ".")
 	switch {
