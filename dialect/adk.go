@@ -14,11 +14,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// adkReader reads Agent Config, a file for each agent.
+// adkReader reads Agent Config, in which each agent has a file.
 type adkReader struct {
 	*importer
-	open   []string         // the files around the current one
-	parsed map[string]value // by file: an agent may be named several times
+	open   []string         // the files that lead to the current one
+	parsed map[string]value // by file, because several agents may refer to the same file
 }
 
 func (r *adkReader) root(name string, data []byte) *agent {
@@ -61,7 +61,7 @@ func adkKeys(t definition.Type) []string {
 	return adkBase
 }
 
-// agent reads one agent; nil if the report says why there is none.
+// agent reads an agent. It returns nil if it has reported why the agent cannot be read.
 func (r *adkReader) agent(v value) *agent {
 	if r.tooMany(v.at()) {
 		return nil
@@ -108,7 +108,7 @@ func (r *adkReader) agent(v value) *agent {
 	return a
 }
 
-// shortClass is the name of a class of ADK's own without its package.
+// shortClass returns the name of one of ADK's own classes without its package.
 func shortClass(given string) string {
 	name := given
 	for _, pkg := range []string{"google.adk.agents.", "google.adk.workflow."} {
@@ -121,16 +121,16 @@ func shortClass(given string) string {
 	return name
 }
 
-// className is the class of an agent.
+// className returns the class of an agent.
 func className(v value) string { return shortClass(v.get("agent_class").text()) }
 
-// class is the type of agent that agent_class names.
+// class returns the type of agent for agent_class.
 func (r *adkReader) class(a *agent, v value) (definition.Type, bool) {
 	given, name := v.text(), shortClass(v.text())
 	if name == "" {
 		return definition.TypeLLM, true
 	}
-	if name == "Workflow" { // a graph, of which something else is made
+	if name == "Workflow" { // a graph, which becomes other agents
 		return definition.TypeSequential, true
 	}
 	if t := adkClasses[name]; t != "" {
@@ -162,7 +162,7 @@ func (r *adkReader) name(a *agent, v value) {
 		r.fail(a.at, "", "name", "an agent needs a name")
 	case a.was == "user":
 		r.fail(v.at(), a.was, "name", `an agent cannot be named "user": that name stands for the person`)
-	case cleanName(a.was) != a.was: // a name of its own is told when all are known
+	case cleanName(a.was) != a.was: // a changed name is reported when all names are known
 	case !pythonName().MatchString(a.was):
 		r.add(Mapped, v.at(), a.was, "name", "", "ADK for Python refuses it: there it is an identifier, of letters, "+
 			"digits and _")
@@ -171,8 +171,8 @@ func (r *adkReader) name(a *agent, v value) {
 	}
 }
 
-// known reports whether a key belongs to the class. One that does not is an
-// error: ADK for Go passes over it, so that a mistyped limit is none.
+// known reports whether a key belongs to the class. A key that does not is an error, because ADK for Go ignores it,
+// so that a mistyped limit would have no effect.
 func (r *adkReader) known(a *agent, p pair) bool {
 	if slices.Contains(adkKeys(a.typ), p.key) {
 		return !p.value.isNull()
@@ -194,7 +194,7 @@ func (r *adkReader) known(a *agent, p pair) bool {
 func (r *adkReader) field(a *agent, p pair) {
 	v := p.value
 	switch p.key {
-	case "agent_class", "name": // read before
+	case "agent_class", "name": // already read
 	case "sub_agents":
 		r.subAgents(a, v)
 	case "description":
@@ -214,7 +214,7 @@ func (r *adkReader) field(a *agent, p pair) {
 	}
 }
 
-// callbacks notes code that is called around an agent, a model or a tool.
+// callbacks reports code that runs around an agent, a model or a tool.
 func (r *adkReader) callbacks(a *agent, p pair) {
 	if p.value.empty() {
 		return
@@ -229,7 +229,7 @@ func (r *adkReader) callbacks(a *agent, p pair) {
 		"%s is code, and a definition does not run code", strings.Join(names, ", "))
 }
 
-// subAgents reads the files that sub_agents names.
+// subAgents reads the files in sub_agents.
 func (r *adkReader) subAgents(a *agent, v value) {
 	if !v.isList() {
 		r.fail(v.at(), a.was, "sub_agents", "sub_agents must be a list, got %s", v.what())
@@ -245,7 +245,7 @@ func (r *adkReader) subAgents(a *agent, v value) {
 	}
 }
 
-// ref reads the agent that config_path names; nil if the report says why not.
+// ref reads the agent in the file config_path. It returns nil if it has reported why the agent cannot be read.
 func (r *adkReader) ref(a *agent, item value) *agent {
 	for _, p := range item.pairs() {
 		if p.key != "config_path" && p.key != "code" {
@@ -285,8 +285,7 @@ func (r *adkReader) file(a *agent, v value, name string) *agent {
 	return r.agent(inner)
 }
 
-// inFile is what stands in a file of the folder. While it is worked on, a path
-// back to the file is a circle.
+// inFile returns the content of a file of the folder. Until done is called, a reference to the file is reported as a cycle.
 func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func(), ok bool) {
 	target := path.Join(path.Dir(r.open[len(r.open)-1]), name)
 	switch {
@@ -322,7 +321,7 @@ func (r *adkReader) inFile(a *agent, v value, name string) (_ value, done func()
 	return inner, func() { r.open = r.open[:len(r.open)-1] }, true
 }
 
-// similar is the advice for a file that there is not.
+// similar returns the advice for a missing file.
 func (r *adkReader) similar(target string) string {
 	entries, err := fs.ReadDir(r.opts.FS, path.Dir(target))
 	if err != nil || len(entries) > 1000 {
@@ -335,7 +334,7 @@ func (r *adkReader) similar(target string) string {
 	return r.near(path.Base(target), names)
 }
 
-// loops says for each loop what ADK does and a definition does not by itself.
+// loops reports for each loop how ADK and a definition differ.
 func (r *adkReader) loops(root *agent) {
 	outermost := true
 	root.link()

@@ -51,7 +51,7 @@ func (r *adkReader) llmField(a *agent, p pair) {
 	}
 }
 
-// codeName is the name in a reference to code.
+// codeName returns the name in a reference to code.
 func codeName(v value) string {
 	if v.isMap() {
 		v = v.get("name")
@@ -70,7 +70,7 @@ func (r *adkReader) model(a *agent, p pair) {
 	r.useModel(a, p.value, p.at, "model", p.value.text())
 }
 
-// modelCode reads the name of a model that LiteLLM opens; other code is not read.
+// modelCode reads the name of a model that LiteLLM opens. It reports other code.
 func (r *adkReader) modelCode(a *agent, p pair) {
 	class := codeName(p.value)
 	name := p.value.get("args").get("model").text()
@@ -96,7 +96,7 @@ func (r *adkReader) modelCode(a *agent, p pair) {
 		class)
 }
 
-// static puts a text that ADK sends first before the instruction.
+// static adds static_instruction, which ADK sends first, before the instruction.
 func (r *adkReader) static(a *agent, p pair) {
 	text := p.value.text()
 	if p.value.isMap() {
@@ -132,8 +132,7 @@ func (r *adkReader) contents(a *agent, p pair) {
 	r.mapped(p.at, a.was, p.key, "context")
 }
 
-// The fields of generate_content_config that have no place here. Python writes
-// them with _, JSON in camel case.
+// The fields of generate_content_config that have no equivalent in a definition. Python writes them with _, JSON in camel case.
 var generationFields = []string{
 	"http_options", "should_return_http_response", "system_instruction", "top_p", "top_k", "candidate_count", "stop_sequences",
 	"response_logprobs", "logprobs", "presence_penalty", "frequency_penalty", "seed", "response_mime_type", "response_schema",
@@ -177,8 +176,7 @@ func (r *adkReader) generation(a *agent, v value) {
 	}
 }
 
-// thinking carries the level over. A budget of tokens, and whether thoughts are shown, have no
-// place in a definition.
+// thinking carries over the level. A definition has no equivalent for a budget of tokens, nor for showing thoughts.
 func (r *adkReader) thinking(a *agent, v value, full string) {
 	levels := []string{"minimal", "low", "medium", "high"}
 	for _, p := range v.pairs() {
@@ -197,7 +195,7 @@ func (r *adkReader) thinking(a *agent, v value, full string) {
 	}
 }
 
-// snake writes maxOutputTokens as max_output_tokens.
+// snake converts maxOutputTokens to max_output_tokens.
 func snake(s string) string {
 	var b strings.Builder
 	for n, c := range s {
@@ -212,7 +210,7 @@ func snake(s string) string {
 	return b.String()
 }
 
-// adkTools are ADK's own tools, and what there is in their place.
+// adkTools has the advice for each of ADK's own tools.
 var adkTools = map[string]string{
 	"exit_loop":               "",
 	"AgentTool":               "",
@@ -235,7 +233,7 @@ var adkTools = map[string]string{
 	"BigQueryToolset":         "give an MCP server for the database",
 }
 
-// tools reads what a model can call.
+// tools reads the tools of a model.
 func (r *adkReader) tools(a *agent, v value) {
 	if !v.isList() {
 		r.fail(v.at(), a.was, "tools", "tools must be a list, got %s", v.what())
@@ -292,7 +290,7 @@ func (r *adkReader) tool(a *agent, item value, name string) {
 	}
 }
 
-// function keeps a function by its name: a Go program can give one.
+// function keeps a function as a tool by its name, because a Go program can provide the function.
 func (r *adkReader) function(a *agent, item value, full, name string) {
 	name = asciiName(cleanName(name))
 	for _, t := range a.tools {
@@ -311,7 +309,7 @@ func (r *adkReader) function(a *agent, item value, full, name string) {
 	}
 }
 
-// agentTool reads an agent that is a tool.
+// agentTool reads an agent that is used as a tool.
 func (r *adkReader) agentTool(a *agent, item value) {
 	args := argsOf(item.get("args"))
 	ref := args["agent"]
@@ -345,7 +343,7 @@ func (r *adkReader) agentTool(a *agent, item value) {
 	}
 }
 
-// argsOf are the arguments of a tool: a map, or a list of {name, value}.
+// argsOf returns the arguments of a tool from a map, or from a list of {name, value}.
 func argsOf(v value) map[string]value {
 	args := make(map[string]value)
 	for _, p := range v.pairs() {
@@ -358,7 +356,7 @@ func argsOf(v value) map[string]value {
 	return args
 }
 
-// mcp reads an MCP server: a command to start, or a URL.
+// mcp reads an MCP server, which has a command or a URL.
 func (r *adkReader) mcp(a *agent, item value) {
 	var out object
 	args := argsOf(item.get("args"))
@@ -412,13 +410,13 @@ func (r *adkReader) mcp(a *agent, item value) {
 	r.carryMCP(a, item, full, out)
 }
 
-// mcpArgs are the arguments of ADK's own class.
+// mcpArgs lists the arguments of ADK's own class.
 var mcpArgs = []string{
 	"stdio_server_params", "stdio_connection_params", "sse_connection_params", "streamable_http_connection_params", "tool_filter",
 	"tool_name_prefix", "auth_scheme", "auth_credential", "require_confirmation", "header_provider", "errlog",
 }
 
-// mcpAside are fields of a server that have no place here, and what to do.
+// mcpAside has the advice for fields of a server that have no equivalent in a definition.
 var mcpAside = map[string]string{
 	"cwd":                    "start it by a command that changes the folder: [sh, -c, cd FOLDER && exec …]",
 	"encoding":               "a server speaks UTF-8",
@@ -429,7 +427,7 @@ var mcpAside = map[string]string{
 	"httpx_client_factory":   "HTTPS_PROXY in the environment names a proxy",
 }
 
-// aside tells of the fields of a server that have no place here.
+// aside reports the fields of a server that have no equivalent in a definition.
 func (r *adkReader) aside(a *agent, v value, full string) {
 	for _, p := range v.pairs() {
 		if advice, known := mcpAside[p.key]; known && !p.value.empty() {

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// The keys of a Workflow, and of a node; those that have no place here.
+// The keys of a Workflow and of a node, and those that have no equivalent in a definition.
 var (
 	adkFlow     = []string{"agent_class", "name", "description", "edges", "max_concurrency"}
 	adkFlowGone = []string{
@@ -22,16 +22,15 @@ var (
 	adkNodes = []string{"JoinNode", "FunctionNode", "ToolNode"}
 )
 
-// flow is a Workflow that is being read.
+// flow is the state of reading a Workflow.
 type flow struct {
 	*adkReader
 	graph *graph
 	a     *agent
-	known map[string]*vertex // by what names them in edges
+	known map[string]*vertex // by the name that edges use
 }
 
-// workflow reads a Workflow: edges between files, functions and agents in their
-// place.
+// workflow reads a Workflow, whose edges connect files, functions and inline agents.
 func (r *adkReader) workflow(a *agent, v value) *agent {
 	f := &flow{adkReader: r, a: a, known: make(map[string]*vertex)}
 	f.graph = &graph{importer: r.importer, of: a, joins: true}
@@ -63,7 +62,7 @@ func (r *adkReader) workflow(a *agent, v value) *agent {
 	return a
 }
 
-// field looks at a key of a Workflow.
+// field reads a key of a Workflow.
 func (f *flow) field(p pair) {
 	switch {
 	case p.value.isNull():
@@ -79,7 +78,7 @@ func (f *flow) field(p pair) {
 	}
 }
 
-// concurrency bounds how many agents run at once.
+// concurrency limits how many agents run at the same time.
 func (f *flow) concurrency(v value) {
 	n, ok := v.whole()
 	if v.isNull() || ok && n == 0 {
@@ -103,7 +102,7 @@ func (f *flow) concurrency(v value) {
 	f.mapped(v.at(), f.a.was, "max_concurrency", "")
 }
 
-// edges reads one item of edges: a chain, or {from_node, to_node, route}.
+// edges reads one item of edges, which is a chain or {from_node, to_node, route}.
 func (f *flow) edges(item value) {
 	if item.isMap() && !item.get("from_node").isNull() && !item.get("to_node").isNull() {
 		for _, p := range item.pairs() {
@@ -134,8 +133,8 @@ func (f *flow) edges(item value) {
 	}
 }
 
-// element reads an element of a chain and connects what is before it with it: a
-// node, several at the same time, or a map of routes. It returns the nodes.
+// element reads an element of a chain, which is a node, several parallel nodes, or a map of routes. It connects the
+// nodes before with the element, and returns the element's nodes.
 func (f *flow) element(before []*vertex, v value, connected bool) []*vertex {
 	type end struct {
 		at, node, route value
@@ -197,7 +196,7 @@ func (f *flow) connect(from, to *vertex, at, route value) {
 	connect(&edge{from: from, to: to, at: at.at(), route: text})
 }
 
-// isNode reports whether a map is a node and not one of routes.
+// isNode reports whether a map is a node and not a map of routes.
 func (f *flow) isNode(v value) bool {
 	for _, key := range []string{"agent_class", "config_path", "func_code", "code", "instruction"} {
 		if !v.get(key).isNull() && (key != "code" || len(v.pairs()) == 1) {
@@ -207,7 +206,7 @@ func (f *flow) isNode(v value) bool {
 	return false
 }
 
-// node is the node that a value names; nil if the report says why there is none.
+// node returns the node that a value names. It returns nil if it has reported why there is none.
 func (f *flow) node(v value) *vertex {
 	name := v.text()
 	if v.isMap() {
@@ -245,7 +244,7 @@ func (f *flow) add(x *vertex, names ...string) *vertex {
 	return x
 }
 
-// fromFile is a node that stands in a file.
+// fromFile returns a node from a file.
 func (f *flow) fromFile(v value, name string) *vertex {
 	at := v
 	if v.isMap() {
@@ -266,7 +265,7 @@ func (f *flow) fromFile(v value, name string) *vertex {
 	return x
 }
 
-// inline is a node that is written in its place.
+// inline returns a node that is written inline.
 func (f *flow) inline(v value, name string) *vertex {
 	x := &vertex{id: name, title: cmp.Or(name, "a node without a name"), at: v.at(), kind: stepping}
 	switch className(v) {
@@ -281,8 +280,7 @@ func (f *flow) inline(v value, name string) *vertex {
 	return f.add(x, name)
 }
 
-// seesInput gives an agent that asks a model the context that a node has: what
-// the node before it said.
+// seesInput gives an agent that calls a model the context of a node, which is the answer of the node before it.
 func (f *flow) seesInput(x *vertex, a *agent, v value) *agent {
 	if a == nil || a.typ != definition.TypeLLM || !v.get("include_contents").isNull() {
 		return a
@@ -300,14 +298,14 @@ func (f *flow) seesInput(x *vertex, a *agent, v value) *agent {
 	return a
 }
 
-// function is a node that is code.
+// function returns a node for a function.
 func (f *flow) function(v value, name string) *vertex {
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	x := &vertex{id: last, title: name, at: v.at(), kind: stepping}
 	return f.add(f.code(x, v, name), name, last)
 }
 
-// code makes a step of a function, which a Go program can give.
+// code adds a step for a function, which a Go program can provide.
 func (f *flow) code(x *vertex, v value, name string) *vertex {
 	x.title = name
 	x.step = func() *agent {
@@ -323,7 +321,7 @@ func (f *flow) code(x *vertex, v value, name string) *vertex {
 	return x
 }
 
-// check looks for what ADK refuses in a graph.
+// check reports what ADK rejects in a graph.
 func (f *flow) check() {
 	g := f.graph
 	for _, e := range g.start.in {
@@ -354,8 +352,7 @@ func (f *flow) check() {
 	}
 }
 
-// backWithoutRoute reports whether a way of edges that are always taken leads
-// from the end of one to its beginning.
+// backWithoutRoute reports whether a path of unconditional edges leads from the end of an edge to its beginning.
 func backWithoutRoute(e *edge) bool {
 	seen := make(map[*vertex]bool)
 	var walk func(*vertex) bool

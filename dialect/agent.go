@@ -16,59 +16,57 @@ import (
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
-// agent is an agent on its way into a definition: what the dialects have in
-// common, in our words.
+// agent is an agent during the conversion to a definition, with the fields that all dialects have.
 type agent struct {
 	at           place
-	whole        value  // the map that it is in the file
-	name         string // ours
-	was          string // theirs
+	whole        value  // the map of the agent in the file
+	name         string // the name in the definition
+	was          string // the name in the file
 	typ          definition.Type
 	description  string
 	instructions string
 	outputKey    string
 	model        string
-	exit         *bool // whether it may end the loop around; nil if nothing says
-	plainKey     bool  // its loop is a cycle of a graph, where loop_output means nothing
+	exit         *bool // whether it may end the loop around it; nil if not specified
+	plainKey     bool  // its loop is a cycle of a graph, where loop_output has no meaning
 	subs         []*agent
 	tools        []tool
 	order        []*agent
 	extra        []field // all further fields
-	// from is where the fields stand in the file, by our names; a text that was
-	// made of several has several.
+	// from has the places of the fields in the file, by their names in the definition. A text that was made of
+	// several values has several places.
 	from map[string][]value
 
-	around *agent // whose sub-agent or tool it is
+	around *agent // the agent whose sub-agent or tool it is
 	isTool bool
 }
 
-// field is a field of the definition and its value: text, bool, int, float64,
-// []any, object or *yaml.Node.
+// field is a field of the definition and its value, which is a string, bool, int, float64, []any, object or *yaml.Node.
 type field struct {
 	key   string
 	value any
-	from  []value // where it stands in the file, if that is not the agent's to say
-	// filled says that texts in the value have placeholders.
+	from  []value // the origin in the file, if the agent does not record it
+	// filled is true if strings in the value have placeholders.
 	filled bool
 }
 
 // object is a map that keeps its order.
 type object []field
 
-// tool is what a model can call: an agent, or a value as a definition has it.
+// tool is a tool of a model: an agent, or a value in the form of a definition.
 type tool struct {
 	agent *agent
 	value any
 	from  value
 }
 
-// set adds a field, with what it comes from if the file has it.
+// set adds a field, with its origin if it comes from the file.
 func (a *agent) set(key string, v any, from ...value) {
 	a.extra = append(a.extra, field{key: key, value: v})
 	a.came(key, from...)
 }
 
-// came notes where a field comes from.
+// came records the origin of a field.
 func (a *agent) came(key string, from ...value) {
 	if a.from == nil {
 		a.from = make(map[string][]value)
@@ -78,7 +76,7 @@ func (a *agent) came(key string, from ...value) {
 	}
 }
 
-// place is where a field stands in the file, or else the agent's name.
+// place returns the place of a field in the file, or else of the agent's name.
 func (a *agent) place(key string) place {
 	for _, k := range []string{key, "name"} {
 		if from := a.from[k]; len(from) > 0 && from[0].Node != nil {
@@ -88,7 +86,7 @@ func (a *agent) place(key string) place {
 	return a.at
 }
 
-// tell adds a text to the instructions, before or after what is there already.
+// tell adds a text to the instructions, before or after the existing text.
 func (a *agent) tell(text string, from value, first bool) {
 	if first {
 		a.instructions = joined(text, a.instructions)
@@ -99,7 +97,7 @@ func (a *agent) tell(text string, from value, first bool) {
 	a.came("instructions", append(slices.Clip(a.from["instructions"]), from)...)
 }
 
-// walk visits the agent and all below it, each before those in it.
+// walk visits the agent and all agents below it, each before its own sub-agents.
 func (a *agent) walk(visit func(*agent)) {
 	visit(a)
 	for _, t := range a.tools {
@@ -112,7 +110,7 @@ func (a *agent) walk(visit func(*agent)) {
 	}
 }
 
-// link tells each agent whose it is.
+// link sets around in each agent.
 func (a *agent) link() {
 	for _, t := range a.tools {
 		if t.agent != nil {
@@ -126,8 +124,7 @@ func (a *agent) link() {
 	}
 }
 
-// loop is the nearest loop whose pass the agent is part of; nil if there is
-// none, or if the agent is a tool.
+// loop returns the nearest loop in whose iterations the agent runs. It returns nil if there is none, or if the agent is a tool.
 func (a *agent) loop() *agent {
 	for ; a.around != nil; a = a.around {
 		if a.isTool {
@@ -140,8 +137,8 @@ func (a *agent) loop() *agent {
 	return nil
 }
 
-// asTools gives an agent that asks a model its sub-agents as tools: there is no
-// handing over of a conversation here.
+// asTools makes the sub-agents of an agent that calls a model its tools, because a definition cannot transfer a
+// conversation to another agent.
 func (i *importer) asTools(a *agent, at place, fieldName, product string) {
 	if a.typ != definition.TypeLLM || len(a.subs) == 0 {
 		return
@@ -154,7 +151,7 @@ func (i *importer) asTools(a *agent, at place, fieldName, product string) {
 	a.subs = nil
 }
 
-// joined is two texts with an empty line between them.
+// joined joins two texts with an empty line.
 func joined(first, second string) string {
 	if first == "" || second == "" {
 		return first + second
@@ -162,7 +159,7 @@ func joined(first, second string) string {
 	return strings.TrimRight(first, "\n") + "\n\n" + second
 }
 
-// find is the sub-agent that has a name in the file; nil if none has.
+// find returns the sub-agent with a name in the file, or nil if there is none.
 func find(subs []*agent, was string) *agent {
 	for _, s := range subs {
 		if s.was == was && was != "" {
@@ -172,14 +169,13 @@ func find(subs []*agent, was string) *agent {
 	return nil
 }
 
-// aliases are how LiteLLM, which ADK and Evo AI use, calls providers.
+// aliases has the names of providers in LiteLLM, which ADK and Evo AI use.
 var aliases = map[string]string{
 	"google": "gemini", "vertex_ai": "gemini", "ollama_chat": "ollama", "openai_chat": "openai", "claude": "anthropic",
-	"scripted": "", // no product has one; a file must not name scripts of ours
+	"scripted": "", // no product has this provider; a file must not name scripts of this project
 }
 
-// modelName is a model's name as provider/name; empty if it names none that
-// there is here.
+// modelName returns a model's name as provider/name, or "" if the provider is unknown.
 func modelName(name string) string {
 	name = strings.TrimSpace(name)
 	before, rest, slash := strings.Cut(name, "/")
@@ -192,7 +188,7 @@ func modelName(name string) string {
 	_, model, err := provider.Find(name)
 	switch e, isName := errors.AsType[*provider.NameError](err); {
 	case err == nil && !strings.Contains(name, "/"):
-		return "gemini/" + model // as ADK, a bare name is Gemini's
+		return "gemini/" + model // as in ADK, a name without a provider is Gemini's
 	case err == nil:
 		return name
 	case isName && !slash:
@@ -205,7 +201,7 @@ func modelName(name string) string {
 	return ""
 }
 
-// useModel gives an agent the model that the file names.
+// useModel sets the model of an agent to the one in the file.
 func (i *importer) useModel(a *agent, v value, at place, fieldName, name string) {
 	a.model = modelName(name)
 	a.came("model", v)
@@ -220,8 +216,8 @@ func (i *importer) useModel(a *agent, v value, at place, fieldName, name string)
 	}
 }
 
-// settle makes the names, keys and permissions of a tree such that a definition
-// can have them, and writes it with what it comes from.
+// settle changes the names, keys and permissions of a tree so that a definition can have them. It returns the
+// definition and the origins of its nodes.
 func (i *importer) settle(root *agent) (*yaml.Node, origins) {
 	root.link()
 	i.names(root)
@@ -235,7 +231,7 @@ func (i *importer) settle(root *agent) (*yaml.Node, origins) {
 	return from.emit(root), from
 }
 
-// names gives each agent a name of its own that an agent can have.
+// names gives each agent a unique and valid name.
 func (i *importer) names(root *agent) {
 	taken := make(map[string]bool)
 	root.walk(func(a *agent) {
@@ -260,7 +256,7 @@ func (i *importer) names(root *agent) {
 	})
 }
 
-// shown keeps a name for people that an agent cannot have, and says so.
+// shown keeps an invalid name as the display name, and returns a text for the report.
 func (i *importer) shown(a *agent) string {
 	text := strings.TrimSpace(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -275,7 +271,7 @@ func (i *importer) shown(a *agent) string {
 	return "; people see its original name"
 }
 
-// cleanName is the nearest name that an agent can have.
+// cleanName returns the valid name that is closest to a text.
 func cleanName(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -290,7 +286,7 @@ func cleanName(s string) string {
 	if runes := []rune(name); len(runes) > maxName {
 		name = string(runes[:maxName])
 	}
-	if name != s { // what stands for something else is not to be its end
+	if name != s { // a replaced character must not end the name
 		name = strings.TrimRight(name, "_-")
 	}
 	switch name {
@@ -302,10 +298,10 @@ func cleanName(s string) string {
 	return name
 }
 
-// maxName leaves room for a number in the 100 characters that a name can have.
+// maxName leaves space for a number in the 100 characters of a name.
 const maxName = 90
 
-// asciiName is the nearest name that providers take for a tool.
+// asciiName returns the name closest to a text that providers accept for a tool.
 func asciiName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII {
@@ -323,7 +319,7 @@ func asciiName(s string) string {
 	return s
 }
 
-// exits takes away permissions that would do nothing, or harm.
+// exits removes permissions that have no effect or do harm.
 func (i *importer) exits(root *agent) {
 	root.walk(func(a *agent) {
 		if a.exit == nil {
@@ -348,7 +344,7 @@ func (i *importer) exits(root *agent) {
 	})
 }
 
-// final reports whether the agent is, or is in, the finalizer of its loop.
+// final reports whether the agent is the finalizer of its loop or in it.
 func (a *agent) final() bool {
 	for ; a != nil && a.around != nil; a = a.around {
 		if a.outputKey == definition.LoopOutput {
@@ -361,8 +357,8 @@ func (a *agent) final() bool {
 	return false
 }
 
-// deny says of each step of a loop that it may not end it, where the other
-// product lets nobody: here every model may, if nobody is said to.
+// deny forbids every step of a loop to end it, if the other product lets no agent end it. In a definition every model
+// may end a loop in which no agent has a permission.
 func (i *importer) deny(l *agent) {
 	named := false
 	for _, sub := range l.subs {
@@ -380,7 +376,7 @@ func (i *importer) deny(l *agent) {
 	}
 }
 
-// inside reports whether an exit in a is one of the loop that step is a step of.
+// inside reports whether an exit in a ends the loop that has step as a step.
 func inside(a, step *agent) bool {
 	if step.typ == definition.TypeLoop {
 		return false
@@ -388,8 +384,7 @@ func inside(a, step *agent) bool {
 	return slices.ContainsFunc(step.subs, func(s *agent) bool { return s == a || inside(a, s) })
 }
 
-// asks reports whether an agent, or one in it but not in a loop in it, asks a
-// model.
+// asks reports whether an agent calls a model, itself or in its sub-agents outside inner loops.
 func asks(a *agent) bool {
 	return a.typ == definition.TypeLLM || a.typ != definition.TypeLoop && slices.ContainsFunc(a.subs, asks)
 }

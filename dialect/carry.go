@@ -23,7 +23,7 @@ func (i *importer) carryWhole(a *agent, p pair, ours string) {
 	i.fail(p.at, a.was, p.key, "%s must be a whole number, got %s", p.key, p.value.what())
 }
 
-// carryTime carries over a time. It reports another value, and returns false for it.
+// carryTime carries over a time. If the value is not a time, it reports the value and returns false.
 func (i *importer) carryTime(a *agent, p pair, ours string) bool {
 	text, ok := seconds(p.value)
 	if !ok {
@@ -41,8 +41,7 @@ func (i *importer) carryDescription(a *agent, p pair) {
 	i.mapped(p.at, a.was, p.key, "description")
 }
 
-// carryKey carries over the key that an agent's answer is written to. That of a finalizer is reported
-// when the loop around it is known.
+// carryKey carries over the key for an agent's answer. The key of a finalizer is reported later, when the loop around it is known.
 func (i *importer) carryKey(a *agent, p pair) {
 	a.outputKey = p.value.text()
 	a.came("output_key", p.value)
@@ -51,7 +50,7 @@ func (i *importer) carryKey(a *agent, p pair) {
 	}
 }
 
-// carryText adds a text to the instructions of an agent, before or after what they have.
+// carryText adds a text to the instructions of an agent, before or after the existing text.
 func (i *importer) carryText(a *agent, p pair, text string, first bool) {
 	a.tell(text, p.value, first)
 	i.mapped(p.at, a.was, p.key, "instructions")
@@ -65,13 +64,13 @@ func (i *importer) asksUser(a *agent, theirs string) {
 	}
 }
 
-// carryMCP adds a tool server, which its map in the file gives.
+// carryMCP adds a tool server from its map in the file.
 func (i *importer) carryMCP(a *agent, item value, theirs string, server object) {
 	a.tools = append(a.tools, tool{value: object{{key: "mcp", value: server}}, from: item})
 	i.mapped(item.at(), a.was, theirs, "tools mcp")
 }
 
-// remoteMCP returns a tool server that has a URL, without its secrets.
+// remoteMCP returns a tool server with a URL, without its secrets.
 func (i *importer) remoteMCP(a *agent, theirs string, server value) object {
 	out := object{{key: "url", value: i.address(a, theirs+" url", server.get("url"))}}
 	if h := server.get("headers"); !h.empty() {
@@ -80,12 +79,12 @@ func (i *importer) remoteMCP(a *agent, theirs string, server value) object {
 	return out
 }
 
-// noAgent reports that the file does not have the agent of the options.
+// noAgent reports that the file does not have the agent that the options name.
 func (i *importer) noAgent(at place, names []string) {
 	i.fail(at, "", "", "there is no agent %q", i.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
 }
 
-// severalTops reports that several agents may be the first.
+// severalTops reports that several agents could be the root.
 func (i *importer) severalTops(at place, names []string) {
 	i.fail(at, "", "", "several agents are in no other agent: %s", strings.Join(names, ", ")).Advice =
 		"choose the first agent with --agent " + names[0]

@@ -11,8 +11,8 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// Detect returns the dialect of a text; it is empty for another text, and for a definition. The name
-// is that of the file, because ADK calls its own root_agent.yaml.
+// Detect returns the dialect of a text. It returns "" for an unknown text and for a definition. name is the name of
+// the file, because ADK's root file is called root_agent.yaml.
 func Detect(name string, data []byte) Dialect {
 	if isSDK(data) {
 		return Robomotion
@@ -50,13 +50,12 @@ func looksADK(v value) bool {
 		}
 		inline = inline || !sub.get("name").isNull()
 	}
-	// Evo AI says instruction too, with a type beside it. A definition says instructions, and has its
-	// agents inline, which ADK has not.
+	// Evo AI also has instruction, with a type in the same map. A definition has instructions, and its agents inline, unlike ADK.
 	return !inline && !v.get("instruction").isNull() && v.get("type").isNull() && v.get("id").isNull() && v.get("config").isNull()
 }
 
-// looksRobomotion reports whether a text has nodes of Robomotion. The port of their sub-agents is
-// "sub-agents"; Evo AI's form spells that label otherwise.
+// looksRobomotion reports whether a text has nodes of Robomotion. Their port is called "sub-agents", and Evo AI's
+// form has a different spelling.
 func looksRobomotion(v value) bool {
 	nodes := v.get("nodes").items()
 	if v.isList() {
@@ -78,9 +77,9 @@ func looksRobomotion(v value) bool {
 }
 
 var (
-	// evoRecords are fields of Evo AI's database and documents. They need no type beside them.
+	// evoRecords lists fields of Evo AI's database and documents, which identify it even without a type.
 	evoRecords = []string{"task_definition", "workflow_type", "agent_card_url", "card_url", "api_key_id", "client_id", "folder_id"}
-	// evoMarks are other fields that only Evo AI has, as [evoLabel] spells them.
+	// evoMarks lists other fields that only Evo AI has, in the spelling of [evoLabel].
 	evoMarks = []string{
 		"can_use_exit_loop", "pode_usar_exit_loop", "enable_exit_loop", "agents_exit_loop", "total_timeout", "total_loop_timeout",
 		"sub_agent_timeout",
@@ -105,8 +104,8 @@ func looksEvo(v value) bool {
 	})
 }
 
-// evoAgent reports whether an agent, or one in its sub_agents, is written as Evo AI writes it. The
-// agent needs a type: a definition without one, and with a field of Evo AI, has a mistake.
+// evoAgent reports whether an agent, or one in its sub_agents, is written in Evo AI's way. The agent needs a type,
+// because a definition without a type that has a field of Evo AI contains a mistake.
 func evoAgent(a value) bool {
 	config := a.get("config")
 	if config.get("sub_agents").isList() || slices.ContainsFunc(a.get("sub_agents").items(), value.isText) {
@@ -119,15 +118,14 @@ func evoAgent(a value) bool {
 		return false
 	case config.isMap(), kind == definition.TypeLLM && !a.get("instruction").isNull():
 		return true
-	case kind == "" && (given == "" || evoTypes[given] || strings.Contains(given, " ")): // not ADK's LoopAgent
+	case kind == "" && (given == "" || evoTypes[given] || strings.Contains(given, " ")): // excludes ADK's LoopAgent
 		return true
 	}
 	return slices.ContainsFunc(a.pairs(), func(p pair) bool { return slices.Contains(evoMarks, evoLabel(p.key)) }) ||
 		slices.ContainsFunc(evoField(a, "sub_agents").items(), evoAgent)
 }
 
-// onlyOurs reports whether an agent, or one in its sub_agents, has a field that a definition has and
-// Evo AI has not.
+// onlyOurs reports whether an agent, or one in its sub_agents, has a field that exists in definitions but not in Evo AI.
 func onlyOurs(a value) bool {
 	return slices.ContainsFunc(a.pairs(), func(p pair) bool {
 		key := evoKey(p.key)

@@ -15,14 +15,14 @@
 //
 // Problems of the definition have their positions in the original file; see [Result.Origin].
 //
-// The [Report] has an [Item] for every field of the file: carried over, changed, or left out with a
-// reason and advice. An unknown field is an error with a suggestion, also if the product itself
-// ignores it: a misspelled max_iteration, for example, makes an endless loop there.
+// The [Report] has an [Item] for every field of the file, which is carried over, changed, or left out with a reason
+// and advice. An unknown field is an error with a suggestion, even if the product itself ignores it, because a
+// misspelled max_iteration, for example, makes an endless loop there.
 //
 // [Export] writes ADK's strict form, and reports what ADK cannot express.
 //
-// Reading an untrusted file is safe: its size is limited, no file outside its folder is opened, no
-// code is run, and keys and passwords are not copied.
+// Reading an untrusted file is safe, because its size is limited, no file outside its folder is opened, no code is
+// run, and keys and passwords are not copied.
 package dialect
 
 import (
@@ -49,8 +49,7 @@ const (
 	ADK Dialect = "adk"
 	// Evo is the JSON of Evo AI's agents, as documented and as exported.
 	Evo Dialect = "evo"
-	// Robomotion is nodes of Robomotion's agents package, as JSON or YAML or in
-	// the SDK's main.ts.
+	// Robomotion is the format of nodes of Robomotion's agents package, as JSON or YAML or in the SDK's main.ts.
 	Robomotion Dialect = "robomotion"
 )
 
@@ -70,18 +69,16 @@ func (d Dialect) Title() string {
 	return string(d)
 }
 
-// Options are the options of Load and Import.
+// Options has the options of Load and Import.
 type Options struct {
 	// Dialect is the dialect of the file; if it is empty, [Detect] finds it.
 	Dialect Dialect
-	// Agent names the root agent in a file with several agents. The default is the only agent that no
-	// other agent contains.
+	// Agent names the root agent in a file with several agents. The default is the only agent that no other agent contains.
 	Agent string
-	// FS is the file system for a config_path; paths do not leave it. Nil refuses them. Load sets
-	// it. For a folder, use os.Root.FS, as os.DirFS follows links out of it.
+	// FS is the file system for config_path. Paths cannot leave it. With nil, references to files are errors. Load
+	// sets FS. For a folder, use os.Root.FS, because os.DirFS follows links out of the folder.
 	FS fs.FS
-	// Path is where the file itself is in FS; by default the last element of its
-	// name.
+	// Path is the path of the file itself in FS. The default is the last element of its name.
 	Path string
 }
 
@@ -89,9 +86,9 @@ type Options struct {
 type Result struct {
 	// YAML is the definition; nil if the report has errors.
 	YAML []byte
-	// Definition is the same, loaded; nil if it has problems.
+	// Definition is the definition of YAML, loaded; nil if it has problems.
 	Definition *definition.Definition
-	// Report lists each field: carried over, changed or left out.
+	// Report has an item for each field: carried over, changed or left out.
 	Report *Report
 
 	name  string
@@ -129,7 +126,7 @@ func (r *Result) Err() error {
 	return &Error{r.Report}
 }
 
-// Error says why a file cannot be converted.
+// Error reports that a file cannot be converted.
 type Error struct {
 	Report *Report
 }
@@ -172,7 +169,7 @@ func (e *Error) Problems() definition.Problems {
 	return append(all, e.Report.Problems...)
 }
 
-// ErrUnknown says that a file has none of these formats.
+// ErrUnknown means that a file has none of these formats.
 var ErrUnknown = errors.New("this is neither ADK Agent Config nor Evo AI's JSON nor Robomotion's nodes")
 
 // Load imports a file, and the files in its folder that it refers to; see [Import]. It returns an error
@@ -191,8 +188,8 @@ func Load(name string, opts Options) (*Result, error) {
 	return Import(name, data, opts)
 }
 
-// Import converts a text in a dialect to a definition. The report calls the file by name. The error
-// is [ErrUnknown], or about the options. Mistakes in the text are in the report; see [Result.Err].
+// Import converts a text in a dialect to a definition. The report refers to the file by name. The error is
+// [ErrUnknown], or an error in the options. Mistakes in the text are in the report; see [Result.Err].
 func Import(name string, data []byte, opts Options) (*Result, error) {
 	if opts.Dialect == "" {
 		opts.Dialect = Detect(name, data)
@@ -221,33 +218,32 @@ func Import(name string, data []byte, opts Options) (*Result, error) {
 	return i.finish(name, root), nil
 }
 
-// importer is what the readers of all dialects share.
+// importer has the state that the readers of all dialects share.
 type importer struct {
 	opts   Options
-	folder string // how the names of files begin, for people
+	folder string // prefix of the names of files, for people
 	report *Report
 	reads  *reads
-	agents int // read so far
+	agents int // number of agents read so far
 	nodes  int
 
-	texts map[string]*source.Source // of the files by their names, and of the definition
+	texts map[string]*source.Source // the texts of the files by name, and of the definition
 	files []string                  // in the order of reading
-	spots spots                     // of the definition
-	// secretTexts are in the files and are not to be anywhere else.
+	spots spots                     // the nodes of the definition
+	// secretTexts are secrets in the files, which no output may contain.
 	secretTexts []string
-	size        int // of all files
-	failed      int // errors so far
+	size        int // of all files, in bytes
+	failed      int // number of errors so far
 }
 
-// Limits of what is read. They are far above what a person writes.
+// Limits of the input. They are far above what a person writes.
 const (
 	maxFiles  = 8 << 20 // bytes of all files
 	maxAgents = 500
-	maxReads  = 200 // keys that nobody writes
+	maxReads  = 200 // keys that no agent writes
 )
 
-// tooMany reports that there are more agents than can be meant, as when files
-// name each other over and over.
+// tooMany counts an agent, and reports an error if there are too many, for example because files refer to each other.
 func (i *importer) tooMany(at place) bool {
 	if i.agents++; i.agents == maxAgents+1 {
 		i.fail(at, "", "", "there are more than %d agents", maxAgents)
@@ -255,7 +251,7 @@ func (i *importer) tooMany(at place) bool {
 	return i.agents > maxAgents
 }
 
-// finish makes the definition and looks whether it can be run.
+// finish creates the definition and checks whether it can run.
 func (i *importer) finish(name string, root *agent) *Result {
 	res := &Result{Report: i.report, shown: i.shownLine}
 	if root == nil {
@@ -266,13 +262,13 @@ func (i *importer) finish(name string, root *agent) *Result {
 	}
 	before, broken := len(i.report.Items), i.report.Count(Failed) > 0
 	root.walk(func(a *agent) {
-		if broken && a.typ == "" { // it is said why
+		if broken && a.typ == "" { // the reason was already reported
 			a.typ = definition.TypeSequential
 		}
 	})
 	i.unread()
 	doc, from := i.settle(root)
-	if broken { // what is left out, or changed, of a part that was not read says nothing
+	if broken { // omissions and changes in a part that was not read mean nothing
 		i.report.Items = append(i.report.Items[:before], slices.DeleteFunc(i.report.Items[before:],
 			func(it Item) bool { return it.Kind != Failed })...)
 	}
@@ -304,9 +300,8 @@ func (i *importer) finish(name string, root *agent) *Result {
 	return res
 }
 
-// besides are the problems of a definition that does not come about, which has other
-// errors: those of what stands in the file, and not those of what is missing here
-// because it could not be read.
+// besides returns the problems of a definition that has other errors, and so is not returned. It keeps only problems
+// of fields that are in the file, and drops those that exist only because something could not be read.
 func (i *importer) besides(problems definition.Problems) definition.Problems {
 	problems = slices.DeleteFunc(problems, func(p *definition.Problem) bool {
 		return p.Severity != definition.SeverityError || !slices.Contains([]string{
@@ -318,11 +313,11 @@ func (i *importer) besides(problems definition.Problems) definition.Problems {
 	return problems
 }
 
-// imported is the name that a definition is loaded by. It stays in its folder, as
-// scripts of models do.
+// imported returns the name under which a definition is loaded. The name stays in the same folder, because the
+// scripts of models are relative to it.
 func imported(name string) string { return name + " (imported)" }
 
-// Parse returns the dialect of that name; the error lists them all.
+// Parse returns the dialect of a name. Its error lists all dialects.
 func Parse(name string) (Dialect, error) {
 	if d := Dialect(name); slices.Contains(All(), d) {
 		return d, nil

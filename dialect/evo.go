@@ -14,15 +14,15 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// evoReader reads the agents that Evo AI documents, whose fields stand beside their type and which
-// name each other, and those that it exports, which have a config and IDs.
+// evoReader reads agents in the two forms of Evo AI. In the documented form their fields are in the same map as the
+// type, and agents refer to each other by name. In the exported form they have a config and IDs.
 type evoReader struct {
 	*importer
 	all  []value
 	by   map[string]value      // by ID and by name
 	told map[*yaml.Node]string // their names
-	refs map[string]int        // how often an agent names another so
-	open []value               // the agents around the current one
+	refs map[string]int        // number of references to each agent
+	open []value               // the agents around the current agent
 }
 
 var evoTypes = map[string]bool{
@@ -62,7 +62,7 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	return a
 }
 
-// apart says why an agent is left out.
+// apart returns the reason why an agent is left out.
 func (r *evoReader) apart(a value) string {
 	if r.used(a) {
 		return "no agent that is carried over contains it"
@@ -70,13 +70,13 @@ func (r *evoReader) apart(a value) string {
 	return "no other agent contains it"
 }
 
-// evoLabel spells a label of the form as a key: "✅ Can use exit_loop" is can_use_exit_loop.
+// evoLabel converts a label of the form to a key: "✅ Can use exit_loop" becomes can_use_exit_loop.
 func evoLabel(label string) string {
 	return strings.ToLower(strings.Join(strings.FieldsFunc(strings.Trim(label, "✅🛑🎯⭐ :"),
 		func(r rune) bool { return r == ' ' || r == '-' }), "_"))
 }
 
-// evoKey is the JSON name of a form label, which may be English or Portuguese.
+// evoKey returns the JSON name for a label of the form, which may be in English or Portuguese.
 func evoKey(label string) string {
 	key := evoLabel(label)
 	switch key {
@@ -96,7 +96,7 @@ func evoKey(label string) string {
 	return key
 }
 
-// evoField is a field of an agent: it stands beside the type, or in the config.
+// evoField returns a field of an agent from the map of the type or from the config.
 func evoField(a value, key string) value {
 	for _, at := range []value{a, a.get("config")} {
 		for _, p := range at.pairs() {
@@ -109,7 +109,7 @@ func evoField(a value, key string) value {
 	return value{file: a.file, reads: a.reads}
 }
 
-// evoPair is a field of an agent with its key in JSON.
+// evoPair returns a field of an agent with its JSON key.
 func evoPair(a value, key string) pair {
 	v := evoField(a, key)
 	return pair{key, v.at(), v}
@@ -117,7 +117,7 @@ func evoPair(a value, key string) pair {
 
 func evoName(a value) string { return evoField(a, "name").text() }
 
-// evoType is the type in lower case, without "agent" at its end.
+// evoType returns the type in lower case, without "agent" at its end.
 func evoType(a value) string {
 	t := strings.ToLower(strings.TrimSpace(evoField(a, "type").text()))
 	if n := strings.IndexByte(t, '('); n > 0 { // Workflow Agent (Sequential)
@@ -126,8 +126,8 @@ func evoType(a value) string {
 	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(t), "agent"))
 }
 
-// agent reads one agent; nil if the report says why it is left out. The loop is the agent around
-// it, if that is a loop.
+// agent reads one agent. It returns nil if it has reported why the agent is left out. around is the loop around the
+// agent, if there is one.
 func (r *evoReader) agent(v value, around *agent) *agent {
 	if r.tooMany(v.at()) {
 		return nil
@@ -175,13 +175,13 @@ func (r *evoReader) agent(v value, around *agent) *agent {
 		return nil
 	}
 	a.whole = v
-	evoField(v, "enable_exit_loop") // is read when the rest is
+	evoField(v, "enable_exit_loop") // read later with the other fields
 	r.common(a, v, kind)
 	r.mayExit(a, v, around)
 	return a
 }
 
-// common reads the fields that all types have, and reports every field that is not read.
+// common reads the fields of all types, and reports every field that nothing has read.
 func (r *evoReader) common(a *agent, v value, kind string) {
 	if a.was == "" {
 		a.was = a.name
@@ -210,7 +210,7 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 
 const elsewhereExit = "read its answer in the loop's stop_when, or in another agent's instructions"
 
-// mayExit reads whether an agent may end its loop: from the loop and from the agent itself.
+// mayExit reads whether an agent may end its loop, from the loop and from the agent.
 func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 	own := evoField(v, "enable_exit_loop")
 	if own.isNull() {
@@ -226,7 +226,7 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 		if on {
 			r.dropped(own.at(), a.was, "exit_loop", "", "it ends a loop, but this agent is not in a loop")
 		}
-	case around.typ == "" && on: // it is a node of a graph
+	case around.typ == "" && on: // a node of a graph
 		r.dropped(own.at(), a.was, "exit_loop", "", "a workflow follows its edges, in Evo AI too")
 	case around.typ == "":
 	case on && a.outputKey == definition.LoopOutput:
@@ -240,8 +240,8 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 	}
 }
 
-// list finds the agents of a file: one agent, a list, or an export that has them under agents, data
-// or both. An agent that stands beside the others is one of them.
+// list finds the agents of a file: one agent, a list, or an export that has them under agents, data or both. An agent
+// at the top level of an export is one of them.
 func (r *evoReader) list(v value) []value {
 	for range source.MaxDepth {
 		inner := v.get("data")
@@ -258,7 +258,7 @@ func (r *evoReader) list(v value) []value {
 			!slices.ContainsFunc(all, func(a value) bool { return evoName(a.peek()) == name }) {
 			v.ask("agents")
 			all = append([]value{v}, all...)
-		} else if data := v.get("data"); data.isMap() && name == "" { // the agent that was exported, and beside it those that it names
+		} else if data := v.get("data"); data.isMap() && name == "" { // the exported agent; the agents that it refers to are next to it
 			all = append([]value{data}, all...)
 		} else if name == "" {
 			all = append(data.items(), all...)
@@ -269,8 +269,8 @@ func (r *evoReader) list(v value) []value {
 	return slices.DeleteFunc(all, func(a value) bool { return !a.isMap() })
 }
 
-// evoRef is the ID or the name by which a value refers to another agent: a text, or an entry such
-// as {agent_id: …}. It is empty if the value is the agent itself.
+// evoRef returns the ID or the name by which a value refers to another agent. The value is a string, or an entry such
+// as {agent_id: …}. evoRef returns "" if the value is an inline agent.
 func evoRef(ref value) string {
 	if !ref.isMap() {
 		return ref.text()
@@ -292,8 +292,8 @@ func evoRef(ref value) string {
 	return evoName(ref)
 }
 
-// first is the first agent to read: the one in the options, or the only agent, or the only loop,
-// that is in no other agent.
+// first returns the root agent. It is the agent that the options name, or the only agent, or the only loop, that no
+// other agent contains.
 func (r *evoReader) first() (value, bool) {
 	var names []string
 	for _, a := range r.all {
@@ -320,7 +320,7 @@ func (r *evoReader) first() (value, bool) {
 	case len(loops) == 1:
 		tops = loops
 	case len(tops) == 0:
-		tops = r.all // each is in another: the circle is told when it is met
+		tops = r.all // each is in another one; the cycle is reported later
 	case len(tops) > 1:
 		names = nil
 		for _, a := range tops {
@@ -347,8 +347,7 @@ func (r *evoReader) used(a value) bool {
 	return n > own
 }
 
-// index notes the names and IDs of all agents, also of those in others, and which of them are
-// referred to.
+// index records the names and IDs of all agents, including inline ones, and counts the references to each.
 func (r *evoReader) index() {
 	r.by, r.told, r.refs = make(map[string]value), make(map[*yaml.Node]string), make(map[string]int)
 	var add func(a value, depth int)
@@ -375,12 +374,12 @@ func (r *evoReader) index() {
 	}
 }
 
-// names reports whether an ID or a name is that of an agent.
+// names reports whether an ID or a name belongs to an agent.
 func (r *evoReader) names(ref string, a value) bool {
 	return ref != "" && (ref == a.get("id").text() || ref == r.told[a.Node])
 }
 
-// evoRefs are the values by which an agent refers to others.
+// evoRefs returns the values by which an agent refers to others.
 func evoRefs(a value) []value {
 	a = a.peek()
 	config := a.get("config")
@@ -395,8 +394,8 @@ func evoRefs(a value) []value {
 	return refs
 }
 
-// times reads the time limits of a loop. The defaults are those that Evo AI documents: 300 seconds
-// for an iteration, 1800 for the loop.
+// times reads the time limits of a loop. The defaults are those in Evo AI's documentation, which are 300 seconds for
+// an iteration and 1800 for the loop.
 func (r *evoReader) times(a *agent, v value) {
 	given := r.preset(a, v)
 	if !given {
@@ -418,7 +417,7 @@ func (r *evoReader) times(a *agent, v value) {
 	}
 }
 
-// evoTime is a time limit of a loop: a field of its own, or one in timeouts.
+// evoTime returns a time limit of a loop, from a field of its own or from timeouts.
 func evoTime(v value, key string) value {
 	if t := evoField(v, key); !t.empty() {
 		return t
@@ -434,7 +433,7 @@ func evoTime(v value, key string) value {
 	return value{file: v.file, reads: v.reads}
 }
 
-// preset reads timeouts that are one word, and reports whether they are.
+// preset reads timeouts with a single word. It returns false for any other form.
 func (r *evoReader) preset(a *agent, v value) bool {
 	t := evoField(v, "timeouts")
 	if t.empty() || !t.isScalar() {
@@ -450,8 +449,7 @@ func (r *evoReader) preset(a *agent, v value) bool {
 	return true
 }
 
-// subAgentTimes gives each step without a time limit the one that the loop gives to all steps, or
-// to this one by name.
+// subAgentTimes gives each step without a time limit the limit that the loop gives to this step by name, or else to all steps.
 func (r *evoReader) subAgentTimes(a *agent, t value) {
 	give := func(sub *agent, t value) {
 		if !slices.ContainsFunc(sub.extra, func(f field) bool { return f.key == "timeout" }) {

@@ -62,7 +62,7 @@ func (r *evoReader) graph(a *agent, v value) {
 	}
 }
 
-// after adds the agents that a workflow has besides its graph. They run after it.
+// after adds the agents that a workflow has in addition to its graph. They run after the graph.
 func (r *evoReader) after(a *agent, v value) {
 	subs := evoField(v, "sub_agents")
 	if subs.empty() || len(a.subs) == 0 {
@@ -76,7 +76,7 @@ func (r *evoReader) after(a *agent, v value) {
 	r.changed(subs.at(), a.was, "sub_agents", "", "they run one after the other after the workflow, as in Evo AI")
 }
 
-// vertex reads a node; nil if the report says why it is left out.
+// vertex reads a node. It returns nil if it has reported why the node is left out.
 func (r *evoReader) vertex(a *agent, n value) *vertex {
 	data := n.get("data")
 	x := &vertex{id: n.get("id").text(), at: n.at(), kind: leftAside}
@@ -110,7 +110,7 @@ func (r *evoReader) vertex(a *agent, n value) *vertex {
 	return x
 }
 
-// graphAgent is the agent of a node.
+// graphAgent returns the agent of a node.
 func (r *evoReader) graphAgent(a *agent, n value) *agent {
 	ref := n.get("data").get("agent")
 	if ref.isMap() && ref.get("type").isNull() {
@@ -126,7 +126,7 @@ func (r *evoReader) graphAgent(a *agent, n value) *agent {
 	return r.ref(a, ref)
 }
 
-// message is an agent that says the text of a node.
+// message returns an agent that writes the text of a node.
 func (r *evoReader) message(a *agent, n value) *agent {
 	data := n.get("data")
 	said := data.get("message")
@@ -143,7 +143,7 @@ func (r *evoReader) message(a *agent, n value) *agent {
 	return sub
 }
 
-// waits is the waiting time of a node, in seconds.
+// waits returns the waiting time of a node, in seconds.
 func (r *evoReader) waits(a *agent, n value) float64 {
 	d := n.get("data").get("delay")
 	seconds, ok := d.get("value").number()
@@ -206,9 +206,8 @@ func (r *evoReader) several(a *agent, x *vertex) {
 	}
 }
 
-// outcomes are the possible results of a condition node. Evo AI follows the edge of the first
-// condition that holds. If none holds it follows the edge below, or ends. A condition without an
-// edge uses another one.
+// outcomes returns the possible outcomes of a condition node. Evo AI follows the edge of the first condition that
+// holds. If none holds, it follows the edge at the bottom handle, or ends. A condition without an edge uses another one.
 func (r *evoReader) outcomes(a *agent, n value, x *vertex, said *agent) ([]outcome, bool) {
 	if !r.comparable(a, n, said) {
 		return nil, false
@@ -288,7 +287,7 @@ var evoOperators = []string{
 	"greater_than_or_equal", "less_than", "less_than_or_equal", "matches", "not_matches",
 }
 
-// condition is the expression of one condition; nil if it never holds.
+// condition returns the expression of a condition. expr is nil if the condition never holds.
 func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() string, ok bool) {
 	data := c.get("data")
 	op, want := data.get("operator").text(), data.get("value").text()

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// evoKnown are the fields that are read, and those that do not change what an agent does.
+// evoKnown lists the fields that are read, and those that do not change what an agent does.
 var (
 	evoKnown = []string{
 		"name", "type", "description", "config", "goal", "role", "instruction", "model", "output_key", "enable_exit_loop", "sub_agents",
@@ -40,14 +40,14 @@ var (
 	}
 )
 
-// What to write instead of criteria, which Evo AI leaves to the models.
+// The advice for criteria, which Evo AI leaves to the models.
 const (
 	scoreAdvice = "write score: {key: KEY, label: Score, target: 8.0, min_delta: 0.1} in the loop, with the " +
 		"output_key of the agent that judges"
 	stopAdvice = "write it as an expression in stop_when, such as state.score >= 8.0"
 )
 
-// leftOver reports a field that is not read. A mistyped one is an error.
+// leftOver reports a field that nothing has read. A mistyped field is an error.
 func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
 	if in.asked(p.key) || p.value.blank() {
 		return
@@ -106,7 +106,7 @@ func (r *evoReader) llm(a *agent, v value) {
 	if in := evoPair(v, "instruction"); !in.value.empty() {
 		r.carryText(a, in, in.value.text(), false)
 	}
-	for _, key := range []string{"goal", "role"} { // the role comes first
+	for _, key := range []string{"goal", "role"} { // the role comes first in the result
 		if f := evoPair(v, key); !f.value.empty() {
 			r.carryText(a, f, strings.ToUpper(key[:1])+key[1:]+": "+f.value.text(), true)
 		}
@@ -134,7 +134,7 @@ func (r *evoReader) llm(a *agent, v value) {
 	}
 }
 
-// schema reads a JSON Schema, or its properties alone.
+// schema reads a JSON Schema or only its properties.
 func (r *evoReader) schema(a *agent, v value) {
 	if v.empty() {
 		return
@@ -159,7 +159,7 @@ func (r *evoReader) mcp(a *agent, v value) {
 	}
 }
 
-// ref reads the agent that an ID or a name refers to, or that stands in its place.
+// ref reads the agent that an ID or a name refers to, or an inline agent.
 func (r *evoReader) ref(a *agent, ref value) *agent {
 	name := evoRef(ref)
 	if ref.isMap() && name == "" {
@@ -179,8 +179,7 @@ func (r *evoReader) ref(a *agent, ref value) *agent {
 	return nil
 }
 
-// entry reads the fields beside a reference, such as {agent_id: …, timeout: 30}, for the agent as a
-// step.
+// entry reads the fields in the same map as a reference, such as {agent_id: …, timeout: 30}, as fields of the step.
 func (r *evoReader) entry(sub *agent, ref value, around *agent) {
 	for _, key := range []string{"agent_id", "id", "name"} {
 		ref.ask(key)
@@ -261,7 +260,7 @@ func (r *evoReader) loop(a *agent, v value) {
 	r.exitList(a, v)
 }
 
-// step is the sub-agent of a loop with an ID or a name; nil if there is none.
+// step returns the sub-agent of a loop with an ID or a name, or nil if there is none.
 func (r *evoReader) step(a *agent, ref string) *agent {
 	if v, ok := r.by[ref]; ok {
 		for _, sub := range a.subs {
@@ -276,8 +275,8 @@ func (r *evoReader) step(a *agent, ref string) *agent {
 	return find(a.subs, ref)
 }
 
-// exitList reads the list of agents that may end a loop. If there is no list and no agent has a
-// permission of its own, every model may, as in Evo AI.
+// exitList reads the list of agents that may end a loop. If there is no list and no agent has its own permission,
+// every model may end the loop, as in Evo AI.
 func (r *evoReader) exitList(a *agent, v value) {
 	list := evoField(v, "agents_exit_loop")
 	if list.isNull() {
@@ -295,7 +294,7 @@ func (r *evoReader) exitList(a *agent, v value) {
 			return name != "" && evoRef(s) == name || r.names(evoRef(s), r.by[name])
 		})
 		switch {
-		case sub == nil && known: // what is wrong with it was told
+		case sub == nil && known: // the reason was already reported
 		case sub == nil:
 			r.fail(ref.at(), a.was, "agents_exit_loop", "Agent with ID %s not found among the sub-agents", name)
 		case sub.outputKey == definition.LoopOutput:
@@ -316,7 +315,7 @@ func (r *evoReader) exitList(a *agent, v value) {
 	}
 }
 
-// task reads a task: one text, or tasks for agents. An agent that asks a model does it.
+// task reads a task, which is a text or a list of tasks for agents. An agent that calls a model does the task.
 func (r *evoReader) task(a *agent, v value) *agent {
 	a.typ = definition.TypeLLM
 	text := evoField(v, "task")
@@ -332,7 +331,7 @@ func (r *evoReader) task(a *agent, v value) *agent {
 		return a
 	}
 	tasks, from := evoField(v, "tasks").items(), evoField(v, "tasks")
-	if text.isMap() { // as an entry of tasks
+	if text.isMap() { // in the form of an entry of tasks
 		tasks, from = append([]value{text}, tasks...), text
 	}
 	if len(tasks) == 0 {
@@ -355,7 +354,7 @@ func (r *evoReader) task(a *agent, v value) *agent {
 	return a
 }
 
-// oneTask is the agent that does a task, with the task in its instructions.
+// oneTask returns the agent that does a task, with the task in its instructions.
 func (r *evoReader) oneTask(a *agent, t value) *agent {
 	description := t.get("description")
 	if description.empty() {
@@ -392,7 +391,7 @@ func (r *evoReader) oneTask(a *agent, t value) *agent {
 	return step
 }
 
-// workflow reads a workflow: a type and sub-agents, or a graph that is a chain.
+// workflow reads a workflow, which has a type and sub-agents, or a graph.
 func (r *evoReader) workflow(a *agent, v value) *agent {
 	kind := strings.ToLower(evoField(v, "workflow_type").text())
 	if kind == "" { // Workflow Agent (Sequential)
@@ -420,7 +419,7 @@ func (r *evoReader) workflow(a *agent, v value) *agent {
 	return a
 }
 
-// remote reads a remote agent: its address, or the address of its card.
+// remote reads a remote agent, which has its address or the address of its card.
 func (r *evoReader) remote(a *agent, v value) *agent {
 	endpoint, card := evoField(v, "endpoint"), evoField(v, "card_url")
 	text, at := endpoint.text(), endpoint

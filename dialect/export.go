@@ -23,15 +23,13 @@ type File struct {
 	Data []byte
 }
 
-// SchemaComment is the first line of ADK's files: editors check them by it.
+// SchemaComment is the first line of ADK's files. Editors find the schema by it.
 const SchemaComment = "yaml-language-server: " +
 	"$schema=https://raw.githubusercontent.com/google/adk-python/refs/heads/main/src/google/adk/agents/config_schemas/AgentConfig.json"
 
-// Export writes a definition as ADK's Agent Config, in its strict form: a file
-// for each agent, root_agent.yaml first, with nothing in it that ADK's schema
-// does not have. The report says what ADK cannot say, with places in the
-// definition's files. If what is left is nothing that could run, the report has
-// an error and there are no files.
+// Export writes a definition as ADK's Agent Config in its strict form, which uses only what ADK's schema has. It
+// returns a file for each agent, and root_agent.yaml is the first. The report lists what ADK cannot express, with
+// places in the definition's files. If no agent that can run is left, the report has an error and there are no files.
 func Export(name string, def *definition.Definition) ([]File, *Report) {
 	i := &importer{opts: Options{Dialect: ADK}, report: &Report{Dialect: ADK, Export: true, File: name, Name: def.Name}}
 	e := &exporter{importer: i, names: make(map[string]string), taken: make(map[string]bool),
@@ -62,22 +60,22 @@ func root(f File) int {
 type exporter struct {
 	*importer
 	files []File
-	names map[string]string // by the definition's names
+	names map[string]string // by the names in the definition
 	taken map[string]bool
-	paths map[string]bool // in small letters: some file systems know no others
-	exits bool            // an agent of the loop that is written may end it
+	paths map[string]bool // in lower case, because some file systems ignore case
+	exits bool            // an agent of the current loop may end it
 }
 
-// inherited is what an agent has of those around it.
+// inherited has what an agent gets from the agents around it.
 type inherited struct {
 	model    string
-	exit     bool   // the agents around it in its loop may end it
-	purpose  string // goals and instructions of the loops around
+	exit     bool   // the agents around it in its loop may end the loop
+	purpose  string // goals and instructions of the loops around it
 	inLoop   bool
-	finalize bool // it is, or is in, a finalizer
+	finalize bool // it is a finalizer or in one
 }
 
-// name gives an agent a name that Python takes for an identifier.
+// name gives an agent a name that is a Python identifier.
 func (e *exporter) name(a *definition.Agent) {
 	want := strings.ReplaceAll(a.Name, "-", "_")
 	name := want
@@ -90,7 +88,7 @@ func (e *exporter) name(a *definition.Agent) {
 	}
 }
 
-// at is where a field of a definition stands, or its agent.
+// at returns the place of a field of a definition, or of its agent if the field is missing.
 func at(a *definition.Agent, field string) place {
 	p, ok := a.FieldPosition(field)
 	if !ok {
@@ -99,7 +97,7 @@ func at(a *definition.Agent, field string) place {
 	return p
 }
 
-// file is a new file's name.
+// file returns a new name for a file.
 func (e *exporter) file(name string) string {
 	path := name + ".yaml"
 	for n := 2; e.paths[strings.ToLower(path)] || path == "root_agent.yaml"; n++ {
@@ -109,14 +107,14 @@ func (e *exporter) file(name string) string {
 	return path
 }
 
-// said are the fields that are written, or looked at where they are.
+// said lists the fields that other functions write or report.
 var said = map[string]bool{
 	"name": true, "type": true, "description": true, "sub_agents": true, "order": true, "max_iterations": true, "output_key": true,
 	"can_exit_loop": true, "model": true, "instructions": true, "goal": true, "context": true, "tools": true, "temperature": true, "max_tokens": true, "thinking": true,
 	"inputs": true, "state": true, "ref": true, "finalizer": true,
 }
 
-// rootFields notes what only the root of a definition has.
+// rootFields reports what only the root of a definition has.
 func (e *exporter) rootFields(def *definition.Definition) {
 	for _, in := range def.Inputs {
 		e.dropped(at(def.Root, "inputs."+in.Name), def.Name, "inputs."+in.Name, "put it into the state of the session",
@@ -128,7 +126,7 @@ func (e *exporter) rootFields(def *definition.Definition) {
 	}
 }
 
-// instead is what to do in ADK about a field that it has not.
+// instead has the advice for fields that ADK lacks.
 var instead = map[string]string{
 	"display_name":             "write it in description",
 	"prices":                   "ADK reports tokens in usage_metadata; what they cost is up to you",
@@ -154,7 +152,7 @@ var instead = map[string]string{
 	"iteration_delay":          "after_agent_callbacks in code can wait",
 }
 
-// unsaid notes the fields of an agent that ADK has not.
+// unsaid reports the fields of an agent that ADK lacks.
 func (e *exporter) unsaid(a *definition.Agent) {
 	for _, f := range definition.Fields() {
 		if _, given := a.FieldPosition(f.Name); given && !said[f.Name] {
@@ -165,7 +163,7 @@ func (e *exporter) unsaid(a *definition.Agent) {
 	}
 }
 
-// agent writes an agent into a file and reports whether there is one.
+// agent writes an agent into a file. It returns false if there is nothing to write.
 func (e *exporter) agent(a *definition.Agent, in inherited, file string) bool {
 	if a.Model != "" {
 		in.model = a.Model
@@ -219,7 +217,7 @@ func (e *exporter) outputKey(a *definition.Agent) {
 	}
 }
 
-// subs writes sub-agents and returns the references to them.
+// subs writes sub-agents and returns references to them.
 func (e *exporter) subs(agents []*definition.Agent, in inherited) []any {
 	var refs []any
 	for _, sub := range agents {
@@ -240,7 +238,7 @@ func (e *exporter) write(file string, out object) {
 	e.files = append(e.files, File{Name: file, Data: text})
 }
 
-// contents is what include_contents says of a context.
+// contents returns the value of include_contents for a context.
 func contents(c llmagent.ContextConfig) (text string, exact bool) {
 	switch c.Policy {
 	case llmagent.ContextNone:
@@ -251,7 +249,7 @@ func contents(c llmagent.ContextConfig) (text string, exact bool) {
 	return "default", false
 }
 
-// loop writes a loop. A finalizer runs after it, in a sequence around both.
+// loop writes a loop. If there is a finalizer, a sequence runs the loop and then the finalizer.
 func (e *exporter) loop(a *definition.Agent, in inherited, out object, file string) bool {
 	l := a.Loop
 	if l.Goal != "" {
@@ -263,7 +261,7 @@ func (e *exporter) loop(a *definition.Agent, in inherited, out object, file stri
 			"ADK's loops have none; they follow the instruction of each agent in it")
 	}
 	nested := in.inLoop
-	after := in // the finalizer is outside
+	after := in // the finalizer is outside the loop
 	after.exit, after.finalize = false, true
 	in.exit, in.inLoop, in.finalize = false, true, false
 	var finalizer *definition.Agent
@@ -283,7 +281,7 @@ func (e *exporter) loop(a *definition.Agent, in inherited, out object, file stri
 		return false
 	}
 	e.ends(a, nested)
-	e.exits = e.exits || before // in ADK, leaving it leaves those around it
+	e.exits = e.exits || before // in ADK an exit ends the loops around it too
 	if len(steps) > 0 {
 		e.mapped(at(a, "sub_agents"), a.Name, "sub_agents", "")
 	}
@@ -319,7 +317,7 @@ func (e *exporter) loop(a *definition.Agent, in inherited, out object, file stri
 	return true
 }
 
-// ordered puts steps in the order in which they run.
+// ordered sorts steps in the order in which they run.
 func (e *exporter) ordered(a *definition.Agent, steps []*definition.Agent) []*definition.Agent {
 	order := a.Loop.Order
 	if len(order) == 0 {
@@ -333,7 +331,7 @@ func (e *exporter) ordered(a *definition.Agent, steps []*definition.Agent) []*de
 	return steps
 }
 
-// ends says what of the end of a loop is otherwise in ADK.
+// ends reports how the end of a loop differs in ADK.
 func (e *exporter) ends(a *definition.Agent, nested bool) {
 	l := a.Loop
 	_, timed := a.FieldPosition("timeout")
@@ -353,7 +351,7 @@ func (e *exporter) ends(a *definition.Agent, nested bool) {
 	}
 }
 
-// llm writes what an agent that asks a model has.
+// llm writes the fields of an agent that calls a model.
 func (e *exporter) llm(a *definition.Agent, in inherited, out object) object {
 	l := a.LLM
 	add := func(key string, v any) { out = append(out, field{key: key, value: v}) }
@@ -391,8 +389,7 @@ func (e *exporter) llm(a *definition.Agent, in inherited, out object) object {
 	return out
 }
 
-// model is the name under which ADK knows a model. Gemini's have none before
-// them; others need LiteLLM in Python.
+// model returns ADK's name for a model. Names of Gemini's models have no prefix; other models need LiteLLM in Python.
 func (e *exporter) model(a *definition.Agent, name string) string {
 	provider, rest, ok := strings.Cut(name, "/")
 	switch {
@@ -414,9 +411,8 @@ func (e *exporter) model(a *definition.Agent, name string) string {
 	return name
 }
 
-// instruction writes {{key}} as {key?}: ADK fails for {key} if there is no
-// value yet, which in a first iteration is usual. What ADK cannot fill in is
-// reported.
+// instruction writes {{key}} as {key?}, because ADK fails for {key} if the key has no value yet, which is usual in a
+// first iteration. It reports placeholders that ADK cannot fill.
 func (e *exporter) instruction(a *definition.Agent, text string) string {
 	t, err := template.Parse(text, template.Options{})
 	if err != nil {
@@ -453,8 +449,8 @@ func (e *exporter) instruction(a *definition.Agent, text string) string {
 
 var sectionTag = lazyregexp.New(`\{\{\s*[#^/][^{}]*\}\}`)
 
-// adkKey is a key that ADK's braces can name. A dot would make it text there,
-// which the model would see.
+// adkKey returns a key in a form that ADK's placeholders can name. ADK would treat a placeholder with a dot as plain
+// text, which the model would see.
 func adkKey(name string) string {
 	if strings.HasPrefix(name, "artifact.") {
 		return name
@@ -479,7 +475,7 @@ func (e *exporter) generation(a *definition.Agent) object {
 	return g
 }
 
-// tools writes what a model can call.
+// tools writes the tools of a model.
 func (e *exporter) tools(a *definition.Agent, in inherited) []any {
 	var out []any
 	add := func(name string, args object) {
@@ -519,7 +515,7 @@ func (e *exporter) tools(a *definition.Agent, in inherited) []any {
 	return out
 }
 
-// mcp writes how an MCP server is reached.
+// mcp writes the connection to an MCP server.
 func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	var args object
 	if len(m.Command) > 0 {
@@ -571,8 +567,7 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 	return args
 }
 
-// public are the variables or headers that are no secrets. The others are told of,
-// and stay where they are.
+// public returns the variables or headers that are no secrets. It reports the others and does not copy them.
 func (e *exporter) public(a *definition.Agent, kind string, m map[string]string) object {
 	var o object
 	for _, key := range slices.Sorted(maps.Keys(m)) {

@@ -10,43 +10,42 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// graph is a workflow of nodes and edges, which a definition has not: there are
-// sequences, agents at the same time, and loops. What of it these can say
-// exactly is made of them, and the rest is told edge by edge.
+// graph is a workflow of nodes and edges. A definition has sequences, parallel agents and loops instead. The parts of
+// the graph that these express exactly are converted, and each remaining edge is reported.
 type graph struct {
 	*importer
 	of    *agent
 	start *vertex
 	all   []*vertex
-	// joins says that only a vertex of kind joining waits for all who lead to it.
+	// joins says that only a vertex of kind joining waits for all edges that lead to it.
 	joins bool
-	// limit is how many agents run before the product ends the workflow, if it
-	// does that; begun is how many do before a loop.
+	// limit is the number of agent runs after which the product ends the workflow, or 0 for no limit. begun is the
+	// number of agent runs before a loop.
 	limit int
 	begun int
 	seen  map[*vertex]bool
-	made  []*agent  // agents that stand for no node
-	open  []*vertex // where the cycles begin that are being made
-	told  []*vertex // which run more than once
+	made  []*agent  // agents that correspond to no node
+	open  []*vertex // the heads of the cycles around the current vertex
+	told  []*vertex // reported vertices that would run more than once
 }
 
 // vertex is a node of a graph.
 type vertex struct {
 	id    string
-	title string // how people know it
+	title string // the name for people
 	at    place
 	kind  vertexKind
-	step  func() *agent // what runs there; nil if the report says why nothing does
+	step  func() *agent // makes the agent; nil if the reason was reported
 	wait  float64
 	out   []*edge
 	in    []*edge
-	// outcomes are, for a condition over what an agent said, what may come of it,
-	// the first that is met; ok is false if the report says why that is not known.
+	// outcomes returns, for a condition over an agent's answer, the possible outcomes in the order in which they are
+	// tested. ok is false if it has reported why they are unknown.
 	outcomes func(said *agent) (list []outcome, ok bool)
 }
 
-// outcome is the edge that is taken when a condition is met; nil for none, with
-// which the workflow ends. The last outcome has no condition.
+// outcome is the edge that the workflow follows when a condition is met. Without an edge the workflow ends. The last
+// outcome has no condition.
 type outcome struct {
 	edge *edge
 	met  func() string
@@ -56,18 +55,18 @@ type vertexKind int
 
 const (
 	stepping  vertexKind = iota // an agent
-	starting                    // and nothing else
-	waiting                     // some time
-	deciding                    // which edge to go along
+	starting                    // the start, which runs nothing
+	waiting                     // for some time
+	deciding                    // which edge to follow
 	joining                     // waits for all edges that lead to it
-	leftAside                   // what was told already
+	leftAside                   // already reported
 )
 
-// edge leads from one vertex to another, perhaps only for a route.
+// edge leads from one vertex to another, always or only for a route.
 type edge struct {
 	from, to *vertex
 	at       place
-	route    string // the product's name for when it is taken; empty if always
+	route    string // the product's name for the condition; empty if there is none
 }
 
 func (e *edge) String() string {
@@ -83,22 +82,22 @@ func connect(e *edge) {
 	e.from.out, e.to.in = append(e.from.out, e), append(e.to.in, e)
 }
 
-// cycle is a loop that is being made.
+// cycle is a cycle that is being converted to a loop.
 type cycle struct {
 	head *vertex
-	exit *vertex // where the way goes on, if it does
-	left bool    // a way out was found
+	exit *vertex // the vertex after the loop; nil if the workflow ends there
+	left bool    // an exit was found
 	stop func() string
-	said *agent // the last that said something
+	said *agent // the last agent that has answered
 }
 
-// Limits of a graph that is worked on: what people draw is far below.
+// Limits of a graph. They are far above what a person draws.
 const (
 	maxVertices   = 300
-	maxConditions = 30 // of one vertex
+	maxConditions = 30 // in one vertex
 )
 
-// carry makes steps of the whole graph.
+// carry converts the whole graph to steps.
 func (g *graph) carry() {
 	if len(g.all) > maxVertices {
 		g.fail(g.of.place("workflow"), g.of.was, "workflow", "the workflow has more than %d nodes", maxVertices)
@@ -127,8 +126,7 @@ func (g *graph) carry() {
 	g.of.typ, g.of.subs = definition.TypeSequential, steps
 }
 
-// chain makes steps of the vertices from one on up to another, which is not among
-// them. In a cycle it goes on to where that begins again.
+// chain converts the vertices from v up to until, without until, to steps. In a cycle it stops at the head of the cycle.
 func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 	var steps []*agent
 	wait := 0.0
@@ -179,7 +177,7 @@ func (g *graph) chain(v, until *vertex, in *cycle) []*agent {
 	return steps
 }
 
-// step carries over one vertex and says which is the next.
+// step converts one vertex and returns the next one.
 func (g *graph) step(v *vertex, in *cycle, add func(*agent), sleep func(float64)) (*vertex, bool) {
 	switch v.kind {
 	case stepping:
@@ -213,14 +211,14 @@ func (g *graph) step(v *vertex, in *cycle, add func(*agent), sleep func(float64)
 	return to, true
 }
 
-// delay makes an agent wait.
+// delay sets a delay of an agent.
 func (g *graph) delay(a *agent, v *vertex, key string, seconds float64) {
 	text := fmt.Sprintf("%gs", seconds)
 	a.set(key, text)
 	g.changed(v.at, g.of.was, "node "+v.title, key, "%s waits %s", a.was, text)
 }
 
-// waits reports whether the agent has a delay, which only a step can have.
+// waits reports whether the agent has a delay. Only a step can have one.
 func (a *agent) waits() bool {
 	return slices.ContainsFunc(a.extra, func(f field) bool { return strings.HasPrefix(f.key, "delay_") })
 }
@@ -233,7 +231,7 @@ func (g *graph) trailing(steps []*agent, v *vertex, seconds float64) {
 	g.delay(steps[len(steps)-1], v, "delay_after", seconds)
 }
 
-// backTo are the edges that lead back to a vertex from where it has led.
+// backTo returns the edges that lead back to a vertex from vertices that it leads to.
 func (g *graph) backTo(v *vertex) []*edge {
 	if len(v.in) == 0 {
 		return nil
@@ -242,10 +240,10 @@ func (g *graph) backTo(v *vertex) []*edge {
 	return slices.DeleteFunc(slices.Clone(v.in), func(e *edge) bool { return !from[e.from] })
 }
 
-// reaches reports whether a way leads from one vertex to another.
+// reaches reports whether a path leads from one vertex to another.
 func reaches(from, to *vertex) bool { return reach(from, nil)[to] }
 
-// reach are the vertices that ways lead to from one, and that itself.
+// reach returns a vertex and all vertices that its paths lead to.
 func reach(from *vertex, without []*vertex) map[*vertex]bool {
 	seen := make(map[*vertex]bool)
 	var walk func(*vertex)
@@ -262,7 +260,7 @@ func reach(from *vertex, without []*vertex) map[*vertex]bool {
 	return seen
 }
 
-// fork makes a parallel agent of several edges that are all taken.
+// fork converts several unconditional edges to a parallel agent.
 func (g *graph) fork(v *vertex, in *cycle, add func(*agent)) (*vertex, bool) {
 	join := g.meeting(v)
 	p := g.make("parallel", definition.TypeParallel, v)
@@ -312,8 +310,7 @@ func (g *graph) twice(v *vertex) {
 		"put a node of agent_class JoinNode before it if it must run once"
 }
 
-// meeting is the first vertex that all ways from one lead to; nil if there is
-// none.
+// meeting returns the first vertex that is on all paths from a vertex, or nil if there is none.
 func (g *graph) meeting(v *vertex) *vertex {
 	led := make(map[*vertex]int)
 	for _, e := range v.out {
@@ -336,7 +333,7 @@ func (g *graph) meeting(v *vertex) *vertex {
 	return nil
 }
 
-// make is an agent that stands for no node, but for how they are connected.
+// make returns an agent for the structure of the graph, which corresponds to no node.
 func (g *graph) make(what string, t definition.Type, v *vertex) *agent {
 	a := &agent{at: v.at, typ: t, name: cleanName(g.of.name) + "_" + what}
 	a.was = a.name
@@ -344,7 +341,7 @@ func (g *graph) make(what string, t definition.Type, v *vertex) *agent {
 	return a
 }
 
-// routed reports edges that code chooses between.
+// routed reports edges whose choice depends on code.
 func (g *graph) routed(v *vertex) {
 	for _, e := range v.out {
 		if e.route == "" {

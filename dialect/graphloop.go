@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// loop makes a loop of a cycle, and says where the way goes on after it.
+// loop converts a cycle to a loop, and returns the vertex that follows it.
 func (g *graph) loop(head *vertex) (*agent, *vertex) {
 	back := g.backTo(head)
 	if len(back) > 1 {
@@ -48,7 +48,7 @@ func (g *graph) loop(head *vertex) (*agent, *vertex) {
 	return a, c.exit
 }
 
-// bounds says when a loop ends.
+// bounds sets when a loop ends.
 func (g *graph) bounds(a *agent, c *cycle, back *edge, begun int) {
 	n := 0
 	if g.limit > 0 {
@@ -75,7 +75,7 @@ func (g *graph) bounds(a *agent, c *cycle, back *edge, begun int) {
 	}
 }
 
-// decision carries over a condition: in a cycle it is a way out of it.
+// decision converts a condition. In a cycle the condition becomes an exit.
 func (g *graph) decision(v *vertex, in *cycle, add func(*agent)) (*vertex, bool) {
 	if in == nil {
 		for _, e := range v.out {
@@ -103,7 +103,7 @@ func (g *graph) decision(v *vertex, in *cycle, add func(*agent)) (*vertex, bool)
 		return nil, false
 	}
 	expr := func() string { return g.leaves(list, in) }
-	if next == nil { // it is the last of the cycle
+	if next == nil { // the condition is the last vertex of the cycle
 		in.stop = expr
 		g.add(Mapped, v.at, g.of.was, "node "+v.title, "stop_when", "checked when an iteration ends")
 		return nil, true
@@ -119,12 +119,12 @@ func (g *graph) decision(v *vertex, in *cycle, add func(*agent)) (*vertex, bool)
 	return next, true
 }
 
-// stays reports whether an outcome goes on in the cycle.
+// stays reports whether an outcome leads back to the head of the cycle.
 func (in *cycle) stays(o outcome) bool {
 	return o.edge != nil && (o.edge.to == in.head || reaches(o.edge.to, in.head))
 }
 
-// leaves is when a condition leaves the cycle.
+// leaves returns the expression that is true when a condition leaves the cycle.
 func (g *graph) leaves(list []outcome, in *cycle) string {
 	var ways, before []string
 	for _, o := range list {
@@ -152,8 +152,7 @@ func (g *graph) leaves(list []outcome, in *cycle) string {
 	return "(" + strings.Join(ways, ") || (") + ")"
 }
 
-// ways looks whether a condition in a cycle leads to one node in it and to one
-// outside, or to none.
+// ways checks that a condition in a cycle leads to one node in the cycle, and to one outside it or to none.
 func (g *graph) ways(v *vertex, in *cycle, list []outcome) (next *vertex, ok bool) {
 	stays := false
 	for _, o := range list {
@@ -198,10 +197,10 @@ func target(o outcome) *vertex {
 	return o.edge.to
 }
 
-// lazy is a text that is written when all keys have their names.
+// lazy writes a text after all keys have their final names.
 type lazy func() string
 
-// stateKey is how an expression names the output key of an agent.
+// stateKey returns the expression for the output key of an agent.
 func stateKey(a *agent) string {
 	if plainName().MatchString(a.outputKey) {
 		return "state." + a.outputKey

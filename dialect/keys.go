@@ -15,11 +15,11 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// builtIn are the values that texts can name here besides keys, and the words before their dots, which no key can be.
+// builtIn lists the built-in names that texts can use besides keys, and their parts before the first dot. No key can
+// have these names.
 var builtIn = slices.Concat(drive.BuiltIn, drive.BuiltInHeads)
 
-// keys are those that agents write, and how they are called here if that is
-// another name.
+// keys has the keys that agents write, and the new names of keys that are renamed.
 type keys struct {
 	written map[string]bool
 	renamed map[string]string
@@ -29,7 +29,7 @@ var plainName = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 var plainKey = lazyregexp.New(`^(?:(?:app|user|temp|iteration):)?[\p{L}_][\p{L}\p{N}_-]*$`)
 
-// outputKeys makes sure that a key can be one.
+// outputKeys renames the output keys that a definition cannot have.
 func (i *importer) outputKeys(root *agent) *keys {
 	k := &keys{written: make(map[string]bool), renamed: make(map[string]string)}
 	root.walk(func(a *agent) {
@@ -62,12 +62,12 @@ func (i *importer) outputKeys(root *agent) *keys {
 		k.written[a.outputKey] = true
 	})
 	if last := definition.LoopOutput; !k.written[last] && k.renamed[last] == "" {
-		k.renamed[last] = "my_" + last // read from a session that has it: no key and no input can be called so here
+		k.renamed[last] = "my_" + last // a session may have it and texts may read it, but no key and no input can have this name
 	}
 	return k
 }
 
-// finalizer looks whether an agent with loop_output gives a loop's last word.
+// finalizer checks whether an agent with loop_output is the finalizer of a loop.
 func (i *importer) finalizer(a *agent) {
 	if a.around != nil && !a.isTool && a.around.typ == definition.TypeLoop {
 		i.add(Mapped, a.place("output_key"), a.was, "output_key loop_output", "",
@@ -79,8 +79,8 @@ func (i *importer) finalizer(a *agent) {
 	a.outputKey = ""
 }
 
-// placeholders writes {key} as {{key}}, with the new name of a key that has one,
-// and returns inputs for keys that are read and that nobody writes.
+// placeholders rewrites {key} as {{key}}, with the new name of a renamed key. It returns inputs for the keys that
+// texts read and no agent writes.
 func (i *importer) placeholders(root *agent, k *keys) object {
 	need := make(map[string]*readKey)
 	root.walk(func(a *agent) {
@@ -104,11 +104,11 @@ func (i *importer) placeholders(root *agent, k *keys) object {
 	return inputs
 }
 
-// readKey is a key that is read.
+// readKey is a key that a text reads.
 type readKey struct {
 	by       *agent
-	required bool // the product fails without it
-	text     bool // its braces are no placeholder there
+	required bool // the product fails without a value
+	text     bool // the braces are plain text in the product
 }
 
 func (i *importer) fillAny(a *agent, v any, k *keys, need map[string]*readKey) any {
@@ -127,8 +127,8 @@ func (i *importer) fillAny(a *agent, v any, k *keys, need map[string]*readKey) a
 	return v
 }
 
-// fill rewrites the placeholders of one text. One that cannot be read is left
-// as it is, for the definition's own check to report.
+// fill rewrites the placeholders of a text. A text that cannot be parsed stays as it is, and the check of the
+// definition reports it.
 func (i *importer) fill(a *agent, text string, k *keys, need map[string]*readKey) string {
 	t, err := template.Parse(text, template.Options{})
 	if err != nil {
@@ -155,13 +155,13 @@ func (i *importer) fill(a *agent, text string, k *keys, need map[string]*readKey
 	return replace(text, edits)
 }
 
-// replaced is a part of a text, as bytes, and what stands in its place.
+// replaced is a range of bytes of a text and its replacement.
 type replaced struct {
 	from, to int
 	by       string
 }
 
-// replace makes the changes to a text; they are in parts of their own.
+// replace applies replacements that do not overlap to a text.
 func replace(text string, edits []replaced) string {
 	sort.Slice(edits, func(i, k int) bool { return edits[i].from < edits[k].from }) // 20 KB smaller than slices.SortFunc
 	var b strings.Builder
@@ -173,7 +173,7 @@ func replace(text string, edits []replaced) string {
 	return b.String() + text[at:]
 }
 
-// splitKey splits a name into the key of the state and what is taken of it.
+// splitKey splits a name into the key of the state and the path within its value.
 func splitKey(name string) (key, rest string) {
 	if n := strings.IndexByte(name, '.'); n > 0 {
 		return name[:n], name[n:]
@@ -181,7 +181,7 @@ func splitKey(name string) (key, rest string) {
 	return name, ""
 }
 
-// read notes a key that may need an input.
+// read records a key that may need an input.
 func (i *importer) read(a *agent, ref template.Ref, key string, k *keys, need map[string]*readKey) {
 	switch {
 	case k.written[key] || ref.Inner || !plainKey().MatchString(key):
@@ -202,7 +202,7 @@ func (i *importer) read(a *agent, ref template.Ref, key string, k *keys, need ma
 	r.text = r.text && ref.Single
 }
 
-// input declares a key that nobody writes.
+// input returns the input for a key that no agent writes.
 func (i *importer) input(name string, r *readKey, k *keys) field {
 	about := field{key: "description", value: "read by " + r.by.name}
 	at, from := i.readAt(name, r.by)
@@ -228,7 +228,7 @@ func (i *importer) input(name string, r *readKey, k *keys) field {
 		from: from}
 }
 
-// readAt is where an agent reads a key first, and the text that it does it in.
+// readAt returns the first place where an agent reads a key, and the text that contains it.
 func (i *importer) readAt(name string, by *agent) (place, []value) {
 	for _, key := range slices.Sorted(maps.Keys(by.from)) {
 		if key != "instructions" && !slices.ContainsFunc(by.extra,
@@ -246,8 +246,7 @@ func (i *importer) readAt(name string, by *agent) (place, []value) {
 
 func inBraces(before string) bool { return strings.HasSuffix(strings.TrimRight(before, " #^"), "{") }
 
-// before is the key that a name may mean the earlier value of: feedback_anterior
-// that of feedback_melhoria.
+// before returns the key whose earlier value a name may mean, such as feedback_melhoria for feedback_anterior.
 func before(name string, k *keys) string {
 	head, tail, _ := strings.Cut(name, "_")
 	if !slices.Contains([]string{"anterior", "previous", "prev", "before", "last"}, tail) {

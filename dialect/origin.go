@@ -14,18 +14,16 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// origins says of the nodes of a definition where they stand in the file that it
-// was made of: people edit that one.
+// origins maps the nodes of a definition to their places in the imported file, because people edit the imported file.
 type origins map[*yaml.Node]origin
 
-// origin is the place of a value, and what it was made of; a text may have been
-// put together of several.
+// origin is the place of a value and the values that it was made of. A text may be made of several.
 type origin struct {
 	at    place
 	parts []value
 }
 
-// put notes where a value comes from, with those in it.
+// put records the origin of a value and of the values in it.
 func (o origins) put(n *yaml.Node, from ...value) {
 	from = slices.DeleteFunc(slices.Clone(from), func(v value) bool { return v.Node == nil })
 	if len(from) == 0 {
@@ -53,18 +51,17 @@ func (o origins) put(n *yaml.Node, from ...value) {
 	}
 }
 
-// spot is where a node of a definition stands in its text, and its origin.
+// spot is the position of a node in the text of a definition, and its origin.
 type spot struct {
 	line, column int
 	origin
 }
 
-// spots are in the order of the text.
+// spots is in the order of the text.
 type spots []spot
 
-// spots lists the nodes of a definition as they stand in its text: there is the
-// definition as it was made, and as it is read again. What has no origin has that
-// of what is around it.
+// spots lists the nodes of a definition with their positions in its text. made is the definition with its origins,
+// and read is the same definition parsed from its text. A node without an origin gets the one of the node around it.
 func (o origins) spots(made, read *yaml.Node, around origin, list spots) spots {
 	if own, ok := o[made]; ok {
 		around = own
@@ -76,8 +73,7 @@ func (o origins) spots(made, read *yaml.Node, around origin, list spots) spots {
 	return list
 }
 
-// trace gives problems of a definition the places in the file that it was made
-// of, and hints that are of use there.
+// trace gives the problems of a definition their places in the imported file, and hints that help there.
 func (i *importer) trace(problems definition.Problems) {
 	for _, p := range problems {
 		if p.Line > 0 {
@@ -90,7 +86,7 @@ func (i *importer) trace(problems definition.Problems) {
 	})
 }
 
-// traced is where a problem is in the file.
+// traced returns the place of a problem in the imported file.
 func (i *importer) traced(p *definition.Problem) (file string, line, column, length int, excerpt string) {
 	s := i.spots.at(p.Line, p.Column)
 	at, length := s.at, 1
@@ -109,7 +105,7 @@ func (i *importer) traced(p *definition.Problem) (file string, line, column, len
 	return at.File, at.Line, at.Column, length, text
 }
 
-// at is the last one that begins at or before a place of the definition.
+// at returns the last spot that begins at or before a place of the definition.
 func (list spots) at(line, column int) spot {
 	n, found := slices.BinarySearchFunc(list, 0, func(s spot, _ int) int {
 		return cmp.Or(s.line-line, s.column-column)
@@ -118,14 +114,14 @@ func (list spots) at(line, column int) spot {
 		n--
 	} else {
 		for n+1 < len(list) && list[n+1].line == line && list[n+1].column == column {
-			n++ // a map, and its first key
+			n++ // a map has the same place as its first key
 		}
 	}
 	return list[max(n, 0)]
 }
 
-// word is the word of a text that a problem is about, and how often it stands in
-// the text before that; empty if the problem is about the whole of it.
+// word returns the word of a text that a problem is about, and how often the word occurs in the text before that.
+// word is empty if the problem is about the whole text.
 func (i *importer) word(p *definition.Problem, s spot) (word string, nth int) {
 	if p.Line == s.line && p.Column == s.column {
 		return "", 0
@@ -142,9 +138,8 @@ func (i *importer) word(p *definition.Problem, s spot) (word string, nth int) {
 	return rest[:end], strings.Count(made.Text[from:to], rest[:end])
 }
 
-// search finds a word in the file, in texts that stand there: YAML, JSON and TypeScript fold lines and
-// have escapes, but a word stays what it is. It is the nth, from 0, of those that are accepted for
-// what is before them.
+// search finds a word in texts of the imported file. YAML, JSON and TypeScript fold lines and have escapes, but a
+// word is the same in all of them. search returns the nth occurrence, from 0, of those for which accept is true.
 func (i *importer) search(parts []value, word string, nth int, accept func(before string) bool) (place, bool) {
 	for _, v := range parts {
 		src := i.texts[v.file]

@@ -18,11 +18,11 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// value is a value of a foreign file.
+// value is a value of an imported file.
 type value struct {
 	*yaml.Node
 	file  string
-	reads *reads // nil if nobody keeps count
+	reads *reads // nil if reads are not recorded
 }
 
 // pair is one entry of a map.
@@ -32,8 +32,7 @@ type pair struct {
 	value value
 }
 
-// parse reads YAML or JSON, within limits; ok is false if the report says why
-// not.
+// parse reads YAML or JSON, within limits. ok is false if it has reported an error.
 func (i *importer) parse(file string, data []byte) (v value, ok bool) {
 	if !i.fits(file, data) {
 		return v, false
@@ -43,14 +42,14 @@ func (i *importer) parse(file string, data []byte) (v value, ok bool) {
 	return i.taken(src, n, faults)
 }
 
-// fits looks whether the files together are small enough to be read, and keeps the text of one.
+// fits checks that the files together are small enough, and keeps the text of a file.
 func (i *importer) fits(file string, data []byte) bool {
 	if i.size += len(data); i.size > maxFiles {
 		i.fail(place{File: file}, "", "", "the files together are larger than 8 MiB")
 		return false
 	}
 	if i.texts == nil {
-		i.texts = make(map[string]*source.Source) // Detect only looks
+		i.texts = make(map[string]*source.Source) // Detect does not create the map
 	}
 	if i.texts[file] == nil {
 		i.files = append(i.files, file)
@@ -59,7 +58,7 @@ func (i *importer) fits(file string, data []byte) bool {
 	return true
 }
 
-// taken is what stands in a file. Where it has faults, the report says them, and it has no value.
+// taken returns the value of a file. If the file has faults, taken reports them and returns no value.
 func (i *importer) taken(src *source.Source, n *yaml.Node, faults []*source.Fault) (value, bool) {
 	for _, f := range faults {
 		i.fail(place{File: src.Name, Line: f.At.Line, Column: f.At.Column}, "", "", "%s", f.Message).Advice = f.Hint
@@ -93,21 +92,21 @@ func (v value) isScalar() bool {
 	return v.Node != nil && v.Kind == yaml.ScalarNode
 }
 
-// isText reports whether a value is a text, and neither a number nor true.
+// isText reports whether a value is a string, and not a number or a boolean.
 func (v value) isText() bool { return v.isScalar() && v.ShortTag() == "!!str" }
 
-// isNull reports whether there is no value, or none to speak of.
+// isNull reports whether a value is missing or null.
 func (v value) isNull() bool {
 	return v.Node == nil || source.IsNull(v.Node)
 }
 
-// empty reports whether a value says nothing: null, "", [] or {}.
+// empty reports whether a value is null, "", [] or {}.
 func (v value) empty() bool {
 	return v.isNull() || v.isScalar() && strings.TrimSpace(v.Value) == "" || !v.isScalar() && len(v.Content) == 0
 }
 
-// pairs are the entries of a map, "<<" spelled out; nil if it is none. Of keys
-// given twice the first counts.
+// pairs returns the entries of a map with "<<" expanded, or nil for any other value. If a key is given twice, pairs
+// returns the first entry.
 func (v value) pairs() (all []pair) {
 	if v.Node == nil {
 		return nil
@@ -122,7 +121,7 @@ func (v value) pairs() (all []pair) {
 	return all
 }
 
-// blank reports whether a value is empty, or holds only what is.
+// blank reports whether a value is empty or contains only empty values.
 func (v value) blank() bool {
 	if v.isScalar() || v.empty() {
 		return v.empty()
@@ -140,7 +139,7 @@ func (v value) blank() bool {
 	return true
 }
 
-// items are the elements of a list; nil if it is none.
+// items returns the elements of a list, or nil for any other value.
 func (v value) items() []value {
 	if !v.isList() {
 		return nil
@@ -152,7 +151,7 @@ func (v value) items() []value {
 	return out
 }
 
-// get is the value of a key; its Node is nil if there is none.
+// get returns the value of a key. Its Node is nil if there is none.
 func (v value) get(key string) value {
 	v.ask(key)
 	for _, p := range v.pairs() {
@@ -163,7 +162,7 @@ func (v value) get(key string) value {
 	return value{file: v.file, reads: v.reads}
 }
 
-// text is the value as a text; numbers and true are texts too.
+// text returns the value as a string, including numbers and booleans.
 func (v value) text() string {
 	if !v.isScalar() || v.isNull() {
 		return ""
@@ -171,7 +170,7 @@ func (v value) text() string {
 	return v.Value
 }
 
-// texts is the value as a list of texts.
+// texts returns the value as a list of strings.
 func (v value) texts() []string {
 	var out []string
 	for _, item := range v.items() {
@@ -180,7 +179,7 @@ func (v value) texts() []string {
 	return out
 }
 
-// boolean is the value as true or false, as YAML, Python or a form writes them.
+// boolean returns the value as a boolean, in the spellings of YAML, Python or a form.
 func (v value) boolean() (b, ok bool) {
 	switch strings.ToLower(strings.TrimSpace(v.text())) {
 	case "true", "yes", "on", "enabled", "habilitado", "sim":
@@ -191,7 +190,7 @@ func (v value) boolean() (b, ok bool) {
 	return false, false
 }
 
-// whole is the value as a whole number that is not negative.
+// whole returns the value as a whole number that is not negative.
 func (v value) whole() (n int, ok bool) {
 	f, ok := v.number()
 	if !ok || f != float64(int(f)) || f < 0 || f > 1<<31-1 {
@@ -205,7 +204,7 @@ func (v value) number() (float64, bool) {
 	return f, err == nil && f-f == 0
 }
 
-// what says briefly what a value is, without saying it: it may be a secret.
+// what describes the kind of a value. It does not show the value, which may be a secret.
 func (v value) what() string {
 	switch {
 	case v.isMap():
@@ -222,7 +221,7 @@ func (v value) what() string {
 	return strconv.Quote(brief.Clip(text, 60))
 }
 
-// near is meant for names of the file, of which there may be many.
+// near returns the advice for a mistyped name of the file, which may have very many names.
 func (i *importer) near(typed string, names []string) string {
 	if i.failed > 50 {
 		return ""
@@ -230,7 +229,7 @@ func (i *importer) near(typed string, names []string) string {
 	return meant(typed, slices.DeleteFunc(slices.Clone(names), func(n string) bool { return len(n) > 100 }))
 }
 
-// meant is the advice for a mistyped name.
+// meant returns the advice for a mistyped name.
 func meant(typed string, names []string) string {
 	if near := expr.Nearest(typed, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
@@ -240,7 +239,7 @@ func meant(typed string, names []string) string {
 
 var withUnit = lazyregexp.New(`^\d+(?:\.\d+)?\s*(?:s|m|h)?$`)
 
-// seconds writes a time as a definition does; 300 and 300s are the same.
+// seconds writes a time in the form of a definition; 300 and 300s are the same.
 func seconds(v value) (string, bool) {
 	text := strings.ReplaceAll(strings.TrimSpace(v.text()), " ", "")
 	if !withUnit().MatchString(text) || strings.Trim(text, "0.smh") == "" {
@@ -252,12 +251,11 @@ func seconds(v value) (string, bool) {
 	return text, true
 }
 
-// reads notes which keys of which maps were looked at, so that none is passed
-// over in silence.
+// reads records which keys of which maps were read, so that no key is ignored silently.
 type reads struct {
 	asked map[*yaml.Node]map[string]bool // by map
-	whole map[*yaml.Node]bool            // with all that is in them
-	owner map[*yaml.Node]string          // agents by their maps
+	whole map[*yaml.Node]bool            // maps that were read completely
+	owner map[*yaml.Node]string          // names of agents by their maps
 	files []value
 }
 
@@ -265,7 +263,7 @@ func newReads() *reads {
 	return &reads{make(map[*yaml.Node]map[string]bool), make(map[*yaml.Node]bool), make(map[*yaml.Node]string), nil}
 }
 
-// ask notes that a key is looked at.
+// ask records that a key was read.
 func (v value) ask(key string) {
 	if v.reads == nil || !v.isMap() {
 		return
@@ -276,31 +274,31 @@ func (v value) ask(key string) {
 	v.reads.asked[v.Node][key] = true
 }
 
-// asked reports whether a key was looked at.
+// asked reports whether a key was read.
 func (v value) asked(key string) bool { return v.reads != nil && v.reads.asked[v.Node][key] }
 
-// all notes that a value is looked at with all that is in it.
+// all records that a value was read completely.
 func (v value) all() {
 	if v.reads != nil && v.Node != nil {
 		v.reads.whole[v.Node] = true
 	}
 }
 
-// of notes whose map it is.
+// of records the agent that a map describes.
 func (v value) of(a *agent) {
 	if v.reads != nil && v.Node != nil {
 		v.reads.owner[v.Node] = a.was
 	}
 }
 
-// peek is the value for those who only look, and carry nothing over.
+// peek returns a value whose reads are not recorded.
 func (v value) peek() value {
 	v.reads = nil
 	return v
 }
 
-// unread says of each key that nobody has looked at that it is left out, or that
-// it is mistyped. What the report tells of as a whole is not looked into.
+// unread reports each key that nothing has read as left out or mistyped. It skips values that the report already
+// covers as a whole.
 func (i *importer) unread() {
 	u := &unread{importer: i, told: make(map[place]bool), seen: make(map[*yaml.Node]bool)}
 	for _, it := range i.report.Items {
@@ -308,7 +306,7 @@ func (i *importer) unread() {
 			u.told[place{File: it.File, Line: it.Line, Column: it.Column}] = true
 		}
 	}
-	for _, v := range i.reads.files { // what is said of an agent is not about all of its fields
+	for _, v := range i.reads.files { // an item about an agent does not cover all of its fields
 		delete(u.told, v.at())
 		for n := range i.reads.owner {
 			delete(u.told, value{Node: n, file: v.file}.at())
@@ -319,7 +317,7 @@ func (i *importer) unread() {
 	}
 }
 
-// unread looks for what was not looked at.
+// unread finds keys that nothing has read.
 type unread struct {
 	*importer
 	told map[place]bool
@@ -342,7 +340,7 @@ func (u *unread) walk(v value, agent, path string) {
 	u.twice(v, agent, path)
 	asked := u.reads.asked[v.Node]
 	for _, p := range v.pairs() {
-		// The first key of a map in block style is where the map is.
+		// In block style the first key of a map has the same place as the map.
 		told := u.told[p.at] || u.told[p.value.at()] && (!p.value.isMap() || p.value.Style&yaml.FlowStyle != 0)
 		switch full := dotted(path, p.key); {
 		case told, u.reads.whole[p.value.Node]:
@@ -356,7 +354,7 @@ func (u *unread) walk(v value, agent, path string) {
 	}
 }
 
-// twice refuses a key that stands in a map twice: of its values only one was read.
+// twice reports a key that a map has twice, because only one of its values was read.
 func (u *unread) twice(v value, agent, path string) {
 	if !v.isMap() {
 		return
@@ -378,7 +376,7 @@ func dotted(path, key string) string {
 	return path + "." + key
 }
 
-// left tells of a key that nobody has looked at.
+// left reports a key that nothing has read.
 func (u *unread) left(p pair, agent, full string, asked []string) {
 	if expr.Nearest(p.key, asked) != "" {
 		u.fail(p.at, agent, full, "unknown field %q", full).Advice = u.near(p.key, asked)

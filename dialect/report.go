@@ -15,12 +15,12 @@ import (
 // Kind says whether a field was carried over.
 type Kind string
 
-// The kinds of items, the least serious first.
+// The kinds of items, in ascending order of severity.
 const (
-	Mapped  Kind = "mapped"  // it means the same here, perhaps under another name
-	Changed Kind = "changed" // it is there, but not quite as it was
-	Dropped Kind = "dropped" // it is not there: the other side has no such thing
-	Failed  Kind = "error"   // nobody can know what is meant, or it cannot be
+	Mapped  Kind = "mapped"  // means the same here, perhaps under another name
+	Changed Kind = "changed" // carried over, but not exactly as it was
+	Dropped Kind = "dropped" // not carried over, because the other format has no equivalent
+	Failed  Kind = "error"   // ambiguous or impossible
 )
 
 // Item is the result for one field.
@@ -47,12 +47,12 @@ type Report struct {
 	// Export reports whether the definition was written in the dialect, and not read from it.
 	Export bool   `json:"export,omitzero"`
 	File   string `json:"file"`
-	// Name is that of the definition, Agents how many agents it has.
+	// Name is the name of the definition, and Agents the number of its agents.
 	Name   string `json:"name,omitzero"`
 	Agents int    `json:"agents,omitzero"`
 	Items  []Item `json:"items"`
-	// Problems are the problems of the converted definition, with positions, lines and hints for the
-	// imported file. The definition can run with those that are warnings.
+	// Problems has the problems of the converted definition, with positions, lines and hints for the imported file. A
+	// definition whose problems are all warnings can run.
 	Problems definition.Problems `json:"problems,omitzero"`
 }
 
@@ -74,9 +74,9 @@ func (r *Report) Count(k Kind) int {
 	return n
 }
 
-// Format writes the report for people: what was carried over on a line for each
-// agent, then everything else with its place; what is the same of several agents
-// is on one line, at the first. Its error is that of w.
+// Format writes the report for people: one line for each agent with the fields that were carried over, and then the
+// other items with their places. Identical items of several agents are on one line, at the place of the first. The
+// error is that of w.
 func (r *Report) Format(w io.Writer) error {
 	var b strings.Builder
 	for _, line := range r.mapped() {
@@ -93,8 +93,7 @@ func (r *Report) Format(w io.Writer) error {
 	return err
 }
 
-// told are the items that are not mapped, those that say the same of several
-// agents as one.
+// told returns the items that are not mapped, with identical items of several agents as one.
 func (r *Report) told() []*Item {
 	var list []*Item
 	first := make(map[Item]*Item)
@@ -133,7 +132,7 @@ func (r *Report) Summary() string {
 	return s
 }
 
-// mapped is one line for each agent, in the order of the items.
+// mapped returns one line for each agent, in the order of the items.
 func (r *Report) mapped() []string {
 	var order []string
 	fields := make(map[string][]string)
@@ -167,7 +166,7 @@ func (r *Report) mapped() []string {
 	return lines
 }
 
-// words are the kinds as people read them.
+// words has the names of the kinds for people.
 var words = map[Kind]string{Changed: "changed", Dropped: "left out", Failed: "error"}
 
 func (it *Item) format() string {
@@ -194,11 +193,10 @@ func (it *Item) format() string {
 	return b.String()
 }
 
-// place is where something stands.
+// place is a position in a file.
 type place = definition.Position
 
-// maxItems bounds a report: what is found after that is not kept, but for the
-// first error.
+// maxItems limits the items of a report. Further items are dropped, except the first error.
 const maxItems = 5000
 
 func (i *importer) add(k Kind, at place, agent, field, to, message string) *Item {
@@ -215,7 +213,7 @@ func (i *importer) add(k Kind, at place, agent, field, to, message string) *Item
 	return &i.report.Items[len(i.report.Items)-1]
 }
 
-// mapped notes a field that means the same here.
+// mapped adds an item for a field that means the same here.
 func (i *importer) mapped(at place, agent, field, to string) {
 	if to == field {
 		to = ""
@@ -235,9 +233,8 @@ func (i *importer) fail(at place, agent, field, format string, args ...any) *Ite
 	return i.add(Failed, at, agent, field, "", fmt.Sprintf(format, args...))
 }
 
-// hints say what to do about a problem of the definition in the file that it was
-// made of. Where a product has nothing for it, that is said, and what to write
-// when it is a definition.
+// hints has the advice for a problem of the definition that helps in the imported file. If the product has no
+// equivalent, the hint says so, and says what to write in the definition.
 var hints = map[Dialect]map[string]string{
 	ADK: {
 		definition.CodeEndless: "give the LoopAgent max_iterations, or an agent in it tools: [{name: exit_loop}]; refrain import makes a file in which stop_when and timeout can be written",
@@ -256,7 +253,7 @@ var hints = map[Dialect]map[string]string{
 	},
 }
 
-// hint is what to do about a problem in the file; empty if nothing comes to mind.
+// hint returns the advice for a problem in the file, or "" if there is none.
 func (i *importer) hint(p *definition.Problem) string {
 	if h := hints[i.opts.Dialect][p.Code]; h != "" || p.Hint == "" {
 		return h

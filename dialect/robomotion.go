@@ -11,28 +11,27 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// robomotionReader reads the nodes of a flow: agents, and which is connected to
-// the sub-agents port of which.
+// robomotionReader reads the nodes of a flow. It finds the agents, and which of them is connected to the sub-agents port of which.
 type robomotionReader struct {
 	*importer
 	nodes []*robomotionNode
 	open  []*robomotionNode
 }
 
-// robomotionNode is one node.
+// robomotionNode is a node of a flow.
 type robomotionNode struct {
 	v     value
 	id    string
-	kind  definition.Type // empty if it is no agent
+	kind  definition.Type // empty if the node is no agent
 	props []prop
-	ports map[string][]*robomotionNode // what is connected, by the port's name
+	ports map[string][]*robomotionNode // the connected nodes, by the name of the port
 }
 
-// prop is a property, by its label in small letters.
+// prop is a property. Its label is in lower case.
 type prop struct {
 	label string
 	pair
-	in    value  // the map that it stands in
+	in    value  // the map that contains it
 	scope string // Custom, Message and the like; empty if none is given
 }
 
@@ -59,7 +58,7 @@ func (r *robomotionReader) root(name string, data []byte) *agent {
 	return a
 }
 
-// nodeType is the type of a node, wherever it stands.
+// nodeType returns the type of a node, which can be in one of several fields.
 func nodeType(v value) string {
 	for _, key := range []string{"type", "Type", "node", "Node"} {
 		if t := v.get(key).text(); t != "" {
@@ -69,7 +68,7 @@ func nodeType(v value) string {
 	return ""
 }
 
-// kindOfNode is the type of agent that a node is; empty if it is none.
+// kindOfNode returns the type of agent for a type of node, or "" if the node is no agent.
 func kindOfNode(typ string) definition.Type {
 	last := typ[strings.LastIndexByte(typ, '.')+1:]
 	switch strings.ToLower(strings.ReplaceAll(last, " ", "")) {
@@ -85,7 +84,7 @@ func kindOfNode(typ string) definition.Type {
 	return ""
 }
 
-// read lists the nodes and connects them.
+// read finds the nodes and connects them.
 func (r *robomotionReader) read(v value) {
 	list := v.get("nodes").items()
 	switch {
@@ -131,7 +130,7 @@ func (r *robomotionReader) node(v value) *robomotionNode {
 		case "id", "type", "node", "ports", "nodes", "edges", "connections", "sub-agents", "sub_agents", "callbacks",
 			"tools":
 			v.ask(p.key)
-		case "x", "y", "position", "version": // told of with what is not read
+		case "x", "y", "position", "version": // reported with the other unread fields
 		default:
 			n.prop(v, p)
 		}
@@ -140,8 +139,7 @@ func (r *robomotionReader) node(v value) *robomotionNode {
 	return n
 }
 
-// prop notes a property, with what is around its value taken off:
-// {scope: Custom, name: text} is text.
+// prop adds a property. It unwraps the value, so that {scope: Custom, name: text} becomes text.
 func (n *robomotionNode) prop(in value, p pair) {
 	out := prop{label: label(p.key), pair: p, in: in}
 	if scope := p.value.get("scope"); !scope.isNull() {
@@ -161,8 +159,7 @@ var (
 	humps     = lazyregexp.New(`([a-z0-9])([A-Z])`)
 )
 
-// label writes "Custom Sub-Agents Order", optSubAgentsOrder and the like in one
-// way.
+// label converts "Custom Sub-Agents Order", optSubAgentsOrder and similar spellings to one spelling.
 func label(key string) string {
 	sdk := sdkPrefix().MatchString(key)
 	key = sdkPrefix().ReplaceAllString(key, "$1")
@@ -189,14 +186,13 @@ func label(key string) string {
 	return key
 }
 
-// fixed reports whether a property has a value in the flow, and not one that
-// comes with each message.
+// fixed reports whether the flow contains the value of a property. Otherwise the value comes with each message.
 func (p prop) fixed() bool { return p.scope == "" || p.scope == "Custom" }
 
-// as is the property under the name that the report gives it.
+// as returns the property under the name that the report uses.
 func (p prop) as(name string) pair { return pair{name, p.at, p.value} }
 
-// get is a property by its label; ok is false if it is not there or empty.
+// get returns a property by its label. ok is false if the property is missing or empty.
 func (n *robomotionNode) get(labels ...string) (prop, bool) {
 	for _, l := range labels {
 		for k := len(n.props) - 1; k >= 0; k-- { // inputs come after the node's own
@@ -209,10 +205,10 @@ func (n *robomotionNode) get(labels ...string) (prop, bool) {
 	return prop{}, false
 }
 
-// name is that of the agent, or else of the node.
+// name returns the name of the agent, or else of the node.
 func (n *robomotionNode) name() string { return cmp.Or(n.named().text(), n.id) }
 
-// named is the value that names the agent; its Node is nil if there is none.
+// named returns the value that names the agent. Its Node is nil if there is none.
 func (n *robomotionNode) named() value {
 	if p, ok := n.get("agent name", "name"); ok && p.fixed() {
 		return p.value
@@ -220,8 +216,7 @@ func (n *robomotionNode) named() value {
 	return n.v.get("name")
 }
 
-// portNames are the ports of a node by number: what an agent uses, and last the
-// way that the flow goes on.
+// portNames returns the names of a node's ports by number. The last port leads to the next node of the flow.
 func portNames(kind definition.Type) []string {
 	if kind == definition.TypeLLM {
 		return []string{"sub-agents", "tools", "callbacks", "flow"}
@@ -258,7 +253,7 @@ func (r *robomotionReader) edge(byID map[string]*robomotionNode, e value) {
 	src.connect(r.portName(src, port, e), dst)
 }
 
-// portName is the name of a port that may be given by its number.
+// portName returns the name of a port, which the file may give by its number.
 func (r *robomotionReader) portName(n *robomotionNode, port string, e value) string {
 	if n.kind == "" {
 		return "flow"
@@ -284,8 +279,7 @@ func (n *robomotionNode) connect(port string, to *robomotionNode) {
 	}
 }
 
-// portsOf reads what a node itself says is connected to its ports: nodes, or
-// their IDs.
+// portsOf reads the connections in a node itself, where its ports list nodes or their IDs.
 func (r *robomotionReader) portsOf(byID map[string]*robomotionNode, n *robomotionNode) {
 	for _, p := range append(n.v.get("ports").pairs(), n.v.pairs()...) {
 		port := strings.ReplaceAll(strings.ToLower(p.key), "_", "-")
@@ -311,7 +305,7 @@ func (r *robomotionReader) portsOf(byID map[string]*robomotionNode, n *robomotio
 	}
 }
 
-// first is the agent to begin with.
+// first returns the root agent.
 func (r *robomotionReader) first(v value) *robomotionNode {
 	used, told := make(map[*robomotionNode]bool), make(map[*robomotionNode]bool)
 	var names, others []string
@@ -320,7 +314,7 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 			used[sub] = used[sub] || sub != n
 		}
 		for _, helper := range append(n.ports["callbacks"], n.ports["tools"]...) {
-			told[helper] = true // with the agent that has it
+			told[helper] = true // reported with the agent that it is connected to
 		}
 	}
 	var tops, loops []*robomotionNode

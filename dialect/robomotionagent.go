@@ -19,7 +19,7 @@ const (
 	robomotionTimeout    = "300s"
 )
 
-// labels are the properties of the nodes, by type; empty is all of them.
+// labels has the properties of the nodes by type; those under "" are of all types.
 var labels = map[definition.Type][]string{
 	"": {
 		"name", "agent name", "color", "delay before", "delay after", "continue on error", "session id", "description", "query", "response",
@@ -33,7 +33,7 @@ var labels = map[definition.Type][]string{
 	},
 }
 
-// agent reads a node and those on its sub-agents port.
+// agent reads a node and the nodes on its sub-agents port.
 func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 	a := &agent{at: n.v.at(), name: n.name(), was: n.name(), typ: n.kind}
 	n.v.of(a)
@@ -76,7 +76,7 @@ func (r *robomotionReader) agent(n *robomotionNode, around *agent) *agent {
 	return a
 }
 
-// connected reads what is on the ports.
+// connected reads the nodes on the ports.
 func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
 	for _, to := range n.ports["sub-agents"] {
 		if to.kind == "" {
@@ -104,7 +104,7 @@ func (r *robomotionReader) connected(a *agent, n *robomotionNode) {
 	}
 }
 
-// known looks at every property. A mistyped one is an error.
+// known reads every property. A mistyped property is an error.
 func (r *robomotionReader) known(a *agent, n *robomotionNode) {
 	names := slices.Concat(labels[""], labels[n.kind])
 	for _, p := range n.props {
@@ -131,7 +131,7 @@ func (r *robomotionReader) known(a *agent, n *robomotionNode) {
 	}
 }
 
-// session reads whose conversation it is.
+// session reads which conversation a node uses.
 func (r *robomotionReader) session(a *agent, n *robomotionNode, around *agent) {
 	p, ok := n.get("session id")
 	switch {
@@ -149,9 +149,9 @@ func (r *robomotionReader) session(a *agent, n *robomotionNode, around *agent) {
 	}
 }
 
-// loop reads what only a Loop Agent has.
+// loop reads the properties that only a Loop Agent has.
 func (r *robomotionReader) loop(a *agent, n *robomotionNode) {
-	a.set("timeouts", "none") // an iteration has no bound of its own there
+	a.set("timeouts", "none") // an iteration has no time limit in the product
 	if p, ok := n.get("max iterations"); ok && r.given(a, p, "Max Iterations") {
 		r.carryWhole(a, p.as("Max Iterations"), "max_iterations")
 	} else {
@@ -233,7 +233,7 @@ func was(subs []*agent) []string {
 	return names
 }
 
-// query says how the request comes to the loop.
+// query reads how the loop gets its request.
 func (r *robomotionReader) query(a *agent, n *robomotionNode) {
 	p, ok := n.get("query")
 	if ok && a.typ != definition.TypeLLM && p.fixed() && !strings.Contains(p.value.text(), "{{") {
@@ -294,8 +294,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 	}
 }
 
-// robomotionModel is the name of a model that a list of names shows as
-// "Gemini 2.5 Flash" or "Claude Sonnet 4.5".
+// robomotionModel returns the name of a model from its title in a list, such as "Gemini 2.5 Flash" or "Claude Sonnet 4.5".
 func robomotionModel(name string) string {
 	s := strings.ToLower(strings.TrimSpace(name))
 	if strings.Contains(s, "/") || !strings.Contains(s, " ") && !strings.HasPrefix(s, "gpt-") && s != name {
@@ -308,8 +307,7 @@ func robomotionModel(name string) string {
 	return s
 }
 
-// given reports whether a property has its value in the flow. One that comes with
-// a message cannot be known.
+// given reports whether a property has its value in the flow. A value that comes with a message is unknown.
 func (r *robomotionReader) given(a *agent, p prop, name string) bool {
 	if !p.fixed() {
 		r.fail(p.at, a.was, name, "%s comes with the flow's message, in %s: a definition needs the value", name, p.value.what()).Advice = "write it in the node"
@@ -317,7 +315,7 @@ func (r *robomotionReader) given(a *agent, p prop, name string) bool {
 	return p.fixed()
 }
 
-// color is how the agent is shown.
+// color reads the color of the agent.
 func (r *robomotionReader) color(a *agent, p prop) {
 	text := strings.ToLower(strings.TrimSpace(p.value.text()))
 	if short := []rune(text); len(short) == 4 && short[0] == '#' {
@@ -353,7 +351,7 @@ func (r *robomotionReader) continues(a *agent, n *robomotionNode) (bool, prop) {
 	return on, p
 }
 
-// step reads what is about the node as a step of a loop.
+// step reads the properties of the node as a step of a loop.
 func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 	isStep, isPart := around != nil && around.typ == definition.TypeLoop, around != nil && around.typ.Workflow()
 	for _, d := range []struct{ label, name, field string }{{"delay before", "Delay Before", "delay_before"}, {"delay after", "Delay After", "delay_after"}} {
@@ -385,8 +383,7 @@ func (r *robomotionReader) step(a *agent, n *robomotionNode, around *agent) {
 	r.stepTimeout(a, n, isStep)
 }
 
-// stepTimeout reads how long a node may take that is no loop. A sequence and a
-// parallel agent end after 300 seconds if nothing is said.
+// stepTimeout reads the time limit of a node that is not a loop. The default for a sequence and a parallel agent is 300 seconds.
 func (r *robomotionReader) stepTimeout(a *agent, n *robomotionNode, isStep bool) {
 	p, ok := n.get("timeout")
 	_, isTime := seconds(p.value)

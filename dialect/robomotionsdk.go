@@ -13,9 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// parseSDK reads a flow as Robomotion's SDK writes it in main.ts: calls of node,
-// then and edge with plain values. Nothing of it is run; values that would have
-// to be are errors.
+// parseSDK reads a flow as Robomotion's SDK writes it in main.ts, with calls of node, then and edge that have plain
+// values. parseSDK runs no code, and reports an error for a value that would need it.
 //
 //	f.node('a1', 'Robomotion.Agents.Agent.LoopAgent', 'Loop Agent', { optMaxIterations: 3 })
 //	f.edge('a1', 0, 'b2', 0)
@@ -58,7 +57,7 @@ func (r *robomotionReader) parseSDK(file string, data []byte) (value, bool) {
 	return r.taken(r.texts[file], all, source.Take(r.texts[file], all, &r.importer.nodes))
 }
 
-// collected is a map or a list at a place.
+// collected returns a map or a list with a place.
 func collected(kind yaml.Kind, at place, content []*yaml.Node) *yaml.Node {
 	tag := "!!seq"
 	if kind == yaml.MappingNode {
@@ -67,15 +66,15 @@ func collected(kind yaml.Kind, at place, content []*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: kind, Tag: tag, Content: content, Line: at.Line, Column: at.Column}
 }
 
-// sdkScanner reads the little of TypeScript that a flow is written in. It is at a token: tok, with its
-// text in word. A text in quotes is a token of the kind scanner.String, with what it says in word.
+// sdkScanner reads the part of TypeScript that flows use. tok is the current token, and word its text. A string in
+// quotes is a token of the kind scanner.String, with its content in word.
 type sdkScanner struct {
 	in           scanner.Scanner
 	src          string
 	tok          rune
 	word         string
 	line, column int
-	why          string // the first mistake
+	why          string // the first error
 }
 
 func newSDKScanner(src string) *sdkScanner {
@@ -85,12 +84,12 @@ func newSDKScanner(src string) *sdkScanner {
 	s.in.IsIdentRune = func(r rune, n int) bool {
 		return unicode.IsLetter(r) || r == '_' || r == '$' || n > 0 && unicode.IsDigit(r)
 	}
-	s.in.Error = func(*scanner.Scanner, string) {} // the value that is wrong is told of
+	s.in.Error = func(*scanner.Scanner, string) {} // the invalid value is reported
 	s.next()
 	return s
 }
 
-// next goes to the next token.
+// next reads the next token.
 func (s *sdkScanner) next() {
 	s.tok = s.in.Scan()
 	s.word, s.line, s.column = s.in.TokenText(), s.in.Line, s.in.Column
@@ -103,7 +102,7 @@ func (s *sdkScanner) next() {
 	}
 }
 
-// take goes past a token, if it is that one.
+// take skips the current token if it is tok, and reports whether it is.
 func (s *sdkScanner) take(tok rune) bool {
 	if s.tok != tok {
 		return false
@@ -121,7 +120,7 @@ func (s *sdkScanner) fail(why string) bool {
 
 var jsEscapes = map[rune]string{'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", '0': "\x00", '\n': ""}
 
-// text reads a text up to its closing quote.
+// text reads a string up to its closing quote.
 func (s *sdkScanner) text(quote rune) (string, bool) {
 	var b strings.Builder
 	for {
@@ -153,8 +152,7 @@ func (s *sdkScanner) text(quote rune) (string, bool) {
 	}
 }
 
-// unicodeEscape reads \xhh, \uhhhh, also two of them for one character, and
-// \u{h…}; n is 0 if it is none.
+// unicodeEscape decodes \xhh, \uhhhh, a pair of these for one character, and \u{h…}. n is 0 if s begins with none of them.
 func unicodeEscape(s string) (r string, n int) {
 	hex := func(from, to int) (rune, bool) {
 		if len(s) < to {
@@ -184,8 +182,7 @@ func unicodeEscape(s string) (r string, n int) {
 	return "", 0
 }
 
-// nextCall goes past the bracket of the next call of node, then or edge, and
-// returns which it is; empty at the end.
+// nextCall reads up to the arguments of the next call of node, then or edge, and returns its name. It returns "" at the end.
 func (s *sdkScanner) nextCall() string {
 	for s.tok != scanner.EOF {
 		if !s.take('.') {
@@ -216,8 +213,8 @@ func (s *sdkScanner) list(end rune, depth int) (out []*yaml.Node, ok bool) {
 	return out, true
 }
 
-// value reads a plain value: text, perhaps joined by +, number, true, false,
-// null, list, map, or one of these in the brackets of Custom and the like.
+// value reads a plain value: a string, perhaps joined by +, a number, true, false, null, a list, a map, or one of
+// these in a call of Custom and similar functions.
 func (s *sdkScanner) value(depth int) (*yaml.Node, bool) {
 	if depth > source.MaxDepth {
 		return nil, s.fail("it is nested too deep")
@@ -284,7 +281,7 @@ func (s *sdkScanner) number() (*yaml.Node, bool) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: text}, true
 }
 
-// joined reads a text, or several with + between them.
+// joined reads a string, or several with + between them.
 func (s *sdkScanner) joined() (*yaml.Node, bool) {
 	var b strings.Builder
 	for s.tok == scanner.String {

@@ -9,8 +9,8 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// secret reports whether a variable or a header looks like a secret: many are, so
-// that a name which only may be one's is enough.
+// secret reports whether a variable or a header looks like a secret. A name that may be a secret's is enough, because
+// many of them are.
 func secret(name, value string) bool {
 	if credential.Named(name) {
 		return true
@@ -24,13 +24,13 @@ func secret(name, value string) bool {
 	return secretText(value) || strings.Contains(strings.ToLower(value), "bearer ")
 }
 
-// secretText reports whether a text is, or has in it, a secret whatever it is called.
+// secretText reports whether a text is or contains a secret, whatever its name is.
 func secretText(value string) bool {
 	_, found := credential.Cleaned(value, yours)
 	return found || credential.Token(value)
 }
 
-// shownLine is a line of a file without the secrets in it.
+// shownLine returns a line of a file without the secrets in it.
 func (i *importer) shownLine(at place) string {
 	src := i.texts[at.File]
 	if src == nil {
@@ -39,8 +39,8 @@ func (i *importer) shownLine(at place) string {
 	return credential.Mask(src.Line(at.Line), i.secretTexts)
 }
 
-// secrets copies a map of texts. What may be a secret stays where it is: a
-// variable of the environment is passed on by its name.
+// secrets copies a map of strings without the values that may be secrets. An environment variable that may be a secret
+// is passed on by its name only.
 func (i *importer) secrets(a *agent, full string, v value, kind string) any {
 	var out object
 	var pass []any
@@ -67,10 +67,10 @@ func (i *importer) secrets(a *agent, full string, v value, kind string) any {
 	return pass
 }
 
-// yours stands where a secret stood that a program cannot do without.
+// yours replaces a secret that a program needs.
 const yours = "YOUR_SECRET"
 
-// arguments copies those of a command, without secrets.
+// arguments copies the arguments of a command without secrets.
 func (i *importer) arguments(a *agent, full string, v value) []any {
 	out, masked := arguments(v.texts())
 	for n, arg := range v.items() {
@@ -81,7 +81,7 @@ func (i *importer) arguments(a *agent, full string, v value) []any {
 	return list(out)
 }
 
-// arguments are those of a command without the secrets in them, and which have some.
+// arguments returns the arguments of a command without the secrets in them, and which arguments had secrets.
 func arguments(args []string) (out []string, masked []bool) {
 	out, masked = make([]string, len(args)), make([]bool, len(args))
 	before := ""
@@ -109,7 +109,7 @@ func argument(before, text string) string {
 	return text
 }
 
-// address copies a URL, without the secrets in it.
+// address copies a URL without the secrets in it.
 func (i *importer) address(a *agent, full string, v value) string {
 	text, found := credential.Cleaned(v.text(), yours)
 	if masked := credential.WithoutTokens(text, yours); masked != text {
@@ -121,7 +121,7 @@ func (i *importer) address(a *agent, full string, v value) string {
 	return text
 }
 
-// payload copies what an agent elsewhere is sent, without secrets.
+// payload copies the data for a remote agent, without secrets.
 func (i *importer) payload(a *agent, name string, v value) any {
 	return v.copied(name, func(name string, v value) any {
 		if !secretText(v.text()) && (v.text() == "" || !credential.Named(name) || strings.Contains(v.text(), "{") || v.ShortTag() == "!!bool") {

@@ -15,8 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// emit writes an agent as a map of a definition, its fields in the order in
-// which people write them, and notes where they come from.
+// emit writes an agent as a map of a definition with its fields in their usual order, and records their origins.
 func (o origins) emit(a *agent) *yaml.Node {
 	fields := object{{key: "name", value: a.name}, {key: "type", value: string(a.typ)}}
 	text := func(key, v string) {
@@ -61,7 +60,7 @@ func (o origins) emit(a *agent) *yaml.Node {
 	order := definition.Fields()
 	place := func(f field) int {
 		if f.key == "sub_agents" {
-			return len(order) // what is long comes last
+			return len(order) // long fields come last
 		}
 		return slices.IndexFunc(order, func(o definition.Field) bool { return o.Name == f.key })
 	}
@@ -72,7 +71,7 @@ func (o origins) emit(a *agent) *yaml.Node {
 	return n
 }
 
-// fields notes where the fields of a map come from.
+// fields records the origins of the fields of a map.
 func (o origins) fields(n *yaml.Node, fields object, from map[string][]value) {
 	for k, f := range fields {
 		key, val := n.Content[2*k], n.Content[2*k+1]
@@ -88,7 +87,7 @@ func (o origins) fields(n *yaml.Node, fields object, from map[string][]value) {
 	}
 }
 
-// node makes YAML of a value.
+// node converts a value to YAML.
 func node(v any) *yaml.Node {
 	scalar := func(tag, text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text} }
 	switch v := v.(type) {
@@ -124,7 +123,7 @@ func node(v any) *yaml.Node {
 	return scalar("!!null", "null")
 }
 
-// write writes a value as YAML, with a comment above it. It returns what is read again as well.
+// write writes a value as YAML, with a comment above it. It also returns the value as parsed from the written text.
 func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err error) {
 	e, err := edit.New([]byte("# " + comment + "\n{}\n"))
 	if err == nil {
@@ -137,10 +136,10 @@ func write(n *yaml.Node, comment string) (text []byte, read *yaml.Node, err erro
 	return e.Bytes(), read, nil
 }
 
-// copied is a value of a foreign file as one of ours, without its style.
+// copied copies a value of the imported file without its YAML style.
 func copied(v value) any { return v.copied("", copiedScalar) }
 
-// copied copies a value: scalar returns the copy of what is no map and no list, and gets the name of the field around it.
+// copied copies a value. scalar copies each value that is no map and no list, and gets the name of the field around it.
 func (v value) copied(name string, scalar func(name string, v value) any) any {
 	switch v.all(); {
 	case v.isMap():
