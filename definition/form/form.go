@@ -23,7 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// Outline is the content of a text in the form that a form shows.
+// Outline is the content of a text as a form shows it.
 type Outline struct {
 	// Valid is true if the text has no error and can run.
 	Valid bool `json:"valid"`
