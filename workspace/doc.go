@@ -25,8 +25,8 @@
 // that a program that edits .gitattributes or a git configuration in the tree has no code run here.
 //
 // The tree contains a git repository for the programs that work in it. It is not part of the state.
-// [Tree.Environ] keeps git from looking for a repository above the tree. A tree is no sandbox: a
-// program that names a path outside can write there.
+// [Tree.Environ] keeps git from looking for a repository above the tree. A tree is no sandbox, because a
+// program that names a path outside the tree can write there.
 //
 // Not part of the state are ignored files, empty folders, sockets and pipes, and permissions other
 // than the executable bit.

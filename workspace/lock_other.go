@@ -22,5 +22,5 @@ func lockFile(_ context.Context, name string) (*os.File, error) {
 
 func inherit(*exec.Cmd, *os.File) {}
 
-// free returns -1: the space is unknown.
+// free returns -1, because this package does not know the space here.
 func free(string) int64 { return -1 }

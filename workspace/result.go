@@ -402,7 +402,7 @@ func (t *Tree) onto(ctx context.Context, g *git, parent string, changes []Change
 	return t.edited(ctx, g, parent, edits)
 }
 
-// feed1 is feed for an output of one word.
+// feed1 does what feed does, and returns the output without the line end.
 func (g *git) feed1(ctx context.Context, in []byte, args ...string) (string, error) {
 	if in == nil {
 		in = []byte{}
