@@ -21,7 +21,7 @@ const mark = "[secret]"
 const (
 	leastNamed   = 4  // if a name marks it as a secret
 	leastGiven   = 8  // if it only may be a secret
-	leastSegment = 10 // of a path: words as "services" and "webhooks" are shorter
+	leastSegment = 10 // of a path; common words such as "services" and "webhooks" are shorter
 )
 
 // Secrets is a set of texts that no output may contain. The zero value is an empty set. Secrets is safe for concurrent use.
