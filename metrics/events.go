@@ -22,7 +22,7 @@ type run struct {
 	loops      map[session.Address]*loopRun
 }
 
-// step is one that began here and has not ended.
+// step is a step that began in this process and has not ended.
 type step struct {
 	below budget.Usage // usage of the steps in it that have ended
 }
