@@ -11,8 +11,8 @@
 //	}
 //	a, err := llmagent.New(llmagent.Config{Name: "helper", Model: llm, Toolsets: []tool.Toolset{skills}})
 //
-// Skills are instructions for the model: load only those whose authors you trust. Their scripts are files to read;
-// no tool of this package runs them.
+// Load only skills whose authors you trust, because their texts are instructions for the model. Models can read the
+// scripts of skills, but no tool of this package runs them.
 package skilltoolset
 
 import (
