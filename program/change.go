@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -98,6 +99,9 @@ func (p *Program) Apply(c *Change, view *session.View) (*definition.Definition, 
 		}
 	}
 	opts.Continue = raised || c.Retry
+	if run := session.RunOf(view); run != nil && c.Definition != nil && run.Status == mark.RunCompleted {
+		opts.Continue = opts.Continue || loop.StopReason(run.Stop).Limit() // the definition may have a higher one
+	}
 	if c.Dir != "" {
 		if err := p.MoveTo(c.Dir); err != nil {
 			return nil, opts, err
