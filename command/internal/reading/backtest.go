@@ -56,7 +56,7 @@ shows for each value how many results would have been lost.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.sweep != "" && (f.sets != nil || f.policies != nil || f.file != ""):
-				return term.UsageError(errors.New("--sweep tries the values of one field; leave it out, or "+
+				return term.UsageError(errors.New("--sweep tries the values of one field; leave it out, or " +
 					"leave out --set, --policy and --policies"))
 			case f.sweep != "":
 				return runSweep(cmd.Context(), e, f, args)
