@@ -298,7 +298,7 @@ func (r *reader) displayName(n *source.Node, what string) (string, bool) {
 	return r.line(n, what, vocabulary.MaxName, "leave it out to show the name")
 }
 
-// lineShape is a text of one line, with at most so many characters.
+// lineShape returns the schema of a text that is not empty and has at most most characters.
 func lineShape(most int) shape {
 	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: &most, Title: "text"}
 }

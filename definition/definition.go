@@ -277,7 +277,7 @@ func (l *loader) note(at source.Span, code, format string, args ...any) *Problem
 	return p
 }
 
-// full reports whether so many problems were found that more would not help.
+// full reports whether the loader has found maxFound problems, after which it stops reading.
 func (l *loader) full() bool { return len(l.problems) >= maxFound }
 
 // read reads a file and returns its one value; nil if it reports a problem.

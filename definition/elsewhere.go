@@ -35,7 +35,8 @@ var remoteRows = []row[A2A]{
 	field("payload", "message: text, or a map or list, sent as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
 	field("headers", "", named(aWords), func(x *A2A) *map[string]string { return &x.Headers }),
 	field("size_limit", "", aSize, func(x *A2A) *int64 { return &x.SizeLimit }),
-	field("new_context", "true starts a new conversation each time; otherwise the remote agent remembers this session", aBool, func(x *A2A) *bool { return &x.NewContext }),
+	field("new_context", "true starts a new conversation each time; otherwise the remote agent remembers this session", aBool,
+		func(x *A2A) *bool { return &x.NewContext }),
 }
 
 var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*checker).remote,

@@ -29,7 +29,7 @@ type Score struct {
 	Expr string `json:"expr,omitzero"`
 
 	// Holdout is the state key of a second score, in the same form as that of Key. No step of the loop should read it. It has
-	// no effect on the loop, except for the finding [FindingHoldout]. "" means that there is none.
+	// no effect on the loop, except for the finding [FindingHoldout]. "" means no second score.
 	Holdout string `json:"holdout,omitzero"`
 
 	// Judge runs the scoring step more than once. nil: the score is read once, at the

@@ -22,7 +22,8 @@ var errAnswered = errors.New("it has answered")
 const acpLeave = time.Second
 
 // talk lets a program be asked over the Agent Client Protocol, when it has started. last writes its report.
-func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing func(string), kill context.CancelCauseFunc) (last func(), err error) {
+func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing func(string),
+	kill context.CancelCauseFunc) (last func(), err error) {
 	to, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

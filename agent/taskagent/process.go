@@ -174,7 +174,8 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	_, idle := errors.AsType[idleError](err)
 	return ended{
 		Started: p.CLI != "", Idle: idle, Code: cmd.ProcessState.ExitCode(), State: cmd.ProcessState.String(),
-		Stdout: cleanText(secrets.StrikeWhole(stdout.String() + kept.String())), Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),
+		Stdout: cleanText(secrets.StrikeWhole(stdout.String() + kept.String())),
+		Stderr: cleanText(secrets.StrikeWhole(stderr.String() + tail.String())),
 		Report: cleanText(secrets.StrikeWhole(report)),
 	}, err
 }

@@ -55,12 +55,13 @@ type Tail struct {
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	most := max(0, t.Most)
-	if t.kept = append(t.kept, p...); int64(len(t.kept)) > 2*most {
-		t.kept, t.cut = append(t.kept[:0], t.kept[int64(len(t.kept))-most:]...), true
+	if t.kept = append(t.kept, p...); int64(len(t.kept)) > 2*t.most() {
+		t.kept, t.cut = append(t.kept[:0], t.kept[int64(len(t.kept))-t.most():]...), true
 	}
 	return len(p), nil
 }
+
+func (t *Tail) most() int64 { return max(0, t.Most) }
 
 // Reset drops the kept bytes.
 func (t *Tail) Reset() {
@@ -73,7 +74,7 @@ func (t *Tail) Reset() {
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	from := max(0, len(t.kept)-int(max(0, t.Most)))
+	from := max(0, len(t.kept)-int(t.most()))
 	for part := 1; (from > 0 || t.cut) && part < utf8.UTFMax && from < len(t.kept) && !utf8.RuneStart(t.kept[from]); part++ {
 		from++
 	}

@@ -94,5 +94,5 @@ func OtherVersion(e *term.Env) string {
 	if theirs == "" || ours == "" || theirs == ours {
 		return ""
 	}
-	return fmt.Sprintf("refrain is version %s, and %s is version %s; install the same version of both", theirs, withTemporal, ours)
+	return fmt.Sprintf("refrain has version %s, and %s has version %s; install one version of both", theirs, withTemporal, ours)
 }

@@ -93,7 +93,8 @@ func Definition(c *Config) ([]byte, error) {
 		"env", map[string]any{"INPUT_UNTIL": "{{until}}"}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
 		"output_key", SaidKey, "result_key", "checked")
 	until := mapping("name", "until", "description", "ends the loop, and finds out whether the command says the same again",
-		"command", []string{"sed", "-E", withoutTimes}, "stdin", "{{said_until}}{{^said_until}}{{said}}{{/said_until}}", "env", map[string]any{"LC_ALL": "C"},
+		"command", []string{"sed", "-E", withoutTimes},
+		"stdin", "{{said_until}}{{^said_until}}{{said}}{{/said_until}}", "env", map[string]any{"LC_ALL": "C"},
 		"output_limit", Longest, "output_key", "compared",
 		"exit_when", "state.checked.exit_code == 0", "exit_reason", "the command of --until succeeds")
 	add(loop, "sub_agents", []*yaml.Node{coder, check, until})

@@ -184,7 +184,7 @@ func wasDenied(err error) bool {
 // storeGone fills in the result of a run whose store was removed.
 func (f *follower) storeGone(err error, res *result) {
 	gone, _ := errors.AsType[*sqlite.RemovedError](err)
-	res.status, res.code, res.err = runlog.StatusInterrupted, term.ExitFailed, gone // only one error, even if several parts have reported it
+	res.status, res.code, res.err = runlog.StatusInterrupted, term.ExitFailed, gone // one error, even if several parts reported it
 	if gone.Kept == "" {
 		return
 	}

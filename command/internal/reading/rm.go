@@ -224,7 +224,8 @@ func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id
 	case err != nil:
 		return err
 	case !its:
-		fmt.Fprintf(e.Stderr, "the files that %s has for %s belong to another run, and were not removed\n", brief.Clean(files), term.Cell(id, 64))
+		fmt.Fprintf(e.Stderr, "the files that %s has for %s belong to another run, and were not removed\n",
+			brief.Clean(files), term.Cell(id, 64))
 		return nil
 	}
 	return workspace.Remove(ctx, files, id)

@@ -250,7 +250,8 @@ func (f *askedFlags) give(ctx context.Context, e *term.Env, of *asked, q mark.Qu
 
 // giveOnly records the answer, through the cluster if f.On is set. It returns the status that the run had before, and the
 // questions that are still open.
-func (f *askedFlags) giveOnly(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string, a mark.Answer) (mark.Run, []mark.Question, error) {
+func (f *askedFlags) giveOnly(ctx context.Context, e *term.Env, sup *supervisor.Supervisor, id string,
+	a mark.Answer) (mark.Run, []mark.Question, error) {
 	st, err := sup.Standing(ctx, id)
 	if err != nil {
 		return st.Run, nil, err

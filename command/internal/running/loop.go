@@ -49,7 +49,8 @@ agent works in the current folder; with --branch it works on a copy of the repos
 and the result becomes a new branch.
 
 The loop ends when the command succeeds, when a limit is reached, or when the command
-prints the same output three times in a row; times such as 0.03s are not compared. The
+prints the same output three times in a row; times such as 0.03s are not compared. If the
+command prints nothing, the agent's answers are compared in place of its output. The
 command also runs once at the beginning: if it succeeds, the agent is not asked;
 otherwise the first prompt contains its output.
 
@@ -63,9 +64,7 @@ nothing is expanded. The program gets PATH, HOME and similar variables; pass its
 with --inherit.
 
 --until takes a command line for the shell. Exit code 0 means success. Exit codes 126 and
-127 mean that the shell could not run the command; the loop then fails at once. The loop
-also stops when the command prints the same three times in a row; of a command that prints
-nothing, the answers of the coding agent are compared in place of its output. With
+127 mean that the shell could not run the command; the loop then fails at once. With
 --branch the command runs in the copy of the repository, without the files that git
 ignores.
 
@@ -117,15 +116,17 @@ repeated output stopped the loop.`,
 	fl.IntVar(&f.most, "max", 10, "ask at most this many times")
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 means no limit")
 	fl.StringVar(&f.branch, "branch", "", "work on a copy of the repository, and put the result on this new `branch`")
-	fl.StringArrayVar(&f.protect, "protect", nil, "restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
-		"repeat the flag for more; needs --branch")
+	fl.StringArrayVar(&f.protect, "protect", nil,
+		"restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
+			"repeat the flag for more; needs --branch")
 	fl.StringVar(&f.model, "model", "", "model, as the coding agent names it (default: the coding agent's choice)")
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
 	fl.StringVar(&f.denied, "denied", "fail", "what to do after the coding agent was denied a tool: fail or allow")
 	fl.StringVar(&f.onLimit, "on-limit", "stop",
 		"what to do while the coding agent's provider refuses requests: stop, or wait for at most 6h")
 	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 means no limit")
-	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute, "end a coding agent that prints nothing for this long, and ask it again; 0 means no limit")
+	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute,
+		"end a coding agent that prints nothing for this long, and ask it again; 0 means no limit")
 	fl.StringVar(&f.write, "write", "", "write the definition to this new `FILE`")
 	f.run.shown.Add(fl, "")
 	runstore.Flag(fl, &f.run.store)
