@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -58,14 +59,33 @@ func (f *follower) over(err error) error {
 	case run.Stop == string(loop.ReasonNoProgress), run.Stop == string(loop.ReasonConverged):
 		return fmt.Errorf("%w: %s; to continue from an iteration, with another definition if you like: "+
 			"refrain fork %s --run --at-iteration N --definition FILE", err, run.Stop, f.req.Session)
-	case run.Stop == string(loop.ReasonMaxIterations):
-		return fmt.Errorf("%w; give the loop more iterations with --add-iterations N", err)
-	case run.Stop == string(loop.ReasonTimeout):
-		return fmt.Errorf("%w: %s; give the loop more time with --timeout DURATION, or 0 for no limit", err, run.Stop)
-	case run.Stop == string(loop.ReasonBudget):
-		return fmt.Errorf("%w: %s; give the loop a larger --budget-calls, --budget-tokens or --budget-cost", err, run.Stop)
+	default:
+		if what, flag := raised(&loop.StopRecord{Reason: loop.StopReason(run.Stop)}); flag != "" {
+			return fmt.Errorf("%w: %s; give the loop %s with %s", err, run.Stop, what, flag)
+		} else if what != "" {
+			return fmt.Errorf("%w: %s; give the loop %s", err, run.Stop, what)
+		}
 	}
 	return err
+}
+
+// raised returns what a loop needs in order to continue after a limit, and the flag of refrain resume that gives it. flag is empty
+// if the record does not tell which of the run's budgets is spent.
+func raised(rec *loop.StopRecord) (what, flag string) {
+	switch rec.Reason {
+	case loop.ReasonMaxIterations:
+		return "more iterations", "--add-iterations N"
+	case loop.ReasonTimeout:
+		return "more time", "--timeout DURATION"
+	case loop.ReasonBudget:
+		for _, c := range rec.Conditions {
+			if limit, ok := strings.CutPrefix(c.Name, "budget."); ok && c.Fired {
+				return "a larger budget", "--budget-" + limit + " N"
+			}
+		}
+		return "a larger --budget-calls, --budget-tokens or --budget-cost", ""
+	}
+	return "", ""
 }
 
 // endsInLoop reports whether an agent is a loop, or a sequence or parallel agent with a loop: only such a run can continue with
@@ -121,8 +141,10 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		res.next = append(res.next, f.files()...)
 		if f.req.lasts {
 			res.next = append(res.next, "See what the run did with: refrain show "+id)
-			if res.code == term.ExitLimit && slices.ContainsFunc(f.sees.Fold.Stops(), ranOut) {
-				res.next = append(res.next, "Continue with more iterations: refrain resume "+id+" --add-iterations N")
+			stops := f.sees.Fold.Stops()
+			if i := slices.IndexFunc(stops, func(r *loop.StopRecord) bool { return r.Reason.Limit() }); res.code == term.ExitLimit && i >= 0 {
+				what, flag := raised(stops[i])
+				res.next = append(res.next, strings.TrimSpace("Continue with "+what+": refrain resume "+id+" "+flag))
 			}
 		}
 	case isCanceled:
