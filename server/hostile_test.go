@@ -352,7 +352,7 @@ func TestOddBodies(t *testing.T) {
 		{`{"limits": {"max_model_calls": 1.5}}`, "limits.max_model_calls must be a whole number and not number 1.5"},
 		{`{"state": []}`, "state must be an object and not array"},
 		{`"counting"`, "the body must be an object and not string"},
-		{`{"definitoin": "x"}`, `there is no field "definitoin"`},
+		{`{"definitoin": "x"}`, `there is no field "definitoin" (did you mean definition?)`},
 		{`{"definition": "counting", "limits": {"max_model_calls": -1}}`, "limits.max_model_calls is negative"},
 	} {
 		got := s.refused(400, "bad_request", "POST", "/api/v1/runs", tt.body, "Content-Type", "application/json")

@@ -115,7 +115,7 @@ repeated output stopped the loop.`,
 	fl.StringVar(&f.until, "until", "", "`command` that ends the loop when it succeeds")
 	fl.IntVar(&f.most, "max", 10, "ask at most this many times")
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 means no limit")
-	fl.StringVar(&f.branch, "branch", "", "work on a copy of the repository, and put the result on this new `branch`")
+	fl.StringVar(&f.branch, "branch", "", "work on a copy of the repository, and put the result on this new `branch`; {{run}} in its name is the run's ID")
 	fl.StringArrayVar(&f.protect, "protect", nil,
 		"restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
 			"repeat the flag for more; needs --branch")

@@ -3,8 +3,10 @@
 package term
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -76,6 +78,15 @@ func ValueError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("invalid argument %q for --%s: give %s", wrong.GetValue(), wrong.GetFlag().Name, want)
 }
 
+// verbs are the commands that other tools call by these names.
+var verbs = map[string]string{
+	"list": "runs", "ls": "runs", "ps": "runs", "history": "runs", "status": "show", "inspect": "show", "describe": "show",
+	"logs": "events", "log": "events", "tail": "watch", "follow": "watch", "attach": "watch", "stop": "pause", "kill": "cancel",
+	"abort": "cancel", "start": "run", "exec": "run", "continue": "resume", "restart": "resume", "retry": "resume",
+	"delete": "rm", "remove": "rm", "new": "init", "create": "init", "lint": "check", "test": "rehearse", "chat": "console",
+	"web": "serve", "api_server": "serve",
+}
+
 // UnknownCommand returns an error about arguments that are not a command.
 func UnknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -85,7 +96,8 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	if near := expr.Nearest(args[0], names); near != "" {
+	near := cmp.Or(verbs[args[0]], expr.Nearest(args[0], names))
+	if slices.Contains(names, near) {
 		return fmt.Errorf("unknown command %q (did you mean %s?)", args[0], near)
 	}
 	return fmt.Errorf("unknown command %q; see %s --help", args[0], cmd.CommandPath())

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition/form"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/operations/problem"
@@ -112,7 +113,7 @@ func Decode(body []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return badBody(body, err)
+		return badBody(body, v, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return problem.Bad("the body has more than one JSON value: something follows the first")
@@ -120,8 +121,8 @@ func Decode(body []byte, v any) error {
 	return nil
 }
 
-// badBody says what is wrong with a body that cannot be read.
-func badBody(body []byte, err error) error {
+// badBody says what is wrong with a body that cannot be read into v.
+func badBody(body []byte, v any, err error) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return problem.Bad("the body is empty: send JSON")
 	}
@@ -135,9 +136,22 @@ func badBody(body []byte, err error) error {
 		return problem.Bad("%s must be %s and not %s", cmp.Or(embedded().ReplaceAllString(wrong.Field, ""), "the body"), kindOf(wrong.Type), wrong.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		if near := expr.Nearest(strings.Trim(name, `"`), namesOf(v)); near != "" {
+			return problem.Bad("there is no field %s (did you mean %s?)", name, near)
+		}
 		return problem.Bad("there is no field %s", name)
 	}
 	return problem.Bad("read the body: %v", err)
+}
+
+// namesOf lists the fields in JSON of what v, a pointer to a struct, points to.
+func namesOf(v any) (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // embedded matches the names of embedded structs in a path, which package json writes but JSON does not have.
