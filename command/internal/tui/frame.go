@@ -9,10 +9,9 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// frame is what the view shows now: never more lines than the window has, nor
-// longer ones.
+// frame returns the lines that the view shows now. The frame is never higher or wider than the window.
 func (m *model) frame() string {
-	// One line is left free: that is where the terminal goes on afterwards.
+	// One line stays free, because the terminal continues there after the view ends.
 	height := max(1, m.height-1)
 	top, bottom := m.header(), m.footer()
 	title := "Progress by Iteration:"
@@ -59,12 +58,11 @@ func (m *model) frame() string {
 	return strings.Join(lines, "\n")
 }
 
-// low reports whether the window has not the lines for everything, narrow whether
-// its lines are not long enough for words.
+// low reports whether the window has too few lines to show everything. narrow reports whether its lines are too short for words.
 func (m *model) low() bool    { return m.height < 13 && !m.finished }
 func (m *model) narrow() bool { return m.width < 60 }
 
-// few is what a low window shows above and below the tree.
+// few returns the lines that a low window shows above and below the tree.
 func (m *model) few(height int, top, bottom []string) (above, below []string, title string) {
 	above, below = top[:1], bottom[len(bottom)-1:]
 	if height >= 7 {
@@ -79,8 +77,8 @@ func (m *model) few(height int, top, bottom []string) (above, below []string, ti
 	return above, below, title
 }
 
-// tree is the part of the tree that there is room for: what is chosen, or what
-// happens now, is in it.
+// tree returns the rows of the tree that fit into the room. They include the selected row, or without a selection the row that runs
+// now.
 func (m *model) tree(room int) []string {
 	rows := m.rows()
 	if len(rows) == 0 {
@@ -136,7 +134,7 @@ func (m *model) tree(room int) []string {
 	return out
 }
 
-// iterationAbove is the row of the iteration that a row is in; -1 if there is none.
+// iterationAbove returns the index of the iteration that contains row i, or -1 if there is none.
 func iterationAbove(rows []row, i int) int {
 	for ; i >= 0; i-- {
 		if rows[i].top > 0 {
@@ -146,7 +144,7 @@ func iterationAbove(rows []row, i int) int {
 	return -1
 }
 
-// missing says what there is no room for.
+// missing returns a line that names the rows for which there is no room.
 func missing(rows []row, where string) string {
 	n := 0
 	for _, r := range rows {
@@ -162,7 +160,7 @@ func missing(rows []row, where string) string {
 
 var spinner = []rune("⠹⠼⠶⠧⠏⠛")
 
-// line is a row as text.
+// line returns a row as text.
 func (m *model) line(r row) string {
 	mark := " "
 	label := pad(r.label, r.wide)
@@ -186,8 +184,7 @@ func (m *model) line(r row) string {
 	return strings.TrimRight(s+m.tookAndNote(r, 7), " ")
 }
 
-// tookAndNote is the end of a row: how long it took, in so many columns, and what
-// there is to say about it.
+// tookAndNote returns the end of a row: the duration, in a field of that many columns, and the row's note.
 func (m *model) tookAndNote(r row, columns int) string {
 	took := ""
 	if r.status != progress.StatusPending && r.status != progress.StatusSkipped {
@@ -212,7 +209,7 @@ func (m *model) tookAndNote(r row, columns int) string {
 	return s
 }
 
-// sign is a status where there is no room for its word.
+// sign returns the sign of a status, for a window that has no room for its word.
 func (m *model) sign(s progress.Status) string {
 	switch s {
 	case progress.StatusRunning:

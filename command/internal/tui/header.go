@@ -15,7 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/progress/prose"
 )
 
-// header says what runs, and how far it is.
+// header returns the lines with the name of the run and its progress.
 func (m *model) header() []string {
 	t := m.live.Tree()
 	main, now := t.Main(), m.now()
@@ -70,12 +70,12 @@ func (m *model) header() []string {
 	return lines
 }
 
-// limitClock is a limit without the zeros at its end: 30m, 1h 30m.
+// limitClock writes a time limit without the zeros at its end: 30m, 1h 30m.
 func limitClock(d time.Duration) string {
 	return strings.TrimSuffix(strings.TrimSuffix(progress.Clock(d), " 00s"), " 00m")
 }
 
-// usage is what model calls have used of what they may.
+// usage returns what model calls have used, and the budget.
 func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 	if t.Root == nil {
 		return nil
@@ -124,7 +124,7 @@ func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 	return out
 }
 
-// scoreLine is the scores so far, with the target.
+// scoreLine returns the scores so far and the target.
 func scoreLine(l *progress.Loop, width int) string {
 	if l.Plan.Score == nil {
 		return ""
@@ -146,7 +146,7 @@ func scoreLine(l *progress.Loop, width int) string {
 	return "Score" + cyan.of(c) + faint.of(target)
 }
 
-// footer says where it goes, and what can be done.
+// footer returns the trend, the notes and the keys.
 func (m *model) footer() []string {
 	var lines []string
 	t := m.live.Tree()
@@ -169,7 +169,7 @@ func (m *model) footer() []string {
 	return append(lines, faint.of(m.hints()))
 }
 
-// noteLines is what is said, in lines that fit.
+// noteLines returns the note, broken into lines that fit into the window.
 func (m *model) noteLines() []string {
 	if m.note == "" {
 		return nil
@@ -181,10 +181,10 @@ func (m *model) noteLines() []string {
 	return lines
 }
 
-// lastLines is how many lines stand above the keys in a low window.
+// lastLines returns the number of lines above the keys in a low window.
 func (m *model) lastLines() int { return max(1, len(m.noteLines())) }
 
-// trend says where the loop goes, and how much is still to come.
+// trend returns the trend of the scores, and an estimate of the rest of the loop.
 func (m *model) trend(l *progress.Loop) []string {
 	over := l.Stop != nil || m.finished
 	if m.low() && m.narrow() {

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// key does what a key says.
+// key carries out the command of a key.
 func (m *model) key(key string) tea.Cmd {
 	asked := m.asked
 	if m.asked = false; asked {
@@ -39,7 +39,7 @@ func (m *model) key(key string) tea.Cmd {
 	return nil
 }
 
-// say calls a hook, and says what that does.
+// say calls a hook, and shows a note about its effect.
 func (m *model) say(hook func(), what string) tea.Cmd {
 	if hook != nil {
 		m.note = what
@@ -47,7 +47,7 @@ func (m *model) say(hook func(), what string) tea.Cmd {
 	return call(hook)
 }
 
-// cancel asks first: a key is quickly pressed by mistake.
+// cancel asks for confirmation first, because a key is easily pressed by mistake.
 func (m *model) cancel(asked bool) tea.Cmd {
 	switch {
 	case m.cfg.Hooks.Cancel == nil:
@@ -60,7 +60,7 @@ func (m *model) cancel(asked bool) tea.Cmd {
 	return call(m.cfg.Hooks.Cancel)
 }
 
-// back leaves what was opened last.
+// back closes the help, the open output, the selection or the list of errors: the first of them that is there.
 func (m *model) back() {
 	switch {
 	case m.help:
@@ -74,7 +74,7 @@ func (m *model) back() {
 	}
 }
 
-// move moves the selection, or the text of the step that is open.
+// move moves the selection, or scrolls the output of the open step.
 func (m *model) move(key string) {
 	m.help = false
 	if m.opened != "" {
@@ -128,7 +128,7 @@ func (m *model) move(key string) {
 	m.selected = rows[max(0, min(at, len(rows)-1))].key
 }
 
-// open shows more of a row, or less.
+// open unfolds or folds a row.
 func (m *model) open(r row, key string) {
 	if r.foldable {
 		if want := key == "right" || key != "left" && !r.unfolded; want != r.unfolded {
@@ -144,11 +144,11 @@ func (m *model) open(r row, key string) {
 	}
 }
 
-// hint is a key with what it does.
+// hint is a key and a word for its effect.
 type hint struct{ key, what string }
 
-// hints is what the keys do, as far as there is something to do: in words, or if the
-// window is narrow the keys alone. The last one says more.
+// hints returns the keys that have an effect now, with words for the effects; a narrow window shows the keys alone. The last key
+// opens the help.
 func (m *model) hints() string {
 	if m.cfg.Input == nil {
 		return "Ctrl-C stops the run"
@@ -185,7 +185,7 @@ func (m *model) hints() string {
 	return strings.Join(alone, " · ") + " help"
 }
 
-// ctrlC says what that does: somebody who only looks on ends nothing.
+// ctrlC returns a word for the effect of Ctrl-C. For a person who only watches the run, it does not end the run.
 func (m *model) ctrlC() string {
 	switch h := m.cfg.Hooks; {
 	case h.Pause != nil:

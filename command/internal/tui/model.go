@@ -11,13 +11,12 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// model is what a view knows. It is changed by messages alone, one at a time.
+// model is the state of a view. Only messages change it, one at a time.
 type model struct {
 	cfg  Config
 	live progress.Live
 
-	// heard is when the last event came in, since how long ago that was at the
-	// last tick.
+	// heard is the time of the last event. since is the time from that event to the last tick.
 	heard time.Time
 	since time.Duration
 	spin  int
@@ -36,7 +35,7 @@ type model struct {
 	scroll       int             // its first line; below 0 the end of it
 }
 
-// Sizes of a terminal that does not say.
+// Size of a terminal that does not report its size.
 const (
 	usualWidth  = 80
 	usualHeight = 24
@@ -59,7 +58,7 @@ func (m *model) tick() tea.Cmd {
 	return tea.Tick(m.cfg.Tick, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
-// Update takes what has happened.
+// Update handles a message.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -91,7 +90,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// now is the time on the run's clock.
+// now returns the time on the run's clock.
 func (m *model) now() time.Duration {
 	t := m.live.Tree()
 	if m.finished || t.Paused || t.Root == nil || t.Root.Status != progress.StatusRunning {

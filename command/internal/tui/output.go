@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// output is what the step that is open has said, so much as there is room for.
+// output returns the part of the open step's output for which there is room, and a title.
 func (m *model) output(room int) (title string, lines []string) {
 	s := m.live.Tree().Find(session.Address(m.opened))
 	if s == nil {
@@ -35,7 +35,7 @@ func (m *model) output(room int) (title string, lines []string) {
 	return title, lines
 }
 
-// wrapped is the step's text in lines that fit.
+// wrapped returns the step's text, broken into lines that fit into the window.
 func (m *model) wrapped(s *progress.Step) []string {
 	var out []string
 	add := func(text string, look style) {
@@ -68,7 +68,7 @@ func (m *model) wrapped(s *progress.Step) []string {
 	return out
 }
 
-// first is the line that the output begins with.
+// first returns the index of the first line of output that is shown.
 func (m *model) first(lines, room int) int {
 	end := max(0, lines-room)
 	if m.scroll < 0 {
@@ -77,7 +77,7 @@ func (m *model) first(lines, room int) int {
 	return min(m.scroll, end)
 }
 
-// scrollBy moves the output that is open.
+// scrollBy scrolls the open output.
 func (m *model) scrollBy(key string) {
 	s := m.live.Tree().Find(session.Address(m.opened))
 	if s == nil {

@@ -36,7 +36,7 @@ type row struct {
 	done               bool
 }
 
-// rows are the lines of the whole tree, as far as they are unfolded.
+// rows returns the lines of the whole tree, without those that are folded.
 func (m *model) rows() []row {
 	t := m.live.Tree()
 	if t.Root == nil {
@@ -53,7 +53,7 @@ func (m *model) rows() []row {
 	return w.out
 }
 
-// walker makes rows of a tree.
+// walker converts a tree into rows.
 type walker struct {
 	m    *model
 	now  time.Duration
@@ -61,7 +61,7 @@ type walker struct {
 	out  []row
 }
 
-// loop adds the iterations of a loop, and its finalizer.
+// loop adds the iterations and the finalizer of a loop.
 func (w *walker) loop(s *progress.Step, guide string) {
 	l := s.Loop
 	its := l.Iterations
@@ -91,7 +91,7 @@ func (w *walker) loop(s *progress.Step, guide string) {
 	w.steps(after, string(s.Address), guide)
 }
 
-// shown leaves out of the steps what is not to be seen now.
+// shown returns the steps that are visible now.
 func (w *walker) shown(steps []*progress.Step) []*progress.Step {
 	if !w.m.errors {
 		return steps
@@ -101,7 +101,7 @@ func (w *walker) shown(steps []*progress.Step) []*progress.Step {
 	})
 }
 
-// iteration is the line of an iteration.
+// iteration returns the row of an iteration.
 func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 	r := row{
 		key: fmt.Sprintf("%s[%d]", s.Address, it.Number), label: w.m.iterationLabel(it),
@@ -122,7 +122,7 @@ func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 	return r
 }
 
-// iterationLabel is an iteration with its score; in a narrow window without words.
+// iterationLabel returns the number and the score of an iteration; a narrow window shows them without words.
 func (m *model) iterationLabel(it *progress.Iteration) string {
 	label, score, so := fmt.Sprintf("Iteration %d", it.Number), ": Score ", " (provisional)"
 	if m.narrow() {
@@ -140,8 +140,7 @@ func (m *model) iterationLabel(it *progress.Iteration) string {
 	return label
 }
 
-// steps adds steps, each with what is below it. in is the key of what they are
-// in; last says that nothing comes after them.
+// steps adds steps, each with the steps below it. in is the key of the row that contains them.
 func (w *walker) steps(steps []*progress.Step, in, guide string) {
 	wide := 0
 	for _, s := range steps {
@@ -164,7 +163,7 @@ func (w *walker) steps(steps []*progress.Step, in, guide string) {
 	}
 }
 
-// step is the line of a step.
+// step returns the row of a step.
 func (w *walker) step(s *progress.Step, in string) row {
 	r := row{
 		key: string(s.Address), label: brief.Clean(s.Name), status: s.Status, took: s.Took(w.now), step: s,
@@ -185,7 +184,7 @@ func (w *walker) step(s *progress.Step, in string) row {
 	return r
 }
 
-// stepNote is what there is to say about a step, and whether it is bad.
+// stepNote returns the note of a step, and whether it is a warning.
 func stepNote(s *progress.Step) (note string, warning bool) {
 	var notes []string
 	if s.Attempt > 1 {
@@ -225,7 +224,7 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	return strings.Join(notes, ", "), warning
 }
 
-// passOf says in which iteration a loop is.
+// passOf returns a text with the number of the loop's current iteration.
 func passOf(l *progress.Loop) string {
 	n := 0
 	if it := l.Current(); it != nil {
@@ -241,8 +240,7 @@ func ofLimit(n int, p *loop.Plan) string {
 	return fmt.Sprint(n)
 }
 
-// lastRunning is the last row that is under way, or was when the run was paused; -1
-// if none is.
+// lastRunning returns the index of the last row that is running, or was running when the run was paused; -1 if there is none.
 func lastRunning(rows []row) int {
 	for i, r := range slices.Backward(rows) {
 		switch r.status {

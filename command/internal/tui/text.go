@@ -13,8 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 )
 
-// style is how a piece of text looks: the parameters of a terminal's SGR
-// sequence. The program leaves out what the terminal, or NO_COLOR, does not want.
+// style holds the parameters of a terminal's SGR sequence, which gives a text its color and weight. The library removes the
+// sequences that the terminal or NO_COLOR excludes.
 type style string
 
 const (
@@ -34,19 +34,17 @@ func (s style) of(text string) string {
 	return "\x1b[" + string(s) + "m" + text + "\x1b[m"
 }
 
-// Columns are counted as a terminal does that knows nothing of grapheme clusters:
-// elsewhere an emoji that is put together can only be narrower than was thought.
+// Columns are counted as by a terminal that ignores grapheme clusters. On other terminals a composed emoji can only be narrower.
 
-// pad fills a text up to a number of columns.
+// pad fills a text with spaces up to a number of columns.
 func pad(s string, columns int) string {
 	return s + strings.Repeat(" ", max(0, columns-ansi.StringWidthWc(s)))
 }
 
-// fit cuts a line to the window. A wide character that would be cut in half is
-// left out.
+// fit shortens a line to a number of columns. It leaves out a wide character that would be cut in half.
 func fit(s string, columns int) string { return ansi.TruncateWc(s, columns, "…") }
 
-// flow puts pieces side by side, and onto a new line where they do not fit.
+// flow puts pieces side by side, and begins a new line where the next piece does not fit.
 func flow(pieces []string, columns int) []string {
 	var lines []string
 	line := ""
@@ -68,8 +66,7 @@ func flow(pieces []string, columns int) []string {
 	return lines
 }
 
-// number writes a score: with four significant digits, a large one without
-// decimals.
+// number writes a score with four significant digits, and a large score without decimals.
 func number(f float64) string {
 	switch a := math.Abs(f); {
 	case f == math.Trunc(f) && a < 1<<53:
@@ -87,8 +84,7 @@ func signed(f float64) string {
 	return "+" + number(f)
 }
 
-// tokens is what model calls have used; "" if there were none, and a dash if
-// nobody knows.
+// tokens writes the tokens that model calls have used. It returns "" if there were no calls, and a dash if the number is unknown.
 func tokens(u progress.Usage) string {
 	switch {
 	case u.Calls == 0 && u.Tokens() == 0:
@@ -101,7 +97,7 @@ func tokens(u progress.Usage) string {
 	return count(u.Tokens()) + " tok"
 }
 
-// known is tokens without a dash.
+// known is like tokens, but returns "" in place of a dash.
 func known(u progress.Usage) string {
 	if u.Tokens() == 0 {
 		return ""
@@ -109,7 +105,7 @@ func known(u progress.Usage) string {
 	return tokens(u)
 }
 
-// count is a number in three digits or so: 950, 2.0k, 26.4k, 1.3M.
+// count writes a number with about three digits: 950, 2.0k, 26.4k, 1.3M.
 func count(n int64) string {
 	switch f := float64(n); {
 	case n < 1000:
@@ -121,7 +117,7 @@ func count(n int64) string {
 	}
 }
 
-// money is an amount in the currency of the price list, whichever that is.
+// money writes an amount in the currency of the price list, without naming the currency.
 func money(f float64) string {
 	if f != 0 && math.Abs(f) < 0.1 {
 		return strconv.FormatFloat(f, 'f', 4, 64)
@@ -131,8 +127,7 @@ func money(f float64) string {
 
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
-// curve is the scores with a bar each, the last of them if there is no room for
-// all.
+// curve draws a bar for each score. If there is no room for all, it draws the last ones.
 func curve(scores []float64, columns int) string {
 	if len(scores) < 2 {
 		return ""

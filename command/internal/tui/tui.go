@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tui shows a run in a terminal while it goes on: its loops as a tree,
-// iteration by iteration, with keys to look into it and to stop it. It draws
-// below what the terminal shows already, on no screen of its own, and its last
-// frame stays.
+// Package tui shows a running run in a terminal: the loops as a tree with their iterations, and keys that show details or stop the
+// run. It draws below the terminal's earlier output, without an alternate screen, and its last frame stays.
 //
 //	v := tui.Start(tui.Config{Run: "r_8f3k", Input: os.Stdin, Output: os.Stderr})
 //	for ev := range events {
@@ -11,7 +9,7 @@
 //	}
 //	v.Finish()
 //
-// The output must be a terminal: whoever starts a view has to look first.
+// The output must be a terminal; the caller checks this before it starts a view.
 package tui
 
 import (
@@ -25,38 +23,36 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Config says what a view shows besides events, and what its keys do.
+// Config says what a view shows besides events, and how its keys act on the run.
 type Config struct {
-	// Name is what runs, such as a definition, until the first event says it
-	// better. Run is the run's ID; it may be empty.
+	// Name is the name of the definition or agent, shown until the first event gives a better one. Run is the run's ID; it may be
+	// empty.
 	Name, Run string
-	// Budget is what the whole run may use; nil if nobody has said.
+	// Budget is the budget of the whole run; nil if the run has none.
 	Budget *loop.Budget
 	Hooks  Hooks
-	// Input is where keys come from, a terminal; nil: there are no keys.
+	// Input is the terminal that keys are read from; nil means no keys.
 	Input *os.File
 	// Output is the terminal.
 	Output *os.File
-	// Environ is what the terminal's abilities are read from: TERM, NO_COLOR,
-	// CLICOLOR_FORCE and others. nil: the environment of the process.
+	// Environ holds the variables that describe the terminal, such as TERM, NO_COLOR and CLICOLOR_FORCE. nil means the environment
+	// of the process.
 	Environ []string
-	// Tick is how often times move on between two events. 0 is five times a
-	// second; below 0 they stand still.
+	// Tick is the interval at which the shown times are updated between two events. 0 means 200 ms; a negative value turns the
+	// updates off.
 	Tick time.Duration
 }
 
-// Hooks are what keys do to the run. They are called in goroutines of their own.
-// A key without one is not offered.
+// Hooks are the functions that keys call. Each call has a goroutine of its own. A key without a function is not offered.
 type Hooks struct {
 	Pause  func() // p: at the next boundary
 	Cancel func() // c, twice: now
 	Detach func() // d: leave, and let it run
-	// Interrupt is Ctrl-C, which the terminal makes no signal of while a view reads
-	// keys. It is called each time.
+	// Interrupt is called at each Ctrl-C. While a view reads keys, the terminal sends no signal for Ctrl-C.
 	Interrupt func()
 }
 
-// View is a view that is up.
+// View is a view that has been started.
 type View struct {
 	prog *tea.Program
 	wake chan struct{}
@@ -70,8 +66,7 @@ type View struct {
 	pending []*session.Event
 }
 
-// Start puts a view up. It does not wait: a terminal that cannot be used ends it
-// at once, see [View.Done].
+// Start starts a view and returns at once. If the terminal cannot be used, the view ends at once; see [View.Done].
 func Start(cfg Config) *View {
 	opts := []tea.ProgramOption{tea.WithOutput(cfg.Output), tea.WithoutSignalHandler()}
 	if cfg.Input != nil {
@@ -97,8 +92,7 @@ func Start(cfg Config) *View {
 	return v
 }
 
-// Add shows an event. It never waits for the terminal: a run is as fast with a
-// view as without. The event must not be changed any more.
+// Add shows an event. It never waits for the terminal, so a view does not slow the run. The event must not be changed afterwards.
 func (v *View) Add(ev *session.Event) {
 	v.mu.Lock()
 	v.pending = append(v.pending, ev)
@@ -109,14 +103,14 @@ func (v *View) Add(ev *session.Event) {
 	}
 }
 
-// Note shows a line above the keys, until the next.
+// Note shows a line above the keys until the next note.
 func (v *View) Note(text string) { v.prog.Send(noteMsg(text)) }
 
-// Finish shows what is left, without keys, and takes the view down. The last frame
-// stays, and the terminal is as it was before. It may be called again.
+// Finish draws the last frame, without keys, and ends the view. The last frame stays, and the terminal is restored. Further calls do
+// nothing.
 func (v *View) Finish() { v.end(finishMsg{}) }
 
-// Close takes the view down as it is, while the run goes on.
+// Close ends the view as it is. The run continues.
 func (v *View) Close() { v.end(closeMsg{}) }
 
 func (v *View) end(last tea.Msg) {
@@ -129,11 +123,11 @@ func (v *View) end(last tea.Msg) {
 	<-v.done
 }
 
-// Done is closed when the view is down, for whatever reason.
+// Done returns a channel that is closed when the view has ended, for any reason.
 func (v *View) Done() <-chan struct{} { return v.done }
 
-// Err is why the view went down by itself, such as a [*PanicError]; nil if it did
-// not, or is up.
+// Err returns the reason why the view ended by itself, such as a [*PanicError]. It is nil if the view runs, or if Finish or Close
+// ended it.
 func (v *View) Err() error {
 	select {
 	case <-v.done:
@@ -143,7 +137,7 @@ func (v *View) Err() error {
 	}
 }
 
-// carry brings events to the view, as many at a time as have come in.
+// carry sends events to the program. Each message has all events that have arrived since the last one.
 func (v *View) carry() {
 	for {
 		select {
