@@ -5,10 +5,13 @@ package expr
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
 // Reads returns the keys of the variable root that the expression can read, by
@@ -16,13 +19,10 @@ import (
 // true if it may read any key: it indexes by a computed key or uses the whole
 // map.
 func (p *Program) Reads(root string) (keys []string, all bool) {
-	r := reader{root: root, seen: map[string]bool{}}
+	r := reader{root: root, note: func(_ ast.Expr, key string) { keys = append(keys, key) }}
 	r.walk(p.ast.Expr(), false)
-	for k := range r.seen {
-		keys = append(keys, k)
-	}
 	slices.Sort(keys)
-	return keys, r.all
+	return slices.Compact(keys), r.all
 }
 
 // Reads is [Program.Reads] for a source that may not compile, so that mistakes in its variables and
@@ -33,28 +33,96 @@ func Reads(src, root string) (keys []string, all bool) {
 			keys, all = nil, false
 		}
 	}()
+	if p := parse(src); p != nil {
+		return p.Reads(root)
+	}
+	return nil, false
+}
+
+// parse returns a program that is not checked; nil if the source cannot be parsed.
+func parse(src string) *Program {
 	env, err := base()
 	if err != nil {
-		return nil, false
+		return nil
 	}
 	parsed, issues := env.Parse(src)
 	if issues.Err() != nil {
+		return nil
+	}
+	return &Program{src: src, ast: parsed.NativeRep()}
+}
+
+// Mention is a place in a source that names a key of a variable.
+type Mention struct {
+	Key string
+	// From and To are the bytes of the key in the source.
+	From, To int
+	// Dot is set for a key after a dot, where a key must be a word.
+	Dot bool
+}
+
+// Mentions returns the places in a source that compiles where it names keys of the variable root, in the forms that
+// [Program.Reads] knows. It leaves out keys that are written with escapes. hides is true if a comprehension has a
+// variable of that name.
+func Mentions(src, root string) (found []Mention, hides bool) {
+	p := parse(src)
+	if p == nil {
 		return nil, false
 	}
-	return (&Program{ast: parsed.NativeRep()}).Reads(root)
+	r := reader{root: root, note: func(e ast.Expr, key string) {
+		if m, ok := p.mention(e, root, key); ok {
+			found = append(found, m)
+		}
+	}}
+	r.walk(p.ast.Expr(), false)
+	slices.SortFunc(found, func(a, b Mention) int { return a.From - b.From })
+	return slices.Compact(found), r.hides
+}
+
+// These match what stands between a variable and its key, and what begins a literal.
+var (
+	afterVariable = lazyregexp.New("^(?:[\\s.?`]|//.*)*")
+	beforeText    = lazyregexp.New(`^[rR]?["']*`)
+)
+
+// mention returns the place at which an expression names a key of the root.
+func (p *Program) mention(e ast.Expr, root, key string) (m Mention, ok bool) {
+	var named ast.Expr // the variable before a dot, or else the literal
+	dotted, before := false, beforeText()
+	switch {
+	case e.Kind() == ast.SelectKind:
+		named, dotted = e.AsSelect().Operand(), true
+	case e.AsCall().FunctionName() == operators.OptSelect:
+		named, dotted = e.AsCall().Args()[0], true
+	case e.AsCall().FunctionName() == operators.In:
+		named = e.AsCall().Args()[0]
+	default:
+		named = e.AsCall().Args()[1]
+	}
+	place, ok := p.ast.SourceInfo().GetOffsetRange(named.ID())
+	if !ok {
+		return m, false
+	}
+	from := len(string([]rune(p.src)[:place.Start]))
+	if dotted {
+		from, before = from+len(root), afterVariable()
+	}
+	from += len(before.FindString(p.src[from:]))
+	return Mention{key, from, from + len(key), dotted && p.src[from-1] != '`'}, strings.HasPrefix(p.src[from:], key)
 }
 
 type reader struct {
-	root string
-	seen map[string]bool
-	all  bool
+	root  string
+	note  func(e ast.Expr, key string)
+	all   bool // every key may be read
+	hides bool // a comprehension has a variable of the root's name
 }
 
 // walk notes what e reads; hidden means that a comprehension's own variable
 // has the root's name.
 func (r *reader) walk(e ast.Expr, hidden bool) {
 	if key, ok := r.access(e, hidden); ok {
-		r.seen[key] = true
+		r.note(e, key)
 		return
 	}
 	switch e.Kind() {
@@ -64,7 +132,9 @@ func (r *reader) walk(e ast.Expr, hidden bool) {
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		inner := hidden || c.IterVar() == r.root || c.HasIterVar2() && c.IterVar2() == r.root
+		own := c.IterVar() == r.root || c.HasIterVar2() && c.IterVar2() == r.root
+		inner := hidden || own
+		r.hides = r.hides || own
 		r.walk(c.IterRange(), hidden)
 		r.walk(c.AccuInit(), hidden)
 		r.walk(c.LoopCondition(), inner)
