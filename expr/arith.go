@@ -6,56 +6,51 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/stdlib"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
-	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
 )
 
 // operator replaces one of CEL's arithmetic operators, which refuse to mix ints and doubles, so that their result
 // would depend on how a number is stored.
 type operator struct {
-	name   string                          // CEL's mangled name
-	verb   string                          // for the error text
-	same   func(l, r ref.Val) ref.Val      // CEL's own, for equal types; nil if l has none
-	double func(l, r float64) types.Double // for a mix of numbers
+	name   string                     // CEL's mangled name
+	verb   string                     // for the error text
+	double func(l, r float64) float64 // for a mix of numbers
 }
 
 var arithmetic = []operator{
-	{operators.Add, "add", func(l, r ref.Val) ref.Val {
-		if a, ok := l.(traits.Adder); ok {
-			return a.Add(r)
+	{operators.Add, "add", func(l, r float64) float64 { return l + r }},
+	{operators.Subtract, "subtract", func(l, r float64) float64 { return l - r }},
+	{operators.Multiply, "multiply", func(l, r float64) float64 { return l * r }},
+	{operators.Divide, "divide", func(l, r float64) float64 { return l / r }},
+	{operators.Modulo, "take the remainder of", math.Mod},
+}
+
+// standard has CEL's own implementations of the operators, by name.
+var standard = sync.OnceValue(func() map[string]*functions.Overload {
+	all := make(map[string]*functions.Overload)
+	for _, f := range stdlib.Functions() {
+		if own, err := f.Bindings(); err == nil && len(own) == 1 {
+			all[f.Name()] = own[0]
 		}
+	}
+	return all
+})
+
+// same computes with CEL's own operator; nil if the type of l has none.
+func (op operator) same(l, r ref.Val) ref.Val {
+	own := standard()[op.name]
+	if !l.Type().HasTrait(own.OperandTrait) {
 		return nil
-	}, func(l, r float64) types.Double { return types.Double(l + r) }},
-	{operators.Subtract, "subtract", func(l, r ref.Val) ref.Val {
-		if a, ok := l.(traits.Subtractor); ok {
-			return a.Subtract(r)
-		}
-		return nil
-	}, func(l, r float64) types.Double { return types.Double(l - r) }},
-	{operators.Multiply, "multiply", func(l, r ref.Val) ref.Val {
-		if a, ok := l.(traits.Multiplier); ok {
-			return a.Multiply(r)
-		}
-		return nil
-	}, func(l, r float64) types.Double { return types.Double(l * r) }},
-	{operators.Divide, "divide", func(l, r ref.Val) ref.Val {
-		if a, ok := l.(traits.Divider); ok {
-			return a.Divide(r)
-		}
-		return nil
-	}, func(l, r float64) types.Double { return types.Double(l / r) }},
-	{operators.Modulo, "take the remainder of", func(l, r ref.Val) ref.Val {
-		if a, ok := l.(traits.Modder); ok {
-			return a.Modulo(r)
-		}
-		return nil
-	}, func(l, r float64) types.Double { return types.Double(math.Mod(l, r)) }},
+	}
+	return own.Binary(l, r)
 }
 
 // arithmeticOptions declares each operator with CEL's own overloads and those
@@ -100,16 +95,16 @@ func (op operator) apply(l, r ref.Val) ref.Val {
 	switch {
 	case lok && rok && divides && rf == 0:
 		return types.NewErr("division by zero")
-	case lok && rok && l.Type() != r.Type() && beyond(lf, rf, float64(op.double(lf, rf))):
+	case lok && rok && l.Type() != r.Type() && beyond(lf, rf, op.double(lf, rf)):
 		if res := op.exactly(l, r); res != nil {
 			return res
 		}
-		return op.double(lf, rf)
+		return types.Double(op.double(lf, rf))
 	case lok && rok && (l.Type() != r.Type() || op.name == operators.Modulo && l.Type() == types.DoubleType):
-		return op.double(lf, rf)
+		return types.Double(op.double(lf, rf))
 	case op.name == operators.Divide && l.Type() == types.IntType && r.Type() == types.IntType:
 		if l.(types.Int)%r.(types.Int) != 0 {
-			return op.double(lf, rf)
+			return types.Double(op.double(lf, rf))
 		}
 	}
 	if op.name == operators.Add && sum(l, r) > MaxValue {
@@ -149,12 +144,7 @@ func integerDivision(i interpreter.InterpretableV2) (interpreter.InterpretableV2
 	if !ok || call.OverloadID() != "divide_int64" {
 		return i, nil
 	}
-	divide := func(args ...ref.Val) ref.Val {
-		if d, ok := args[0].(traits.Divider); ok {
-			return d.Divide(args[1])
-		}
-		return types.NewErr("cannot divide %s and %s", args[0].Type().TypeName(), args[1].Type().TypeName())
-	}
+	divide := func(args ...ref.Val) ref.Val { return standard()[operators.Divide].Binary(args[0], args[1]) }
 	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), divide), nil
 }
 
