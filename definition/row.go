@@ -27,7 +27,7 @@ type row[S any] struct {
 	hint   string // what may help with a value that is wrong
 	shape  func() shape
 	into   func(p place, n *source.Node, s *S) bool // false: it could not be read
-	preset func(*S)                                 // sets the default; nil if there is none
+	preset func(*S)                                 // sets the default, or what the fields need; nil if there is none
 }
 
 // field makes the row of a field that becomes a T of an S. A row without a doc belongs to a field that a row of another
@@ -66,6 +66,9 @@ func (w row[S]) must() row[S] { w.needed = true; return w }
 func (w row[S]) alone() row[S] { w.single = true; return w }
 
 func (w row[S]) helped(hint string) row[S] { w.hint = hint; return w }
+
+// begun says how the struct of the fields begins.
+func (w row[S]) begun(make func(*S)) row[S] { w.preset = make; return w }
 
 // shown sets a default that the code which uses the value applies.
 func (w row[S]) shown(v any) row[S] {

@@ -25,25 +25,9 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// Command is a program to run. No shell is involved.
-type Command struct {
-	Args        []string
-	Stdin       string
-	Env         map[string]string
-	CleanEnv    bool
-	Inherit     []string // variables that the command gets although they are withheld otherwise
-	Dir         string
-	Timeout     time.Duration // 0: no limit; for a step of a loop see Step
-	OutputLimit int64         // bytes; 0: taskagent's default
-	JSON        bool
-	// Tests says how to count tests in the output or the report of the command; see [taskagent.CommandConfig].
-	Tests       string
-	OKExitCodes []int
-	// Unsafe allows placeholders where a value could be run as code.
-	Unsafe bool
-	// CLI makes the command a coding agent, whose prompt is Stdin; its Program and its ACP are empty for any other command.
-	CLI taskagent.CLI
-}
+// Command is a program to run, or with CLI a coding agent to ask, whose prompt is Stdin. [Definition.Build] sets the
+// fields that a file cannot have.
+type Command = taskagent.CommandConfig
 
 // Expression computes values of the state.
 type Expression struct {
@@ -51,20 +35,8 @@ type Expression struct {
 	Value string
 }
 
-// HTTP is a request to send.
-type HTTP struct {
-	URL       string
-	Method    string
-	Headers   map[string]string
-	Body      string
-	BodyJSON  any // a body that the file gives as a map or a list
-	JSON      bool
-	Timeout   time.Duration // 0: taskagent's default; of a step of a loop, see Step
-	SizeLimit int64         // bytes; 0: taskagent's default
-	OKStatus  []int
-	// RedirectHosts are other servers to which a redirect may lead.
-	RedirectHosts []string
-}
+// HTTP is a request to send. [Definition.Build] sets the fields that a file cannot have.
+type HTTP = taskagent.HTTPConfig
 
 func contentShape() shape {
 	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "object", "array"},
@@ -179,7 +151,8 @@ func asACP(line string) string {
 
 var cliRows = []row[Command]{
 	field("cli", "coding agent to ask, by its program: "+strings.Join(taskagent.CLIPrograms(), " or "), oneWord(taskagent.CLIPrograms()...), func(c *Command) *string { return &c.CLI.Program }).
-		helped("ask a program that speaks the Agent Client Protocol with acp, and any other with command"),
+		helped("ask a program that speaks the Agent Client Protocol with acp, and any other with command").
+		begun(func(c *Command) { c.CLI = new(taskagent.CLI) }),
 	field("acp", "program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", each(aText, listing{line: asACP, empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.ACP }),
 	field("prompt", "what the coding agent is asked to do, with placeholders", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("model", "", aText, func(c *Command) *string { return &c.CLI.Model }).alone(),
@@ -247,7 +220,7 @@ var commandKind = kind{is: TypeCommand, tells: []string{"command"}, check: (*che
 		for i, arg := range a.Command.Args {
 			texts[index("command", i)] = arg
 		}
-		return a.Command.texts("stdin", texts)
+		return commandTexts(a, "stdin", texts)
 	},
 	data: func(a *Agent) bool { return a.Command.JSON || a.Command.Tests != "" }, result: []string{"exit_code", "stdout", "stderr", "json"},
 }
@@ -261,7 +234,7 @@ var cliKind = kind{is: TypeCLI, tells: []string{"cli", "acp"}, check: (*checker)
 		u.Seconds, u.limited = seconds(a.Command.Timeout), Bound(a.Command.CLI.OnLimit.Most().Seconds())
 		return u
 	}, notes: (*WorstCase).timeNote, expect: (*expecter).uncounted,
-	texts:  func(a *Agent, texts map[string]string) template.Dialect { return a.Command.texts("prompt", texts) },
+	texts:  func(a *Agent, texts map[string]string) template.Dialect { return commandTexts(a, "prompt", texts) },
 	calls:  func(a *Agent) float64 { return float64(max(a.Command.CLI.MaxTurns, 1)) },
 	result: taskagent.CLIResult(), waits: true,
 }
@@ -295,12 +268,12 @@ var templateKind = kind{is: TypeTemplate, tells: []string{"text"}, check: (*chec
 	result: []string{"text"}, inner: true,
 }
 
-// texts adds the templates of a command or a coding agent; field is the name of the field with the input.
-func (c *Command) texts(field string, texts map[string]string) template.Dialect {
-	for name, v := range c.Env {
+// commandTexts adds the templates of a command or a coding agent; field is the name of the field with the input.
+func commandTexts(a *Agent, field string, texts map[string]string) template.Dialect {
+	for name, v := range a.Command.Env {
 		texts["env."+name] = v
 	}
-	texts[field], texts["dir"] = c.Stdin, c.Dir
+	texts[field], texts["dir"] = a.Command.Stdin, a.Command.Dir
 	return template.Mustache
 }
 
@@ -338,7 +311,7 @@ func (c *checker) local(a *Agent) {
 			Hint = "dir is relative to the folder that the run is given"
 	}
 	c.conversation(a)
-	if a.Command != nil && len(a.Command.CLI.ACP) == 1 && slices.Contains(taskagent.CLIPrograms(), a.Command.CLI.ACP[0]) {
+	if a.Type == TypeCLI && len(a.Command.CLI.ACP) == 1 && slices.Contains(taskagent.CLIPrograms(), a.Command.CLI.ACP[0]) {
 		program := a.Command.CLI.ACP[0]
 		c.warn(a.at("acp"), CodeTask, "%s alone does not speak the Agent Client Protocol", program).Hint = "write cli: " + program
 	}
@@ -569,28 +542,17 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 
 // commandConfig returns the configuration of an agent's command.
 func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.CommandConfig {
-	c := a.Command
-	shapes, parameters := a.places()
-	made := taskagent.CommandConfig{
-		Config: base, Args: c.Args, Stdin: c.Stdin, Env: c.Env, CleanEnv: c.CleanEnv, Inherit: c.Inherit,
-		Withhold: cfg.withhold, Root: cfg.Root, Dir: c.Dir, Shapes: shapes, Parameters: parameters,
-		OutputLimit: c.OutputLimit, Timeout: c.Timeout, JSON: c.JSON, Tests: c.Tests, OKExitCodes: c.OKExitCodes, Unsafe: c.Unsafe,
-		Around: cfg.workspace,
-	}
-	if a.Type == TypeCLI {
-		made.CLI = &c.CLI
-	}
-	return made
+	c := *a.Command
+	c.Config, c.Withhold, c.Root, c.Around = base, cfg.withhold, cfg.Root, cfg.workspace
+	c.Shapes, c.Parameters = a.places()
+	return c
 }
 
 // httpConfig returns the configuration of an agent's request.
 func httpConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.HTTPConfig {
-	h := a.HTTP
-	return taskagent.HTTPConfig{
-		Config: base, URL: h.URL, Method: h.Method, Headers: h.Headers, Body: h.Body, BodyJSON: clone(h.BodyJSON),
-		JSON: h.JSON, Timeout: requestTime(a), SizeLimit: h.SizeLimit, OKStatus: h.OKStatus,
-		RedirectHosts: h.RedirectHosts, Client: cfg.client(),
-	}
+	h := *a.HTTP
+	h.Config, h.BodyJSON, h.Timeout, h.Client = base, clone(h.BodyJSON), requestTime(a), cfg.client()
+	return h
 }
 
 // requestTime returns the timeout of a request by itself. If the step has a timeout, it is a minute longer than that, so

@@ -50,9 +50,11 @@ func (d *doctor) command(a *definition.Agent) {
 	if a.Command == nil {
 		return
 	}
-	args := slices.Concat(a.Command.Args, a.Command.CLI.ACP) // only one of them is set
-	if a.Type == definition.TypeCLI && a.Command.CLI.ACP == nil {
-		args = []string{a.Command.CLI.Program}
+	args := a.Command.Args
+	if cli := a.Command.CLI; cli != nil {
+		if args = cli.ACP; args == nil {
+			args = []string{cli.Program}
+		}
 	}
 	if len(args) == 0 {
 		return
