@@ -173,7 +173,7 @@ var headRows = []row[Agent]{
 	does("type", "kind of agent; optional where another field tells it", func() shape { return schema.OneOf(typeNames()...) },
 		func(*reader, *Agent, *source.Node) {}),
 	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
-	field("display_name", "name to show to people", plain(shownShape, (*reader).displayName), func(a *Agent) *string { return &a.DisplayName }),
+	field("display_name", "name to show to people", aLine(vocabulary.MaxName, "leave it out to show the name"), func(a *Agent) *string { return &a.DisplayName }),
 	field("color", "color to show it in: a name such as red, or \"#rrggbb\"", plain(colorShape, (*reader).color), func(a *Agent) *string { return &a.Color }),
 }
 
@@ -292,30 +292,24 @@ func colorShape() shape {
 	return schema.Either(schema.OneOf(colors...), hex)
 }
 
-func shownShape() shape { return lineShape(vocabulary.MaxName) }
-
-func (r *reader) displayName(n *source.Node, what string) (string, bool) {
-	return r.line(n, what, vocabulary.MaxName, "leave it out to show the name")
-}
-
-// lineShape returns the schema of a text that is not empty and has at most most characters.
-func lineShape(most int) shape {
-	return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: &most, Title: "text"}
-}
-
-// line reads a text of one line that is not empty. A text that is none is reported, and kept.
-func (r *reader) line(n *source.Node, what string, most int, ifEmpty string) (string, bool) {
-	text, ok := r.text(n, what)
-	switch {
-	case !ok:
-	case text == "":
-		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = ifEmpty
-	case utf8.RuneCountInString(text) > most:
-		r.report(r.src.Of(n), CodeValue, "%s is longer than %d characters", what, most)
-	case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-		r.report(r.src.Of(n), CodeName, "%s contains a line break or another character that cannot be displayed", what)
-	}
-	return text, ok
+// aLine makes a kind of value that is a text of one line, with at most most characters, which is not empty. A text that
+// is none is reported, and kept.
+func aLine(most int, ifEmpty string) value[string] {
+	return value[string]{func() shape {
+		return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: &most, Title: "text"}
+	}, func(p place, n *source.Node) (string, bool) {
+		text, ok := p.text(n, p.field)
+		switch at := p.src.Of(n); {
+		case !ok:
+		case text == "":
+			p.report(at, CodeValue, "%s is empty", p.field).Hint = ifEmpty
+		case utf8.RuneCountInString(text) > most:
+			p.report(at, CodeValue, "%s is longer than %d characters", p.field, most)
+		case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
+			p.report(at, CodeName, "%s contains a line break or another character that cannot be displayed", p.field)
+		}
+		return text, ok
+	}}
 }
 
 func (r *reader) color(n *source.Node, _ string) (string, bool) {

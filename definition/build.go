@@ -13,10 +13,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/hook"
-	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -181,21 +179,12 @@ var funcKind = kind{is: TypeFunc, tells: []string{"func"}, check: (*checker).goA
 }
 
 var funcRows = []row[Agent]{field("func", "name of a Go agent that the embedding program registers",
-	plain(schema.Word, (*reader).goAgentName), func(a *Agent) *string { return &a.Func }).must()}
+	aWord, func(a *Agent) *string { return &a.Func }).helped("name one of BuildConfig.Agents").must()}
 
 // NewAgent makes an agent of a Go program. The config has the name, the description and the
 // callbacks of the definition, and no sub-agents. For example, the function sets Run and calls
 // agent.New.
 type NewAgent func(cfg agent.Config) (agent.Agent, error)
-
-// goAgentName reads the name of a Go agent.
-func (r *reader) goAgentName(n *source.Node, field string) (string, bool) {
-	text, ok := r.text(n, field)
-	if ok && text == "" {
-		r.report(r.src.Of(n), CodeValue, "func is empty").Hint = "name one of BuildConfig.Agents"
-	}
-	return text, ok
-}
 
 // goAgent notes that a Go agent may read every key.
 func (c *checker) goAgent(a *Agent) {

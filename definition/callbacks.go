@@ -73,7 +73,7 @@ var callbackKinds = []string{"webhook", "command", "func"}
 
 var callbackParts = parts[Callback]{rows: []row[Callback]{
 	field("webhook", "http or https address that each event is sent to", aText, func(cb *Callback) *string { return &cb.Webhook }),
-	field("secret_env", "environment variable with the secret that signs each message, by Standard Webhooks", plain(variableShape, (*reader).variableName), func(cb *Callback) *string { return &cb.SecretEnv }),
+	field("secret_env", "environment variable with the secret that signs each message, by Standard Webhooks", secretVariable, func(cb *Callback) *string { return &cb.SecretEnv }),
 	field("command", "program with its arguments; it reads the event on its standard input", each(aWords, listing{empty: "leave it out, or name some"}), func(cb *Callback) *[]string { return &cb.Command }),
 	field("inherit", "", variableNames, func(cb *Callback) *[]string { return &cb.Inherit }),
 	field("func", "name of a Go function", aWord, func(cb *Callback) *string { return &cb.Func }),
@@ -86,27 +86,30 @@ var callbackParts = parts[Callback]{rows: []row[Callback]{
 			schema.Without("func", "secret_env", "inherit")}
 	}}
 
-// variableShape returns the shape of the name of an environment variable that holds a secret.
+// aVariable is the name of an environment variable, and secretVariable that of one that holds a secret.
+var (
+	aVariable = aText.shaped(variableShape).checked(func(name string) bool { return variable().MatchString(name) },
+		notVariable, "a value belongs in env: {NAME: value}")
+
+	secretVariable = aText.shaped(func() shape {
+		s := variableShape()
+		s.Not = &jsonschema.Schema{Pattern: "^" + secretPrefix}
+		return s
+	}).checked(func(name string) bool { return variable().MatchString(name) && !strings.HasPrefix(name, secretPrefix) },
+		notVariable, "put the secret into a variable, such as HOOK_SECRET, and its name here")
+
+	variableNames = each(aVariable, listing{empty: "leave it out, or name some", unique: true})
+)
+
 func variableShape() shape {
-	return &jsonschema.Schema{Type: "string", Pattern: variable().String(),
-		Not: &jsonschema.Schema{Pattern: "^" + secretPrefix}, Title: "text"}
-}
-
-// variableNames reads names of environment variables.
-var variableNames = each(plain(func() shape {
 	return &jsonschema.Schema{Type: "string", Pattern: variable().String(), Title: "text"}
-}, (*reader).inheritedName), listing{empty: "leave it out, or name some", unique: true})
-
-// inheritedName reads the name of an environment variable.
-func (r *reader) inheritedName(n *source.Node, what string) (string, bool) {
-	text, ok := r.text(n, what)
-	if ok && !variable().MatchString(text) {
-		r.report(r.src.Of(n), CodeValue, "%s must be the name of an environment variable", what).
-			Hint = "a value belongs in env: {NAME: value}"
-		return "", false
-	}
-	return text, ok
 }
+
+const (
+	notVariable = "%[1]s must be the name of an environment variable"
+	// secretPrefix begins a secret of Standard Webhooks, which a person may write in place of the name of a variable.
+	secretPrefix = "whsec_"
+)
 
 // callbacks reads the callbacks of an agent.
 func (r *reader) callbacks(a *Agent, n *source.Node) {
@@ -170,20 +173,6 @@ func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, 
 			kinds)
 	}
 	return cb, kinds == 1
-}
-
-// secretPrefix begins a secret of Standard Webhooks, which a person may write in place of the name of a variable.
-const secretPrefix = "whsec_"
-
-// variableName reads the name of an environment variable.
-func (r *reader) variableName(n *source.Node, what string) (string, bool) {
-	text, ok := r.text(n, what)
-	if ok && (!variable().MatchString(text) || strings.HasPrefix(text, secretPrefix)) {
-		r.report(r.src.Of(n), CodeValue, "%s must be the name of an environment variable", what).
-			Hint = "put the secret into a variable, such as HOOK_SECRET, and its name here"
-		return "", false
-	}
-	return text, ok
 }
 
 // callbacks checks the callbacks of an agent. It connects to nothing.

@@ -28,12 +28,8 @@ func (r *reader) condition(a *Agent, n *source.Node, field string) (*loop.Condit
 func (r *reader) conditionOf(a *Agent, n *source.Node, field string) *loop.Condition {
 	a.nodes[field] = n
 	if n.Kind == source.Scalar {
-		text, ok := r.words(n, field)
+		text, ok := anExpr.read(place{r, a, field}, n)
 		if !ok {
-			return nil
-		}
-		if text == "" {
-			r.report(r.src.Of(n), CodeValue, "%s is an empty expression", field)
 			return nil
 		}
 		return &loop.Condition{Expr: text}

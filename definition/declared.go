@@ -45,17 +45,17 @@ var shapeTypes = map[InputType]taskagent.ShapeType{
 
 var aChoice = each(aWords, listing{empty: "name some, or leave it out", unique: true})
 
-var aPattern = plain(schema.Word, func(r *reader, n *source.Node, what string) (string, bool) {
-	text, ok := r.word(n, what)
+var aPattern = value[string]{schema.Word, func(p place, n *source.Node) (string, bool) {
+	text, ok := aWord.read(p, n)
 	if !ok {
 		return "", false
 	}
 	if _, err := taskagent.ParsePattern(text); err != nil {
-		r.report(r.src.Of(n), CodeValue, "%s is not a regular expression: %v", what, err).err = err
+		p.report(p.src.Of(n), CodeValue, "%s is not a regular expression: %v", p.field, err).err = err
 		return "", false
 	}
 	return text, true
-})
+}}
 
 func (in *Input) shape() taskagent.Shape {
 	return taskagent.Shape{Type: shapeTypes[in.Type], Choices: in.Choices, Pattern: in.Pattern}

@@ -5,7 +5,6 @@ package definition
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -18,47 +17,31 @@ import (
 	"github.com/refrain-dev/refrain/tool"
 )
 
-// effects lists the effects of a task on the outside world. A task that only computes has one of innerEffects.
+// anEffect is an effect of a task on the outside world, and anInnerEffect that of a task that only computes.
 var (
-	effects = []string{string(agent.Pure), string(agent.Idempotent), string(agent.AtMostOnce),
-		string(agent.Transactional)}
-	innerEffects = []string{string(agent.Pure), string(agent.Transactional)}
+	anEffect      = oneWord(agent.Pure, agent.Idempotent, agent.AtMostOnce, agent.Transactional)
+	anInnerEffect = oneWord(agent.Pure, agent.Transactional)
 )
 
 const effectsHint = "pure changes nothing, idempotent may run twice, at_most_once must not run twice, transactional " +
 	"changes only the state"
 
-// effect reads the effect of a task.
-func (r *reader) effect(n *source.Node, what string, of []string) agent.Effect {
-	text, ok := r.text(n, what)
-	if ok && !slices.Contains(of, text) {
-		p := r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what,
-			strings.Join(of[:len(of)-1], ", ")+" or "+of[len(of)-1], text)
-		if p.Hint = meant.Hint(text, of, effectsHint); slices.Contains(effects, text) {
-			p.Hint = "this agent has no effect outside of the run"
-		}
-		return ""
-	}
-	return agent.Effect(text)
-}
-
-// anyEffect reads an effect of any kind.
-func (r *reader) anyEffect(n *source.Node, what string) (agent.Effect, bool) {
-	e := r.effect(n, what, effects)
-	return e, e != ""
-}
-
 // taskEffect reads the effect of a task of the agent's type.
 func (r *reader) taskEffect(a *Agent, n *source.Node) {
-	of := effects
+	of := anEffect
 	if a.Type.kind().inner {
-		of = innerEffects
-	}
-	if source.Deref(n).Kind == source.Map && len(of) == len(effects) {
+		of = anInnerEffect
+	} else if source.Deref(n).Kind == source.Map {
 		r.effectMap(a, n)
 		return
 	}
-	a.Effect = r.effect(n, "effect", of)
+	e, ok := of.read(place{r, a, "effect"}, n)
+	if !ok && slices.Contains(anEffect.shape().Enum, any(n.Value)) {
+		r.hint("this agent has no effect outside of the run")
+	} else if !ok {
+		r.hint(effectsHint)
+	}
+	a.Effect = e
 }
 
 // once refuses retries of a step that must not run twice.
@@ -111,10 +94,10 @@ const effectDoc = "side effect, which decides what follows when the step is cut 
 	"which finds out whether the step took place"
 
 var effectRows = []row[Agent]{does("effect", effectDoc, func() shape {
-	return schema.Either(schema.OneOf(effects...), effectParts.shape())
+	return schema.Either(anEffect.shape(), effectParts.shape())
 }, (*reader).taskEffect).shown(agent.Idempotent)}
 
-var innerEffectRows = []row[Agent]{does("effect", "", func() shape { return schema.OneOf(innerEffects...) },
+var innerEffectRows = []row[Agent]{does("effect", "", anInnerEffect.shape,
 	(*reader).taskEffect).alone()}
 
 // checkedEffect is an effect with the task that finds out whether the step took place.
@@ -128,24 +111,14 @@ const reconcileDoc = "after a crash, finds out whether the step took place: a co
 	"a person is asked. {{call_id}} is the call's ID"
 
 var effectParts = parts[checkedEffect]{rows: []row[checkedEffect]{
-	field("at_most_once", "true: the step must not run twice", plain(trueShape, (*reader).onlyTrue), func(e *checkedEffect) *bool { return &e.once }),
+	field("at_most_once", "true: the step must not run twice", onlyTrue, func(e *checkedEffect) *bool { return &e.once }),
 	field("reconcile", reconcileDoc, own(reconcileShape, (*reader).reconcile), func(e *checkedEffect) **Agent { return &e.find }),
 }, has: "it has at_most_once and reconcile", also: func(s shape) { s.Required = []string{"at_most_once", "reconcile"} }}
 
-func trueShape() shape {
+var onlyTrue = aBool.shaped(func() shape {
 	var yes any = true
 	return &jsonschema.Schema{Const: &yes, Title: "true"}
-}
-
-// onlyTrue reads at_most_once, which must be true.
-func (r *reader) onlyTrue(n *source.Node, what string) (bool, bool) {
-	v, ok := r.boolean(n, what)
-	if ok && !v {
-		r.report(r.src.Of(n), CodeValue, "%s must be true", what).Hint = "write effect: idempotent for a step that " +
-			"may run twice"
-	}
-	return v, ok && v
-}
+}).checked(func(v bool) bool { return v }, "%[1]s must be true", "write effect: idempotent for a step that may run twice")
 
 // reconcileShape returns the shape of a command or a request that finds out whether a step took place. Its fields are
 // those of command and http agents.

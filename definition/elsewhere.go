@@ -8,7 +8,6 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
-	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/template"
@@ -84,17 +83,12 @@ func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 const queueDoc = "task queue of the workers that do the step, on a Temporal cluster: with the files, environment, keys " +
 	"and network of their machine, see refrain worker --steps; where the run is driven if left out"
 
-var queueRows = []row[Agent]{field("task_queue", queueDoc, plain(queueShape, (*reader).queue),
+var queueRows = []row[Agent]{field("task_queue", queueDoc,
+	aLine(longestQueue, "leave it out for a step that is done where the run is driven"),
 	func(a *Agent) *string { return &a.TaskQueue })}
 
 // longestQueue is the most characters that the name of a task queue can have.
 const longestQueue = 200
-
-func queueShape() shape { return lineShape(longestQueue) }
-
-func (r *reader) queue(n *source.Node, what string) (string, bool) {
-	return r.line(n, what, longestQueue, "leave it out for a step that is done where the run is driven")
-}
 
 // queue returns the queue that runs a step. Stand-ins run in this process.
 func (cfg *BuildConfig) queue(a *Agent) elsewhere.Queue {

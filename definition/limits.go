@@ -164,8 +164,6 @@ const (
 	TimeoutsNone     Timeouts = "none"     // no limits
 )
 
-var timeouts = []string{string(TimeoutsFast), string(TimeoutsStandard), string(TimeoutsLong), string(TimeoutsNone)}
-
 // times returns the time limits of an iteration and of the loop; 0 means no limit.
 func (t Timeouts) times() (iteration, total time.Duration) {
 	switch t {
@@ -203,14 +201,6 @@ func (l *Loop) clamp() {
 	if l.Timeout > 0 {
 		l.IterationTimeout = min(l.IterationTimeout, l.Timeout)
 	}
-}
-
-func (r *reader) timeouts(n *source.Node, field string) (Timeouts, bool) {
-	word := r.choice(n, field, timeouts)
-	if _, ok := spanOf(n); ok {
-		r.problems[len(r.problems)-1].Hint = "timeouts names a preset; the time itself is timeout or iteration_timeout"
-	}
-	return Timeouts(word), word != ""
 }
 
 // loopTime reads a time of a loop.
@@ -372,9 +362,8 @@ func (r *reader) maxModelCalls(n *source.Node, field string) (int, bool) {
 	} else {
 		r.wrong(n, field, "a number of calls, or none")
 	}
-	if ok && (v < 0 || v > math.MaxInt32) {
-		r.report(r.src.Of(n), CodeValue, "%s must be between 0 and %d, got %d", field, math.MaxInt32, v).
-			Hint = "none means no limit, and 0 the default, which is 500"
+	if ok && !r.within(n, field, v, 0, math.MaxInt32) {
+		r.hint("none means no limit, and 0 the default, which is 500")
 		return 0, false
 	}
 	return int(v), ok

@@ -87,15 +87,8 @@ func thinkingLevel(word string) genai.ThinkingLevel {
 	return genai.ThinkingLevel(strings.ToUpper(word))
 }
 
-var aTemperature = value[float64]{func() shape {
-	return &jsonschema.Schema{Type: "number", Minimum: new(0.0), Maximum: new(2.0), Title: "number"}
-}, func(p place, n *source.Node) (float64, bool) {
-	v, ok := p.number(n, p.field)
-	if ok && (v < 0 || v > 2) {
-		p.report(p.src.Of(n), CodeValue, "%s must be between 0 and 2, got %v", p.field, v)
-	}
-	return v, ok && v >= 0 && v <= 2
-}}
+var aTemperature = numberIn(func(s shape) { s.Minimum, s.Maximum = new(0.0), new(2.0) }).
+	checked(func(v float64) bool { return v >= 0 && v <= 2 }, "%s must be between 0 and 2, got %s", "")
 
 var contexts = []string{
 	string(llmagent.ContextFull), string(llmagent.ContextIteration), string(llmagent.ContextDigest),

@@ -81,12 +81,12 @@ var loopRows = []row[Loop]{
 	field("on_regression", "after an iteration worse than the best: keep_best (default), or rollback, which undoes it", oneWord[loop.Regression]("keep_best", "rollback"), func(l *Loop) *loop.Regression { return &l.OnRegression }).shown("keep_best"),
 	field("no_progress", "true ends a loop that repeats itself; or {repeats, swings, keys}", noProgressParts.value(), func(l *Loop) **loop.NoProgress { return &l.NoProgress }),
 	field("not_worth", "end the loop when the next iteration is not worth it: {gain, per: iteration, minute, ktokens or cost}", notWorthParts.value(), func(l *Loop) **loop.NotWorth { return &l.NotWorth }),
-	field("timeouts", "preset of the timeouts of iteration and loop; standard if left out, none for a nested loop", plain(func() shape { return schema.OneOf(timeouts...) }, (*reader).timeouts), func(l *Loop) *Timeouts { return &l.Timeouts }).shown("standard"),
+	field("timeouts", "preset of the timeouts of iteration and loop; standard if left out, none for a nested loop", oneWord(TimeoutsFast, TimeoutsStandard, TimeoutsLong, TimeoutsNone), func(l *Loop) *Timeouts { return &l.Timeouts }).helped("timeouts names a preset; the time itself is timeout or iteration_timeout").shown("standard"),
 	field("timeout", "time limit, such as 30s or 5m; a plain number is seconds; on sequential, parallel, llm, a2a and func only as a step of a loop", plain(schema.Duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.Timeout }),
 	field("iteration_timeout", "time limit of one iteration; its remaining steps are skipped", plain(schema.Duration, (*reader).loopTime), func(l *Loop) *time.Duration { return &l.IterationTimeout }),
 	field("iteration_delay", "pause between two iterations", aDelay, func(l *Loop) *time.Duration { return &l.IterationDelay }),
 	field("budget", "limit on the model calls in the loop: {calls, tokens, cost}", budgetParts.value(), func(l *Loop) **loop.Budget { return &l.Budget }),
-	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", plain(func() shape { return schema.OneOf("after", finalizeEach) }, (*reader).finalizer), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
+	field("finalizer", "when the finalizer runs: after the loop (default) or after each_iteration", as(oneWord("after", finalizeEach), func(when string) bool { return when == finalizeEach }), func(l *Loop) *bool { return &l.FinalizeEach }).helped("it says when; output_key: loop_output makes a step the finalizer").shown("after"),
 	field("finalizer_reserve", "share of time and budget kept for the finalizer; 10% if left out", plain(shareShape, (*reader).share), func(l *Loop) *float64 { return &l.FinalizerReserve }).shown("10%"),
 	field("state_limit", "largest state that a step can make, such as 10MB; none for no limit", plain(sizeOrNone, (*reader).stateLimit), func(l *Loop) *int64 { return &l.StateLimit }).helped("none is no limit; without state_limit it is 64MiB").or("64MiB"),
 	field("max_consecutive_failures", "end the loop after this many failed steps in a row", wholeFrom[uint](0, ""), func(l *Loop) *uint { return &l.MaxConsecutiveFailures }),
@@ -103,15 +103,10 @@ func takesResult(p place, n *source.Node, l *Loop) bool {
 
 const finalizeEach = "each_iteration"
 
-func (r *reader) finalizer(n *source.Node, field string) (bool, bool) {
-	word := r.choice(n, field, []string{"after", finalizeEach})
-	return word == finalizeEach, word != ""
-}
-
 var budgetParts = parts[loop.Budget]{rows: []row[loop.Budget]{
 	field("calls", "requests to models", wholeFrom[int64](1, "leave it out for no limit"), func(b *loop.Budget) *int64 { return &b.Calls }),
 	field("tokens", "tokens of input and output together", wholeFrom[int64](1, "leave it out for no limit"), func(b *loop.Budget) *int64 { return &b.Tokens }),
-	field("cost", "cost, by the prices at the root", maybe(numberAbove(0)), func(b *loop.Budget) **float64 { return &b.Cost }),
+	field("cost", "cost, by the prices at the root", maybe(anAbove), func(b *loop.Budget) **float64 { return &b.Cost }),
 }, some: "give calls, tokens or cost"}
 
 var noProgressParts = parts[loop.NoProgress]{rows: []row[loop.NoProgress]{

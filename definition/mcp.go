@@ -59,9 +59,8 @@ var mcpParts = parts[MCP]{rows: []row[MCP]{
 	field("prefix", "prefix of the tools' names for the model", aText, func(m *MCP) *string { return &m.Prefix }),
 	special("confirm", "tools that need a person's consent, or true for all",
 		func() shape { return schema.Either(schema.YesNo(), someTools.shape()) }, takesConfirm),
-	field("effect", "side effect of the calls; the server's own word if left out",
-		plain(func() shape { return schema.OneOf(effects...) }, (*reader).anyEffect),
-		func(m *MCP) *agent.Effect { return &m.Effect }),
+	field("effect", "side effect of the calls; the server's own word if left out", anEffect,
+		func(m *MCP) *agent.Effect { return &m.Effect }).helped(effectsHint),
 }, what: "an MCP server", has: "it has command and env, or url and headers, and only, prefix, confirm and effect",
 	also: func(s shape) {
 		s.OneOf = []*jsonschema.Schema{schema.Without("command", "headers"), schema.Without("url", "env")}

@@ -363,13 +363,7 @@ var priceParts = parts[budget.Price]{rows: []row[budget.Price]{
 	field("cache_write_1h", "price of input tokens written into the cache for an hour; twice that of input if left out", aPrice, func(p *budget.Price) *float64 { return &p.CacheWrite1h }),
 }}
 
-var aPrice = value[float64]{numberFrom(0).shape, func(p place, n *source.Node) (float64, bool) {
-	v, ok := p.number(n, p.field)
-	if ok && v < 0 {
-		p.report(p.src.Of(n), CodeValue, "%s must not be negative, got %s", p.field, n.Value).Hint = "0 is free"
-	}
-	return v, ok && v >= 0
-}}
+var aPrice = aFactor.checked(func(v float64) bool { return v >= 0 }, "%s must not be negative, got %s", "0 is free")
 
 // unpriced reports agents that ask a model without a price inside a loop with a budget of cost. The price of a script
 // is unknown before a run, because the script itself names its model.

@@ -166,15 +166,6 @@ func (r *reader) text(n *source.Node, what string) (string, bool) {
 	return n.Value, true
 }
 
-// word reads a nonempty text.
-func (r *reader) word(n *source.Node, what string) (string, bool) {
-	text, ok := r.text(n, what)
-	if ok && text == "" {
-		r.report(r.src.Of(n), CodeValue, "%s is empty", what)
-	}
-	return text, ok && text != ""
-}
-
 // words reads a text, or a number or boolean as text, as among the arguments of a command.
 func (r *reader) words(n *source.Node, what string) (string, bool) {
 	if n = source.Deref(n); n.Kind != source.Scalar || source.IsNull(n) {
@@ -227,11 +218,16 @@ func (r *reader) ambiguous(n *source.Node, what string) bool {
 // count reads a whole number that is not negative.
 func (r *reader) count(n *source.Node, what string) (uint, bool) {
 	v, ok := r.integer(n, what)
-	if ok && (v < 0 || v > math.MaxInt32) {
-		r.report(r.src.Of(source.Deref(n)), CodeValue, "%s must be between 0 and %d, got %d", what, math.MaxInt32, v)
-		return 0, false
+	return uint(v), ok && r.within(n, what, v, 0, math.MaxInt32)
+}
+
+// within reports a number that is not in a range.
+func (r *reader) within(n *source.Node, what string, v, low, high int64) bool {
+	if v < low || v > high {
+		r.report(r.src.Of(source.Deref(n)), CodeValue, "%s must be between %d and %d, got %d", what, low, high, v)
+		return false
 	}
-	return uint(v), ok
+	return true
 }
 
 // integer reads a whole number.

@@ -129,19 +129,38 @@ func as[U, T any](v value[T], to func(T) U) value[U] {
 	}}
 }
 
+// shaped makes a kind of value that the schema describes in another way.
+func (v value[T]) shaped(s func() shape) value[T] { return value[T]{s, v.read} }
+
+// checked makes a kind of value of which some are errors. complaint is a format of the place and of the value as the
+// file writes it.
+func (v value[T]) checked(fits func(T) bool, complaint, hint string) value[T] {
+	return value[T]{v.shape, func(p place, n *source.Node) (T, bool) {
+		t, ok := v.read(p, n)
+		if ok && !fits(t) {
+			p.report(p.src.Of(n), CodeValue, complaint, p.field, n.Value).Hint = hint
+			return t, false
+		}
+		return t, ok
+	}}
+}
+
+func notEmpty(text string) bool { return text != "" }
+
 // maybe makes a kind of value that is nil if the field is left out.
 func maybe[T any](v value[T]) value[*T] { return as(v, func(t T) *T { return &t }) }
 
 var (
 	aText   = plain(schema.Text, (*reader).text)
 	aWords  = plain(schema.AnyText, (*reader).words)
-	anExpr  = plain(schema.Expression, (*reader).expression)
 	aBool   = plain(schema.YesNo, (*reader).boolean)
 	aNumber = plain(schema.Number, (*reader).number)
 	aSpan   = plain(schema.Duration, (*reader).duration)
 	aDelay  = plain(schema.Delay, (*reader).delay)
 	aSize   = plain(schema.ByteSize, (*reader).size)
-	aWord   = plain(schema.Word, (*reader).word)
+
+	aWord  = aText.shaped(schema.Word).checked(notEmpty, "%[1]s is empty", "")
+	anExpr = aWords.shaped(schema.Expression).checked(notEmpty, "%[1]s is an empty expression", "")
 
 	aLoopSpan = as(aSpan, func(d time.Duration) loop.Duration { return loop.Duration(d) })
 )
@@ -172,17 +191,14 @@ func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 		return s
 	}, func(p place, n *source.Node) (T, bool) {
 		v, ok := p.integer(n, p.field)
-		switch {
-		case !ok:
-			return 0, false
-		case !long && v > math.MaxInt32 || v < 0 && least == 0:
-			p.report(p.src.Of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, least, math.MaxInt32, v)
-			return 0, false
-		case v < int64(least):
+		if ok && least > 0 && v < int64(least) {
 			p.report(p.src.Of(n), CodeValue, "%s must be at least %d, got %d", p.field, least, v).Hint = hint
 			return 0, false
 		}
-		return T(v), true
+		if ok && !long {
+			ok = p.within(n, p.field, v, int64(least), math.MaxInt32)
+		}
+		return T(v), ok
 	}}
 }
 
@@ -194,31 +210,24 @@ func wholeIn(low, high int) value[int] {
 		return s
 	}, func(p place, n *source.Node) (int, bool) {
 		v, ok := p.integer(n, p.field)
-		if ok && (v < int64(low) || v > int64(high)) {
-			p.report(p.src.Of(n), CodeValue, "%s must be between %d and %d, got %d", p.field, low, high, v)
-			return 0, false
-		}
-		return int(v), ok
+		return int(v), ok && p.within(n, p.field, v, int64(low), int64(high))
 	}}
 }
 
-// numberFrom makes a kind of value that is a number of at least the given size, and numberAbove one that is greater.
-// The plan of the loop checks the size.
-func numberFrom(low float64) value[float64] {
-	return value[float64]{func() shape {
+// numberIn makes a kind of value that is a number with limits in the schema, which another check reports.
+func numberIn(limit func(shape)) value[float64] {
+	return aNumber.shaped(func() shape {
 		s := schema.Number()
-		s.Minimum = &low
+		limit(s)
 		return s
-	}, aNumber.read}
+	})
 }
 
-func numberAbove(low float64) value[float64] {
-	return value[float64]{func() shape {
-		s := schema.Number()
-		s.ExclusiveMinimum = &low
-		return s
-	}, aNumber.read}
-}
+// These are numbers of at least 0, and above 0. The plan of the loop checks them.
+var (
+	aFactor = numberIn(func(s shape) { s.Minimum = new(0.0) })
+	anAbove = numberIn(func(s shape) { s.ExclusiveMinimum = new(0.0) })
+)
 
 // listing says which lists are errors.
 type listing struct {

@@ -80,27 +80,17 @@ func (r *reader) note(a *Agent, field string, n *source.Node) {
 	}
 }
 
-// expression reads an expression, which may also be a number or a boolean.
-func (r *reader) expression(n *source.Node, what string) (string, bool) {
-	text, ok := r.words(n, what)
-	if ok && text == "" {
-		r.report(r.src.Of(n), CodeValue, "%s is an empty expression", what)
-		return "", false
-	}
-	return text, ok
-}
-
 func erasable() shape {
 	return &jsonschema.Schema{Types: []string{"string", "number", "boolean", "null"}, MinLength: new(1),
 		Title: "expression"}
 }
 
-// erasable reads an expression, or null, which removes a key.
-func (r *reader) erasable(n *source.Node, what string) (string, bool) {
+// erasableOf reads an expression, or null, which removes a key.
+func erasableOf(p place, n *source.Node) (string, bool) {
 	if source.IsNull(n) && n.Value != "" {
 		return "null", true
 	}
-	return r.expression(n, what)
+	return anExpr.read(p, n)
 }
 
 // assigned writes a list of NAME=value as a map.
@@ -176,18 +166,10 @@ var onLimitParts = parts[taskagent.OnLimit]{or: "wait", rows: []row[taskagent.On
 	field("at_most", "longest time to wait before the step fails", aSpan, func(l *taskagent.OnLimit) *time.Duration { return &l.AtMost }).shown("6h"),
 }, has: "it has wait and at_most"}
 
-var aCost = value[float64]{func() shape {
-	return &jsonschema.Schema{Type: "number", ExclusiveMinimum: new(0.0), Title: "number"}
-}, func(p place, n *source.Node) (float64, bool) {
-	v, ok := p.number(n, p.field)
-	if ok && v <= 0 {
-		p.report(p.src.Of(n), CodeValue, "%s must be above 0, got %v", p.field, v).Hint = "leave it out for no limit"
-	}
-	return v, ok && v > 0
-}}
+var aCost = anAbove.checked(func(v float64) bool { return v > 0 }, "%s must be above 0, got %s", "leave it out for no limit")
 
 var expressionRows = []row[Expression]{
-	field("set", "state keys, each with the expression of its new value", named(plain(erasable, (*reader).erasable)), func(e *Expression) *map[string]string { return &e.Set }),
+	field("set", "state keys, each with the expression of its new value", named(value[string]{erasable, erasableOf}), func(e *Expression) *map[string]string { return &e.Set }),
 	field("value", "expression whose value is stored in output_key", anExpr, func(e *Expression) *string { return &e.Value }),
 }
 

@@ -268,7 +268,7 @@ var circuitParts = parts[loop.Circuit]{rows: []row[loop.Circuit]{
 var adaptiveParts = parts[loop.AdaptiveTimeout]{rows: []row[loop.AdaptiveTimeout]{
 	field("min", "shortest timeout", aLoopSpan, func(t *loop.AdaptiveTimeout) *loop.Duration { return &t.Min }),
 	field("max", "longest timeout; also the timeout until there are enough durations", aLoopSpan, func(t *loop.AdaptiveTimeout) *loop.Duration { return &t.Max }).must(),
-	field("factor", "factor on the 95th percentile of the durations, at least 1", numberFrom(0), func(t *loop.AdaptiveTimeout) *float64 { return &t.Factor }).shown(3),
+	field("factor", "factor on the 95th percentile of the durations, at least 1", aFactor, func(t *loop.AdaptiveTimeout) *float64 { return &t.Factor }).shown(3),
 	field("after", "durations to wait for, at most 32", wholeFrom[uint](1, ""), func(t *loop.AdaptiveTimeout) *uint { return &t.After }).shown(5),
 }}
 
@@ -344,26 +344,16 @@ type Cache struct {
 
 var cacheParts = parts[Cache]{rows: []row[Cache]{
 	field("ttl", "time that a result stays valid; until the loop ends if left out", aSpan, func(c *Cache) *time.Duration { return &c.TTL }),
-	field("key", "text with placeholders for everything that the result depends on", plain(filledText, (*reader).cacheKey), func(c *Cache) *string { return &c.Key }),
+	field("key", "text with placeholders for everything that the result depends on", aCacheKey, func(c *Cache) *string { return &c.Key }),
 }}
 
 func cacheShape() shape { return schema.Either(schema.YesNo(), schema.Duration(), cacheParts.shape()) }
 
-// filledText returns the shape of a nonempty text.
-func filledText() shape {
+var aCacheKey = aWords.shaped(func() shape {
 	s := schema.AnyText()
 	s.MinLength = new(1)
 	return s
-}
-
-func (r *reader) cacheKey(n *source.Node, what string) (string, bool) {
-	key, ok := r.words(n, what)
-	if ok && key == "" {
-		r.report(r.src.Of(n), CodeValue, "%s is empty", what).Hint = "leave it out to use everything that the " +
-			"step names"
-	}
-	return key, ok
-}
+}).checked(notEmpty, "%[1]s is empty", "leave it out to use everything that the step names")
 
 // cacheOf reads true, a duration, or a map; nil means no cache.
 func cacheOf(p place, n *source.Node) (*Cache, bool) {

@@ -57,15 +57,24 @@ func TestProblemsAreInPortuguese(t *testing.T) {
 			if !ok || len(call.Args) < 3 {
 				return true
 			}
-			if f, ok := call.Fun.(*ast.SelectorExpr); !ok || f.Sel.Name != "report" && f.Sel.Name != "warn" && f.Sel.Name != "note" {
+			f, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
 				return true
 			}
-			format, ok := constant(call.Args[2])
+			at := 2
+			switch f.Sel.Name {
+			case "report", "warn", "note":
+			case "checked":
+				at = 1
+			default:
+				return true
+			}
+			format, ok := constant(call.Args[at])
 			if !ok || untranslated[format] {
 				return true
 			}
 			n++
-			said := strings.NewReplacer("%q", `"vwx"`, "%s", "vwx", "%v", "vwx", "%d", "7", "%.0f", "7").Replace(format)
+			said := strings.NewReplacer("%q", `"vwx"`, "%s", "vwx", "%[1]s", "vwx", "%v", "vwx", "%d", "7", "%.0f", "7").Replace(format)
 			pt := form.ProblemInPortuguese(&definition.Problem{Message: said}).Message
 			if pt == said || strings.Contains(pt, "%!") || strings.Count(pt, "vwx") != strings.Count(said, "vwx") {
 				t.Errorf("%s: %q is in Portuguese %q", filepath.Base(file), format, pt)
