@@ -178,7 +178,7 @@ func (c *checker) conditionReads(a *Agent) {
 	l := a.Loop
 	if l.StopWhen != nil {
 		eachExpression("stop_when", l.StopWhen, func(field, src string) {
-			c.expressionReads(a, field, src)
+			c.exprReads(a, field, src)
 			c.findingsRead(a, field, src)
 		})
 	}
@@ -200,7 +200,7 @@ func (c *checker) conditionReads(a *Agent) {
 		c.keyRead(a, "score.holdout", l.Score.Holdout)
 	}
 	if l.Score.Expr != "" {
-		c.expressionReads(a, "score.expr", l.Score.Expr)
+		c.exprReads(a, "score.expr", l.Score.Expr)
 	}
 }
 
@@ -218,16 +218,6 @@ func eachExpression(field string, cond *loop.Condition, visit func(field, src st
 	if cond.Not != nil {
 		eachExpression(field+".not", cond.Not, visit)
 	}
-}
-
-func (c *checker) expressionReads(a *Agent, field, src string) {
-	p, err := expr.Compile(src, vocabulary.ConditionVariables...)
-	if err != nil {
-		keys, all := expr.Reads(src, "state") // the rest is reported by the plan
-		c.keyReads(a, field, src, keys, all)
-		return
-	}
-	c.programReads(a, field, p)
 }
 
 // findingsRead reports kinds of findings that no iteration can have.
@@ -335,27 +325,32 @@ func (c *checker) inField(a *Agent, field string, line, column int) source.Span 
 	return a.at(field)
 }
 
-// expression checks an expression by making a task of it alone.
-func (c *checker) expression(a *Agent, field, text string) {
+// expression checks an expression and notes what it reads. The result is nil if it does not compile, or is empty.
+func (c *checker) expression(a *Agent, field, text string, vars []expr.Var) *expr.Program {
 	if text == "" {
-		return
+		return nil
 	}
-	probe, err := taskagent.NewExpression(taskagent.ExpressionConfig{
-		Config: taskagent.Config{Name: "probe"}, Set: map[string]string{"probe": text},
-	})
-	c.probed(a, field, text, probe, err)
+	c.exprReads(a, field, text)
+	p, err := expr.Compile(text, vars...)
+	if errs, ok := errors.AsType[expr.Errors](err); ok {
+		c.inside(a, field, errs)
+		return nil
+	}
+	return p
 }
 
-// exitWhen checks a condition that can read the task's result, as expression does.
+// exitWhen checks a condition that can read the task's result: its expression, and with a task of it alone its type.
 func (c *checker) exitWhen(a *Agent) {
-	if a.ExitWhen == "" {
+	p := c.expression(a, "exit_when", a.ExitWhen, vocabulary.TaskVariables)
+	if p == nil {
 		return
 	}
-	probe, err := taskagent.NewText(taskagent.TextConfig{
+	c.resultReads(a, p)
+	_, err := taskagent.NewText(taskagent.TextConfig{
 		Config: taskagent.Config{Name: "probe", ExitWhen: a.ExitWhen}, Text: "probe",
 	})
-	c.probed(a, "exit_when", a.ExitWhen, probe, err)
-	if err == nil {
-		c.resultReads(a)
+	for _, e := range taskErrors(err) {
+		_, msg := splitField(e.Error())
+		c.report(a.at("exit_when"), CodeExpr, "%s: %s", "exit_when", msg).err = e
 	}
 }

@@ -460,35 +460,25 @@ func (c *checker) spelled(at source.Span, key string) {
 	}
 }
 
-// programReads notes the keys and built-in values that an expression reads.
-func (c *checker) programReads(a *Agent, field string, p *expr.Program) {
-	keys, all := p.Reads("state")
-	c.keyReads(a, field, p.String(), keys, all)
-}
-
-// keyReads notes the keys that an expression reads.
-func (c *checker) keyReads(a *Agent, field, text string, keys []string, all bool) {
-	for _, key := range keys {
-		c.exprRead(a, field, text, key, false)
-	}
-	if all {
-		c.exprRead(a, field, text, "", true)
-	}
-}
-
 // keyRead notes the key that a field has as its value.
 func (c *checker) keyRead(a *Agent, field, key string) {
 	c.reads = append(c.reads, read{agent: a, field: field, name: key, bare: true, line: 1, column: 1})
 }
 
-// exprRead notes one key that an expression reads.
-func (c *checker) exprRead(a *Agent, field, text, name string, any bool) {
-	if any && strings.Contains(text, "prev") {
-		name = "prev"
+// exprReads notes the keys of the state that an expression reads, and those of prev.
+func (c *checker) exprReads(a *Agent, field, src string) {
+	for _, root := range []string{"state", "prev"} {
+		prefix := strings.TrimPrefix(root+".", "state.")
+		keys, all := expr.Reads(src, root)
+		for _, key := range keys {
+			rd := read{agent: a, field: field, name: prefix + key, code: true}
+			rd.line, rd.column = keyIn(src, rd.name)
+			c.reads = append(c.reads, rd)
+		}
+		if all {
+			c.reads = append(c.reads, read{agent: a, field: field, name: strings.TrimSuffix(prefix, "."), code: true, any: true})
+		}
 	}
-	line, column := keyIn(text, name)
-	c.reads = append(c.reads, read{agent: a, field: field, name: name, line: line, column: column, code: true,
-		any: any})
 }
 
 // keyIn finds the place where an expression names a key. The place may be inexact.

@@ -283,9 +283,9 @@ func (c *checker) local(a *Agent) {
 	c.template(a, "exit_reason", a.ExitReason, template.Canonical)
 	if e := a.Expression; e != nil {
 		for _, key := range slices.Sorted(maps.Keys(e.Set)) {
-			c.expression(a, "set."+key, e.Set[key])
+			c.expression(a, "set."+key, e.Set[key], vocabulary.ValueVariables)
 		}
-		c.expression(a, "value", e.Value)
+		c.expression(a, "value", e.Value, vocabulary.ValueVariables)
 	}
 	c.exitWhen(a)
 	if cmd := a.Command; cmd != nil && cmd.Dir != "" && !strings.Contains(cmd.Dir, "{{") && !filepath.IsLocal(cmd.Dir) {
@@ -336,10 +336,9 @@ func (c *checker) conversation(a *Agent) {
 }
 
 // resultReads checks that exit_when reads only fields that the result has.
-func (c *checker) resultReads(a *Agent) {
+func (c *checker) resultReads(a *Agent, p *expr.Program) {
 	known := a.Type.kind().result
-	p, err := expr.Compile(a.ExitWhen, vocabulary.TaskVariables...)
-	if known == nil || err != nil {
+	if known == nil {
 		return
 	}
 	keys, _ := p.Reads("result")
@@ -351,29 +350,6 @@ func (c *checker) resultReads(a *Agent) {
 		rd.column = 1 + len([]rune(a.ExitWhen[:max(0, strings.Index(a.ExitWhen, "result."+key))]))
 		c.report(rd.place(), CodeUnknownKey, "the result of %s agent has no %q", article(a.Type), key).
 			Hint = meant.Hint(key, known, "it has "+strings.Join(known, ", "))
-	}
-}
-
-func (c *checker) probed(a *Agent, field, text string, probe agent.Agent, err error) {
-	if errs, ok := errors.AsType[expr.Errors](err); ok {
-		c.inside(a, field, errs)
-		keys, all := expr.Reads(text, "state")
-		c.keyReads(a, field, text, keys, all)
-		return
-	}
-	if err != nil {
-		for _, e := range taskErrors(err) {
-			_, msg := splitField(e.Error())
-			c.report(a.at(field), CodeExpr, "%s: %s", field, msg).err = e
-		}
-		return
-	}
-	r, ok := probe.(interface{ Reads() []taskagent.Read })
-	if !ok {
-		return
-	}
-	for _, rd := range r.Reads() {
-		c.exprRead(a, field, text, rd.Name, rd.Any)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -117,6 +118,9 @@ func keyName(key string) bool {
 
 // TaskVariables lists the variables that the expressions of a task can read; see taskagent.Config.
 var TaskVariables = taskagent.Variables()
+
+// ValueVariables lists those that the expressions of set and value can read: all but the task's own result.
+var ValueVariables = slices.DeleteFunc(taskagent.Variables(), func(v expr.Var) bool { return v.Name == "result" })
 
 // ConditionVariables lists the variables that the expressions of a loop can read; see loop.Condition.
 var ConditionVariables = loop.Variables()
