@@ -9,9 +9,8 @@
 //	}
 //	err = p.Write() // or p.Diff(os.Stdout)
 //
-// It reads tokens, not types: a program can be moved where no module can be downloaded, and go/parser or go/types would
-// make the command larger than it may be. So it goes by names: a local variable that is called like an imported package
-// is taken for the package.
+// It reads syntax, not types, because a program can be moved where no module can be downloaded. So it goes by names: a
+// local variable that is called like an imported package is taken for the package.
 package adkmove
 
 import (
@@ -24,8 +23,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // Module is the path of the module that programs move to.
@@ -69,11 +66,8 @@ type Plan struct {
 	changed []change
 }
 
-// A change is the new text of a file by line: moved[i] replaces lines[i], with no line, one line, or several.
-type change struct {
-	name         string
-	lines, moved []string
-}
+// A change is the new text of a file.
+type change struct{ name, before, after string }
 
 // Read plans the move of the module whose go.mod is in the folder. It fails if a file cannot be read.
 func Read(dir string) (*Plan, error) {
@@ -108,14 +102,14 @@ func Read(dir string) (*Plan, error) {
 		s := read(text)
 		if s.uses {
 			uses = true
-			p.add(name, s.lines, s.moved())
+			p.add(name, s.text, s.moved())
 			p.Findings = append(p.Findings, p.located(name, s.findings)...)
 		}
 		return nil
 	})
 	if err == nil {
-		lines, moved, found := moveGoMod(string(text), uses, ownVersion())
-		p.add(goMod, lines, moved)
+		moved, found := moveGoMod(string(text), uses, ownVersion())
+		p.add(goMod, string(text), moved)
 		p.Removed = p.located(goMod, found)
 	}
 	return p, err
@@ -142,9 +136,9 @@ func (p *Plan) enter(root *os.Root, name string) error {
 
 func (p *Plan) path(name string) string { return path.Join(filepath.ToSlash(p.dir), name) }
 
-func (p *Plan) add(name string, lines, moved []string) {
-	if !slices.Equal(lines, moved) {
-		p.changed = append(p.changed, change{name, lines, moved})
+func (p *Plan) add(name, before, after string) {
+	if before != after {
+		p.changed = append(p.changed, change{name, before, after})
 	}
 }
 
@@ -172,26 +166,26 @@ func (p *Plan) Write() error {
 	}
 	defer root.Close()
 	for _, c := range p.changed {
-		if err := replace(root, c.name, strings.Join(c.moved, ""), strings.Join(c.lines, "")); err != nil {
+		if err := c.write(root); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replace replaces a file in one step. It does not overwrite a file that has changed since it was read.
-func replace(root *os.Root, name, text, before string) error {
-	info, err := root.Stat(name)
+// write replaces the file in one step. It does not overwrite a file that has changed since it was read.
+func (c change) write(root *os.Root) error {
+	info, err := root.Stat(c.name)
 	if err != nil {
 		return err
 	}
-	if is, err := root.ReadFile(name); err != nil || string(is) != before {
-		return cmp.Or(err, fmt.Errorf("%s has changed since it was read; move it again", name))
+	if is, err := root.ReadFile(c.name); err != nil || string(is) != c.before {
+		return cmp.Or(err, fmt.Errorf("%s has changed since it was read; move it again", c.name))
 	}
-	temp := name + "." + rand.Text()[:8] + ".tmp"
-	err = root.WriteFile(temp, []byte(text), info.Mode().Perm())
+	temp := c.name + "." + rand.Text()[:8] + ".tmp"
+	err = root.WriteFile(temp, []byte(c.after), info.Mode().Perm())
 	if err == nil {
-		err = root.Rename(temp, name)
+		err = root.Rename(temp, c.name)
 	}
 	if err != nil {
 		_ = root.Remove(temp) // the temporary file may not exist

@@ -175,7 +175,7 @@ func TestNewEventGetsItsContext(t *testing.T) {
 		{`var e = events.NewEvent("x")`, `"x"`},
 	} {
 		s := read([]byte(imports + tt.code + "\n"))
-		_, got, _ := strings.Cut(strings.Join(s.moved(), ""), "NewEvent(")
+		_, got, _ := strings.Cut(s.moved(), "NewEvent(")
 		got = got[:max(strings.LastIndex(got, ")"), 0)]
 		if want := tt.want; !strings.HasPrefix(got, want) {
 			t.Errorf("%s\ngot %s, want %s", tt.code, got, want)
@@ -204,6 +204,7 @@ func TestFindings(t *testing.T) {
 		`v, _ := st.Get("n"); switch v.(type) { case ><int, string: g(1, v); case nil: }`:        {"not int but float64"},
 		`v, _ := st.Get("n"); switch v := v.(type) { case int, float64: a, b = 1, v }`:           nil,
 		`v, _ := cache.Get("n"); _ = v.(int); w := http.Get; _ = w.(int)`:                        nil,
+		`x.v, _ = st.Get("n"); _ = f().(int)`:                                                    nil,
 		`v := any(1); _ = v.(int); x.v.(int)`:                                                    nil,
 		`if ><err.Error() == "x" {}`:                                                             {"error texts differ"},
 		`strings.Contains(err.><Error(), "x")`:                                                   {"error texts differ"},
@@ -244,18 +245,18 @@ func TestDrawnPrograms(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		text := drawn(r)
 		s := read([]byte(text))
-		moved := strings.Join(s.moved(), "")
+		moved := s.moved()
 		if formatted, err := format.Source([]byte(moved)); err != nil || string(formatted) != moved {
 			t.Fatalf("seed %d: %v\n%s", seed, err, cmp.Diff(string(formatted), moved))
 		}
 		if strings.Contains(moved, `"google.golang.org/adk`) {
 			t.Fatalf("seed %d:\n%s", seed, moved)
 		}
-		if again := strings.Join(read([]byte(moved)).moved(), ""); again != moved {
+		if again := read([]byte(moved)).moved(); again != moved {
 			t.Fatalf("seed %d:\n%s", seed, cmp.Diff(moved, again))
 		}
 		crlf := strings.ReplaceAll(text, "\n", "\r\n")
-		if got := strings.Join(read([]byte(crlf)).moved(), ""); got != strings.ReplaceAll(moved, "\n", "\r\n") {
+		if got := read([]byte(crlf)).moved(); got != strings.ReplaceAll(moved, "\n", "\r\n") {
 			t.Fatalf("seed %d, CRLF:\n%s", seed, cmp.Diff(moved, got))
 		}
 	}
@@ -304,8 +305,8 @@ func FuzzRead(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		once := strings.Join(read(text).moved(), "")
-		if twice := strings.Join(read([]byte(once)).moved(), ""); twice != once {
+		once := read(text).moved()
+		if twice := read([]byte(once)).moved(); twice != once {
 			t.Errorf("%s", cmp.Diff(once, twice))
 		}
 	})
@@ -330,12 +331,11 @@ func TestGoMod(t *testing.T) {
 		{"ADK itself", "v1.2.3", "module google.golang.org/adk\n", "module google.golang.org/adk\n"},
 		{"nonsense", "v1.2.3", "require google.golang.org/adk\nrequire (\ngoogle.golang.org/adk\n((\n)\n)\ngo\n", "require (\n((\n)\n)\ngo\n"},
 	} {
-		_, moved, _ := moveGoMod(tt.text, true, tt.version)
-		got := strings.Join(moved, "")
+		got, _ := moveGoMod(tt.text, true, tt.version)
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
-		if _, again, _ := moveGoMod(got, true, tt.version); strings.Join(again, "") != got {
+		if again, _ := moveGoMod(got, true, tt.version); again != got {
 			t.Errorf("%s: a second move changes\n%q to\n%q", tt.name, got, again)
 		}
 	}
@@ -480,12 +480,11 @@ func TestDiff(t *testing.T) {
 	}
 	moved := slices.Clone(lines)
 	moved[0], moved[9], moved[16], moved[29] = "", "ten\n", "a\nb\n", "end"
-	var b bytes.Buffer
-	change{"x.go", lines, moved}.diff(&b)
+	got := change{"x.go", strings.Join(lines, ""), strings.Join(moved, "")}.diff()
 	want := "--- a/x.go\n+++ b/x.go\n@@ -1,4 +1,3 @@\n-1\n 2\n 3\n 4\n" +
-		"@@ -7,14 +6,15 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n 14\n 15\n 16\n-17\n+a\n+b\n 18\n 19\n 20\n" +
+		"@@ -7,7 +6,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n@@ -14,7 +13,8 @@\n 14\n 15\n 16\n-17\n+a\n+b\n 18\n 19\n 20\n" +
 		"@@ -27,4 +27,4 @@\n 27\n 28\n 29\n-30\n+end\n\\ No newline at end of file\n"
-	if diff := cmp.Diff(want, b.String()); diff != "" {
+	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -5,20 +5,21 @@ package adkmove
 import (
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
 // goVersion is the lowest version of Go that our go.mod allows.
 const goVersion = "1.26.0"
 
-// moveGoMod returns the new lines of a go.mod, if the module uses ADK or Refrain. The first requirement of ADK becomes a
+// moveGoMod returns the new text of a go.mod, if the module uses ADK or Refrain. The first requirement of ADK becomes a
 // requirement of Refrain with that version; without a version the requirement is left out, and go mod tidy adds it.
-func moveGoMod(text string, uses bool, version string) (lines, moved []string, found []*Finding) {
-	lines = strings.SplitAfter(text, "\n")
-	moved = append(moved, lines...)
+func moveGoMod(text string, uses bool, version string) (_ string, found []*Finding) {
 	if !uses && !strings.Contains(text, adk) {
-		return lines, moved, nil
+		return text, nil
 	}
+	lines := strings.SplitAfter(text, "\n")
+	moved := slices.Clone(lines)
 	block := ""
 	place := -1
 	for i, line := range lines {
@@ -72,14 +73,14 @@ func moveGoMod(text string, uses bool, version string) (lines, moved []string, f
 			moved[i-1] = ""
 		}
 	}
-	was := []string(nil)
+	var was []string
 	if place >= 0 {
 		was = strings.Fields(strings.TrimPrefix(strings.TrimSpace(lines[place]), "require "))
 	}
 	if len(was) > 1 && version != "" {
 		moved[place] = strings.Replace(strings.Replace(lines[place], was[0], Module, 1), was[1], version, 1)
 	}
-	return lines, moved, found
+	return strings.Join(moved, ""), found
 }
 
 // older reports whether a version of Go is lower than [goVersion].

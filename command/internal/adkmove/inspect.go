@@ -4,356 +4,296 @@ package adkmove
 
 import (
 	"cmp"
+	"go/ast"
 	"go/token"
 	"slices"
 	"strings"
 )
 
-// inspector reads the tokens of a file once.
-type inspector struct {
+// scope is the file, or a function in it, whose tree is being read.
+type scope struct {
 	*source
-	funcs []function // functions around the current token, the innermost last
+	outer   *scope // nil for the file
+	context string // an expression with a context; empty if there is none
 	// states and values are the names in the current declaration of variables with a state, and of variables with a value that
 	// was read from a state.
 	states, values map[string]bool
 }
 
-// function is a function whose body is being read.
-type function struct {
-	end     int    // index of its closing bracket
-	context string // an expression with a context; empty if there is none in scope
-}
-
 // inspect plans the edits after the imports, and adds the findings.
-func (s *source) inspect() {
-	v := &inspector{source: s}
+func (s *source) inspect(tree *ast.File) {
+	v := &scope{source: s, states: map[string]bool{}, values: map[string]bool{}}
 	for _, im := range s.imports {
 		v.importOf(im)
 	}
-	for i := range s.tokens {
-		for len(v.funcs) > 0 && v.funcs[len(v.funcs)-1].end <= i {
-			v.funcs = v.funcs[:len(v.funcs)-1]
-		}
-		switch s.kind(i) {
-		case token.FUNC:
-			v.enter(i)
-		case token.IDENT:
-			v.local(i)
-			if path, name := v.selector(i); name != "" {
-				v.use(i, path, name)
-			}
-		case token.PERIOD:
-			if name := s.ident(i + 1); name != "" {
-				v.method(i, name)
-			} else if s.kind(i+1) == token.LPAREN {
-				v.assertion(i)
-			}
-		}
-	}
+	ast.Walk(v, tree)
 	slices.SortFunc(s.findings, func(a, b *Finding) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Text, b.Text))
 	})
 }
 
-func (v *inspector) report(i int, breaks bool, text string) {
-	line, column := v.position(v.tokens[i].at)
+// Visit inspects a node, and returns the scope of the nodes in it.
+func (v *scope) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.FuncDecl:
+		return v.enter(n.Type, n.Name.Name)
+	case *ast.FuncLit:
+		return v.enter(n.Type, "")
+	case *ast.SelectorExpr:
+		v.selector(n)
+	case *ast.CompositeLit:
+		v.literal(n)
+	case *ast.CallExpr:
+		v.call(n)
+	case *ast.BinaryExpr:
+		if n.Op == token.EQL || n.Op == token.NEQ {
+			v.errorText(n.X)
+			v.errorText(n.Y)
+		}
+	case *ast.ValueSpec:
+		var left []ast.Expr
+		for _, id := range n.Names {
+			left = append(left, id)
+		}
+		v.assign(left, n.Values)
+	case *ast.AssignStmt:
+		v.assign(n.Lhs, n.Rhs)
+	case *ast.RangeStmt:
+		if of, name := method(n.X); name == "All" && v.isState(of) {
+			note(v.values, n.Value)
+		}
+	case *ast.TypeAssertExpr:
+		if n.Type != nil && v.isValue(n.X) {
+			v.wants(n.Type)
+		}
+	case *ast.TypeSwitchStmt:
+		v.typeSwitch(n)
+	}
+	return v
+}
+
+func (v *scope) report(at token.Pos, breaks bool, text string) {
+	line, column := v.position(v.file.Offset(at))
 	v.findings = append(v.findings, &Finding{Line: line, Column: column, Breaks: breaks, Text: text})
 }
 
-// rule adds the finding for the difference with this key, if there is one, at a token.
-func (v *inspector) rule(i int, key string) {
+// rule adds the finding for the difference with this key, if there is one, at a position.
+func (v *scope) rule(at token.Pos, key string) {
 	if r, is := differences()[key]; is {
-		v.report(i, r.breaks, r.text)
+		v.report(at, r.breaks, r.text)
 	}
 }
 
-func (v *inspector) importOf(im imported) {
+func (v *scope) importOf(im imported) {
 	switch key, known := lookup(im.path); {
 	case im.of == other:
 	case known:
-		v.rule(im.token, key)
+		v.rule(im.Path.Pos(), key)
 	case im.of == fromADK:
-		v.report(im.token, true, im.path+" is not in Refrain; this import was not changed")
+		v.report(im.Path.Pos(), true, im.path+" is not in Refrain; this import was not changed")
 	}
 }
 
-// selector returns the package path and the name of a selector at a token.
-func (v *inspector) selector(i int) (path, name string) {
-	if v.kind(i-1) == token.PERIOD || v.kind(i+1) != token.PERIOD {
-		return "", ""
+// ident returns the name that an expression is; empty if it is none.
+func ident(e ast.Expr) string {
+	if id, is := e.(*ast.Ident); is {
+		return id.Name
 	}
-	return v.named[v.ident(i)], v.ident(i + 2)
+	return ""
 }
 
-// use inspects the use of a name of a package.
-func (v *inspector) use(i int, path, name string) {
-	if path == "" {
+// qualified returns the path and the name of what an expression takes from a package; both are empty for any other expression.
+func (v *scope) qualified(e ast.Expr) (path, name string) {
+	if sel, is := e.(*ast.SelectorExpr); is && v.named[ident(sel.X)] != "" {
+		return v.named[ident(sel.X)], sel.Sel.Name
+	}
+	return "", ""
+}
+
+// method returns the name of the method that an expression calls, and its receiver.
+func method(e ast.Expr) (of ast.Expr, name string) {
+	if call, is := e.(*ast.CallExpr); is {
+		if sel, is := call.Fun.(*ast.SelectorExpr); is {
+			return sel.X, sel.Sel.Name
+		}
+	}
+	return nil, ""
+}
+
+// selector inspects the use of a name of a package, or of a field or method.
+func (v *scope) selector(n *ast.SelectorExpr) {
+	if path, name := v.qualified(n); path != "" {
+		v.rule(n.Pos(), path+" "+name)
 		return
 	}
-	v.rule(i, path+" "+name)
-	switch next := i + 3; v.kind(next) {
-	case token.LBRACE:
-		body := len(v.funcs) > 0 && v.funcs[len(v.funcs)-1].end == v.pairs[next] // of a function with this result
-		if !body && v.kind(i-1) != token.RBRACK {
-			v.literal(i, path+" "+name, next)
+	for _, im := range v.imports {
+		if im.of != other {
+			v.rule(n.Sel.Pos(), im.path+" ."+n.Sel.Name)
 		}
-	case token.LPAREN:
-		if path == "session" && name == "NewEvent" {
-			v.newEvent(i, next)
+	}
+	if state, name := method(n.X); n.Sel.Name == "Set" && name == "State" {
+		if _, name := method(state); name == "Session" {
+			v.rule(n.Sel.Pos(), "Session().State().Set")
 		}
 	}
 }
 
 // literal inspects the fields of a composite literal.
-func (v *inspector) literal(i int, key string, open int) {
+func (v *scope) literal(n *ast.CompositeLit) {
+	path, name := v.qualified(n.Type)
+	key := path + " " + name
 	fields := map[string]bool{}
-	for _, part := range v.list(open) {
-		if v.is(part[0], token.IDENT, token.COLON) {
-			field := v.ident(part[0])
-			fields[field] = true
-			v.rule(part[0], key+"."+field)
+	for _, e := range n.Elts {
+		if kv, is := e.(*ast.KeyValueExpr); is && path != "" {
+			fields[ident(kv.Key)] = true
+			v.rule(kv.Pos(), key+"."+ident(kv.Key))
 		}
 	}
 	if key == "cmd/launcher Config" && !fields["SessionService"] {
-		v.rule(i, key+"-SessionService")
+		v.rule(n.Pos(), key+"-SessionService")
+	}
+}
+
+// call inspects a call. A variable ctx among its arguments is in reach from there on.
+func (v *scope) call(n *ast.CallExpr) {
+	v.inReach(n.Args)
+	switch path, name := v.qualified(n.Fun); {
+	case path == "session" && name == "NewEvent" && len(n.Args) == 1:
+		v.newEvent(n)
+	case path == "strings" && (name == "Contains" || strings.HasPrefix(name, "Has")) && len(n.Args) > 0:
+		v.errorText(n.Args[0])
+	}
+}
+
+func (v *scope) inReach(vars []ast.Expr) {
+	for _, e := range vars {
+		if ident(e) == "ctx" && v.outer != nil {
+			v.context = cmp.Or(v.context, "ctx")
+		}
 	}
 }
 
 // newEvent adds a context to a call with one argument, as in ADK v1.
-func (v *inspector) newEvent(i, open int) {
-	args := v.list(open)
-	if len(args) != 1 {
-		return
-	}
-	from, to := args[0][0], args[0][1]
-	context := ""
-	if to-from > 4 && v.ident(to-3) == "InvocationID" && v.is(to-4, token.PERIOD, token.IDENT, token.LPAREN, token.RPAREN) {
-		context = v.written(from, to-4) // of the invocation whose ID this is
+func (v *scope) newEvent(n *ast.CallExpr) {
+	context, arg := "", n.Args[0]
+	if inv, name := method(arg); name == "InvocationID" {
+		context = v.written(inv) // of the invocation whose ID this is
 		if strings.Trim(context, "_.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
 			context = ""
 		}
 	}
-	for n := len(v.funcs) - 1; n >= 0 && context == ""; n-- {
-		context = v.funcs[n].context
+	for s := v; s != nil && context == ""; s = s.outer {
+		context = s.context
 	}
 	if context == "" {
-		v.report(i, true, "session.NewEvent takes a context first, and none is in reach")
+		v.report(n.Pos(), true, "session.NewEvent takes a context first, and none is in reach")
 		return
 	}
-	v.edits = append(v.edits, edit{at: v.tokens[from].at, text: context + ", "})
+	v.edits = append(v.edits, edit{at: v.file.Offset(arg.Pos()), text: context + ", "})
 }
 
-// enter begins a function, if the function has a body.
-func (v *inspector) enter(i int) {
-	if len(v.funcs) == 0 {
-		v.states, v.values = map[string]bool{}, map[string]bool{}
+// enter returns the scope of a function, with the first context and the states among its parameters.
+func (v *scope) enter(f *ast.FuncType, name string) *scope {
+	in := &scope{source: v.source, outer: v, states: v.states, values: v.values}
+	if v.outer == nil {
+		in.states, in.values = map[string]bool{}, map[string]bool{}
 	}
-	open := i + 1
-	if v.kind(open) == token.LPAREN && v.kind(v.pairs[open]+1) == token.IDENT {
-		open = v.pairs[open] + 1 // after the receiver
-	}
-	if v.kind(open) == token.IDENT {
-		if open++; v.kind(open) == token.LBRACK {
-			open = v.pairs[open] + 1
+	for _, p := range f.Params.List {
+		of, suffix := p.Type, ""
+		if star, is := of.(*ast.StarExpr); is {
+			of, suffix = star.X, ".Context()"
 		}
-	}
-	if v.kind(open) != token.LPAREN {
-		return
-	}
-	f := function{context: v.parameters(open)}
-	if v.ident(open-1) == "SetupSubrouters" {
-		for _, part := range v.list(open) {
-			if path, _ := v.selector(part[1] - 3); path == "github.com/gorilla/mux" {
-				v.rule(part[1]-3, "SetupSubrouters")
+		path, typ := v.qualified(of)
+		if name == "SetupSubrouters" && path == "github.com/gorilla/mux" {
+			v.rule(of.Pos(), name)
+		}
+		if path == "session" && (typ == "State" || typ == "ReadonlyState") {
+			for _, id := range p.Names {
+				in.states[id.Name] = true
 			}
 		}
-	}
-	for k := v.pairs[open] + 1; ; k++ {
-		switch v.kind(k) {
-		case token.LBRACE:
-			if last := v.kind(k - 1); last == token.STRUCT || last == token.INTERFACE {
-				k = v.pairs[k]
-				continue
-			}
-			f.end = v.pairs[k]
-			v.funcs = append(v.funcs, f)
-			return
-		case token.LPAREN, token.LBRACK:
-			k = v.pairs[k]
-		case token.IDENT, token.PERIOD, token.MUL, token.MAP, token.CHAN, token.ARROW, token.FUNC, token.STRUCT, token.INTERFACE:
-		default:
-			return // a type
-		}
-	}
-}
-
-// parameters returns the first context among the parameters, and records the states.
-func (v *inspector) parameters(open int) (context string) {
-	var names []string
-	for _, part := range v.list(open) {
-		name, at := v.ident(part[0]), part[0]+1
-		if names = append(names, name); at == part[1] {
-			continue // the name has the type of the next parameter, or is a type itself
-		}
-		suffix := ""
-		if v.kind(at) == token.MUL {
-			at++
-			suffix = ".Context()"
-		}
-		switch path, typ := v.selector(at); {
-		case path == "session" && (typ == "State" || typ == "ReadonlyState"):
-			for _, n := range names {
-				v.states[n] = true
-			}
-		case context != "" || names[0] == "_" || names[0] == "":
+		switch {
+		case in.context != "" || len(p.Names) == 0 || p.Names[0].Name == "_":
 		case suffix == "" && (path == "context" || path == "agent" || path == "tool") && strings.HasSuffix(typ, "Context"),
 			suffix != "" && (path == "testing" && len(typ) == 1 || path == "net/http" && typ == "Request"):
-			context = names[0] + suffix
+			in.context = p.Names[0].Name + suffix
 		}
-		names = nil
 	}
-	return context
+	return in
 }
 
-// local records a variable that gets a context, a state, or a value of a state.
-func (v *inspector) local(i int) {
-	defines := v.kind(i+1) == token.DEFINE || v.kind(i+1) == token.COMMA
-	if v.ident(i) == "ctx" && v.kind(i-1) != token.PERIOD && defines && len(v.funcs) > 0 {
-		if f := &v.funcs[len(v.funcs)-1]; f.context == "" {
-			f.context = "ctx"
-		}
-	}
-	if len(v.funcs) == 0 || v.kind(i-1) != token.PERIOD {
+// assign records a variable that gets a context, a state, or a value of a state.
+func (v *scope) assign(left, right []ast.Expr) {
+	v.inReach(left)
+	if len(right) != 1 {
 		return
 	}
-	switch name := v.ident(i); {
-	case (name == "State" || name == "ReadonlyState") && v.is(i+1, token.LPAREN, token.RPAREN, token.SEMICOLON):
-		if left := v.assigned(i); left != nil {
-			v.states[left[0]] = true
-		}
-	case (name == "Get" || name == "All") && v.kind(i+1) == token.LPAREN && v.isState(i-2):
-		if left := v.assigned(i); left != nil && name == "Get" {
-			v.values[left[0]] = true
-		} else if len(left) == 2 {
-			v.values[left[1]] = true
-		}
-	case name == "StateDelta" && v.kind(i+1) == token.LBRACK && v.kind(v.pairs[i+1]+1) != token.PERIOD:
-		if left := v.assigned(i); left != nil {
-			v.values[left[0]] = true
-		}
+	switch of, name := method(right[0]); {
+	case name == "State" || name == "ReadonlyState":
+		note(v.states, left[0])
+	case name == "Get" && v.isState(of) || ofDelta(right[0]):
+		note(v.values, left[0])
 	}
 }
 
-// isState reports whether the expression that ends at a token is a state.
-func (v *inspector) isState(i int) bool {
-	if v.kind(i) == token.RPAREN {
-		name := v.ident(v.pairs[i] - 1)
-		return name == "State" || name == "ReadonlyState"
-	}
-	return v.kind(i-1) != token.PERIOD && v.states[v.ident(i)]
-}
-
-// assigned returns the names on the left side of the assignment that has the token on its right side.
-func (v *inspector) assigned(i int) []string {
-	for ; ; i-- {
-		switch v.kind(i) {
-		case token.RPAREN, token.RBRACK:
-			i = v.pairs[i]
-		case token.DEFINE, token.ASSIGN:
-			right := v.ident(i - 1)
-			if right != "" && v.is(i-3, token.IDENT, token.COMMA) {
-				return []string{v.ident(i - 3), right}
-			}
-			if right != "" {
-				return []string{right}
-			}
-			return nil
-		case token.IDENT, token.PERIOD, token.RANGE:
-		default:
-			return nil
-		}
+func note(in map[string]bool, e ast.Expr) {
+	if name := ident(e); name != "" {
+		in[name] = true
 	}
 }
 
-// method inspects a name after a period.
-func (v *inspector) method(i int, name string) {
-	if v.named[v.ident(i-1)] == "" || v.kind(i-2) == token.PERIOD {
-		for _, im := range v.imports {
-			if im.of != other {
-				v.rule(i+1, im.path+" ."+name)
-			}
-		}
+// isState reports whether an expression is a state.
+func (v *scope) isState(e ast.Expr) bool {
+	_, name := method(e)
+	return name == "State" || name == "ReadonlyState" || v.states[ident(e)]
+}
+
+// isValue reports whether an expression is a value of a state.
+func (v *scope) isValue(e ast.Expr) bool { return v.values[ident(e)] || ofDelta(e) }
+
+// ofDelta reports whether an expression takes a value from a StateDelta.
+func ofDelta(e ast.Expr) bool {
+	if at, is := e.(*ast.IndexExpr); is {
+		sel, is := at.X.(*ast.SelectorExpr)
+		return is && sel.Sel.Name == "StateDelta"
 	}
-	switch {
-	case name == "Set" && v.ident(i-7) == "Session" && v.ident(i-3) == "State" &&
-		v.is(i-6, token.LPAREN, token.RPAREN, token.PERIOD, token.IDENT, token.LPAREN, token.RPAREN):
-		v.rule(i+1, "Session().State().Set")
-	case name == "Error" && v.is(i+2, token.LPAREN, token.RPAREN):
-		v.errorText(i)
+	return false
+}
+
+// errorText inspects a text that is compared with another one, which may be the text of an error.
+func (v *scope) errorText(e ast.Expr) {
+	if _, name := method(e); name == "Error" && len(e.(*ast.CallExpr).Args) == 0 {
+		v.rule(e.(*ast.CallExpr).Fun.(*ast.SelectorExpr).Sel.Pos(), "Error()")
 	}
 }
 
-// errorText inspects the use of an error's text.
-func (v *inspector) errorText(i int) {
-	begin := i - 1
-	for v.kind(begin-1) == token.PERIOD {
-		begin -= 2
+// typeSwitch inspects the cases for a value of a state.
+func (v *scope) typeSwitch(n *ast.TypeSwitchStmt) {
+	var of ast.Expr
+	switch a := n.Assign.(type) {
+	case *ast.ExprStmt:
+		of = a.X
+	case *ast.AssignStmt:
+		of = a.Rhs[0]
 	}
-	after, before := v.kind(i+4), v.kind(begin-1)
-	compared := after == token.EQL || after == token.NEQ || before == token.EQL || before == token.NEQ
-	if v.named[v.ident(begin-4)] == "strings" && before == token.LPAREN && v.kind(begin-3) == token.PERIOD {
-		name := v.ident(begin - 2)
-		compared = name == "Contains" || strings.HasPrefix(name, "Has")
-	}
-	if compared {
-		v.rule(i+1, "Error()")
-	}
-}
-
-// assertion inspects a type assertion on a value of a state.
-func (v *inspector) assertion(i int) {
-	value := v.kind(i-2) != token.PERIOD && v.values[v.ident(i-1)] ||
-		v.kind(i-1) == token.RBRACK && v.ident(v.pairs[i-1]-1) == "StateDelta"
-	open := i + 1
-	if !value {
+	if assert, is := of.(*ast.TypeAssertExpr); !is || !v.isValue(assert.X) {
 		return
 	}
-	if v.kind(open+1) != token.TYPE {
-		v.wants(open+1, v.pairs[open])
-		return
+	var cases []ast.Expr
+	for _, c := range n.Body.List {
+		cases = append(cases, c.(*ast.CaseClause).List...)
 	}
-	body := v.pairs[open] + 1
-	if v.kind(body) != token.LBRACE {
-		return
-	}
-	var cases [][2]int
-	floats := false
-	for k := body + 1; k < v.pairs[body]; k++ {
-		switch v.kind(k) {
-		case token.LPAREN, token.LBRACK, token.LBRACE:
-			k = v.pairs[k]
-		case token.CASE:
-			for from := k + 1; v.kind(k) != token.COLON && k < v.pairs[body]; from = k + 1 {
-				for k = from; v.kind(k) != token.COMMA && v.kind(k) != token.COLON && k < v.pairs[body]; k++ {
-					if p := v.pairs[k]; p > k {
-						k = p
-					}
-				}
-				cases = append(cases, [2]int{from, k})
-				floats = floats || v.written(from, k) == "float64"
-			}
-		}
-	}
+	floats := slices.ContainsFunc(cases, func(e ast.Expr) bool { return v.written(e) == "float64" })
 	for _, c := range cases {
-		if !floats || !isNumber(v.written(c[0], c[1])) {
-			v.wants(c[0], c[1])
+		if !floats || !isNumber(v.written(c)) {
+			v.wants(c)
 		}
 	}
 }
 
 // wants adds a finding for a type that no value of a state has.
-func (v *inspector) wants(from, to int) {
-	typ := v.written(from, to)
+func (v *scope) wants(e ast.Expr) {
+	typ := v.written(e)
 	is := ""
 	switch {
 	case typ == "int64" || typ == "uint64":
@@ -367,12 +307,12 @@ func (v *inspector) wants(from, to int) {
 		is = "string"
 	case strings.HasPrefix(typ, "["):
 		is = "[]any"
-	case strings.HasPrefix(typ, "map[") || strings.HasPrefix(typ, "struct") || v.kind(from) == token.MUL:
+	case strings.HasPrefix(typ, "map[") || strings.HasPrefix(typ, "struct") || strings.HasPrefix(typ, "*"):
 		is = "map[string]any"
 	default:
 		is = "string, bool, float64, map[string]any or []any"
 	}
-	v.report(from, false, "a value of the state is JSON, so it is not "+typ+" but "+is)
+	v.report(e.Pos(), false, "a value of the state is JSON, so it is not "+typ+" but "+is)
 }
 
 func isNumber(typ string) bool {
