@@ -4,6 +4,7 @@ package edit
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -15,15 +16,32 @@ import (
 type role uint8
 
 const (
-	roleKey       role = iota // a key of the state
-	roleText                  // a text with {{key}} and {key}
-	roleMustache              // a text with {{key}}
-	roleTask                  // an expression of a task
-	roleCondition             // an expression of a loop
-	roleAgent                 // the name of an agent that is described here
-	roleNamed                 // the name of an agent elsewhere
-	roleFile                  // a file that another agent is in
+	roleNone      role = iota
+	roleKey            // a key of the state
+	roleText           // a text with {{key}} and {key}
+	roleMustache       // a text with {{key}}
+	roleTask           // an expression of a task
+	roleCondition      // an expression of a loop
+	roleAgent          // the name of an agent that is described here
+	roleNamed          // the name of an agent elsewhere
+	roleFile           // a file that another agent is in
 )
+
+// roles has the roles of the scalars in a field of an agent, or in a part of a field.
+var roles = map[string]role{
+	"name": roleAgent, "ref": roleFile, "order": roleNamed,
+	"output_key": roleKey, "result_key": roleKey, "keys": roleKey, "no_progress.keys": roleKey,
+	"set": roleTask, "value": roleTask, "exit_when": roleTask,
+	"exit_reason": roleText, "question": roleText, "text": roleText, "instructions": roleText,
+	"command": roleMustache, "env": roleMustache, "stdin": roleMustache, "dir": roleMustache, "cache.key": roleMustache,
+	"url": roleMustache, "headers": roleMustache, "body": roleMustache, "endpoint": roleMustache, "payload": roleMustache,
+	"stop_when": roleCondition, "stop_when.of": roleNamed,
+	"score": roleKey, "score.key": roleKey, "score.holdout": roleKey, "score.expr": roleCondition,
+	"score.judge": roleNamed, "score.judge.step": roleNamed,
+}
+
+// keyed lists the fields that are maps whose keys are keys of the state.
+var keyed = []string{"inputs", "state", "shapes", "set", "default"}
 
 // naming is a scalar that has names in it, or may have.
 type naming struct {
@@ -62,64 +80,45 @@ func resolved(n naming) naming {
 }
 
 // fields lists the fields of a map.
-func (w *namings) fields(m naming) (all []namingField) {
-	m = resolved(m)
-	for _, p := range source.Pairs(m.node) {
-		shared := m.shared
+func (n naming) fields() (all []namingField) {
+	n = resolved(n)
+	for _, p := range source.Pairs(n.node) {
+		shared := n.shared
 		if p.Merged != nil {
 			shared = p.Merged
 		}
 		all = append(all, namingField{naming{node: p.Value, shared: shared,
-			path: m.path + hop{key: p.Key.Value, keyed: true}.in(m.path)}, p.Key.Value, p.Key})
+			path: n.path + hop{key: p.Key.Value, keyed: true}.in(n.path)}, p.Key.Value, p.Key})
 	}
 	return all
 }
 
 // items lists the values in a list.
-func (w *namings) items(l naming) []naming {
-	l = resolved(l)
-	if l.node.Kind != yaml.SequenceNode {
+func (n naming) items() (all []naming) {
+	n = resolved(n)
+	if n.node.Kind != yaml.SequenceNode {
 		return nil
 	}
-	var all []naming
-	for i, c := range l.node.Content {
-		all = append(all, naming{node: c, shared: l.shared, path: l.path + hop{at: i}.in(l.path)})
+	for i, c := range n.node.Content {
+		all = append(all, naming{node: c, shared: n.shared, path: n.path + hop{at: i}.in(n.path)})
 	}
 	return all
 }
 
 // note adds a scalar.
 func (w *namings) note(n naming, r role) {
-	if n = resolved(n); n.node.Kind == yaml.ScalarNode && !source.IsNull(n.node) {
+	if n = resolved(n); r != roleNone && n.node.Kind == yaml.ScalarNode && !source.IsNull(n.node) {
 		n.role = r
 		w.all = append(w.all, n)
 	}
 }
 
-// deep adds all scalars in a value.
-func (w *namings) deep(n naming, r role) {
-	w.note(n, r)
-	for _, f := range w.fields(n) {
-		w.deep(f.naming, r)
-	}
-	for _, item := range w.items(n) {
-		w.deep(item, r)
-	}
-}
-
-// keysOf adds the keys of a map.
-func (w *namings) keysOf(m naming) {
-	for _, f := range w.fields(m) {
-		w.note(naming{node: f.at, shared: f.shared, path: f.path}, roleKey)
-	}
-}
-
 // agent adds those of an agent and of those in it.
 func (w *namings) agent(n naming, root bool) {
-	fields := w.fields(n)
+	fields := n.fields()
 	for i := 0; i < len(fields); i++ {
 		if fields[i].key == "config" {
-			fields = append(fields, w.fields(fields[i].naming)...)
+			fields = append(fields, fields[i].fields()...)
 		}
 	}
 	var names []string
@@ -130,87 +129,50 @@ func (w *namings) agent(n naming, root bool) {
 	}
 	typ := definition.TypeOf(value["type"], names...)
 	for _, f := range fields {
-		switch f.key {
-		case "name":
-			w.note(f.naming, roleAgent)
-		case "ref":
-			if !root {
-				w.note(f.naming, roleFile)
-			}
-		case "inputs", "state", "shapes":
-			w.keysOf(f.naming)
-		case "default":
-			if typ == definition.TypeHuman && value["ask"] == "edit" {
-				w.keysOf(f.naming)
-			}
-		case "sub_agents":
-			for _, item := range w.items(f.naming) {
+		switch {
+		case f.key == "sub_agents":
+			for _, item := range f.items() {
 				w.agent(item, false)
 			}
-		case "tools":
+		case f.key == "tools":
 			w.tools(f.naming)
-		case "stop_when":
-			w.condition(f.naming)
-		case "score":
-			w.score(f.naming)
-		case "order":
-			w.deep(f.naming, roleNamed)
+		case f.key == "ref" && root, f.key == "instructions" && typ != definition.TypeLLM,
+			f.key == "default" && (typ != definition.TypeHuman || value["ask"] != "edit"):
 		default:
-			w.task(f, typ)
+			w.field(f.naming, f.key, roleNone)
 		}
 	}
 }
 
-// task adds those of the fields of other agents than loops.
-func (w *namings) task(f namingField, typ definition.Type) {
-	switch f.key {
-	case "output_key", "result_key":
-		w.note(f.naming, roleKey)
-	case "keys":
-		w.deep(f.naming, roleKey)
-	case "no_progress":
-		for _, in := range w.fields(f.naming) {
-			if in.key == "keys" {
-				w.deep(in.naming, roleKey)
-			}
+// field adds those of a field, or of a part of one. A part has the role of the field, but not in a score or a condition.
+func (w *namings) field(n naming, path string, r role) {
+	own, known := roles[path]
+	if known || strings.HasPrefix(path, "score.") || strings.HasPrefix(path, "stop_when.") {
+		r = own
+	}
+	w.note(n, r)
+	for _, f := range n.fields() {
+		if slices.Contains(keyed, path) {
+			w.note(naming{node: f.at, shared: f.shared, path: f.path}, roleKey)
 		}
-	case "set":
-		w.keysOf(f.naming)
-		w.deep(f.naming, roleTask)
-	case "value", "exit_when":
-		w.note(f.naming, roleTask)
-	case "exit_reason", "question":
-		w.note(f.naming, roleText)
-	case "text":
-		w.note(f.naming, roleText)
-	case "instructions":
-		if typ == definition.TypeLLM {
-			w.note(f.naming, roleText)
+		part := path + "." + f.key
+		switch {
+		case path == "stop_when" && slices.Contains([]string{"when", "not", "any", "all"}, f.key):
+			part = path // a condition in a condition
+		case path == "effect.reconcile":
+			part = f.key // a task in a task
 		}
-	case "command", "env", "stdin", "dir", "url", "headers", "body", "endpoint", "payload":
-		w.deep(f.naming, roleMustache)
-	case "effect":
-		for _, in := range w.fields(f.naming) {
-			if in.key != "reconcile" {
-				continue
-			}
-			for _, task := range w.fields(in.naming) {
-				w.task(task, typ)
-			}
-		}
-	case "cache":
-		for _, in := range w.fields(f.naming) {
-			if in.key == "key" {
-				w.note(in.naming, roleMustache)
-			}
-		}
+		w.field(f.naming, part, r)
+	}
+	for _, item := range n.items() {
+		w.field(item, path, r)
 	}
 }
 
 // tools adds those of agents and commands that are tools.
 func (w *namings) tools(list naming) {
-	for _, item := range w.items(list) {
-		fields := w.fields(item)
+	for _, item := range list.items() {
+		fields := item.fields()
 		if slices.ContainsFunc(fields, func(f namingField) bool { return f.key == "command" }) {
 			w.agent(item, false)
 			continue
@@ -218,43 +180,6 @@ func (w *namings) tools(list naming) {
 		for _, f := range fields {
 			if f.key == "agent" {
 				w.agent(f.naming, false)
-			}
-		}
-	}
-}
-
-// condition adds those of an expression that ends a loop.
-func (w *namings) condition(n naming) {
-	w.note(n, roleCondition)
-	for _, f := range w.fields(n) {
-		switch f.key {
-		case "of":
-			w.note(f.naming, roleNamed)
-		case "when", "not":
-			w.condition(f.naming)
-		case "any", "all":
-			for _, item := range w.items(f.naming) {
-				w.condition(item)
-			}
-		}
-	}
-}
-
-// score adds those of a score.
-func (w *namings) score(n naming) {
-	w.note(n, roleKey)
-	for _, f := range w.fields(n) {
-		switch f.key {
-		case "key", "holdout":
-			w.note(f.naming, roleKey)
-		case "expr":
-			w.note(f.naming, roleCondition)
-		case "judge":
-			w.note(f.naming, roleNamed)
-			for _, in := range w.fields(f.naming) {
-				if in.key == "step" {
-					w.note(in.naming, roleNamed)
-				}
 			}
 		}
 	}
