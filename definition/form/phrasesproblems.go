@@ -113,11 +113,9 @@ var problemPhrases = [][2]string{
 	{"findings has no kind %q", "findings não tem o tipo %s"},
 	// What a field must be.
 	{"%s must be %s, got %s", "%s deve ser %s, e não %s"},
-	{"%s must be %s, got %q", "%s deve ser %s, e não %s"},
 	{"%s must be %s or %s, got %q", "%s deve ser %s ou %s, e não %s"},
 	{"%s must be at least %d, got %d", "%s deve ser pelo menos %s, e não %s"},
 	{"%s must be between %d and %d, got %d", "%s deve estar entre %s e %s, e não %s"},
-	{"%s must be between 0 and %d, got %d", "%s deve estar entre 0 e %s, e não %s"},
 	{"%s must be between 0 and 2, got %v", "%s deve estar entre 0 e 2, e não %s"},
 	{"%s must be greater than zero, got %s", "%s deve ser maior que zero, e não %s"},
 	{"%s must be more than 0 and less than 100 percent, got %s", "%s deve ser mais que 0 e menos que 100 por cento, e não %s"},
@@ -134,7 +132,6 @@ var problemPhrases = [][2]string{
 		"%s começa com zero: alguns leitores de YAML tomam %s por um número de base 8",
 	},
 	{"%s has no value", "%s não tem valor"},
-	{"%s.%s has no value", "%s.%s não tem valor"},
 	{"%s is empty", "%s está vazio"},
 	{"%s is an empty list", "%s é uma lista vazia"},
 	{"%s is an empty expression", "%s é uma expressão vazia"},
@@ -186,29 +183,18 @@ var problemPhrases = [][2]string{
 	{"%s agent needs sub_agents", "falta sub_agents: o agente é %s"},
 	{"an expression agent needs set, value or exit_when", "um agente expression precisa de set, value ou exit_when"},
 	{"there is no type %q of agent", "não há o tipo de agente %s"},
-	{"the default of the input %q is the text %q", "o padrão da entrada %s é o texto %s"},
 	{"there is no type %q of input", "não há o tipo de entrada %s"},
 	{"there is no color %q", "não há a cor %s"},
 	{"there is no tool %q", "não há a ferramenta %s"},
 	{"there is no function %q", "não há a função %s"},
 	{"there is no callback %q", "não há o callback %s"},
 	{"there is no Go agent %q", "não há o agente em Go %s"},
-	{"two agents are called %q: %q is used twice; the first is at %s", "dois agentes se chamam %s: %s é usado duas vezes; o primeiro está em %s"},
 	{"the default of the input %q is the text %q", "o padrão da entrada %s é o texto %s"},
-	{"the definition has more than %d refs", "a definição tem mais de %s refs"},
 	{"two agents are called %q; the first is at %s", "dois agentes se chamam %s; o primeiro está em %s"},
 	{"two agents are called %q: %q is used twice; the first is at %s", "dois agentes se chamam %s: %s é usado duas vezes; o primeiro está em %s"},
 	{"the definition has more than %d refs", "a definição tem mais de %s refs"},
-	{"inherit belongs to a command", "inherit pertence a um comando"},
 	{"the key %q is not in snake_case", "a chave %s não está em snake_case"},
 	{"continue_on_error and on_error say the same; give one of them", "continue_on_error e on_error dizem o mesmo; dê um deles"},
-	{"func is empty", "func está vazio"},
-	{"display_name is empty", "display_name está vazio"},
-	{"display_name is longer than %d characters", "display_name tem mais de %s caracteres"},
-	{
-		"display_name contains a line break or another character that cannot be displayed",
-		"display_name contém uma quebra de linha ou outro caractere que não se mostra",
-	},
 
 	// Keys, placeholders and expressions.
 	{"%s names %q, which is not an agent in this loop", "%s nomeia %s, que não é um agente neste laço"},
@@ -253,7 +239,6 @@ var problemPhrases = [][2]string{
 	},
 	{"behind {{%s}} stand %d tokens that no cache can keep", "atrás de {{%s}} há %s tokens que nenhum cache pode guardar"},
 	{"output_key of %q is never written: no agent in it returns text", "output_key de %s nunca é escrito: nenhum agente nele devolve texto"},
-	{"shapes names the key %q, which no agent writes", "shapes nomeia a chave %s, que nenhum agente escreve"},
 	{
 		"when %q ends the loop, %s keeps its old value: the turn that ends a loop writes no key",
 		"quando %s encerra o laço, %s fica com o valor antigo: a vez que encerra um laço não escreve chave",
@@ -304,7 +289,6 @@ var problemPhrases = [][2]string{
 		"os ramos de %s podem terminar em qualquer ordem, então %s devolve o que %s diz",
 	},
 	{"%q judges itself: no other step of the loop %q makes anything", "%s julga a si mesmo: nenhum outro passo do laço %s faz algo"},
-	{"%s is for loops and their steps; %q is neither", "%s é para laços e seus passos; %s não é nenhum dos dois"},
 	{
 		"%s is for the steps of loops, sequences and parallel agents, and for a loop at the root; %q is none of them",
 		"%s é para os passos de laços, sequências e agentes em paralelo, e para um laço na raiz; %s não é nenhum deles",
@@ -428,12 +412,10 @@ var problemPhrases = [][2]string{
 	{"ref %q leads in a circle", "ref %s dá voltas em círculo"},
 	{"ref %q leads out of the folder of the definition", "ref %s sai da pasta da definição"},
 	{"ref %q is an address; it must be a file in the folder of the definition", "ref %s é um endereço; deve ser um arquivo na pasta da definição"},
-	{"ref %q is used twice, first at %s", "ref %s é usado duas vezes, a primeira em %s"},
 	{"ref %q cannot be followed: the definition was not read from a folder", "ref %s não pode ser seguido: a definição não foi lida de uma pasta"},
 	{"ref must be a path with slashes, relative to this file, got %q", "ref deve ser um caminho com barras, relativo a este arquivo, e não %s"},
 	{"the file cannot be read: %v", "o arquivo não pode ser lido: %s"},
 	{"the definition has more than %d expressions", "a definição tem mais de %s expressões"},
-	{"the definition has more than %d files", "a definição tem mais de %s arquivos"},
 	{"the texts of the definition have more than %d braces", "os textos da definição têm mais de %s chaves { }"},
 
 	// JSON Schema and conditions.
@@ -461,10 +443,7 @@ var problemPhrases = [][2]string{
 	{"the result of %s agent has no %q", "o resultado de um agente (%s) não tem %s"},
 
 	// What may help.
-	{"did you mean %q?", "quis dizer %s?"},
 	{"did you mean %s?", "quis dizer %s?"},
-	{"did you mean {{%s}}?", "quis dizer {{%s}}?"},
-	{"did you mean \"parameters\"?", "quis dizer \"parameters\"?"},
 	{
 		"did you mean \"stop_when\"? not_worth, no_progress and the limits are fields of their own",
 		"quis dizer \"stop_when\"? not_worth, no_progress e os limites são campos próprios",
@@ -492,10 +471,6 @@ var problemPhrases = [][2]string{
 	{
 		"add it to the root: prices: {%s: {input: …, output: …}}, for a million tokens; 0 is free",
 		"adicione à raiz: prices: {%s: {input: …, output: …}}, por um milhão de tokens; 0 é grátis",
-	},
-	{
-		"an agent can be used in one place only; make a second file with another name in it",
-		"um agente só pode ser usado num lugar; faça um segundo arquivo com outro nome nele",
 	},
 	{
 		"an alias stands for the same agent again: write it out, with another name",
@@ -587,7 +562,6 @@ var problemPhrases = [][2]string{
 	{"move it to the file that ref names; beside ref can stand %s", "mova-o para o arquivo que ref nomeia; ao lado de ref podem estar %s"},
 	{"%s; or a word: %s", "%s; ou uma palavra: %s"},
 	{"use letters, digits, - and /, such as fix-tests", "use letras, algarismos, - e /, como fix-tests"},
-	{"write cli: %s", "escreva cli: %s"},
 	{"%s alone does not speak the Agent Client Protocol", "%s sozinho não fala o Agent Client Protocol"},
 	{"leave it out for a step that is done where the run is driven", "deixe fora para um passo feito onde a execução é conduzida"},
 	{"leave it out for the default", "deixe fora para o padrão"},
@@ -656,7 +630,6 @@ var problemPhrases = [][2]string{
 		"the run then fails; give the root max_model_calls (a number, or none), or the loop a budget of calls",
 		"a execução então falha; dê à raiz max_model_calls (um número, ou none), ou ao laço um orçamento de chamadas",
 	},
-	{"the script %s:%d:%d cannot be used: %s", "o script %s:%s:%s não pode ser usado: %s"},
 	{"the types are %s", "os tipos são %s"},
 	{"there are %s", "há %s"},
 	{"this agent has no effect outside of the run", "este agente não tem efeito fora da execução"},
@@ -705,8 +678,6 @@ var problemPhrases = [][2]string{
 		"escreva como instructions se um modelo a faz, e senão como command, url, set, value ou text",
 	},
 	{"write it in %s: {%s: …}", "escreva em %s: {%s: …}"},
-	{"write it in score: {key: …, target: …}", "escreva em score: {key: …, target: …}"},
-	{"write properties: {%s: {type: %s}}", "escreva properties: {%s: {type: %s}}"},
 	{"write such a step as {name: …, type: %s, sub_agents: […]}", "escreva tal passo como {name: …, type: %s, sub_agents: […]}"},
 	{
 		"write such a step as {name: …, type: %s, …}, with its fields beside the type",
@@ -715,12 +686,10 @@ var problemPhrases = [][2]string{
 	{"write the opposite as stop_when: it ends the loop when it is true", "escreva o contrário como stop_when: encerra o laço quando é verdade"},
 	{"write the step as {name: …, %s}", "escreva o passo como {name: …, %s}"},
 	{"write type: %s, and its fields at the top of the file", "escreva type: %s, e seus campos no topo do arquivo"},
-	{"write anyOf: [{type: %s}, {type: %s}]", "escreva anyOf: [{type: %s}, {type: %s}]"},
 	{"write effect: idempotent for a step that may run twice", "escreva effect: idempotent para um passo que pode rodar duas vezes"},
 	{"write it as {name: …, description: …, %s}", "escreva como {name: …, description: …, %s}"},
 	{"write items, such as items: {type: string}", "escreva items, como items: {type: string}"},
 	{"write its name alone", "escreva só o nome"},
-	{"write {agent: {…}}", "escreva {agent: {…}}"},
 	{"write {webhook: https://…}, {command: […]} or {func: name}", "escreva {webhook: https://…}, {command: […]} ou {func: nome}"},
 	{
 		"%s can veto; on_error: fail makes the agent fail when this callback fails",
