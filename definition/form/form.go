@@ -30,10 +30,10 @@ type Outline struct {
 	// Runs is true if the text is valid and no model is missing in this environment.
 	Runs bool `json:"runs"`
 	// Title, Description and Query are those of the definition. Inputs lists the inputs of a run.
-	Title       string  `json:"title,omitzero"`
-	Description string  `json:"description,omitzero"`
-	Query       string  `json:"query,omitzero"`
-	Inputs      []Input `json:"inputs,omitzero"`
+	Title       string             `json:"title,omitzero"`
+	Description string             `json:"description,omitzero"`
+	Query       string             `json:"query,omitzero"`
+	Inputs      []definition.Input `json:"inputs,omitzero"`
 	// Agents has the root agent; empty if the text is not the YAML of an agent.
 	Agents   []*Agent  `json:"agents"`
 	Problems []Problem `json:"problems"`
@@ -46,15 +46,6 @@ type Outline struct {
 
 	worst  *definition.WorstCase
 	places places
-}
-
-// Input is an input of a run.
-type Input struct {
-	Name        string               `json:"name"`
-	Type        definition.InputType `json:"type"`
-	Description string               `json:"description,omitzero"`
-	Required    bool                 `json:"required,omitzero"`
-	Default     any                  `json:"default,omitzero"`
 }
 
 // Agent is an agent as the text describes it.
@@ -103,16 +94,16 @@ type Ends struct {
 	Ways []string `json:"ways"`
 }
 
-// Worst is the largest possible usage of an agent in a run. A nil value is unknown or unlimited.
+// Worst is the largest possible usage of an agent in a run.
 type Worst struct {
-	Name     string   `json:"name"`
-	Path     string   `json:"path"`
-	Level    int      `json:"level"`
-	Runs     *float64 `json:"runs"`
-	Requests *float64 `json:"requests"`
-	Tokens   *float64 `json:"tokens"`
-	Cost     *float64 `json:"cost"`
-	Seconds  *float64 `json:"seconds"`
+	Name     string           `json:"name"`
+	Path     string           `json:"path"`
+	Level    int              `json:"level"`
+	Runs     definition.Bound `json:"runs"`
+	Requests definition.Bound `json:"requests"`
+	Tokens   definition.Bound `json:"tokens"`
+	Cost     definition.Bound `json:"cost"`
+	Seconds  definition.Bound `json:"seconds"`
 }
 
 // Read returns the outline of a text. It does not fail; errors of the text are in the outline's problems.
@@ -145,10 +136,7 @@ func Read(name string, text []byte, opts definition.Options) *Outline {
 func (o *Outline) of(def *definition.Definition, worst *definition.WorstCase) {
 	o.worst = worst
 	o.Agents[0].fromFiles(def.Root)
-	o.Title, o.Description, o.Query = def.Name, def.Description, def.Query
-	for _, in := range def.Inputs {
-		o.Inputs = append(o.Inputs, Input{in.Name, in.Type, in.Description, in.Required, in.Default})
-	}
+	o.Title, o.Description, o.Query, o.Inputs = def.Name, def.Description, def.Query, def.Inputs
 	for a := range def.Root.All {
 		if a.Type != definition.TypeLoop {
 			continue
@@ -164,17 +152,10 @@ func (o *Outline) of(def *definition.Definition, worst *definition.WorstCase) {
 	}
 	for _, a := range worst.Agents {
 		o.Worst = append(o.Worst, Worst{
-			Name: a.Agent.Name, Path: a.Agent.Name, Level: a.Depth, Runs: bound(a.Runs), Requests: bound(a.Calls),
-			Tokens: bound(a.Tokens), Cost: bound(a.Cost), Seconds: bound(a.Seconds),
+			Name: a.Agent.Name, Path: a.Agent.Name, Level: a.Depth, Runs: a.Runs, Requests: a.Calls,
+			Tokens: a.Tokens, Cost: a.Cost, Seconds: a.Seconds,
 		})
 	}
-}
-
-func bound(b definition.Bound) *float64 {
-	if b.Unbounded() {
-		return nil
-	}
-	return new(float64(b))
 }
 
 // agentOf reads an agent, which may be incomplete.
@@ -182,26 +163,19 @@ func agentOf(n *source.Node, path string) *Agent {
 	a := &Agent{Path: path, Line: n.Line, Fields: make(map[string]any)}
 	var names []string
 	var steps *source.Node
-	take := func(m *source.Node) {
-		for i := 0; i+1 < len(m.Content); i += 2 {
-			key, val := m.Content[i].Value, source.Deref(m.Content[i+1])
-			names = append(names, key)
-			if key == "sub_agents" {
-				steps = val
-				continue
-			}
-			if key == "config" {
-				continue
-			}
-			var v any
-			if val.Decode(&v) == nil {
-				a.Fields[key] = v
-			}
+	fields := source.Pairs(n)
+	for i := 0; i < len(fields); i++ {
+		key, val := fields[i].Key.Value, source.Deref(fields[i].Value)
+		names = append(names, key)
+		var v any
+		switch {
+		case key == "sub_agents":
+			steps = val
+		case key == "config":
+			fields = append(fields, source.Pairs(val)...)
+		case val.Decode(&v) == nil:
+			a.Fields[key] = v
 		}
-	}
-	take(n)
-	if config := field(n, "config"); config != nil && config.Kind == source.Map {
-		take(config)
 	}
 	a.Name, _ = a.Fields["name"].(string)
 	a.Ref, _ = a.Fields["ref"].(string)
@@ -248,15 +222,6 @@ func canExit(fields map[string]any) bool {
 	}
 	tools, _ := fields["tools"].([]any)
 	return fields["exit_when"] != nil || slices.Contains(tools, any("exit_loop")) || slices.Contains(tools, any("exitLoop"))
-}
-
-func field(n *source.Node, name string) *source.Node {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == name {
-			return source.Deref(n.Content[i+1])
-		}
-	}
-	return nil
 }
 
 // meant matches the proposal in a hint, a word in quotes or a placeholder.
