@@ -15,11 +15,15 @@ func (r *adkReader) llmField(a *agent, p pair) {
 	at, v := p.at, p.value
 	switch p.key {
 	case "model":
-		r.model(a, p)
+		if v.isScalar() {
+			r.carryModel(a, p)
+		} else {
+			r.fail(v.at(), a.was, p.key, "model must be a name, got %s", v.what())
+		}
 	case "model_code":
 		r.modelCode(a, p)
 	case "instruction":
-		r.carryText(a, p, v.text(), false)
+		r.carryText(a, p)
 	case "static_instruction":
 		r.static(a, p)
 	case "output_key":
@@ -60,14 +64,6 @@ func codeName(v value) string {
 		return name
 	}
 	return "it"
-}
-
-func (r *adkReader) model(a *agent, p pair) {
-	if !p.value.isScalar() {
-		r.fail(p.value.at(), a.was, p.key, "model must be a name, got %s", p.value.what())
-		return
-	}
-	r.useModel(a, p.value, p.at, "model", p.value.text())
 }
 
 // modelCode reads the name of a model that LiteLLM opens. It reports other code.

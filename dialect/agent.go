@@ -201,18 +201,18 @@ func modelName(name string) string {
 	return ""
 }
 
-// useModel sets the model of an agent to the one in the file.
-func (i *importer) useModel(a *agent, v value, at place, fieldName, name string) {
+// useModel sets the model of an agent to the one that an entry of the file names.
+func (i *importer) useModel(a *agent, p pair, name string) {
 	a.model = modelName(name)
-	a.came("model", v)
+	a.came("model", p.value)
 	switch {
 	case a.model == "":
-		i.dropped(at, a.was, fieldName, "write model: provider/name; doc/models.md lists the providers",
+		i.dropped(p.at, a.was, p.key, "write model: provider/name; doc/models.md lists the providers",
 			"there is no provider here for the model %q", name)
 	case a.model == name:
-		i.mapped(at, a.was, fieldName, "")
+		i.mapped(p.at, a.was, p.key, "")
 	default:
-		i.mapped(at, a.was, fieldName, "model "+a.model)
+		i.mapped(p.at, a.was, p.key, "model "+a.model)
 	}
 }
 

@@ -50,11 +50,17 @@ func (i *importer) carryKey(a *agent, p pair) {
 	}
 }
 
-// carryText adds a text to the instructions of an agent, before or after the existing text.
-func (i *importer) carryText(a *agent, p pair, text string, first bool) {
-	a.tell(text, p.value, first)
+// carryText adds a text to the instructions of an agent.
+func (i *importer) carryText(a *agent, p pair) {
+	a.tell(p.value.text(), p.value, false)
 	i.mapped(p.at, a.was, p.key, "instructions")
 }
+
+// carrySame carries over a field that a definition has too, under the same name.
+func (i *importer) carrySame(a *agent, p pair) { i.carry(a, p, p.key, copied(p.value)) }
+
+// carryModel sets the model of an agent to the one in the file.
+func (i *importer) carryModel(a *agent, p pair) { i.useModel(a, p, p.value.text()) }
 
 // asksUser gives an agent without instructions the request of the user.
 func (i *importer) asksUser(a *agent, theirs string) {

@@ -115,6 +115,13 @@ func evoPair(a value, key string) pair {
 	return pair{key, v.at(), v}
 }
 
+// given carries over a field of an agent, unless it is empty.
+func (r *evoReader) given(a *agent, v value, key string, carry func(*agent, pair)) {
+	if p := evoPair(v, key); !p.value.empty() {
+		carry(a, p)
+	}
+}
+
 func evoName(a value) string { return evoField(a, "name").text() }
 
 // evoType returns the type in lower case, without "agent" at its end.
@@ -186,12 +193,8 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 	if a.was == "" {
 		a.was = a.name
 	}
-	if d := evoPair(v, "description"); d.value.text() != "" {
-		r.carryDescription(a, d)
-	}
-	if key := evoPair(v, "output_key"); !key.value.empty() {
-		r.carryKey(a, key)
-	}
+	r.given(a, v, "description", r.carryDescription)
+	r.given(a, v, "output_key", r.carryKey)
 	if t := evoField(v, "timeout"); !t.empty() && a.typ != definition.TypeLoop {
 		r.timeout(a, t)
 	} else if t := evoField(v, "sub_agent_timeout"); !t.empty() && a.typ != definition.TypeLoop {

@@ -290,12 +290,7 @@ var evoOperators = []string{
 // condition returns the expression of a condition. expr is nil if the condition never holds.
 func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() string, ok bool) {
 	data := c.get("data")
-	op, want := data.get("operator").text(), data.get("value").text()
-	what := func(e string) (func() string, bool) {
-		return func() string { return strings.ReplaceAll(e, "KEY", stateKey(said)) }, true
-	}
-	match := func(re string) (func() string, bool) { return what("KEY.matches(" + strconv.Quote(re) + ")") }
-	fieldName := data.get("field").text()
+	op, want, fieldName := data.get("operator").text(), data.get("value").text(), data.get("field").text()
 	switch {
 	case c.get("type").text() != "previous-output":
 		r.dropped(c.at(), a.was, "condition "+c.get("id").text(), "", "its type is %s, so in Evo AI it is never true",
@@ -305,43 +300,24 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 		r.fail(c.at(), a.was, "workflow", "a condition reads %q, which belongs to Evo AI's own run",
 			fieldName).Advice = "let it read content, the text of the agent before it"
 		return nil, false
+	case !slices.Contains(evoOperators, op):
+		r.fail(data.get("operator").at(), a.was, "workflow", "there is no operator %q", op).Advice = meant(op, evoOperators)
+		return nil, false
 	}
-	switch op {
-	case "is_defined":
-		return what(`KEY != ""`)
-	case "is_not_defined":
-		return what(`KEY == ""`)
-	case "equals":
-		return func() string { return stateKey(said) + " == " + strconv.Quote(want) }, true
-	case "not_equals":
-		return func() string { return stateKey(said) + " != " + strconv.Quote(want) }, true
-	case "contains":
-		return match("(?i)" + regexp.QuoteMeta(want))
-	case "not_contains":
-		e, _ := match("(?i)" + regexp.QuoteMeta(want))
-		return func() string { return "!" + e() }, true
-	case "starts_with":
-		return match("(?i)^" + regexp.QuoteMeta(want))
-	case "ends_with":
-		return match("(?i)" + regexp.QuoteMeta(want) + "$")
-	case "matches", "not_matches":
-		if _, err := regexp.Compile("(?i)" + want); err != nil {
-			r.fail(data.get("value").at(), a.was, "workflow", "the pattern of a condition cannot be read: %v",
-				err).Advice = "RE2 has no look-ahead and no back-references"
-			return nil, false
-		}
-		e, _ := match("(?i)" + want)
-		if op == "not_matches" {
-			return func() string { return "!" + e() }, true
-		}
-		return e, true
+	plain := strings.Replace(op, "not_", "", 1)
+	not := ""
+	if plain != op {
+		not = "!"
 	}
-	if sign := evoNumbers[op]; sign != "" {
+	if plain == "is_defined" {
+		want = ""
+	}
+	pattern := map[string]string{"contains": regexp.QuoteMeta(want), "starts_with": "^" + regexp.QuoteMeta(want),
+		"ends_with": regexp.QuoteMeta(want) + "$", "matches": want}[plain]
+	switch sign := evoNumbers[op]; {
+	case sign != "":
 		number, isNumber := data.get("value").number()
-		if want == "" {
-			isNumber = true
-		}
-		if !isNumber {
+		if want != "" && !isNumber {
 			r.fail(data.get("value").at(), a.was, "workflow", "a condition compares with %s, which is not a number",
 				data.get("value").what())
 			return nil, false
@@ -350,9 +326,19 @@ func (r *evoReader) condition(a *agent, c value, said *agent) (expr func() strin
 		if !strings.Contains(text, ".") {
 			text += ".0"
 		}
-		return what(`KEY.trim().matches("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$") && double(KEY.trim()) ` + sign + " " +
-			text)
+		return func() string {
+			key := stateKey(said) + ".trim()"
+			return key + `.matches("^[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)$") && double(` + key + ") " + sign + " " + text
+		}, true
+	case op == "is_defined", op == "not_equals":
+		return func() string { return stateKey(said) + " != " + strconv.Quote(want) }, true
+	case op == "is_not_defined", op == "equals":
+		return func() string { return stateKey(said) + " == " + strconv.Quote(want) }, true
 	}
-	r.fail(data.get("operator").at(), a.was, "workflow", "there is no operator %q", op).Advice = meant(op, evoOperators)
-	return nil, false
+	if _, err := regexp.Compile("(?i)" + pattern); err != nil {
+		r.fail(data.get("value").at(), a.was, "workflow", "the pattern of a condition cannot be read: %v",
+			err).Advice = "RE2 has no look-ahead and no back-references"
+		return nil, false
+	}
+	return func() string { return not + stateKey(said) + ".matches(" + strconv.Quote("(?i)"+pattern) + ")" }, true
 }

@@ -103,24 +103,14 @@ func (r *evoReader) bookkeeping(a *agent, v value) {
 func (r *evoReader) llm(a *agent, v value) {
 	a.typ = definition.TypeLLM
 	a.set("context", "full")
-	if in := evoPair(v, "instruction"); !in.value.empty() {
-		r.carryText(a, in, in.value.text(), false)
-	}
-	for _, key := range []string{"goal", "role"} { // the role comes first in the result
-		if f := evoPair(v, key); !f.value.empty() {
-			r.carryText(a, f, strings.ToUpper(key[:1])+key[1:]+": "+f.value.text(), true)
-		}
-	}
-	if m := evoField(v, "model"); !m.empty() {
-		r.useModel(a, m, m.at(), "model", m.text())
-	}
+	r.given(a, v, "instruction", r.carryText)
+	r.given(a, v, "goal", func(a *agent, p pair) { r.before(a, p, "Goal: ") })
+	r.given(a, v, "role", func(a *agent, p pair) { r.before(a, p, "Role: ") }) // comes first in the result
+	r.given(a, v, "model", r.carryModel)
 	r.asksUser(a, "instruction")
-	r.schema(a, evoField(v, "output_schema"))
-	for _, key := range []string{"temperature", "max_tokens"} {
-		if f := evoPair(v, key); !f.value.empty() {
-			r.carry(a, f, key, copied(f.value))
-		}
-	}
+	r.given(a, v, "output_schema", r.schema)
+	r.given(a, v, "temperature", r.carrySame)
+	r.given(a, v, "max_tokens", r.carrySame)
 	r.mcp(a, v)
 	for _, ref := range v.get("config").get("agent_tools").items() {
 		if sub := r.ref(a, ref); sub != nil {
@@ -134,13 +124,17 @@ func (r *evoReader) llm(a *agent, v value) {
 	}
 }
 
+// before adds a text before the instructions.
+func (r *evoReader) before(a *agent, p pair, label string) {
+	a.tell(label+p.value.text(), p.value, true)
+	r.mapped(p.at, a.was, p.key, "instructions")
+}
+
 // schema reads a JSON Schema or only its properties.
-func (r *evoReader) schema(a *agent, v value) {
-	if v.empty() {
-		return
-	}
+func (r *evoReader) schema(a *agent, p pair) {
+	v := p.value
 	if !v.get("properties").isNull() || !v.get("type").isMap() && !v.get("type").isNull() {
-		r.carry(a, pair{"output_schema", v.at(), v}, "output_schema", copied(v))
+		r.carrySame(a, p)
 		return
 	}
 	var required []any
@@ -189,9 +183,7 @@ func (r *evoReader) entry(sub *agent, ref value, around *agent) {
 			r.timeout(sub, t)
 		}
 	}
-	if key := evoPair(ref, "output_key"); !key.value.empty() {
-		r.carryKey(sub, key)
-	}
+	r.given(sub, ref, "output_key", r.carryKey)
 	r.mayExit(sub, ref, around)
 	for _, p := range ref.pairs() {
 		if !ref.asked(p.key) && !p.value.blank() {
@@ -241,12 +233,8 @@ func (r *evoReader) composite(a *agent, v value, t definition.Type) {
 
 // loop reads the fields that only loops have.
 func (r *evoReader) loop(a *agent, v value) {
-	if goal := evoPair(v, "goal"); !goal.value.empty() {
-		r.carry(a, goal, "goal", goal.value.text())
-	}
-	if in := evoPair(v, "instruction"); !in.value.empty() {
-		r.carryText(a, in, in.value.text(), false)
-	}
+	r.given(a, v, "goal", func(a *agent, p pair) { r.carry(a, p, "goal", p.value.text()) })
+	r.given(a, v, "instruction", r.carryText)
 	if n := evoPair(v, "max_iterations"); !n.value.isNull() {
 		r.carryWhole(a, n, "max_iterations")
 	} else {
@@ -325,9 +313,7 @@ func (r *evoReader) task(a *agent, v value) *agent {
 		r.changed(text.at(), a.was, "task_definition", "instructions", "an agent that asks a model does the "+
 			"task, with this text as its instructions").Advice =
 			"if a program does the task, write an agent of type command, expression or http"
-		if m := evoField(v, "model"); !m.empty() {
-			r.useModel(a, m, m.at(), "model", m.text())
-		}
+		r.given(a, v, "model", r.carryModel)
 		return a
 	}
 	tasks, from := evoField(v, "tasks").items(), evoField(v, "tasks")

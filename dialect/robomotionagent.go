@@ -256,7 +256,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 		r.changed(p.at, a.was, "Instructions", "instructions",
 			"they come with the flow's message, in %s; here a run is given them", p.value.what())
 	} else if ok {
-		r.carryText(a, p.as("Instructions"), p.value.text(), false)
+		r.carryText(a, p.as("Instructions"))
 		if fileRef().MatchString(a.instructions) {
 			a.instructions = fileRef().ReplaceAllString(a.instructions, "{{artifact.$1}}")
 			r.changed(p.at, a.was, "{{file:…}}", "{{artifact.…}}", "files are artifacts of the session")
@@ -275,7 +275,7 @@ func (r *robomotionReader) llm(a *agent, n *robomotionNode) {
 		p, ok = n.get("model name", "model")
 	}
 	if ok {
-		r.useModel(a, p.value, p.at, "Model Name", robomotionModel(p.value.text()))
+		r.useModel(a, p.as("Model Name"), robomotionModel(p.value.text()))
 	}
 	for _, l := range []string{"temperature", "max tokens"} {
 		if p, ok := n.get(l); ok {
