@@ -3,7 +3,7 @@
 package adkmove
 
 import (
-	"fmt"
+	"go/version"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -13,8 +13,8 @@ import (
 const goVersion = "1.26.0"
 
 // moveGoMod returns the new text of a go.mod, if the module uses ADK or Refrain. The first requirement of ADK becomes a
-// requirement of Refrain with that version; without a version the requirement is left out, and go mod tidy adds it.
-func moveGoMod(text string, uses bool, version string) (_ string, found []*Finding) {
+// requirement of Refrain in the newest version; if that is unknown the requirement is left out, and go mod tidy adds it.
+func moveGoMod(text string, uses bool, newest string) (_ string, found []*Finding) {
 	if !uses && !strings.Contains(text, adk) {
 		return text, nil
 	}
@@ -48,7 +48,7 @@ func moveGoMod(text string, uses bool, version string) (_ string, found []*Findi
 		case verb == "toolchain" && older(strings.TrimPrefix(path, "go")):
 			moved[i] = ""
 		case verb == "require" && path == Module:
-			version = "" // go.mod requires Refrain already
+			newest = "" // go.mod requires Refrain already
 		case path != adk && path != adk+"/v2" && !(verb == "tool" && strings.HasPrefix(path, adk+"/")):
 		case verb == "module":
 		default:
@@ -66,7 +66,7 @@ func moveGoMod(text string, uses bool, version string) (_ string, found []*Findi
 	for i := range moved {
 		blank := func(k int) bool { return k < 0 || k+1 >= len(lines) || strings.TrimSpace(lines[k]) == "" }
 		switch {
-		case moved[i] != "" || lines[i] == "" || place == i && version != "" || !blank(i-1) || !blank(i+1):
+		case moved[i] != "" || lines[i] == "" || place == i && newest != "" || !blank(i-1) || !blank(i+1):
 		case i+2 < len(lines):
 			moved[i+1] = "" // one blank line is enough
 		case i > 0:
@@ -77,24 +77,15 @@ func moveGoMod(text string, uses bool, version string) (_ string, found []*Findi
 	if place >= 0 {
 		was = strings.Fields(strings.TrimPrefix(strings.TrimSpace(lines[place]), "require "))
 	}
-	if len(was) > 1 && version != "" {
-		moved[place] = strings.Replace(strings.Replace(lines[place], was[0], Module, 1), was[1], version, 1)
+	if len(was) > 1 && newest != "" {
+		moved[place] = strings.Replace(strings.Replace(lines[place], was[0], Module, 1), was[1], newest, 1)
 	}
 	return strings.Join(moved, ""), found
 }
 
 // older reports whether a version of Go is lower than [goVersion].
-func older(version string) bool {
-	return minor(version) < minor(goVersion)
-}
-
-// minor returns 26 for 1.26.0, and a large number for text that is not a version of Go 1.
-func minor(version string) int {
-	n := 0
-	if _, err := fmt.Sscanf(version, "1.%d", &n); err != nil {
-		return 1 << 30
-	}
-	return n
+func older(v string) bool {
+	return version.IsValid("go"+v) && version.Compare("go"+v, "go"+goVersion) < 0
 }
 
 // ownVersion returns the version of Refrain in this program; empty for a checkout.
@@ -103,16 +94,16 @@ func ownVersion() string {
 	if !ok {
 		return ""
 	}
-	version := info.Main.Version
+	v := info.Main.Version
 	for _, m := range info.Deps {
 		if m.Path == Module && m.Replace == nil {
-			version = m.Version
+			v = m.Version
 		} else if m.Path == Module {
-			version = ""
+			v = ""
 		}
 	}
-	if !strings.HasPrefix(version, "v") || strings.Contains(version, "+dirty") {
+	if !strings.HasPrefix(v, "v") || strings.Contains(v, "+dirty") {
 		return ""
 	}
-	return version
+	return v
 }

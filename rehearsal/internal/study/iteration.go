@@ -214,6 +214,8 @@ func asNumber(v any) (float64, bool) {
 		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
 	case int64:
 		return float64(v), true
+	case int:
+		return float64(v), true
 	}
 	return 0, false
 }

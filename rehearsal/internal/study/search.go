@@ -23,7 +23,7 @@ func (s *study) offer() {
 		numbers = append(numbers, numbersIn(src)...)
 	}
 	for _, key := range SortedKeys(s.begin) {
-		if f, ok := asNumber(plainNumber(s.begin[key])); ok {
+		if f, ok := asNumber(s.begin[key]); ok {
 			numbers = append(numbers, f, f-1, f+1)
 		}
 	}
@@ -63,16 +63,6 @@ func (s *study) offer() {
 	}
 	// Values with few candidates come first, as not all pairs can be tried.
 	slices.SortStableFunc(s.free, func(a, b *need) int { return cmp.Compare(len(s.choices[a]), len(s.choices[b])) })
-}
-
-func plainNumber(v any) any {
-	switch v := v.(type) {
-	case int:
-		return float64(v)
-	case uint:
-		return float64(v)
-	}
-	return v
 }
 
 // sources returns the expressions that decide the result of an iteration.
@@ -126,7 +116,6 @@ func (s *study) find(state map[string]any, n int, to Aim, first picks, hard bool
 	if best == nil {
 		best = make(picks)
 	}
-	kind := Aim{Stop: to.Stop, Exit: to.Exit}
 	left := s.off(to, s.iteration(state, n, to, best))
 	try := func(some picks) bool {
 		off := s.off(to, s.iteration(state, n, to, some))
@@ -136,14 +125,6 @@ func (s *study) find(state map[string]any, n int, to Aim, first picks, hard bool
 		}
 		return false
 	}
-	if known := s.known[kind]; left > 0 && known != nil {
-		try(known)
-	}
-	defer func() {
-		if left == 0 {
-			s.known[kind] = best
-		}
-	}()
 	for better := true; better && left > 0; {
 		better = false
 		for _, f := range s.free {

@@ -32,7 +32,6 @@ type study struct {
 	free     []*need                    // the values that the study chooses
 	owner    map[*need]*definition.Agent
 	choices  map[*need][]any
-	known    map[Aim]picks // values that reached the aim once; its score is ignored
 
 	computed  bool // the score is computed, and stand-ins can change it
 	low, high float64
@@ -60,7 +59,7 @@ func (c *Cast) studied(l *definition.Agent, g *goal, state map[string]any, scrip
 	s := &study{
 		Cast: c, loop: l, script: script, programs: make(map[string]*expr.Program),
 		parts: make(map[string]*loop.Condition),
-		owner: make(map[*need]*definition.Agent), choices: make(map[*need][]any), known: make(map[Aim]picks),
+		owner: make(map[*need]*definition.Agent), choices: make(map[*need][]any),
 	}
 	for _, a := range s.inOrder(l) {
 		if !Reaches(a) || len(s.answers(a)) > 0 {
