@@ -30,7 +30,7 @@ func (e *Editor) Clear(path string) error {
 		n = child
 	}
 	if err != nil {
-		return e.do("clear", path, func() (attempt, error) { return attempt{}, err })
+		return e.do("clear", path, func(bool) (attempt, error) { return attempt{}, err })
 	}
 	return e.Remove(gone)
 }

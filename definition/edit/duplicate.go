@@ -19,7 +19,7 @@ import (
 // empty. References to agents within the copy follow the new names. All other values are the same in both, such as
 // the keys that they write.
 func (e *Editor) Duplicate(path, name string) error {
-	return e.do("duplicate", path, func() (attempt, error) { return e.sheet.duplicate(path, name) })
+	return e.do("duplicate", path, func(bool) (attempt, error) { return e.sheet.duplicate(path, name) })
 }
 
 func (s *sheet) duplicate(path, name string) (attempt, error) {
@@ -43,26 +43,26 @@ func (s *sheet) duplicate(path, name string) (attempt, error) {
 		return attempt{}, err
 	}
 	copied := r.tree(p.node)
-	want := s.with(p.up(), among(c, slices.Insert(slices.Clone(c.Content), p.at+1, copied)))
-	sl := slots[p.at]
+	want := s.with(p.up(), among(c, slices.Insert(slices.Clone(c.Content), p.at()+1, copied)))
+	sl := slots[p.at()]
 	if c.Style&yaml.FlowStyle != 0 {
 		ranks := s.ranks(c, slots)
 		if ranks == nil {
-			return attempt{s.between(c, slots, p.at+1, r.text(sl.from, sl.to)), want}, nil
+			return attempt{s.between(c, slots, p.at()+1, r.text(sl.from, sl.to)), want}, nil
 		}
-		k := ranks[p.at]
+		k := ranks[p.at()]
 		pieces := []splice{{k.to, k.to, s.pen.brk + r.text(k.from, k.to)}}
 		if k.comma == sl.to {
 			pieces = append([]splice{{sl.to, sl.to, ","}}, pieces...)
 		}
 		return attempt{pieces, want}, nil
 	}
-	st := s.strips(c, slots)[p.at]
+	st := s.strips(c, slots)[p.at()]
 	lines := r.text(st.from, st.to)
 	if st.inline {
 		lines = strings.Repeat(" ", s.columnOf(sl.from)) + lines
 	}
-	return attempt{s.lay(c, slots, p.at+1, lines), want}, nil
+	return attempt{s.lay(c, slots, p.at()+1, lines), want}, nil
 }
 
 // text is a part of the text with what was renamed in it.

@@ -110,34 +110,26 @@ type attempt struct {
 	want   *yaml.Node
 }
 
-// do does an operation in the first of several ways that comes out right.
-func (e *Editor) do(op, path string, ways ...func() (attempt, error)) error {
-	fail := func(err error) error {
-		out := &Error{Op: op, Path: path, Err: err}
-		if at, ok := errors.AsType[*Error](err); ok {
-			out.Line, out.Column, out.Err = at.Line, at.Column, at.Err
-		}
-		return out
-	}
-	if !utf8.ValidString(path) {
-		return fail(errors.New("the text is not UTF-8"))
-	}
-	var first error
-	for _, way := range ways {
-		err := e.try(way)
-		if err == nil {
+// do does an operation. If that does not come out right, it tries again with all texts in quotes.
+func (e *Editor) do(op, path string, way func(quotes bool) (attempt, error)) error {
+	err := errors.New("the text is not UTF-8")
+	if utf8.ValidString(path) {
+		if err = e.try(way(false)); err != nil && e.try(way(true)) == nil {
 			return nil
 		}
-		if first == nil {
-			first = err
-		}
 	}
-	return fail(first)
+	if err == nil {
+		return nil
+	}
+	out := &Error{Op: op, Path: path, Err: err}
+	if at, ok := errors.AsType[*Error](err); ok {
+		out.Line, out.Column, out.Err = at.Line, at.Column, at.Err
+	}
+	return out
 }
 
-// try does an operation in one way.
-func (e *Editor) try(way func() (attempt, error)) error {
-	a, err := way()
+// try makes an attempt.
+func (e *Editor) try(a attempt, err error) error {
 	if err != nil || a.want == e.sheet.root {
 		return err
 	}

@@ -22,10 +22,7 @@ func (e *Editor) Insert(list string, index int, value any) error {
 }
 
 func (e *Editor) lay(list string, index int, v newValue) error {
-	way := func(quotes bool) func() (attempt, error) {
-		return func() (attempt, error) { return e.sheet.insert(list, index, v, quotes) }
-	}
-	return e.do("insert", list, way(false), way(true))
+	return e.do("insert", list, func(quotes bool) (attempt, error) { return e.sheet.insert(list, index, v, quotes) })
 }
 
 func (s *sheet) insert(list string, index int, v newValue, quotes bool) (attempt, error) {

@@ -12,7 +12,7 @@ import (
 // Move moves a value of a list to another index; the values between move up or down. Notation and comments do not
 // change; the empty lines between values stay where they are.
 func (e *Editor) Move(list string, from, to int) error {
-	return e.do("move", list, func() (attempt, error) { return e.sheet.move(list, from, to) })
+	return e.do("move", list, func(bool) (attempt, error) { return e.sheet.move(list, from, to) })
 }
 
 func (s *sheet) move(list string, from, to int) (attempt, error) {

@@ -83,10 +83,10 @@ func hops(path string) ([]hop, error) {
 // spot is where a path leads.
 type spot struct {
 	above []*yaml.Node // the collections that the value is in, the root first
+	ats   []int        // the places on the way among the entries of these collections; -1 if the value is not there
 	hops  []hop
 	path  string
 	node  *yaml.Node // nil if only this last one is not there
-	at    int        // its place among the entries of the innermost collection; -1 if it is not there
 }
 
 // in is the collection that the value is in; nil for the root.
@@ -97,33 +97,19 @@ func (p *spot) in() *yaml.Node {
 	return p.above[len(p.above)-1]
 }
 
-// last is the last element of the path.
+// last is the last element of the path, and at the value's place in the collection that it is in.
 func (p *spot) last() hop { return p.hops[len(p.hops)-1] }
+
+func (p *spot) at() int { return p.ats[len(p.ats)-1] }
 
 // up is the spot of the collection that the value is in.
 func (p *spot) up() *spot {
 	n := len(p.hops) - 1
-	out := &spot{above: p.above[:n], hops: p.hops[:n], node: p.in(), at: -1}
+	out := &spot{above: p.above[:n], ats: p.ats[:n], hops: p.hops[:n], node: p.in()}
 	for _, h := range out.hops {
 		out.path += h.in(out.path)
 	}
-	if n > 0 {
-		out.at = placeIn(out.in(), out.node)
-	}
 	return out
-}
-
-// placeIn is that of a value among the entries of a collection.
-func placeIn(c, n *yaml.Node) int {
-	for i, e := range c.Content {
-		if e == n && (c.Kind == yaml.SequenceNode || i%2 == 1) {
-			if c.Kind == yaml.MappingNode {
-				return i / 2
-			}
-			return i
-		}
-	}
-	return -1
 }
 
 // find goes down a path. It is an error if more than the last key is not there, and
@@ -133,17 +119,18 @@ func (s *sheet) find(path string) (*spot, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &spot{hops: all, path: path, node: s.root, at: -1}
+	p := &spot{hops: all, path: path, node: s.root}
 	done := ""
 	for i, h := range all {
 		n := p.node
 		if err := s.shared(n); err != nil {
 			return nil, err
 		}
-		p.above = append(p.above, n)
-		if p.node, p.at, err = s.child(n, h); err != nil {
+		at := 0
+		if p.node, at, err = s.child(n, h); err != nil {
 			return nil, err
 		}
+		p.above, p.ats = append(p.above, n), append(p.ats, at)
 		if p.node == nil && (i < len(all)-1 || n.Kind != yaml.MappingNode || !h.keyed) {
 			return nil, s.fail(n, "there is no %s in %s", strings.TrimPrefix(h.in("x"), "."),
 				cmp.Or(done, "the definition"))

@@ -15,7 +15,7 @@ import (
 // Remove removes a field from its map, or a value from its list, with its comments. An emptied map or list becomes {}
 // or [].
 func (e *Editor) Remove(path string) error {
-	return e.do("remove", path, func() (attempt, error) { return e.sheet.remove(path) })
+	return e.do("remove", path, func(bool) (attempt, error) { return e.sheet.remove(path) })
 }
 
 func (s *sheet) remove(path string) (attempt, error) {
@@ -41,9 +41,9 @@ func (s *sheet) remove(path string) (attempt, error) {
 	if err != nil {
 		return attempt{}, err
 	}
-	content := slices.Delete(slices.Clone(c.Content), p.at, p.at+1)
+	content := slices.Delete(slices.Clone(c.Content), p.at(), p.at()+1)
 	if c.Kind == yaml.MappingNode {
-		content = slices.Delete(slices.Clone(c.Content), 2*p.at, 2*p.at+2)
+		content = slices.Delete(slices.Clone(c.Content), 2*p.at(), 2*p.at()+2)
 	}
 	want := s.with(p.up(), among(c, content))
 	switch {
@@ -51,9 +51,9 @@ func (s *sheet) remove(path string) (attempt, error) {
 		pieces, err := s.emptied(p, slots)
 		return attempt{pieces, want}, err
 	case c.Style&yaml.FlowStyle != 0:
-		return attempt{s.pull(c, slots, p.at), want}, nil
+		return attempt{s.pull(c, slots, p.at()), want}, nil
 	}
-	return attempt{s.cut(c, slots, p.at), want}, nil
+	return attempt{s.cut(c, slots, p.at()), want}, nil
 }
 
 // emptied writes a collection that has nothing in it any more.
@@ -74,7 +74,7 @@ func (s *sheet) emptied(p *spot, slots []slot) ([]splice, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, mark := s.strips(c, slots)[0], around[up.at].mark
+	st, mark := s.strips(c, slots)[0], around[up.at()].mark
 	if st.inline {
 		return []splice{{st.from, st.to, text}}, nil
 	}

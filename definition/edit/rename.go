@@ -43,7 +43,7 @@ type Renaming struct{ Changed, Left []Use }
 func (e *Editor) RenameKey(from, to string) (Renaming, error) {
 	var out Renaming
 	before, text := e.sheet, e.Bytes()
-	err := e.do("rename key", from, func() (a attempt, err error) {
+	err := e.do("rename key", from, func(bool) (a attempt, err error) {
 		a, out, err = e.sheet.renameKey(from, to)
 		return a, err
 	})
@@ -79,7 +79,7 @@ func unwritten(data []byte) (found definition.Problems) {
 //
 // It fails if the text describes no such agent, or two, and if the new name is taken or invalid.
 func (e *Editor) RenameAgent(from, to string) (Renaming, error) {
-	err := e.do("rename agent", from, func() (attempt, error) { return e.sheet.renameAgent(from, to) })
+	err := e.do("rename agent", from, func(bool) (attempt, error) { return e.sheet.renameAgent(from, to) })
 	if err != nil {
 		return Renaming{}, err
 	}

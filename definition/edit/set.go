@@ -30,10 +30,7 @@ func (e *Editor) Set(path string, value any) error {
 }
 
 func (e *Editor) put(path string, v newValue) error {
-	way := func(quotes bool) func() (attempt, error) {
-		return func() (attempt, error) { return e.sheet.set(path, v, quotes) }
-	}
-	return e.do("set", path, way(false), way(true))
+	return e.do("set", path, func(quotes bool) (attempt, error) { return e.sheet.set(path, v, quotes) })
 }
 
 func (s *sheet) set(path string, g newValue, quotes bool) (attempt, error) {
@@ -61,7 +58,7 @@ func (s *sheet) set(path string, g newValue, quotes bool) (attempt, error) {
 	if err != nil {
 		return attempt{}, err
 	}
-	pieces, err := s.replace(c, slots, p.at, g, quotes)
+	pieces, err := s.replace(c, slots, p.at(), g, quotes)
 	return attempt{pieces, s.with(p, g.node)}, err
 }
 

@@ -14,16 +14,11 @@ import (
 // before, but for those on the way.
 func (s *sheet) with(p *spot, c *yaml.Node) *yaml.Node {
 	for i := len(p.above) - 1; i >= 0; i-- {
-		up := *p.above[i]
-		up.Content = slices.Clone(up.Content)
-		old := p.node
-		if i+1 < len(p.above) {
-			old = p.above[i+1]
-		}
-		at := placeIn(p.above[i], old)
+		up, at := *p.above[i], p.ats[i]
 		if up.Kind == yaml.MappingNode {
 			at = 2*at + 1
 		}
+		up.Content = slices.Clone(up.Content)
 		up.Content[at] = c
 		c = &up
 	}
