@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -272,7 +273,7 @@ func (s *Step) changed(ev *session.Event) *session.Event {
 	if run.Marks && !ev.Partial {
 		said = hashOf(ev)
 	}
-	ev.Content = apart(ev.Content)
+	ev.Content = deep.Copy(ev.Content) // it may belong to a cache
 	other, err := run.onEvent(s.inv, ev)
 	if err != nil {
 		s.fail(fmt.Errorf("on event callback: %w", err))
@@ -304,21 +305,6 @@ func (r *shared) onEvent(ctx agent.InvocationContext, ev *session.Event) (*sessi
 		}
 	}
 	return nil, nil
-}
-
-// apart returns a copy of a content, which may belong to a cache, with parts that may be edited.
-func apart(c *genai.Content) *genai.Content {
-	if c == nil {
-		return nil
-	}
-	own := &genai.Content{Role: c.Role, Parts: make([]*genai.Part, len(c.Parts))}
-	for i, p := range c.Parts {
-		if p != nil {
-			part := *p
-			own.Parts[i] = &part
-		}
-	}
-	return own
 }
 
 // hashOf returns the hash of what lasts of an event.

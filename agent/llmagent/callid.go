@@ -126,12 +126,12 @@ func withoutOwnIDs(c *genai.Content) *genai.Content {
 	for i, p := range c.Parts {
 		switch {
 		case p.FunctionCall != nil && isOwnID(p.FunctionCall.ID):
-			p = copied(p)
-			p.FunctionCall = copied(p.FunctionCall)
+			p = new(*p)
+			p.FunctionCall = new(*p.FunctionCall)
 			p.FunctionCall.ID = ""
 		case p.FunctionResponse != nil && isOwnID(p.FunctionResponse.ID):
-			p = copied(p)
-			p.FunctionResponse = copied(p.FunctionResponse)
+			p = new(*p)
+			p.FunctionResponse = new(*p.FunctionResponse)
 			p.FunctionResponse.ID = ""
 		}
 		own.Parts[i] = p

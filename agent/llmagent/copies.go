@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/internal/deep"
 )
 
 // copies holds the copies of contents that callbacks get, because the log and other requests share
@@ -88,7 +90,7 @@ func (c *copies) settle(theirs, list []*genai.Content) []*genai.Content {
 		if n, ok := c.index(content, same+i); ok && c.made[n].unchanged() {
 			content = c.made[n].of
 		} else {
-			content = copyContent(content)
+			content = deep.Copy(content)
 		}
 		own = append(own, content)
 	}

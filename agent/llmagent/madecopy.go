@@ -3,11 +3,15 @@
 package llmagent
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/internal/deep"
 )
 
 // madeCopy is a copy of a content, with the data to detect a change.
@@ -62,8 +66,8 @@ func unchanged(made []madeCopy, theirs, list []*genai.Content) (n int) {
 		}
 		for j, part := range c.Parts {
 			switch p := &parts[j]; {
-			case p.more != nil:
-				if part != p.copy() || !p.more.unchanged(part) {
+			case p.of != nil:
+				if part != &p.part || !samePart(part, p.of) {
 					return i
 				}
 			case part != &p.part || !sameText(part.Text, p.text) || part.Thought || !isText(part):
@@ -88,99 +92,22 @@ func sameText(a, b string) bool {
 type madePart struct {
 	part genai.Part
 	text string
-	more *madeMore // nil if the part is a text and nothing else
+	of   *genai.Part // nil if the part is a text and nothing else
 }
 
-// madeMore remembers a part that is not only a text.
-type madeMore struct {
-	of     *genai.Part
-	kind   partKind
-	values madeValue // the arguments or the result of a callPart
-}
-
-type partKind uint8
-
-const (
-	noPart   partKind = iota // nil
-	textPart                 // nothing but text, a thought
-	callPart                 // with a call or an answer besides
-	anyPart                  // compared by reflection
-)
-
-// make copies a part into m.
+// make copies a part, which is not nil, into m.
 func (m *madePart) make(of *genai.Part) *genai.Part {
-	switch {
-	case of == nil:
-		m.more = new(madeMore)
-		return nil
-	case isText(of):
+	if isText(of) && !of.Thought {
 		m.part, m.text = *of, of.Text
-		if of.Thought {
-			m.more = &madeMore{of: of, kind: textPart}
-		}
-		return &m.part
-	}
-	m.part, m.more = *copyPart(of), &madeMore{of: of, kind: anyPart}
-	if values, ok := valuesOf(of); ok {
-		if v, ok := newMadeValue(values); ok {
-			m.more.kind, m.more.values = callPart, v
-		}
+	} else {
+		m.part, m.of = deep.Copy(*of), of
 	}
 	return &m.part
-}
-
-// copy returns the copy to hand out.
-func (m *madePart) copy() *genai.Part {
-	if m.more != nil && m.more.kind == noPart {
-		return nil
-	}
-	return &m.part
-}
-
-// unchanged reports whether p, the copy, is as it was.
-func (m *madeMore) unchanged(p *genai.Part) bool {
-	switch m.kind {
-	case textPart:
-		return p.Text == m.of.Text && p.Thought == m.of.Thought && isText(p)
-	case callPart:
-		values, ok := valuesOf(p)
-		return ok && p.Text == m.of.Text && p.Thought == m.of.Thought && m.sameCall(p) && m.values.is(values)
-	case anyPart:
-		return reflect.DeepEqual(p, m.of)
-	}
-	return true
 }
 
 // isText reports whether a part is nothing but text.
 func isText(p *genai.Part) bool {
 	return p.FunctionCall == nil && p.FunctionResponse == nil && p.ThoughtSignature == nil && !hasMore(p)
-}
-
-// valuesOf returns the arguments of a part with a call, or the result of a part with an answer. It
-// returns false for other and for rare parts.
-func valuesOf(p *genai.Part) (map[string]any, bool) {
-	switch call, answer := p.FunctionCall, p.FunctionResponse; {
-	case hasMore(p):
-		return nil, false
-	case call != nil && answer == nil:
-		return call.Args, call.PartialArgs == nil && call.WillContinue == nil
-	case call == nil && answer != nil:
-		return answer.Response, answer.Parts == nil && answer.WillContinue == nil
-	}
-	return nil, false
-}
-
-// sameCall reports whether p, the copy of a callPart, is still about the same call.
-func (m *madeMore) sameCall(p *genai.Part) bool {
-	of := m.of
-	if !sameBytes(p.ThoughtSignature, of.ThoughtSignature) {
-		return false
-	}
-	if call := p.FunctionCall; call != nil {
-		return of.FunctionCall != nil && call.ID == of.FunctionCall.ID && call.Name == of.FunctionCall.Name
-	}
-	answer, was := p.FunctionResponse, of.FunctionResponse
-	return was != nil && answer.ID == was.ID && answer.Name == was.Name && answer.Scheduling == was.Scheduling
 }
 
 // hasMore reports whether a part has something besides text, a call and an answer.
@@ -190,83 +117,52 @@ func hasMore(p *genai.Part) bool {
 		p.PartMetadata != nil || p.AudioTranscription != nil || p.MediaProcessing != "" || p.SpeechMetadata != nil
 }
 
-// sameBytes reports whether two slices are one.
-func sameBytes(a, b []byte) bool {
-	return len(a) == len(b) && (len(a) == 0 && (a == nil) == (b == nil) || len(a) > 0 && &a[0] == &b[0])
-}
-
-// madeValue is a JSON value as it was when a copy of it was made.
-type madeValue struct {
-	value any // of a scalar
-	kind  valueKind
-	none  bool        // a nil map or slice
-	keys  []string    // of a map
-	items []madeValue // of a map, in the order of keys, or of a slice
-}
-
-type valueKind uint8
-
-const (
-	aScalar valueKind = iota
-	aMap
-	aSlice
-)
-
-// newMadeValue returns false for a value that JSON does not have.
-func newMadeValue(v any) (m madeValue, ok bool) {
-	add := func(v any) bool {
-		item, ok := newMadeValue(v)
-		m.items = append(m.items, item)
-		return ok
+// samePart reports whether a copy of a part is like the part. It allocates nothing for texts, calls and answers, of
+// which there are many.
+func samePart(p, of *genai.Part) bool {
+	if isRare(p) || isRare(of) {
+		return reflect.DeepEqual(p, of)
 	}
-	switch v := v.(type) {
+	call, answer := p.FunctionCall, p.FunctionResponse
+	if (call == nil) != (of.FunctionCall == nil) || (answer == nil) != (of.FunctionResponse == nil) {
+		return false
+	}
+	if was := of.FunctionCall; call != nil && (call.ID != was.ID || call.Name != was.Name || !sameValue(call.Args, was.Args)) {
+		return false
+	}
+	if was := of.FunctionResponse; answer != nil && (answer.ID != was.ID || answer.Name != was.Name ||
+		answer.Scheduling != was.Scheduling || !sameValue(answer.Response, was.Response)) {
+		return false
+	}
+	return p.Text == of.Text && p.Thought == of.Thought && bytes.Equal(p.ThoughtSignature, of.ThoughtSignature)
+}
+
+// isRare reports whether a part has fields that samePart does not compare itself.
+func isRare(p *genai.Part) bool {
+	call, answer := p.FunctionCall, p.FunctionResponse
+	return hasMore(p) || call != nil && (call.PartialArgs != nil || call.WillContinue != nil) ||
+		answer != nil && (answer.Parts != nil || answer.WillContinue != nil)
+}
+
+// sameValue reports whether two values of arguments or results are equal.
+func sameValue(a, b any) bool {
+	switch a := a.(type) {
 	case nil, bool, string, float64, json.Number, int, int64:
-		return madeValue{value: v}, true
+		return a == b
 	case map[string]any:
-		m = madeValue{kind: aMap, none: v == nil}
-		for key, v := range v {
-			if m.keys = append(m.keys, key); !add(v) {
-				return m, false
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
+			return false
+		}
+		for key, v := range a {
+			if other, ok := b[key]; !ok || !sameValue(v, other) {
+				return false
 			}
 		}
-		return m, true
+		return true
 	case []any:
-		m = madeValue{kind: aSlice, none: v == nil}
-		for _, v := range v {
-			if !add(v) {
-				return m, false
-			}
-		}
-		return m, true
+		b, ok := b.([]any)
+		return ok && (a == nil) == (b == nil) && slices.EqualFunc(a, b, sameValue)
 	}
-	return m, false
-}
-
-// is reports whether a value is as it was.
-func (m *madeValue) is(v any) bool {
-	switch m.kind {
-	case aMap:
-		v, ok := v.(map[string]any)
-		if !ok || len(v) != len(m.keys) || (v == nil) != m.none {
-			return false
-		}
-		for i, key := range m.keys {
-			if v, ok := v[key]; !ok || !m.items[i].is(v) {
-				return false
-			}
-		}
-		return true
-	case aSlice:
-		v, ok := v.([]any)
-		if !ok || len(v) != len(m.items) || (v == nil) != m.none {
-			return false
-		}
-		for i := range v {
-			if !m.items[i].is(v[i]) {
-				return false
-			}
-		}
-		return true
-	}
-	return v == m.value
+	return reflect.DeepEqual(a, b)
 }

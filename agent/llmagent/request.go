@@ -5,6 +5,7 @@ package llmagent
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/template"
 	"github.com/refrain-dev/refrain/tool"
@@ -32,7 +34,8 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	req := &made.req
 	req.Model, req.Config = a.cfg.Model.Name(), &made.cfg
 	if a.cfg.GenerateContentConfig != nil {
-		req.Config = copyConfig(a.cfg.GenerateContentConfig)
+		// Callbacks and tools may edit the config, which all requests of the agent share, but neither tools nor schemas.
+		req.Config = deep.Copy(a.cfg.GenerateContentConfig, reflect.TypeFor[*genai.Tool](), reflect.TypeFor[*genai.Schema]())
 	}
 	all := texts{list: make([]string, 0, 8)}
 	if given := req.Config.SystemInstruction; given != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
@@ -268,7 +269,7 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	list, more := req.Contents, r.more(req.Contents)
 	req.Contents = with(list, more)
 	if len(r.on.BeforeModel) > 0 {
-		theirs = copied(req)
+		theirs = new(*req)
 		theirs.Contents = with(r.history.copies.of(list), more)
 	}
 	for _, f := range r.on.BeforeModel {
@@ -308,8 +309,8 @@ func (r *run) apart(resp *model.LLMResponse) *model.LLMResponse {
 	if resp == nil || r.history.copies.none() {
 		return resp
 	}
-	resp = copied(resp)
-	resp.Content = copyContent(resp.Content)
+	resp = new(*resp)
+	resp.Content = deep.Copy(resp.Content)
 	return resp
 }
 
@@ -317,7 +318,7 @@ func (r *run) apart(resp *model.LLMResponse) *model.LLMResponse {
 // that callbacks had before; nil if there were none.
 func (r *run) onModelError(ctx agent.Context, req, theirs *model.LLMRequest, err error) (*model.LLMResponse, error) {
 	if len(r.on.OnModelError) > 0 {
-		contents := copyContents(req.Contents)
+		contents := deep.Copy(req.Contents)
 		if theirs == nil {
 			theirs = new(model.LLMRequest)
 		} else {

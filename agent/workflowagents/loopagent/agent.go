@@ -16,12 +16,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -58,7 +58,7 @@ func New(cfg Config) (agent.Agent, error) {
 	if cfg.AgentConfig.Run != nil {
 		return nil, fmt.Errorf("loop agent %q: LoopAgent doesn't allow custom Run implementations", name)
 	}
-	cfg, _ = owned(reflect.ValueOf(cfg)).Interface().(Config) // the caller may change his
+	cfg = deep.Copy(cfg) // the caller may change the original
 	a := &Agent{cfg: cfg}
 	base, err := drive.NewBase(cfg.AgentConfig, a, a.run)
 	if err != nil {

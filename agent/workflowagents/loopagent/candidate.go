@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -89,7 +90,7 @@ func (r *run) kept() map[string]any {
 	state := r.state(r.loop.Pass)
 	kept := make(map[string]any, len(r.cfg.HandBack))
 	for _, k := range r.cfg.HandBack {
-		kept[k] = clone(state[k])
+		kept[k] = deep.Copy(state[k])
 	}
 	return kept
 }
@@ -138,7 +139,7 @@ func (r *run) valuesOf(iteration int) (delta map[string]any) {
 			if delta == nil {
 				delta = make(map[string]any)
 			}
-			delta[k] = clone(was)
+			delta[k] = deep.Copy(was)
 		}
 	}
 	return delta

@@ -140,48 +140,6 @@ type (
 	AfterIterationCallback  func(ctx agent.Context, it loop.IterationRecord) error
 )
 
-// owned returns a deep copy of v: its pointers, lists and maps are copied. Agents and functions are
-// shared.
-func owned(v reflect.Value) reflect.Value {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if v.IsNil() {
-			return v
-		}
-		c := reflect.New(v.Type().Elem())
-		c.Elem().Set(owned(v.Elem()))
-		return c
-	case reflect.Slice:
-		if v.IsNil() {
-			return v
-		}
-		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-		for i := range v.Len() {
-			c.Index(i).Set(owned(v.Index(i)))
-		}
-		return c
-	case reflect.Map:
-		if v.IsNil() {
-			return v
-		}
-		c := reflect.MakeMapWithSize(v.Type(), v.Len())
-		for k, e := range v.Seq2() {
-			c.SetMapIndex(k, owned(e))
-		}
-		return c
-	case reflect.Struct:
-		c := reflect.New(v.Type()).Elem()
-		c.Set(v)
-		for _, f := range c.Fields() {
-			if f.CanSet() {
-				f.Set(owned(f))
-			}
-		}
-		return c
-	}
-	return v
-}
-
 // plain reports whether a loop has no more to say than ADK's.
 func (c *Config) plain(p *loop.Plan) bool {
 	return p.Score == nil && p.StopWhen == nil && c.OutputKey == "" && c.Result == "" && len(c.HandBack) == 0 &&

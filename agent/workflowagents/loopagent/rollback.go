@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -81,25 +82,7 @@ type snapshot struct {
 
 // snap takes a snapshot. It copies lists and objects, because some steps change them in place.
 func (r *run) snap(at session.Address) snapshot {
-	return snapshot{clone(r.state(at)).(map[string]any), r.written.left}
-}
-
-func clone(v any) any {
-	switch x := v.(type) {
-	case map[string]any:
-		c := make(map[string]any, len(x))
-		for k, v := range x {
-			c[k] = clone(v)
-		}
-		return c
-	case []any:
-		c := make([]any, len(x))
-		for i, v := range x {
-			c[i] = clone(v)
-		}
-		return c
-	}
-	return v
+	return snapshot{deep.Copy(r.state(at)), r.written.left}
 }
 
 // forget ends the iteration: keys of the iterations at and below an address.
@@ -146,7 +129,7 @@ func (r *run) back(at session.Address, was map[string]any) map[string]any {
 	}
 	for k, v := range was {
 		if got, ok := now[k]; !ok || !reflect.DeepEqual(got, v) {
-			set(k, clone(v))
+			set(k, deep.Copy(v))
 		}
 	}
 	return delta

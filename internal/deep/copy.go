@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package deep copies values with all that is in them.
+//
+//	own := deep.Copy(state) // the caller may edit its lists and objects
+package deep
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Copy returns a copy of v. The structs that pointers in it lead to, lists and maps are copied. Bytes, functions and
+// unexported fields are shared. So are pointers of the given types, and the value in an interface, unless the interface
+// is an any with a list or a map.
+func Copy[T any](v T, shared ...reflect.Type) T {
+	own, _ := copied(reflect.ValueOf(&v).Elem(), shared).Interface().(T)
+	return own
+}
+
+func copied(v reflect.Value, shared []reflect.Type) reflect.Value {
+	t := v.Type()
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() || slices.Contains(shared, t) {
+			return v
+		}
+		own := reflect.New(t.Elem())
+		own.Elem().Set(copied(v.Elem(), shared))
+		return own
+	case reflect.Slice:
+		if v.IsNil() || t.Elem().Kind() == reflect.Uint8 {
+			return v
+		}
+		own := reflect.MakeSlice(t, v.Len(), v.Len())
+		for i := range v.Len() {
+			own.Index(i).Set(copied(v.Index(i), shared))
+		}
+		return own
+	case reflect.Map:
+		if v.IsNil() {
+			return v
+		}
+		own := reflect.MakeMapWithSize(t, v.Len())
+		for key, value := range v.Seq2() {
+			own.SetMapIndex(key, copied(value, shared))
+		}
+		return own
+	case reflect.Struct:
+		own := reflect.New(t).Elem()
+		own.Set(v)
+		for _, field := range own.Fields() {
+			if field.CanSet() {
+				field.Set(copied(field, shared))
+			}
+		}
+		return own
+	case reflect.Interface:
+		if kind := v.Elem().Kind(); t.NumMethod() == 0 && (kind == reflect.Map || kind == reflect.Slice) {
+			return copied(v.Elem(), shared)
+		}
+	}
+	return v
+}
