@@ -106,14 +106,9 @@ type A2AAgent struct {
 	source  *requesttemplate.URL // nil for a card that is given, or in a file
 	origins []string             // of Hosts
 	payload requesttemplate.JSON // nil for the user's message
-	headers []header
+	headers requesttemplate.Headers
 	memory  memory
 	given   http.Header // in place of headers, for an exchange of another machine
-}
-
-type header struct {
-	name  string
-	value *template.Template
 }
 
 // NewA2A returns an agent that calls a remote one over A2A. It does not connect, and returns an
@@ -173,16 +168,7 @@ func (a *A2AAgent) parse(p *parser) {
 	default:
 		a.payload = templates.JSON("Payload", x)
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
-		field := fmt.Sprintf("Headers[%q]", name)
-		switch {
-		case !requesttemplate.IsHeaderName(name):
-			p.errorf("%s: not a name of a header", field)
-		case strings.EqualFold(name, "Host"):
-			p.errorf("%s: the URL says which host it is", field)
-		}
-		a.headers = append(a.headers, header{name, p.template(field, cfg.Headers[name])})
-	}
+	a.headers = templates.Headers("Headers", cfg.Headers)
 	if cfg.SizeLimit < 0 {
 		p.errorf("SizeLimit is negative: %d", cfg.SizeLimit)
 	}

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -115,23 +114,14 @@ type wire struct {
 
 func (a *A2AAgent) newWire(ctx agent.InvocationContext) (*wire, error) {
 	w := &wire{limit: a.cfg.SizeLimit, headers: make(http.Header)}
+	set := func(name, value string) {
+		w.headers.Set(name, value)
+		w.secrets.Header(name, value)
+	}
 	for name := range a.given {
-		w.headers.Set(name, a.given.Get(name))
-		w.secrets.Header(name, a.given.Get(name))
+		set(name, a.given.Get(name))
 	}
-	lookup := drive.At(ctx).Lookup
-	for _, h := range a.headers {
-		value, err := requesttemplate.Fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
-		if err != nil {
-			return nil, err
-		}
-		if strings.ContainsAny(value, "\r\n\x00") {
-			return nil, fmt.Errorf("header %q: a value has a line break or a zero byte in it", h.name)
-		}
-		w.headers.Set(h.name, value)
-		w.secrets.Header(h.name, value)
-	}
-	return w, nil
+	return w, a.headers.Fill(drive.At(ctx).Lookup, set)
 }
 
 // allows returns an error unless requests may go to an address.

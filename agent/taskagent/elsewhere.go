@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,10 +133,8 @@ func (a *HTTPAgent) sendsElsewhere(ctx agent.InvocationContext, req *http.Reques
 		return answer{}, err
 	}
 	s := sending{Method: req.Method, URL: req.URL.String(), Headers: req.Header, Body: string(body),
-		Timeout: a.cfg.Timeout, SizeLimit: a.cfg.SizeLimit, RedirectHosts: a.cfg.RedirectHosts}
-	for _, h := range a.headers {
-		s.Own = append(s.Own, h.name)
-	}
+		Timeout: a.cfg.Timeout, SizeLimit: a.cfg.SizeLimit, RedirectHosts: a.cfg.RedirectHosts,
+		Own: slices.Sorted(maps.Keys(a.cfg.Headers))}
 	var got sent
 	if err := a.elsewhere(ctx, KindHTTP, s, round, &got); err != nil {
 		return answer{}, err

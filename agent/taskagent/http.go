@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -85,7 +84,7 @@ type HTTPAgent struct {
 	cfg      HTTPConfig
 	client   *http.Client
 	url      *requesttemplate.URL
-	headers  []variable // by name
+	headers  requesttemplate.Headers
 	body     *template.Template
 	bodyJSON requesttemplate.JSON
 }
@@ -143,16 +142,7 @@ func (a *HTTPAgent) parse(s *source) {
 	}
 	a.url = s.templates().URL("URL", cfg.URL)
 	checkHosts(cfg.RedirectHosts, s)
-	for _, name := range slices.Sorted(maps.Keys(cfg.Headers)) {
-		field := fmt.Sprintf("Headers[%q]", name)
-		switch {
-		case !requesttemplate.IsHeaderName(name):
-			s.errorf("%s: not a name of a header", field)
-		case strings.EqualFold(name, "Host"):
-			s.errorf("%s: the URL says which host it is", field)
-		}
-		a.headers = append(a.headers, variable{name, s.template(field, cfg.Headers[name], template.Mustache)})
-	}
+	a.headers = s.templates().Headers("Headers", cfg.Headers)
 	a.body = s.template("Body", cfg.Body, template.Mustache)
 	if cfg.BodyJSON != nil {
 		if cfg.Body != "" {

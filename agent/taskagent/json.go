@@ -7,18 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
+
+	"github.com/refrain-dev/refrain/session"
 )
 
-// parseJSON reads a text that is one JSON value. Whole numbers that fit are
-// int64, or else uint64, so that long identifiers stay as they are; others are
-// float64.
+// parseJSON reads a text that is one JSON value, and returns it in the form of [session.Plain].
 func parseJSON(text string) (any, error) {
 	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
+	var first json.RawMessage
+	if err := d.Decode(&first); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the text is empty")
 		}
@@ -27,39 +25,11 @@ func parseJSON(text string) (any, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is more after the first value")
 	}
-	return plain(v)
-}
-
-// plain replaces each json.Number in a value.
-func plain(v any) (any, error) {
-	var err error
-	switch x := v.(type) {
-	case json.Number:
-		if i, err := x.Int64(); err == nil {
-			return i, nil
-		}
-		if u, err := strconv.ParseUint(x.String(), 10, 64); err == nil {
-			return u, nil
-		}
-		f, err := x.Float64()
-		if err != nil {
-			return nil, fmt.Errorf("number %s is out of range", x)
-		}
-		return f, nil
-	case []any:
-		for i := range x {
-			if x[i], err = plain(x[i]); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		for key := range x {
-			if x[key], err = plain(x[key]); err != nil {
-				return nil, err
-			}
-		}
+	v, err := session.PlainJSON(first)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return nil, fmt.Errorf("%s is out of range", wrong.Value)
 	}
-	return v, nil
+	return v, err
 }
 
 // cleanText makes a program's output a text that JSON can hold.

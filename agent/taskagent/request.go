@@ -45,16 +45,12 @@ func (a *HTTPAgent) request(ctx context.Context, lookup func(string) (any, bool)
 	if a.bodyJSON != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	for _, h := range a.headers {
-		value, err := requesttemplate.Fill(fmt.Sprintf("Headers[%q]", h.name), h.value, lookup)
-		if err != nil {
-			return nil, err
-		}
-		if strings.ContainsAny(value, "\r\n\x00") {
-			return nil, fmt.Errorf("header %q: a value has a line break or a zero byte in it", h.name)
-		}
-		req.Header.Set(h.name, value)
-		secrets.Header(h.name, value)
+	err = a.headers.Fill(lookup, func(name, value string) {
+		req.Header.Set(name, value)
+		secrets.Header(name, value)
+	})
+	if err != nil {
+		return nil, err
 	}
 	secrets.Request(req)
 	return req, nil

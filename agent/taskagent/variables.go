@@ -3,6 +3,7 @@
 package taskagent
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -61,7 +62,7 @@ type scope struct {
 // Value implements [expr.Scope].
 func (s *scope) Value(name string) (any, bool) {
 	here := drive.At(s.ctx)
-	l := here.Loop()
+	l := cmp.Or(here.Loop(), new(drive.Loop))
 	switch name {
 	case "state":
 		if s.state == nil {
@@ -71,30 +72,18 @@ func (s *scope) Value(name string) (any, bool) {
 	case "result":
 		return s.result, true
 	case "prev":
-		if l == nil || l.Prev == nil {
+		if l.Prev == nil {
 			return map[string]any{}, true
 		}
 		return l.Prev, true
 	case "iteration":
-		if l == nil {
-			return 0, true
-		}
 		return l.Iteration, true
 	case "max_iterations":
-		if l == nil {
-			return 0, true
-		}
 		return int(l.MaxIterations), true
 	case "score":
-		if l == nil || l.Score == nil {
-			return nil, true
-		}
-		return *l.Score, true
+		return number(l.Score), true
 	case "best_score":
-		if l == nil || l.BestScore == nil {
-			return nil, true
-		}
-		return *l.BestScore, true
+		return number(l.BestScore), true
 	case "user_input":
 		if v, ok := here.Lookup("user_input"); ok {
 			return v, true
@@ -102,4 +91,12 @@ func (s *scope) Value(name string) (any, bool) {
 		return "", true
 	}
 	return nil, false
+}
+
+// number is the number that a pointer leads to, or nil.
+func number(f *float64) any {
+	if f == nil {
+		return nil
+	}
+	return *f
 }

@@ -10,6 +10,8 @@ package requesttemplate
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/template"
@@ -32,8 +34,47 @@ func Fill(field string, t *template.Template, lookup func(string) (any, bool)) (
 	return text, nil
 }
 
-// IsHeaderName reports whether a string can be the name of an HTTP header.
-func IsHeaderName(s string) bool {
+// Headers are the templates of HTTP headers, by name.
+type Headers []header
+
+type header struct {
+	field, name string
+	value       *template.Template
+}
+
+// Headers parses the templates of headers. It reports a name that is none of a header, and Host, which the URL says.
+func (p Parser) Headers(field string, given map[string]string) Headers {
+	var all Headers
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		field := fmt.Sprintf("%s[%q]", field, name)
+		switch {
+		case !isHeaderName(name):
+			p.Errorf("%s: not a name of a header", field)
+		case strings.EqualFold(name, "Host"):
+			p.Errorf("%s: the URL says which host it is", field)
+		}
+		all = append(all, header{field, name, p.Template(field, given[name])})
+	}
+	return all
+}
+
+// Fill calls set with the name and the value of each header. It fails on a value that ends the header.
+func (h Headers) Fill(lookup func(string) (any, bool), set func(name, value string)) error {
+	for _, one := range h {
+		value, err := Fill(one.field, one.value, lookup)
+		if err != nil {
+			return err
+		}
+		if strings.ContainsAny(value, "\r\n\x00") {
+			return fmt.Errorf("header %q: a value has a line break or a zero byte in it", one.name)
+		}
+		set(one.name, value)
+	}
+	return nil
+}
+
+// isHeaderName reports whether a string can be the name of an HTTP header.
+func isHeaderName(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 	}) < 0
