@@ -276,7 +276,7 @@ tools:
 		t.Fatal("the tool cannot find it out")
 	}
 	inv := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{SessionID: "s1"})})
-	ctx := drive.NewToolContext(inv, "call-1", nil, nil)
+	ctx := agent.NewToolContext(inv, "call-1", nil, nil)
 	got, err := find(ctx, agent.Doubt{ID: "the-id", Args: map[string]any{"n": 3}})
 	if err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func invocation(ctx context.Context) agent.InvocationContext {
 }
 
 func call(t *testing.T, answer *toolconfirmation.ToolConfirmation) tool.Context {
-	return drive.NewToolContext(invocation(t.Context()), "call-1", nil, answer)
+	return agent.NewToolContext(invocation(t.Context()), "call-1", nil, answer)
 }
 
 func names(req *model.LLMRequest) []string {

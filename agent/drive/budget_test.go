@@ -47,7 +47,7 @@ func TestBudgetIsShared(t *testing.T) {
 	root := custom(t, "root", func(ctx agent.InvocationContext, yield yield) {
 		drive.Run(ctx, one)(yield)
 		drive.Run(foreignContext{ctx}, inner)(yield)
-		drive.Run(drive.NewCallbackContext(ctx, nil), three)(yield)
+		drive.Run(agent.NewCallbackContext(ctx, nil), three)(yield)
 	}, one, inner, three)
 	ctx := withBudget(t.Context(), budget.Limits{Tokens: 1000})
 	if _, all := collect(drive.Run(ctx, root)); len(all) > 0 {

@@ -271,7 +271,7 @@ func TestCallbackContextKnowsItsInvocation(t *testing.T) {
 func TestRequestConfirmationIsPartOfTheEvent(t *testing.T) {
 	answer := &toolconfirmation.ToolConfirmation{Hint: "earlier", Confirmed: true}
 	var actions session.EventActions
-	ctx := drive.NewToolContext(invocation(t.Context()), "call-1", &actions, answer)
+	ctx := agent.NewToolContext(invocation(t.Context()), "call-1", &actions, answer)
 	if ctx.FunctionCallID() != "call-1" || ctx.ToolConfirmation() != answer {
 		t.Errorf("got %q, %v", ctx.FunctionCallID(), ctx.ToolConfirmation())
 	}
@@ -287,7 +287,7 @@ func TestRequestConfirmationIsPartOfTheEvent(t *testing.T) {
 	if diff := cmp.Diff(want, actions); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if drive.NewToolContext(invocation(t.Context()), "", nil, nil).Actions() == nil {
+	if agent.NewToolContext(invocation(t.Context()), "", nil, nil).Actions() == nil {
 		t.Error("a tool context always has actions")
 	}
 }
@@ -297,7 +297,7 @@ func TestRequestConfirmationIsPartOfTheEvent(t *testing.T) {
 func TestStateOfACallContext(t *testing.T) {
 	var actions session.EventActions
 	boom := &files{err: errBoom}
-	ctx := drive.NewCallbackContext(drive.NewInvocation(t.Context(), drive.Invocation{
+	ctx := agent.NewCallbackContext(drive.NewInvocation(t.Context(), drive.Invocation{
 		Session:   session.NewView(session.ViewConfig{State: map[string]any{"old": 1}}),
 		Artifacts: boom,
 	}), &actions)

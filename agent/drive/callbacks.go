@@ -17,7 +17,6 @@ import (
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
-	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
 // execute runs the agent's body between its callbacks. It is what a step does
@@ -72,7 +71,7 @@ func (b *Base) do(inv *invocation, yield func(*session.Event, error) bool) {
 func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallback,
 	yield func(*session.Event, error) bool) (over, ok bool) {
 	ev := &session.Event{}
-	cb := NewCallbackContext(inv, &ev.Actions)
+	cb := agent.NewCallbackContext(inv, &ev.Actions)
 	for _, f := range fns {
 		content, err := f(cb)
 		if err != nil {
@@ -96,17 +95,6 @@ func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallbac
 	a = &ev.Actions
 	leaves := a.AsksToLeave() || a.Exit != nil // a loop may have refused it by now
 	return ev.Content != nil || leaves, yield(ev, nil)
-}
-
-// NewCallbackContext implements [agent.NewCallbackContext].
-func NewCallbackContext(ctx agent.InvocationContext, actions *session.EventActions) agent.Context {
-	return agent.NewCallbackContext(ctx, actions)
-}
-
-// NewToolContext implements [agent.NewToolContext].
-func NewToolContext(ctx agent.InvocationContext, functionCallID string, actions *session.EventActions,
-	confirmation *toolconfirmation.ToolConfirmation) agent.Context {
-	return agent.NewToolContext(ctx, functionCallID, actions, confirmation)
 }
 
 // metadataCallback marks an event with the changes of callbacks.

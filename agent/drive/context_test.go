@@ -84,9 +84,9 @@ func TestContextsOfOnesOwn(t *testing.T) {
 			return wrapped{wrapped{ctx, "inner"}, "outer"}
 		}, "outer"},
 		{"WithContext of a callback's", func(ctx agent.InvocationContext) agent.InvocationContext {
-			return drive.NewCallbackContext(ctx, nil).WithContext(context.WithValue(ctx, key{}, "w"))
+			return agent.NewCallbackContext(ctx, nil).WithContext(context.WithValue(ctx, key{}, "w"))
 		}, "e-1 w"},
-		{"a callback's", func(ctx agent.InvocationContext) agent.InvocationContext { return drive.NewCallbackContext(ctx, nil) }, "e-1"},
+		{"a callback's", func(ctx agent.InvocationContext) agent.InvocationContext { return agent.NewCallbackContext(ctx, nil) }, "e-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := custom(t, "root", func(ctx agent.InvocationContext, yield yield) {
@@ -166,7 +166,7 @@ func TestStateOfAStepHasItsIterationKeys(t *testing.T) {
 	ctx := drive.NewInvocation(t.Context(), drive.Invocation{Session: view})
 	a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
 		ev := &session.Event{}
-		state := drive.NewCallbackContext(ctx, &ev.Actions).State()
+		state := agent.NewCallbackContext(ctx, &ev.Actions).State()
 		if err := state.Set("iteration:k", drive.At(ctx).Loop().Iteration); err != nil {
 			t.Error(err)
 		}

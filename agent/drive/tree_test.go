@@ -48,10 +48,10 @@ func TestTreeOfAStep(t *testing.T) {
 	note := func(ctx agent.InvocationContext) { got = append(got, drive.At(ctx).Tree()) }
 	leaf := custom(t, "leaf", func(ctx agent.InvocationContext, _ yield) { note(ctx) })
 	root := custom(t, "root", func(ctx agent.InvocationContext, y yield) {
-		note(drive.NewCallbackContext(ctx, nil))
+		note(agent.NewCallbackContext(ctx, nil))
 		under, cancel := context.WithCancel(ctx)
 		defer cancel()
-		for _, c := range []agent.InvocationContext{ctx, ctx.WithContext(under), drive.NewCallbackContext(ctx, nil)} {
+		for _, c := range []agent.InvocationContext{ctx, ctx.WithContext(under), agent.NewCallbackContext(ctx, nil)} {
 			for ev, err := range drive.Run(c, leaf) {
 				y(ev, err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
@@ -64,7 +65,7 @@ func (r *run) resume() bool {
 		return true
 	}
 	req := &model.LLMRequest{}
-	if err := r.addTools(drive.NewCallbackContext(r.ctx, nil), req); err != nil {
+	if err := r.addTools(agent.NewCallbackContext(r.ctx, nil), req); err != nil {
 		r.yield(nil, err)
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
@@ -69,7 +70,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) ||
 		drive.CutIn(drive.At(r.ctx).Recorded()) != nil) {
 		var err error
-		if req, err = r.request(drive.NewCallbackContext(r.ctx, nil), r.history); err != nil {
+		if req, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history); err != nil {
 			r.yield(nil, err)
 			return false
 		}

@@ -129,7 +129,7 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 	if f, ok := toolOf(req, c.Name).(tool.Function); ok {
 		find = tool.ReconcileOf(f)
 	}
-	ctx := drive.NewToolContext(r.ctx, c.ID, nil, nil)
+	ctx := agent.NewToolContext(r.ctx, c.ID, nil, nil)
 	found, more := drive.At(ctx).FindOut(call, find, r.yield)
 	result, happened := found.Happened()
 	switch {
@@ -207,7 +207,7 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 	}
 	req := &model.LLMRequest{}
 	if known := drive.At(r.ctx).Recorded(); known == nil || known.Mark != nil {
-		if err := r.addTools(drive.NewCallbackContext(r.ctx, nil), req); err != nil {
+		if err := r.addTools(agent.NewCallbackContext(r.ctx, nil), req); err != nil {
 			r.yield(nil, err)
 			return false
 		}

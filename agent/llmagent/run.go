@@ -70,7 +70,7 @@ func (r *run) turn() bool {
 		return false
 	}
 	x := &exchange{run: r}
-	x.ctx = drive.NewCallbackContext(r.ctx, &x.actions)
+	x.ctx = agent.NewCallbackContext(r.ctx, &x.actions)
 	var err error
 	if x.req, err = r.request(x.ctx, r.history); err != nil {
 		r.yield(nil, err)

@@ -106,7 +106,7 @@ func (r *run) under(ctx context.Context) agent.InvocationContext {
 // the call is in doubt. callIn returns that error too.
 func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *genai.FunctionCall,
 	answer *toolconfirmation.ToolConfirmation, done *answered) (failed error) {
-	ctx, spent := tool.WithUsage(drive.NewToolContext(in, call.ID, &done.actions, answer))
+	ctx, spent := tool.WithUsage(agent.NewToolContext(in, call.ID, &done.actions, answer))
 	defer func() {
 		if p := recover(); p != nil { // of a callback; tool.Call takes care of tools
 			failed = fmt.Errorf("panic: %v", p)

@@ -238,7 +238,7 @@ func (r *run) prepare(msg *a2a.Message) (*a2a.SendMessageRequest, error) {
 		*req.Config = *r.cfg.MessageSendConfig
 	}
 	req.Config.ReturnImmediately = !r.conn.streams // so that the task is known, and can be canceled
-	cb := drive.NewCallbackContext(r.ctx, &r.actions)
+	cb := agent.NewCallbackContext(r.ctx, &r.actions)
 	for _, f := range r.cfg.BeforeRequestCallbacks {
 		ev, err := f(cb, req)
 		switch {

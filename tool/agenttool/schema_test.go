@@ -55,7 +55,7 @@ func TestSchemas(t *testing.T) {
 		})
 	}
 	ctx := func() tool.Context {
-		return drive.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{Session: view()}), "call-1", nil, nil)
+		return agent.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{Session: view()}), "call-1", nil, nil)
 	}
 	f := function(t, planner(`{"price": 120}`), nil)
 
@@ -102,7 +102,7 @@ func TestSchemas(t *testing.T) {
 func TestAnswerThatIsNoObject(t *testing.T) {
 	list := &genai.Schema{Type: genai.TypeArray, Items: &genai.Schema{Type: genai.TypeString}}
 	f := function(t, llm(t, llmagent.Config{Name: "lister", Model: script(t, scripted.Answer{Text: `["a"]`}), OutputSchema: list}), nil)
-	ctx := drive.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{Session: view()}), "call-1", nil, nil)
+	ctx := agent.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{Session: view()}), "call-1", nil, nil)
 	res, err := tool.Call(ctx, f, map[string]any{"request": "go"})
 	if all, ok := res["result"].([]any); err != nil || !ok || len(all) != 1 || all[0] != "a" {
 		t.Errorf("got %v, %v", res, err)

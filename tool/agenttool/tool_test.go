@@ -70,7 +70,7 @@ func callers(t *testing.T, f tool.Function, calls *[]call) agent.Agent {
 	t.Helper()
 	return custom(t, "caller", func(ctx agent.InvocationContext, y yield) {
 		c := call{ev: session.NewEvent(ctx, ctx.InvocationID())}
-		c.res, c.err = tool.Call(drive.NewToolContext(ctx, "call-1", &c.ev.Actions, nil), f, map[string]any{"request": "count to three"})
+		c.res, c.err = tool.Call(agent.NewToolContext(ctx, "call-1", &c.ev.Actions, nil), f, map[string]any{"request": "count to three"})
 		answer := c.res
 		if c.err != nil {
 			answer = map[string]any{"error": c.err.Error()}
@@ -196,7 +196,7 @@ func TestStateAndArtifactsFlowThrough(t *testing.T) {
 			return
 		}
 		ev := says("done")
-		call := drive.NewToolContext(ctx, "inner", &ev.Actions, nil)
+		call := agent.NewToolContext(ctx, "inner", &ev.Actions, nil)
 		if _, err := call.Artifacts().Save(ctx, "notes.txt", genai.NewPartFromText("high at noon")); err != nil {
 			y(nil, err)
 			return
@@ -339,7 +339,7 @@ func TestFailureOfTheAgentIsTheTools(t *testing.T) {
 	}
 	got, _ = once(t, custom(t, "helper", func(ctx agent.InvocationContext, y yield) {
 		ev := says("may I?")
-		if err := drive.NewToolContext(ctx, "inner", &ev.Actions, nil).RequestConfirmation("delete?", nil); err != nil {
+		if err := agent.NewToolContext(ctx, "inner", &ev.Actions, nil).RequestConfirmation("delete?", nil); err != nil {
 			y(nil, err)
 			return
 		}
@@ -348,7 +348,7 @@ func TestFailureOfTheAgentIsTheTools(t *testing.T) {
 	if got.err == nil || !strings.Contains(got.err.Error(), `agent "helper" needs a person's consent`) {
 		t.Errorf("got %v", got.err)
 	}
-	if _, err := function(t, custom(t, "helper", nil), nil).Run(drive.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{}), "c",
+	if _, err := function(t, custom(t, "helper", nil), nil).Run(agent.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{}), "c",
 		nil, nil), nil); !errors.Is(err, functiontool.ErrInvalidArgument) {
 		t.Errorf("got %v", err)
 	}
@@ -364,7 +364,7 @@ func TestCancellationReachesTheAgent(t *testing.T) {
 		y(nil, ctx.Err())
 	})
 	ictx := drive.NewInvocation(ctx, drive.Invocation{Session: session.NewView(session.ViewConfig{})})
-	if _, err := function(t, helper, nil).Run(drive.NewToolContext(ictx, "call-1", nil, nil), map[string]any{"request": "x"}); !errors.Is(err, cause) {
+	if _, err := function(t, helper, nil).Run(agent.NewToolContext(ictx, "call-1", nil, nil), map[string]any{"request": "x"}); !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -374,7 +374,7 @@ func TestConcurrentCalls(t *testing.T) {
 	saver := func(name string) agent.Agent {
 		return custom(t, name, func(ctx agent.InvocationContext, y yield) {
 			ev := says(name)
-			call := drive.NewToolContext(ctx, "inner", &ev.Actions, nil)
+			call := agent.NewToolContext(ctx, "inner", &ev.Actions, nil)
 			if _, err := call.Artifacts().Save(ctx, name, genai.NewPartFromText(name)); err != nil {
 				y(nil, err)
 				return
@@ -397,7 +397,7 @@ func TestConcurrentCalls(t *testing.T) {
 		for i := range evs {
 			evs[i] = says("called")
 			wg.Go(func() {
-				if _, err := f.Run(drive.NewToolContext(ctx, fmt.Sprint(i), &evs[i].Actions, nil), map[string]any{"request": "go"}); err != nil {
+				if _, err := f.Run(agent.NewToolContext(ctx, fmt.Sprint(i), &evs[i].Actions, nil), map[string]any{"request": "go"}); err != nil {
 					t.Error(err)
 				}
 			})

@@ -113,7 +113,7 @@ func caller(t *testing.T, name string, f tool.Function, args map[string]any) age
 	a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 		return func(yield func(*session.Event, error) bool) {
 			ev := session.NewEvent(ctx, ctx.InvocationID())
-			res, err := tool.Call(drive.NewToolContext(ctx, "call-1", &ev.Actions, nil), f, args)
+			res, err := tool.Call(agent.NewToolContext(ctx, "call-1", &ev.Actions, nil), f, args)
 			if err != nil {
 				res = map[string]any{"error": err.Error()}
 			}
@@ -238,7 +238,7 @@ func TestScopeOfAnExit(t *testing.T) {
 
 func TestOutsideOfLoops(t *testing.T) {
 	f := exitTool(t, exitlooptool.Config{})
-	ctx := drive.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{}), "call-1", nil, nil)
+	ctx := agent.NewToolContext(drive.NewInvocation(t.Context(), drive.Invocation{}), "call-1", nil, nil)
 	if _, err := f.Run(ctx, map[string]any{"scope": "refine"}); err == nil || err.Error() != "scope: you are in no loop; leave it out" {
 		t.Errorf("got %v", err)
 	}

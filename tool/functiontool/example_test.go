@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -28,7 +29,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	ctx := drive.NewToolContext(drive.NewInvocation(context.Background(), drive.Invocation{}), "call-1", nil, nil)
+	ctx := agent.NewToolContext(drive.NewInvocation(context.Background(), drive.Invocation{}), "call-1", nil, nil)
 	for _, sent := range []map[string]any{{"word": "tick", "times": 2}, {"times": "two"}} {
 		fmt.Println(tool.Call(ctx, repeat.(tool.Function), sent))
 	}

@@ -31,7 +31,7 @@ func call(t testing.TB, answer *toolconfirmation.ToolConfirmation) tool.Context 
 	ictx := drive.NewInvocation(t.Context(), drive.Invocation{
 		ID: "e-1", Session: session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"}),
 	})
-	return drive.NewToolContext(ictx, "call-1", nil, answer)
+	return agent.NewToolContext(ictx, "call-1", nil, answer)
 }
 
 // made is a tool as agents use it.

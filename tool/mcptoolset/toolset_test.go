@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
@@ -28,7 +29,7 @@ import (
 )
 
 func call(ctx context.Context) tool.Context {
-	return drive.NewToolContext(drive.NewInvocation(ctx, drive.Invocation{
+	return agent.NewToolContext(drive.NewInvocation(ctx, drive.Invocation{
 		ID: "e-1", Session: session.NewView(session.ViewConfig{}),
 	}), "call-1", nil, nil)
 }

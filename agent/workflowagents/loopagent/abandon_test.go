@@ -137,7 +137,7 @@ func TestLateWritesHaveNoEffect(t *testing.T) {
 			first := begun == 1
 			mu.Unlock()
 			early, held := ctx.Session().State(), ctx.Session() // taken while it was allowed
-			cb := drive.NewCallbackContext(ctx, nil)
+			cb := agent.NewCallbackContext(ctx, nil)
 			state, other := cb.State(), ctx.WithContext(context.WithoutCancel(ctx))
 			if err := early.Set("temp:early", "set"); err != nil {
 				t.Errorf("set in time: %v", err)

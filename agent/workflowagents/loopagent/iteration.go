@@ -118,7 +118,7 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	defer done()
 	ev := &session.Event{}
 	gone, err := r.within(in, func(ctx agent.InvocationContext) error {
-		cb := drive.NewCallbackContext(ctx, &ev.Actions)
+		cb := agent.NewCallbackContext(ctx, &ev.Actions)
 		for i := range n {
 			if err := call(i, cb); err != nil || ctx.Err() != nil {
 				return err
