@@ -28,10 +28,7 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 		cfg: t.cfg, from: t.from, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
 		name: t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
 	}
-	if err := os.MkdirAll(s.room, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the workspace: %w", err)
-	}
-	lock, err := lockFile(ctx, filepath.Join(s.room, "lock"))
+	lock, err := lockRoom(ctx, s.room)
 	if err != nil {
 		return nil, err
 	}
@@ -46,9 +43,9 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	if s.empty = err == nil; errors.Is(err, fs.ErrExist) {
 		err = nil
 	}
-	start := Hash("")
+	start := ""
 	if err == nil {
-		start, err = s.resolve(ctx, "start")
+		start, err = s.git.object(ctx, s.ref("start"))
 	}
 	if err == nil && start == "" {
 		err = s.copyOf(ctx, t)
@@ -65,14 +62,8 @@ func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
 	if err := removeAll(t.Dir()); err != nil {
 		return fmt.Errorf("delete an incomplete tree: %w", err)
 	}
-	for _, note := range []string{"from", "head", "dirty", "exclude"} {
-		text, err := os.ReadFile(filepath.Join(of.room, note))
-		if err == nil {
-			err = writeFile(filepath.Join(t.room, note), text)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("copy a tree: %w", err)
-		}
+	if err := t.copyNotes(of.room, "from", "head", "dirty", "exclude"); err != nil {
+		return fmt.Errorf("copy a tree: %w", err)
 	}
 	if err := os.Mkdir(t.Dir(), 0o700); err != nil {
 		return fmt.Errorf("copy a tree: %w", err)

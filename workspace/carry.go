@@ -376,10 +376,7 @@ func (o *object) weigh(within int) int {
 func (c *Carried) Keep(ctx context.Context, run string) error {
 	t := &Tree{name: refName(run), store: filepath.Join(c.store, storeNames[c.format])}
 	t.room = filepath.Join(c.store, "runs", t.name)
-	if err := os.MkdirAll(t.room, 0o700); err != nil {
-		return fmt.Errorf("make the folder of the workspace: %w", err)
-	}
-	lock, err := lockFile(ctx, filepath.Join(t.room, "lock"))
+	lock, err := lockRoom(ctx, t.room)
 	if err != nil {
 		return err
 	}
@@ -388,7 +385,7 @@ func (c *Carried) Keep(ctx context.Context, run string) error {
 	if err := t.prepareStore(ctx, c.format); err != nil {
 		return err
 	}
-	if has, err := t.resolve(ctx, "start"); err != nil || has != "" {
+	if has, err := t.git.object(ctx, t.ref("start")); err != nil || has != "" {
 		return errors.Join(err, fmt.Errorf("the store has files of a run %q already: remove them with refrain rm", run))
 	}
 	for _, ext := range []string{"pack", "rev", "idx"} { // a pack counts once it has an index

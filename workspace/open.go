@@ -40,10 +40,7 @@ func Open(ctx context.Context, cfg Config) (*Tree, error) {
 	}
 	t := &Tree{cfg: cfg, name: refName(cfg.Run)}
 	t.room = filepath.Join(store, "runs", t.name)
-	if err := os.MkdirAll(t.room, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of the workspace: %w", err)
-	}
-	if t.lock, err = lockFile(ctx, filepath.Join(t.room, "lock")); err != nil {
+	if t.lock, err = lockRoom(ctx, t.room); err != nil {
 		return nil, err
 	}
 	if err = t.open(ctx, bin, store); err != nil {
@@ -51,6 +48,14 @@ func Open(ctx context.Context, cfg Config) (*Tree, error) {
 		return nil, fmt.Errorf("open the workspace of run %q: %w", cfg.Run, err)
 	}
 	return t, nil
+}
+
+// lockRoom creates the folder of a tree if it is missing, and locks it.
+func lockRoom(ctx context.Context, room string) (*os.File, error) {
+	if err := os.MkdirAll(room, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the workspace: %w", err)
+	}
+	return lockFile(ctx, filepath.Join(room, "lock"))
 }
 
 // realPath returns the absolute path of a folder with all links resolved. It creates the folder if it is missing.
@@ -100,16 +105,16 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 		return fmt.Errorf("make the tree: %w", err)
 	}
 	t.removeLocks()
-	base, err := t.resolve(ctx, "base")
+	base, err := t.git.object(ctx, t.ref("base"))
 	if err != nil {
 		return err
 	}
-	start, err := t.resolve(ctx, "start")
+	start, err := t.git.object(ctx, t.ref("start"))
 	if err != nil {
 		return err
 	}
 	if base != "" && start != "" {
-		t.base, t.start = base, start
+		t.base, t.start = Hash(base), Hash(start)
 		return nil
 	}
 	return t.create(ctx)
@@ -123,13 +128,13 @@ func (t *Tree) removeLocks() {
 	}
 }
 
-// resolve returns the tree that a ref of the run names. It returns the empty hash if there is no such ref.
-func (t *Tree) resolve(ctx context.Context, name string) (Hash, error) {
-	out, err := t.git.word(ctx, "rev-parse", "--verify", "--quiet", t.ref(name))
+// object returns the object that a revision names, or "" if there is no such revision.
+func (g *git) object(ctx context.Context, revision string) (string, error) {
+	out, err := g.word(ctx, "rev-parse", "--verify", "--quiet", revision)
 	if code(err) == 1 {
 		return "", nil
 	}
-	return Hash(out), err
+	return out, err
 }
 
 // err0 returns the text of an error.
@@ -231,7 +236,7 @@ func (t *Tree) create(ctx context.Context) error {
 	if err := fill(ctx); err != nil {
 		return err
 	}
-	base, err := t.write(ctx)
+	base, err := t.git.write(ctx)
 	if err != nil {
 		return err
 	}
@@ -262,19 +267,13 @@ func (t *Tree) create(ctx context.Context) error {
 // fork copies the start and the base from the run that this run is a fork of.
 func (t *Tree) fork(ctx context.Context) error {
 	of := refName(t.cfg.ForkOf)
-	for _, note := range []string{"head", "dirty"} {
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(t.room), of, note))
-		if err == nil {
-			err = writeFile(filepath.Join(t.room, note), text)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("fork the workspace: %w", err)
-		}
+	if err := t.copyNotes(filepath.Join(filepath.Dir(t.room), of), "head", "dirty"); err != nil {
+		return fmt.Errorf("fork the workspace: %w", err)
 	}
-	for _, name := range []string{"base", "start"} {
-		h, err := t.git.word(ctx, "rev-parse", "--verify", "--quiet", "refs/refrain/"+of+"/"+name)
-		if code(err) == 1 {
-			return fmt.Errorf("the files of run %q, of which this is a fork, were removed", t.cfg.ForkOf)
+	for _, name := range []string{"base", "start"} { // start marks the tree as complete
+		h, err := t.git.object(ctx, "refs/refrain/"+of+"/"+name)
+		if err == nil && h == "" {
+			err = fmt.Errorf("the files of run %q, of which this is a fork, were removed", t.cfg.ForkOf)
 		}
 		if err != nil {
 			return err
@@ -286,6 +285,20 @@ func (t *Tree) fork(ctx context.Context) error {
 			t.base = Hash(h)
 		} else {
 			t.start = Hash(h)
+		}
+	}
+	return nil
+}
+
+// copyNotes copies files about another tree, as far as they exist, from its folder.
+func (t *Tree) copyNotes(room string, names ...string) error {
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(room, name))
+		if err == nil {
+			err = writeFile(filepath.Join(t.room, name), text)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil

@@ -202,8 +202,8 @@ func (t *Tree) copyFile(name, into string) (bool, error) {
 
 // noteHead stores the last commit and the names of the uncommitted files, which the result needs.
 func (t *Tree) noteHead(ctx context.Context) error {
-	head, err := t.user.word(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-	if err != nil && code(err) != 1 {
+	head, err := t.user.object(ctx, "HEAD^{commit}")
+	if err != nil {
 		return err
 	}
 	if err := writeFile(filepath.Join(t.room, "head"), []byte(head)); err != nil {
@@ -230,9 +230,9 @@ func (t *Tree) checkOutHead(ctx context.Context) error {
 	if head, err := t.head(); err == nil && head == "" {
 		return &RefusedError{t.from, "its repository has no commit yet, which the base head begins with: commit the files, or use the base dirty"}
 	}
-	head, err := t.user.word(ctx, "rev-parse", "--verify", "--quiet", "HEAD:"+strings.TrimSuffix(t.prefix, "/"))
-	if code(err) == 1 {
-		return &RefusedError{t.from, "the last commit, with which the base head begins, does not have this folder: " +
+	head, err := t.user.object(ctx, "HEAD:"+strings.TrimSuffix(t.prefix, "/"))
+	if err == nil && head == "" {
+		err = &RefusedError{t.from, "the last commit, with which the base head begins, does not have this folder: " +
 			"commit it, or use the base dirty"}
 	}
 	if err != nil {

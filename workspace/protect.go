@@ -129,9 +129,5 @@ func (t *Tree) edited(ctx context.Context, g *git, tree string, edits []edit) (H
 	if _, err := g.feed(ctx, in.Bytes(), "update-index", "-z", "--replace", "--index-info"); err != nil {
 		return "", err
 	}
-	out, err := g.word(ctx, "write-tree")
-	if err == nil && !Hash(out).Valid() {
-		err = fmt.Errorf("git write-tree returned %q, which is no hash", out)
-	}
-	return Hash(out), err
+	return g.write(ctx)
 }

@@ -311,8 +311,8 @@ func (t *Tree) branch(ctx context.Context, h Hash, branch, message string) (stri
 // point creates a branch with a tree, unless the branch exists.
 func (t *Tree) point(ctx context.Context, g *git, branch string, tree Hash, parent, message string) (string, error) {
 	ref := "refs/heads/" + branch
-	there, err := g.word(ctx, "rev-parse", "--verify", "--quiet", ref+"^{commit}")
-	if err != nil && code(err) != 1 {
+	there, err := g.object(ctx, ref+"^{commit}")
+	if err != nil {
 		return "", err
 	}
 	if there != "" {

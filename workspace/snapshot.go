@@ -60,7 +60,7 @@ func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
 	if _, err := t.git.run(ctx, "add", "--all", "."); err != nil {
 		return "", t.whyNot(ctx, err)
 	}
-	h, err := t.write(ctx)
+	h, err := t.git.write(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -174,16 +174,12 @@ func (t *Tree) whyNot(ctx context.Context, err error) error {
 }
 
 // write stores the tree of the index.
-func (t *Tree) write(ctx context.Context) (Hash, error) {
-	out, err := t.git.word(ctx, "write-tree")
-	if err != nil {
-		return "", err
+func (g *git) write(ctx context.Context) (Hash, error) {
+	out, err := g.word(ctx, "write-tree")
+	if err == nil && !Hash(out).Valid() {
+		err = fmt.Errorf("git write-tree returned %q, which is no hash", out)
 	}
-	h := Hash(out)
-	if !h.Valid() {
-		return "", fmt.Errorf("git write-tree returned %q, which is no hash", out)
-	}
-	return h, nil
+	return Hash(out), err
 }
 
 // checkNew checks the changes of a new tree.

@@ -71,9 +71,9 @@ func (s *Stored) Start(ctx context.Context) (Hash, error) { return s.ref(ctx, "s
 func (s *Stored) Base(ctx context.Context) (Hash, error) { return s.ref(ctx, "base") }
 
 func (s *Stored) ref(ctx context.Context, name string) (Hash, error) {
-	h, err := s.git.word(ctx, "rev-parse", "--verify", "--quiet", "refs/refrain/"+s.name+"/"+name)
-	if code(err) == 1 {
-		return "", fmt.Errorf("the store has no files of the run: %w", os.ErrNotExist)
+	h, err := s.git.object(ctx, "refs/refrain/"+s.name+"/"+name)
+	if err == nil && h == "" {
+		err = fmt.Errorf("the store has no files of the run: %w", os.ErrNotExist)
 	}
 	return Hash(h), err
 }

@@ -205,19 +205,6 @@ func (r *run) writesExit(said *session.Event) bool {
 		!slices.ContainsFunc(exitCalls, func(call string) bool { return strings.Contains(text, call) }) {
 		return false
 	}
-	who := withName(r.cfg.AgentConfig.SubAgents, said.Author)
+	who := r.FindSubAgent(said.Author)
 	return who != nil && agent.TypeOf(who) == agent.TypeLLM
-}
-
-// withName finds an agent by its name, in agents and below.
-func withName(all []agent.Agent, name string) agent.Agent {
-	for _, a := range all {
-		if a.Name() == name {
-			return a
-		}
-		if found := withName(a.SubAgents(), name); found != nil {
-			return found
-		}
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 func (r *run) beginIteration(n int) bool {
@@ -64,7 +65,7 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 			Failures: it.Failures,
 		})
 	}
-	if r.marks && !r.markIteration(it) {
+	if r.marks && !r.mark(mark.KindIterationFinished, *it, nil) {
 		return false
 	}
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(*it)

@@ -33,9 +33,8 @@ type run struct {
 	at      []session.Address // where each is in this iteration
 	names   int               // how long the steps' names are together
 	places  places
-	buf     []byte // for placeFrom
-	text    []byte // for markFinished
-	clock   clock
+	buf     []byte          // for placeFrom
+	text    []byte          // for markFinished
 	timed   bool            // the clock is read
 	grace   time.Duration   // of steps and callbacks
 	marks   bool            // the run writes marks

@@ -3,7 +3,6 @@
 package loopagent
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -239,15 +238,4 @@ func (r *run) mark(kind mark.Kind, data any, ev *session.Event) bool {
 	m.Joins = r.joins && (kind == mark.KindIterationFinished || kind == mark.KindLoopStarted)
 	ev.Mark = m
 	return r.yield(ev, nil)
-}
-
-// markIteration is mark for an iteration that has ended.
-func (r *run) markIteration(it *loop.IterationRecord) bool {
-	text, ok := appendIteration(r.text[:0], it)
-	if !ok {
-		return r.mark(mark.KindIterationFinished, *it, nil)
-	}
-	r.text = text
-	m := &mark.Mark{Kind: mark.KindIterationFinished, Data: bytes.Clone(text), Joins: r.joins}
-	return r.yield(&session.Event{Mark: m}, nil)
 }

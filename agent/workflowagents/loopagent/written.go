@@ -125,20 +125,14 @@ func (r *run) write(ev *session.Event) {
 	}
 	step := r.learner()
 	for _, delta := range [...]map[string]any{ev.Actions.StateDelta, temp} {
-		left := len(delta)
-		if left == 0 { // to begin a range over a map takes longer
-			continue
-		}
 		for k := range delta {
-			if w.tells(k) {
-				if step >= 0 {
-					r.learn(step, k)
-				}
-				w.keys = w.overwritten(w.keys, k)
+			if !w.tells(k) {
+				continue
 			}
-			if left--; left == 0 { // to look for another one takes longer
-				break
+			if step >= 0 {
+				r.learn(step, k)
 			}
+			w.keys = w.overwritten(w.keys, k)
 		}
 	}
 }
