@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -44,98 +45,70 @@ const (
 	maxNames = 200
 )
 
-// What an event has, besides what all have.
+// pack packs events that follow one another, at most [packed] of them. room is for use in between.
+func (b *book) pack(evs []*Event, room *[]byte) *pack {
+	p := &pack{first: evs[0].Seq, n: len(evs)}
+	c := codec{book: b, buf: (*room)[:0]}
+	for _, ev := range evs {
+		before := c
+		if c.odd = ev.Weight() > maxPacked || !common(ev); !c.odd {
+			c.event(ev, eventFlags(c.count(int(flagsOf(ev)))))
+		}
+		if c.odd {
+			c = before
+			c.buf = append(before.buf, 0)
+			p.kept = append(p.kept, ev)
+		}
+	}
+	p.data, *room = slices.Clone(c.buf), c.buf
+	return p
+}
+
+// unpack returns the events of a pack. The book is the one that it was packed with, or a later
+// one of that log.
+func (b *book) unpack(p *pack) []*Event {
+	c := codec{book: b, buf: p.data, reads: true}
+	evs, kept := make([]*Event, p.n), p.kept
+	for i := range evs {
+		flags := eventFlags(c.count(0))
+		if flags == 0 {
+			evs[i], kept = kept[0], kept[1:]
+			continue
+		}
+		evs[i] = &Event{Seq: p.first + int64(i)}
+		c.event(evs[i], flags)
+	}
+	return evs
+}
+
+// eventFlags say what an event has, besides what all have.
+type eventFlags uint
+
 const (
-	isPacked = 1 << iota // else it is kept
-	hasID                // other than its number
-	hasUTC               // its timestamp is in UTC, else in local time
-	hasBranch
+	isPacked eventFlags = 1 << iota // else it is kept
+	hasUTC                          // its timestamp is in UTC, else in local time
 	hasMark
-	hasData
 	hasContent
-	hasDelta
 	hasUsage
-	hasMetadata
+	hasValues   // a state delta or metadata
 	hasResponse // other fields of a model's response
+	hasID       // other than its number
 	isComplete
 	isInterrupted
 )
 
-// pack packs events that follow one another, at most [packed] of them. room is for use in between.
-func (b *book) pack(evs []*Event, room *[]byte) *pack {
-	p := &pack{first: evs[0].Seq, n: len(evs)}
-	w := packer{book: b, buf: (*room)[:0]}
-	for _, ev := range evs {
-		n, at, address := len(w.buf), w.at, w.address
-		if ev.Weight() > maxPacked || !common(ev) || !w.event(ev) {
-			w.buf, w.at, w.address = append(w.buf[:n], 0), at, address
-			p.kept = append(p.kept, ev)
-		}
-	}
-	p.data, *room = slices.Clone(w.buf), w.buf
-	return p
-}
-
-// packer writes a pack.
-type packer struct {
-	*book
-	buf     []byte
-	at      int64 // when the last event was, in nanoseconds since 1970
-	address Address
-	said    string // the first text of the event under way
-}
-
-func (w *packer) event(ev *Event) bool {
+func flagsOf(ev *Event) eventFlags {
+	flags := isPacked
 	var digits [20]byte
-	id := ev.ID == string(strconv.AppendInt(digits[:0], ev.Seq, 10))
-	m := ev.Mark
-	flags := uint64(isPacked)
-	for i, is := range [...]bool{!id, ev.Timestamp.Location() == time.UTC, ev.Branch != "", m != nil,
-		m != nil && m.Data != nil, ev.Content != nil, len(ev.Actions.StateDelta) > 0, ev.UsageMetadata != nil,
-		len(ev.CustomMetadata) > 0,
+	for i, is := range [...]bool{ev.Timestamp.Location() == time.UTC, ev.Mark != nil, ev.Content != nil, ev.UsageMetadata != nil,
+		len(ev.Actions.StateDelta) > 0 || len(ev.CustomMetadata) > 0,
 		ev.ModelVersion != "" || ev.ErrorCode != "" || ev.ErrorMessage != "" || ev.FinishReason != "",
-		ev.TurnComplete, ev.Interrupted} {
+		ev.ID != string(strconv.AppendInt(digits[:0], ev.Seq, 10)), ev.TurnComplete, ev.Interrupted} {
 		if is {
-			flags |= hasID << i
+			flags |= hasUTC << i
 		}
 	}
-	w.number(flags)
-	if !id {
-		w.text(ev.ID)
-	}
-	at := ev.Timestamp.UnixNano()
-	w.signed(at - w.at)
-	w.at = at
-	w.name(ev.InvocationID)
-	w.name(ev.Author)
-	if ev.Branch != "" {
-		w.name(ev.Branch)
-	}
-	same := sameStart(w.address, ev.Address)
-	w.number(uint64(same))
-	w.text(string(ev.Address[same:]))
-	w.address = ev.Address
-	w.signed(int64(ev.Iteration))
-	w.signed(int64(ev.Attempt))
-	if m != nil {
-		w.name(string(m.Kind))
-		if m.Data != nil {
-			w.number(uint64(len(m.Data)))
-			w.buf = appendDiff(w.buf, m.Data, w.like(m))
-		}
-	}
-	w.said = ""
-	if !w.content(ev.Content) || !w.usage(ev.UsageMetadata) {
-		return false
-	}
-	if flags&hasResponse != 0 {
-		w.name(ev.ModelVersion)
-		w.name(string(ev.FinishReason))
-		w.text(ev.ErrorCode)
-		w.text(ev.ErrorMessage)
-	}
-	return (len(ev.Actions.StateDelta) == 0 || w.values(ev.Actions.StateDelta, 0)) &&
-		(len(ev.CustomMetadata) == 0 || w.values(ev.CustomMetadata, 0))
+	return flags
 }
 
 // common reports whether an event has only fields that a pack has a form for. What those hold is
@@ -155,218 +128,150 @@ func common(ev *Event) bool {
 		ev.LogprobsResult == nil && ev.AvgLogprobs == 0 && !ev.Partial
 }
 
-func (w *packer) number(n uint64) { w.buf = binary.AppendUvarint(w.buf, n) }
-func (w *packer) signed(n int64)  { w.buf = binary.AppendVarint(w.buf, n) }
-
-func (w *packer) text(s string) {
-	w.number(uint64(len(s)))
-	w.buf = append(w.buf, s...)
+// codec writes the events of a pack, or reads them: so each field stands here once. What it writes
+// it does not change.
+type codec struct {
+	*book
+	reads   bool
+	buf     []byte // what was written, or what is left to read
+	at      int64  // when the last event was, in nanoseconds since 1970
+	address Address
+	said    string // the first text of the event under way
+	odd     bool   // that event has what a pack has no form for
 }
 
-// name writes a text that comes often.
-func (w *packer) name(s string) {
-	i := slices.Index(w.names, s)
-	if i < 0 && len(s) <= maxName && len(w.names) < maxNames {
-		i, w.names = len(w.names), append(w.names, s)
+func (c *codec) event(ev *Event, flags eventFlags) {
+	if flags&hasID != 0 {
+		c.text(&ev.ID)
+	} else if c.reads {
+		ev.ID = strconv.FormatInt(ev.Seq, 10)
 	}
-	w.number(uint64(i + 1))
-	if i < 0 {
-		w.text(s)
+	since := ev.Timestamp.UnixNano() - c.at
+	varint(c, &since)
+	c.at += since
+	c.name(&ev.InvocationID)
+	c.name(&ev.Author)
+	c.name(&ev.Branch)
+	same := c.count(sameStart(c.address, ev.Address))
+	rest := ev.Address[min(same, len(ev.Address)):]
+	if c.text((*string)(&rest)); rest != "" || same != len(c.address) {
+		c.address = c.address[:same] + rest
+	}
+	varint(c, &ev.Iteration)
+	varint(c, &ev.Attempt)
+	if flags&hasMark != 0 {
+		c.mark(fresh(c, &ev.Mark))
+	}
+	c.said = ""
+	if flags&hasContent != 0 {
+		c.content(fresh(c, &ev.Content))
+	}
+	if flags&hasUsage != 0 {
+		c.usage(fresh(c, &ev.UsageMetadata))
+	}
+	if flags&hasResponse != 0 {
+		c.name(&ev.ModelVersion)
+		c.name((*string)(&ev.FinishReason))
+		c.text(&ev.ErrorCode)
+		c.text(&ev.ErrorMessage)
+	}
+	if flags&hasValues != 0 {
+		c.values(&ev.Actions.StateDelta, 0)
+		c.values(&ev.CustomMetadata, 0)
+	}
+	if c.reads {
+		if ev.Timestamp = time.Unix(0, c.at); flags&hasUTC != 0 {
+			ev.Timestamp = ev.Timestamp.UTC()
+		}
+		ev.Address = c.address
+		ev.TurnComplete, ev.Interrupted = flags&isComplete != 0, flags&isInterrupted != 0
 	}
 }
 
-// like is the data that a mark's is compared with. The first one of its kind is like nothing.
-func (w *packer) like(m *mark.Mark) []byte {
-	if data := w.known(m.Kind); data != nil || len(w.marks) >= maxNames {
-		return data
+// fresh returns what p points to; for a reader it makes that first.
+func fresh[T any](c *codec, p **T) *T {
+	if c.reads {
+		*p = new(T)
 	}
-	w.marks = append(w.marks, mark.Mark{Kind: m.Kind, Data: m.Data})
-	return m.Data
+	return *p
 }
 
-// known is the data of the first mark of a kind; nil if there is none in the book.
-func (b *book) known(kind mark.Kind) []byte {
-	for i := range b.marks {
-		if b.marks[i].Kind == kind {
-			return b.marks[i].Data
-		}
+// count writes a number that is not negative and returns it, or returns the one that it has read.
+func (c *codec) count(n int) int {
+	if !c.reads {
+		c.buf = binary.AppendUvarint(c.buf, uint64(n))
+		return n
 	}
-	return nil
+	read, size := binary.Uvarint(c.buf)
+	c.buf = c.buf[size:]
+	return int(read)
 }
 
-func (w *packer) usage(u *genai.GenerateContentResponseUsageMetadata) bool {
-	if u == nil {
-		return true
+func varint[N ~int | ~int32 | ~int64](c *codec, n *N) {
+	if !c.reads {
+		c.buf = binary.AppendVarint(c.buf, int64(*n))
+		return
 	}
-	for _, n := range usageCounts(u) {
-		w.signed(int64(*n))
-	}
-	w.number(uint64(len(u.CacheTokensDetails)))
-	for _, d := range u.CacheTokensDetails {
-		if d == nil {
-			return false
-		}
-		w.name(string(d.Modality))
-		w.signed(int64(d.TokenCount))
-	}
-	return len(u.CandidatesTokensDetails) == 0 && len(u.PromptTokensDetails) == 0 &&
-		len(u.ToolUsePromptTokensDetails) == 0 && u.TrafficType == ""
+	read, size := binary.Varint(c.buf)
+	c.buf, *n = c.buf[size:], N(read)
 }
 
-func usageCounts(u *genai.GenerateContentResponseUsageMetadata) [6]*int32 {
-	return [...]*int32{&u.CachedContentTokenCount, &u.CandidatesTokenCount, &u.PromptTokenCount, &u.ThoughtsTokenCount,
-		&u.ToolUsePromptTokenCount, &u.TotalTokenCount}
+// bytes reads some bytes, which the pack shares.
+func (c *codec) bytes(n int) []byte {
+	b := c.buf[:n]
+	c.buf = c.buf[n:]
+	return b
 }
 
-// What a part of a content has.
-const (
-	hasText = 1 << iota
-	isThought
-	hasSignature
-	hasCall
-	hasAnswer
-)
-
-func (w *packer) content(c *genai.Content) bool {
-	if c == nil {
-		return true
+func (c *codec) text(s *string) {
+	if n := c.count(len(*s)); c.reads {
+		*s = string(c.bytes(n))
+	} else {
+		c.buf = append(c.buf, *s...)
 	}
-	w.name(c.Role)
-	w.number(uint64(len(c.Parts)))
-	for _, p := range c.Parts {
-		if p == nil || !w.part(p) {
-			return false
-		}
-	}
-	return true
 }
 
-func (w *packer) part(p *genai.Part) bool {
-	if p.MediaResolution != nil || p.CodeExecutionResult != nil || p.ExecutableCode != nil || p.FileData != nil ||
-		p.InlineData != nil || p.VideoMetadata != nil || p.ToolCall != nil || p.ToolResponse != nil ||
-		len(p.PartMetadata) > 0 || p.AudioTranscription != nil || p.MediaProcessing != "" || p.SpeechMetadata != nil {
-		return false
-	}
-	flags := uint64(0)
-	for i, is := range [...]bool{p.Text != "", p.Thought, len(p.ThoughtSignature) > 0, p.FunctionCall != nil,
-		p.FunctionResponse != nil} {
-		if is {
-			flags |= 1 << i
+// name is text for one that comes often.
+func (c *codec) name(s *string) {
+	i := -1
+	if !c.reads {
+		i = slices.Index(c.names, *s)
+		if i < 0 && len(*s) <= maxName && len(c.names) < maxNames {
+			i, c.names = len(c.names), append(c.names, *s)
 		}
 	}
-	w.number(flags)
-	if p.Text != "" {
-		w.text(p.Text)
-		if w.said == "" {
-			w.said = p.Text
-		}
+	if i = c.count(i+1) - 1; i < 0 {
+		c.text(s)
+	} else if c.reads {
+		*s = c.names[i]
 	}
-	if len(p.ThoughtSignature) > 0 {
-		w.text(string(p.ThoughtSignature))
-	}
-	if c := p.FunctionCall; c != nil {
-		if len(c.PartialArgs) > 0 || c.WillContinue != nil || !w.called(c.ID, c.Name, c.Args) {
-			return false
-		}
-	}
-	if r := p.FunctionResponse; r != nil {
-		if len(r.Parts) > 0 || r.Scheduling != "" || r.WillContinue != nil || !w.called(r.ID, r.Name, r.Response) {
-			return false
-		}
-	}
-	return true
 }
 
-func (w *packer) called(id, name string, values map[string]any) bool {
-	w.text(id)
-	w.name(name)
-	return w.values(values, 0)
-}
-
-// The kinds of values.
-const (
-	isNil = iota
-	isFalse
-	isTrue
-	isWhole // a float64 without a fraction
-	isFloat
-	isInt
-	isUint
-	isText
-	isSaid // the first text of the event
-	isList
-	isMap
-)
-
-func (w *packer) values(m map[string]any, depth int) bool {
-	w.number(uint64(len(m)))
-	for k, v := range m {
-		w.name(k)
-		if !w.value(v, depth+1) {
-			return false
-		}
+// mark writes data as it differs from that of the first mark of its kind.
+func (c *codec) mark(m *mark.Mark) {
+	c.name((*string)(&m.Kind))
+	n := c.count(len(m.Data))
+	if n == 0 {
+		return
 	}
-	return true
-}
-
-func (w *packer) value(v any, depth int) bool {
-	kind := func(k byte) { w.buf = append(w.buf, k) }
-	switch x := v.(type) {
-	case nil:
-		kind(isNil)
-	case bool:
-		if kind(isFalse); x {
-			w.buf[len(w.buf)-1] = isTrue
-		}
-	case float64:
-		if n := int64(x); float64(n) == x && n > -exact && n < exact && (n != 0 || !math.Signbit(x)) {
-			kind(isWhole)
-			w.signed(n)
-			return true
-		}
-		kind(isFloat)
-		w.buf = binary.LittleEndian.AppendUint64(w.buf, math.Float64bits(x))
-	case int64:
-		kind(isInt)
-		w.signed(x)
-	case uint64:
-		kind(isUint)
-		w.number(x)
-	case string:
-		if x != "" && x == w.said {
-			kind(isSaid)
-			return true
-		}
-		kind(isText)
-		w.text(x)
-	case []any:
-		if kind(isList); x == nil || depth > maxNesting {
-			return false
-		}
-		w.number(uint64(len(x)))
-		for _, e := range x {
-			if !w.value(e, depth+1) {
-				return false
-			}
-		}
-	case map[string]any:
-		if kind(isMap); x == nil || depth > maxNesting {
-			return false
-		}
-		return w.values(x, depth)
-	default:
-		return false
+	at := slices.IndexFunc(c.marks, func(o mark.Mark) bool { return o.Kind == m.Kind })
+	var other []byte
+	switch {
+	case at >= 0:
+		other = c.marks[at].Data
+	case !c.reads && len(c.marks) < maxNames:
+		other, c.marks = m.Data, append(c.marks, mark.Mark{Kind: m.Kind, Data: m.Data})
 	}
-	return true
-}
-
-// sameStart is how long the common beginning of two addresses is.
-func sameStart(a, b Address) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
+	if !c.reads {
+		c.buf = appendDiff(c.buf, m.Data, other)
+		return
 	}
-	return n
+	for m.Data = make([]byte, 0, n); len(m.Data) < n; { // what appendDiff has written
+		if same := c.count(0); same > 0 {
+			m.Data = append(m.Data, other[len(m.Data):len(m.Data)+same]...)
+		}
+		m.Data = append(m.Data, c.bytes(c.count(0))...)
+	}
 }
 
 // appendDiff appends data as it differs from another one: by turns how many bytes are as
@@ -388,4 +293,216 @@ func appendDiff(dst, data, other []byte) []byte {
 		dst = append(binary.AppendUvarint(dst, uint64(i-from)), data[from:i]...)
 	}
 	return dst
+}
+
+func (c *codec) usage(u *genai.GenerateContentResponseUsageMetadata) {
+	for _, n := range [...]*int32{&u.CachedContentTokenCount, &u.CandidatesTokenCount, &u.PromptTokenCount, &u.ThoughtsTokenCount,
+		&u.ToolUsePromptTokenCount, &u.TotalTokenCount} {
+		varint(c, n)
+	}
+	c.odd = c.odd || len(u.CandidatesTokensDetails) > 0 || len(u.PromptTokensDetails) > 0 ||
+		len(u.ToolUsePromptTokensDetails) > 0 || u.TrafficType != "" || slices.Contains(u.CacheTokensDetails, nil)
+	if n := c.count(len(u.CacheTokensDetails)); c.odd {
+		return
+	} else if c.reads && n > 0 {
+		u.CacheTokensDetails = make([]*genai.ModalityTokenCount, n)
+	}
+	for i := range u.CacheTokensDetails {
+		d := fresh(c, &u.CacheTokensDetails[i])
+		c.name((*string)(&d.Modality))
+		varint(c, &d.TokenCount)
+	}
+}
+
+func (c *codec) content(x *genai.Content) {
+	c.name(&x.Role)
+	if n := c.count(len(x.Parts)); c.reads && n > 0 {
+		x.Parts = make([]*genai.Part, n)
+	}
+	for i := range x.Parts {
+		if c.odd = c.odd || !c.reads && !commonPart(x.Parts[i]); c.odd {
+			return
+		}
+		c.part(fresh(c, &x.Parts[i]))
+	}
+}
+
+// commonPart is common for a part of a content.
+func commonPart(p *genai.Part) bool {
+	if p == nil || p.MediaResolution != nil || p.CodeExecutionResult != nil || p.ExecutableCode != nil || p.FileData != nil ||
+		p.InlineData != nil || p.VideoMetadata != nil || p.ToolCall != nil || p.ToolResponse != nil ||
+		len(p.PartMetadata) > 0 || p.AudioTranscription != nil || p.MediaProcessing != "" || p.SpeechMetadata != nil {
+		return false
+	}
+	call, answer := p.FunctionCall, p.FunctionResponse
+	return (call == nil || len(call.PartialArgs) == 0 && call.WillContinue == nil) &&
+		(answer == nil || len(answer.Parts) == 0 && answer.Scheduling == "" && answer.WillContinue == nil)
+}
+
+// What a part of a content has, besides its text.
+const (
+	isThought = 1 << iota
+	hasCall
+	hasAnswer
+)
+
+func (c *codec) part(p *genai.Part) {
+	flags := 0
+	for i, is := range [...]bool{p.Thought, p.FunctionCall != nil, p.FunctionResponse != nil} {
+		if is {
+			flags |= isThought << i
+		}
+	}
+	flags = c.count(flags)
+	if c.reads {
+		p.Thought = flags&isThought != 0
+	}
+	c.text(&p.Text)
+	c.said = cmp.Or(c.said, p.Text)
+	signature := string(p.ThoughtSignature)
+	if c.text(&signature); c.reads && signature != "" {
+		p.ThoughtSignature = []byte(signature)
+	}
+	if flags&hasCall != 0 {
+		call := fresh(c, &p.FunctionCall)
+		c.text(&call.ID)
+		c.name(&call.Name)
+		c.values(&call.Args, 0)
+	}
+	if flags&hasAnswer != 0 {
+		answer := fresh(c, &p.FunctionResponse)
+		c.text(&answer.ID)
+		c.name(&answer.Name)
+		c.values(&answer.Response, 0)
+	}
+}
+
+// values reads nil where the map is empty.
+func (c *codec) values(m *map[string]any, depth int) {
+	n := c.count(len(*m))
+	if !c.reads {
+		for key, v := range *m {
+			c.name(&key)
+			c.write(v, depth+1)
+		}
+		return
+	}
+	if n > 0 {
+		*m = make(map[string]any, n)
+	}
+	for range n {
+		var key string
+		c.name(&key)
+		(*m)[key] = c.read()
+	}
+}
+
+// The kinds of values.
+const (
+	isNil = iota
+	isFalse
+	isTrue
+	isWhole // a float64 without a fraction
+	isFloat
+	isInt
+	isUint
+	isText
+	isSaid // the first text of the event
+	isList
+	isMap
+)
+
+func (c *codec) write(v any, depth int) {
+	kind := func(k byte) { c.buf = append(c.buf, k) }
+	switch x := v.(type) {
+	case nil:
+		kind(isNil)
+	case bool:
+		if kind(isFalse); x {
+			c.buf[len(c.buf)-1] = isTrue
+		}
+	case float64:
+		if n := int64(x); float64(n) == x && n > -exact && n < exact && (n != 0 || !math.Signbit(x)) {
+			kind(isWhole)
+			varint(c, &n)
+			return
+		}
+		kind(isFloat)
+		c.buf = binary.LittleEndian.AppendUint64(c.buf, math.Float64bits(x))
+	case int64:
+		kind(isInt)
+		varint(c, &x)
+	case uint64:
+		kind(isUint)
+		c.buf = binary.LittleEndian.AppendUint64(c.buf, x)
+	case string:
+		if x != "" && x == c.said {
+			kind(isSaid)
+			return
+		}
+		kind(isText)
+		c.text(&x)
+	case []any:
+		kind(isList)
+		c.count(len(x))
+		if c.odd = c.odd || x == nil || depth > maxNesting; c.odd {
+			return
+		}
+		for _, e := range x {
+			c.write(e, depth+1)
+		}
+	case map[string]any:
+		kind(isMap)
+		if c.odd = c.odd || x == nil || depth > maxNesting; c.odd {
+			return
+		}
+		c.values(&x, depth)
+	default:
+		c.odd = true
+	}
+}
+
+func (c *codec) read() any {
+	switch kind := c.bytes(1)[0]; kind {
+	case isFalse, isTrue:
+		return kind == isTrue
+	case isWhole, isInt:
+		var n int64
+		if varint(c, &n); kind == isInt {
+			return n
+		}
+		return float64(n)
+	case isFloat:
+		return math.Float64frombits(binary.LittleEndian.Uint64(c.bytes(8)))
+	case isUint:
+		return binary.LittleEndian.Uint64(c.bytes(8))
+	case isText:
+		var s string
+		c.text(&s)
+		return s
+	case isSaid:
+		return c.said
+	case isList:
+		list := make([]any, c.count(0))
+		for i := range list {
+			list[i] = c.read()
+		}
+		return list
+	case isMap:
+		var m map[string]any
+		if c.values(&m, 0); m == nil {
+			m = map[string]any{}
+		}
+		return m
+	}
+	return nil
+}
+
+// sameStart is how long the common beginning of two addresses is.
+func sameStart(a, b Address) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
