@@ -102,13 +102,16 @@ func (v *View) Renew(later *View) bool {
 	if !same || v.seq.Load() != later.seq.Load() || v.run != run {
 		return false
 	}
-	own := func(k string, _ any) bool { return !shared(k) }
-	maps.DeleteFunc(state, own)
-	if v.state == nil {
-		v.state = make(map[string]any)
+	for k := range v.state {
+		if shared(k) {
+			v.put(k, nil)
+		}
 	}
-	maps.DeleteFunc(v.state, func(k string, _ any) bool { return shared(k) })
-	maps.Copy(v.state, state)
+	for k, value := range state {
+		if shared(k) {
+			v.put(k, value)
+		}
+	}
 	return true
 }
 

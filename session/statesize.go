@@ -12,18 +12,11 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// stateSizes are the sizes of a view's keys, kept up as they are written: a loop asks after each
-// step, and a state can be large. A zero stateSizes is that of a view that nobody has asked.
-type stateSizes struct {
-	of    map[string]int64
-	total int64
-}
-
 // put writes one key that is in no iteration. v.mu is held.
 func (v *View) put(key string, value any) {
 	v.whole = nil
-	if v.sizes.of != nil {
-		v.sizes.put(key, value)
+	if v.sizes != nil {
+		v.measure(key, value)
 	}
 	if value == nil {
 		delete(v.state, key)
@@ -35,16 +28,11 @@ func (v *View) put(key string, value any) {
 	v.state[key] = value
 }
 
-func (s *stateSizes) put(key string, value any) {
-	if was, ok := s.of[key]; ok {
-		s.total -= was
-		delete(s.of, key)
-	}
-	if value != nil {
-		n := sizeOfKey(key) + StateSize(value)
-		s.of[key] = n
-		s.total += n
-	}
+// measure keeps up the sizes of keys, and their sum. v.mu is held.
+func (v *View) measure(key string, value any) {
+	n := entrySize(key, value)
+	v.size += n - v.sizes[key]
+	v.sizes[key] = n
 }
 
 // Map returns the state as a map, which others may share: do not change it.
@@ -68,28 +56,22 @@ func (s stateAt) Map() map[string]any {
 	return all
 }
 
-// Size returns the [StateSize] of the state. Only values that were written since the last call
-// are measured.
+// Size returns the [StateSize] of the state. A loop asks after each step, and a state can be large:
+// it is measured once, and after that kept up as keys are written.
 func (s stateAt) Size() int64 {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
-	sizes := &s.view.sizes
-	if sizes.of == nil {
-		sizes.of, sizes.total = make(map[string]int64, len(s.view.state)), StateSize(map[string]any{})
-		for k, value := range s.view.state {
-			sizes.put(k, value)
+	if s.view.sizes == nil {
+		s.view.sizes, s.view.size = make(map[string]int64, len(s.view.state)), StateSize(map[string]any{})
+		for key, value := range s.view.state {
+			s.view.measure(key, value)
 		}
 	}
-	total := sizes.total
+	total := s.view.size
 	for i := range s.view.scoped {
-		sv := &s.view.scoped[i]
-		if s.view.scopedValue(sv.key, s.at) != sv {
-			continue // another one is seen in its place
+		if sv := &s.view.scoped[i]; s.view.scopedValue(sv.key, s.at) == sv { // no other one is seen in its place
+			total += entrySize(sv.key, sv.value)
 		}
-		if sv.size == 0 {
-			sv.size = sizeOfKey(sv.key) + StateSize(sv.value)
-		}
-		total += sv.size
 	}
 	return total
 }
@@ -139,15 +121,12 @@ func (v *View) Change(ev *Event) StateChange {
 			continue // in no state
 		case strings.HasPrefix(key, KeyPrefixIteration):
 			if sv := v.scopedValue(key, ev.Address); sv != nil && sv.owner == ev.Address.loop() {
-				c.After -= sizeOfKey(key) + StateSize(sv.value)
+				c.After -= entrySize(key, sv.value)
 			}
 		default:
-			c.After -= v.sizes.of[key]
+			c.After -= v.sizes[key]
 		}
-		if value == nil {
-			continue
-		}
-		n := sizeOfKey(key) + StateSize(value)
+		n := entrySize(key, value)
 		c.After += n
 		if n > c.KeySize || n == c.KeySize && key < c.Key {
 			c.Key, c.KeySize = key, n
@@ -166,7 +145,7 @@ func StateSize(v any) int64 {
 	case map[string]any:
 		n := int64(2)
 		for k, v := range x {
-			n += sizeOfKey(k) + StateSize(v)
+			n += int64(len(k)) + 4 + StateSize(v) // with quotes, a colon and a comma
 		}
 		return n
 	case []any:
@@ -185,5 +164,10 @@ func StateSize(v any) int64 {
 	return int64(len(b))
 }
 
-// sizeOfKey is that of a key, its quotes, its colon and its comma.
-func sizeOfKey(key string) int64 { return int64(len(key)) + 4 }
+// entrySize is that of a key with its value: of nil, which no state has, 0.
+func entrySize(key string, value any) int64 {
+	if value == nil {
+		return 0
+	}
+	return int64(len(key)) + 4 + StateSize(value) // with quotes, a colon and a comma
+}

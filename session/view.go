@@ -24,9 +24,10 @@ type View struct {
 	shared   bool         // events is a snapshot of the record's log
 	seq      atomic.Int64 // written under mu, read without
 	state    map[string]any
-	whole    map[string]any // the state as it is now, for readers; nil if nobody has asked
-	sizes    stateSizes
-	scoped   []scopedValue // iteration: keys
+	whole    map[string]any   // the state as it is now, for readers; nil if nobody has asked
+	sizes    map[string]int64 // of the state's keys; nil if nobody has asked
+	size     int64            // of the state
+	scoped   []scopedValue    // iteration: keys
 	updated  time.Time
 	held     bool  // see HoldToLog
 	notes          // the log's own keys
