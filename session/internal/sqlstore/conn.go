@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"io"
 )
 
 // conn is a connection that the store keeps, with its statements: to take one from the pool for
@@ -18,10 +17,8 @@ type conn struct {
 	pool  *sql.DB
 	ctx   context.Context // of what is under way
 
-	sql      *sql.Conn // nil: not connected
-	stmts    map[string]*sql.Stmt
-	prepared map[string]driver.Stmt // of raw
-	args     []driver.NamedValue
+	sql   *sql.Conn // nil: not connected
+	stmts map[string]*sql.Stmt
 }
 
 func (c *conn) connect() error {
@@ -32,7 +29,7 @@ func (c *conn) connect() error {
 	if err != nil {
 		return err
 	}
-	c.sql, c.stmts, c.prepared = conn, make(map[string]*sql.Stmt), make(map[string]driver.Stmt)
+	c.sql, c.stmts = conn, make(map[string]*sql.Stmt)
 	return nil
 }
 
@@ -51,51 +48,22 @@ func (c *conn) disconnect() {
 	for _, stmt := range c.stmts {
 		stmt.Close()
 	}
-	_ = c.sql.Raw(func(any) error {
-		for _, stmt := range c.prepared {
-			stmt.Close()
-		}
-		return driver.ErrBadConn // so that it is not used again
-	})
+	_ = c.sql.Raw(func(any) error { return driver.ErrBadConn }) // so that it is not used again
 	_ = c.sql.Close()
-	c.sql, c.stmts, c.prepared = nil, nil, nil
+	c.sql, c.stmts = nil, nil
 }
 
-// exec runs a statement, and says how many rows it changed. Arguments are of types that drivers have.
-func (c *conn) exec(text string, args ...any) (n int64, err error) {
-	err = c.raw(text, func(stmt driver.Stmt) error {
-		res, err := stmt.(driver.StmtExecContext).ExecContext(c.ctx, c.numbered(args...))
-		if err == nil {
-			n, err = res.RowsAffected()
-		}
-		return err
-	})
-	return n, err
-}
-
-// raw uses a statement without what package sql does for each.
-func (c *conn) raw(text string, use func(stmt driver.Stmt) error) error {
-	return c.sql.Raw(func(raw any) error {
-		stmt := c.prepared[text]
-		if stmt == nil {
-			var err error
-			stmt, err = raw.(driver.ConnPrepareContext).PrepareContext(c.ctx, c.store.dialect.sql(text))
-			if err != nil {
-				return err
-			}
-			c.prepared[text] = stmt
-		}
-		return use(stmt)
-	})
-}
-
-// numbered are the arguments of a statement. They are valid until the next one's.
-func (c *conn) numbered(args ...any) []driver.NamedValue {
-	c.args = c.args[:0]
-	for i, arg := range args {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: arg})
+// exec runs a statement, and says how many rows it changed.
+func (c *conn) exec(text string, args ...any) (int64, error) {
+	stmt, err := c.stmt(text)
+	if err != nil {
+		return 0, err
 	}
-	return c.args
+	res, err := stmt.ExecContext(c.ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
 }
 
 // query runs a statement that yields rows.
@@ -105,29 +73,6 @@ func (c *conn) query(text string, args ...any) (*sql.Rows, error) {
 		return nil, err
 	}
 	return stmt.QueryContext(c.ctx, args...)
-}
-
-// each runs a statement that yields many rows, of so many columns, and has them read one by one. The
-// row is valid until the next one.
-func (c *conn) each(text string, columns int, read func(row []driver.Value) error, args ...any) error {
-	return c.raw(text, func(stmt driver.Stmt) error {
-		rows, err := stmt.(driver.StmtQueryContext).QueryContext(c.ctx, c.numbered(args...))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for row := make([]driver.Value, columns); ; {
-			switch err := rows.Next(row); {
-			case err == io.EOF:
-				return nil
-			case err != nil:
-				return err
-			}
-			if err := read(row); err != nil {
-				return err
-			}
-		}
-	})
 }
 
 // row reads one row, and reports whether there is one.

@@ -4,7 +4,7 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql/driver"
+	"database/sql"
 	"fmt"
 	"sync"
 
@@ -13,8 +13,8 @@ import (
 
 // The rows of events come without their numbers, which the JSON has too.
 const (
-	selectEvents  = `SELECT data, texts FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
-	selectOutline = `SELECT data, CASE WHEN texts IS NULL THEN 0 ELSE length(texts) END FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+	selectEvents  = `SELECT data, texts, 0 FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
+	selectOutline = `SELECT data, NULL, coalesce(length(texts), 0) FROM events WHERE session = ? AND seq >= ? AND seq <= ? ORDER BY seq`
 )
 
 // snapshot is a connection that reads, and the transaction under way on it: whatever it looks at,
@@ -121,22 +121,28 @@ func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 }
 
 // scan reads rows of events, n or fewer, of which the first one has that number; with a n of 0
-// nobody knows how many. Beside the event's JSON is its texts, or how many bytes they have.
+// nobody knows how many. Beside the event's JSON are its texts, or NULL and how many bytes they have.
 func (q *snapshot) scan(text string, first, n int64, args ...any) ([]*session.Event, error) {
-	n = min(n, 1024)
-	evs := make([]*session.Event, 0, n)
-	next := first
-	err := q.each(text, 2, func(row []driver.Value) error {
-		data, _ := row[0].([]byte)
-		texts, _ := row[1].([]byte)
-		ev, err := decodeEvent(next, data, texts)
-		if err == nil {
-			ev.Omitted, _ = row[1].(int64)
-			evs, next = append(evs, ev), ev.Seq+1
+	rows, err := q.query(text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	evs := make([]*session.Event, 0, min(n, 1024))
+	var data, texts sql.RawBytes // valid until the next row
+	var omitted int64
+	for rows.Next() {
+		if err := rows.Scan(&data, &texts, &omitted); err != nil {
+			return nil, err
 		}
-		return err
-	}, args...)
-	return evs, err
+		ev, err := decodeEvent(first, data, texts)
+		if err != nil {
+			return nil, err
+		}
+		ev.Omitted, first = omitted, ev.Seq+1
+		evs = append(evs, ev)
+	}
+	return evs, rows.Err()
 }
 
 // decodeEvent makes an event of the row that is to have a number, or a later one: whoever needs the

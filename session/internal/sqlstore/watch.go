@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	selectNew   = `SELECT data, texts FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT 64`
+	selectNew   = `SELECT data, texts, 0 FROM events WHERE session = ? AND seq > ? ORDER BY seq LIMIT 64`
 	selectThere = `SELECT id FROM sessions WHERE id = ?`
 )
 
