@@ -72,7 +72,7 @@ func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, e
 			return err
 		}
 	}
-	a := &appending{entry: e, key: key, seq: evs[0].Seq, nonce: newNonce()}
+	a := appending{entry: e, key: key, seq: evs[0].Seq, nonce: newNonce()}
 	last := session.LastSeen(of)
 	if a.seq == 0 {
 		a.seq = last + 1
@@ -80,7 +80,7 @@ func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, e
 	if l := lease.From(ctx); l != nil && l.Key == key {
 		a.lease = l.Token
 	}
-	b := batch{first: a}
+	b := batch{all: []appending{a}}
 	if err := b.encode(evs); err != nil {
 		return err
 	}
@@ -205,7 +205,6 @@ func encodeState(delta map[string]any) ([]value, error) {
 // insert inserts the event into its session, which has that ID. Stored says that it was
 // there already, by an earlier try.
 func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
-	names := []any{a.key.AppName, a.key.UserID, a.key.SessionID}
 	if id = a.entry.id.Load(); id == 0 {
 		if id, err = tx.idOf(a.key); err != nil {
 			return 0, false, err
@@ -216,7 +215,7 @@ func (a *appending) insert(tx *tx) (id int64, stored bool, err error) {
 	if err != nil || n == 1 {
 		return id, false, err
 	}
-	return a.why(tx, names, id)
+	return a.why(tx, id)
 }
 
 // insertInto inserts the event, if it is the next one of the session, and returns how many rows that
@@ -231,10 +230,11 @@ func (a *appending) insertInto(tx *tx, id int64) (int64, error) {
 
 // why says why an event was not inserted. It may have been before: then the
 // answer to that was lost, and all is well.
-func (a *appending) why(tx *tx, names []any, tried int64) (id int64, stored bool, err error) {
+func (a *appending) why(tx *tx, tried int64) (id int64, stored bool, err error) {
 	var nonce int64
 	var h holder
-	ok, err := tx.row(selectWhy, append([]any{a.seq}, names...), &id, &h.owner, &h.token, &h.since, &h.until, &nonce)
+	ok, err := tx.row(selectWhy, []any{a.seq, a.key.AppName, a.key.UserID, a.key.SessionID},
+		&id, &h.owner, &h.token, &h.since, &h.until, &nonce)
 	switch {
 	case err != nil:
 		return 0, false, err

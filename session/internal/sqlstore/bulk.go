@@ -41,31 +41,23 @@ func (s *Store) Commits() bool { return true }
 // batch is what is appended at once. Its events have one nonce: they are stored
 // together, or not at all.
 type batch struct {
-	first  *appending
-	others []*appending
-	state  []value // what all deltas come to
+	all   []appending // like the first one, but for what encode sets
+	state []value     // what all deltas come to
 }
 
 // encode makes the rows of all events, and leaves the events themselves alone.
 func (b *batch) encode(evs []*session.Event) error {
-	b.others = nil
 	last := make(map[string]value)
 	for i, ev := range evs {
-		a := b.first
 		if i > 0 {
-			a = &appending{entry: b.first.entry, key: b.first.key, lease: b.first.lease, nonce: b.first.nonce,
-				seq: b.first.seq + int64(i)}
-			if ev.Seq != 0 && ev.Seq != a.seq {
+			b.all = append(b.all, b.all[0])
+			if b.all[i].seq += int64(i); ev.Seq != 0 && ev.Seq != b.all[i].seq {
 				return session.ErrConflict
 			}
-			b.others = append(b.others, a)
 		}
+		a := &b.all[i]
 		if err := a.encode(ev); err != nil {
 			return err
-		}
-		if len(evs) == 1 {
-			b.state = a.state
-			return nil
 		}
 		for _, v := range a.state {
 			last[v.key] = v
@@ -79,27 +71,25 @@ func (b *batch) encode(evs []*session.Event) error {
 
 // write inserts all events and what they come to.
 func (b *batch) write(tx *tx, _ bool) error {
-	id, stored, err := b.first.insert(tx)
+	first := &b.all[0]
+	id, stored, err := first.insert(tx)
 	if err != nil || stored { // by an earlier try, whose answer was lost
 		return err
 	}
-	for _, a := range b.others {
+	for _, a := range b.all[1:] {
 		// Nobody else can have been faster: the first one holds the place.
 		if _, err := tx.exec(insertNext, id, a.seq, a.at.UnixMicro(), a.nonce, a.data, a.texts); err != nil {
 			return err
 		}
 	}
-	return tx.setState(b.first.key, id, b.state)
+	return tx.setState(first.key, id, b.state)
 }
 
 // applied fills in the events that were stored, and shows them to the view; nil is
 // nobody's.
 func (b *batch) applied(evs []*session.Event, v *session.View) {
-	a := b.first
 	for i, ev := range evs {
-		if i > 0 {
-			a = b.others[i-1]
-		}
+		a := &b.all[i]
 		if v != nil && v.LastSeq() >= a.seq {
 			continue // the caller has applied it already, and others may be reading it
 		}

@@ -4,6 +4,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -71,11 +72,7 @@ func (q *snapshot) view(key lease.Key, req *session.GetRequest) (*session.View, 
 	if req.Brief {
 		text, args = selectOwnState, []any{id}
 	}
-	rows, err := q.query(text, args...)
-	if err != nil {
-		return nil, err
-	}
-	if cfg.State, err = scanState(rows); err != nil {
+	if cfg.State, err = q.state(text, args...); err != nil {
 		return nil, err
 	}
 	first, err := q.first(id, cfg.LastSeq, req)
@@ -173,7 +170,7 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 	}
 	defer rows.Close()
 	var cfgs []session.ViewConfig
-	byID, byUser := make(map[int64]map[string]any), make(map[string][]map[string]any)
+	byID, byUser := make(map[int64][]map[string]any), make(map[string][]map[string]any)
 	var all []map[string]any
 	for rows.Next() {
 		var id, updated int64
@@ -183,27 +180,40 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 		}
 		cfg.Updated = time.UnixMicro(updated)
 		cfgs, all = append(cfgs, cfg), append(all, cfg.State)
-		byID[id], byUser[cfg.UserID] = cfg.State, append(byUser[cfg.UserID], cfg.State)
+		byID[id], byUser[cfg.UserID] = []map[string]any{cfg.State}, append(byUser[cfg.UserID], cfg.State)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	if req.Brief {
-		rows, err := q.query(selectOwnStates, args...)
+	var id int64
+	var user string
+	for _, one := range []struct {
+		text  string
+		brief bool // read where the request is
+		args  []any
+		owner any // scanned first; nil where there is none
+		into  func() []map[string]any
+	}{
+		{selectOwnStates, true, args, &id, func() []map[string]any { return byID[id] }},
+		{selectStates, false, args, &id, func() []map[string]any { return byID[id] }},
+		{selectUserStates, false, args, &user, func() []map[string]any { return byUser[user] }},
+		{selectAppState, false, args[:1], nil, func() []map[string]any { return all }},
+	} {
+		if one.brief != req.Brief {
+			continue
+		}
+		rows, err := q.query(one.text, one.args...)
 		if err != nil {
 			return nil, err
 		}
-		var id int64
-		err = eachValue(rows, &id, func(key string, val any) {
-			if state := byID[id]; state != nil {
+		err = eachValue(rows, one.owner, func(key string, val any) {
+			for _, state := range one.into() {
 				state[key] = val
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
-	} else if err := q.states(args, byID, byUser, all); err != nil {
-		return nil, err
 	}
 	list := make([]session.Session, len(cfgs))
 	for i, cfg := range cfgs {
@@ -212,40 +222,7 @@ func (q *snapshot) list(req *session.ListRequest) ([]session.Session, error) {
 	return list, nil
 }
 
-// states fills in the states of the sessions in a list.
-func (q *snapshot) states(args []any, byID map[int64]map[string]any, byUser map[string][]map[string]any,
-	all []map[string]any) error {
-	var id int64
-	var user string
-	for _, one := range []struct {
-		text  string
-		args  []any
-		owner any // scanned first; nil where there is none
-		into  func() []map[string]any
-	}{
-		{selectStates, args, &id, func() []map[string]any { return []map[string]any{byID[id]} }},
-		{selectUserStates, args, &user, func() []map[string]any { return byUser[user] }},
-		{selectAppState, args[:1], nil, func() []map[string]any { return all }},
-	} {
-		rows, err := q.query(one.text, one.args...)
-		if err != nil {
-			return err
-		}
-		err = eachValue(rows, one.owner, func(key string, val any) {
-			for _, state := range one.into() {
-				if state != nil {
-					state[key] = val
-				}
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func eachValue(rows rows, owner any, found func(key string, val any)) error {
+func eachValue(rows *sql.Rows, owner any, found func(key string, val any)) error {
 	defer rows.Close()
 	for rows.Next() {
 		var key string

@@ -7,7 +7,6 @@ import (
 	"database/sql"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -19,7 +18,6 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.Sort(files)
 	for wait := s.patience(); ; wait.pause(ctx) {
 		err := s.tryMigrate(ctx, files)
 		if err == nil {
@@ -58,9 +56,8 @@ func (s *Store) tryMigrate(ctx context.Context, files []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if known := len(files); version > known {
-		return refuse(fmt.Errorf("its tables have version %d, and this program supports versions up to %d: use a "+
-			"newer refrain, or another database", version, known))
+	if version > len(files) {
+		return newer(version, len(files))
 	}
 	for i, name := range files {
 		if n, _, _ := strings.Cut(name, "_"); n != fmt.Sprintf("%04d", i+1) {
@@ -99,10 +96,14 @@ func (s *Store) current(ctx context.Context) error {
 			"user with write permission, such as with refrain runs; "+
 			"that brings them to version %d", version, len(files)))
 	case version > len(files):
-		return refuse(fmt.Errorf("its tables have version %d, and this program supports versions up to %d: use a "+
-			"newer refrain", version, len(files)))
+		return newer(version, len(files))
 	}
 	return nil
+}
+
+func newer(version, known int) error {
+	return refuse(fmt.Errorf("its tables have version %d, and this program supports versions up to %d: use a newer refrain, "+
+		"or another database", version, known))
 }
 
 // version is that of the tables. It makes the table that says so in a database

@@ -110,11 +110,7 @@ func (c *creation) insert(tx *tx) (stored bool, err error) {
 		}
 	}
 	c.entry.id.Store(id)
-	rows, err := tx.query(selectState, c.key.AppName, c.key.AppName, c.key.UserID, id)
-	if err != nil {
-		return false, err
-	}
-	c.cfg.State, err = scanState(rows)
+	c.cfg.State, err = tx.state(selectState, c.key.AppName, c.key.AppName, c.key.UserID, id)
 	return n == 0, err
 }
 

@@ -42,7 +42,7 @@ func (s *Store) start(ctx context.Context, key lease.Key, req *session.StartRequ
 		return nil, err
 	}
 	defer c.entry.unlock()
-	b := batch{first: &appending{entry: c.entry, key: key, seq: 1, nonce: newNonce()}}
+	b := batch{all: []appending{{entry: c.entry, key: key, seq: 1, nonce: newNonce()}}}
 	if err := b.encode(evs); err != nil {
 		return nil, err
 	}

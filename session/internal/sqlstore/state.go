@@ -55,18 +55,13 @@ func (t *tx) setState(key lease.Key, id int64, state []value) error {
 	return nil
 }
 
-// rows are what a query yields; those of package sql are.
-type rows interface {
-	Next() bool
-	Scan(dest ...any) error
-	Err() error
-	Close() error
-}
-
-// scanState reads what selectState yields.
-func scanState(rows rows) (map[string]any, error) {
+// state reads what one of the statements has that select a state.
+func (c *conn) state(text string, args ...any) (map[string]any, error) {
 	state := make(map[string]any)
-	err := eachValue(rows, nil, func(key string, val any) { state[key] = val })
+	rows, err := c.query(text, args...)
+	if err == nil {
+		err = eachValue(rows, nil, func(key string, val any) { state[key] = val })
+	}
 	return state, err
 }
 
