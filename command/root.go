@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/reading"
 	"github.com/refrain-dev/refrain/command/internal/running"
+	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/writing"
 )
@@ -57,6 +58,12 @@ refrain help definition lists every field of a definition.`,
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {
 			c.GroupID = g.title
+			if c.Args == nil {
+				c.Args = term.Args
+			}
+			if strings.Contains(c.Use, "RUN") {
+				c.ValidArgsFunction = runstore.Complete(e)
+			}
 			cmd.AddCommand(c)
 		}
 	}

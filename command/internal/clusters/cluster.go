@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/cluster"
@@ -32,6 +33,12 @@ type Flags struct {
 func (f *Flags) Add(fl *pflag.FlagSet, usage string) {
 	fl.StringVar(&f.Address, "temporal", "", usage)
 	fl.StringVar(&f.Namespace, "namespace", "", "`name` of the Temporal namespace (env TEMPORAL_NAMESPACE; default: default)")
+}
+
+// AddTo adds the flags to a command, and lets [Flags.Here] read them before the command runs.
+func (f *Flags) AddTo(cmd *cobra.Command, e *term.Env, usage string) {
+	f.Add(cmd.Flags(), usage)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.Here(cmd.Context(), e, cmd.Flags()) }
 }
 
 // AddHeartbeat adds the flag --heartbeat, for commands that start workflows.
@@ -89,10 +96,7 @@ func (f *Flags) Driver() string { return runstore.ClusterDriver(f.Queue) }
 func (f *Flags) Dial(ctx context.Context, e *term.Env) (cluster.Client, error) {
 	c, err := e.Cluster.Dial(ctx, cluster.Address{HostPort: f.Address, Namespace: f.Namespace,
 		Heartbeat: f.Heartbeat, Log: slog.New(slog.NewTextHandler(e.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
-	if err != nil {
-		return nil, term.Failure(err)
-	}
-	return c, nil
+	return c, term.Failure(err)
 }
 
 // AskFor sends a request to the workers of a run, and prints a notice if no worker answers.

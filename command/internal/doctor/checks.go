@@ -135,10 +135,11 @@ func (d *doctor) Broken() int {
 }
 
 // Write writes the results, for people or as JSON.
-func (d *doctor) Write(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return term.WriteJSON(w, map[string]any{"ok": d.Broken() == 0, "checks": d.checks})
-	}
+func (d *doctor) Write(asJSON bool) error {
+	return term.Report(d.Env, asJSON, map[string]any{"ok": d.Broken() == 0, "checks": d.checks}, d.print)
+}
+
+func (d *doctor) print(w io.Writer) error {
 	var b strings.Builder
 	area := ""
 	for _, c := range d.checks {

@@ -48,10 +48,8 @@ func Detach(ctx context.Context, e *term.Env, s *runstore.Stock, req supervisor.
 			runstore.HowToResumeIn(ctx, s.Service, l.id)))
 	}
 	tellStanding(ctx, e, s, l.id, "started")
-	if _, err := fmt.Fprintln(e.Stdout, l.id); err != nil {
-		return term.Failure(err)
-	}
-	return nil
+	_, err = fmt.Fprintln(e.Stdout, l.id)
+	return term.Failure(err)
 }
 
 // Launch describes what a background process does.

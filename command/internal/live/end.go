@@ -117,16 +117,7 @@ func (f *follower) finish(end supervisor.Ending) error {
 		used: f.meter.Used(f.sees.Resources)}
 	res.used.Active = end.Run.ActiveAt(time.Now())
 	f.ended(end, &res)
-	err := f.out.finished(f.req, res)
-	switch {
-	case res.code == term.ExitFailed:
-		return &term.Exit{Code: res.code, Err: res.err}
-	case err != nil:
-		return term.Failure(err)
-	case res.code == term.ExitOK:
-		return nil
-	}
-	return &term.Exit{Code: res.code}
+	return res.show(f.out, f.req)
 }
 
 // ended fills in the result of a run: its error, its exit code, and what to do next.
@@ -148,26 +139,25 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 			}
 		}
 	case isCanceled:
-		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted
+		res.canceled("")
 		if canceled.Reason != "" {
 			res.next = append(res.next, canceled.Error())
 		}
-	case !f.req.lasts && (isWaiting || isPaused):
-		f.lost(isWaiting, res)
+	case isWaiting && !f.req.lasts:
+		res.waits(runstore.Asks(id, f.summary())[0], // after the process ends, nobody can answer
+			"The run ends here, because it is kept in memory; give --store so that a run can wait for the answer")
 	case isWaiting:
-		res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, "" // the answer is not known yet
-		res.next = runstore.Asks(id, f.summary())
+		res.waits(runstore.Asks(id, f.summary())...)
+	case isPaused && !f.req.lasts:
+		res.canceled("")
 	case isPaused:
-		res.status, res.code = "paused", term.ExitWaits
+		said := res.answer
+		res.paused(slices.Collect(f.log()), f.summary(), runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 		if f.presses.Load() > 0 {
 			res.code = term.ExitInterrupted
 			view, _ := f.stored()
-			res.answer = runstore.SaidLast(f.def, view, res.answer)
-		} else {
-			res.answer = ""
+			res.answer = runstore.SaidLast(f.def, view, said)
 		}
-		res.next = append(runstore.PausedLines(slices.Collect(f.log()), f.summary()),
-			runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 	case errors.As(end.Err, new(*sqlite.RemovedError)):
 		f.storeGone(end.Err, res)
 	default:
@@ -215,21 +205,6 @@ func (f *follower) storeGone(err error, res *result) {
 		kept = rel
 	}
 	res.next = append(res.next, "Resume with: refrain resume "+f.req.Session+" --store sqlite:"+kept)
-}
-
-// lost fills in the result of an unfinished run that was kept in memory.
-func (f *follower) lost(waits bool, res *result) {
-	if !waits {
-		res.status, res.code, res.err = "canceled", term.ExitInterrupted, term.ErrInterrupted
-		return
-	}
-	res.status, res.code, res.answer = runstore.WaitsForPerson, term.ExitWaits, ""
-	for _, line := range runstore.Asks(f.req.Session, f.summary()) {
-		res.next = append(res.next, line)
-		break // after the process ends, nobody can answer
-	}
-	res.next = append(res.next, "The run ends here, because it is kept in memory; give --store so that a run can wait for "+
-		"the answer")
 }
 
 // summary returns the status of the run from its log.

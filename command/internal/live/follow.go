@@ -29,10 +29,9 @@ import (
 
 // Request describes what a run does.
 type Request struct {
-	File, definition, Session, Input string
-	State                            map[string]any
-	Config                           agent.RunConfig
-	ZeroOnLimit                      bool
+	File, definition, Session string
+	Config                    agent.RunConfig
+	ZeroOnLimit               bool
 	// Resumed says that the run is not new, and Changed that it continues with another program.
 	Resumed, Changed bool
 	// Stands is the status of a resumed run, and View its session, as read before the run was resumed.
@@ -224,11 +223,8 @@ func (f *follower) stored() (*session.View, *mark.Run) {
 // files returns where the files of the result are; empty if the definition has no workspace.
 func (f *follower) files() []string {
 	w := f.def.Workspace
-	if w == nil {
-		return nil
-	}
 	view, _ := f.stored()
-	if view == nil {
+	if w == nil || view == nil {
 		return nil
 	}
 	v, _ := view.State().Get(runfiles.Key)

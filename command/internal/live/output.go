@@ -11,11 +11,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // output shows a run. Its errors are errors of standard output; errors of standard error are ignored, because they are no
@@ -45,6 +47,39 @@ type result struct {
 	next   []string
 	// at is when the run reached this result; zero means now.
 	at time.Time
+}
+
+// canceled says that the run was canceled, and why; why may be empty.
+func (r *result) canceled(why string) {
+	r.status, r.code, r.err = string(mark.RunCanceled), term.ExitInterrupted, term.ErrInterrupted
+	if why != "" {
+		r.next = append(r.next, why)
+	}
+}
+
+// waits says that the run waits for a person. Its answer is not known yet.
+func (r *result) waits(next ...string) {
+	r.status, r.code, r.answer, r.next = runstore.WaitsForPerson, term.ExitWaits, "", next
+}
+
+// paused says that the run is paused, from its log and its summary, and how to resume it.
+func (r *result) paused(log []*session.Event, sum *progress.Summary, resume string) {
+	r.status, r.code, r.answer = string(mark.RunIsPaused), term.ExitWaits, ""
+	r.next = append(runstore.PausedLines(log, sum), resume)
+}
+
+// show shows the end of the run. The error has the exit code of the process.
+func (r *result) show(out output, req Request) error {
+	err := out.finished(req, *r)
+	switch {
+	case r.code == term.ExitFailed:
+		return &term.Exit{Code: r.code, Err: r.err}
+	case err != nil:
+		return term.Failure(err)
+	case r.code == term.ExitOK:
+		return nil
+	}
+	return &term.Exit{Code: r.code}
 }
 
 // newOutput returns the output of a mode. keys handles the keys of an output that reads keys.

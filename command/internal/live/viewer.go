@@ -153,3 +153,42 @@ func (v *viewer) alive(held *lease.HeldError) {
 		v.out.note("… " + runstore.NoWorker(progress.Summarize(v.log).Driver) + "; the run waits for one")
 	}
 }
+
+// finished prints how the run ended, or why refrain watch ends before the run.
+func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err error) error {
+	if err != nil {
+		v.out.close()
+	}
+	if gone, ok := errors.AsType[*GoneError](err); ok {
+		return &term.Exit{Code: term.ExitInterrupted, Err: gone}
+	}
+	if err != nil {
+		if errors.Is(err, errLeft) {
+			fmt.Fprintf(v.e.Stderr, "run %s continues: follow it again with refrain watch %s\n", w.id, w.id)
+			return nil
+		}
+		if ctx.Err() != nil { // the run goes on
+			if w.Summary().Driver != "" {
+				fmt.Fprintf(v.e.Stderr, "run %s continues in its cluster: follow it with refrain watch %s; end it with "+
+					"refrain pause %s or refrain cancel %s\n", w.id, w.id, w.id, w.id)
+			}
+			return &term.Exit{Code: term.ExitInterrupted}
+		}
+		return term.Failure(err)
+	}
+	sum := w.Summary()
+	res := result{answer: v.fold.Answer(), stop: v.fold.Stop(), at: sum.Updated}
+	switch sum.Status {
+	case mark.RunFailed:
+		res.err, res.code = errors.New(sum.Error), term.ExitFailed
+	case mark.RunCanceled:
+		res.canceled(sum.Error)
+	case mark.RunWaiting:
+		res.waits(runstore.Asks(w.id, sum)...)
+	case mark.RunIsPaused:
+		res.paused(w.log, sum, runstore.HowToResumeIn(ctx, w.store, w.id))
+	default:
+		res.code = exitCode(v.fold.Stops(), f.Shown.ZeroOnLimit)
+	}
+	return res.show(v.out, Request{Session: w.id, definition: sum.Name})
+}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -51,8 +52,6 @@ shows for each value how many results would have been lost.`,
   refrain backtest run.jsonl --policy 'strict: score.target=9' --policy 'early: score.min_delta_percent=10, score.patience=1'
   refrain backtest run.jsonl --policies policies.yaml --loop story/refine
   refrain backtest runs/*.jsonl --sweep score.min_delta_percent`,
-		Args:              term.Args(1, maxRecords),
-		ValidArgsFunction: runstore.Complete(e, maxRecords),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.sweep != "" && (f.sets != nil || f.policies != nil || f.file != ""):
@@ -79,9 +78,6 @@ shows for each value how many results would have been lost.`,
 	return cmd
 }
 
-// maxRecords is the largest number of runs in a sweep.
-const maxRecords = 10_000
-
 // runSweep varies one field of the plans of recorded runs.
 func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string) error {
 	var runs []*past.Recording
@@ -96,15 +92,7 @@ func runSweep(ctx context.Context, e *term.Env, f backtestFlags, names []string)
 	if err != nil {
 		return term.UsageError(fmt.Errorf("--sweep: %w", err))
 	}
-	if f.json {
-		err = term.WriteJSON(e.Stdout, s)
-	} else {
-		err = backtest.PrintSweep(e.Stdout, s)
-	}
-	if err != nil {
-		return term.Failure(fmt.Errorf("write the result: %w", err))
-	}
-	return nil
+	return term.Report(e, f.json, s, func(w io.Writer) error { return backtest.PrintSweep(w, s) })
 }
 
 // openRecording reads the recording of a loop. name is the ID of a run or a file, as for refrain show.
@@ -151,13 +139,7 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 		hash, _ := runfiles.Value(run.StateAfter(seq)[runfiles.Key])
 		return string(hash)
 	})
-	if f.json {
-		err = term.WriteJSON(e.Stdout, map[string]any{"loop": rec.Loop, "policies": rows})
-	} else {
-		err = backtest.Print(e.Stdout, rec, rows, run.ID)
-	}
-	if err != nil {
-		return term.Failure(fmt.Errorf("write the result: %w", err))
-	}
-	return nil
+	return term.Report(e, f.json, map[string]any{"loop": rec.Loop, "policies": rows}, func(w io.Writer) error {
+		return backtest.Print(w, rec, rows, run.ID)
+	})
 }

@@ -41,8 +41,6 @@ out unless you give --all.`,
   refrain events r_1f0c --errors
   refrain events last --agent critic --iteration 3
   refrain events last --follow --json | jq .author`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fl := cmd.Flags()
 			switch {

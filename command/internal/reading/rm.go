@@ -47,8 +47,8 @@ To keep a copy, use refrain export first.`,
 		Example: `  refrain rm r_1f0c --yes
   refrain rm --older-than 30d --status completed
   refrain rm --older-than 30d --status completed --yes`,
-		ValidArgsFunction: runstore.Complete(e, 0),
-		RunE:              func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), e, f, args) },
+		Args: cobra.ArbitraryArgs, // none with --older-than or --status
+		RunE: func(cmd *cobra.Command, args []string) error { return remove(cmd.Context(), e, f, args) },
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)

@@ -55,17 +55,11 @@ Other commands take a run's ID, the beginning of its ID, or "last" for the newes
 		Example: `  refrain runs
   refrain runs --status interrupted
   refrain runs --limit 100 --json`,
-		Args: term.Args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
-				return err
-			}
-			return runs(cmd.Context(), e, f)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runs(cmd.Context(), e, f) },
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.Add(fl, "`host:port` of the Temporal server that has the workflows of runs; the rest is set by the "+
+	f.AddTo(cmd, e, "`host:port` of the Temporal server that has the workflows of runs; the rest is set by the "+
 		"variables TEMPORAL_*")
 	fl.StringVar(&f.status, "status", "", "only runs with this status: `"+strings.Join(statuses, "|")+"`")
 	fl.IntVar(&f.limit, "limit", 20, "show at most this many runs; 0 shows all")

@@ -35,8 +35,6 @@ address, such as story[2]/polish.`,
   refrain show last --diff 3..4 --files > changes.patch
   refrain show last --prompt writer --iteration 3
   refrain show run.jsonl --json`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.One = cmd.Flags().Changed("iteration")
 			return show.Run(cmd.Context(), e, f, args[0])

@@ -3,8 +3,10 @@
 package reading
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -48,8 +50,6 @@ of the whole log in another place, and give it to --expect.`,
   refrain verify run.jsonl
   refrain export last --audit -o audit.jsonl
   refrain verify audit.jsonl --expect sha256:4be1...`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return verify(cmd.Context(), e, f, args[0])
 		},
@@ -74,8 +74,8 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 	if f.expect != "" && f.expect != v.Chain && v.Flaw == nil {
 		v.Flaw = &runlog.Flaw{Problem: "the hash of the log is not the expected hash, " + f.expect}
 	}
-	if err := printVerified(e, v, f.json); err != nil {
-		return term.Failure(fmt.Errorf("write the result: %w", err))
+	if err := term.Report(e, f.json, v, func(w io.Writer) error { return printVerified(w, v) }); err != nil {
+		return err
 	}
 	compared, bad := v.Seals()
 	switch {
@@ -92,35 +92,27 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 	return nil
 }
 
-func printVerified(e *term.Env, v *runlog.Verified, asJSON bool) error {
-	if asJSON {
-		return term.WriteJSON(e.Stdout, v)
-	}
+func printVerified(out io.Writer, v *runlog.Verified) error {
+	w := bufio.NewWriter(out)
 	for _, one := range v.Loops {
-		if err := printSeal(e, string(one.Loop), one.Digest, one.Problem, ""); err != nil {
-			return err
-		}
+		printSeal(w, string(one.Loop), one.Digest, one.Problem, "")
 	}
 	for i, seal := range v.Runs {
-		if err := printSeal(e, v.Named(i), seal.Digest, seal.Problem, seal.Unsealed); err != nil {
-			return err
-		}
+		printSeal(w, v.Named(i), seal.Digest, seal.Problem, seal.Unsealed)
 	}
 	for _, problem := range v.State {
-		if err := printSeal(e, "state", "", problem, ""); err != nil {
-			return err
-		}
+		printSeal(w, "state", "", problem, "")
 	}
 	line := fmt.Sprintf("log      %d events: %s", v.Events, v.Chain)
 	if v.Flaw != nil {
 		line = "CHANGED  log: " + v.Flaw.String()
 	}
-	_, err := fmt.Fprintln(e.Stdout, line)
-	return err
+	fmt.Fprintln(w, line)
+	return w.Flush()
 }
 
 // printSeal writes whether the events under a seal are unchanged.
-func printSeal(e *term.Env, of, digest, problem, unsealed string) error {
+func printSeal(w io.Writer, of, digest, problem, unsealed string) {
 	line := fmt.Sprintf("ok       %s: %s", of, digest)
 	switch {
 	case problem != "":
@@ -128,6 +120,5 @@ func printSeal(e *term.Env, of, digest, problem, unsealed string) error {
 	case unsealed != "":
 		line = fmt.Sprintf("unsealed %s: %s", of, unsealed)
 	}
-	_, err := fmt.Fprintln(e.Stdout, line)
-	return err
+	fmt.Fprintln(w, line)
 }

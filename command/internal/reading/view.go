@@ -37,7 +37,6 @@ the command.
 A damaged or changed file is refused. refrain verify shows what was changed.`,
 		Example: `  refrain view run.jsonl --open
   ssh host refrain export last | refrain view -`,
-		Args: term.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return view(cmd.Context(), e, args[0], open) },
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "open the page in a browser")
@@ -76,10 +75,7 @@ func view(ctx context.Context, e *term.Env, name string, open bool) error {
 		case <-ctx.Done():
 		}
 	}
-	if err = errors.Join(err, srv.Shutdown(context.WithoutCancel(ctx)), <-served); err != nil {
-		return term.Failure(err)
-	}
-	return nil
+	return term.Failure(errors.Join(err, srv.Shutdown(context.WithoutCancel(ctx)), <-served))
 }
 
 // take puts the run of a file into a store that is kept in memory, and returns the run's ID.

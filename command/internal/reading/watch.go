@@ -23,8 +23,6 @@ and 130 if the run was canceled or its process has died.
 To stop watching, press d (exit code 0) or Ctrl-C (exit code 130). The run goes on.`,
 		Example: `  refrain watch last
   refrain watch r_1f0c --progress json`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.Shown.Choose(e); err != nil {
 				return err

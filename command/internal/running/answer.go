@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/clusters"
@@ -32,9 +31,10 @@ type askedFlags struct {
 }
 
 // add adds the flags. name is the flag that chooses a question, and usage its help.
-func (f *askedFlags) add(fl *pflag.FlagSet, name, usage string) {
+func (f *askedFlags) add(cmd *cobra.Command, e *term.Env, name, usage string) {
+	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.Add(fl, clusters.AddressUsage)
+	f.AddTo(cmd, e, clusters.AddressUsage)
 	fl.StringVar(&f.question, name, "", usage)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason for the answer")
 	fl.BoolVar(&f.goOn, "resume", false, "resume the run at once")
@@ -64,17 +64,10 @@ If the run asks whether a call that was cut off took place, use refrain resolve.
   refrain answer r_1f0c3a2b no --reason "the second paragraph repeats the first"
   refrain answer last "The cat and the moon"
   refrain answer last --set draft="It was a cat." --set score=7`,
-		Args:              term.Args(1, 2),
-		ValidArgsFunction: runstore.Complete(e, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
-				return err
-			}
-			return f.run(cmd.Context(), e, args[0], args[1:])
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args[0], args[1:]) },
 	}
+	f.add(cmd, e, "question", "`ID` of the question, if the run asks several")
 	fl := cmd.Flags()
-	f.add(fl, "question", "`ID` of the question, if the run asks several")
 	fl.StringVar(&f.payload, "payload", "", "`JSON` that the tool gets with the confirmation")
 	fl.StringArrayVar(&f.set, "set", nil, "set a state key, as `key=value`; repeat the flag for more keys")
 	return cmd

@@ -44,7 +44,7 @@ off, and the third leaves at once. If the last console of this definition left a
 unfinished, for example because its process was killed, the next console continues it.`,
 		Example: `  refrain console loop.yaml
   refrain console loop.yaml --session r_1f0c3a2b`,
-		Args: func(cmd *cobra.Command, args []string) error { return term.Args(1, 1)(cmd, deffile.WithOnly(e, args)) },
+		Args: func(cmd *cobra.Command, args []string) error { return term.Args(cmd, deffile.WithOnly(e, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch f.streaming {
 			case "sse", "none":
@@ -193,8 +193,7 @@ func (c *console) turn(ctx context.Context, input string) error {
 	if err != nil {
 		return err
 	}
-	fo, err := live.NewFollower(c.e, c.s, term.Chat, c.def, live.Request{File: c.file, Session: c.id, Input: input, State: state,
-		Config: prog.RunConfig, Most: c.p.Most(c.def)}, c.grace)
+	fo, err := live.NewFollower(c.e, c.s, term.Chat, c.def, live.Request{File: c.file, Session: c.id, Config: prog.RunConfig, Most: c.p.Most(c.def)}, c.grace)
 	if err != nil {
 		prog.Close()
 		return err

@@ -36,21 +36,17 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 		Example: `  refrain doctor
   refrain doctor loop.yaml
   refrain doctor loop.yaml --ask --json`,
-		Args: term.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return fmt.Errorf("--timeout %s: give a time such as 5s", timeout)
-			}
-			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
-				return err
 			}
 			d := doctor.New(e, ask, timeout)
 			d.Examine(cmd.Context(), store, args)
 			if f.On {
 				d.Temporal(f.Address, store, func() (string, error) { return f.Where(cmd.Context(), e) })
 			}
-			if err := d.Write(e.Stdout, asJSON); err != nil {
-				return term.Failure(err)
+			if err := d.Write(asJSON); err != nil {
+				return err
 			}
 			if d.Broken() > 0 {
 				return &term.Exit{Code: term.ExitFailed} // the report has already said what is broken
@@ -64,6 +60,6 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the "+
 		"store; init_timeout, or 30s, for a model)")
 	runstore.Flag(fl, &store)
-	f.Add(fl, "`host:port` of a Temporal server to connect to; the variables TEMPORAL_* set the rest")
+	f.AddTo(cmd, e, "`host:port` of a Temporal server to connect to; the variables TEMPORAL_* set the rest")
 	return cmd
 }

@@ -43,8 +43,6 @@ resume, or at once with --run.`,
 		Example: `  refrain fork last --at-iteration 2
   refrain fork last --at-iteration 2 --run
   refrain fork r_1f0c3a2b --at-event 117`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fl := cmd.Flags()
 			switch {
@@ -128,8 +126,6 @@ func forkRun(ctx context.Context, e *term.Env, f forkFlags, word string) error {
 	}
 	fmt.Fprintf(e.Stderr, "run %s is a fork of %s, and paused\n%s\n", fork, id,
 		runstore.HowToResumeIn(ctx, s.Service, fork))
-	if _, err := fmt.Fprintln(e.Stdout, fork); err != nil {
-		return term.Failure(err)
-	}
-	return nil
+	_, err = fmt.Fprintln(e.Stdout, fork)
+	return term.Failure(err)
 }

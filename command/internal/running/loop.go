@@ -75,7 +75,6 @@ repeated output stopped the loop.`,
   refrain loop -p PROMPT.md --cli codex --until 'npm test' --timeout 2h
   refrain loop -p PROMPT.md --acp 'gemini --acp' --inherit GEMINI_API_KEY --until 'npm test'
   refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
-		Args: term.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := f.definition(e, args)
 			if err != nil {

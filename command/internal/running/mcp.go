@@ -32,7 +32,6 @@ When the client disconnects, running steps end and their runs are paused. The ru
 when refrain mcp or refrain serve is started again with the same store.`,
 		Example: `  claude mcp add refrain -- refrain mcp --dir loops
   {"mcpServers": {"refrain": {"command": "refrain", "args": ["mcp", "--dir", "loops"]}}}`,
-		Args: term.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err

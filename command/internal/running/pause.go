@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/clusters"
@@ -26,9 +25,10 @@ type askFlags struct {
 }
 
 // add adds the flags that both have.
-func (f *askFlags) add(fl *pflag.FlagSet) {
+func (f *askFlags) add(cmd *cobra.Command, e *term.Env) {
+	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.Add(fl, clusters.AddressUsage)
+	f.AddTo(cmd, e, clusters.AddressUsage)
 	fl.StringVar(&f.reason, "reason", "", "`text` that the log keeps as the reason")
 }
 
@@ -42,28 +42,21 @@ them off, and refrain resume runs them again. The command waits until the run is
 Ctrl-C ends the command; the run still pauses.`,
 		Example: `  refrain pause last
   refrain pause r_1f0c3a2b --reason "the test machine is needed"`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			do := cluster.AskPause
 			if f.now {
 				do = cluster.AskPauseNow
 			}
-			return f.ask(cmd, e, args[0], do)
+			return f.ask(cmd.Context(), e, args[0], do)
 		},
 	}
-	fl := cmd.Flags()
-	f.add(fl)
-	fl.BoolVar(&f.now, "now", false, "cut off the steps that are running")
+	f.add(cmd, e)
+	cmd.Flags().BoolVar(&f.now, "now", false, "cut off the steps that are running")
 	return cmd
 }
 
 // ask pauses or cancels a run, and waits until the run has stopped.
-func (f *askFlags) ask(cmd *cobra.Command, e *term.Env, word, do string) error {
-	ctx := cmd.Context()
-	if err := f.Here(ctx, e, cmd.Flags()); err != nil {
-		return err
-	}
+func (f *askFlags) ask(ctx context.Context, e *term.Env, word, do string) error {
 	s, sup, id, err := runstore.OpenSupervised(ctx, e, f.store, word)
 	if err != nil {
 		return err
@@ -142,12 +135,10 @@ func NewCancel(e *term.Env) *cobra.Command {
 has done: refrain show displays it, and refrain resume can still continue the run.`,
 		Example: `  refrain cancel last
   refrain cancel r_1f0c3a2b --reason "wrong input"`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.ask(cmd, e, args[0], cluster.AskCancel)
+			return f.ask(cmd.Context(), e, args[0], cluster.AskCancel)
 		},
 	}
-	f.add(cmd.Flags())
+	f.add(cmd, e)
 	return cmd
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -49,17 +48,12 @@ tell the run what to do with them. Give one of:
   refrain resolve last --result "order 4711"
   refrain resolve r_1f0c3a2b --call call-x2mh3k --retry --resume
   refrain resolve last --keep --resume`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
-				return err
-			}
 			return f.run(cmd.Context(), e, args[0], cmd.Flags().Changed("result"))
 		},
 	}
 	fl := cmd.Flags()
-	f.add(fl, "call", "`ID` of the call or of its question, if there are several")
+	f.add(cmd, e, "call", "`ID` of the call or of its question, if there are several")
 	fl.StringVar(&f.result, "result", "", "the call took place, and this `text` is its result")
 	fl.BoolVar(&f.retry, "retry", false, "the call did not take place; make it now")
 	fl.BoolVar(&f.skip, "skip", false, "skip the call")

@@ -60,8 +60,6 @@ workers a run that was started without --temporal.`,
   refrain resume last --add-iterations 3
   refrain resume last --definition loop.yaml
   refrain resume r_1f0c3a2b --dir ~/work`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.shown.Choose(e); err != nil {
 				return err
@@ -69,15 +67,12 @@ workers a run that was started without --temporal.`,
 			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
-			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
-				return err
-			}
 			return resumeRun(cmd.Context(), e, f, args[0])
 		},
 	}
 	fl := cmd.Flags()
 	runstore.Flag(fl, &f.store)
-	f.Add(fl, clusters.AddressUsage)
+	f.AddTo(cmd, e, clusters.AddressUsage)
 	f.AddQueue(fl)
 	fl.StringVar(&f.definition, "definition", "", "use the definition in this `FILE` from here on")
 	fl.StringVar(&f.dir, "dir", "", "run in this `FOLDER`, for example on another machine (default: where the run "+

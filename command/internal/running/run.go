@@ -72,7 +72,7 @@ providers and the keys that they need.`,
   refrain run loop.yaml --budget-tokens 50000 --record run.jsonl
   refrain run examples/document/loop.yaml --model ollama/qwen3 "Write a document about a cat"
   cat brief.txt | refrain run loop.yaml -`,
-		Args: func(cmd *cobra.Command, args []string) error { return term.Args(1, 2)(cmd, deffile.WithOnly(e, args)) },
+		Args: func(cmd *cobra.Command, args []string) error { return term.Args(cmd, deffile.WithOnly(e, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args = deffile.WithOnly(e, args)
 			if err := f.check(cmd.Flags(), args); err != nil {
@@ -235,7 +235,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		}
 		return err
 	}
-	shown := live.Request{File: file, Session: f.session, Input: input, State: state, Config: prog.RunConfig,
+	shown := live.Request{File: file, Session: f.session, Config: prog.RunConfig,
 		ZeroOnLimit: f.shown.ZeroOnLimit, Most: p.Most(def)}
 	fo, err := live.NewFollower(e, s, f.shown.Mode, def, shown, f.grace)
 	if err != nil {

@@ -74,7 +74,6 @@ runs go on when the server is started again. The second Ctrl-C cuts the steps of
 		Example: `  refrain serve
   refrain serve --dir loops --open
   REFRAIN_TOKEN=$(openssl rand -hex 20) refrain serve --addr 0.0.0.0:8080`,
-		Args: term.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
 				return err

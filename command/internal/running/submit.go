@@ -56,10 +56,8 @@ func (f *runFlags) submit(ctx context.Context, e *term.Env, req supervisor.Reque
 	if f.detach {
 		fmt.Fprintf(e.Stderr, "run %s was given to the workers of %s, task queue %s: follow it with refrain watch %s; "+
 			"end it with refrain pause %s or refrain cancel %s\n", id, c.Where(), f.Queue, id, id, id)
-		if _, err := fmt.Fprintln(e.Stdout, id); err != nil {
-			return term.Failure(err)
-		}
-		return nil
+		_, err = fmt.Fprintln(e.Stdout, id)
+		return term.Failure(err)
 	}
 	return watch(ctx, e, s, live.WatchOptions{Shown: f.shown}, id)
 }
@@ -150,8 +148,5 @@ func (f *resumeFlags) byCluster(ctx context.Context, e *term.Env, sup *superviso
 	} else {
 		err = clusters.AskFor(ctx, e, c, id, driver, cluster.Request{Do: cluster.AskResume, Program: opts.Program, Continue: opts.Continue})
 	}
-	if err != nil {
-		return term.Failure(err)
-	}
-	return nil
+	return term.Failure(err)
 }

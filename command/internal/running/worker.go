@@ -71,7 +71,6 @@ workers then repeat the steps that were running.`,
 		Example: `  refrain worker --temporal localhost:7233 --store postgres://user@host/refrain
   REFRAIN_STORE=postgres://user@host/refrain refrain worker --dir /srv/loops --max-runs 20
   refrain worker --steps gpu --temporal localhost:7233 --dir /srv/work`,
-		Args: term.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(cmd.Flags()); err != nil {
 				return err

@@ -4,6 +4,7 @@ package runstore
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,12 +12,12 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// Complete completes the first most arguments with the IDs of runs, the newest first, and with the names of files; 0 means all
-// arguments. It reports no errors, because a shell does not show them.
-func Complete(e *term.Env, most int) cobra.CompletionFunc {
+// Complete completes the first argument with the IDs of runs, the newest first, and with the names of files; all arguments, if the
+// command takes several runs. It reports no errors, because a shell does not show them.
+func Complete(e *term.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveKeepOrder
-		if most > 0 && len(args) >= most {
+		if len(args) > 0 && !strings.HasSuffix(cmd.Use, "...") {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		spec := ""

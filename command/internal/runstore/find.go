@@ -57,13 +57,10 @@ func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 // Read reads the log of a run in a store.
 func Read(ctx context.Context, store session.Service, id string) (*runlog.Run, error) {
 	r, err := runlog.Read(ctx, store, KeyOf(id))
-	switch {
-	case errors.Is(err, runlog.ErrNoEvents):
+	if errors.Is(err, runlog.ErrNoEvents) {
 		return nil, unbegun(ctx, store, id)
-	case err != nil:
-		return nil, term.Failure(err)
 	}
-	return r, nil
+	return r, term.Failure(err)
 }
 
 // beginAgain returns how to begin a run that has not begun.
@@ -87,10 +84,7 @@ func unbegun(ctx context.Context, store session.Service, id string) error {
 func Standing(ctx context.Context, store session.Service, id string,
 	by mark.RunStatus) (string, *lease.HeldError, error) {
 	status, held, err := runlog.Standing(ctx, store, KeyOf(id), by, OwnerIsDead)
-	if err != nil {
-		err = term.Failure(err)
-	}
-	return status, held, err
+	return status, held, term.Failure(err)
 }
 
 // Find returns the ID of the run that word names: the ID itself, a unique prefix of the ID, or last for the newest run.
@@ -145,8 +139,5 @@ func get(ctx context.Context, store session.Service, id string, recent int) (*se
 // List returns the sessions of all runs, the newest first, without their logs.
 func List(ctx context.Context, store session.Service) ([]session.Session, error) {
 	all, err := runlog.List(ctx, store, AppName, UserName)
-	if err != nil {
-		return nil, term.Failure(err)
-	}
-	return all, nil
+	return all, term.Failure(err)
 }

@@ -188,10 +188,7 @@ func PrepareFolder(e *term.Env, spec string) error {
 		_, err = ignore.WriteString("*\n")
 		err = errors.Join(err, ignore.Close())
 	}
-	if err != nil {
-		return term.Failure(err)
-	}
-	return nil
+	return term.Failure(err)
 }
 
 // OpenToOthers returns a warning if other users may change the contents of the folder of runs, such as the definitions of runs
@@ -214,10 +211,7 @@ func (s *Stock) Supervise(e *term.Env, each func(id string, ev *session.Event)) 
 	cfg := s.Supervising(e)
 	cfg.OnEvent = each
 	sup, err := supervisor.New(cfg)
-	if err != nil {
-		return nil, term.Failure(err)
-	}
-	return sup, nil
+	return sup, term.Failure(err)
 }
 
 // OpenSupervised opens the store of an existing run with a supervisor of the runs. Closing the store closes the supervisor.

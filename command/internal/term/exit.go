@@ -38,12 +38,20 @@ func (e *Exit) Error() string {
 
 func (e *Exit) Unwrap() error { return e.Err }
 
-// UsageError returns an error with ExitUsage, for a mistake in the arguments or in a definition.
-func UsageError(err error) error { return &Exit{Code: ExitUsage, Err: err} }
+// UsageError returns an error with ExitUsage, for a mistake in the arguments or in a definition; nil for nil.
+func UsageError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Exit{Code: ExitUsage, Err: err}
+}
 
 // Failure returns err with its exit code: the code of an [Exit] in its chain, or the code of its kind, see [supervisor.Kind].
-// Other errors get ExitFailed.
+// Other errors get ExitFailed, and nil stays nil.
 func Failure(err error) error {
+	if err == nil {
+		return nil
+	}
 	code := ExitFailed
 	if exit, ok := errors.AsType[*Exit](err); ok {
 		code = exit.Code

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,18 +18,26 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 )
 
-// Args returns an error unless there are least to most arguments. The error says how to write the command.
-func Args(least, most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most {
-			hint := ""
-			if len(args) < least && strings.Contains(cmd.Use, " RUN") {
-				hint = "; last is the newest run, and refrain runs lists all"
-			}
-			return fmt.Errorf("%s given; write: %s%s", brief.Count(len(args), "argument"), cmd.UseLine(), hint)
+// Args returns an error unless there are as many arguments as the use line of the command says, such as check FILE... or
+// answer RUN [ANSWER]. The error says how to write the command.
+func Args(cmd *cobra.Command, args []string) error {
+	least, most := 0, 0
+	for _, word := range strings.Fields(cmd.Use)[1:] {
+		if most++; !strings.HasPrefix(word, "[") {
+			least++
 		}
+		if strings.HasSuffix(word, "...") {
+			most = math.MaxInt
+		}
+	}
+	if len(args) >= least && len(args) <= most {
 		return nil
 	}
+	hint := ""
+	if len(args) < least && strings.Contains(cmd.Use, " RUN") {
+		hint = "; last is the newest run, and refrain runs lists all"
+	}
+	return fmt.Errorf("%s given; write: %s%s", brief.Count(len(args), "argument"), cmd.UseLine(), hint)
 }
 
 // flagError adds to an error about a flag the name of a similar flag.

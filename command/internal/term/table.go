@@ -48,6 +48,20 @@ func WriteJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// Report writes what a command reports to standard output: v as JSON, or what print writes for people.
+func Report(e *Env, asJSON bool, v any, print func(io.Writer) error) error {
+	var err error
+	if asJSON {
+		err = WriteJSON(e.Stdout, v)
+	} else {
+		err = print(e.Stdout)
+	}
+	if err != nil {
+		return Failure(fmt.Errorf("write the result: %w", err))
+	}
+	return nil
+}
+
 // Cell returns a text for a table: without control characters, on one line, and at most most columns wide.
 func Cell(s string, most int) string {
 	return cmp.Or(strings.TrimSpace(ansi.TruncateWc(brief.Clean(s), most, "…")), "-")

@@ -42,7 +42,7 @@ find more. A second move changes nothing, and lists what is left.
 Exit code 0, or 1 if something will not compile.`,
 		Example: `  refrain adk move .
   refrain adk move . --write && go mod tidy && go vet ./...`,
-		Args: term.Args(1, 1),
+		Args: term.Args,
 		RunE: func(_ *cobra.Command, args []string) error { return moveADK(e, args[0], write) },
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "change the files")

@@ -5,7 +5,6 @@ package writing
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +50,6 @@ each file.`,
   refrain check loop.yaml --max-iterations 20 --timeout 2h --budget-calls 100
   refrain check loop.yaml --input-tokens 3000 --output-tokens 800
   refrain check loop.yaml --json | jq .worst.total.calls`,
-		Args: term.Args(1, manyFiles),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return eachFile(e, args, func(file string) error {
 				if file != args[0] && !f.json {
@@ -128,7 +126,6 @@ it. Exit code 0 if no file has an error, 2 otherwise. refrain check also shows h
 can end and what it can cost.`,
 		Example: `  refrain validate loop.yaml
   refrain validate loops/*.yaml`,
-		Args: term.Args(1, manyFiles),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return eachFile(e, args, func(file string) error { return validateFile(e, file) })
 		},
@@ -146,9 +143,6 @@ func validateFile(e *term.Env, file string) error {
 	fmt.Fprintf(e.Stderr, "%s: %s is valid\n", file, def.Name)
 	return nil
 }
-
-// manyFiles is the largest number of files for a command; the system has a lower limit.
-const manyFiles = math.MaxInt
 
 // eachFile calls do for each file. After an error it continues with the next file: it writes the error to stderr, and the
 // process ends with the exit code of the first error. An interrupt ends all.

@@ -41,10 +41,7 @@ func exportDefinition(e *term.Env, f dialectFlags, file string) error {
 	if files == nil {
 		return &term.Exit{Code: term.ExitUsage}
 	}
-	if err := writeFiles(e, f, files); err != nil {
-		return term.UsageError(err)
-	}
-	return nil
+	return term.UsageError(writeFiles(e, f, files))
 }
 
 func writeFiles(e *term.Env, f dialectFlags, files []dialect.File) error {
@@ -101,8 +98,6 @@ lists what ADK cannot express. Without -o the files go to stdout, one after the 
   refrain export last --files -o run.jsonl
   refrain export last | ssh host refrain import -
   refrain export --to adk loop.yaml -o agent/`,
-		Args:              term.Args(1, 1),
-		ValidArgsFunction: runstore.Complete(e, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("to") {
 				return exportDefinition(e, f.dialectFlags, args[0])

@@ -26,7 +26,6 @@ finalizer, which runs once after its loop.
 graph treats files of other products as refrain run does.`,
 		Example: `  refrain graph loop.yaml
   refrain graph loop.yaml --format mermaid >loop.mmd`,
-		Args: term.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			draw, ok := graph.Formats[format]
 			if !ok {

@@ -106,7 +106,6 @@ refrain run, validate, check, rehearse, graph and export also take such files di
   refrain import --from adk agent/root_agent.yaml -o loop.yaml
   refrain import --from evo agents.json --agent refiner
   refrain import --from robomotion main.ts --json > loop.yaml 2> report.json`,
-		Args: term.Args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("from") || args[0] != "-" && !cmd.Flags().Changed("as") && !holdsRun(args[0]) {
 				return importDefinition(e, f.dialectFlags, args[0])
@@ -200,10 +199,8 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 		}
 	}
 	fmt.Fprintf(e.Stderr, "%s: %d events\n", name, len(run.Events))
-	if _, err := fmt.Fprintln(e.Stdout, run.ID); err != nil {
-		return term.Failure(err)
-	}
-	return nil
+	_, err = fmt.Fprintln(e.Stdout, run.ID)
+	return term.Failure(err)
 }
 
 // maxFiles is the size of the largest workspace that can be imported, in bytes.

@@ -67,7 +67,6 @@ The templates (the first is the default):
 		Example: `  refrain init
   refrain init negotiate shop
   refrain init fix-tests`,
-		Args: term.Args(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, dir, err := chosen(args)
 			if err != nil {

@@ -51,7 +51,6 @@ result is unknown, 2 wrong usage or an invalid definition.`,
   refrain rehearse loop.yaml --fault step_hung --fault crash
   refrain rehearse loop.yaml --script answers.yaml --set size=3
   refrain rehearse loop.yaml --json | jq '.findings[] | select(.status == "uncaught") | .advice'`,
-		Args: term.Args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return rehearse(cmd.Context(), e, &f, args) },
 	}
 	fl := cmd.Flags()
@@ -93,13 +92,8 @@ func rehearse(ctx context.Context, e *term.Env, f *rehearseFlags, args []string)
 	if err != nil {
 		return term.UsageError(err)
 	}
-	if f.json {
-		err = term.WriteJSON(e.Stdout, report)
-	} else {
-		err = report.Format(e.Stdout)
-	}
-	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
+	if err := term.Report(e, f.json, report, report.Format); err != nil {
+		return err
 	}
 	if len(report.Open()) > 0 {
 		return &term.Exit{Code: term.ExitFailed} // the report says which fault was not caught

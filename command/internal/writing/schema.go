@@ -26,7 +26,6 @@ with FILE it names this file, a copy of this version's schema.`,
 		Example: `  refrain schema >refrain.schema.json
   refrain schema --line refrain.schema.json
   refrain schema --line | cat - draft.yaml >loop.yaml`,
-		Args: term.Args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case line && len(args) > 0:
