@@ -5,6 +5,7 @@ package operations
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -89,16 +90,9 @@ func (f *Folder) Close() error {
 // FS returns the files of the folder.
 func (f *Folder) FS() fs.FS {
 	if f.root == nil {
-		return none{}
+		return embed.FS{} // which is empty
 	}
 	return f.root.FS()
-}
-
-// none is an empty file system.
-type none struct{}
-
-func (none) Open(name string) (fs.File, error) {
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
 // errNoFolder refuses to change a missing folder.
@@ -160,31 +154,26 @@ func (f *Folder) List() (names []string, files map[string]string, err error) {
 	if f.root == nil {
 		return slices.Sorted(maps.Keys(files)), files, nil
 	}
-	look := func(dir string) error {
+	look := func(dir string) (folders []string, err error) {
 		entries, err := fs.ReadDir(f.root.FS(), dir)
-		if err != nil {
-			return err
-		}
 		for _, e := range entries[:min(len(entries), mostFiles)] {
 			file := path.Join(dir, e.Name())
-			name := NameIn(file)
-			if e.IsDir() || name == "" || CheckName(name) != nil || files[name] != "" || len(files) >= mostFiles {
-				continue
+			switch name := NameIn(file); {
+			case e.IsDir():
+				folders = append(folders, e.Name())
+			case name != "" && CheckName(name) == nil && files[name] == "" && len(files) < mostFiles:
+				files[name] = file
 			}
-			files[name] = file
 		}
-		return nil
+		return folders, err
 	}
-	if err := look("."); err != nil {
-		return nil, nil, err
-	}
-	entries, err := fs.ReadDir(f.root.FS(), ".")
+	folders, err := look(".")
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, e := range entries[:min(len(entries), mostFiles)] {
-		if e.IsDir() && CheckName(e.Name()) == nil {
-			_ = look(e.Name()) // one that cannot be read has no definitions
+	for _, dir := range folders {
+		if CheckName(dir) == nil {
+			_, _ = look(dir) // one that cannot be read has no definitions
 		}
 	}
 	return slices.Sorted(maps.Keys(files)), files, nil

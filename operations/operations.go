@@ -223,6 +223,20 @@ func (r *Runs) RowOf(ctx context.Context, one session.Session) (*runlog.Row, err
 	return runlog.RowOf(ctx, r.Service, one, r.Dead)
 }
 
+// Pause asks a run to pause at its next step boundary, or with now cuts off the running steps.
+func (r *Runs) Pause(ctx context.Context, id, reason string, now bool) error {
+	pause := r.Supervisor.Pause
+	if now {
+		pause = r.Supervisor.PauseNow
+	}
+	return problem.NoRun(id, pause(ctx, id, reason))
+}
+
+// Cancel ends a run now.
+func (r *Runs) Cancel(ctx context.Context, id, reason string) error {
+	return problem.NoRun(id, r.Supervisor.Cancel(ctx, id, reason))
+}
+
 // Remove removes a run that no process drives, with its mailbox. Its files stay.
 func (r *Runs) Remove(ctx context.Context, id string) error {
 	if _, err := r.Brief(ctx, id, 1); err != nil {

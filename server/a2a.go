@@ -14,6 +14,7 @@ import (
 	"net/http"
 	urlpath "path"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -38,14 +39,8 @@ const (
 	cardPath = "/.well-known/agent-card.json"
 )
 
-// toAgent are the operations below the address of an agent.
-var toAgent = []struct{ method, path string }{
-	{"POST", ""}, // JSON-RPC
-	{"GET", cardPath},
-}
-
-// toAgentREST are those of the binding to HTTP, which stand below /v1 in version 0.3.
-var toAgentREST = []struct{ method, path string }{
+// toAgentREST are the methods and paths of the binding to HTTP, which stand below /v1 in version 0.3.
+var toAgentREST = [][2]string{
 	{"POST", "/message:send"},
 	{"POST", "/message:stream"},
 	{"GET", "/tasks"},
@@ -59,19 +54,18 @@ var toAgentREST = []struct{ method, path string }{
 	{"DELETE", "/tasks/{id}/pushNotificationConfigs/{config}"},
 }
 
-// a2aRoutes are all operations over A2A.
-func a2aRoutes() (all []route) {
-	for _, below := range []string{a2aPath + "{definition}", a2aNow + "{definition}"} {
-		for _, r := range toAgent {
-			all = append(all, route{method: r.method, path: below + r.path})
-		}
+// a2aRoutes are all operations over A2A, which overA2A carries out.
+func a2aRoutes() []wire.Route {
+	const old, now = a2aPath + "{definition}", a2aNow + "{definition}"
+	all := []wire.Route{
+		wire.At("POST", old, nil), wire.At("POST", now, nil), // JSON-RPC
+		wire.At("GET", old+cardPath, nil), wire.At("GET", now+cardPath, nil), wire.At("GET", cardPath, nil),
+		wire.At("GET", old+"/v1/card", nil), wire.At("GET", now+"/extendedAgentCard", nil),
 	}
 	for _, r := range toAgentREST {
-		all = append(all, route{method: r.method, path: a2aPath + "{definition}/v1" + r.path},
-			route{method: r.method, path: a2aNow + "{definition}" + r.path})
+		all = append(all, wire.At(r[0], old+"/v1"+r[1], nil), wire.At(r[0], now+r[1], nil))
 	}
-	return append(all, route{method: "GET", path: a2aPath + "{definition}/v1/card"},
-		route{method: "GET", path: a2aNow + "{definition}/extendedAgentCard"})
+	return all
 }
 
 // overA2A answers what a client sends to an agent. What the protocol says, its own SDK reads and writes.
@@ -148,12 +142,9 @@ func (s *Server) knows(r *http.Request) bool {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	for _, known := range s.known {
-		if known.method == method && known.has(r.URL.EscapedPath()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.known, func(known wire.Route) bool {
+		return known.Method == method && has(known, r.URL.EscapedPath())
+	})
 }
 
 // fitting is the error for a client that speaks another version of the protocol than its address.

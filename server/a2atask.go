@@ -10,9 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -399,7 +397,7 @@ func (p taskPlace) compare(q taskPlace) int {
 
 // token returns the token of the page behind a place.
 func (p taskPlace) token() string {
-	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d %d %s", p.updated.Unix(), p.updated.Nanosecond(), p.id))
+	return base64.RawURLEncoding.EncodeToString([]byte(p.updated.UTC().Format(time.RFC3339Nano) + " " + p.id))
 }
 
 // placeAt reads the token of a page; without a token the place is zero.
@@ -408,16 +406,12 @@ func placeAt(token string) (taskPlace, error) {
 		return taskPlace{}, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
-	parts := strings.SplitN(string(text), " ", 3)
-	if err != nil || len(parts) < 3 {
-		return taskPlace{}, problem.Bad("the pageToken is none of this server")
-	}
-	at, err := strconv.ParseInt(parts[0], 10, 64)
-	nanos, no := strconv.ParseInt(parts[1], 10, 64)
+	at, id, _ := strings.Cut(string(text), " ")
+	updated, no := time.Parse(time.RFC3339Nano, at)
 	if err != nil || no != nil {
 		return taskPlace{}, problem.Bad("the pageToken is none of this server")
 	}
-	return taskPlace{time.Unix(at, nanos), parts[2]}, nil
+	return taskPlace{updated, id}, nil
 }
 
 // CancelTask ends the run, and waits a moment for its end.

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Times of a stream.
@@ -174,8 +175,6 @@ func (c *client) keep(r *http.Request, say func() (changed <-chan struct{}, late
 	}
 }
 
-func quoted(text string) []byte { return []byte(strconv.Quote(text)) }
-
 // client receives events.
 type client struct {
 	s      *Server
@@ -199,7 +198,7 @@ func (c *client) begin() error {
 // fail says why a stream ends.
 func (c *client) fail(err error) {
 	if !errors.Is(err, context.Canceled) {
-		_ = c.write([]byte("event: error\ndata: " + string(quoted(credential.Masked(err.Error()))) + "\n\n"))
+		_ = c.write([]byte("event: error\ndata: " + strconv.Quote(credential.Masked(err.Error())) + "\n\n"))
 	}
 }
 
@@ -315,7 +314,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 	c := &client{s: s, w: w, seen: seen, format: ndjson}
 	for {
 		f.mu.Lock()
-		ends, changed := !follow || over(f.status), f.changed // one moment: what comes behind it wakes us
+		ends, changed := !follow || f.status != string(mark.RunRunning) && f.status != "", f.changed // one moment: what comes behind it wakes us
 		f.mu.Unlock()
 		last := int64(-1)
 		if ends {

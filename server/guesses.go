@@ -3,12 +3,15 @@
 package server
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"net/netip"
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/refrain-dev/refrain/operations/problem"
 )
@@ -17,13 +20,7 @@ import (
 // one a second; more are answered with 429. A right token is never held up: it is compared first.
 type guesses struct {
 	mu sync.Mutex
-	of map[netip.Prefix]guessed
-}
-
-// guessed is how many tries a client has used, as of a time. One comes back each second.
-type guessed struct {
-	used float64
-	at   time.Time
+	of map[netip.Prefix]*rate.Limiter
 }
 
 const (
@@ -35,33 +32,27 @@ const (
 func (g *guesses) take(client netip.Prefix, now time.Time) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := g.of[client].later(now)
-	if one.used+1 > guessesAtOnce {
-		return time.Duration((one.used + 1 - guessesAtOnce) * float64(time.Second))
-	}
 	if g.of == nil {
-		g.of = make(map[netip.Prefix]guessed)
+		g.of = make(map[netip.Prefix]*rate.Limiter)
 	}
 	if len(g.of) >= guessesClients {
 		g.forget(now)
 	}
-	one.used++
-	g.of[client] = one
-	return 0
-}
-
-// later is what is left of the tries at a later time.
-func (t guessed) later(now time.Time) guessed {
-	return guessed{max(0, t.used-max(0, now.Sub(t.at).Seconds())), now}
+	one := g.of[client]
+	if one == nil {
+		one = rate.NewLimiter(1, guessesAtOnce)
+		g.of[client] = one
+	}
+	try := one.ReserveN(now, 1)
+	if wait = try.DelayFrom(now); wait > 0 {
+		try.CancelAt(now)
+	}
+	return wait
 }
 
 // forget makes room for a client: without those that have all their tries again, or else without any one.
 func (g *guesses) forget(now time.Time) {
-	for client, one := range g.of {
-		if one.later(now).used == 0 {
-			delete(g.of, client)
-		}
-	}
+	maps.DeleteFunc(g.of, func(_ netip.Prefix, one *rate.Limiter) bool { return one.TokensAt(now) >= guessesAtOnce })
 	for client := range g.of {
 		if len(g.of) < guessesClients {
 			return

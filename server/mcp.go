@@ -64,12 +64,12 @@ func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 }
 
 // overMCP answers at /mcp. Each request stands for itself: a client has no session that could get lost.
-func (s *Server) overMCP() func(*Server, http.ResponseWriter, *http.Request) error {
+func (s *Server) overMCP() func(http.ResponseWriter, *http.Request) error {
 	h := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp() }, &mcp.StreamableHTTPOptions{
 		Stateless: true, MaxRequestBodyBytes: s.cfg.MaxBody,
 		DisableLocalhostProtection: true, // guarded knows by which names the server may be called
 	})
-	return func(_ *Server, w http.ResponseWriter, r *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodPost {
 			body, err := s.Body(w, r, "application/json")
 			if err != nil {

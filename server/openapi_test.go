@@ -28,21 +28,21 @@ func TestOpenAPIAgreesWithTheRoutes(t *testing.T) {
 	inPath := regexp.MustCompile(`\{(\w+)\}`)
 	ids := map[string]bool{}
 	seen := map[string]bool{}
-	for _, r := range v1 {
-		op, ok := doc.Paths[r.path][strings.ToLower(r.method)]
+	for _, r := range new(Server).v1() {
+		op, ok := doc.Paths[r.Path][strings.ToLower(r.Method)]
 		if !ok {
-			t.Errorf("%s %s is not described", r.method, r.path)
+			t.Errorf("%s %s is not described", r.Method, r.Path)
 			continue
 		}
-		seen[strings.ToLower(r.method)+" "+r.path] = true
+		seen[strings.ToLower(r.Method)+" "+r.Path] = true
 		if op.OperationID == "" || ids[op.OperationID] || op.Summary == "" || op.Responses["default"] == nil {
-			t.Errorf("%s %s: operation %q is described badly", r.method, r.path, op.OperationID)
+			t.Errorf("%s %s: operation %q is described badly", r.Method, r.Path, op.OperationID)
 		}
 		ids[op.OperationID] = true
-		for _, m := range inPath.FindAllStringSubmatch(r.path, -1) {
+		for _, m := range inPath.FindAllStringSubmatch(r.Path, -1) {
 			i := slices.IndexFunc(op.Parameters, func(p struct{ Name, In, Description string }) bool { return p.Name == m[1] && p.In == "path" })
 			if i < 0 {
-				t.Errorf("%s %s: the parameter %s is not described", r.method, r.path, m[1])
+				t.Errorf("%s %s: the parameter %s is not described", r.Method, r.Path, m[1])
 			}
 		}
 	}

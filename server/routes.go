@@ -9,64 +9,54 @@ import (
 
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/server/internal/adk"
+	"github.com/refrain-dev/refrain/server/internal/wire"
 )
 
-// route is one operation. A path that ends in {id}:verb stands for an action on a run.
-type route struct {
-	method, path string
-	do           func(*Server, http.ResponseWriter, *http.Request) error
-}
+// v1 returns the operations of the API, which openapi.json describes. A path that ends in {id}:verb stands for an action on a run.
+func (s *Server) v1() []wire.Route {
+	return []wire.Route{
+		wire.At("GET", "/definitions", s.listDefinitions),
+		wire.At("GET", "/definitions/{name}", s.getDefinition),
+		wire.At("PUT", "/definitions/{name}", s.putDefinition),
+		wire.At("DELETE", "/definitions/{name}", s.deleteDefinition),
+		wire.At("POST", "/definitions:validate", s.validate),
+		wire.At("POST", "/definitions:edit", s.edit),
+		wire.At("POST", "/definitions:outline", s.outline),
+		wire.At("POST", "/definitions:complete", s.complete),
+		wire.At("POST", "/definitions:try", s.try),
+		wire.At("GET", "/schema/definition.json", s.schema),
+		wire.At("GET", "/schema/fields.json", s.fields),
 
-// v1 are the operations of the API, which openapi.json describes.
-var v1 = []route{
-	{"GET", "/definitions", (*Server).listDefinitions},
-	{"GET", "/definitions/{name}", (*Server).getDefinition},
-	{"PUT", "/definitions/{name}", (*Server).putDefinition},
-	{"DELETE", "/definitions/{name}", (*Server).deleteDefinition},
-	{"POST", "/definitions:validate", (*Server).validate},
-	{"POST", "/definitions:edit", (*Server).edit},
-	{"POST", "/definitions:outline", (*Server).outline},
-	{"POST", "/definitions:complete", (*Server).complete},
-	{"POST", "/definitions:try", (*Server).try},
-	{"GET", "/schema/definition.json", (*Server).schema},
-	{"GET", "/schema/fields.json", (*Server).fields},
+		wire.At("GET", "/runs", s.listRuns),
+		wire.At("POST", "/runs", s.startRun),
+		wire.At("GET", "/runs/{id}", s.getRun),
+		wire.At("DELETE", "/runs/{id}", s.deleteRun),
+		wire.At("GET", "/runs/{id}/events", s.events),
+		wire.At("GET", "/runs/{id}/iterations", s.iterations),
+		wire.At("GET", "/runs/{id}/scores", s.scores),
+		wire.At("GET", "/runs/{id}/view", s.view),
+		wire.At("GET", "/runs/{id}/view/iterations", s.viewIterations),
+		wire.At("GET", "/runs/{id}/view/step", s.viewStep),
+		wire.At("GET", "/runs/{id}/prompt", s.prompt),
+		wire.At("GET", "/runs/{id}/state", s.state),
+		wire.At("GET", "/runs/{id}/diff", s.diff),
+		wire.At("GET", "/runs/{id}/files", s.files),
+		wire.At("GET", "/runs/{id}/files/iterations", s.filesBy),
+		wire.At("GET", "/runs/{id}/files/diff", s.fileDiff),
+		wire.At("GET", "/runs/{id}/files/patch", s.patch),
+		wire.At("GET", "/runs/{id}/export", s.export),
+		wire.At("GET", "/runs/{id}/definition", s.runDefinition),
+		wire.At("POST", "/runs/{id}:pause", s.pause),
+		wire.At("POST", "/runs/{id}:resume", s.resume),
+		wire.At("POST", "/runs/{id}:cancel", s.cancel),
+		wire.At("POST", "/runs/{id}:fork", s.fork),
+		wire.At("POST", "/runs/{id}:answer", s.answer),
+		wire.At("POST", "/runs:backtest", s.backtest),
+		wire.At("GET", "/runs:backtest", s.study),
 
-	{"GET", "/runs", (*Server).listRuns},
-	{"POST", "/runs", (*Server).startRun},
-	{"GET", "/runs/{id}", (*Server).getRun},
-	{"DELETE", "/runs/{id}", (*Server).deleteRun},
-	{"GET", "/runs/{id}/events", (*Server).events},
-	{"GET", "/runs/{id}/iterations", (*Server).iterations},
-	{"GET", "/runs/{id}/scores", (*Server).scores},
-	{"GET", "/runs/{id}/view", (*Server).view},
-	{"GET", "/runs/{id}/view/iterations", (*Server).viewIterations},
-	{"GET", "/runs/{id}/view/step", (*Server).viewStep},
-	{"GET", "/runs/{id}/prompt", (*Server).prompt},
-	{"GET", "/runs/{id}/state", (*Server).state},
-	{"GET", "/runs/{id}/diff", (*Server).diff},
-	{"GET", "/runs/{id}/files", (*Server).files},
-	{"GET", "/runs/{id}/files/iterations", (*Server).filesBy},
-	{"GET", "/runs/{id}/files/diff", (*Server).fileDiff},
-	{"GET", "/runs/{id}/files/patch", (*Server).patch},
-	{"GET", "/runs/{id}/export", (*Server).export},
-	{"GET", "/runs/{id}/definition", (*Server).runDefinition},
-	{"POST", "/runs/{id}:pause", (*Server).pause},
-	{"POST", "/runs/{id}:resume", (*Server).resume},
-	{"POST", "/runs/{id}:cancel", (*Server).cancel},
-	{"POST", "/runs/{id}:fork", (*Server).fork},
-	{"POST", "/runs/{id}:answer", (*Server).answer},
-	{"POST", "/runs:backtest", (*Server).backtest},
-	{"GET", "/runs:backtest", (*Server).study},
-
-	{"GET", "/server", (*Server).about},
-	{"GET", "/openapi.json", (*Server).openAPI},
-}
-
-// health are the operations of whoever watches over the server.
-var health = []route{
-	{"GET", "/healthz", (*Server).healthy},
-	{"GET", "/readyz", (*Server).ready},
-	{"GET", metricsPath, (*Server).metrics},
+		wire.At("GET", "/server", s.about),
+		wire.At("GET", "/openapi.json", s.openAPI),
+	}
 }
 
 // metricsPath is where Prometheus asks.
@@ -78,22 +68,32 @@ const mcpPath = "/mcp"
 // routes is the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	if s.cfg.ReadOnly {
-		s.register(mux, "/api/v1", looking())
+	v1 := s.v1()
+	if s.cfg.ReadOnly { // the other operations refuse what they are asked
+		for i, r := range v1 {
+			if r.Method != "GET" && r.Path != "/runs:backtest" {
+				v1[i].Do = onlyRead
+			}
+		}
 	} else {
-		s.register(mux, "/api/v1", v1)
-		s.register(mux, "/api", s.adk())
+		api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing, Pieces: &s.pieces}
+		s.register(mux, "/api", api.Routes())
 	}
+	s.register(mux, "/api/v1", v1)
 	s.agents(mux)
-	s.register(mux, "", health)
-	mux.Handle(mcpPath, s.answering(s.overMCP()))
+	s.register(mux, "", []wire.Route{
+		wire.At("GET", "/healthz", s.healthy),
+		wire.At("GET", "/readyz", s.ready),
+		wire.At("GET", metricsPath, s.metrics),
+	})
+	mux.Handle(mcpPath, s.Answering(s.overMCP()))
 	for _, rest := range []string{"/api/", "/healthz", "/readyz", metricsPath} {
-		mux.Handle(rest, s.answering((*Server).noRoute))
+		mux.Handle(rest, s.Answering(s.noRoute))
 	}
 	if s.cfg.Page != nil {
 		mux.Handle("/", s.cfg.Page)
 	} else {
-		mux.Handle("GET /{$}", s.answering((*Server).index))
+		mux.Handle("GET /{$}", s.Answering(s.index))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, a2aPath) { // as it is: the mux would clean a task's ID out of it
@@ -104,57 +104,37 @@ func (s *Server) routes() http.Handler {
 	})
 }
 
-// adk are the operations of ADK's REST API.
-func (s *Server) adk() (all []route) {
-	api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing, Pieces: &s.pieces}
-	for _, r := range api.Routes() {
-		all = append(all, route{r.Method, r.Path, func(_ *Server, w http.ResponseWriter, req *http.Request) error { return r.Do(w, req) }})
-	}
-	return all
-}
-
 // agents serves the definitions as agents.
 func (s *Server) agents(mux *http.ServeMux) {
-	one, all := (*Server).onlyCard, (*Server).overA2A
+	one, all := s.onlyCard, s.overA2A
 	if s.cfg.ReadOnly {
-		one, all = (*Server).onlyRead, (*Server).onlyRead
+		one, all = onlyRead, onlyRead
 	}
-	s.known = append(append(s.known, a2aRoutes()...), route{method: http.MethodGet, path: cardPath})
-	mux.Handle("GET "+cardPath, s.answering(one))
-	s.a2a = s.answering(all)
+	s.known = append(s.known, a2aRoutes()...)
+	mux.Handle("GET "+cardPath, s.Answering(one))
+	s.a2a = s.Answering(all)
 }
 
-// looking are the operations of a server that is only read: the others refuse what they are asked.
-func looking() []route {
-	all := slices.Clone(v1)
-	for i, r := range all {
-		if r.method != "GET" && r.path != "/runs:backtest" {
-			all[i].do = (*Server).onlyRead
-		}
-	}
-	return all
-}
-
-func (s *Server) onlyRead(http.ResponseWriter, *http.Request) error {
+func onlyRead(http.ResponseWriter, *http.Request) error {
 	return problem.New(http.StatusForbidden, "read_only", "This server changes nothing", "it shows runs as they were written down")
 }
 
 // register adds routes below a path. The mux has no patterns such as {id}:verb: those of one method
 // and path share a pattern, and the verb decides.
-func (s *Server) register(mux *http.ServeMux, below string, routes []route) {
+func (s *Server) register(mux *http.ServeMux, below string, routes []wire.Route) {
 	verbs := make(map[string]map[string]http.Handler)
 	for _, r := range routes {
-		s.known = append(s.known, route{method: r.method, path: below + r.path})
-		before, verb, acts := strings.Cut(r.path, "}:")
+		s.known = append(s.known, wire.At(r.Method, below+r.Path, nil))
+		before, verb, acts := strings.Cut(r.Path, "}:")
 		if !acts {
-			mux.Handle(r.method+" "+below+r.path, s.answering(r.do))
+			mux.Handle(r.Method+" "+below+r.Path, s.Answering(r.Do))
 			continue
 		}
-		pattern := r.method + " " + below + before + "}"
+		pattern := r.Method + " " + below + before + "}"
 		if verbs[pattern] == nil {
 			verbs[pattern] = make(map[string]http.Handler)
 		}
-		verbs[pattern][verb] = s.answering(r.do)
+		verbs[pattern][verb] = s.Answering(r.Do)
 	}
 	for pattern, byVerb := range verbs {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +142,7 @@ func (s *Server) register(mux *http.ServeMux, below string, routes []route) {
 			i := strings.LastIndexByte(id, ':')
 			do := byVerb[id[i+1:]]
 			if i < 0 || do == nil {
-				do = s.answering((*Server).noRoute)
+				do = s.Answering(s.noRoute)
 			} else {
 				r.SetPathValue("id", id[:i])
 			}
@@ -175,10 +155,10 @@ func (s *Server) register(mux *http.ServeMux, below string, routes []route) {
 func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 	var methods []string
 	for _, known := range s.known {
-		if !known.has(r.URL.EscapedPath()) {
+		if !has(known, r.URL.EscapedPath()) {
 			continue
 		}
-		if methods = append(methods, known.method); known.method == http.MethodGet {
+		if methods = append(methods, known.Method); known.Method == http.MethodGet {
 			methods = append(methods, http.MethodHead)
 		}
 	}
@@ -192,9 +172,9 @@ func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 	return p
 }
 
-// has reports whether the path of a request, which is escaped, is one of the route's.
-func (r *route) has(path string) bool {
-	want, got := strings.Split(r.path, "/"), strings.Split(path, "/")
+// has reports whether the path of a request, which is escaped, is one of a route.
+func has(r wire.Route, path string) bool {
+	want, got := strings.Split(r.Path, "/"), strings.Split(path, "/")
 	return slices.EqualFunc(want, got, func(want, got string) bool {
 		name, verb, acts := strings.Cut(want, "}:")
 		switch {
@@ -206,9 +186,4 @@ func (r *route) has(path string) bool {
 		}
 		return got != "" && !(name == "{id}" && strings.Contains(got, ":")) // what acts on a run has its own routes
 	})
-}
-
-// answering makes a handler of an operation.
-func (s *Server) answering(do func(*Server, http.ResponseWriter, *http.Request) error) http.Handler {
-	return s.Answering(func(w http.ResponseWriter, r *http.Request) error { return do(s, w, r) })
 }

@@ -14,10 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Pages of lists.
@@ -153,10 +151,4 @@ func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
 	return s.Send(w, http.StatusOK, map[string]any{
 		"name": started.Name, "path": p.Path, "text": credential.Masked(p.Files[p.Path]), "model": p.Model,
 	})
-}
-
-// over reports whether nothing more happens to a run by itself.
-func over(status string) bool {
-	return mark.RunStatus(status).Over() || status == string(mark.RunIsPaused) || status == string(mark.RunWaiting) ||
-		status == runlog.StatusInterrupted || status == runlog.StatusNotBegun
 }

@@ -75,7 +75,7 @@ type Server struct {
 	runs    *operations.Runs
 	handler http.Handler
 	a2a     http.Handler // of all below a2aPath
-	known   []route      // that the handler has, with their whole paths
+	known   []wire.Route // that the handler has, with their whole paths
 	http    *http.Server
 	streams chan struct{} // a place for each
 	tries   chan struct{} // a place for each

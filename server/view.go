@@ -4,7 +4,6 @@ package server
 
 import (
 	"encoding/json"
-	"errors"
 	"iter"
 	"net/http"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -81,16 +79,11 @@ func keptBy(started mark.RunStarted) (*definition.Definition, error) {
 // looksOf are the display names and colors in the definition that a run keeps.
 func looksOf(def *definition.Definition) map[string]runpage.Look {
 	looks := make(map[string]runpage.Look)
-	var visit func(*definition.Agent)
-	visit = func(a *definition.Agent) {
+	for a := range def.Root.All {
 		if a.DisplayName != "" || a.Color != "" {
 			looks[a.Name] = runpage.Look{Name: a.DisplayName, Color: a.Color}
 		}
-		for _, sub := range a.SubAgents {
-			visit(sub)
-		}
 	}
-	visit(def.Root)
 	return looks
 }
 
@@ -154,9 +147,6 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 	}
 	f.mu.Unlock()
 	if err != nil {
-		if _, missing := errors.AsType[*runpage.MissingError](err); missing {
-			return problem.New(http.StatusNotFound, "not_in_run", "The run has no such thing", "%v", err)
-		}
 		return err
 	}
 	wire.SendText(w, http.StatusOK, []byte(credential.Masked(string(body))))

@@ -63,7 +63,7 @@ type Log interface {
 func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 	sp, ok := p.spans[at]
 	if !ok {
-		return nil, &MissingError{"step", at}
+		return nil, missing("step", at)
 	}
 	d := &Detail{Address: at, Events: []Entry{}, Raw: []any{}, EventsTotal: sp.events}
 	for ev := range log.Between(sp.first, min(sp.last, sp.first+mostRead-1)) {

@@ -4,13 +4,14 @@ package runpage
 
 import (
 	"cmp"
-	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -66,15 +67,9 @@ type Step struct {
 	Steps    []Step          `json:"steps,omitzero"`
 }
 
-// MissingError says that the run has no loop, or no step, at an address.
-type MissingError struct {
-	What    string // loop or step
-	Address session.Address
-}
-
-// Error names what is missing, and its address.
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("the run has no %s at %q", e.What, e.Address)
+// missing says that the run has no loop, or no step, at an address.
+func missing(what string, at session.Address) error {
+	return problem.New(http.StatusNotFound, "not_in_run", "The run has no such thing", "the run has no %s at %q", what, at)
 }
 
 // Iterations returns at most limit iterations of a loop, from a number on.
@@ -82,7 +77,7 @@ func (p *Page) Iterations(at session.Address, from, limit int) (Part, error) {
 	t := p.Live.Tree()
 	s := t.Find(at)
 	if s == nil || s.Loop == nil {
-		return Part{}, &MissingError{"loop", at}
+		return Part{}, missing("loop", at)
 	}
 	its := slices.DeleteFunc(slices.Clone(s.Loop.Iterations), func(it *progress.Iteration) bool {
 		return it.Number < from || it.Number >= from+limit

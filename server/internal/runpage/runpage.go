@@ -81,7 +81,7 @@ func (p *Page) Add(ev *session.Event) {
 		p.spans[at] = s
 	}
 	if ev.Mark != nil {
-		p.mark(ev)
+		p.ended(ev.Mark)
 		_ = p.asked.Add(ev) // a question that cannot be read cannot be answered here
 	}
 }
@@ -123,20 +123,13 @@ func around(at session.Address) iter.Seq[session.Address] {
 	}
 }
 
-func (p *Page) mark(ev *session.Event) {
-	switch ev.Mark.Kind {
-	case mark.KindRunEnded:
-		var ended mark.RunEnded
-		if ev.Mark.Decode(&ended) == nil {
-			p.error = ended.Error
-		}
-	case mark.KindRunResumed:
-		p.error = ""
+// ended takes the error of a run that has ended, until it is resumed.
+func (p *Page) ended(m *mark.Mark) {
+	var ended mark.RunEnded
+	if m.Kind == mark.KindRunResumed || m.Kind == mark.KindRunEnded && m.Decode(&ended) == nil {
+		p.error = ended.Error
 	}
 }
-
-// Seq is the number of the last event that the page has.
-func (p *Page) Seq() int64 { return p.seq }
 
 // Standing is what is known of a run besides its log.
 type Standing struct {

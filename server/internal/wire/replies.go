@@ -4,7 +4,7 @@ package wire
 
 import (
 	"crypto/sha256"
-	"errors"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -26,7 +26,6 @@ type reply struct {
 	body [32]byte // hash of the request's
 	at   time.Time
 	done bool
-	err  error
 	code int
 	data any
 }
@@ -51,36 +50,39 @@ func (x *Exchange) DoOnce(w http.ResponseWriter, r *http.Request, body []byte, d
 	if len(key) > KeyMost {
 		return problem.Bad("the Idempotency-Key has more than %d characters", KeyMost)
 	}
-	rep, err := x.Replies.begin(r.Method+" "+r.URL.Path+" "+key, sha256.Sum256(body))
-	if err != nil {
-		return err
-	}
-	if !rep.done {
-		x.Replies.fill(rep, func() { rep.code, rep.data, rep.err = do() })
-	} else {
+	rep, again, err := x.Replies.do(r.Method+" "+r.URL.Path+" "+key, sha256.Sum256(body), do)
+	if again {
 		w.Header().Set("Idempotent-Replayed", "true")
 	}
-	if rep.err != nil {
-		return rep.err
+	if err != nil {
+		return err
 	}
 	return x.SendMasked(w, rep.code, rep.data)
 }
 
 // DoOnce does what a request asks for, unless the same one has done it.
 func (all *Replies) DoOnce(key string, body [32]byte, do func() error) error {
-	rep, err := all.begin(key, body)
-	if err != nil || rep.done {
-		return err
-	}
-	all.fill(rep, func() { rep.err = do() })
-	return rep.err
+	_, _, err := all.do(key, body, func() (int, any, error) { return 0, nil, do() })
+	return err
 }
 
-// fill has an answer made and known. One that ends in a panic has failed.
-func (all *Replies) fill(rep *reply, do func()) {
-	rep.err = errors.New("the request panicked")
-	defer all.end(rep)
-	do()
+// do returns the answer that the same request got, or else makes it. What has failed, or ended in a panic, may be tried again.
+func (all *Replies) do(key string, body [32]byte, do func() (int, any, error)) (rep *reply, again bool, err error) {
+	rep, err = all.begin(key, body)
+	if err != nil || rep.done {
+		return rep, err == nil, err
+	}
+	failed := true
+	defer func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if rep.done = true; failed {
+			delete(all.all, key)
+		}
+	}()
+	rep.code, rep.data, err = do()
+	failed = err != nil
+	return rep, false, err
 }
 
 // begin finds the answer to a request, or makes a place for it.
@@ -107,35 +109,11 @@ func (all *Replies) begin(key string, body [32]byte) (*reply, error) {
 	return rep, nil
 }
 
-// end makes an answer known. What has failed may be tried again.
-func (all *Replies) end(rep *reply) {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	rep.done = true
-	if rep.err == nil {
-		return
-	}
-	for key, other := range all.all {
-		if other == rep {
-			delete(all.all, key)
-		}
-	}
-}
-
 // forget removes the answers that are old, and if there are none, all that are done.
 func (all *Replies) forget() {
 	before := len(all.all)
-	for key, rep := range all.all {
-		if rep.done && time.Since(rep.at) > repliesTime {
-			delete(all.all, key)
-		}
-	}
-	if len(all.all) < before {
-		return
-	}
-	for key, rep := range all.all {
-		if rep.done {
-			delete(all.all, key)
-		}
+	maps.DeleteFunc(all.all, func(_ string, rep *reply) bool { return rep.done && time.Since(rep.at) > repliesTime })
+	if len(all.all) == before {
+		maps.DeleteFunc(all.all, func(_ string, rep *reply) bool { return rep.done })
 	}
 }
