@@ -79,11 +79,7 @@ func taskIn(context string) string {
 
 // messageOf is the message over A2A that has started the run; nil if it was started otherwise.
 func messageOf(view *session.View) *program.Message {
-	started, err := supervisor.StartedWith(view)
-	if err != nil {
-		return nil
-	}
-	p, err := program.Decode(started)
+	p, err := program.Of(view)
 	if err != nil {
 		return nil
 	}
@@ -177,7 +173,9 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 		ID: info.TaskID, ContextID: within, Status: statusOf(&told.toldRun, info), Metadata: about(&told.toldRun),
 	}
 	if told.Result != "" {
-		task.Artifacts = []*a2a.Artifact{artifactOf(told)}
+		task.Artifacts = []*a2a.Artifact{
+			{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(credential.Masked(told.Result))}},
+		}
 	}
 	if messages == nil || *messages > 0 {
 		if task.History, err = a.history(ctx, info); err != nil {
@@ -188,11 +186,6 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 		}
 	}
 	return task, told, nil
-}
-
-// artifactOf returns the answer of a run as an artifact.
-func artifactOf(t *toldResult) *a2a.Artifact {
-	return &a2a.Artifact{ID: "answer", Name: "answer", Parts: a2a.ContentParts{a2a.NewTextPart(credential.Masked(t.Result))}}
 }
 
 // history is what was said between people and the run: the message that it began with, and its questions

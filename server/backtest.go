@@ -5,16 +5,22 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // backtestMost is how many runs are replayed at once.
@@ -101,4 +107,202 @@ func chosen(all []*backtest.Recording, address string) (found *backtest.Recordin
 		}
 	}
 	return found
+}
+
+// study is what the page of back-tests shows: where the last runs of a definition would have stopped
+// with each value of one field of their plan.
+type study struct {
+	// Definitions are those that have runs with a score, by the names of their runs.
+	Definitions []studied `json:"definitions"`
+	// The rest is there if one was chosen. File is its name in the folder, Agent the loop in it; File
+	// is empty if it is not there any more.
+	Definition string `json:"definition,omitzero"`
+	File       string `json:"file,omitzero"`
+	Agent      string `json:"agent,omitzero"`
+	// Fields can be moved, with the value that all runs have. Unit is what a number of the field is
+	// followed by in the file.
+	Fields []studyField `json:"fields,omitzero"`
+	Field  string       `json:"field,omitzero"`
+	Unit   string       `json:"unit,omitzero"`
+	Now    *float64     `json:"now,omitzero"`
+	Levels []studyLevel `json:"levels,omitzero"`
+	// At is the level that the runs had, or the first one; Safe the one that saves most and loses no
+	// result that is known, -1: none.
+	At   int        `json:"at"`
+	Safe int        `json:"safe"`
+	Runs []studyRun `json:"runs,omitzero"`
+}
+
+// studied is a definition with so many runs.
+type studied struct {
+	Name string `json:"name"`
+	Runs int    `json:"runs"`
+}
+
+type studyField struct {
+	Field string   `json:"field"`
+	Now   *float64 `json:"now,omitzero"`
+}
+
+// studyLevel is a level, with the index of the end of each run in it.
+type studyLevel struct {
+	backtest.Level
+	Ends []int `json:"ends"`
+}
+
+// studyRun is a run with all the ends that it has in some level.
+type studyRun struct {
+	ID      string           `json:"id"`
+	Message string           `json:"message,omitzero"`
+	Target  *float64         `json:"target,omitzero"`
+	Scores  []studyScore     `json:"scores"`
+	Ends    []backtest.Trial `json:"ends"`
+}
+
+type studyScore struct {
+	Score  *float64 `json:"score,omitzero"`
+	Best   bool     `json:"best,omitzero"`
+	Undone bool     `json:"undone,omitzero"`
+}
+
+// studyMost is how many of the last runs a study looks at, and how far back it looks for them.
+const (
+	studyMost = 50
+	studyBack = 1000
+)
+
+// study answers with a study of the last runs of the definition in the query.
+func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	out := &study{Definitions: []studied{}, Definition: q.Get("definition"), Field: q.Get("field"), Safe: -1}
+	if out.Field != "" && !slices.Contains(backtest.SweepFields(), out.Field) {
+		return problem.Bad("field=%s: it cannot be moved", out.Field)
+	}
+	ids, err := s.scored(r, out)
+	if err != nil {
+		return err
+	}
+	var recs []*backtest.Recording
+	for _, id := range ids {
+		run, rec, err := s.recording(r.Context(), id, "")
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+			continue // removed meanwhile
+		case err != nil:
+			return err
+		case rec == nil || rec.Stop == nil || rec.Plan.Score == nil:
+			continue
+		}
+		if len(recs) == 0 {
+			out.Agent = rec.Loop.Agent()
+			if started, err := supervisor.StartedWith(run.View()); err == nil {
+				out.File = s.definitionOf(&started)
+			}
+		}
+		recs = append(recs, rec)
+		out.Runs = append(out.Runs, runOf(id, run, rec))
+	}
+	if len(recs) > 0 {
+		if err := out.sweep(recs); err != nil {
+			return err
+		}
+	}
+	return s.Send(w, http.StatusOK, out)
+}
+
+// scored counts the runs that have ended with a score, by name, and returns the last ones of the
+// study's definition.
+func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
+	all, err := s.runs.Sessions(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all[:min(len(all), studyBack)] {
+		run := session.RunOf(one)
+		if run == nil || run.Status != mark.RunCompleted {
+			continue
+		}
+		row, err := s.list.rowOf(r.Context(), one)
+		if errors.Is(err, session.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if row.Score == nil {
+			continue
+		}
+		i := slices.IndexFunc(out.Definitions, func(d studied) bool { return d.Name == row.Name })
+		if i < 0 {
+			i = len(out.Definitions)
+			out.Definitions = append(out.Definitions, studied{Name: row.Name})
+		}
+		out.Definitions[i].Runs++
+		if row.Name == out.Definition && len(ids) < studyMost {
+			ids = append(ids, row.ID)
+		}
+	}
+	return ids, nil
+}
+
+func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
+	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
+	if i := slices.IndexFunc(run.Events, func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
+		one.Message = credential.Masked(brief.Clip(run.Wholes.Of(run.Events[i]).Text(), 160))
+	}
+	undone := make(map[int]bool)
+	for i := range rec.Outcomes {
+		if o := &rec.Outcomes[i]; o.RolledBack {
+			undone[o.Iteration] = true
+		}
+	}
+	for _, it := range rec.Plan.BacktestOf(rec.Plan, rec.Outcomes).Records {
+		one.Scores = append(one.Scores, studyScore{it.Score, it.Number == rec.Stop.BestIteration, undone[it.Number]})
+	}
+	return one
+}
+
+// sweep moves the field, or the first one that the runs have.
+func (out *study) sweep(recs []*backtest.Recording) error {
+	for _, field := range backtest.SweepFields() {
+		now := backtest.FieldValue(recs, field)
+		out.Fields = append(out.Fields, studyField{field, now})
+		if out.Field == "" && now != nil {
+			out.Field = field
+		}
+	}
+	if out.Field == "" {
+		out.Field = out.Fields[0].Field
+	}
+	if out.Field == "timeout" {
+		out.Unit = "s"
+	}
+	sweep, err := backtest.NewSweep(recs, out.Field)
+	if err != nil {
+		return err
+	}
+	out.Now, out.Safe = sweep.Now, sweep.Safe
+	for i, level := range sweep.Levels {
+		l := studyLevel{Level: level}
+		for j, trial := range sweep.Trials(i) {
+			l.Ends = append(l.Ends, out.Runs[j].end(trial))
+		}
+		if out.Levels = append(out.Levels, l); sweep.Now != nil && level.Value == *sweep.Now {
+			out.At = i
+		}
+	}
+	return nil
+}
+
+// end is the index of an end of the run among those that it has.
+func (r *studyRun) end(t backtest.Trial) int {
+	same := func(o backtest.Trial) bool {
+		return o.Verdict == t.Verdict && o.Stops == t.Stops && o.Reason == t.Reason && o.Saved == t.Saved
+	}
+	i := slices.IndexFunc(r.Ends, same)
+	if i < 0 {
+		i = len(r.Ends)
+		r.Ends = append(r.Ends, t)
+	}
+	return i
 }

@@ -3,6 +3,7 @@
 package server
 
 import (
+	_ "embed"
 	"net/http"
 	"slices"
 	"strings"
@@ -186,4 +187,15 @@ func has(r wire.Route, path string) bool {
 		}
 		return got != "" && !(name == "{id}" && strings.Contains(got, ":")) // what acts on a run has its own routes
 	})
+}
+
+// openapi describes the operations in v1.
+//
+//go:embed openapi.json
+var openapi []byte
+
+func (s *Server) openAPI(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(openapi)
+	return nil
 }

@@ -4,13 +4,11 @@ package server
 
 import (
 	"encoding/json"
-	"iter"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/program"
@@ -58,22 +56,17 @@ func (f *folds) begun(s *Server, ev *session.Event) {
 	var started mark.RunStarted
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&started) == nil {
 		f.name, f.definition = started.Name, s.definitionOf(&started)
-		if def, err := keptBy(started); err == nil {
+		p, err := program.Decode(started)
+		if err != nil {
+			return // a run of a Go program keeps no definition
+		}
+		if def, err := p.Definition(); err == nil {
 			f.looks = looksOf(def)
 			if !s.cfg.ReadOnly { // a run in a file has no files
 				f.workspace = def.Workspace
 			}
 		}
 	}
-}
-
-// keptBy is the definition that a run keeps. A run of a Go program keeps none.
-func keptBy(started mark.RunStarted) (*definition.Definition, error) {
-	p, err := program.Decode(started)
-	if err != nil {
-		return nil, err
-	}
-	return p.Definition()
 }
 
 // looksOf are the display names and colors in the definition that a run keeps.
@@ -129,7 +122,7 @@ func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, stored{session.ViewOf(one)}) })
+	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, session.ViewOf(one)) })
 }
 
 // ofPage answers with something of a run's page, which nobody changes meanwhile.
@@ -151,30 +144,4 @@ func (s *Server) ofPage(w http.ResponseWriter, r *http.Request, tell func(*feed)
 	}
 	wire.SendText(w, http.StatusOK, []byte(credential.Masked(string(body))))
 	return nil
-}
-
-// stored is the log of a run for its page, of which it reads what the page asks for.
-type stored struct{ *session.View }
-
-func (l stored) Between(first, last int64) iter.Seq[*session.Event] {
-	return func(yield func(*session.Event) bool) {
-		log := l.Log()
-		before := l.LastSeq() - int64(log.Len()) // that the log has no more
-		for i := max(first-before, 1); i <= last-before && i <= int64(log.Len()); i++ {
-			if !yield(log.At(int(i - 1))) {
-				return
-			}
-		}
-	}
-}
-
-func (l stored) Line(ev *session.Event) string {
-	if ev.Mark != nil {
-		return strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")
-	}
-	text, _, more := strings.Cut(strings.TrimSpace(ev.Text()), "\n")
-	if more {
-		text += " …"
-	}
-	return ev.Author + ": " + brief.Clip(text, 160)
 }

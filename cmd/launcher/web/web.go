@@ -23,7 +23,6 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
-	"github.com/refrain-dev/refrain/cmd/launcher/internal/served"
 	"github.com/refrain-dev/refrain/command"
 )
 
@@ -134,7 +133,7 @@ func (w *web) Run(ctx context.Context, config *launcher.Config) error {
 	return door.Run(ctx, config, func(string) []string { return args },
 		command.Config{Around: func(inner http.Handler) (http.Handler, error) {
 			mux := http.NewServeMux()
-			defer served.With(config, inner)()
+			defer door.Serve(config, inner)()
 			for _, sub := range ordered(w.active) {
 				if err := setUp(sub, mux, config); err != nil {
 					return nil, fmt.Errorf("%s: %w", sub.Keyword(), err)

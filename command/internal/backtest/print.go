@@ -37,11 +37,12 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 	fmt.Fprintln(w)
 	for i := range rows {
 		r := &rows[i]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s", r.Policy, stopsAfter(&r.Result), reasonOf(&r.Result), resultOf(&r.Result))
 		if r.Result.Unknown {
-			fmt.Fprintln(w)
+			fmt.Fprintf(w, "%s\tmore than %d\t%s\t\n", r.Policy, r.Result.Iterations, r.Result.Note)
 			continue
 		}
+		stop := r.Result.Stop
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s", r.Policy, stop.Iteration, stop.Reason, resultOf(stop))
 		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Result.SavedIterations, r.Result.SavedSteps, progress.Short(time.Duration(r.Result.SavedTime)))
 		if asked {
 			fmt.Fprintf(w, "\t%d\t%s\t%s", r.Result.SavedTokens, costOf(r.Result.SavedCost), costOf(r.Result.Used.Cost))
@@ -90,26 +91,8 @@ func cacheOf(u *loop.Usage) string {
 	return s
 }
 
-func stopsAfter(res *loop.BacktestResult) string {
-	if res.Unknown {
-		return fmt.Sprintf("more than %d", res.Iterations)
-	}
-	return strconv.Itoa(res.Stop.Iteration)
-}
-
-func reasonOf(res *loop.BacktestResult) string {
-	if res.Unknown {
-		return res.Note
-	}
-	return string(res.Stop.Reason)
-}
-
 // resultOf returns which iteration the result would have come from: best 4 (7.6).
-func resultOf(res *loop.BacktestResult) string {
-	if res.Unknown {
-		return ""
-	}
-	rec := res.Stop
+func resultOf(rec *loop.StopRecord) string {
 	s := fmt.Sprintf("%s %d", rec.Result.Source, rec.Result.Iteration)
 	if rec.BestScore == nil {
 		return s

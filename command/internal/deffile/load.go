@@ -4,10 +4,18 @@
 package deffile
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/dialect"
 	"github.com/refrain-dev/refrain/program"
 )
 
@@ -44,4 +52,83 @@ func LoadWithOrigin(e *term.Env, file string) (*definition.Definition, Origin, e
 		return nil, Origin{}, err
 	}
 	return res.Definition, Origin{res}, nil
+}
+
+// Read reads a definition into a program: the program's own definition with this name, or else the file.
+func Read(e *term.Env, p *program.Program, name string) (*definition.Definition, error) {
+	src, own, err := ownDefinition(e, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case own:
+		return p.ReadOwn(name, src)
+	}
+	return p.Read(name)
+}
+
+// ownDefinition returns the program's own definition with a name. It fails if neither a definition nor a file has the name.
+func ownDefinition(e *term.Env, name string) (src program.Source, own bool, err error) {
+	all, err := e.Code.Own()
+	if err != nil || len(all) == 0 {
+		return src, false, err
+	}
+	if src, own = all[name]; own {
+		return src, true, nil
+	}
+	if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
+		names := slices.Sorted(maps.Keys(all))
+		return src, false, fmt.Errorf("the program has no definition %q (%s), and there is no file of this name", name, term.Meant(name, names))
+	}
+	return src, false, nil
+}
+
+// WithOnly adds the name of the program's only definition to the arguments of refrain run, if they name no definition: there
+// are no arguments, or the only argument is a request of several words and not a file.
+func WithOnly(e *term.Env, args []string) []string {
+	if len(args) > 1 || len(args) == 1 && !strings.ContainsFunc(args[0], unicode.IsSpace) {
+		return args
+	}
+	all, err := e.Code.Own()
+	if err != nil || len(all) != 1 {
+		return args
+	}
+	if len(args) == 1 {
+		if _, err := os.Stat(args[0]); err == nil {
+			return args
+		}
+	}
+	return append(slices.Collect(maps.Keys(all)), args...)
+}
+
+// Origin maps places in a definition to places in the file that people edit. The zero value is the origin of a definition that
+// people edit directly.
+type Origin struct {
+	of *dialect.Result
+}
+
+// At returns the place in the file that people edit.
+func (o Origin) At(p definition.Position) definition.Position {
+	if o.of == nil {
+		return p
+	}
+	return o.of.Origin(p)
+}
+
+// Problems returns the problems of a definition with their places and lines in the file from which it was converted.
+func (o Origin) Problems(all definition.Problems) definition.Problems {
+	out := make(definition.Problems, len(all))
+	for i, p := range all {
+		was := definition.Position{File: p.File, Line: p.Line, Column: p.Column}
+		at := o.At(was)
+		if out[i] = p; at == was {
+			continue
+		}
+		own := *p
+		own.File, own.Line, own.Column, own.Length, own.Excerpt = at.File, at.Line, at.Column, 1, o.of.Excerpt(at)
+		if strings.HasPrefix(own.Hint, "give ") || strings.HasPrefix(own.Hint, "add ") {
+			own.Hint = "in what refrain import writes: " + own.Hint
+		}
+		out[i] = &own
+	}
+	return out
 }

@@ -17,15 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
-// Given holds the values of the flags of refrain run that concern the definition.
-type Given struct {
-	Model, Root string
-	Limits      *Limits
-}
-
-// NewProgram reads a definition and applies the flags.
-func NewProgram(e *term.Env, file string, g Given) (*program.Program, *definition.Definition, error) {
-	p := &program.Program{Program: e.Code.Name, Model: g.Model, DefaultModel: e.Getenv("REFRAIN_MODEL")}
+// NewProgram reads a definition and applies the flags --model, --root and those of the limits.
+func NewProgram(e *term.Env, file, model, root string, limits *Limits) (*program.Program, *definition.Definition, error) {
+	p := &program.Program{Program: e.Code.Name, Model: model, DefaultModel: e.Getenv("REFRAIN_MODEL")}
 	def, err := Read(e, p, file)
 	if err != nil {
 		return nil, nil, term.UsageError(err)
@@ -34,15 +28,15 @@ func NewProgram(e *term.Env, file string, g Given) (*program.Program, *definitio
 		fmt.Fprintln(e.Stderr, p.Note)
 	}
 	if p.Dir, err = os.Getwd(); err == nil {
-		p.Root, err = filepath.Abs(g.Root)
+		p.Root, err = filepath.Abs(root)
 	}
 	if err != nil {
 		return nil, nil, term.Failure(err)
 	}
 	if info, err := os.Stat(p.Root); err != nil || !info.IsDir() {
-		return nil, nil, term.UsageError(fmt.Errorf("--root %s: there is no such folder", g.Root))
+		return nil, nil, term.UsageError(fmt.Errorf("--root %s: there is no such folder", root))
 	}
-	p.Limits, err = g.Limits.Given()
+	p.Limits, err = limits.Given()
 	return p, def, err
 }
 

@@ -52,7 +52,18 @@ type doctor struct {
 
 // New returns a doctor without results. A timeout of 0 means the default of each check.
 func New(e *term.Env, ask bool, timeout time.Duration) *doctor {
-	return &doctor{Env: e, ask: ask, timeout: timeout, secrets: providerSecrets(e)}
+	d := &doctor{Env: e, ask: ask, timeout: timeout, secrets: make(map[string]string)}
+	for _, p := range provider.All() {
+		for _, name := range append(p.Keys, p.Variables...) {
+			switch {
+			case strings.HasSuffix(name, "_KEY"):
+				d.secret(name)
+			case strings.HasSuffix(name, "_URL"):
+				d.address(name)
+			}
+		}
+	}
+	return d
 }
 
 // Examine checks the machine, and what the definition in the first of files needs.
@@ -105,22 +116,6 @@ func (d *doctor) address(name string) {
 		}
 		d.secrets[u.User.String()+"@"] = "user in " + name
 	}
-}
-
-// providerSecrets returns the values of all variables that hold keys.
-func providerSecrets(e *term.Env) map[string]string {
-	d := doctor{Env: e, secrets: make(map[string]string)}
-	for _, p := range provider.All() {
-		for _, name := range append(p.Keys, p.Variables...) {
-			switch {
-			case strings.HasSuffix(name, "_KEY"):
-				d.secret(name)
-			case strings.HasSuffix(name, "_URL"):
-				d.address(name)
-			}
-		}
-	}
-	return d.secrets
 }
 
 // Broken returns the number of failed checks.

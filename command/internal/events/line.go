@@ -81,49 +81,76 @@ func saidIn(ev *session.Event) string {
 
 // MarkText describes a mark for people.
 func MarkText(m *mark.Mark) string {
-	read := func(v any) bool { return m.Decode(v) == nil }
 	switch m.Kind {
 	case mark.KindStepFinished:
-		var d mark.StepFinished
-		if read(&d) {
-			text := "after " + progress.Clock(time.Duration(d.Seconds*float64(time.Second)))
-			switch {
-			case d.Canceled && d.Error != "":
-				text += ", cut off: " + d.Error
-			case d.Canceled:
-				text += ", cut off"
-			case d.Error != "":
-				text += ", failed: " + d.Error
-				if d.Again {
-					text += "; another attempt follows"
-				}
-			}
-			return text
-		}
+		return finishedText(in[mark.StepFinished](m))
 	case mark.KindIterationFinished:
-		var d loop.IterationRecord
-		if read(&d) {
+		if d := in[loop.IterationRecord](m); d != nil {
 			return d.String()
 		}
 	case mark.KindLoopStopped:
-		d := new(loop.StopRecord)
-		if read(d) {
+		if d := in[loop.StopRecord](m); d != nil {
 			return stopText(d)
 		}
 	case mark.KindRolledBack:
-		var d mark.RolledBack
-		if read(&d) {
+		if d := in[mark.RolledBack](m); d != nil {
 			return fmt.Sprintf("iteration %d, to what was after %d: %s", d.Iteration, d.To, d.Reason)
 		}
 	case mark.KindRunResumed:
-		var d mark.RunResumed
-		if read(&d) && len(d.Superseded) > 0 {
+		if d := in[mark.RunResumed](m); d != nil && len(d.Superseded) > 0 {
 			return fmt.Sprintf("replaces events %s", d.Superseded)
 		}
-	default:
-		return runMarkText(m, read)
+	case mark.KindRunStarted:
+		if d := in[mark.RunStarted](m); d != nil {
+			return strings.TrimSpace(d.Name + by(d.By))
+		}
+	case mark.KindRunPaused:
+		if d := in[mark.RunPaused](m); d != nil && len(d.Waits) > 0 {
+			return "for " + brief.Count(len(d.Waits), "answer") + by(d.By)
+		} else if d != nil {
+			return strings.TrimSpace(d.Reason + by(d.By))
+		}
+	case mark.KindRunEnded:
+		if d := in[mark.RunEnded](m); d != nil {
+			return strings.TrimSuffix(string(d.Status)+by(d.By)+": "+d.Error, ": ")
+		}
+	case mark.KindAsked:
+		if d := in[mark.Question](m); d != nil {
+			return runstore.QuestionText(*d)
+		}
+	case mark.KindAnswered:
+		if d := in[mark.Answer](m); d != nil {
+			return strings.TrimSuffix(fmt.Sprintf("%s %s%s: %s", d.ID, d.Value, by(d.By), d.Reason), ": ")
+		}
 	}
 	return ""
+}
+
+// in returns the data of a mark; nil if it cannot be read.
+func in[T any](m *mark.Mark) *T {
+	d := new(T)
+	if m.Decode(d) != nil {
+		return nil
+	}
+	return d
+}
+
+// finishedText describes how a step has finished; d may be nil.
+func finishedText(d *mark.StepFinished) string {
+	if d == nil {
+		return ""
+	}
+	text := "after " + progress.Clock(time.Duration(d.Seconds*float64(time.Second)))
+	switch {
+	case d.Canceled:
+		text += strings.TrimSuffix(", cut off: "+d.Error, ": ")
+	case d.Error != "":
+		text += ", failed: " + d.Error
+		if d.Again {
+			text += "; another attempt follows"
+		}
+	}
+	return text
 }
 
 // stopText describes why a loop stopped. For a loop that was cut off it names the cause, because the loop may continue later.
@@ -132,41 +159,6 @@ func stopText(d *loop.StopRecord) string {
 		return d.String()
 	}
 	return fmt.Sprintf("after %s: %s", brief.Count(d.Iterations, "iteration"), d.Detail)
-}
-
-// runMarkText describes a mark of a whole run, or a mark about a person.
-func runMarkText(m *mark.Mark, read func(any) bool) string {
-	switch m.Kind {
-	case mark.KindRunStarted:
-		var d mark.RunStarted
-		if read(&d) {
-			return strings.TrimSpace(d.Name + by(d.By))
-		}
-	case mark.KindRunPaused:
-		var d mark.RunPaused
-		if read(&d) {
-			if len(d.Waits) > 0 {
-				return "for " + brief.Count(len(d.Waits), "answer") + by(d.By)
-			}
-			return strings.TrimSpace(d.Reason + by(d.By))
-		}
-	case mark.KindRunEnded:
-		var d mark.RunEnded
-		if read(&d) {
-			return strings.TrimSuffix(string(d.Status)+by(d.By)+": "+d.Error, ": ")
-		}
-	case mark.KindAsked:
-		var d mark.Question
-		if read(&d) {
-			return runstore.QuestionText(d)
-		}
-	case mark.KindAnswered:
-		var d mark.Answer
-		if read(&d) {
-			return strings.TrimSuffix(fmt.Sprintf("%s %s%s: %s", d.ID, d.Value, by(d.By), d.Reason), ": ")
-		}
-	}
-	return ""
 }
 
 func by(who string) string {

@@ -36,9 +36,9 @@ type viewer struct {
 	out   output
 	leave context.CancelCauseFunc // ends refrain watch
 
-	log   []*session.Event // an outline
+	w     *Watching
 	fold  progress.Fold
-	whole progress.Whole // reads an event of log
+	whole progress.Whole // reads an event of the log
 }
 
 // Watch follows the run that word names, and that another process drives.
@@ -64,7 +64,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	past := session.Current(w.log)
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	v := &viewer{e: e, leave: leave, whole: run.Wholes.Of, fold: progress.Fold{Whole: run.Wholes.Of}}
+	v := &viewer{e: e, leave: leave, w: w, whole: run.Wholes.Of, fold: progress.Fold{Whole: run.Wholes.Of}}
 	if mode == term.TTY && w.Over() {
 		mode = term.Plain // no further event will come
 	}
@@ -91,7 +91,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	if !w.Over() {
 		err = w.Follow(ctx, v.event, v.alive)
 	}
-	return v.finished(ctx, w, f, err)
+	return v.finished(ctx, f, err)
 }
 
 // Ctrl-C and the key d end only refrain watch; the run goes on. The other keys have no effect.
@@ -123,7 +123,6 @@ func limitIn(log []*session.Event) uint {
 }
 
 func (v *viewer) event(ev *session.Event) error {
-	v.log = append(v.log, ev.Outlined())
 	lines := v.add(ev)
 	if ev.Mark != nil {
 		switch ev.Mark.Kind {
@@ -141,7 +140,7 @@ func (v *viewer) add(ev *session.Event) []string {
 		return v.fold.Add(ev)
 	}
 	v.fold = progress.Fold{Whole: v.whole}
-	for _, old := range session.Current(v.log) {
+	for _, old := range session.Current(v.w.log) {
 		v.fold.Add(old)
 	}
 	return nil
@@ -150,12 +149,13 @@ func (v *viewer) add(ev *session.Event) []string {
 // alive prints that no worker drives a run of a cluster.
 func (v *viewer) alive(held *lease.HeldError) {
 	if held == nil {
-		v.out.note("… " + runstore.NoWorker(progress.Summarize(v.log).Driver) + "; the run waits for one")
+		v.out.note("… " + runstore.NoWorker(v.w.Summary().Driver) + "; the run waits for one")
 	}
 }
 
 // finished prints how the run ended, or why refrain watch ends before the run.
-func (v *viewer) finished(ctx context.Context, w *Watching, f WatchOptions, err error) error {
+func (v *viewer) finished(ctx context.Context, f WatchOptions, err error) error {
+	w := v.w
 	if err != nil {
 		v.out.close()
 	}

@@ -204,13 +204,9 @@ func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id
 	if err != nil {
 		return err
 	}
-	started, err := supervisor.StartedWith(got.Session)
-	if err != nil {
-		return nil // it has no definition
-	}
-	p, err := program.Decode(started)
+	p, err := program.Of(got.Session)
 	if err != nil || p.Nearby() != nil {
-		return nil
+		return nil // it has no definition, or its folder is not here
 	}
 	files := runfiles.Store(p.Root)
 	if _, err := os.Stat(files); err != nil {

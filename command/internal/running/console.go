@@ -92,7 +92,7 @@ type console struct {
 func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error {
 	c := &console{consoleFlags: f, e: e, file: file, id: f.session, keys: newKeyboard(e)}
 	var err error
-	if c.p, c.def, err = deffile.NewProgram(e, file, deffile.Given{Model: f.model, Root: ".", Limits: &f.limits}); err != nil {
+	if c.p, c.def, err = deffile.NewProgram(e, file, f.model, ".", &f.limits); err != nil {
 		return err
 	}
 	c.p.Console, c.p.Streams = true, f.streaming == "sse"

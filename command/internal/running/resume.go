@@ -67,7 +67,12 @@ workers a run that was started without --temporal.`,
 			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
-			return resumeRun(cmd.Context(), e, f, args[0])
+			s, id, err := runstore.OpenStock(cmd.Context(), e, f.store, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			return resumeIn(cmd.Context(), e, s, f, id)
 		},
 	}
 	fl := cmd.Flags()
@@ -92,15 +97,6 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 		return errors.New("--add-iterations 0: give at least 1")
 	}
 	return checkGrace(f.grace)
-}
-
-func resumeRun(ctx context.Context, e *term.Env, f resumeFlags, word string) error {
-	s, id, err := runstore.OpenStock(ctx, e, f.store, word)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return resumeIn(ctx, e, s, f, id)
 }
 
 // resumeIn resumes a run of a store, and follows the run.

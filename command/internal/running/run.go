@@ -171,7 +171,7 @@ func checkGrace(d time.Duration) error {
 
 // runFile loads a definition and follows its run to the end.
 func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) error {
-	p, def, err := deffile.NewProgram(e, file, deffile.Given{Model: f.model, Root: f.root, Limits: &f.limits})
+	p, def, err := deffile.NewProgram(e, file, f.model, f.root, &f.limits)
 	if err != nil {
 		return err
 	}

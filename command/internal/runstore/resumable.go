@@ -8,9 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -71,14 +76,10 @@ func writable(store session.Service) error {
 // resumable returns the name of the program that resumes a run, and the flags that its verb resume needs with the reason for
 // them, as far as the run alone tells. The error says why the run cannot be resumed.
 func resumable(view *session.View) (by, flags string, err error) {
-	started, err := supervisor.StartedWith(view)
+	p, err := program.Of(view)
 	if errors.Is(err, supervisor.ErrNotFound) {
 		return "", "", errors.New("it was not started by refrain run")
 	}
-	if err != nil {
-		return "", "", err
-	}
-	p, err := program.Decode(started)
 	if err != nil {
 		return "", "", err
 	}
@@ -103,4 +104,135 @@ func resumable(view *session.View) (by, flags string, err error) {
 		flags += " (" + strings.Join(why, "; ") + ")"
 	}
 	return cmp.Or(p.Program, "refrain"), flags, nil
+}
+
+// PausedLines tell why a run is paused, and how far it has got.
+func PausedLines(log []*session.Event, sum *progress.Summary) []string {
+	sum = new(*sum)
+	sum.Paused = OwnerText(sum.Paused)
+	var lines []string
+	why := "Paused " + sum.Paused
+	if text := whereabouts(progress.TreeOf(log), sum.Score); text != "" {
+		lines = append(lines, text)
+		why = strings.ToUpper(sum.Paused[:min(1, len(sum.Paused))]) + sum.Paused[min(1, len(sum.Paused)):]
+	}
+	if sum.Paused != "" {
+		lines = append(lines, brief.Clean(why))
+	}
+	return lines
+}
+
+// whereabouts tells how far a paused run has got; empty for a run without a loop.
+func whereabouts(t *progress.Tree, score *float64) string {
+	main := t.Main()
+	if main == nil {
+		return ""
+	}
+	it := main.Loop.Current()
+	if it == nil {
+		return "Paused before iteration 1."
+	}
+	in := fmt.Sprintf("iteration %d", it.Number)
+	if most := main.Loop.Plan.MaxIterations; most > 0 {
+		in += fmt.Sprintf(" of %d", most)
+	}
+	var s string
+	switch done, last := finishedSteps(it); {
+	case it.Record != nil:
+		s = fmt.Sprintf("Paused after %s.", in)
+	case done == 0:
+		s = fmt.Sprintf("Paused in %s, before its first step is done.", in)
+	default:
+		s = fmt.Sprintf("Paused in %s, after step %d of %d, %s.", in, done, len(it.Steps), last)
+	}
+	if score != nil {
+		s += fmt.Sprintf(" Score so far %.6g.", *score)
+	}
+	return brief.Clean(s)
+}
+
+// finishedSteps returns the number of finished steps in an iteration, and the name of the last one.
+func finishedSteps(it *progress.Iteration) (n int, last string) {
+	for _, s := range it.Steps {
+		if s.Status == progress.StatusCompleted || s.Status == progress.StatusFailed {
+			n++
+			last = s.Name
+		}
+	}
+	return n, last
+}
+
+// SaidLast returns the answer so far of an unfinished run: the value of the state key that its loop hands back, if there is
+// one, and otherwise said. def and view may be nil.
+func SaidLast(def *definition.Definition, view *session.View, said string) string {
+	if def == nil || view == nil || def.Root.Loop == nil || def.Root.Loop.Result == "" {
+		return said
+	}
+	v, _ := view.State().Get(def.Root.Loop.Result)
+	text, _ := v.(string)
+	return text
+}
+
+// DeadlineOf returns the deadline of a question, and what happens then.
+func DeadlineOf(q mark.Question) string {
+	s := "until " + q.Deadline.Local().Format(time.DateTime)
+	if len(q.Default) > 0 {
+		s += ", then " + string(q.Default)
+	}
+	return s
+}
+
+// HowToAnswer returns the command that answers a question. The command names the question if several are open.
+func HowToAnswer(id string, q mark.Question, several bool) string {
+	how, named := "refrain answer "+id, " --question "+q.ID
+	switch q.Kind {
+	case mark.AskText:
+		if len(q.Options) > 0 {
+			how += " " + strings.Join(q.Options, "|")
+		} else {
+			how += " TEXT"
+		}
+	case mark.AskEdit:
+		how += " --set KEY=VALUE"
+	case mark.AskResolution:
+		how, named = "refrain resolve "+id+" --result TEXT|--retry|--skip", " --call "+q.ID
+		if q.IsEdited() {
+			how = "refrain resolve " + id + " --" + strings.Join(q.Options, "|--")
+		}
+	default:
+		how += " yes|no"
+	}
+	if several {
+		how += named
+	}
+	return how
+}
+
+// WaitsForPerson is the status text of a run that waits for a person.
+const WaitsForPerson = "waits for a person"
+
+// Asks returns the open questions of a run and how to answer them, in two lines for each question.
+func Asks(id string, sum *progress.Summary) []string {
+	var lines []string
+	for _, q := range sum.Waits {
+		who := cmp.Or(string(sum.AskedBy(q.ID)), "it")
+		lines = append(lines, brief.Clean(who+" asks: "+QuestionText(q)),
+			"Answer with: "+brief.Clean(HowToAnswer(id, q, len(sum.Waits) > 1)))
+	}
+	if len(lines) == 0 { // the log was cut, or no question is open any more
+		lines = append(lines, "Answer with: refrain answer "+id)
+	}
+	return lines
+}
+
+// QuestionText returns a question and its possible answers on one line.
+func QuestionText(q mark.Question) string {
+	text := cmp.Or(q.Text, string(q.Kind))
+	if len(q.Options) > 0 && q.Kind != mark.AskResolution {
+		text += " (" + strings.Join(q.Options, ", ") + ")"
+	}
+	if !q.Deadline.IsZero() {
+		text += ", " + DeadlineOf(q)
+	}
+	return text + " [" + q.ID + "]"
 }

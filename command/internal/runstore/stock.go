@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +23,8 @@ import (
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -33,7 +37,18 @@ type Stock struct {
 	Service  session.Service
 	Files    artifact.Service
 	Memory   memory.Service
-	Close    func()
+
+	closers []func() error
+	tell    func(error) // prints an error
+}
+
+// Close closes the store and what belongs to it, the last opened first. It prints errors.
+func (s *Stock) Close() {
+	for _, end := range slices.Backward(s.closers) {
+		if err := end(); err != nil {
+			s.tell(err)
+		}
+	}
 }
 
 // MakeStock opens the store of a new run, and creates the store if it does not exist. With a record, each event of the run is
@@ -55,14 +70,7 @@ func MakeStock(ctx context.Context, e *term.Env, spec, record string) (*Stock, e
 		s.Close()
 		return nil, term.UsageError(err)
 	}
-	s.Recorded, s.Service = true, rec
-	closeStock := s.Close
-	s.Close = func() {
-		if err := rec.Close(); err != nil {
-			term.PrintError(e.Stderr, err)
-		}
-		closeStock()
-	}
+	s.Recorded, s.Service, s.closers = true, rec, append(s.closers, rec.Close)
 	return s, nil
 }
 
@@ -106,22 +114,17 @@ func begun(ctx context.Context, service session.Service, id string) error {
 }
 
 func newStock(e *term.Env, spec string, service session.Service, closeService func() error) (*Stock, error) {
-	s := &Stock{spec: spec, Service: service, Files: e.Keeps.Files, Memory: e.Keeps.Memory}
+	s := &Stock{
+		spec: spec, Service: service, Files: e.Keeps.Files, Memory: e.Keeps.Memory,
+		closers: []func() error{closeService}, tell: func(err error) { term.PrintError(e.Stderr, err) },
+	}
 	if s.Memory == nil {
 		s.Memory = memory.InMemoryService()
 	}
 	var err error
 	if s.Dir, err = os.Getwd(); err != nil {
-		_ = closeService()
+		s.Close()
 		return nil, term.Failure(err)
-	}
-	closers := []func() error{closeService}
-	s.Close = func() {
-		for _, end := range closers {
-			if err := end(); err != nil {
-				term.PrintError(e.Stderr, err)
-			}
-		}
 	}
 	dir := ArtifactsDir(e, spec)
 	s.Durable = dir != ""
@@ -136,7 +139,7 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 			return nil, term.Failure(err)
 		}
 		s.Files = files
-		closers = append(closers, files.Close)
+		s.closers = append(s.closers, files.Close)
 	}
 	return s, nil
 }
@@ -225,11 +228,10 @@ func OpenSupervised(ctx context.Context, e *term.Env, spec, word string) (*Stock
 		s.Close()
 		return nil, nil, "", err
 	}
-	closeStore := s.Close
-	s.Close = func() {
+	s.closers = append(s.closers, func() error {
 		_ = sup.Close(ctx) // this supervisor drives no run
-		closeStore()
-	}
+		return nil
+	})
 	return s, sup, id, nil
 }
 
@@ -243,3 +245,56 @@ func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	e.Telemetry.Observe(&cfg)
 	return cfg
 }
+
+// Taken waits until a process has taken over a run.
+func (s *Stock) Taken(ctx context.Context, id string, seen int64) error {
+	for ev, err := range s.Service.(store.Watcher).Watch(ctx, KeyOf(id), seen) {
+		if err != nil || ev.Mark != nil && ev.Mark.Kind == mark.KindRunTaken {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// LastSeq returns the number of a run's last event.
+func (s *Stock) LastSeq(ctx context.Context, id string) (int64, error) {
+	view, err := get(ctx, s.Service, id, 1)
+	if err != nil {
+		return 0, err
+	}
+	return view.LastSeq(), nil
+}
+
+// View returns a run's log, and the run's status from the log; nil if the log has none.
+func (s *Stock) View(ctx context.Context, id string) (*session.View, *mark.Run, error) {
+	view, err := get(ctx, s.Service, id, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return view, session.RunOf(view), nil
+}
+
+// OpenMessages opens the file for the output of a background process, in the folder of the store.
+func OpenMessages(e *term.Env, s *Stock, id string) (*os.File, error) {
+	dir := MessagesDir(e, s.spec)
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(s.Dir, dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(MessagesName(id), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+}
+
+// MessagesDir returns the folder of the output of background processes.
+func MessagesDir(e *term.Env, spec string) string {
+	return filepath.Join(filepath.Dir(ArtifactsDir(e, spec)), "messages")
+}
+
+// MessagesName returns the name of a run's file in that folder; every ID gives a valid name.
+func MessagesName(id string) string { return url.PathEscape(id) + ".txt" }

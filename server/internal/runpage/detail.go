@@ -5,6 +5,7 @@ package runpage
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/brief"
@@ -49,31 +50,21 @@ const (
 	mostRead   = 2000 // of its events, of which there may be far more in a loop
 )
 
-// Log is where a Detail's events come from.
-type Log interface {
-	// Between yields the events with these numbers, whole, and reads no others.
-	Between(first, last int64) iter.Seq[*session.Event]
-	// Err is why events could not be read.
-	Err() error
-	// Line says in words what an event is about; empty if nothing can be said.
-	Line(ev *session.Event) string
-}
-
 // Detail reads what a step or an iteration, such as "refine[3]", was given, said and changed.
-func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
+func (p *Page) Detail(at session.Address, log *session.View) (*Detail, error) {
 	sp, ok := p.spans[at]
 	if !ok {
 		return nil, missing("step", at)
 	}
 	d := &Detail{Address: at, Events: []Entry{}, Raw: []any{}, EventsTotal: sp.events}
-	for ev := range log.Between(sp.first, min(sp.last, sp.first+mostRead-1)) {
+	for ev := range between(log, sp.first, min(sp.last, sp.first+mostRead-1)) {
 		if !ev.Address.Under(at) {
 			continue
 		}
 		if len(d.Raw) < mostRaw {
 			d.Raw = append(d.Raw, ev)
 		}
-		if line := log.Line(ev); line != "" && len(d.Events) < mostEvents {
+		if line := lineOf(ev); line != "" && len(d.Events) < mostEvents {
 			d.Events = append(d.Events, Entry{ev.Seq, ev.Timestamp, brief.Clean(line)})
 		}
 		if ev.ModelVersion != "" {
@@ -98,13 +89,13 @@ func (p *Page) Detail(at session.Address, log Log) (*Detail, error) {
 }
 
 // said is what a step says, from the log: of what an old one said the tree may have the beginning only.
-func (p *Page) said(s *progress.Step, log Log) string {
+func (p *Page) said(s *progress.Step, log *session.View) string {
 	sp, ok := p.spans[s.Address]
 	if !ok || s.Status == progress.StatusRunning || sp.last-sp.first >= mostRead {
 		return brief.CleanText(s.Text)
 	}
 	var own []*session.Event
-	for ev := range log.Between(sp.first, sp.last) {
+	for ev := range between(log, sp.first, sp.last) {
 		if ev.Address == s.Address {
 			own = append(own, ev)
 		}
@@ -114,10 +105,10 @@ func (p *Page) said(s *progress.Step, log Log) string {
 
 // changes are the state keys that were written from one event to another, with their values before
 // and after. It reads these values, and none between.
-func (p *Page) changes(sp span, log Log) []progress.Change {
+func (p *Page) changes(sp span, log *session.View) []progress.Change {
 	before, after := make(map[string]any), make(map[string]any)
 	value := func(state map[string]any, key string, seq int64) {
-		for ev := range log.Between(seq, seq) {
+		for ev := range between(log, seq, seq) {
 			switch v := ev.Actions.StateDelta[key].(type) {
 			case nil:
 			case string:
@@ -146,7 +137,7 @@ func (p *Page) changes(sp span, log Log) []progress.Change {
 }
 
 // against finds what the step said in the iteration from which this one was written.
-func (p *Page) against(t *progress.Tree, at session.Address, d *Detail, log Log) {
+func (p *Page) against(t *progress.Tree, at session.Address, d *Detail, log *session.View) {
 	l := t.Find(at.Parent())
 	if l == nil || l.Loop == nil {
 		return
@@ -169,4 +160,29 @@ func (p *Page) against(t *progress.Tree, at session.Address, d *Detail, log Log)
 			}
 		}
 	}
+}
+
+// between yields the events of a log with these numbers, whole, and reads no others.
+func between(v *session.View, first, last int64) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		log := v.Log()
+		before := v.LastSeq() - int64(log.Len()) // that the log has no more
+		for i := max(first-before, 1); i <= last-before && i <= int64(log.Len()); i++ {
+			if !yield(log.At(int(i - 1))) {
+				return
+			}
+		}
+	}
+}
+
+// lineOf says in words what an event is about.
+func lineOf(ev *session.Event) string {
+	if ev.Mark != nil {
+		return strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")
+	}
+	text, _, more := strings.Cut(strings.TrimSpace(ev.Text()), "\n")
+	if more {
+		text += " …"
+	}
+	return ev.Author + ": " + brief.Clip(text, 160)
 }

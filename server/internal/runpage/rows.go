@@ -135,9 +135,10 @@ func note(rec *loop.IterationRecord) string {
 }
 
 func stepOf(s *progress.Step, now time.Duration) Step {
+	failure, _, _ := strings.Cut(s.Error, "\n")
 	out := Step{
 		Name: s.Name, Address: s.Address, Status: s.Status, Attempt: s.Attempt, Asks: s.Asks != "", Doing: brief.Line(cmp.Or(s.Doing, s.Line), 160),
-		Error: brief.Line(firstLine(s.Error), 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
+		Error: brief.Line(failure, 160), Exit: s.Exit != nil && s.Exit.Refused == "", CanExit: s.CanExit,
 		Cached: s.Cached, Loop: s.Loop != nil, Took: s.Took(now), Tokens: s.Usage().Tokens(),
 	}
 	if s.Status == progress.StatusRunning && !s.Limited.IsZero() {
@@ -152,11 +153,6 @@ func stepOf(s *progress.Step, now time.Duration) Step {
 		out.Steps = append(out.Steps, stepOf(c, now))
 	}
 	return out
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }
 
 // tail is the end of the last line of a text.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -89,21 +88,13 @@ func (p *page) take(ev *session.Event) {
 }
 
 // log is that of a run, in memory.
-type log []*session.Event
-
-func (l log) Between(first, last int64) iter.Seq[*session.Event] {
-	return func(yield func(*session.Event) bool) {
-		for _, ev := range l {
-			if ev.Seq >= first && ev.Seq <= last && !yield(ev) {
-				return
-			}
-		}
+func log(events []*session.Event) *session.View {
+	v := session.NewView(session.ViewConfig{State: make(map[string]any)})
+	for _, ev := range events {
+		v.Apply(ev)
 	}
+	return v
 }
-
-func (l log) Err() error { return nil }
-
-func (l log) Line(ev *session.Event) string { return fmt.Sprint(ev.Author, " ", ev.Seq) }
 
 // M9 to M16: the head of a run that is over, and of the same run at every moment before.
 func TestHead(t *testing.T) {

@@ -9,7 +9,14 @@
 //	return x.Send(w, http.StatusOK, map[string]any{"text": req.Text})
 package wire
 
-import "log/slog"
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/session"
+)
 
 // Exchange reads requests and answers them.
 type Exchange struct {
@@ -19,4 +26,34 @@ type Exchange struct {
 	// Refusals counts the requests that were refused, and Replies has the answers to those with a key.
 	Refusals *Refusals
 	Replies  *Replies
+}
+
+// Route is one operation of an API.
+type Route struct {
+	Method, Path string
+	Do           func(http.ResponseWriter, *http.Request) error
+}
+
+// At returns the operation of a method and a path.
+func At(method, path string, do func(http.ResponseWriter, *http.Request) error) Route {
+	return Route{method, path, do}
+}
+
+// Event returns an event as clients get it.
+func Event(ev *session.Event) ([]byte, error) {
+	text, err := progress.MarshalJSON(ev)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(credential.Masked(string(text))), nil
+}
+
+// Write sends something at once. A client that does not take it in time is dropped.
+func Write(w http.ResponseWriter, parts ...[]byte) error {
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil {
+			return err
+		}
+	}
+	return http.NewResponseController(w).Flush()
 }

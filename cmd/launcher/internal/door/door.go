@@ -10,8 +10,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/command"
@@ -128,4 +130,21 @@ func (f Flags) Parse(args []string) ([]string, error) {
 		return nil, err
 	}
 	return f.Set.Args(), nil
+}
+
+var handlers sync.Map // of the servers whose routes a sublauncher of web adds, by the [*launcher.Config]
+
+// Serve makes Served return the handler for a config, until end is called.
+func Serve(cfg *launcher.Config, h http.Handler) (end func()) {
+	handlers.Store(cfg, h)
+	return func() { handlers.Delete(cfg) }
+}
+
+// Served returns the handler for a config. It fails outside of a launcher web.
+func Served(cfg *launcher.Config) (http.Handler, error) {
+	h, ok := handlers.Load(cfg)
+	if !ok {
+		return nil, errors.New("the launcher has no server; pass it to web.NewLauncher")
+	}
+	return h.(http.Handler), nil
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
-	"github.com/refrain-dev/refrain/cmd/launcher/internal/served"
 	"github.com/refrain-dev/refrain/cmd/launcher/web"
 )
 
@@ -33,7 +32,7 @@ func (a *a2a) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error
 		return errors.New("Config.A2AOptions are not available here, because a task is a run of the program; to use the options, " +
 			"give a2asrv.NewHandler an executor of package adka2a")
 	}
-	h, err := served.By(config)
+	h, err := door.Served(config)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
-	"github.com/refrain-dev/refrain/cmd/launcher/internal/served"
 	"github.com/refrain-dev/refrain/cmd/launcher/web"
 	"github.com/refrain-dev/refrain/server/adkrest"
 )
@@ -53,7 +52,7 @@ func (a *api) Parse(args []string) ([]string, error) {
 }
 
 func (a *api) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error {
-	h, err := served.By(config)
+	h, err := door.Served(config)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
-	"github.com/refrain-dev/refrain/cmd/launcher/internal/served"
 	"github.com/refrain-dev/refrain/cmd/launcher/web"
 )
 
@@ -28,7 +27,7 @@ func NewLauncher() web.Sublauncher {
 }
 
 func (w *webui) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error {
-	h, err := served.By(config)
+	h, err := door.Served(config)
 	if err != nil {
 		return err
 	}
