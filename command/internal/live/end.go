@@ -239,6 +239,3 @@ func hasGoal(rec *loop.StopRecord) bool {
 	}
 	return false
 }
-
-// ranOut reports whether a loop stopped because it reached max_iterations.
-func ranOut(rec *loop.StopRecord) bool { return rec.Reason == loop.ReasonMaxIterations }
