@@ -176,8 +176,12 @@ func (r *Runs) Session(ctx context.Context, id string) (session.Session, error) 
 }
 
 // Brief fetches the session of a run without its state, with its most recent events; 0 means all.
-func (r *Runs) Brief(ctx context.Context, id string, recent int) (session.Session, error) {
-	return r.fetch(ctx, id, &session.GetRequest{NumRecentEvents: recent, Brief: true})
+func (r *Runs) Brief(ctx context.Context, id string, recent int) (*session.View, error) {
+	one, err := r.fetch(ctx, id, &session.GetRequest{NumRecentEvents: recent, Brief: true})
+	if err != nil {
+		return nil, err
+	}
+	return session.ViewOf(one), nil
 }
 
 func (r *Runs) fetch(ctx context.Context, id string, req *session.GetRequest) (session.Session, error) {

@@ -193,11 +193,10 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 
 // answered reports whether a message has answered a question of a run before, and how the run stands.
 func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark.RunStatus, error) {
-	one, err := a.s.runs.Brief(ctx, id, 0)
+	view, err := a.s.runs.Brief(ctx, id, 0)
 	if err != nil {
 		return false, "", err
 	}
-	view := session.ViewOf(one)
 	for ev := range view.Marked(mark.KindAnswered) {
 		var answer mark.Answer
 		if err := ev.Mark.Decode(&answer); err != nil {

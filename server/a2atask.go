@@ -95,7 +95,7 @@ func (a *a2aAgent) contextOf(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if m := messageOf(session.ViewOf(one)); m != nil && m.Context != "" {
+	if m := messageOf(one); m != nil && m.Context != "" {
 		return m.Context, nil
 	}
 	return id, nil
@@ -191,11 +191,10 @@ func (a *a2aAgent) task(ctx context.Context, id string, messages *int) (*a2a.Tas
 // history is what was said between people and the run: the message that it began with, and its questions
 // with their answers.
 func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.Message, err error) {
-	one, err := a.s.runs.Brief(ctx, string(info.TaskID), 0)
+	view, err := a.s.runs.Brief(ctx, string(info.TaskID), 0)
 	if err != nil {
 		return nil, err
 	}
-	view := session.ViewOf(one)
 	run, gone := session.RunOf(view), view.Superseded()
 	if run == nil {
 		return nil, nil

@@ -358,11 +358,10 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	one, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
+	view, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}
-	view := session.ViewOf(one)
 	log := view.Log()
 	want := choice{q.Get("address"), q.Get("author"), q.Get("kind")}
 	var found []*session.Event

@@ -218,11 +218,11 @@ func (f *feed) tell() {
 
 // fold reads the whole log, once. Of long texts the folds get the newest.
 func (f *feed) fold(ctx context.Context) error {
-	one, err := f.s.runs.Brief(ctx, f.id, 0)
+	view, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
-	view, whole := session.ViewOf(one), &runlog.Wholes{Fetch: f.view}
+	whole := &runlog.Wholes{Fetch: f.view}
 	now := folds{live: &progress.Live{Whole: whole.Of}, sees: &prose.Watch{Fold: progress.Fold{Whole: whole.Of}}, whole: whole}
 	now.page = runpage.Page{Live: now.live, Watch: now.sees}
 	if n := view.Log().Len(); n > 0 {
@@ -256,11 +256,7 @@ func outlined(view *session.View) iter.Seq[*session.Event] {
 
 // view fetches the session of the run.
 func (f *feed) view(ctx context.Context) (*session.View, error) {
-	one, err := f.s.runs.Brief(ctx, f.id, 0)
-	if err != nil {
-		return nil, err
-	}
-	return session.ViewOf(one), nil
+	return f.s.runs.Brief(ctx, f.id, 0)
 }
 
 // put takes the next event of the log. One that is superseded does not count.

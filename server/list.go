@@ -344,7 +344,7 @@ func (b *board) row(ctx context.Context, one session.Session, scores bool, old t
 		if err != nil {
 			return nil, err
 		}
-		if err := k.drawn.read(session.ViewOf(whole)); err != nil {
+		if err := k.drawn.read(whole); err != nil {
 			return nil, err
 		}
 	}

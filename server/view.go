@@ -118,11 +118,11 @@ func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 // viewStep is what the page shows of a step, or of an iteration.
 func (s *Server) viewStep(w http.ResponseWriter, r *http.Request) error {
 	at := session.Address(r.URL.Query().Get("address"))
-	one, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
+	log, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
 	if err != nil {
 		return err
 	}
-	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, session.ViewOf(one)) })
+	return s.ofPage(w, r, func(f *feed) (any, error) { return f.page.Detail(at, log) })
 }
 
 // ofPage answers with something of a run's page, which nobody changes meanwhile.

@@ -15,96 +15,81 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// clocks records which steps are running, and since when.
-type clocks struct {
-	steps  map[session.Address]time.Time
-	order  []session.Address
-	passes map[session.Address]time.Time // start of a loop's current iteration
-	calls  map[session.Address][]string  // calls in progress that must not be made twice
-	rests  map[session.Address]bool      // steps that wait for a limit; a pause does not wait for them
+// clocks records which steps are running, in the order in which they began.
+type clocks struct{ steps []*clock }
+
+// clock is a step that is running.
+type clock struct {
+	at          session.Address
+	began, pass time.Time // pass is the start of a loop's current iteration
+	calls       []string  // in progress, and must not be made twice
+	rests       bool      // the step waits for a limit; a pause does not wait for it
+}
+
+// at returns the running step at an address; nil if there is none.
+func (c *clocks) at(at session.Address) *clock {
+	for _, s := range slices.Backward(c.steps) {
+		if s.at == at {
+			return s
+		}
+	}
+	return nil
 }
 
 func (c *clocks) add(ev *session.Event) {
-	if ev.Address == "" {
-		return
+	s := c.at(ev.Address)
+	if s != nil {
+		s.answered(ev)
 	}
-	c.answered(ev)
-	if ev.Mark == nil {
-		return
-	}
-	switch ev.Mark.Kind {
-	case mark.KindStepStarted:
-		if c.steps == nil {
-			c.steps, c.passes = make(map[session.Address]time.Time), make(map[session.Address]time.Time)
+	switch {
+	case ev.Mark == nil || ev.Address == "":
+	case ev.Mark.Kind == mark.KindStepStarted:
+		c.steps = append(c.steps, &clock{at: ev.Address, began: ev.Timestamp})
+		if loop := c.at(ev.Address.Parent()); loop != nil && ev.Iteration > 0 && loop.pass.IsZero() {
+			loop.pass = ev.Timestamp
 		}
-		c.steps[ev.Address] = ev.Timestamp
-		c.order = append(c.order, ev.Address)
-		if loop := ev.Address.Parent(); ev.Iteration > 0 && c.passes[loop].IsZero() {
-			c.passes[loop] = ev.Timestamp
-		}
-	case mark.KindLimited:
-		if c.rests == nil {
-			c.rests = make(map[session.Address]bool)
-		}
-		c.rests[ev.Address] = true
-	case mark.KindLimitOver:
-		delete(c.rests, ev.Address)
-	case mark.KindDispatched:
+	case s == nil:
+	case ev.Mark.Kind == mark.KindLimited:
+		s.rests = true
+	case ev.Mark.Kind == mark.KindLimitOver:
+		s.rests = false
+	case ev.Mark.Kind == mark.KindDispatched:
 		var d mark.Dispatched
 		if ev.Mark.Decode(&d) != nil {
 			return
 		}
-		if c.calls == nil {
-			c.calls = make(map[session.Address][]string)
-		}
 		if len(d.Calls) == 0 {
 			d.Calls = []string{""} // the step itself
 		}
-		c.calls[ev.Address] = append(c.calls[ev.Address], d.Calls...)
-	case mark.KindStepFinished:
-		delete(c.calls, ev.Address)
-		delete(c.rests, ev.Address)
-		delete(c.steps, ev.Address)
-		for i := len(c.order) - 1; i >= 0; i-- {
-			if c.order[i] == ev.Address {
-				c.order = append(c.order[:i], c.order[i+1:]...)
-				break
-			}
+		s.calls = append(s.calls, d.Calls...)
+	case ev.Mark.Kind == mark.KindStepFinished:
+		c.steps = slices.DeleteFunc(c.steps, func(o *clock) bool { return o == s })
+	case ev.Mark.Kind == mark.KindIterationFinished:
+		s.pass = time.Time{}
+	}
+}
+
+// answered records the answers of tools, so that their calls are no longer in doubt.
+func (s *clock) answered(ev *session.Event) {
+	if ev.Content == nil || ev.Partial {
+		return
+	}
+	for _, p := range ev.Content.Parts {
+		if p != nil && p.FunctionResponse != nil {
+			s.calls = slices.DeleteFunc(s.calls, func(id string) bool { return id == p.FunctionResponse.ID })
 		}
-	case mark.KindIterationFinished:
-		delete(c.passes, ev.Address)
 	}
 }
 
 // working returns the steps that a pause waits for: running steps that contain no other running step.
-func (c *clocks) working() (at []session.Address) {
-	for _, a := range c.order {
-		inner := c.rests[a]
-		for _, b := range c.order {
-			inner = inner || b != a && b.Under(a)
-		}
-		if !inner {
-			at = append(at, a)
+func (c *clocks) working() (all []*clock) {
+	for _, s := range c.steps {
+		contains := func(o *clock) bool { return o.at != s.at && o.at.Under(s.at) }
+		if !s.rests && !slices.ContainsFunc(c.steps, contains) {
+			all = append(all, s)
 		}
 	}
-	return at
-}
-
-// answered records the answers of tools, so that their calls are no longer in doubt.
-func (c *clocks) answered(ev *session.Event) {
-	calls := c.calls[ev.Address]
-	if len(calls) == 0 || ev.Content == nil || ev.Partial {
-		return
-	}
-	for _, p := range ev.Content.Parts {
-		if p == nil || p.FunctionResponse == nil {
-			continue
-		}
-		calls = slices.DeleteFunc(calls, func(id string) bool { return id == p.FunctionResponse.ID })
-	}
-	if c.calls[ev.Address] = calls; len(calls) == 0 {
-		delete(c.calls, ev.Address)
-	}
+	return all
 }
 
 // inDoubt returns the steps that may have made a call that must not be made twice, if they are cut off now: tasks of this kind,
@@ -114,14 +99,14 @@ func (c *clocks) inDoubt(def *definition.Definition) (names []string, rest bool)
 	for one := range def.Root.All {
 		once[one.Name] = one.Effect == agent.AtMostOnce
 	}
-	doubt := func(a session.Address) bool { return len(c.calls[a]) > 0 || once[a.Agent()] }
-	for _, a := range c.order {
-		if doubt(a) {
-			names = append(names, brief.Clean(a.Agent()))
+	doubt := func(s *clock) bool { return len(s.calls) > 0 || once[s.at.Agent()] }
+	for _, s := range c.steps {
+		if doubt(s) {
+			names = append(names, brief.Clean(s.at.Agent()))
 		}
 	}
-	for _, a := range c.working() {
-		rest = rest || !doubt(a)
+	for _, s := range c.working() {
+		rest = rest || !doubt(s)
 	}
 	return names, rest
 }
@@ -129,16 +114,16 @@ func (c *clocks) inDoubt(def *definition.Definition) (names []string, rest bool)
 // waitsFor returns the steps that a pause waits for, such as "draft finishes", and how long that may take; empty if no step is
 // running.
 func (c *clocks) waitsFor(def *definition.Definition, now time.Time) (step, most string) {
-	at := c.working()
-	if len(at) == 0 {
+	working := c.working()
+	if len(working) == 0 {
 		return "", ""
 	}
 	var names []string
 	var longest time.Duration
 	bounded := true
-	for _, a := range at {
-		names = append(names, brief.Clean(a.Agent()))
-		left, ok := c.left(def, a, now)
+	for _, s := range working {
+		names = append(names, brief.Clean(s.at.Agent()))
+		left, ok := c.left(def, s.at, now)
 		bounded = bounded && ok
 		longest = max(longest, left)
 	}
@@ -166,16 +151,17 @@ func (c *clocks) left(def *definition.Definition, at session.Address,
 		}
 	}
 	for a := at; a != ""; a = a.Parent() {
+		s := c.at(a)
 		for one := range def.Root.All {
-			if one.Name != a.Agent() {
+			if s == nil || one.Name != a.Agent() {
 				continue
 			}
 			if one.Step != nil {
-				bound(one.Step.Timeout, c.steps[a])
+				bound(one.Step.Timeout, s.began)
 			}
 			if one.Loop != nil {
-				bound(one.Loop.IterationTimeout, c.passes[a])
-				bound(one.Loop.Timeout, c.steps[a])
+				bound(one.Loop.IterationTimeout, s.pass)
+				bound(one.Loop.Timeout, s.began)
 			}
 		}
 	}

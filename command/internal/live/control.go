@@ -34,7 +34,7 @@ type controls interface {
 // signal handles a signal that ends the process. Programs send signals other than Ctrl-C only once, so these cut off the
 // running steps after a grace period. The terminal may be closed while the run moves to the background.
 func (f *follower) signal(sig os.Signal) {
-	if sig == syscall.SIGHUP && f.leaves() {
+	if sig == syscall.SIGHUP && f.leaving.Load() {
 		return
 	}
 	f.why.Store(whySignal(sig))
@@ -80,7 +80,7 @@ func (f *follower) interrupt() (say string, leave bool) {
 func (f *follower) pause() (say string) { return f.pauseFor("") }
 
 func (f *follower) pauseFor(why string) (say string) {
-	f.stay()
+	f.leaving.Store(false)
 	go f.ask(f.Supervisor.Pause, why)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,13 +127,13 @@ const toBackground = "to go on in the background"
 // detach handles the key d: it pauses the run, and a background process continues it. Running steps end first, so that no work
 // is lost or repeated.
 func (f *follower) detach() (say string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.presses.Load() > 0 {
 		return "The run is being paused already; continue it with refrain resume."
 	}
-	f.leaving = true
+	f.leaving.Store(true)
 	go f.ask(f.Supervisor.Pause, toBackground)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	step, most := f.busy.waitsFor(f.def, time.Now())
 	if step == "" {
 		return "Leaving: the run continues in the background."
@@ -142,27 +142,11 @@ func (f *follower) detach() (say string) {
 		step, most)
 }
 
-// stay cancels detach.
-func (f *follower) stay() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.leaving = false
-}
-
-// leaves reports whether the run is about to continue in the background.
-func (f *follower) leaves() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.leaving
-}
-
 // left reports whether the run was paused so that it continues in the background. It returns false if the run has ended before
 // the pause, or was paused for another reason.
 func (f *follower) left(end supervisor.Ending) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	paused, ok := errors.AsType[*supervisor.PausedError](end.Err)
-	return f.leaving && ok && paused.Reason == toBackground && end.Run.Status == mark.RunIsPaused
+	return f.leaving.Load() && ok && paused.Reason == toBackground && end.Run.Status == mark.RunIsPaused
 }
 
 // handOver lets the run continue in the background. The terminal may already be closed.

@@ -57,15 +57,15 @@ type follower struct {
 	Supervisor *supervisor.Supervisor
 	meter      term.Meter
 
-	mu      sync.Mutex
-	begun   bool          // the output has been started
-	leaving bool          // the run will continue in the background
-	seen    int64         // number of the last event
-	wholes  runlog.Wholes // reads whole events of the log
-	sees    prose.Watch
-	busy    clocks
-	broken  error // error of standard output
+	mu     sync.Mutex
+	begun  bool          // the output has been started
+	seen   int64         // number of the last event
+	wholes runlog.Wholes // reads whole events of the log
+	sees   prose.Watch
+	busy   clocks
+	broken error // error of standard output
 
+	leaving atomic.Bool  // the run will continue in the background
 	presses atomic.Int32 // number of Ctrl-C and similar signals
 	why     atomic.Value // a string: the name of the signal, unless a key has sent it
 }

@@ -105,13 +105,10 @@ type plain struct {
 	out, err io.Writer
 
 	mu      sync.Mutex
-	last    time.Time // time of the last line
-	running string    // running step, which the heartbeat names
-	since   time.Time // start of the running step
-
-	life sync.Mutex
-	quit chan struct{} // nil without a heartbeat
-	done sync.WaitGroup
+	last    time.Time   // time of the last line
+	running string      // running step, which the heartbeat names
+	since   time.Time   // start of the running step
+	beat    *time.Timer // nil without a heartbeat
 }
 
 // silence is the time without output after which the heartbeat writes a line.
@@ -129,39 +126,31 @@ func (p *plain) started(req Request) error {
 
 // begin starts the heartbeat, which writes a line from time to time until close.
 func (p *plain) begin() {
-	p.life.Lock()
-	defer p.life.Unlock()
-	quit := make(chan struct{})
-	p.quit = quit
-	p.done.Go(func() { p.heartbeat(quit) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.beat = time.AfterFunc(silence/10, p.heartbeat)
 }
 
 // close stops the heartbeat.
 func (p *plain) close() {
-	p.life.Lock()
-	defer p.life.Unlock()
-	if p.quit != nil {
-		close(p.quit)
-		p.done.Wait()
-		p.quit = nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.beat != nil {
+		p.beat.Stop()
+		p.beat = nil
 	}
 }
 
-func (p *plain) heartbeat(quit <-chan struct{}) {
-	tick := time.NewTicker(silence / 10)
-	defer tick.Stop()
-	for {
-		select {
-		case <-quit:
-			return
-		case <-tick.C:
-			p.mu.Lock()
-			if p.running != "" && time.Since(p.last) >= silence {
-				p.write(time.Now(), fmt.Sprintf("… still running: %s (%s)", p.running, progress.Clock(time.Since(p.since))))
-			}
-			p.mu.Unlock()
-		}
+func (p *plain) heartbeat() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.beat == nil {
+		return
 	}
+	if p.running != "" && time.Since(p.last) >= silence {
+		p.write(time.Now(), fmt.Sprintf("… still running: %s (%s)", p.running, progress.Clock(time.Since(p.since))))
+	}
+	p.beat.Reset(silence / 10)
 }
 
 func (p *plain) note(s string) { p.line(time.Now(), s) }

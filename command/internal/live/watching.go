@@ -3,6 +3,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -89,11 +90,7 @@ func (w *Watching) Summary() *progress.Summary { return progress.Summarize(w.log
 type GoneError struct{ id, owner, next string }
 
 func (e *GoneError) Error() string {
-	owner := "the process that drove it"
-	if e.owner != "" {
-		owner = e.owner
-	}
-	return fmt.Sprintf("run %s is interrupted: %s has died. %s", e.id, owner, e.next)
+	return fmt.Sprintf("run %s is interrupted: %s has died. %s", e.id, cmp.Or(e.owner, "the process that drove it"), e.next)
 }
 
 // lookEvery is the interval at which Follow checks that the driver is alive, and absent the number of successive checks that
@@ -157,31 +154,29 @@ func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, 
 				return context.Cause(ctx)
 			case err != nil:
 				return term.Failure(err)
-			case held == nil && w.Summary().Driver != "":
-				gone++
-				switch {
-				case gone >= int(soon/lookEvery) && w.stands():
-					return nil // the run will not continue
-				case gone%alone == 0 && alive != nil:
-					alive(nil)
-				}
-				continue
 			case held != nil && runstore.OwnerIsDead(held.Owner):
 				return &GoneError{w.id, held.Owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
-			case held == nil && w.handedOver():
-				if gone++; gone >= int(soon/lookEvery) {
-					return nil // the process could not continue the run, which is paused
-				}
-				continue
-			case held == nil:
-				if gone++; gone >= absent {
-					return &GoneError{w.id, owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
+			case held != nil:
+				if gone, owner = 0, held.Owner; alive != nil {
+					alive(held)
 				}
 				continue
 			}
-			gone, owner = 0, held.Owner
-			if alive != nil {
-				alive(held)
+			gone++
+			late, clustered := gone >= int(soon/lookEvery), w.Summary().Driver != ""
+			switch {
+			case late && clustered && w.stands():
+				return nil // the run will not continue
+			case clustered:
+				if gone%alone == 0 && alive != nil {
+					alive(nil)
+				}
+			case w.handedOver():
+				if late {
+					return nil // the process could not continue the run, which is paused
+				}
+			case gone >= absent:
+				return &GoneError{w.id, owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package tui
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/brief"
@@ -172,13 +173,13 @@ func (m *model) line(r row) string {
 		return strings.TrimRight(mark+faint.of(r.guide)+label+" "+look.of(m.sign(r.status))+m.tookAndNote(r, 0), " ")
 	}
 	glyph := " "
-	switch {
-	case r.status == progress.StatusRunning:
-		glyph = string(spinner[m.spin%len(spinner)])
-	case r.status == progress.StatusCompleted && r.step != nil:
-		glyph = "✓"
-	case r.status == progress.StatusFailed:
-		glyph = "✗"
+	switch r.status {
+	case progress.StatusRunning, progress.StatusFailed:
+		glyph = m.sign(r.status)
+	case progress.StatusCompleted:
+		if r.step != nil {
+			glyph = m.sign(r.status)
+		}
 	}
 	s := mark + faint.of(r.guide) + label + " " + look.of(pad(word, 11)+" "+glyph)
 	return strings.TrimRight(s+m.tookAndNote(r, 7), " ")
@@ -209,38 +210,28 @@ func (m *model) tookAndNote(r row, columns int) string {
 	return s
 }
 
+// looks holds the sign and the style of each status. Every other status is a faint dot.
+var looks = map[progress.Status]struct {
+	sign  string
+	style style
+}{
+	progress.StatusCompleted: {"✓", green},
+	progress.StatusRunning:   {"", cyan}, // the spinner
+	progress.StatusFailed:    {"✗", red},
+	progress.StatusRejected:  {"!", yellow},
+	progress.StatusPaused:    {"=", yellow},
+	progress.StatusWaiting:   {"?", yellow},
+	progress.StatusCanceled:  {"-", yellow},
+}
+
 // sign returns the sign of a status, for a window that has no room for its word.
 func (m *model) sign(s progress.Status) string {
-	switch s {
-	case progress.StatusRunning:
+	if s == progress.StatusRunning {
 		return string(spinner[m.spin%len(spinner)])
-	case progress.StatusCompleted:
-		return "✓"
-	case progress.StatusFailed:
-		return "✗"
-	case progress.StatusRejected:
-		return "!"
-	case progress.StatusPaused:
-		return "="
-	case progress.StatusWaiting:
-		return "?"
-	case progress.StatusCanceled:
-		return "-"
 	}
-	return "."
+	return cmp.Or(looks[s].sign, ".")
 }
 
 func statusWord(s progress.Status) (string, style) {
-	word := "[" + strings.ToUpper(string(s)) + "]"
-	switch s {
-	case progress.StatusCompleted:
-		return word, green
-	case progress.StatusRunning:
-		return word, cyan
-	case progress.StatusFailed:
-		return word, red
-	case progress.StatusRejected, progress.StatusCanceled, progress.StatusPaused, progress.StatusWaiting:
-		return word, yellow
-	}
-	return word, faint
+	return "[" + strings.ToUpper(string(s)) + "]", cmp.Or(looks[s].style, faint)
 }

@@ -144,41 +144,30 @@ func (m *model) open(r row, key string) {
 	}
 }
 
-// hint is a key and a word for its effect.
-type hint struct{ key, what string }
-
-// hints returns the keys that have an effect now, with words for the effects; a narrow window shows the keys alone. The last key
-// opens the help.
+// hints is what the keys do, as far as there is something to do: in words, or if the
+// window is narrow the keys alone. The last one says more.
 func (m *model) hints() string {
 	if m.cfg.Input == nil {
 		return "Ctrl-C stops the run"
 	}
-	var keys []hint
-	if m.opened != "" {
-		keys = append(keys, hint{"esc", "back"}, hint{"↑↓", "scroll"})
-	}
-	h := m.cfg.Hooks
-	for _, k := range []struct {
-		hint
-		there bool
-	}{{hint{"p", "pause"}, h.Pause != nil}, {hint{"c", "cancel"}, h.Cancel != nil},
-		{hint{"d", "detach"}, h.Detach != nil}} {
-		if k.there {
-			keys = append(keys, k.hint)
-		}
-	}
-	if m.opened == "" {
-		what := "errors"
-		if m.errors {
-			what = "all"
-		}
-		keys = append(keys, hint{"↑↓ ⏎", "open"}, hint{"e", what})
-	}
-	keys = append(keys, hint{"?", "help"})
 	var words, alone []string
-	for _, k := range keys {
-		words, alone = append(words, k.key+" "+k.what), append(alone, k.key)
+	add := func(there bool, key, what string) {
+		if there {
+			words, alone = append(words, key+" "+what), append(alone, key)
+		}
 	}
+	h, opened, errors := m.cfg.Hooks, m.opened != "", "errors"
+	if m.errors {
+		errors = "all"
+	}
+	add(opened, "esc", "back")
+	add(opened, "↑↓", "scroll")
+	add(h.Pause != nil, "p", "pause")
+	add(h.Cancel != nil, "c", "cancel")
+	add(h.Detach != nil, "d", "detach")
+	add(!opened, "↑↓ ⏎", "open")
+	add(!opened, "e", errors)
+	add(true, "?", "help")
 	if s := strings.Join(words, " · "); ansi.StringWidthWc(s) <= m.width {
 		return s
 	}

@@ -233,7 +233,7 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 	if err := a.Read(w, r, &req); err != nil {
 		return err
 	}
-	one, err := a.Runs.Brief(r.Context(), k.id(), 0)
+	one, err := a.Runs.Session(r.Context(), k.id())
 	if err != nil {
 		return err
 	}
