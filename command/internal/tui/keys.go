@@ -144,8 +144,8 @@ func (m *model) open(r row, key string) {
 	}
 }
 
-// hints is what the keys do, as far as there is something to do: in words, or if the
-// window is narrow the keys alone. The last one says more.
+// hints returns the keys that have an effect now, with words for the effects; a narrow window shows the keys alone. The last key
+// opens the help.
 func (m *model) hints() string {
 	if m.cfg.Input == nil {
 		return "Ctrl-C stops the run"
