@@ -49,6 +49,25 @@ type PanicError struct {
 // Error returns the value as text, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
+// Where returns the function, the file and the line of the panic, such as main.measure, /home/ana/kennel/main.go:42; "" if the
+// stack does not tell.
+func (e *PanicError) Where() string {
+	panicked := false
+	function := ""
+	for line := range strings.Lines(string(e.Stack)) {
+		file, isFile := strings.CutPrefix(strings.TrimRight(line, "\n"), "\t")
+		switch {
+		case !isFile:
+			function = line[:max(strings.LastIndexByte(line, '('), 0)]
+			panicked = panicked || function == "panic"
+		case panicked && function != "panic" && !strings.HasPrefix(function, "runtime."):
+			file, _, _ = strings.Cut(file, " +0x")
+			return function + ", " + file
+		}
+	}
+	return ""
+}
+
 // Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)

@@ -99,6 +99,7 @@ func Agent(agents ...agent.Agent) Option {
 				panic("command.Main: an agent is nil")
 			}
 			NewAgent(a.Name(), program.Shared(a)).apply(o)
+			o.code.Describe(a.Name(), a.Description())
 		}
 	})
 }

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -72,6 +73,7 @@ refrain help definition lists every field of a definition.`,
 	if e.Code.Name != "" {
 		rename(e, cmd)
 	}
+	cmd.PersistentPreRun = func(verb *cobra.Command, _ []string) { nameStore(e, verb) }
 	return cmd
 }
 
@@ -85,12 +87,43 @@ func rename(e *term.Env, cmd *cobra.Command) {
 	mention := regexp.MustCompile(`\brefrain((?:\s(?:` + strings.Join(verbs, "|") + `)s?\b))|(?m:^refrain(:))`)
 	name := strings.ReplaceAll(e.Code.Name, "$", "$$") + "$1$2"
 	called := func(text string) string { return mention.ReplaceAllString(text, name) }
+	e.Commands = called
 	for _, c := range append(cmd.Commands(), cmd) {
 		c.Long, c.Short, c.Example = called(c.Long), called(c.Short), called(c.Example)
 		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = called(f.Usage) })
 	}
 	cmd.Use, e.Stderr = e.Code.Name, term.Renamed(e.Stderr, called)
 	cmd.SetErr(e.Stderr)
+}
+
+// nameStore adds the store of --store to the commands in messages that name a run, such as refrain show r_1, because only that
+// store has the run.
+func nameStore(e *term.Env, verb *cobra.Command) {
+	fl := verb.Flags().Lookup("store")
+	if fl == nil || !fl.Changed {
+		return
+	}
+	stored := runstore.InHint(fl.Value.String())
+	if stored == "" {
+		return
+	}
+	called := e.Commands
+	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(cmp.Or(e.Code.Name, "refrain")) +
+		` (?:show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) ([\w.-]*\w)( --store)?`)
+	e.Commands = func(text string) string {
+		if called != nil {
+			text = called(text)
+		}
+		return mention.ReplaceAllStringFunc(text, func(found string) string {
+			switch found[strings.LastIndexByte(found, ' ')+1:] {
+			case "--store", "or", "shows": // the command has its store, or the text goes on
+				return found
+			}
+			return found + stored
+		})
+	}
+	e.Stderr = term.Renamed(e.Stderr, e.Commands)
+	verb.Root().SetErr(e.Stderr)
 }
 
 func newVersion(e *term.Env) *cobra.Command {

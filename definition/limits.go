@@ -130,7 +130,13 @@ func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 	}
 	switch {
 	case len(loops) == 0:
-		return nil, Loop{}, errors.New(what + " given, but there is no loop")
+		why := " given, but there is no loop"
+		for a := range d.Root.All {
+			if a.Func != "" {
+				why = " given, but the definition has no loop; a loop in Go has its limits in its code"
+			}
+		}
+		return nil, Loop{}, errors.New(what + why)
 	case d.Root.Type != TypeLoop && len(loops) > 1:
 		return nil, Loop{}, fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops),
 			field)

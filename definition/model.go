@@ -311,8 +311,10 @@ func (b *builder) openInTime(ctx context.Context, a, by *Agent, name string) (mo
 	}
 	done := make(chan opened, 1)
 	go func() {
-		llm, err := b.openModel(ctx, by, name)
-		done <- opened{llm, err}
+		var o opened
+		defer func() { done <- o }()
+		defer agent.Recover(&o.err)
+		o.llm, o.err = b.openModel(ctx, by, name)
 	}()
 	select {
 	case o := <-done:

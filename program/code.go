@@ -22,6 +22,8 @@ type Code struct {
 	Toolsets  []tool.Toolset
 	Agents    map[string]definition.NewAgent
 	Callbacks map[string]hook.Func
+	// Descriptions are those of Agents, for the definitions that run them; an agent may have none.
+	Descriptions map[string]string
 	// Sources are the definitions of the program.
 	Sources []Source
 }
@@ -41,6 +43,14 @@ func Text(text string) Source {
 // Into adds the Go code to a build config.
 func (c *Code) Into(cfg *definition.BuildConfig) {
 	cfg.Tools, cfg.Toolsets, cfg.Agents, cfg.Callbacks = c.Tools, c.Toolsets, c.Agents, c.Callbacks
+}
+
+// Describe sets the description of an agent.
+func (c *Code) Describe(name, description string) {
+	if c.Descriptions == nil {
+		c.Descriptions = make(map[string]string)
+	}
+	c.Descriptions[name] = description
 }
 
 // Uses returns the field of an agent that names Go code of the program, and a description of that code; both are
@@ -77,7 +87,11 @@ func (c *Code) HasTool(name string) bool {
 func (c *Code) Own() (map[string]Source, error) {
 	own := make(map[string]Source)
 	for name := range c.Agents {
-		own[name] = Text(fmt.Sprintf("name: %[1]q\ntype: func\nfunc: %[1]q\n", name))
+		text := fmt.Sprintf("name: %[1]q\ntype: func\nfunc: %[1]q\n", name)
+		if about := c.Descriptions[name]; about != "" {
+			text += fmt.Sprintf("description: %q\n", about)
+		}
+		own[name] = Text(text)
 	}
 	for _, src := range c.Sources {
 		def, err := new(Program).ReadOwn(src.Path, src)

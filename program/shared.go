@@ -59,6 +59,7 @@ func (c *Code) AddLoader(l agent.Loader) (root string, err error) {
 			return "", fmt.Errorf("two agents are called %q: rename one", word)
 		}
 		c.Agents[word] = Shared(a)
+		c.Describe(word, a.Description())
 	}
 	return DefinitionName(l.RootAgent().Name()), nil
 }

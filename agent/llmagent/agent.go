@@ -71,6 +71,9 @@ const (
 // ErrNoModel fails the run of an agent that has no model.
 var ErrNoModel = errors.New("the agent has no Model; set Config.Model")
 
+// errNoResponse is the error of a model that breaks the contract of [model.LLM].
+var errNoResponse = errors.New("the model gave no response, and no error; GenerateContent has to give one of them")
+
 // Config describes an agent that asks a model.
 type Config struct {
 	// Name is required; so is Model, when the agent runs.

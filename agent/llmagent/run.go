@@ -224,13 +224,18 @@ func (x *exchange) attempt() error {
 // send sends the request. The last whole answer is noted for an observer, if there is one.
 func (x *exchange) send(ctx agent.InvocationContext, noted *observe.ModelCall) error {
 	stream := ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
+	answered := false
 	for resp, err := range x.cfg.Model.GenerateContent(ctx, x.req, stream) {
 		if noted != nil && resp != nil && !resp.Partial {
 			noted.Response = resp
 		}
+		answered = answered || resp != nil
 		if !x.hear(resp, err) {
-			break
+			return x.failed
 		}
+	}
+	if !answered {
+		x.failed = errNoResponse
 	}
 	return x.failed
 }

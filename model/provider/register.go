@@ -4,6 +4,7 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,16 @@ func Register(name string, open func(ctx context.Context, name string) (model.LL
 		panic(fmt.Sprintf("register the provider %q: there is one of this name", name))
 	}
 	own.all = append(own.all, Provider{Name: name, About: "a provider of this program",
-		open: func(ctx context.Context, name string, _ Getenv) (model.LLM, error) { return open(ctx, name) }})
+		open: func(ctx context.Context, name string, _ Getenv) (llm model.LLM, err error) {
+			defer func() {
+				if v := recover(); v != nil {
+					llm, err = nil, fmt.Errorf("panic: %v", v)
+				} else if llm == nil && err == nil {
+					err = errors.New("the provider of this program returned neither a model nor an error")
+				}
+			}()
+			return open(ctx, name)
+		}})
 }
 
 // registered returns the providers that the program has registered.

@@ -17,11 +17,11 @@ import (
 )
 
 // Print writes the worst case of a run for people.
-func Print(w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
+func Print(e *term.Env, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
 	if why := def.NeedsRequest(); why != "" {
-		fmt.Fprintf(&b, "A run needs a request of its user: %s. Write: refrain run %s \"REQUEST\"\n", why, file)
+		fmt.Fprintf(&b, "A run needs a request of its user: %s. Write: %s \"REQUEST\"\n", why, e.Hint("refrain run "+file))
 	}
 	for _, l := range loopReports(def, worst) {
 		fmt.Fprintf(&b, "\n%s ends\n", l.Name)
@@ -32,7 +32,7 @@ func Print(w io.Writer, file string, def *definition.Definition, worst *definiti
 	b.WriteString("\nAt the most\n")
 	table(&b, worst)
 	printExpected(&b, expected)
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(e.Stdout, b.String())
 	return err
 }
 

@@ -133,7 +133,8 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		if f.req.lasts {
 			res.next = append(res.next, "See what the run did with: refrain show "+id)
 			stops := f.sees.Fold.Stops()
-			if i := slices.IndexFunc(stops, func(r *loop.StopRecord) bool { return r.Reason.Limit() }); res.code == term.ExitLimit && i >= 0 {
+			i := slices.IndexFunc(stops, func(r *loop.StopRecord) bool { return r.Reason.Limit() })
+			if res.code == term.ExitLimit && i >= 0 && endsInLoop(f.def.Root) {
 				what, flag := raised(stops[i])
 				res.next = append(res.next, strings.TrimSpace("Continue with "+what+": refrain resume "+id+" "+flag))
 			}
@@ -162,6 +163,9 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		f.storeGone(end.Err, res)
 	default:
 		res.code, res.err = term.ExitFailed, deffile.Hint(end.Err)
+		if p, ok := errors.AsType[*agent.PanicError](end.Err); ok && p.Where() != "" {
+			res.next = append(res.next, "The panic was in "+p.Where())
+		}
 		stands := end.Run.Status
 		switch was := f.req.Stands; {
 		case stands == mark.RunFailed:

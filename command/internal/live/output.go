@@ -93,7 +93,7 @@ func newOutput(e *term.Env, mode string, keys controls) (output, error) {
 	case mode == term.TTY:
 		return newViewed(e, keys), nil
 	case mode == term.JSON:
-		return &ndjson{out: e.Stdout}, nil
+		return &ndjson{out: e.Stdout, hint: e.Hint}, nil
 	case mode == term.Quiet:
 		return &plain{out: e.Stdout, err: io.Discard}, nil
 	}
@@ -254,7 +254,10 @@ func summary(req Request, res result) string {
 }
 
 // ndjson writes one JSON object per line to stdout: run.started, one object for each event, run.finished.
-type ndjson struct{ out io.Writer }
+type ndjson struct {
+	out  io.Writer
+	hint func(string) string // applied to the commands in hints and errors
+}
 
 func (j *ndjson) started(req Request) error {
 	return j.write(map[string]any{
@@ -282,10 +285,13 @@ func (j *ndjson) finished(req Request, res result) error {
 		m["status"] = res.status
 	}
 	if len(res.next) > 0 {
+		for i, line := range res.next {
+			res.next[i] = j.hint(line)
+		}
 		m["next"] = res.next
 	}
 	if res.err != nil {
-		m["error"] = res.err.Error()
+		m["error"] = j.hint(res.err.Error())
 		if errors.Is(res.err, term.ErrInterrupted) {
 			m["stop_reason"] = loop.ReasonCanceled
 		}

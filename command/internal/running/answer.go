@@ -80,7 +80,7 @@ func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer 
 	}
 	return f.withQuestions(ctx, e, word, func(a *asked) error {
 		if only {
-			return printQuestions(e.Stdout, a.id, a.open)
+			return printQuestions(e, e.Stdout, a.id, a.open)
 		}
 		q, err := a.choose(f.question, func(q mark.Question) bool { return q.Kind != mark.AskResolution }, "refrain resolve "+a.id)
 		if err != nil {
@@ -223,7 +223,7 @@ func (f *askedFlags) give(ctx context.Context, e *term.Env, of *asked, q mark.Qu
 	switch {
 	case len(open) > 0:
 		fmt.Fprintf(e.Stderr, "run %s has the answer, and has more questions:\n", id)
-		return printQuestions(e.Stderr, id, open)
+		return printQuestions(e, e.Stderr, id, open)
 	case f.goOn:
 		var shown term.Shown
 		if err := shown.Choose(e); err != nil {
@@ -266,7 +266,7 @@ func (f *askedFlags) giveOnly(ctx context.Context, e *term.Env, sup *supervisor.
 }
 
 // printQuestions writes the open questions of a run, each with the command that answers it.
-func printQuestions(w io.Writer, id string, open []mark.Question) error {
+func printQuestions(e *term.Env, w io.Writer, id string, open []mark.Question) error {
 	if len(open) == 0 {
 		_, err := fmt.Fprintf(w, "run %s has no open question\n", id)
 		return err
@@ -278,7 +278,7 @@ func printQuestions(w io.Writer, id string, open []mark.Question) error {
 			fmt.Fprintf(&b, ", %s", runstore.DeadlineOf(q))
 		}
 		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(q.Text, "\n", "\n  "))
-		fmt.Fprintf(&b, "  Answer with: %s\n", runstore.HowToAnswer(id, q, len(open) > 1))
+		fmt.Fprintf(&b, "  Answer with: %s\n", e.Hint(runstore.HowToAnswer(id, q, len(open) > 1)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

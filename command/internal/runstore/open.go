@@ -16,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/postgres"
@@ -42,6 +43,15 @@ const defaultStore = "sqlite:" + ".refrain/refrain.db"
 func Flag(fl *pflag.FlagSet, spec *string) {
 	fl.StringVar(spec, "store", "", "store of runs: `sqlite:PATH`, postgres:DSN or memory (env REFRAIN_STORE; default "+
 		defaultStore+")")
+}
+
+// InHint returns the flag that names a store, for a command in a hint. It is empty for a store that ends with the process, and for
+// one whose name has a password.
+func InHint(spec string) string {
+	if spec == "memory" || withoutPassword(spec) != spec {
+		return ""
+	}
+	return " --store " + shellword.Of(spec)
 }
 
 // Spec returns the kind and the location of the store that the flag names, or else REFRAIN_STORE, or else the default store.

@@ -39,7 +39,7 @@ func (s *Shown) print(e *term.Env, f Options) error {
 	case f.Diff != "":
 		printDiff(w, s.Diff)
 		if slices.ContainsFunc(s.Diff, changesFiles) {
-			fmt.Fprintf(w, "To see how the files changed: refrain show %s --diff %s --files\n", s.Run, f.Diff)
+			fmt.Fprintln(w, e.Hint(fmt.Sprintf("To see how the files changed: refrain show %s --diff %s --files", s.Run, f.Diff)))
 		}
 		return w.Flush()
 	case f.Prompt != "":
@@ -55,7 +55,7 @@ func (s *Shown) print(e *term.Env, f Options) error {
 	default:
 		s.header(w)
 		s.PrintTree(w)
-		s.ending(w)
+		s.ending(e, w)
 	}
 	if f.State {
 		printState(w, s.State, f.One)
@@ -108,7 +108,7 @@ func (s *Shown) header(w io.Writer) {
 }
 
 // ending writes the result of the run.
-func (s *Shown) ending(w io.Writer) {
+func (s *Shown) ending(e *term.Env, w io.Writer) {
 	for i := range s.Loops {
 		if o := &s.Loops[i]; o.Reason == "" && !mark.RunStatus(s.Status).Over() {
 			fmt.Fprintln(w)
@@ -126,17 +126,17 @@ func (s *Shown) ending(w io.Writer) {
 	case mark.RunIsPaused:
 		fmt.Fprintf(w, "\n%s\n", strings.Join(runstore.PausedLines(s.Log, s.Summary), "\n"))
 	case mark.RunWaiting:
-		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, strings.Join(runstore.Asks(s.Run, s.Summary), "\n"))
+		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, e.Hint(strings.Join(runstore.Asks(s.Run, s.Summary), "\n")))
 	}
 	for _, f := range s.Findings {
 		fmt.Fprintf(w, "\n%s\n", brief.Clean(term.Note(f)))
 	}
 	switch s.Status {
 	case runlog.StatusInterrupted, string(mark.RunIsPaused), string(mark.RunCanceled):
-		fmt.Fprintf(w, "\n%s\n", brief.Clean(s.resume()))
+		fmt.Fprintf(w, "\n%s\n", e.Hint(brief.Clean(s.resume())))
 	}
 	if s.where != "" && mark.RunStatus(s.Status).Over() {
-		fmt.Fprintf(w, "\n%s\n", s.where)
+		fmt.Fprintf(w, "\n%s\n", e.Hint(s.where))
 	}
 	if s.Answer != "" {
 		title := "Answer:"

@@ -33,9 +33,21 @@ type Env struct {
 	Code           program.Code    // what the program adds
 	Keeps          Services        // services of the program
 
+	// Commands gives the commands in a text, such as refrain show r_1, the name of the program and its --store; nil changes nothing.
+	// It is applied to all of Stderr. What goes to Stdout is passed to Hint.
+	Commands func(string) string
+
 	// Around wraps the handler of the program's server, and Began gets its address when it listens; both may be nil.
 	Around func(http.Handler) (http.Handler, error)
 	Began  func(url string)
+}
+
+// Hint returns a text of the command's own with the commands in it as a person has to type them.
+func (e *Env) Hint(text string) string {
+	if e.Commands == nil {
+		return text
+	}
+	return e.Commands(text)
 }
 
 // Services are the stores of a program's runs. A nil service means the command's own.

@@ -102,7 +102,7 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 	problems.Format(e.Stderr)
 	deffile.NoteFunctions(e, def, from)
 	deffile.NoteSchema(e.Stderr, file)
-	return check.Print(e.Stdout, file, def, worst, expected)
+	return check.Print(e, file, def, worst, expected)
 }
 
 // refused reports why a definition cannot be run, as JSON if --json is given and the error is about the definition.

@@ -193,6 +193,6 @@ func (s starter) next(ctx context.Context, e *term.Env, dir string, files []dial
 	}
 	fmt.Fprintf(&b, "\nThen change %[1]s, and see how a run can end, what it can cost, and which guard catches which fault:\n"+
 		"  refrain check %[1]s\n  refrain graph %[1]s\n  refrain rehearse %[1]s\n", s.file)
-	_, err := io.WriteString(e.Stdout, b.String())
+	_, err := io.WriteString(e.Stdout, e.Hint(b.String()))
 	return err
 }
