@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/hook"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/plugin"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -162,9 +163,89 @@ func TestNewAgentPanics(t *testing.T) {
 func TestGoLoopHasItsLimitInTheCode(t *testing.T) {
 	opts := []Option{Config{Name: "two$1"}, NewAgent("climber", func(cfg agent.Config) (agent.Agent, error) { return agent.New(cfg) })}
 	store := "sqlite:" + filepath.Join(t.TempDir(), "runs.db")
-	requires(t, 0, "two$1 show climb")(called(t, opts, "run", "climber", "--session", "climb", "--store", store))
+	requires(t, 0, "two$1 show climb --store "+store+"\n")(called(t, opts, "run", "climber", "--session", "climb", "--store", store))
 	requires(t, 2, "a loop in Go has its limit in the code")(
 		called(t, opts, "resume", "climb", "--store", store, "--add-iterations", "1"))
+	requires(t, 2, "max iterations given, but the definition has no loop; a loop in Go has its limits in its code")(
+		called(t, opts, "run", "climber", "--max-iterations", "2"))
+}
+
+// What a program prints to stdout for people and for other programs names the commands that they can type.
+func TestHintsOnStdoutNameTheProgramAndItsStore(t *testing.T) {
+	store := "sqlite:" + filepath.Join(t.TempDir(), "runs.db")
+	opts := []Option{Config{Name: "bakery"}, Definition("{name: ask, type: human, question: May I?}"),
+		Definition("{name: talk, model: scripted/s.yaml, instructions: \"Answer {{user_input}}.\"}")}
+	requires(t, 4, `"Answer with: bakery answer a1 --store `+store)(
+		called(t, opts, "run", "ask", "--session", "a1", "--store", store, "--json"))
+	for _, verb := range []string{"answer", "show"} {
+		requires(t, 0, "Answer with: bakery answer a1 --store "+store)(called(t, opts, verb, "a1", "--store", store))
+	}
+	requires(t, 0, "bakery check loop.yaml", "bakery run loop.yaml")(called(t, opts, "init", "retry", "new"))
+	requires(t, 0, `Write: bakery run talk "REQUEST"`)(called(t, opts, "check", "talk"))
+}
+
+// silent is a model that breaks its contract.
+type silent struct{ model.LLM }
+
+func (silent) Name() string { return "silent" }
+
+func (silent) GenerateContent(context.Context, *model.LLMRequest, bool) iter.Seq2[*model.LLMResponse, error] {
+	return func(func(*model.LLMResponse, error) bool) {}
+}
+
+// A provider of the program that panics or gives nothing fails the run, and not the process, which may drive other runs.
+func TestModelsOfAProgramThatFail(t *testing.T) {
+	opts := []Option{
+		Model("loud", func(context.Context, string) (model.LLM, error) { panic("no key") }),
+		Model("none", func(context.Context, string) (model.LLM, error) { return nil, nil }),
+		Model("silent", func(context.Context, string) (model.LLM, error) { return silent{}, nil }),
+	}
+	for name, want := range map[string]string{
+		"loud/a": "panic: no key", "none/a": "neither a model nor an error", "silent/a": "the model gave no response",
+	} {
+		code := 2
+		if name == "silent/a" {
+			code = 1
+		}
+		own := append([]Option{Definition("{name: talk, model: " + name + ", instructions: Answer., query: Hello.}")}, opts...)
+		requires(t, code, want)(called(t, own, "run", "talk"))
+		opts = nil // they are registered for the process
+	}
+}
+
+// A program knows its code, so a name that it does not have is an error before the run.
+func TestProgramChecksTheNamesOfItsCode(t *testing.T) {
+	agents := NewAgent("judge", func(cfg agent.Config) (agent.Agent, error) { return agent.New(cfg) })
+	misspelled := `name: loop
+max_iterations: 1
+callbacks: {after_run: [{func: gate}]}
+sub_agents:
+  - {name: a, func: jugde}
+  - {name: b, model: scripted/s.yaml, instructions: "Measure {{mark}}.", tools: [mesure]}
+`
+	for _, verb := range []string{"validate", "check"} {
+		requires(t, 2, `there is no Go agent "jugde"`, `did you mean "judge"?`, `there is no function "mesure"`,
+			`there is no callback function "gate"`, `warning: {{mark}} is read here but no agent writes it`,
+			"if Go code writes it, declare it under state")(called(t, []Option{agents, Definition(misspelled)}, verb, "loop"))
+	}
+}
+
+// The description of an agent is that of the definition that runs it, by which clients choose.
+func TestGoAgentsKeepTheirDescriptions(t *testing.T) {
+	a, err := agent.New(agent.Config{Name: "judge", Description: "Scores a \"draft\".\nFrom 0 to 10."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o options
+	Agent(a).apply(&o)
+	own, err := o.code.Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	def, err := new(program.Program).ReadOwn("judge", own["judge"])
+	if err != nil || def.Description != a.Description() {
+		t.Errorf("got %q, %v", def.Description, err)
+	}
 }
 
 // Each step that names a constructor has an agent of its own, with the name of the step.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -91,6 +92,34 @@ func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, e
 		return nil, err
 	}
 	return b.build(d.Root)
+}
+
+// Lacks reports the Go code that the definition names and cfg does not have: agents, functions and callbacks. It opens nothing.
+// The error is about cfg, such as two functions of one name.
+func (d *Definition) Lacks(cfg BuildConfig) (Problems, error) {
+	b, l := builder{cfg: cfg}, newLoader()
+	var err error
+	if b.functions, err = cfg.functions(); err != nil {
+		return nil, err
+	}
+	for a := range d.Root.All {
+		for _, point := range hook.Points() {
+			for i := range a.Callbacks[point] {
+				if cb := &a.Callbacks[point][i]; cb.Func != "" {
+					if _, hint, err := b.hook(cb); err != nil {
+						l.report(a.at(cb.field), CodeCallback, "%s", err).Hint = hint
+					}
+				}
+			}
+		}
+		if a.Type == TypeFunc {
+			b.resolveAgent(l, a)
+		}
+		if a.LLM != nil {
+			b.resolveFunctions(l, a)
+		}
+	}
+	return l.problems.sort(), nil
 }
 
 // secretVariables returns the environment variables that the file names for secrets.
@@ -191,6 +220,21 @@ func (c *checker) goAgent(a *Agent) {
 	if !c.unset(a) {
 		c.reads = append(c.reads, read{agent: a, field: "func", code: true, any: true})
 	}
+}
+
+// hasCode reports whether Go code takes part in runs. It may write any key of the state.
+func (d *Definition) hasCode() bool {
+	for a := range d.Root.All {
+		if a.Func != "" || a.LLM != nil && slices.ContainsFunc(a.LLM.Tools, func(t Tool) bool { return t.Func != "" }) {
+			return true
+		}
+		for _, callbacks := range a.Callbacks {
+			if slices.ContainsFunc(callbacks, func(cb Callback) bool { return cb.Func != "" }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // resolveAgent reports a Go agent that the program does not have.

@@ -164,7 +164,8 @@ func (a *Agent) places() (map[string]taskagent.Shape, []string) {
 func (c *checker) shaped() {
 	for _, name := range slices.Sorted(maps.Keys(c.def.Shapes)) {
 		head, _, _ := strings.Cut(name, ".")
-		if _, known := c.keys[head]; known || slices.Contains(vocabulary.BuiltIn, name) || strings.Contains(head, ":") {
+		if _, known := c.keys[head]; known || slices.Contains(vocabulary.BuiltIn, name) || strings.Contains(head, ":") ||
+			c.def.hasCode() {
 			continue
 		}
 		root := c.def.Root

@@ -167,7 +167,7 @@ func (c *checker) unknownKey(rd *read, key string) {
 		return
 	}
 	report := c.report
-	if rd.soft {
+	if rd.soft || c.def.hasCode() {
 		report = c.warn
 	}
 	p := report(rd.place(), CodeUnknownKey, "%s is read here but no agent writes it", rd)
@@ -214,6 +214,9 @@ func (c *checker) keyHint(rd *read, key string) string {
 	}
 	if near := expr.Nearest(rd.name, vocabulary.BuiltIn); near != "" && !rd.code && !rd.bare {
 		return fmt.Sprintf("did you mean {{%s}} (built in)?", near)
+	}
+	if c.def.hasCode() {
+		return "if Go code writes it, declare it under state, with its first value"
 	}
 	if len(names) == 0 {
 		return "declare it under inputs or state, or have an agent write it with output_key"

@@ -282,12 +282,8 @@ func (cfg *BuildConfig) functions() (map[string]function, error) {
 
 // resolveTools reports the functions and the variables that an agent's tools need and the process lacks.
 func (b *builder) resolveTools(l *loader, a *Agent) {
+	b.resolveFunctions(l, a)
 	for _, t := range a.LLM.Tools {
-		if _, ok := b.functions[t.Func]; t.Func != "" && !ok {
-			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = notHere(t.Func, b.functions, "functions",
-				"a program in Go gives functions, with command.Tool or in BuildConfig.Tools; this program has none, "+
-					"so write {command: […], name: …} or {mcp: {…}}")
-		}
 		if t.MCP == nil {
 			continue
 		}
@@ -295,6 +291,17 @@ func (b *builder) resolveTools(l *loader, a *Agent) {
 			if b.getenv(name) == "" {
 				l.report(a.at(t.field+".env"), CodeTool, "the MCP server needs %s, which is not set", name).Hint = "set " + name + " in the environment"
 			}
+		}
+	}
+}
+
+// resolveFunctions reports the functions that the program does not have.
+func (b *builder) resolveFunctions(l *loader, a *Agent) {
+	for _, t := range a.LLM.Tools {
+		if _, ok := b.functions[t.Func]; t.Func != "" && !ok {
+			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = notHere(t.Func, b.functions, "functions",
+				"a program in Go gives functions, with command.Tool or in BuildConfig.Tools; this program has none, "+
+					"so write {command: […], name: …} or {mcp: {…}}")
 		}
 	}
 }

@@ -17,16 +17,27 @@ import (
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 )
 
-// NoteFunctions prints which Go agents and functions of a definition the program lacks. They are not problems of the
-// definition, because another program may have them.
-func NoteFunctions(e *term.Env, def *definition.Definition, from Origin) {
-	name := "refrain run"
-	if e.Code.Name != "" {
-		name = e.Code.Name
+// CheckCode returns an error about the Go agents, functions and callbacks that a definition names and a program with code of its
+// own lacks, with the definition's warnings. For refrain it returns nil; see [NoteFunctions].
+func CheckCode(e *term.Env, def *definition.Definition, from Origin) error {
+	if e.Code.Name == "" {
+		return nil
 	}
+	var cfg definition.BuildConfig
+	e.Code.Into(&cfg)
+	lacks, err := def.Lacks(cfg)
+	if err == nil && len(lacks) > 0 {
+		err = from.Problems(append(lacks, def.Warnings()...))
+	}
+	return err
+}
+
+// NoteFunctions prints which Go agents and functions of a definition refrain lacks. They are not problems of the definition,
+// because it is for a program that has them.
+func NoteFunctions(e *term.Env, def *definition.Definition, from Origin) {
 	note := func(a *definition.Agent, has, what string) {
-		fmt.Fprintf(e.Stderr, "%s: note: %q %s, which only a Go program that adds it can run; %s does not have it\n",
-			from.At(a.Position()).String(), a.Name, fmt.Sprintf(has, what), name)
+		fmt.Fprintf(e.Stderr, "%s: note: %q %s, which only a Go program that adds it can run; refrain run does not have it\n",
+			from.At(a.Position()).String(), a.Name, fmt.Sprintf(has, what))
 	}
 	for a := range def.Root.All {
 		if a.Func != "" && e.Code.Agents[a.Func] == nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 // consoleFlags are the flags of refrain console.
 type consoleFlags struct {
 	store, session, model, streaming string
+	sets                             []string
 	grace                            time.Duration
 	limits                           deffile.Limits
 }
@@ -62,6 +64,7 @@ unfinished, for example because its process was killed, the next console continu
 	fl.StringVar(&f.session, "session", "", "`ID` of the conversation to continue (default: the last console's if its run is "+
 		"unfinished, otherwise a new one)")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's")
+	addSets(fl, &f.sets)
 	f.limits.Add(fl)
 	fl.StringVar(&f.streaming, "streaming", "sse", "show answers of models as they arrive (sse) or whole (none)")
 	graceFlag(fl, &f.grace)
@@ -85,6 +88,7 @@ type console struct {
 	file string
 	p    *program.Program
 	def  *definition.Definition
+	set  map[string]any // inputs of each run
 	id   string
 	keys *keyboard
 }
@@ -94,6 +98,13 @@ func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error 
 	var err error
 	if c.p, c.def, err = deffile.NewProgram(e, file, f.model, ".", &f.limits); err != nil {
 		return err
+	}
+	set, err := deffile.ParseSets(f.sets)
+	if err == nil {
+		c.set, err = deffile.InitialState(c.def, set)
+	}
+	if err != nil {
+		return term.UsageError(err)
 	}
 	c.p.Console, c.p.Streams = true, f.streaming == "sse"
 	c.def.Warnings().Format(e.Stderr)
@@ -181,10 +192,6 @@ func (c *console) mine(ctx context.Context, sup *supervisor.Supervisor, info sup
 
 // turn starts a run for a request, and follows it to its end.
 func (c *console) turn(ctx context.Context, input string) error {
-	state, err := deffile.InitialState(c.def, nil)
-	if err != nil {
-		return term.UsageError(err)
-	}
 	started, err := c.p.Started(c.def)
 	if err != nil {
 		return err
@@ -199,7 +206,7 @@ func (c *console) turn(ctx context.Context, input string) error {
 		return err
 	}
 	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
-		return fo.Supervisor.Start(ctx, supervisor.Request{SessionID: c.id, State: state, Started: started, Program: prog,
+		return fo.Supervisor.Start(ctx, supervisor.Request{SessionID: c.id, State: maps.Clone(c.set), Started: started, Program: prog,
 			Message: genai.NewContentFromText(input, genai.RoleUser)})
 	})
 }

@@ -96,8 +96,7 @@ providers and the keys that they need.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for "+
-		"more inputs")
+	addSets(fl, &sets)
 	f.limits.Add(fl)
 	f.shown.Add(fl, "")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents, in place of the definition's; "+
@@ -167,6 +166,11 @@ func checkGrace(d time.Duration) error {
 		return fmt.Errorf("--grace %s: give a time such as 10s, or 0 for none", d)
 	}
 	return nil
+}
+
+// addSets adds --set.
+func addSets(fl *pflag.FlagSet, sets *[]string) {
+	fl.StringArrayVar(sets, "set", nil, "set an input of the definition, as `key=value`; repeat the flag for more inputs")
 }
 
 // runFile loads a definition and follows its run to the end.

@@ -94,6 +94,9 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 	if err := def.Allows(f.assumed.Limits); err != nil {
 		return term.UsageError(fmt.Errorf("%s: %w", file, err))
 	}
+	if err := deffile.CheckCode(e, def, from); err != nil {
+		return f.refused(e, file, err)
+	}
 	worst, expected := def.Worst(f.assumed), def.Expected(f.assumed)
 	problems := from.Problems(worst.Problems())
 	if f.json {
@@ -136,6 +139,9 @@ can end and what it can cost.`,
 func validateFile(e *term.Env, file string) error {
 	def, from, err := deffile.LoadWithOrigin(e, file)
 	if err != nil {
+		return term.UsageError(err)
+	}
+	if err := deffile.CheckCode(e, def, from); err != nil {
 		return term.UsageError(err)
 	}
 	from.Problems(def.Warnings()).Format(e.Stderr)
