@@ -211,6 +211,10 @@ func TestModelsOfAProgramThatFail(t *testing.T) {
 		requires(t, code, want)(called(t, own, "run", "talk"))
 		opts = nil // they are registered for the process
 	}
+	// A run whose model failed continues with another one.
+	store, talk := "sqlite:"+filepath.Join(t.TempDir(), "runs.db"), Definition("{name: talk, model: silent/a, instructions: Answer., query: Hello.}")
+	requires(t, 1, "the model gave no response")(called(t, []Option{talk}, "run", "talk", "--session", "s1", "--store", store))
+	requires(t, 0, "Another script.")(called(t, []Option{talk}, "resume", "s1", "--store", store, "--retry", "--model", "scripted/script.yaml"))
 }
 
 // A program knows its code, so a name that it does not have is an error before the run.

@@ -22,6 +22,8 @@ type Change struct {
 	AddIterations uint
 	// Retry retries the failed step of a failed run.
 	Retry bool
+	// Model is the model of all agents in place of the definition's, as provider/name; empty changes nothing.
+	Model string
 	// Dir is the folder in which the run continues; see [Program.MoveTo]. Empty keeps its folder.
 	Dir string
 }
@@ -102,12 +104,15 @@ func (p *Program) Apply(c *Change, view *session.View) (*definition.Definition, 
 	if run := session.RunOf(view); run != nil && c.Definition != nil && run.Status == mark.RunCompleted {
 		opts.Continue = opts.Continue || loop.StopReason(run.Stop).Limit() // the definition may have a higher one
 	}
+	if c.Model != "" {
+		p.Model = c.Model
+	}
 	if c.Dir != "" {
 		if err := p.MoveTo(c.Dir); err != nil {
 			return nil, opts, err
 		}
 	}
-	if raised || c.Definition != nil || c.Dir != "" {
+	if raised || c.Definition != nil || c.Model != "" || c.Dir != "" {
 		started, err := p.Started(def)
 		if err != nil {
 			return nil, opts, err

@@ -155,7 +155,10 @@ func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor 
 // Recover continues the runs that a server of this store has left unfinished. The error lists the
 // runs that could not be continued.
 func (s *Server) Recover(ctx context.Context) error {
-	_, err := s.runs.Supervisor.Recover(ctx)
+	runs, err := s.runs.Supervisor.Recover(ctx)
+	for _, run := range runs {
+		s.cfg.Log.Info("continue a run that was left unfinished", "run", run.ID())
+	}
 	return err
 }
 

@@ -25,12 +25,12 @@ import (
 // resumeFlags are the flags of refrain resume.
 type resumeFlags struct {
 	clusters.Flags
-	store, definition, dir string
-	shown                  term.Shown
-	grace                  time.Duration
-	limits                 deffile.Limits
-	add                    uint
-	retry                  bool
+	store, definition, model, dir string
+	shown                         term.Shown
+	grace                         time.Duration
+	limits                        deffile.Limits
+	add                           uint
+	retry                         bool
 }
 
 func NewResume(e *term.Env) *cobra.Command {
@@ -136,7 +136,7 @@ func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*progr
 	if err != nil {
 		return nil, nil, opts, fmt.Errorf("run %s: %w", id, err)
 	}
-	change := &program.Change{AddIterations: f.add, Retry: f.retry, Dir: f.dir}
+	change := &program.Change{AddIterations: f.add, Retry: f.retry, Model: f.model, Dir: f.dir}
 	if f.definition != "" {
 		change.Definition = func(p *program.Program) (*definition.Definition, error) { return deffile.Read(e, p, f.definition) }
 	}
@@ -170,5 +170,6 @@ func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*progr
 func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
 	f.limits.Add(fl)
 	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
+	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents from here on, in place of the definition's")
 	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
 }
