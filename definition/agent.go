@@ -231,6 +231,14 @@ func (a *Agent) at(field string) source.Span {
 	return a.src.Of(a.node)
 }
 
+// inField returns the position of a character of a field's value.
+func (a *Agent) inField(field string, line, column int) source.Span {
+	if n, ok := a.nodes[field]; ok {
+		return a.src.Within(n, line, column)
+	}
+	return a.at(field)
+}
+
 // outer cuts the last element off a path: stop_when.any[0] is in stop_when.any.
 func outer(field string) string {
 	for i := len(field) - 1; i > 0; i-- {

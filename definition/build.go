@@ -85,7 +85,7 @@ func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, e
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks),
 		fixed: fixedKeys(d)}
 	var err error
-	if b.limited, b.limits, err = d.limited(cfg.Limits); err != nil {
+	if b.limiting, err = d.limited(cfg.Limits); err != nil {
 		return nil, fmt.Errorf("build %q: %w", d.Name, err)
 	}
 	if err := b.resolve(ctx, d.Root); err != nil {
@@ -137,13 +137,12 @@ func (d *Definition) secretVariables() (names []string) {
 }
 
 type builder struct {
-	cfg     BuildConfig
-	limited *Agent // the loop that a limit from outside is for
-	limits  Loop   // what that loop then is
-	kept    map[*Agent]bool
-	models  map[string]model.LLM // by name
-	hooks   map[*Agent]hooks
-	fixed   []string // keys of the state that stay in a run
+	limiting
+	cfg    BuildConfig
+	kept   map[*Agent]bool
+	models map[string]model.LLM // by name
+	hooks  map[*Agent]hooks
+	fixed  []string // keys of the state that stay in a run
 
 	functions map[string]function
 	files     *runfiles.Runs // nil without a workspace

@@ -260,7 +260,7 @@ func (c *checker) asItStands(a *Agent, field, text string, v verbatim) *Problem 
 		return new(Problem)
 	}
 	ref := t.Keys()[0]
-	p := c.warn(c.inField(a, field, ref.Line, ref.Column), v.code, "{{%s}} is not replaced: %s has no placeholders", ref.Name, v.what)
+	p := c.warn(a.inField(field, ref.Line, ref.Column), v.code, "{{%s}} is not replaced: %s has no placeholders", ref.Name, v.what)
 	p.Hint = v.instead
 	return p
 }

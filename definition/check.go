@@ -160,14 +160,9 @@ func (c *checker) unread() {
 
 // inside reports the errors of an expression at their positions in a field.
 func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
-	n := a.nodes[field]
 	for _, e := range errs {
-		at := a.at(field)
-		if n != nil {
-			at = a.src.Within(n, e.Line, e.Column)
-		}
 		msg, hint := hintedMessage(e.Msg)
-		p := c.report(at, CodeExpr, "%s: %s", field, msg)
+		p := c.report(a.inField(field, e.Line, e.Column), CodeExpr, "%s: %s", field, msg)
 		p.err, p.Hint = e, hint
 		quotedName, unknown := strings.CutPrefix(msg, "nothing is called ")
 		name := strings.Trim(quotedName, `"`)

@@ -300,7 +300,7 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 	t, err := template.Parse(text, template.Options{Dialect: d})
 	if errs, ok := errors.AsType[template.Errors](err); ok {
 		for _, e := range errs {
-			c.report(c.inField(a, field, e.Line, e.Column), CodeTemplate, "%s: %s", field, e.Msg).err = e
+			c.report(a.inField(field, e.Line, e.Column), CodeTemplate, "%s: %s", field, e.Msg).err = e
 		}
 		return
 	}
@@ -315,14 +315,6 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 			inner: ref.Inner, soft: ref.Optional || ref.Single, section: ref.Section, form: formOf(ref),
 		})
 	}
-}
-
-// inField returns the position of a character of a field's value.
-func (c *checker) inField(a *Agent, field string, line, column int) source.Span {
-	if n, ok := a.nodes[field]; ok {
-		return a.src.Within(n, line, column)
-	}
-	return a.at(field)
 }
 
 // expression checks an expression and notes what it reads. The result is nil if it does not compile, or is empty.

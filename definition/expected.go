@@ -116,7 +116,7 @@ const (
 // these, answers are left out. Prices are those of the definition, or else list prices: see [budget.Listed].
 func (d *Definition) Expected(given Assumed) *Expected {
 	w := &worst{def: d, given: given}
-	w.limited, w.limits, _ = d.limited(given.Limits)
+	w.limiting, _ = d.limited(given.Limits)
 	e := &expecter{worst: w, fixed: fixedKeys(d), sizes: make(map[string]int), versions: make(map[string]int),
 		kept: make(map[string]map[uint64]bool), asked: make(map[*Agent]bool), missing: make(map[Uncounted]bool),
 		answers: make(map[string]bool),

@@ -168,7 +168,7 @@ func (c *checker) deadline(a *Agent) {
 	if !given || h.Default == nil || slices.Contains(a.unread, "ask") {
 		return
 	}
-	at := c.inField(a, "default", 1, 1)
+	at := a.inField("default", 1, 1)
 	switch h.Ask {
 	case mark.AskApproval:
 		if string(h.Default) != "true" && string(h.Default) != "false" {

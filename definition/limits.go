@@ -105,13 +105,28 @@ func raisedCalls(calls int64) int {
 // Allows returns nil if a run can have these limits. Otherwise it returns the error of
 // [Definition.Build]: the definition has no loop to limit, or the limits remove a loop's only limit.
 func (d *Definition) Allows(given Limits) error {
-	_, _, err := d.limited(given)
+	_, err := d.limited(given)
 	return err
 }
 
-// limited returns the loop to which the limits apply, and its fields with the limits; nil if no limit applies to a
-// loop.
-func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
+// limiting is the loop to which limits from outside apply, and its fields with them; the zero value is no loop.
+type limiting struct {
+	limited *Agent
+	limits  Loop
+}
+
+// as returns an agent with the limits of the run.
+func (l *limiting) as(a *Agent) *Agent {
+	if a != l.limited {
+		return a
+	}
+	as := *a
+	as.Loop = &l.limits
+	return &as
+}
+
+// limited returns the loop to which the limits apply.
+func (d *Definition) limited(given Limits) (none limiting, err error) {
 	what, field := "max iterations", "max_iterations"
 	switch {
 	case given.MaxIterations != nil:
@@ -120,7 +135,7 @@ func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 	case given.LoopBudget != nil:
 		what, field = "a budget is", "budget"
 	default:
-		return nil, Loop{}, nil
+		return none, nil
 	}
 	var loops []*Agent
 	for a := range d.Root.All {
@@ -136,9 +151,9 @@ func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 				why = " given, but the definition has no loop; a loop in Go has its limits in its code"
 			}
 		}
-		return nil, Loop{}, errors.New(what + why)
+		return none, errors.New(what + why)
 	case d.Root.Type != TypeLoop && len(loops) > 1:
-		return nil, Loop{}, fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops),
+		return none, fmt.Errorf("%s given, but there are %d loops and none is the root; set %s in the file", what, len(loops),
 			field)
 	}
 	l := *loops[0].Loop
@@ -147,16 +162,16 @@ func (d *Definition) limited(given Limits) (*Agent, Loop, error) {
 	}
 	if t := given.Timeout; t != nil {
 		if *t < 0 {
-			return nil, Loop{}, fmt.Errorf("the timeout given is negative: %s", *t)
+			return none, fmt.Errorf("the timeout given is negative: %s", *t)
 		}
 		l.Timeout, l.meant = *t, true
 		l.clamp()
 	}
 	l.Budget = raised(l.Budget, given.LoopBudget)
 	if endless(&l, loops[0]) {
-		return nil, Loop{}, fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
+		return none, fmt.Errorf("%s [%s] (%s)", endlessMessage(loops[0]), CodeEndless, endlessHint)
 	}
-	return loops[0], l, nil
+	return limiting{loops[0], l}, nil
 }
 
 // Timeouts names a preset for the time limits of a loop and of its iterations.

@@ -193,7 +193,7 @@ func (c *checker) literal(a *Agent, field, text string) {
 		return
 	}
 	for _, ref := range t.Keys() {
-		c.warn(c.inField(a, field, ref.Line, ref.Column), CodeTemplate,
+		c.warn(a.inField(field, ref.Line, ref.Column), CodeTemplate,
 			"{{%s}} is not replaced: the model gets the %s of a loop word for word", ref.Name, field).
 			Hint = "only the instructions of llm agents have placeholders"
 	}
@@ -370,7 +370,7 @@ func (c *checker) spoiled(a *Agent) {
 		case ref.Name == "user_input" || ref.Name == "max_iterations" || slices.Contains(fixed, ref.Name):
 			continue
 		case behind >= kept:
-			c.warn(c.inField(a, "instructions", ref.Line, ref.Column), CodeSpoiled,
+			c.warn(a.inField("instructions", ref.Line, ref.Column), CodeSpoiled,
 				"behind {{%s}} stand %d tokens that no cache can keep", ref.Name, behind).
 				Hint = "put it last, or put what does not change into static_instruction"
 		}

@@ -194,12 +194,9 @@ func (b *builder) loop(a *Agent, cb around) (agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := a.Loop
-	if b.limited == a {
-		l = &b.limits
-	}
+	l := b.as(a).Loop
 	cfg := loopagent.Config{
-		AgentConfig: base, Plan: a.planWith(l),
+		AgentConfig: base, Plan: b.as(a).Plan(),
 		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
 	if b.files != nil && a.hasCommand() {
@@ -230,12 +227,7 @@ func (a *Agent) Plan() *loop.Plan {
 	if a.Type != TypeLoop {
 		return nil
 	}
-	return a.planWith(a.Loop)
-}
-
-// planWith returns the plan of a loop whose fields are l, such as those with a limit from outside.
-func (a *Agent) planWith(l *Loop) *loop.Plan {
-	onError := a.OnError
+	l, onError := a.Loop, a.OnError
 	if l.ContinueOnError {
 		onError = loop.NextIteration
 	}

@@ -33,9 +33,9 @@ func (c *checker) readsKnown() {
 		switch kind, key := rd.split(); {
 		case kind == "outside":
 		case kind == "built in":
-			c.builtIn(rd)
+			c.neverSet(rd)
 		case kind == "loop":
-			c.kept(rd)
+			c.neverSet(rd)
 			fallthrough
 		default:
 			if _, known := c.keys[key]; !known {
@@ -95,42 +95,23 @@ func (rd *read) loop() *Agent {
 	return rd.agent.loopAround()
 }
 
-// builtIn warns of a built-in value that never exists at this place.
-func (c *checker) builtIn(rd *read) {
+// neverSet warns of a built-in value, or a value of another iteration, that never exists at this place.
+func (c *checker) neverSet(rd *read) {
 	around, name := rd.loop(), rd.name
-	why := ""
+	why, hint := "", ""
 	switch {
-	case name == "user_input" || name == "budget.remaining":
+	case rd.soft, name == "user_input", name == "budget.remaining":
 	case around == nil:
-		why = fmt.Sprintf("%q is in no loop", rd.agent.Name)
-	case (name == "score" || name == "best.score") && around.Loop.Score == nil:
+		why = fmt.Sprintf("%q is not in a loop", rd.agent.Name)
+	case (name == "score" || strings.HasPrefix(name, "best.")) && around.Loop.Score == nil:
 		why = fmt.Sprintf("the loop %q has no score", around.Name)
 	case (name == "max_iterations" || name == "remaining_iterations") && around.Loop.MaxIterations == 0:
 		why = fmt.Sprintf("the loop %q has no max_iterations", around.Name)
-	case name == "rejected.reason" && !around.Loop.rejects():
-		why = fmt.Sprintf("the loop %q rejects no iteration", around.Name)
+	case strings.HasPrefix(name, "rejected.") && !around.Loop.rejects():
+		why, hint = fmt.Sprintf("the loop %q rejects no iteration", around.Name), rejectsHint
 	}
-	if why == "" || rd.soft {
-		return
-	}
-	p := c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %s", rd, why)
-	if name == "rejected.reason" && around != nil {
-		p.Hint = rejectsHint
-	}
-}
-
-// kept warns of a reference to a state that no loop keeps.
-func (c *checker) kept(rd *read) {
-	around := rd.loop()
-	switch {
-	case rd.soft:
-	case around == nil:
-		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %q is not in a loop", rd, rd.agent.Name)
-	case strings.HasPrefix(rd.name, "best.") && around.Loop.Score == nil:
-		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: the loop %q has no score", rd, around.Name)
-	case strings.HasPrefix(rd.name, "rejected.") && !around.Loop.rejects():
-		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: the loop %q rejects no iteration", rd, around.Name).
-			Hint = rejectsHint
+	if why != "" {
+		c.warn(rd.place(), CodeNeverSet, "%s is always empty here: %s", rd, why).Hint = hint
 	}
 }
 
@@ -504,12 +485,8 @@ func keyIn(text, name string) (line, column int) {
 
 // place returns the position of the read in the file.
 func (rd *read) place() source.Span {
-	n, ok := rd.agent.nodes[rd.field]
-	if !ok {
-		return rd.agent.at(rd.field)
-	}
-	at := rd.agent.src.Within(n, rd.line, rd.column)
-	if n.Kind == source.Scalar && at.Length == 1 {
+	at := rd.agent.inField(rd.field, rd.line, rd.column)
+	if n := rd.agent.nodes[rd.field]; n != nil && n.Kind == source.Scalar && at.Length == 1 {
 		at.Length = len([]rune(rd.String()))
 	}
 	return at

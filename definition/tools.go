@@ -54,21 +54,17 @@ const toolsHint = "the tools are exit_loop, the name of a Go function, {agent: {
 
 // takesTools reads the tools of a model one by one.
 func takesTools(p place, n *source.Node, _ *LLM) bool {
-	return p.tools(p.a, n)
-}
-
-func (r *reader) tools(a *Agent, n *source.Node) bool {
-	items, ok := r.items(n, "tools")
+	items, ok := p.items(n, "tools")
 	for i, item := range items {
-		if r.full() {
+		if p.full() {
 			return false
 		}
 		field := index("tools", i)
-		a.nodes[field] = item
+		p.a.nodes[field] = item
 		if item.Kind == source.Map {
-			r.toolMap(a, field, item)
+			p.toolMap(p.a, field, item)
 		} else {
-			r.toolName(a, field, item)
+			p.toolName(p.a, field, item)
 		}
 	}
 	return ok

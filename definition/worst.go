@@ -148,7 +148,7 @@ type AgentWorst struct {
 // advance.
 func (d *Definition) Worst(given Assumed) *WorstCase {
 	w := &worst{def: d, given: given}
-	w.limited, w.limits, _ = d.limited(given.Limits)
+	w.limiting, _ = d.limited(given.Limits)
 	total := w.once(d.Root).budgeted(w.allowed())
 	total.Runs = 1
 	limit := Bound(agent.DefaultMaxLLMCalls)
@@ -165,11 +165,10 @@ func (d *Definition) Worst(given Assumed) *WorstCase {
 
 // worst computes a worst case.
 type worst struct {
-	def     *Definition
-	given   Assumed
-	limited *Agent // the loop that limits from outside are for
-	limits  Loop   // what it then is
-	agents  []AgentWorst
+	limiting
+	def    *Definition
+	given  Assumed
+	agents []AgentWorst
 }
 
 // spread records the use of an agent and of those inside it, each limited to the use of its parent.
@@ -397,16 +396,6 @@ type Assumed struct {
 
 // planOf returns the rules that a loop follows in the run; nil for an agent that is not a loop.
 func (w *worst) planOf(a *Agent) *loop.Plan { return w.as(a).Plan() }
-
-// as returns an agent with the limits of the run.
-func (w *worst) as(a *Agent) *Agent {
-	if a != w.limited {
-		return a
-	}
-	as := *a
-	as.Loop = &w.limits
-	return &as
-}
 
 // allowed returns the budget of the run in the form of a loop's; nil if there is none.
 func (w *worst) allowed() *loop.Budget {
