@@ -75,7 +75,7 @@ func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	return remoteagent.NewA2A(remoteagent.A2AConfig{
 		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
 		AgentCardSource: x.Endpoint,
-		Payload:         clone(x.Payload), OutputKey: outputKey(a), NewContext: x.NewContext,
+		Payload:         x.Payload, OutputKey: outputKey(a), NewContext: x.NewContext,
 		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(), Elsewhere: cfg.queue(a),
 	})
 }

@@ -404,10 +404,9 @@ func nearField(p pair, names []string) string {
 
 // misplaced reports a field of another type of agent.
 func (r *reader) misplaced(a *Agent, p pair, f Field) {
-	problem := r.report(r.src.Of(p.at), CodeField, "%q is a field of %s agents; this is %s agent", p.key,
-		join(f.Types, "and"), article(a.Type))
+	problem := r.report(r.src.Of(p.at), CodeField, "%s", fieldOf(f, a))
 	if _, given := a.nodes["type"]; !given && a.Type == TypeLoop && f.Types[0].Workflow() {
-		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", join(f.Types, "or"))
+		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", schema.Join(f.Types, "or"))
 	}
 	if p.key == "timeout" && a.Type == TypeHuman {
 		problem.Hint = "deadline says how long the person may take"
@@ -423,17 +422,6 @@ func (r *reader) misplaced(a *Agent, p pair, f Field) {
 // alsoMeant reports whether people write the name of a field for a field of other agents too, so that the name does
 // not identify the type of its agent.
 func alsoMeant(field string) bool { return meant.Fields[field] != nil }
-
-func join(ts []Type, word string) string {
-	names := make([]string, len(ts))
-	for i, t := range ts {
-		names[i] = string(t)
-	}
-	if n := len(names); n > 1 {
-		return strings.Join(names[:n-1], ", ") + " " + word + " " + names[n-1]
-	}
-	return strings.Join(names, "")
-}
 
 // configured merges the fields of an agent's config, where other products write them, with the other fields.
 // stop_when comes last, because it may name sub-agents.
@@ -523,7 +511,7 @@ func otherWord(a *Agent, p pair) (hint string, tells bool) {
 
 // fieldOf names the agents that have a field which this agent cannot have.
 func fieldOf(f Field, a *Agent) string {
-	return fmt.Sprintf("%q is a field of %s agents; this is %s agent", f.Name, join(f.Types, "and"), article(a.Type))
+	return fmt.Sprintf("%q is a field of %s agents; this is %s agent", f.Name, schema.Join(f.Types, "and"), article(a.Type))
 }
 
 // insideOf returns the hint for a name that belongs into one other field of the agent, as target into score.

@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
+	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
@@ -273,7 +274,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 	state := make(map[string]any, len(d.State)+len(d.Inputs))
 	kinds, shapes := make(map[string]InputType, len(d.State)+len(d.Inputs)), make(map[string]taskagent.Shape, len(d.Inputs))
 	for key, v := range d.State {
-		state[key] = clone(v)
+		state[key] = deep.Copy(v)
 		if kinds[key] = typeOfValue(v); kinds[key] == "" {
 			kinds[key] = InputString
 		}
@@ -288,7 +289,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 			errs = append(errs, missing(in))
 			continue
 		}
-		state[in.Name] = clone(in.Default)
+		state[in.Name] = deep.Copy(in.Default)
 		if name, is := in.Default.(string); is && in.Type == InputPath {
 			state[in.Name] = d.beside(name)
 		}
@@ -408,25 +409,6 @@ func (t InputType) parseJSON(text string) (any, error) {
 		return nil, fmt.Errorf("must be %s in JSON, got %q", t.article(), text)
 	}
 	return v, nil
-}
-
-// clone copies the maps and lists of a value.
-func clone(v any) any {
-	switch v := v.(type) {
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = clone(v[i])
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k := range v {
-			out[k] = clone(v[k])
-		}
-		return out
-	}
-	return v
 }
 
 // NeedsRequest returns why a run needs a request of its user: an agent reads {{user_input}}, or has no other text to

@@ -168,12 +168,10 @@ func (ps Problems) Summary() string {
 			all += ps[0].left[s]
 		}
 		switch {
-		case all == 1 && n == 1:
-			parts = append(parts, "1 "+string(s))
 		case all > n:
 			parts = append(parts, fmt.Sprintf("%d of %d %ss", n, all, s))
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, s))
+		case n > 0:
+			parts = append(parts, brief.Count(n, string(s)))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -135,14 +135,7 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 	if !ok || slices.Contains(words, text) {
 		return text
 	}
-	last := len(words) - 1
-	if last == 0 {
-		r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, words[0], text).Hint = meant.Hint(text, words, "")
-		return ""
-	}
-	r.report(r.src.Of(n), CodeValue, "%s must be %s or %s, got %q", what, strings.Join(words[:last], ", "), words[last],
-		text).
-		Hint = meant.Hint(text, words, "")
+	r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, schema.Join(words, "or"), text).Hint = meant.Hint(text, words, "")
 	return ""
 }
 

@@ -509,7 +509,7 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 // httpConfig returns the configuration of an agent's request.
 func httpConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.HTTPConfig {
 	h := *a.HTTP
-	h.Config, h.BodyJSON, h.Timeout, h.Client = base, clone(h.BodyJSON), requestTime(a), cfg.client()
+	h.Config, h.Timeout, h.Client = base, requestTime(a), cfg.client()
 	return h
 }
 

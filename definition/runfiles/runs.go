@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/limited"
 	"github.com/refrain-dev/refrain/internal/procgroup"
@@ -165,13 +166,12 @@ func (rs *Runs) setUp(ctx context.Context, dir string, env []string) error {
 	return nil
 }
 
-// beside opens the tree of a branch.
-func (rs *Runs) beside(ctx agent.InvocationContext, key string, was state) (*locked, error) {
+// own returns the tree that an agent works on, locked, with the state key of the files and its value.
+func (rs *Runs) own(ctx agent.InvocationContext) (d *locked, key string, was state, err error) {
+	key = cmp.Or(rs.place.Keys[ctx.Agent().Name()], Key)
+	v, _ := drive.At(ctx).Lookup(key)
+	was = stateOf(v)
 	branch := strings.TrimPrefix(strings.TrimPrefix(key, Key), "_")
-	return rs.tree(ctx, ctx.Session().ID(), branch, was)
-}
-
-// keyOf returns the state key of the files that an agent works on.
-func (rs *Runs) keyOf(ctx agent.InvocationContext) string {
-	return cmp.Or(rs.place.Keys[ctx.Agent().Name()], Key)
+	d, err = rs.tree(ctx, ctx.Session().ID(), branch, was)
+	return d, key, was, err
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/workspace"
 )
 
@@ -34,17 +33,13 @@ func (rs *Runs) Around(work *Work) func(agent.InvocationContext, func(string, []
 // what it changes becomes part of the state. The changes of a command that fails are not: the next
 // one begins with the files of the state.
 func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string, env []string) error) (sets map[string]any, err error) {
-	key := rs.keyOf(ctx)
-	v, _ := drive.At(ctx).Lookup(key)
-	was := stateOf(v)
-	id := ctx.Session().ID()
-	d, err := rs.beside(ctx, key, was)
+	d, key, was, err := rs.own(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer d.mu.Unlock()
 	now := was
-	now.hash, now.run = cmp.Or(was.hash, d.tree.Start()), id
+	now.hash, now.run = cmp.Or(was.hash, d.tree.Start()), ctx.Session().ID()
 	if err := startFrom(ctx, d.tree, &now); err != nil {
 		return nil, err
 	}
@@ -125,17 +120,12 @@ func (rs *Runs) touched(ctx context.Context, t *workspace.Tree, now *state) ([]w
 
 // clean runs a command in a clean checkout of the files of the state.
 func (rs *Runs) clean(ctx agent.InvocationContext, w *Work, run func(root string, env []string) error) error {
-	key := rs.keyOf(ctx)
-	v, _ := drive.At(ctx).Lookup(key)
-	now := stateOf(v)
-	d, err := rs.beside(ctx, key, now)
+	d, _, now, err := rs.own(ctx)
 	if err != nil {
 		return err
 	}
 	defer d.mu.Unlock()
-	if now.hash == "" {
-		now.hash = d.tree.Start()
-	}
+	now.hash = cmp.Or(now.hash, d.tree.Start())
 	undo, err := rs.touched(ctx, d.tree, &now)
 	if err != nil {
 		return err

@@ -14,6 +14,10 @@ import (
 // unexported fields are shared. So are pointers of the given types, and the value in an interface, unless the interface
 // is an any with a list or a map.
 func Copy[T any](v T, shared ...reflect.Type) T {
+	if state, ok := any(v).(map[string]any); ok {
+		own, _ := plain(state).(T)
+		return own
+	}
 	own, _ := copied(reflect.ValueOf(&v).Elem(), shared).Interface().(T)
 	return own
 }
@@ -56,9 +60,43 @@ func copied(v reflect.Value, shared []reflect.Type) reflect.Value {
 		}
 		return own
 	case reflect.Interface:
-		if kind := v.Elem().Kind(); t.NumMethod() == 0 && (kind == reflect.Map || kind == reflect.Slice) {
+		if t.NumMethod() > 0 {
+			return v
+		}
+		switch elem := v.Interface().(type) {
+		case map[string]any, []any:
+			return reflect.ValueOf(plain(elem))
+		}
+		if kind := v.Elem().Kind(); kind == reflect.Map || kind == reflect.Slice {
 			return copied(v.Elem(), shared)
 		}
 	}
 	return v
+}
+
+// plain copies the lists and the objects of JSON, which states are made of, without reflection.
+func plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		own := make(map[string]any, len(v))
+		for key, value := range v {
+			own[key] = plain(value)
+		}
+		return own
+	case []any:
+		if v == nil {
+			return v
+		}
+		own := make([]any, len(v))
+		for i, value := range v {
+			own[i] = plain(value)
+		}
+		return own
+	case nil, string, bool, float64, int64:
+		return v
+	}
+	return copied(reflect.ValueOf(&v).Elem(), nil).Interface()
 }

@@ -245,13 +245,25 @@ func Words(s Shape) string {
 			words = append(words, alt.Title)
 		}
 	}
-	if n := len(words); n > 1 {
-		return strings.Join(words[:n-1], ", ") + " or " + words[n-1]
-	}
 	if len(words) == 0 {
 		return "any value"
 	}
-	return words[0]
+	return Join(words, "or")
+}
+
+// Join lists words with commas, and with a word such as or before the last one.
+func Join[T ~string](words []T, last string) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch {
+		case i > 0 && i == len(words)-1:
+			b.WriteString(" " + last + " ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(w))
+	}
+	return b.String()
 }
 
 // refWords describes the values of the shapes in $defs.
