@@ -307,14 +307,14 @@ func aLine(most int, ifEmpty string) value[string] {
 		return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: &most, Title: "text"}
 	}, func(p place, n *source.Node) (string, bool) {
 		text, ok := p.text(n, p.field)
-		switch at := p.src.Of(n); {
+		switch {
 		case !ok:
 		case text == "":
-			p.report(at, CodeValue, "%s is empty", p.field).Hint = ifEmpty
+			p.report(n, CodeValue, "%s is empty", p.field).Hint = ifEmpty
 		case utf8.RuneCountInString(text) > most:
-			p.report(at, CodeValue, "%s is longer than %d characters", p.field, most)
+			p.report(n, CodeValue, "%s is longer than %d characters", p.field, most)
 		case strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }):
-			p.report(at, CodeName, "%s contains a line break or another character that cannot be displayed", p.field)
+			p.report(n, CodeName, "%s contains a line break or another character that cannot be displayed", p.field)
 		}
 		return text, ok
 	}}
@@ -332,7 +332,7 @@ func (r *reader) color(n *source.Node, _ string) (string, bool) {
 	} else if hexColor().MatchString("#" + text) {
 		hint = `write "#` + text + `"`
 	}
-	r.report(r.src.Of(n), CodeValue, "there is no color %q", text).Hint = meant.Hint(text, colors, hint)
+	r.report(n, CodeValue, "there is no color %q", text).Hint = meant.Hint(text, colors, hint)
 	return text, true
 }
 
@@ -380,11 +380,11 @@ func (r *reader) take(a *Agent, p pair) {
 	case f.Name == "":
 		r.unknown(a, p)
 	case f.Root && (a.parent != nil || len(r.reading) > 1):
-		r.report(r.src.Of(p.at), CodeField, "%q belongs to the root of the definition", p.key)
+		r.report(p.at, CodeField, "%q belongs to the root of the definition", p.key)
 	case a.Type != "" && !f.has(a.Type):
 		r.misplaced(a, p, f)
 	case source.IsNull(p.value):
-		problem := r.report(r.src.Of(p.value), CodeValue, "%s has no value", p.key)
+		problem := r.report(p.value, CodeValue, "%s has no value", p.key)
 		if problem.Hint = "leave the field out, or give it one"; p.key == "color" {
 			problem.Hint = `a color that begins with # needs quotes, as "#3366cc"`
 		}
@@ -408,13 +408,12 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	if given != nil {
 		t, ok := r.text(given, "type")
 		if word = t; ok && !Type(t).known() {
-			r.report(r.src.Of(given), CodeValue, "there is no type %q of agent", t).
-				Hint = typeHint(t)
+			r.report(given, CodeValue, "there is no type %q of agent", t).Hint = typeHint(t)
 		}
 	}
 	is := TypeOf(word, names...)
 	if is == "" && given == nil && !r.meant(a, ps) {
-		r.report(r.src.Of(a.node), CodeMissing, "the type of this agent is not clear").
+		r.report(a.node, CodeMissing, "the type of this agent is not clear").
 			Hint = "give type, or one of sub_agents, instructions, command, url, set, value, text, endpoint, " +
 			"question and func"
 	}

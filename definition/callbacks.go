@@ -122,7 +122,7 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 		field := "callbacks." + p.key
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
-			r.report(r.src.Of(p.at), CodeField, "there is no callback %q", p.key).Hint = meant.Hint(p.key, pointNames(),
+			r.report(p.at, CodeField, "there is no callback %q", p.key).Hint = meant.Hint(p.key, pointNames(),
 				"the callbacks are "+strings.Join(pointNames(), ", "))
 			continue
 		}
@@ -169,8 +169,7 @@ func (r *reader) callback(a *Agent, field string, n *source.Node) (cb Callback, 
 		}
 	}
 	if kinds != 1 {
-		r.report(r.src.Of(n), CodeValue, "%s must have exactly one of webhook, command and func; it has %d", field,
-			kinds)
+		r.report(n, CodeValue, "%s must have exactly one of webhook, command and func; it has %d", field, kinds)
 	}
 	return cb, kinds == 1
 }

@@ -64,7 +64,7 @@ func (r *reader) conditionOf(a *Agent, n *source.Node, field string) *loop.Condi
 			continue
 		default:
 			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
+			r.report(p.at, CodeField, "unknown field %q of a condition", p.key).
 				Hint = meant.Hint(p.key, keys, "a condition has when, any, all or not, and for; or text and of")
 			ok = false
 			continue
@@ -72,7 +72,7 @@ func (r *reader) conditionOf(a *Agent, n *source.Node, field string) *loop.Condi
 		given = append(given, p.key)
 	}
 	if len(given) != 1 && ok {
-		r.report(r.src.Of(n), CodeStop, "%s needs exactly one of when, any, all and not", field)
+		r.report(n, CodeStop, "%s needs exactly one of when, any, all and not", field)
 	}
 	if len(given) != 1 || c.Expr == "" && len(c.Any) == 0 && len(c.All) == 0 && c.Not == nil {
 		return nil
@@ -84,7 +84,7 @@ func (r *reader) conditions(a *Agent, n *source.Node, field string) []loop.Condi
 	a.nodes[field] = n
 	items, ok := r.items(n, field)
 	if ok && len(items) == 0 {
-		r.report(r.src.Of(n), CodeStop, "%s is an empty list", field)
+		r.report(n, CodeStop, "%s is an empty list", field)
 	}
 	var cs []loop.Condition
 	for i, item := range items {
@@ -109,24 +109,24 @@ func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.C
 		switch p.key {
 		case "text":
 			if phrase, _ = r.words(p.value, f); !expr.Says(phrase, phrase) && p.value.Kind == source.Scalar {
-				r.report(r.src.Of(p.value), CodeStop, "%s needs a letter or a digit", f)
+				r.report(p.value, CodeStop, "%s needs a letter or a digit", f)
 			}
 		case "of":
 			key = r.saidBy(a, p.value, f)
 		case "for":
 			c.For, _ = r.count(p.value, f)
 		case "when", "any", "all", "not":
-			r.report(r.src.Of(p.at), CodeStop, "%s is not allowed beside text and of", p.key).Hint = "combine them with any or all"
+			r.report(p.at, CodeStop, "%s is not allowed beside text and of", p.key).Hint = "combine them with any or all"
 		default:
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of a condition", p.key).
+			r.report(p.at, CodeField, "unknown field %q of a condition", p.key).
 				Hint = meant.Hint(p.key, []string{"text", "of", "for"}, "a phrase has text and of, and for")
 		}
 	}
 	switch {
 	case !given["of"]:
-		r.report(r.src.Of(n), CodeMissing, "%s needs of: the step that says the text", field)
+		r.report(n, CodeMissing, "%s needs of: the step that says the text", field)
 	case !given["text"]:
-		r.report(r.src.Of(n), CodeMissing, "%s needs text: what the step says", field)
+		r.report(n, CodeMissing, "%s needs text: what the step says", field)
 	}
 	if len(r.problems) > before {
 		return nil
@@ -152,13 +152,13 @@ func (r *reader) saidBy(a *Agent, n *source.Node, field string) string {
 			return r.saidKey(in, n, field)
 		}
 	}
-	r.report(r.src.Of(n), CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = meant.Hint(name, names, "")
+	r.report(n, CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = meant.Hint(name, names, "")
 	return ""
 }
 
 func (r *reader) saidKey(by *Agent, n *source.Node, field string) string {
 	problem := func(format, hint string) string {
-		r.report(r.src.Of(n), CodeStop, format, field, by.Name).Hint = hint
+		r.report(n, CodeStop, format, field, by.Name).Hint = hint
 		return ""
 	}
 	switch {

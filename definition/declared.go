@@ -29,7 +29,7 @@ var shapeParts = parts[taskagent.Shape]{rows: []row[taskagent.Shape]{
 	field("pattern", patternDoc, aPattern, func(s *taskagent.Shape) *string { return &s.Pattern }),
 }, what: "a shape", settled: func(p place, s *taskagent.Shape) {
 	if n := p.a.nodes[p.field]; s.Free() && n.Kind == source.Map && len(n.Content) == 0 {
-		p.report(p.src.Of(n), CodeTask, "%s declares nothing", p.field).Hint = "give it a type, choices or a pattern"
+		p.report(n, CodeTask, "%s declares nothing", p.field).Hint = "give it a type, choices or a pattern"
 	}
 }}
 
@@ -51,7 +51,7 @@ var aPattern = value[string]{schema.Word, func(p place, n *source.Node) (string,
 		return "", false
 	}
 	if _, err := taskagent.ParsePattern(text); err != nil {
-		p.report(p.src.Of(n), CodeValue, "%s is not a regular expression: %v", p.field, err).err = err
+		p.report(n, CodeValue, "%s is not a regular expression: %v", p.field, err).err = err
 		return "", false
 	}
 	return text, true
@@ -293,7 +293,7 @@ func (s *schemaReader) keyword(p pair) {
 	case "pattern":
 		out.Pattern, _ = s.text(n, f)
 		if _, err := regexp.Compile(out.Pattern); err != nil {
-			s.report(s.src.Of(n), CodeValue, "%s is not a regular expression: %v", f, err).err = err
+			s.report(n, CodeValue, "%s is not a regular expression: %v", f, err).err = err
 		}
 	case "default":
 		if v, ok := s.any(n, f); ok {
@@ -313,7 +313,7 @@ func (s *schemaReader) keyword(p pair) {
 	case "anyOf":
 		items, ok := s.items(n, f)
 		if ok && len(items) == 0 {
-			s.report(s.src.Of(n), CodeValue, "%s is an empty list", f)
+			s.report(n, CodeValue, "%s is an empty list", f)
 		}
 		for i, item := range items {
 			out.AnyOf = append(out.AnyOf, s.schema(item, index(f, i)))
@@ -326,8 +326,7 @@ func (s *schemaReader) keyword(p pair) {
 		out.Required = s.list(n, f, s.text)
 	case "additionalProperties":
 		if open, ok := s.boolean(n, f); ok && open {
-			s.report(s.src.Of(n), CodeValue, "%s cannot be true: an answer has only the properties that the "+
-				"schema names", f).Hint = "leave it out"
+			s.report(n, CodeValue, "%s cannot be true: an answer has only the properties that the schema names", f).Hint = "leave it out"
 		}
 	case "minimum":
 		out.Minimum = s.numberPointer(n, f)
@@ -348,10 +347,10 @@ func (s *schemaReader) keyword(p pair) {
 
 func (s *schemaReader) unknown(p pair) {
 	if instead, ok := schema.OtherKeywords[p.key]; ok {
-		s.report(s.src.Of(p.at), CodeField, "%s: not every provider takes %q in a schema", s.what, p.key).Hint = instead
+		s.report(p.at, CodeField, "%s: not every provider takes %q in a schema", s.what, p.key).Hint = instead
 		return
 	}
-	problem := s.report(s.src.Of(p.at), CodeField, "%s: JSON Schema has no %q", s.what, p.key)
+	problem := s.report(p.at, CodeField, "%s: JSON Schema has no %q", s.what, p.key)
 	t := p.value.Value
 	if also := alsoTypes[t]; also != nil && !slices.Contains(schema.Types, t) {
 		t = also[len(also)-1]
@@ -377,7 +376,7 @@ func (s *schemaReader) types(n *source.Node, f string) {
 			if n.Kind == source.List {
 				at = source.Deref(n.Content[i])
 			}
-			s.report(s.src.Of(at), CodeValue, "%s: JSON Schema has no type %q", s.what, t).
+			s.report(at, CodeValue, "%s: JSON Schema has no type %q", s.what, t).
 				Hint = typeNamed(t, schema.Types, "the types are "+strings.Join(schema.Types, ", "))
 			return
 		}
@@ -387,7 +386,7 @@ func (s *schemaReader) types(n *source.Node, f string) {
 		all = slices.Delete(all, i, i+1)
 	}
 	if len(all) > 1 {
-		s.report(s.src.Of(n), CodeValue, "%s can be one type, or one and null", f).
+		s.report(n, CodeValue, "%s can be one type, or one and null", f).
 			Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
 		return
 	}
@@ -403,7 +402,7 @@ func (s *schemaReader) types(n *source.Node, f string) {
 func (s *schemaReader) enum(n *source.Node, f string) {
 	items, ok := s.items(n, f)
 	if ok && len(items) == 0 {
-		s.report(s.src.Of(n), CodeValue, "%s is an empty list", f)
+		s.report(n, CodeValue, "%s is an empty list", f)
 	}
 	for i, item := range items {
 		if v, ok := s.any(item, index(f, i)); ok {
@@ -415,7 +414,7 @@ func (s *schemaReader) enum(n *source.Node, f string) {
 func (s *schemaReader) properties(n *source.Node, f string) {
 	ps, ok := s.pairs(n, f)
 	if ok && len(ps) == 0 {
-		s.report(s.src.Of(n), CodeMissing, "%s is empty: an object needs properties", f)
+		s.report(n, CodeMissing, "%s is empty: an object needs properties", f)
 	}
 	s.out.Properties = make(map[string]*jsonschema.Schema, len(ps))
 	for _, p := range ps {
@@ -428,25 +427,24 @@ func (s *schemaReader) properties(n *source.Node, f string) {
 func (s *schemaReader) whole() {
 	out := &s.out
 	if s.at["const"] != nil && s.at["enum"] != nil {
-		s.report(s.src.Of(s.node), CodeConflict, "%s has const and enum; give one of them", s.what)
+		s.report(s.node, CodeConflict, "%s has const and enum; give one of them", s.what)
 		return
 	}
 	if out.Type == "" {
 		out.Type = s.meant()
 	}
-	here := s.src.Of(s.node)
 	switch {
 	case out.Type == "" && out.AnyOf == nil:
-		s.report(here, CodeMissing, "%s needs a type", s.what).Hint = "the types are " + strings.Join(schema.Types, ", ")
+		s.report(s.node, CodeMissing, "%s needs a type", s.what).Hint = "the types are " + strings.Join(schema.Types, ", ")
 	case out.Type == "array" && out.Items == nil:
-		s.report(here, CodeMissing, "%s is an array and needs items", s.what).Hint = "write items, such as items: " +
+		s.report(s.node, CodeMissing, "%s is an array and needs items", s.what).Hint = "write items, such as items: " +
 			"{type: string}"
 	case out.Type == "object" && len(out.Properties) == 0:
-		s.report(here, CodeMissing, "%s is an object and needs properties", s.what)
+		s.report(s.node, CodeMissing, "%s is an object and needs properties", s.what)
 	}
 	for i, name := range out.Required {
 		if _, ok := out.Properties[name]; !ok {
-			s.report(s.src.Of(source.Deref(s.at["required"].Content[i])), CodeValue,
+			s.report(source.Deref(s.at["required"].Content[i]), CodeValue,
 				"%s requires %q, which is not among its properties", s.what, name).
 				Hint = meant.Hint(name, slices.Sorted(slices.Values(out.PropertyOrder)), "")
 		}
@@ -472,7 +470,7 @@ func (s *schemaReader) fallback() {
 	}
 	var v any
 	if err := json.Unmarshal(s.out.Default, &v); err == nil && resolved.Validate(v) != nil {
-		s.report(s.src.Of(s.at["default"]), CodeValue, "%s: the default does not match the schema", s.what)
+		s.report(s.at["default"], CodeValue, "%s: the default does not match the schema", s.what)
 	}
 }
 
@@ -520,9 +518,9 @@ func (s *schemaReader) values() {
 		case v == nil:
 			hint = "write nullable: true in its place"
 		case !slices.Contains([]string{"string", "number", "integer"}, s.out.Type):
-			s.report(s.src.Of(at), CodeValue, "%s: enum and const can have only strings and numbers", s.what)
+			s.report(at, CodeValue, "%s: enum and const can have only strings and numbers", s.what)
 			return
 		}
-		s.report(s.src.Of(at), CodeValue, "%s: %s is not of type %s", s.what, source.Describe(at), s.out.Type).Hint = hint
+		s.report(at, CodeValue, "%s: %s is not of type %s", s.what, source.Describe(at), s.out.Type).Hint = hint
 	}
 }

@@ -375,7 +375,7 @@ func (r *reader) ref(parent *Agent, ps []pair, outer *use) *Agent {
 		case p.key == "ref":
 			n = p.value
 		case !slices.Contains(besideRef, p.key):
-			r.report(r.src.Of(p.at), CodeConflict, "%q is not allowed beside ref", p.key).
+			r.report(p.at, CodeConflict, "%q is not allowed beside ref", p.key).
 				Hint = "move it to the file that ref names; beside ref can stand " + strings.Join(besideRef, ", ")
 		case outer.field(p.key) == nil:
 			own.fields = append(own.fields, beside{p, r})
@@ -385,34 +385,33 @@ func (r *reader) ref(parent *Agent, ps []pair, outer *use) *Agent {
 	if !ok {
 		return nil
 	}
-	at := r.src.Of(n)
 	target := path.Join(path.Dir(r.src.Path), name)
 	switch {
 	case strings.Contains(name, "://"):
-		r.report(at, CodeRef, "ref %q is an address; it must be a file in the folder of the definition", name).
+		r.report(n, CodeRef, "ref %q is an address; it must be a file in the folder of the definition", name).
 			Hint = "save it there, and name the file"
 		return nil
 	case path.IsAbs(name) || filepath.IsAbs(name) || strings.Contains(name, `\`):
-		r.report(at, CodeRef, "ref must be a path with slashes, relative to this file, got %q", name)
+		r.report(n, CodeRef, "ref must be a path with slashes, relative to this file, got %q", name)
 		return nil
 	case !filepath.IsLocal(target):
-		r.report(at, CodeRef, "ref %q leads out of the folder of the definition", name)
+		r.report(n, CodeRef, "ref %q leads out of the folder of the definition", name)
 		return nil
 	case r.fsys == nil:
-		r.report(at, CodeRef, "ref %q cannot be followed: the definition was not read from a folder", name)
+		r.report(n, CodeRef, "ref %q cannot be followed: the definition was not read from a folder", name)
 		return nil
 	}
 	for _, around := range r.reading {
 		if around.Path == target {
-			r.report(at, CodeRef, "ref %q leads in a circle", name)
+			r.report(n, CodeRef, "ref %q leads in a circle", name)
 			return nil
 		}
 	}
 	if r.uses++; r.uses > maxFiles {
-		r.report(at, CodeFile, "the definition has more than %d refs", maxFiles)
+		r.report(n, CodeFile, "the definition has more than %d refs", maxFiles)
 		return nil
 	}
-	own.at, own.file = at, name
+	own.at, own.file = r.src.Of(n), name
 	return r.follow(parent, target, own)
 }
 
@@ -460,7 +459,7 @@ func (r *reader) open(at source.Span, name, target string) *opened {
 		defer f.Close()
 	}
 	if err != nil {
-		p := r.report(at, CodeRef, "ref %q cannot be read: %v", name, source.Cause(err))
+		p := r.loader.report(at, CodeRef, "ref %q cannot be read: %v", name, source.Cause(err))
 		p.err = err
 		if errors.Is(err, fs.ErrNotExist) {
 			p.Hint = r.fileNear(target, path.Dir(r.src.Path))

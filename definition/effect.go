@@ -155,7 +155,7 @@ func (r *reader) effectMap(a *Agent, n *source.Node) {
 	e, _ := effectParts.inPlace().read(place{r, a, "effect"}, n)
 	given := a.nodes["effect.at_most_once"] != nil && a.nodes["effect.reconcile"] != nil
 	if source.Deref(n).Kind == source.Map && !given {
-		r.report(r.src.Of(n), CodeMissing, "effect as a map needs at_most_once: true and reconcile").Hint = reconcileHint + "; or a word: " + effectsHint
+		r.report(n, CodeMissing, "effect as a map needs at_most_once: true and reconcile").Hint = reconcileHint + "; or a word: " + effectsHint
 	}
 	a.Effect, a.Reconcile = agent.AtMostOnce, e.find
 }
@@ -174,7 +174,7 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 	before := len(r.problems)
 	switch find.Type = TypeCommand; {
 	case has("command") == has("url"):
-		r.report(r.src.Of(n), CodeValue, "%s must be one of command and url", what).Hint = reconcileHint
+		r.report(n, CodeValue, "%s must be one of command and url", what).Hint = reconcileHint
 		return nil, false
 	case has("url"):
 		find.Type = TypeHTTP
@@ -189,10 +189,10 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 		case p.key == "timeout":
 			find.Command.Timeout, _ = r.duration(p.value, what+".timeout")
 		case !slices.Contains(known, p.key):
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
+			r.report(p.at, CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
 				Hint = meant.Hint(p.key, append(slices.Clone(known), "timeout"), "")
 		case source.IsNull(p.value):
-			r.report(r.src.Of(p.value), CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
+			r.report(p.value, CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
 		default:
 			r.field(find, p)
 		}

@@ -367,7 +367,7 @@ func (r *reader) names(a *Agent) []string {
 }
 
 func (r *reader) unknown(a *Agent, p pair) {
-	problem := r.report(r.src.Of(p.at), CodeField, "unknown field %q", p.key)
+	problem := r.report(p.at, CodeField, "unknown field %q", p.key)
 	if hint, _ := otherWord(a, p); hint != "" {
 		problem.Hint = hint
 		return
@@ -404,7 +404,7 @@ func nearField(p pair, names []string) string {
 
 // misplaced reports a field of another type of agent.
 func (r *reader) misplaced(a *Agent, p pair, f Field) {
-	problem := r.report(r.src.Of(p.at), CodeField, "%s", fieldOf(f, a))
+	problem := r.report(p.at, CodeField, "%s", fieldOf(f, a))
 	if _, given := a.nodes["type"]; !given && a.Type == TypeLoop && f.Types[0].Workflow() {
 		problem.Hint = fmt.Sprintf("sub_agents without a type make a loop; give type: %s", schema.Join(f.Types, "or"))
 	}
@@ -441,10 +441,9 @@ func (r *reader) configured(ps []pair) []pair {
 			line, both := beside[q.key]
 			switch {
 			case q.key == "ref" || q.key == "config":
-				r.report(r.src.Of(q.at), CodeField, "unknown field %q of config", q.key).
-					Hint = "config has fields of the agent that it is in"
+				r.report(q.at, CodeField, "unknown field %q of config", q.key).Hint = "config has fields of the agent that it is in"
 			case both:
-				r.report(r.src.Of(q.at), CodeConflict, "%q is given twice, in config and in line %d", q.key, line).Hint = "give it once"
+				r.report(q.at, CodeConflict, "%q is given twice, in config and in line %d", q.key, line).Hint = "give it once"
 			default:
 				all = append(all, q)
 			}

@@ -60,7 +60,7 @@ func (r *reader) defaultAnswer(a *Agent, n *source.Node, field string) (json.Raw
 	}
 	data, err := json.Marshal(v)
 	if err != nil {
-		r.report(r.src.Of(n), CodeValue, "default: %v", err).err = err
+		r.report(n, CodeValue, "default: %v", err).err = err
 	}
 	return data, err == nil
 }

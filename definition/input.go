@@ -128,7 +128,7 @@ func (r *reader) typeAsDefault(name string, n *source.Node) {
 func (r *reader) inputType(n *source.Node, what string) (InputType, bool) {
 	text, ok := r.text(n, what)
 	if ok && !slices.Contains(inputTypes, text) {
-		r.report(r.src.Of(n), CodeValue, "there is no type %q of input", text).
+		r.report(n, CodeValue, "there is no type %q of input", text).
 			Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map, path and file")
 		return "", false
 	}
@@ -178,7 +178,7 @@ func fitDefault(p place, in *Input) {
 	}
 	if s := in.shape(); !s.Free() {
 		if err := s.Check(in.Default); err != nil {
-			p.report(p.src.Of(def), CodeValue, "%s %v", what, err)
+			p.report(def, CodeValue, "%s %v", what, err)
 		}
 	}
 }

@@ -227,8 +227,7 @@ func (l *Loop) clamp() {
 // loopTime reads a time of a loop.
 func (r *reader) loopTime(n *source.Node, what string) (time.Duration, bool) {
 	if d, ok := spanOf(n); ok && d == 0 {
-		r.report(r.src.Of(n), CodeValue, "%s must be greater than zero, got %s", what, n.Value).
-			Hint = "for no limit, write timeouts: none"
+		r.report(n, CodeValue, "%s must be greater than zero, got %s", what, n.Value).Hint = "for no limit, write timeouts: none"
 		return 0, false
 	}
 	return r.duration(n, what)
@@ -246,7 +245,7 @@ func (r *reader) share(n *source.Node, what string) (float64, bool) {
 		r.wrong(n, what, "a share such as 10% or 0.1")
 		return 0, false
 	case !(v > 0 && v < 1):
-		r.report(r.src.Of(n), CodeValue, "%s must be more than 0 and less than 100 percent, got %s", what, n.Value).Hint = "a tenth is 10% or 0.1"
+		r.report(n, CodeValue, "%s must be more than 0 and less than 100 percent, got %s", what, n.Value).Hint = "a tenth is 10% or 0.1"
 		return 0, false
 	}
 	return v, true

@@ -73,7 +73,7 @@ var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row
 	field("max_retry_after", "longest wait that a provider may ask for", aSpan, func(t *llmagent.RequestRetry) *time.Duration { return &t.MaxRetryAfter }).shown("1m"),
 }, settled: func(p place, t *llmagent.RequestRetry) {
 	if t.MaxBackoff > 0 && t.MaxBackoff < t.Backoff {
-		p.report(p.src.Of(p.a.nodes[p.field+".max_backoff"]), CodeValue,
+		p.report(p.a.nodes[p.field+".max_backoff"], CodeValue,
 			"%s: max_backoff %s is shorter than backoff %s", p.field, t.MaxBackoff, t.Backoff)
 	}
 }}
@@ -134,10 +134,10 @@ func contextOf(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 	case m.digest:
 		c.Policy = llmagent.ContextDigest
 	case m.last == 0:
-		p.report(p.src.Of(n), CodeValue, contextForms)
+		p.report(n, CodeValue, contextForms)
 		return c, false
 	case m.bestChars > 0:
-		p.report(p.src.Of(p.a.nodes["context.best_chars"]), CodeValue, "context.best_chars is for a digest, but "+
+		p.report(p.a.nodes["context.best_chars"], CodeValue, "context.best_chars is for a digest, but "+
 			"digest is not true").Hint = "add digest: true"
 		return c, false
 	}
@@ -149,7 +149,7 @@ func contextNamed(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 	if !ok || slices.Contains(contexts, text) {
 		return llmagent.ContextConfig{Policy: llmagent.ContextPolicy(text)}, ok
 	}
-	problem := p.report(p.src.Of(n), CodeValue, contextForms+", got %q", text)
+	problem := p.report(n, CodeValue, contextForms+", got %q", text)
 	if problem.Hint = meant.Hint(text, contexts, ""); text == "last" {
 		problem.Hint = "say how many iterations, as {last: 3}"
 	}

@@ -105,7 +105,7 @@ func takesMCPEnv(p place, n *source.Node, m *MCP) (ok bool) {
 		name, value, set := strings.Cut(text, "=")
 		switch {
 		case !variable().MatchString(name):
-			p.report(p.src.Of(item), CodeValue, "%q is not the name of an environment variable", name).Hint = "write NAME to pass it on, or NAME=value"
+			p.report(item, CodeValue, "%q is not the name of an environment variable", name).Hint = "write NAME to pass it on, or NAME=value"
 		case set:
 			if m.Env == nil {
 				m.Env = make(map[string]string)

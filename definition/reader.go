@@ -23,6 +23,11 @@ type reader struct {
 	def *Definition
 }
 
+// report reports an error in a value of the file.
+func (r *reader) report(n *source.Node, code, format string, args ...any) *Problem {
+	return r.loader.report(r.src.Of(n), code, format, args...)
+}
+
 // pair is one entry of a map.
 type pair struct {
 	key   string
@@ -46,11 +51,11 @@ func (r *reader) pairs(n *source.Node, what string) (ps []pair, ok bool) {
 			merged = append(merged, v)
 			continue
 		case k.Kind != source.Scalar || k.ShortTag() != "!!str":
-			r.report(r.src.Of(k), CodeValue, "a key of %s must be text, got %s", what, source.Describe(k)).Hint = source.Unquoted(k)
+			r.report(k, CodeValue, "a key of %s must be text, got %s", what, source.Describe(k)).Hint = source.Unquoted(k)
 			continue
 		}
 		if first, twice := seen[k.Value]; twice {
-			r.report(r.src.Of(k), CodeDuplicate, "%q is given twice, first in line %d", k.Value, first.Line)
+			r.report(k, CodeDuplicate, "%q is given twice, first in line %d", k.Value, first.Line)
 			continue
 		}
 		seen[k.Value] = k
@@ -114,7 +119,7 @@ func listHint(n *source.Node, what string) string {
 
 // wrong reports a value of the wrong type.
 func (r *reader) wrong(n *source.Node, what, must string) {
-	r.report(r.src.Of(n), CodeValue, "%s must be %s, got %s", what, must, source.Describe(n)).Hint = source.Unquoted(n)
+	r.report(n, CodeValue, "%s must be %s, got %s", what, must, source.Describe(n)).Hint = source.Unquoted(n)
 }
 
 func article(t Type) string {
@@ -135,7 +140,7 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 	if !ok || slices.Contains(words, text) {
 		return text
 	}
-	r.report(r.src.Of(n), CodeValue, "%s must be %s, got %q", what, schema.Join(words, "or"), text).Hint = meant.Hint(text, words, "")
+	r.report(n, CodeValue, "%s must be %s, got %q", what, schema.Join(words, "or"), text).Hint = meant.Hint(text, words, "")
 	return ""
 }
 
@@ -202,7 +207,7 @@ func (r *reader) ambiguous(n *source.Node, what string) bool {
 	if n.Kind != source.Scalar || m == nil || n.ShortTag() != "!!int" && n.ShortTag() != "!!float" {
 		return false
 	}
-	r.report(r.src.Of(n), CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what,
+	r.report(n, CodeValue, "%s has a leading zero: some readers of YAML take %s as a number in base 8", what,
 		n.Value).
 		Hint = "write " + strings.TrimPrefix(m[1], "+") + m[2]
 	return true
@@ -217,7 +222,7 @@ func (r *reader) count(n *source.Node, what string) (uint, bool) {
 // within reports a number that is not in a range.
 func (r *reader) within(n *source.Node, what string, v, low, high int64) bool {
 	if v < low || v > high {
-		r.report(r.src.Of(source.Deref(n)), CodeValue, "%s must be between %d and %d, got %d", what, low, high, v)
+		r.report(source.Deref(n), CodeValue, "%s must be between %d and %d, got %d", what, low, high, v)
 		return false
 	}
 	return true
@@ -237,7 +242,7 @@ func (r *reader) integer(n *source.Node, what string) (v int64, ok bool) {
 		return int64(f), true // 5.0, as JSON Schema has it
 	}
 	if n.Kind == source.Scalar && n.ShortTag() != "!!str" && strings.Trim(n.Value, "0123456789") == "" {
-		r.report(r.src.Of(n), CodeValue, "%s is too large a number: %s", what, n.Value)
+		r.report(n, CodeValue, "%s is too large a number: %s", what, n.Value)
 		return 0, false
 	}
 	r.wrong(n, what, "a whole number")
@@ -267,8 +272,7 @@ func (r *reader) duration(n *source.Node, what string) (time.Duration, bool) {
 	case ok && d > 0:
 		return d, true
 	case ok:
-		r.report(r.src.Of(n), CodeValue, "%s must be greater than zero, got %s", what, n.Value).
-			Hint = "leave it out for the default"
+		r.report(n, CodeValue, "%s must be greater than zero, got %s", what, n.Value).Hint = "leave it out for the default"
 		return 0, false
 	}
 	r.wrong(n, what, "a duration such as 90s or 5m")
@@ -442,7 +446,7 @@ func (r *reader) delay(n *source.Node, what string) (time.Duration, bool) {
 	d, ok := spanOf(n)
 	switch {
 	case ok && d < 0:
-		r.report(r.src.Of(n), CodeValue, "%s must not be negative, got %s", what, n.Value)
+		r.report(n, CodeValue, "%s must not be negative, got %s", what, n.Value)
 		return 0, false
 	case ok && d == 0:
 		return 0, true

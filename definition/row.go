@@ -138,7 +138,7 @@ func (v value[T]) checked(fits func(T) bool, complaint, hint string) value[T] {
 	return value[T]{v.shape, func(p place, n *source.Node) (T, bool) {
 		t, ok := v.read(p, n)
 		if ok && !fits(t) {
-			p.report(p.src.Of(n), CodeValue, complaint, p.field, n.Value).Hint = hint
+			p.report(n, CodeValue, complaint, p.field, n.Value).Hint = hint
 			return t, false
 		}
 		return t, ok
@@ -192,7 +192,7 @@ func wholeFrom[T ~uint | ~int | ~int64](least T, hint string) value[T] {
 	}, func(p place, n *source.Node) (T, bool) {
 		v, ok := p.integer(n, p.field)
 		if ok && least > 0 && v < int64(least) {
-			p.report(p.src.Of(n), CodeValue, "%s must be at least %d, got %d", p.field, least, v).Hint = hint
+			p.report(n, CodeValue, "%s must be at least %d, got %d", p.field, least, v).Hint = hint
 			return 0, false
 		}
 		if ok && !long {
@@ -254,7 +254,7 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 		case !ok && source.PlainText(n) && l.line != nil:
 			p.problems[len(p.problems)-1].Hint = l.line(n.Value)
 		case ok && len(items) == 0 && l.empty != "":
-			p.report(p.src.Of(n), CodeValue, "%s is an empty list", p.field).Hint = l.empty
+			p.report(n, CodeValue, "%s is an empty list", p.field).Hint = l.empty
 			return nil, false
 		}
 		var all, seen []T
@@ -267,7 +267,7 @@ func each[T comparable](v value[T], l listing) value[[]T] {
 				continue
 			}
 			if l.unique && !twice && slices.Contains(seen, t) {
-				p.report(p.src.Of(n), CodeValue, "%s names %q twice", p.field, any(t))
+				p.report(n, CodeValue, "%s names %q twice", p.field, any(t))
 				twice = true
 			}
 			seen = append(seen, t)
@@ -370,7 +370,7 @@ func (of parts[S]) unknown(p place, e pair) {
 	names := of.names()
 	otherwise := cmp.Or(of.has, "there are "+strings.Join(names, ", "))
 	what := cmp.Or(of.what, p.field)
-	p.report(p.src.Of(e.at), CodeField, "unknown field %q of %s", e.key, what).
+	p.report(e.at, CodeField, "unknown field %q of %s", e.key, what).
 		Hint = cmp.Or(meant.Advice[what+"."+e.key], meant.Hint(e.key, names, otherwise))
 }
 
@@ -430,12 +430,12 @@ func (of parts[S]) complete(p place, n *source.Node, given map[string]bool) bool
 	ok := true
 	for _, w := range of.rows {
 		if w.needed && !given[w.Name] {
-			p.report(p.src.Of(n), CodeMissing, "%s needs %s: %s", p.field, w.Name, w.Doc)
+			p.report(n, CodeMissing, "%s needs %s: %s", p.field, w.Name, w.Doc)
 			ok = false
 		}
 	}
 	if of.some != "" && len(given) == 0 {
-		p.report(p.src.Of(n), CodeValue, "%s sets no limit", p.field).Hint = of.some
+		p.report(n, CodeValue, "%s sets no limit", p.field).Hint = of.some
 		ok = false
 	}
 	return ok

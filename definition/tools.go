@@ -77,16 +77,15 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 	case !ok:
 	case isExit(name):
 		if a.exitTool() != nil {
-			r.report(r.src.Of(n), CodeDuplicate, "the exit tool is given twice")
+			r.report(n, CodeDuplicate, "the exit tool is given twice")
 			return
 		}
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Exit: name, field: field})
 	case toolForms[name] != "":
-		r.report(r.src.Of(n), CodeTool, "the tool %s must be a map, not a name", name).Hint = "write " + toolForms[name]
+		r.report(n, CodeTool, "the tool %s must be a map, not a name", name).Hint = "write " + toolForms[name]
 	default:
 		if near := meant.Hint(name, toolNames, ""); near != "" {
-			r.report(r.src.Of(n), CodeTool, "there is no tool %q", name).Hint = near +
-				" (a Go function is written {func: " + name + "})"
+			r.report(n, CodeTool, "there is no tool %q", name).Hint = near + " (a Go function is written {func: " + name + "})"
 			return
 		}
 		r.function(a, field, n, name)
@@ -97,9 +96,9 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 func (r *reader) function(a *Agent, field string, n *source.Node, name string) {
 	switch {
 	case isExit(name):
-		r.report(r.src.Of(n), CodeTool, "%s is not a function", name).Hint = "write its name alone"
+		r.report(n, CodeTool, "%s is not a function", name).Hint = "write its name alone"
 	case !toolName().MatchString(name):
-		r.report(r.src.Of(n), CodeTool, "%q cannot be the name of a function: "+toolNameRule, name)
+		r.report(n, CodeTool, "%q cannot be the name of a function: "+toolNameRule, name)
 	default:
 		llmOf(a).Tools = append(llmOf(a).Tools, Tool{Func: name, field: field})
 	}
@@ -116,12 +115,12 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 		return
 	}
 	if i := slices.IndexFunc(ps, func(p pair) bool { return meant.Types[p.key] == string(TypeCommand) }); i >= 0 {
-		r.report(r.src.Of(ps[i].at), CodeTool, "there is no tool %q", ps[i].key).Hint = "write it as {name: …, " +
+		r.report(ps[i].at, CodeTool, "there is no tool %q", ps[i].key).Hint = "write it as {name: …, " +
 			"description: …, " + meant.CommandLine(ps[i].value.Value) + "}"
 		return
 	}
 	if len(ps) != 1 {
-		r.report(r.src.Of(n), CodeTool, "%s must be one tool, got %d fields", field, len(ps)).Hint = toolsHint
+		r.report(n, CodeTool, "%s must be one tool, got %d fields", field, len(ps)).Hint = toolsHint
 		return
 	}
 	p := ps[0]
@@ -142,10 +141,9 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 			llmOf(a).Tools = append(llmOf(a).Tools, Tool{MCP: m, field: field + ".mcp"})
 		}
 	case exitlooptool.Name, exitlooptool.Alias:
-		r.report(r.src.Of(p.at), CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
+		r.report(p.at, CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
 	default:
-		r.report(r.src.Of(p.at), CodeTool, "there is no tool %q", p.key).Hint = meant.Hint(p.key, toolNames,
-			toolsHint)
+		r.report(p.at, CodeTool, "there is no tool %q", p.key).Hint = meant.Hint(p.key, toolNames, toolsHint)
 	}
 }
 
@@ -170,11 +168,11 @@ func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) 
 			if s := r.schema(p.value, field+".parameters"); s != nil {
 				t.Parameters = s
 				if s.Type != "object" {
-					r.report(r.src.Of(p.value), CodeValue, "parameters must be of type object: a tool gets named values")
+					r.report(p.value, CodeValue, "parameters must be of type object: a tool gets named values")
 				}
 			}
 		case fieldNamed(p.key).Name == "" && expr.Nearest(p.key, []string{"parameters"}) != "":
-			r.report(r.src.Of(p.at), CodeField, "unknown field %q", p.key).Hint = `did you mean "parameters"?`
+			r.report(p.at, CodeField, "unknown field %q", p.key).Hint = `did you mean "parameters"?`
 		default:
 			own.Content = append(own.Content, p.at, p.value)
 		}
@@ -183,7 +181,7 @@ func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) 
 	switch {
 	case inner == nil:
 	case inner.Type != TypeCommand:
-		r.report(r.src.Of(n), CodeTool, "a tool with a command cannot also be %s agent", article(inner.Type)).Hint = "write {agent: {…}}"
+		r.report(n, CodeTool, "a tool with a command cannot also be %s agent", article(inner.Type)).Hint = "write {agent: {…}}"
 	case inner.Command.Stdin == "":
 		inner.Command.Stdin = "{{user_input}}" // what an agent that is a tool is given
 	}
