@@ -250,24 +250,20 @@ func (c *checker) wordsCompared(a *Agent, field, src string) {
 	}
 }
 
-// conditionKeys lists the keys of a condition that is a map. Each stands alone or with for.
-var conditionKeys = []string{"when", "any", "all", "not"}
-
 // conditionSchema returns the shape of an expression, a phrase that a step says, or a combination of conditions.
 func conditionSchema() shape {
 	running := func() schema.Entry { return schema.Named("for", "how many iterations running", schema.Whole(0)) }
-	values := map[string]schema.Entry{
-		"when": schema.Named("when", "an expression", schema.Expression()),
-		"any":  schema.Named("any", "one of them holds", schema.Filled(schema.By("condition"))),
-		"all":  schema.Named("all", "all of them hold", schema.Filled(schema.By("condition"))),
-		"not":  schema.Named("not", "it does not hold", schema.By("condition")),
-	}
 	s := schema.Either(schema.Expression(), schema.Settings([]schema.Entry{
 		schema.Named("text", "what the step says, and nothing else", schema.AnyText()),
 		schema.Named("of", "the step that says it", schema.Text()), running(),
 	}, "text", "of"))
-	for _, key := range conditionKeys {
-		s.AnyOf = append(s.AnyOf, schema.Settings([]schema.Entry{values[key], running()}, key))
+	for _, alone := range []schema.Entry{
+		schema.Named("when", "an expression", schema.Expression()),
+		schema.Named("any", "one of them holds", schema.Filled(schema.By("condition"))),
+		schema.Named("all", "all of them hold", schema.Filled(schema.By("condition"))),
+		schema.Named("not", "it does not hold", schema.By("condition")),
+	} {
+		s.AnyOf = append(s.AnyOf, schema.Settings([]schema.Entry{alone, running()}, alone.Name))
 	}
 	return s
 }

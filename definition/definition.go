@@ -51,6 +51,7 @@ package definition
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -180,9 +181,7 @@ func Load(name string) (*Definition, error) {
 func Parse(name string, data []byte, opts Options) (*Definition, error) {
 	l := newLoader()
 	l.fsys = opts.FS
-	if opts.Path == "" {
-		opts.Path = path.Base(filepath.ToSlash(name))
-	}
+	opts.Path = cmp.Or(opts.Path, path.Base(filepath.ToSlash(name)))
 	if folder, ok := strings.CutSuffix(filepath.ToSlash(name), opts.Path); ok {
 		l.folder = folder
 	}

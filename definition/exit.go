@@ -31,10 +31,7 @@ func (c *checker) exit(a *Agent) {
 	field, what := a.asks()
 	switch {
 	case a.inTool() && (field != "" || given && a.CanExitLoop):
-		if field == "" {
-			field = "can_exit_loop"
-		}
-		c.report(a.at(field), CodeNoLoop, "%q is a tool of another agent, so it cannot end that agent's loop", a.Name).
+		c.report(a.at(cmp.Or(field, "can_exit_loop")), CodeNoLoop, "%q is a tool of another agent, so it cannot end that agent's loop", a.Name).
 			Hint = "give can_exit_loop to the agent that has the tool"
 	case around == nil && field != "":
 		c.report(a.at(field), CodeNoLoop, "%s ends a loop, but %q is not in a loop", what, a.Name)
@@ -42,14 +39,11 @@ func (c *checker) exit(a *Agent) {
 		c.report(a.at("can_exit_loop"), CodeNoLoop, "can_exit_loop is for agents in a loop, but %q is not in a loop",
 			a.Name)
 	case fin != nil && (field != "" || given && a.CanExitLoop):
-		if field == "" {
-			field = "can_exit_loop"
-		}
 		why := "%q runs after the loop has stopped, so it cannot end the loop"
 		if around != nil && around.Loop.FinalizeEach {
 			why = "%q is the finalizer: it cannot end the loop"
 		}
-		c.report(a.at(field), CodeFinalizer, why, a.Name).Hint = "remove it, and let an earlier step end the loop"
+		c.report(a.at(cmp.Or(field, "can_exit_loop")), CodeFinalizer, why, a.Name).Hint = "remove it, and let an earlier step end the loop"
 	case given && !a.CanExitLoop && field != "":
 		c.report(a.at(field), CodeCannot, "%s of %q would be refused: can_exit_loop is false", what, a.Name).Hint = "remove one of the two"
 	case given && a.CanExitLoop && !leaves && a.Type != "":
@@ -287,12 +281,8 @@ func (a *Agent) Stops() []StopWay {
 		add(loop.ReasonNoProgress, "when it goes round in circles")
 	}
 	if l.NotWorth != nil {
-		per := l.NotWorth.Per
-		if per == "" {
-			per = loop.PerIteration
-		}
-		add(loop.ReasonConverged, "when the next %s is expected to gain less than %s", perWords[per],
-			decimal(l.NotWorth.Gain))
+		add(loop.ReasonConverged, "when the next %s is expected to gain less than %s",
+			perWords[cmp.Or(l.NotWorth.Per, loop.PerIteration)], decimal(l.NotWorth.Gain))
 	}
 	if l.MaxIterations > 0 {
 		add(loop.ReasonMaxIterations, "after %s", brief.Count(l.MaxIterations, "iteration"))

@@ -140,15 +140,12 @@ func (t Type) kind() *kind {
 }
 
 // known reports whether the type exists.
-func (t Type) known() bool {
-	return slices.ContainsFunc(kinds, func(k *kind) bool { return k.is == t })
-}
+func (t Type) known() bool { return slices.Contains(Types(), t) }
 
 // Types lists the types of agents, in the order in which the documentation shows them.
-func Types() []Type {
-	all := make([]Type, len(kinds))
-	for i, k := range kinds {
-		all[i] = k.is
+func Types() (all []Type) {
+	for _, k := range kinds {
+		all = append(all, k.is)
 	}
 	return all
 }

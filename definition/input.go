@@ -275,9 +275,7 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 	kinds, shapes := make(map[string]InputType, len(d.State)+len(d.Inputs)), make(map[string]taskagent.Shape, len(d.Inputs))
 	for key, v := range d.State {
 		state[key] = deep.Copy(v)
-		if kinds[key] = typeOfValue(v); kinds[key] == "" {
-			kinds[key] = InputString
-		}
+		kinds[key] = cmp.Or(typeOfValue(v), InputString)
 	}
 	var errs []error
 	for _, in := range d.Inputs {

@@ -185,17 +185,11 @@ const (
 	TimeoutsNone     Timeouts = "none"     // no limits
 )
 
-// times returns the time limits of an iteration and of the loop; 0 means no limit.
-func (t Timeouts) times() (iteration, total time.Duration) {
-	switch t {
-	case TimeoutsFast:
-		return 120 * time.Second, 900 * time.Second
-	case TimeoutsStandard:
-		return 300 * time.Second, 1800 * time.Second
-	case TimeoutsLong:
-		return 600 * time.Second, 3600 * time.Second
-	}
-	return 0, 0
+// presets has the time limits of the presets; 0 means no limit.
+var presets = map[Timeouts]struct{ iteration, total time.Duration }{
+	TimeoutsFast:     {2 * time.Minute, 15 * time.Minute},
+	TimeoutsStandard: {5 * time.Minute, 30 * time.Minute},
+	TimeoutsLong:     {10 * time.Minute, time.Hour},
 }
 
 // preset sets the time limits that the file does not set.
@@ -204,15 +198,15 @@ func (a *Agent) preset() {
 	if l.Timeouts == "" && a.loopAround() == nil {
 		l.Timeouts = TimeoutsStandard
 	}
-	iteration, total := l.Timeouts.times()
+	times := presets[l.Timeouts]
 	_, named := a.nodes["timeouts"]
 	_, given := a.nodes["timeout"]
 	l.meant = named || given
 	if !given {
-		l.Timeout = total
+		l.Timeout = times.total
 	}
 	if _, given := a.nodes["iteration_timeout"]; !given {
-		l.IterationTimeout = iteration
+		l.IterationTimeout = times.iteration
 		l.clamp()
 	}
 }
@@ -252,13 +246,8 @@ func (r *reader) share(n *source.Node, what string) (float64, bool) {
 }
 
 func shareShape() shape {
-	return &jsonschema.Schema{
-		Title: "share", Examples: []any{"10%", 0.1},
-		AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: `^\s*(0*[0-9]{0,2}(\.[0-9]*)?\s*%|0*\.[0-9]+)\s*$`, AllOf: []*jsonschema.Schema{{Pattern: schema.NotNothing}}},
-			{Type: "number", ExclusiveMinimum: new(0.0), ExclusiveMaximum: new(1.0)},
-		},
-	}
+	number := &jsonschema.Schema{ExclusiveMinimum: new(0.0), ExclusiveMaximum: new(1.0)}
+	return schema.Quantity("share", `^\s*(0*[0-9]{0,2}(\.[0-9]*)?\s*%|0*\.[0-9]+)\s*$`, schema.NotNothing, number, "10%", 0.1)
 }
 
 // times warns of a time limit that leaves no room for another.
@@ -399,10 +388,7 @@ func (d *Definition) raiseModelCalls(b *loop.Budget) {
 
 // modelCalls warns of a loop that reaches the limit of calls before its limit of iterations.
 func (c *checker) modelCalls(a *Agent) {
-	limit := float64(c.def.MaxModelCalls)
-	if limit == 0 {
-		limit = agent.DefaultMaxLLMCalls
-	}
+	limit := float64(cmp.Or(c.def.MaxModelCalls, agent.DefaultMaxLLMCalls))
 	if limit < 0 {
 		return
 	}

@@ -245,10 +245,7 @@ const defaultRequests = 3
 // llm returns the most that one run of an agent that asks a model uses. The time of the model is unknown.
 func (w *worst) llm(a *Agent) AtMost {
 	turns := w.turns(a)
-	requests := Bound(a.LLM.RequestRetry.Attempts)
-	if requests == 0 {
-		requests = defaultRequests
-	}
+	requests := Bound(cmp.Or(a.LLM.RequestRetry.Attempts, defaultRequests))
 	u := AtMost{Turns: turns, Calls: turns.times(requests), Seconds: unbounded}
 	u.tokensEach, u.costEach = w.request(a)
 	u.Tokens, u.Cost = u.Calls.times(u.tokensEach), u.Calls.times(u.costEach)

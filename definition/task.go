@@ -380,9 +380,8 @@ func (c *checker) misconfigured(a *Agent, e error) {
 	}
 }
 
-// needs maps the types of tasks to their required fields.
-var needs = map[Type]string{TypeCommand: "command", TypeHTTP: "url", TypeTemplate: "text", TypeA2A: "endpoint",
-	TypeHuman: "question", TypeFunc: "func"}
+// needs maps the types of tasks to their required fields, from the rows of the fields.
+var needs = make(map[Type]string)
 
 // unset reports the required field that a task lacks.
 func (c *checker) unset(a *Agent) bool {

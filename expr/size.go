@@ -3,6 +3,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -195,10 +196,7 @@ func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error)
 	if size == nil && !counts {
 		return i, nil
 	}
-	o := bindings()[call.OverloadID()]
-	if o == nil {
-		o = bindings()[call.Function()]
-	}
+	o := cmp.Or(bindings()[call.OverloadID()], bindings()[call.Function()])
 	if o == nil {
 		return nil, fmt.Errorf("%s has no implementation", call.Function())
 	}

@@ -15,6 +15,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -102,9 +103,7 @@ const MostEvents = 20_000
 // [ErrNotAsked], a [*NotRebuiltError], and context.Cause(ctx).
 func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Address, n int) (*Request, error) {
 	before := asked(run.Events, at)
-	if n == 0 {
-		n = len(before)
-	}
+	n = cmp.Or(n, len(before))
 	if n < 1 || n > len(before) {
 		return nil, ErrNotAsked
 	}
@@ -300,13 +299,7 @@ type ear struct {
 // build makes the agents of a definition, of which none can do anything.
 func (e *ear) build(ctx context.Context, p *program.Program, def *definition.Definition) (agent.Agent, error) {
 	cfg := p.BuildConfig()
-	cfg.DefaultModel = p.Model
-	if cfg.DefaultModel == "" {
-		cfg.DefaultModel = p.DefaultModel
-	}
-	if cfg.DefaultModel == "" {
-		cfg.DefaultModel = "none/none"
-	}
+	cfg.DefaultModel = cmp.Or(cfg.DefaultModel, "none/none")
 	cfg.Getenv = func(string) string { return "none" }
 	cfg.CallbackFailed = func(error) {}
 	e.code.Into(&cfg)

@@ -3,6 +3,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -92,11 +93,7 @@ func Answer() Shape {
 	}
 	s := &jsonschema.Schema{Type: "object", AdditionalProperties: Nothing(), Title: "JSON Schema"}
 	for _, word := range Keywords {
-		v := values[word]
-		if v == nil {
-			v = &jsonschema.Schema{}
-		}
-		Set(s, word, v)
+		Set(s, word, cmp.Or(values[word], &jsonschema.Schema{}))
 	}
 	for _, word := range []string{"type", "properties", "items", "anyOf", "enum", "const"} {
 		s.AnyOf = append(s.AnyOf, &jsonschema.Schema{Required: []string{word}})

@@ -83,37 +83,29 @@ const (
 	MaxBytes    = 1e12
 )
 
+// Quantity returns the shape of a text with a unit, which matches both patterns, or of a number.
+func Quantity(title, pattern, and string, number Shape, examples ...any) Shape {
+	number.Type = "number"
+	text := &jsonschema.Schema{Type: "string", Pattern: pattern, AllOf: []*jsonschema.Schema{{Pattern: and}}}
+	return &jsonschema.Schema{Title: title, Examples: examples, AnyOf: []*jsonschema.Schema{text, number}}
+}
+
 // Duration returns the shape of a time greater than zero.
 func Duration() Shape {
-	return &jsonschema.Schema{
-		Title: "duration", Examples: []any{"30s", "5m"},
-		AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: SpanPattern, AllOf: []*jsonschema.Schema{{Pattern: NotNothing}}},
-			{Type: "number", ExclusiveMinimum: new(0.0), Maximum: new(MaxSeconds)},
-		},
-	}
+	number := &jsonschema.Schema{ExclusiveMinimum: new(0.0), Maximum: new(MaxSeconds)}
+	return Quantity("duration", SpanPattern, NotNothing, number, "30s", "5m")
 }
 
 // Delay returns the shape of a time of zero or more.
 func Delay() Shape {
-	return &jsonschema.Schema{
-		Title: "duration", Examples: []any{"500ms", "2s"},
-		AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: SpanPattern, AllOf: []*jsonschema.Schema{{Pattern: "[0-9]"}}},
-			{Type: "number", Minimum: new(0.0), Maximum: new(MaxSeconds)},
-		},
-	}
+	number := &jsonschema.Schema{Minimum: new(0.0), Maximum: new(MaxSeconds)}
+	return Quantity("duration", SpanPattern, "[0-9]", number, "500ms", "2s")
 }
 
 // ByteSize returns the shape of a number of bytes.
 func ByteSize() Shape {
-	return &jsonschema.Schema{
-		Title: "size", Examples: []any{"64KB", "1MiB"},
-		AnyOf: []*jsonschema.Schema{
-			{Type: "string", Pattern: SizePattern, AllOf: []*jsonschema.Schema{{Pattern: NotNothing}}},
-			{Type: "number", Minimum: new(1.0), Maximum: new(MaxBytes)},
-		},
-	}
+	number := &jsonschema.Schema{Minimum: new(1.0), Maximum: new(MaxBytes)}
+	return Quantity("size", SizePattern, NotNothing, number, "64KB", "1MiB")
 }
 
 // List returns the shape of a list of such values.
