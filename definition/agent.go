@@ -170,7 +170,7 @@ const namePattern = "^[^\\x00-@\\[-`{-\\xa9\\xab-\\xb4\\xb6-\\xb9\\xbb-\\xbf\\xd
 var headRows = []row[Agent]{
 	field("name", "unique name: a letter, then letters, digits, _ and -", plain(nameShape, (*reader).text),
 		func(a *Agent) *string { return &a.Name }),
-	does("type", "kind of agent; optional where another field tells it", func() shape { return schema.OneOf(typeNames()...) },
+	does("type", "kind of agent; optional where another field tells it", func() shape { return schema.OneOf(wordsOf(Types())...) },
 		func(*reader, *Agent, *source.Node) {}),
 	field("description", "what the agent is for", aText, func(a *Agent) *string { return &a.Description }),
 	field("display_name", "name to show to people", aLine(vocabulary.MaxName, "leave it out to show the name"), func(a *Agent) *string { return &a.DisplayName }),

@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"os"
 	"slices"
 	"time"
 
@@ -82,6 +84,12 @@ func (cfg *BuildConfig) client() *http.Client {
 func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, error) {
 	cfg.InitTimeout = cmp.Or(cfg.InitTimeout, d.InitTimeout, DefaultInitTimeout)
 	cfg.withhold = d.secretVariables()
+	if cfg.Getenv == nil {
+		cfg.Getenv = os.Getenv
+	}
+	if cfg.CallbackFailed == nil {
+		cfg.CallbackFailed = func(err error) { slog.Warn("a callback failed", "error", err) }
+	}
 	b := builder{cfg: cfg, kept: d.kept, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks),
 		fixed: fixedKeys(d)}
 	var err error

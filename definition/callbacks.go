@@ -4,7 +4,6 @@ package definition
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -122,8 +121,8 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 		field := "callbacks." + p.key
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
-			r.report(p.at, CodeField, "there is no callback %q", p.key).Hint = meant.Hint(p.key, pointNames(),
-				"the callbacks are "+strings.Join(pointNames(), ", "))
+			r.report(p.at, CodeField, "there is no callback %q", p.key).Hint = meant.Hint(p.key, wordsOf(hook.Points()),
+				"the callbacks are "+strings.Join(wordsOf(hook.Points()), ", "))
 			continue
 		}
 		items, _ := r.items(p.value, field)
@@ -141,14 +140,6 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 			a.Callbacks[point] = append(a.Callbacks[point], cb)
 		}
 	}
-}
-
-func pointNames() []string {
-	var names []string
-	for _, p := range hook.Points() {
-		names = append(names, string(p))
-	}
-	return names
 }
 
 // callback reads one callback; ok is false if it cannot be read.
@@ -306,7 +297,7 @@ func (b *builder) hook(cb *Callback) (h *hook.Hook, hint string, err error) {
 	case cb.Webhook != "":
 		secret := ""
 		if cb.SecretEnv != "" {
-			if secret = b.getenv(cb.SecretEnv); secret == "" {
+			if secret = b.cfg.Getenv(cb.SecretEnv); secret == "" {
 				return nil, "set " + cb.SecretEnv + " in the environment",
 					fmt.Errorf("the webhook is signed with %s, which is not set", cb.SecretEnv)
 			}
@@ -423,7 +414,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 			ev := eventOf(ctx, hook.AfterRun, drive.At(ctx).CallID())
 			ev.Data.Stop, ev.Data.Error = string(rec.Reason), rec.String()
 			if err := hs.call(ctx, ev); err != nil {
-				b.failed(err)
+				b.cfg.CallbackFailed(err)
 			}
 		}
 	}
@@ -547,13 +538,4 @@ func stopOf(ctx agent.Context) string {
 		}
 	}
 	return ""
-}
-
-// failed reports a callback whose failure has no effect on the run.
-func (b *builder) failed(err error) {
-	if b.cfg.CallbackFailed != nil {
-		b.cfg.CallbackFailed(err)
-		return
-	}
-	slog.Warn("a callback failed", "error", err)
 }

@@ -239,7 +239,7 @@ func (c *checker) declaration(a *Agent, name string) string {
 		_, name, _ = strings.Cut(name, ".")
 	}
 	field := "shapes"
-	if c.given(name) != "" {
+	if c.input(name) {
 		field = "inputs"
 	}
 	return fmt.Sprintf("%s: {%s: {choices: [a, b]}}, {pattern: \"[a-z]+\"} or {type: file}", field, name)

@@ -399,12 +399,9 @@ func (r *reader) ref(parent *Agent, ps []pair, outer *use) *Agent {
 	case r.fsys == nil:
 		r.report(n, CodeRef, "ref %q cannot be followed: the definition was not read from a folder", name)
 		return nil
-	}
-	for _, around := range r.reading {
-		if around.Path == target {
-			r.report(n, CodeRef, "ref %q leads in a circle", name)
-			return nil
-		}
+	case slices.ContainsFunc(r.reading, func(around *source.Source) bool { return around.Path == target }):
+		r.report(n, CodeRef, "ref %q leads in a circle", name)
+		return nil
 	}
 	if r.uses++; r.uses > maxFiles {
 		r.report(n, CodeFile, "the definition has more than %d refs", maxFiles)

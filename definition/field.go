@@ -150,12 +150,12 @@ func Types() (all []Type) {
 	return all
 }
 
-// typeNames returns the names of the types.
-func typeNames() (names []string) {
-	for _, k := range kinds {
-		names = append(names, string(k.is))
+// wordsOf converts words to strings.
+func wordsOf[T ~string](words []T) (all []string) {
+	for _, w := range words {
+		all = append(all, string(w))
 	}
-	return names
+	return all
 }
 
 // group is a set of fields that agents of some types have.
@@ -469,7 +469,7 @@ func typeHint(typed string) string {
 	if known := meant.Types[typed]; known != "" {
 		return "did you mean \"" + known + "\"?"
 	}
-	return meant.Hint(typed, typeNames(), "the types are "+strings.Join(typeNames(), ", "))
+	return meant.Hint(typed, wordsOf(Types()), "the types are "+strings.Join(wordsOf(Types()), ", "))
 }
 
 // otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a type in place

@@ -166,12 +166,7 @@ func endless(l *Loop, a *Agent) bool {
 	if l.meant && l.Timeout > 0 || l.Budget != nil && a.asksModel() {
 		return false
 	}
-	for _, sub := range a.SubAgents {
-		if sub.OutputKey != LoopOutput && exits(sub) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.SubAgents, func(sub *Agent) bool { return sub.OutputKey != LoopOutput && exits(sub) })
 }
 
 // stops reports whether a score can end its loop.
@@ -271,13 +266,9 @@ func unjoin(err error) []error {
 
 // order reports what is wrong with an order, if all of its names are known.
 func (c *checker) order(a *Agent, e *loop.PlanError) {
-	if a.incomplete() || len(a.SubAgents) == 0 {
+	unnamed := func(sub *Agent) bool { return sub.Name == "" }
+	if a.incomplete() || len(a.SubAgents) == 0 || slices.ContainsFunc(a.SubAgents, unnamed) {
 		return
-	}
-	for _, sub := range a.SubAgents {
-		if sub.Name == "" {
-			return
-		}
 	}
 	p := c.report(a.at(e.Field), CodeOrder, "%s", e.Msg)
 	p.Hint, p.err = e.Hint, e

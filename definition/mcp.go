@@ -189,7 +189,7 @@ func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
 	own.RoundTripper = b.cfg.Transport
 	own.ConnectTimeout = b.cfg.InitTimeout + time.Second // who waits for it says it better
 	for _, name := range m.PassEnv {
-		own.Env = append(own.Env, name+"="+b.getenv(name))
+		own.Env = append(own.Env, name+"="+b.cfg.Getenv(name))
 	}
 	set, err := mcptoolset.New(own)
 	if err != nil {

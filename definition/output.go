@@ -213,7 +213,7 @@ func (c *checker) isReview(a, step *Agent, before []*Agent) bool {
 	if key == "" || slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return !w.in(a) }) {
 		return false
 	}
-	if _, given := c.def.State[key]; given || c.given(key) != "" {
+	if _, given := c.def.State[key]; given || c.input(key) {
 		return false
 	}
 	reads := func(who *Agent, key string) bool {

@@ -122,7 +122,7 @@ func (c *checker) late(rd *read, key string) {
 	if len(writers) == 0 || around == nil || rd.soft {
 		return
 	}
-	if _, given := c.def.State[key]; given || c.given(key) != "" {
+	if _, given := c.def.State[key]; given || c.input(key) {
 		return
 	}
 	for _, w := range writers {
@@ -340,16 +340,14 @@ type read struct {
 // declared notes the keys of inputs and state.
 func (c *checker) declared() {
 	root := c.def.Root
-	inputs := make(map[string]bool)
 	for _, in := range c.def.Inputs {
-		inputs[in.Name] = true
 		c.key(root.src.Of(in.node), in.Name, "an input")
 		c.keys[in.Name] = "an input"
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.def.State)) {
 		at := root.src.Of(root.nodes["key of state."+key])
 		c.key(at, key, "state")
-		if inputs[key] {
+		if _, input := c.keys[key]; input {
 			c.report(at, CodeConflict, "%q is both an input and in state; remove one", key)
 		}
 		c.keys[key] = "state"
@@ -527,8 +525,8 @@ func (c *checker) sharedKeys() {
 		if key == "" || key == LoopOutput {
 			continue
 		}
-		if at := c.given(key); at != "" {
-			c.note(a.at("output_key"), CodeSharedKey, "%q overwrites %q, which %s gives", a.Name, key, at).
+		if c.input(key) {
+			c.note(a.at("output_key"), CodeSharedKey, "%q overwrites %q, which %s gives", a.Name, key, "an input").
 				Hint = "give the result a key of its own, unless you want to overwrite the input"
 		}
 		before := first[key]
@@ -543,12 +541,7 @@ func (c *checker) sharedKeys() {
 	}
 }
 
-// given names the source that sets a key before any agent runs; empty if nothing does.
-func (c *checker) given(key string) string {
-	for _, in := range c.def.Inputs {
-		if in.Name == key {
-			return "an input"
-		}
-	}
-	return ""
+// input reports whether a key is an input, which is set before any agent runs.
+func (c *checker) input(key string) bool {
+	return slices.ContainsFunc(c.def.Inputs, func(in Input) bool { return in.Name == key })
 }

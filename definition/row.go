@@ -167,10 +167,7 @@ var (
 
 // oneWord makes a kind of value that is one of several words.
 func oneWord[T ~string](words ...T) value[T] {
-	var all []string
-	for _, w := range words {
-		all = append(all, string(w))
-	}
+	all := wordsOf(words)
 	return value[T]{func() shape { return schema.OneOf(all...) }, func(p place, n *source.Node) (T, bool) {
 		v := p.choice(n, p.field, all)
 		return T(v), v != ""

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -282,7 +281,7 @@ func (b *builder) resolveTools(l *loader, a *Agent) {
 			continue
 		}
 		for _, name := range t.MCP.PassEnv {
-			if b.getenv(name) == "" {
+			if b.cfg.Getenv(name) == "" {
 				l.report(a.at(t.field+".env"), CodeTool, "the MCP server needs %s, which is not set", name).Hint = "set " + name + " in the environment"
 			}
 		}
@@ -298,13 +297,6 @@ func (b *builder) resolveFunctions(l *loader, a *Agent) {
 					"so write {command: […], name: …} or {mcp: {…}}")
 		}
 	}
-}
-
-func (b *builder) getenv(name string) string {
-	if b.cfg.Getenv != nil {
-		return b.cfg.Getenv(name)
-	}
-	return os.Getenv(name)
 }
 
 // tool adds a tool of an agent to its config.
