@@ -85,13 +85,28 @@ func (i *importer) remoteMCP(a *agent, theirs string, server value) object {
 	return out
 }
 
-// noAgent reports that the file does not have the agent that the options name.
-func (i *importer) noAgent(at place, names []string) {
-	i.fail(at, "", "", "there is no agent %q", i.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
-}
-
-// severalTops reports that several agents could be the root.
-func (i *importer) severalTops(at place, names []string) {
-	i.fail(at, "", "", "several agents are in no other agent: %s", strings.Join(names, ", ")).Advice =
-		"choose the first agent with --agent " + names[0]
+// root returns the root agent: the only loop of tops, which no other agent contains, or else the only one of tops. If
+// the options name an agent, the file does not have it. name is the name of one of all.
+func root[T any](i *importer, at place, all, tops, loops []T, name func(T) string) (first T, ok bool) {
+	if len(loops) == 1 {
+		tops = loops
+	}
+	missing := i.opts.Agent != ""
+	if len(tops) == 1 && !missing {
+		return tops[0], true
+	}
+	if !missing {
+		all = tops
+	}
+	var names []string
+	for _, a := range all {
+		names = append(names, name(a))
+	}
+	if missing {
+		i.fail(at, "", "", "there is no agent %q", i.opts.Agent).Advice = "there are " + strings.Join(names, ", ")
+	} else {
+		i.fail(at, "", "", "several agents are in no other agent: %s", strings.Join(names, ", ")).Advice =
+			"choose the first agent with --agent " + names[0]
+	}
+	return first, false
 }

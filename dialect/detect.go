@@ -57,14 +57,7 @@ func looksADK(v value) bool {
 // looksRobomotion reports whether a text has nodes of Robomotion. Their port is called "sub-agents", and Evo AI's
 // form has a different spelling.
 func looksRobomotion(v value) bool {
-	nodes := v.get("nodes").items()
-	if v.isList() {
-		nodes = v.items()
-	}
-	if v.isMap() && len(nodes) == 0 {
-		nodes = []value{v}
-	}
-	return slices.ContainsFunc(nodes, func(n value) bool {
+	return slices.ContainsFunc(nodesOf(v), func(n value) bool {
 		if kindOfNode(nodeType(n)) != "" && (strings.Contains(nodeType(n), ".") || !n.get("inputs").isNull() ||
 			!n.get("options").isNull()) {
 			return true
@@ -88,18 +81,9 @@ var (
 
 // looksEvo reports whether a text has agents of Evo AI.
 func looksEvo(v value) bool {
-	agents := v.items()
-	if data := v.get("data"); v.isMap() && (data.isMap() || data.isList()) && v.get("type").isNull() {
-		return looksEvo(data)
-	}
-	if list := v.get("agents"); list.isList() {
-		agents = list.items()
-	}
-	if v.isMap() && len(agents) == 0 {
-		agents = []value{v}
-	}
+	agents, listed := evoAgents(v)
 	return slices.ContainsFunc(agents, func(a value) bool {
-		return evoAgent(a) && !onlyOurs(a) || v.get("agents").isList() && evoTypes[strings.ToLower(a.get("type").text())] ||
+		return evoAgent(a) && !onlyOurs(a) || listed && a.Node != v.Node && evoTypes[strings.ToLower(a.get("type").text())] ||
 			slices.ContainsFunc(evoRecords, func(key string) bool { return !a.get(key).isNull() })
 	})
 }

@@ -34,7 +34,7 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	if !ok {
 		return nil
 	}
-	r.all = r.list(v)
+	r.all, _ = evoAgents(v)
 	if len(r.all) > maxAgents {
 		r.fail(v.at(), "", "", "there are more than %d agents", maxAgents)
 		return nil
@@ -243,9 +243,9 @@ func (r *evoReader) mayExit(a *agent, v value, around *agent) {
 	}
 }
 
-// list finds the agents of a file: one agent, a list, or an export that has them under agents, data or both. An agent
-// at the top level of an export is one of them.
-func (r *evoReader) list(v value) []value {
+// evoAgents finds the agents of a file: one agent, a list, or an export that has them under agents, data or both. An
+// agent at the top level of an export is one of them. listed reports whether the file has a list called agents.
+func evoAgents(v value) (all []value, listed bool) {
 	for range source.MaxDepth {
 		inner := v.get("data")
 		if !v.isMap() || inner.isNull() || inner.isScalar() || !evoField(v.peek(), "type").isNull() ||
@@ -254,9 +254,9 @@ func (r *evoReader) list(v value) []value {
 		}
 		v = inner
 	}
-	all := v.items()
+	all = v.items()
 	if list := v.get("agents"); list.isList() {
-		all = list.items()
+		all, listed = list.items(), true
 		if name := evoName(v.peek()); name != "" && !evoField(v.peek(), "type").isNull() &&
 			!slices.ContainsFunc(all, func(a value) bool { return evoName(a.peek()) == name }) {
 			v.ask("agents")
@@ -269,7 +269,7 @@ func (r *evoReader) list(v value) []value {
 	} else if v.isMap() {
 		all = []value{v}
 	}
-	return slices.DeleteFunc(all, func(a value) bool { return !a.isMap() })
+	return slices.DeleteFunc(all, func(a value) bool { return !a.isMap() }), listed
 }
 
 // evoRef returns the ID or the name by which a value refers to another agent. The value is a string, or an entry such
@@ -298,19 +298,11 @@ func evoRef(ref value) string {
 // first returns the root agent. It is the agent that the options name, or the only agent, or the only loop, that no
 // other agent contains.
 func (r *evoReader) first() (value, bool) {
-	var names []string
+	var tops, loops []value
 	for _, a := range r.all {
 		if r.names(r.opts.Agent, a) {
 			return a, true
 		}
-		names = append(names, evoName(a))
-	}
-	if r.opts.Agent != "" {
-		r.noAgent(place{File: r.report.File}, names)
-		return value{}, false
-	}
-	var tops, loops []value
-	for _, a := range r.all {
 		if r.used(a) {
 			continue
 		}
@@ -319,20 +311,10 @@ func (r *evoReader) first() (value, bool) {
 			loops = append(loops, a)
 		}
 	}
-	switch {
-	case len(loops) == 1:
-		tops = loops
-	case len(tops) == 0:
-		tops = r.all // each is in another one; the cycle is reported later
-	case len(tops) > 1:
-		names = nil
-		for _, a := range tops {
-			names = append(names, evoName(a))
-		}
-		r.severalTops(place{File: r.report.File}, names)
-		return value{}, false
+	if len(tops) == 0 && r.opts.Agent == "" {
+		return r.all[0], true // each is in another one; the cycle is reported later
 	}
-	return tops[0], true
+	return root(r.importer, place{File: r.report.File}, r.all, tops, loops, evoName)
 }
 
 // used reports whether another agent refers to this one.

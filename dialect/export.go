@@ -45,11 +45,11 @@ func Export(name string, def *definition.Definition) ([]File, *Report) {
 		return nil, e.report
 	}
 	e.report.Agents = len(e.files)
-	sort.SliceStable(e.files, func(i, k int) bool { return root(e.files[i]) > root(e.files[k]) }) // smaller than slices
+	sort.SliceStable(e.files, func(i, k int) bool { return first(e.files[i]) > first(e.files[k]) }) // smaller than slices
 	return e.files, e.report
 }
 
-func root(f File) int {
+func first(f File) int {
 	if f.Name == "root_agent.yaml" {
 		return 1
 	}

@@ -84,16 +84,20 @@ func kindOfNode(typ string) definition.Type {
 	return ""
 }
 
-// read finds the nodes and connects them.
-func (r *robomotionReader) read(v value) {
-	list := v.get("nodes").items()
+// nodesOf returns the nodes of a file: one node, a list, or the nodes of a flow.
+func nodesOf(v value) []value {
 	switch {
 	case v.isList():
-		list = v.items()
+		return v.items()
 	case v.isMap() && v.get("nodes").isNull():
-		list = []value{v}
+		return []value{v}
 	}
-	for _, n := range list {
+	return v.get("nodes").items()
+}
+
+// read finds the nodes and connects them.
+func (r *robomotionReader) read(v value) {
+	for _, n := range nodesOf(v) {
 		r.node(n)
 	}
 	byID := make(map[string]*robomotionNode)
@@ -308,7 +312,7 @@ func (r *robomotionReader) portsOf(byID map[string]*robomotionNode, n *robomotio
 // first returns the root agent.
 func (r *robomotionReader) first(v value) *robomotionNode {
 	used, told := make(map[*robomotionNode]bool), make(map[*robomotionNode]bool)
-	var names, others []string
+	var others []string
 	for _, n := range r.nodes {
 		for _, sub := range n.ports["sub-agents"] {
 			used[sub] = used[sub] || sub != n
@@ -329,7 +333,7 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 		case r.opts.Agent != "" && (n.name() == r.opts.Agent || n.id == r.opts.Agent):
 			return n
 		case !used[n]:
-			tops, names = append(tops, n), append(names, n.name())
+			tops = append(tops, n)
 			if n.kind == definition.TypeLoop {
 				loops = append(loops, n)
 			}
@@ -339,16 +343,10 @@ func (r *robomotionReader) first(v value) *robomotionNode {
 		r.dropped(v.at(), "", "nodes", "whoever runs the definition decides what comes before and after the agents",
 			"these nodes are not agents: %s", strings.Join(others, ", "))
 	}
-	if len(loops) == 1 {
-		tops = loops
-	}
 	switch {
-	case r.opts.Agent != "":
-		r.noAgent(v.at(), names)
-	case len(tops) == 1:
-		return tops[0]
-	case len(tops) > 1:
-		r.severalTops(v.at(), names)
+	case r.opts.Agent != "" || len(tops) > 0:
+		first, _ := root(r.importer, v.at(), tops, tops, loops, (*robomotionNode).name)
+		return first
 	case agents > len(others):
 		r.fail(v.at(), "", "", "the agents lead in a circle")
 	default:
