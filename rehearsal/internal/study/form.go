@@ -60,13 +60,13 @@ func (f *Form) value(task bool) any {
 	switch {
 	case base != nil:
 	case f.schema != nil:
-		base = f.compose(f.Need, f.schema)
+		base = f.compose(f.Need)
 	case f.Picks[f.Need] != nil:
 		base = f.Picks[f.Need]
 	case f.Need != nil && (len(f.Need.only) > 0 || f.Need.word):
 		base = f.Need.usual(f.Words)
 	case f.Need.structured() || task && f.Need != nil && f.Need.kind != anything:
-		base = f.compose(f.Need.bare(), nil)
+		base = f.compose(f.Need.bare())
 	}
 	some := false
 	for _, field := range slices.Sorted(maps.Keys(f.Fields)) {
@@ -97,13 +97,16 @@ func (f *Form) value(task bool) any {
 // longText is the length, in bytes, above which a text appears only once in an answer.
 const longText = 1 << 10
 
-// compose is an answer with fields.
-func (f *Form) compose(n *need, s *genai.Schema) any {
+// compose is an answer with fields, in the form of a need or, without one, of the schema.
+func (f *Form) compose(n *need) any {
+	if n == nil {
+		n = &need{schema: f.schema}
+	}
 	if len(f.Words) <= longText {
-		return n.value(s, f.Words, f.Picks)
+		return n.value(f.Words, f.Picks)
 	}
 	short := f.Words[:strings.IndexAny(f.Words, ".!?")+1]
-	v, _ := lengthen(n.value(s, short, f.Picks), s, short, f.Words)
+	v, _ := lengthen(n.value(short, f.Picks), n.schema, short, f.Words)
 	return v
 }
 

@@ -94,22 +94,20 @@ func (n *need) leaves() []*need {
 // picks are values of leaves that replace the usual ones.
 type picks map[*need]any
 
-// value is a value that meets the need and fits the schema. Its texts are the given one.
-func (n *need) value(s *genai.Schema, text string, some picks) any {
-	if n == nil {
-		return instance(s, text)
-	}
+// value is a value that meets the need and fits its schema. Its texts are the given one.
+func (n *need) value(text string, some picks) any {
+	s := n.schema
 	v, picked := some[n]
 	switch {
 	case picked && s != nil:
 		v = fit(s, v, text)
 	case picked:
 	case s != nil:
-		v = n.within(instance(s, text), s, text, some)
+		v = n.within(instance(s, text), text, some)
 	case len(n.fields) > 0:
-		v = n.within(nil, nil, text, some)
+		v = n.within(nil, text, some)
 	case n.item != nil:
-		v = []any{n.item.value(nil, text, some)}
+		v = []any{n.item.value(text, some)}
 	default:
 		v = n.usual(text)
 	}
@@ -126,29 +124,23 @@ func (n *need) bare() *need {
 	return &own
 }
 
-// within adds the needed fields and items to a value.
-func (n *need) within(v any, s *genai.Schema, text string, some picks) any {
-	of := func(name string) *genai.Schema {
-		if s == nil {
-			return nil
-		}
-		return s.Properties[name]
-	}
+// within adds the needed fields and items to a value. Of fields it adds those that the schema has.
+func (n *need) within(v any, text string, some picks) any {
 	switch m, isMap := v.(map[string]any); {
-	case isMap || s == nil:
+	case isMap || n.schema == nil:
 		if m == nil {
 			m = make(map[string]any)
 		}
 		for name, f := range n.fields {
-			if sub := of(name); sub != nil || s == nil {
-				m[name] = f.value(sub, text, some)
+			if n.schema == nil || f.schema != nil {
+				m[name] = f.value(text, some)
 			}
 		}
 		return m
 	case n.item != nil:
 		if all, isList := v.([]any); isList {
 			for i := range all {
-				all[i] = n.item.value(s.Items, text, some)
+				all[i] = n.item.value(text, some)
 			}
 		}
 	}
