@@ -40,50 +40,26 @@ type walk struct {
 	elapsed time.Duration
 	seen    map[[2]int]int // by iteration and step
 	calls   int64
-
-	played *played // made at first use
 }
 
-// played are the outcomes of a recording, by place.
-type played struct {
-	at         map[[2]int][]*loop.Outcome // by iteration and step
-	iterations map[int][]int              // by step: the recorded ones, in order
-}
-
-func playedIn(rec *backtest.Recording) *played {
-	p := &played{make(map[[2]int][]*loop.Outcome), make(map[int][]int)}
-	if rec == nil {
-		return p
+// played returns the recorded outcomes of a step in an iteration or, if it has none there, in the last iteration before
+// that has some.
+func (w *walk) played(step, iteration int) (all []*loop.Outcome) {
+	if w.rec == nil {
+		return nil
 	}
-	for i := range rec.Outcomes {
-		o := &rec.Outcomes[i]
-		if o.Canceled != "" {
+	last := 0
+	for i := range w.rec.Outcomes {
+		o := &w.rec.Outcomes[i]
+		if o.Step != step || o.Canceled != "" || o.Iteration > iteration || o.Iteration < last {
 			continue
 		}
-		at := [2]int{o.Iteration, o.Step}
-		if p.at[at] == nil {
-			p.iterations[o.Step] = append(p.iterations[o.Step], o.Iteration)
+		if o.Iteration > last {
+			last, all = o.Iteration, nil
 		}
-		p.at[at] = append(p.at[at], o)
+		all = append(all, o)
 	}
-	for _, its := range p.iterations {
-		slices.Sort(its)
-	}
-	return p
-}
-
-// upTo returns the outcomes of a step in an iteration or, if it has none there, in the last
-// iteration before that has some.
-func (p *played) upTo(step, iteration int) []*loop.Outcome {
-	its := p.iterations[step]
-	if i, found := slices.BinarySearch(its, iteration); found {
-		iteration = its[i]
-	} else if i > 0 {
-		iteration = its[i-1]
-	} else {
-		iteration = 0
-	}
-	return p.at[[2]int{iteration, step}]
+	return all
 }
 
 // bound is a time limit around a loop.
@@ -236,10 +212,7 @@ func (w *walk) recorded(d *loop.Decision) (loop.Outcome, time.Duration) {
 	at := [2]int{d.Iteration, d.Step}
 	n := w.seen[at]
 	w.seen[at]++
-	if w.played == nil {
-		w.played = playedIn(w.rec)
-	}
-	all := w.played.upTo(d.Step, d.Iteration)
+	all := w.played(d.Step, d.Iteration)
 	if len(all) == 0 {
 		return loop.Outcome{State: w.last(d)}, w.stepTime(w.loop.SubAgents[d.Step], "")
 	}
