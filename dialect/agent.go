@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/model/provider"
 )
 
@@ -228,7 +229,9 @@ func (i *importer) settle(root *agent) (*yaml.Node, origins) {
 		root.extra = append(root.extra, field{key: "inputs", value: inputs})
 	}
 	from := make(origins)
-	return from.emit(root), from
+	n := from.emit(root)
+	edit.Order(n)
+	return n, from
 }
 
 // names gives each agent a unique and valid name.

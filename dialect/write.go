@@ -4,18 +4,15 @@ package dialect
 
 import (
 	"bytes"
-	"slices"
-	"sort"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
 	"github.com/refrain-dev/refrain/internal/source"
 )
 
-// emit writes an agent as a map of a definition with its fields in their usual order, and records their origins.
+// emit writes an agent as a map of a definition, and records the origins of its fields.
 func (o origins) emit(a *agent) *yaml.Node {
 	fields := object{{key: "name", value: a.name}, {key: "type", value: string(a.typ)}}
 	text := func(key, v string) {
@@ -57,14 +54,6 @@ func (o origins) emit(a *agent) *yaml.Node {
 		}
 		fields = append(fields, field{key: "sub_agents", value: subs})
 	}
-	order := definition.Fields()
-	place := func(f field) int {
-		if f.key == "sub_agents" {
-			return len(order) // long fields come last
-		}
-		return slices.IndexFunc(order, func(o definition.Field) bool { return o.Name == f.key })
-	}
-	sort.SliceStable(fields, func(i, k int) bool { return place(fields[i]) < place(fields[k]) }) // smaller than slices
 	n := node(fields)
 	o[n] = origin{at: a.at}
 	o.fields(n, fields, a.from)

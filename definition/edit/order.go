@@ -11,8 +11,10 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 )
 
-// ordered puts the fields of an agent, and of those in it, in the order in which
-// people write them, where a map of Go has none.
+// Order puts the fields of an agent, and of the agents in it, in the order in which people write them.
+func Order(agent *yaml.Node) { ordered(agent, nil) }
+
+// ordered puts the fields of the value at a path in order.
 func ordered(n *yaml.Node, path []hop) {
 	if n.Kind != yaml.MappingNode {
 		if n.Kind == yaml.SequenceNode {

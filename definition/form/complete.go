@@ -97,39 +97,34 @@ func siblings(lines []string, at, indent int) (own map[string]string, parent str
 		}
 		return m[3], len(m[1]) + len(m[2]), true
 	}
-	begins := strings.HasPrefix(strings.TrimLeft(lines[at], " "), "-")
-	for i := at - 1; i >= 0 && !begins; i-- {
+	begins := func(l string) bool { return strings.HasPrefix(strings.TrimLeft(l, " "), "-") }
+	inside := !begins(lines[at])
+	for i := at - 1; i >= 0 && parent == ""; i-- {
 		key, d, ok := take(lines[i])
-		if strings.TrimSpace(lines[i]) == "" || d > indent {
-			continue
+		switch {
+		case strings.TrimSpace(lines[i]) == "" || d > indent:
+		case d < indent:
+			inside, parent = false, key
+		case inside:
+			if ok {
+				own[key] = value(lines[i])
+			}
+			inside = !begins(lines[i])
 		}
-		if d < indent {
-			break
-		}
-		if ok {
-			own[key] = value(lines[i])
-		}
-		begins = strings.HasPrefix(strings.TrimLeft(lines[i], " "), "-")
 	}
 	for _, l := range lines[at+1:] {
 		key, d, ok := take(l)
 		if strings.TrimSpace(l) == "" || d > indent {
 			continue
 		}
-		if d < indent || strings.HasPrefix(strings.TrimLeft(l, " "), "-") {
+		if d < indent || begins(l) {
 			break
 		}
 		if ok {
 			own[key] = value(l)
 		}
 	}
-	for i := at - 1; i >= 0; i-- {
-		key, d, ok := take(lines[i])
-		if ok && d < indent && key != "" && !(strings.HasPrefix(strings.TrimLeft(lines[i], " "), "-") && d >= indent) {
-			return own, key
-		}
-	}
-	return own, ""
+	return own, parent
 }
 
 func value(line string) string {
