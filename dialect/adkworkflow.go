@@ -198,12 +198,9 @@ func (f *flow) connect(from, to *vertex, at, route value) {
 
 // isNode reports whether a map is a node and not a map of routes.
 func (f *flow) isNode(v value) bool {
-	for _, key := range []string{"agent_class", "config_path", "func_code", "code", "instruction"} {
-		if !v.get(key).isNull() && (key != "code" || len(v.pairs()) == 1) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"agent_class", "config_path", "func_code", "code", "instruction"}, func(key string) bool {
+		return !v.get(key).isNull() && (key != "code" || len(v.pairs()) == 1)
+	})
 }
 
 // node returns the node that a value names. It returns nil if it has reported why there is none.

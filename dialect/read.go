@@ -123,20 +123,9 @@ func (v value) pairs() (all []pair) {
 
 // blank reports whether a value is empty or contains only empty values.
 func (v value) blank() bool {
-	if v.isScalar() || v.empty() {
-		return v.empty()
-	}
-	for _, item := range v.items() {
-		if !item.blank() {
-			return false
-		}
-	}
-	for _, p := range v.pairs() {
-		if !p.value.blank() {
-			return false
-		}
-	}
-	return true
+	full := func(inner value) bool { return !inner.blank() }
+	return v.empty() || !v.isScalar() && !slices.ContainsFunc(v.items(), full) &&
+		!slices.ContainsFunc(v.pairs(), func(p pair) bool { return full(p.value) })
 }
 
 // items returns the elements of a list, or nil for any other value.

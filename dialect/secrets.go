@@ -3,6 +3,7 @@
 package dialect
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/credential"
@@ -12,16 +13,9 @@ import (
 // secret reports whether a variable or a header looks like a secret. A name that may be a secret's is enough, because
 // many of them are.
 func secret(name, value string) bool {
-	if credential.Named(name) {
-		return true
-	}
-	name = strings.ToLower(name)
-	for _, word := range []string{"key", "token", "secret", "pass", "auth", "credential", "cookie", "session"} {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return secretText(value) || strings.Contains(strings.ToLower(value), "bearer ")
+	words := []string{"key", "token", "secret", "pass", "auth", "credential", "cookie", "session"}
+	return credential.Named(name) || secretText(value) || strings.Contains(strings.ToLower(value), "bearer ") ||
+		slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(name), word) })
 }
 
 // secretText reports whether a text is or contains a secret, whatever its name is.

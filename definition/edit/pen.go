@@ -4,6 +4,7 @@ package edit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -119,12 +120,9 @@ const widest = 60
 
 // fits reports whether a collection is small.
 func (p pen) fits(n *yaml.Node) bool {
-	for _, c := range n.Content {
-		if c.Kind != yaml.ScalarNode || strings.Contains(c.Value, "\n") || len(c.Value) > widest {
-			return false
-		}
-	}
-	return utf8.RuneCountInString(p.flow(n)) <= widest
+	return !slices.ContainsFunc(n.Content, func(c *yaml.Node) bool {
+		return c.Kind != yaml.ScalarNode || strings.Contains(c.Value, "\n") || len(c.Value) > widest
+	}) && utf8.RuneCountInString(p.flow(n)) <= widest
 }
 
 // flow writes a value on one line.

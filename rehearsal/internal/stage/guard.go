@@ -4,6 +4,7 @@ package stage
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -89,12 +90,7 @@ func (w *Walked) By(l *definition.Agent) string {
 }
 
 func (w *Walked) fired(name string) bool {
-	for _, c := range w.Stop.Conditions {
-		if c.Name == name && c.Fired {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Stop.Conditions, func(c loop.ConditionRecord) bool { return c.Name == name && c.Fired })
 }
 
 func (w *Walked) budget(b *loop.Budget) string {

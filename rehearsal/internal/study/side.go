@@ -56,13 +56,12 @@ func (c *Cast) lastWithFunctions(l *definition.Agent) *definition.Agent {
 // written reports whether an agent writes a key.
 func (c *Cast) written(key string) bool {
 	for a := range c.Def.Root.All {
-		if a.OutputKey == key || a.ResultKey == key {
-			return true
-		}
+		sets := false
 		if a.Expression != nil {
-			if _, sets := a.Expression.Set[key]; sets {
-				return true
-			}
+			_, sets = a.Expression.Set[key]
+		}
+		if sets || a.OutputKey == key || a.ResultKey == key {
+			return true
 		}
 	}
 	return false
