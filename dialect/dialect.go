@@ -26,6 +26,7 @@
 package dialect
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,15 +59,7 @@ func All() []Dialect { return []Dialect{ADK, Evo, Robomotion} }
 
 // Title returns the name of the product.
 func (d Dialect) Title() string {
-	switch d {
-	case ADK:
-		return "ADK Agent Config"
-	case Evo:
-		return "Evo AI"
-	case Robomotion:
-		return "Robomotion"
-	}
-	return string(d)
+	return cmp.Or(map[Dialect]string{ADK: "ADK Agent Config", Evo: "Evo AI", Robomotion: "Robomotion"}[d], string(d))
 }
 
 // Options has the options of Load and Import.

@@ -79,21 +79,16 @@ func evoLabel(label string) string {
 // evoKey returns the JSON name for a label of the form, which may be in English or Portuguese.
 func evoKey(label string) string {
 	key := evoLabel(label)
-	switch key {
-	case "instructions", "instruções", "instrucoes":
-		return "instruction"
-	case "can_use_exit_loop", "pode_usar_exit_loop", "exit_loop", "can_exit_loop":
-		return "enable_exit_loop"
-	case "task_definition", "tarefa":
-		return "task"
-	case "agent_card_url":
-		return "card_url"
-	case "total_loop_timeout", "loop_timeout":
-		return "total_timeout"
-	case "sub_agents_timeout", "agent_timeout", "step_timeout":
-		return "sub_agent_timeout"
-	}
-	return key
+	return cmp.Or(evoLabels[key], key)
+}
+
+// evoLabels has the JSON names of labels that differ from them.
+var evoLabels = map[string]string{
+	"instructions": "instruction", "instruções": "instruction", "instrucoes": "instruction",
+	"can_use_exit_loop": "enable_exit_loop", "pode_usar_exit_loop": "enable_exit_loop", "exit_loop": "enable_exit_loop",
+	"can_exit_loop": "enable_exit_loop", "task_definition": "task", "tarefa": "task", "agent_card_url": "card_url",
+	"total_loop_timeout": "total_timeout", "loop_timeout": "total_timeout", "sub_agents_timeout": "sub_agent_timeout",
+	"agent_timeout": "sub_agent_timeout", "step_timeout": "sub_agent_timeout",
 }
 
 // evoField returns a field of an agent from the map of the type or from the config.

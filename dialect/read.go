@@ -168,15 +168,16 @@ func (v value) texts() []string {
 	return out
 }
 
-// boolean returns the value as a boolean, in the spellings of YAML, Python or a form.
+// booleans has the spellings of YAML, Python and forms.
+var booleans = map[string]bool{
+	"true": true, "yes": true, "on": true, "enabled": true, "habilitado": true, "sim": true,
+	"false": false, "no": false, "off": false, "disabled": false, "desabilitado": false, "não": false, "nao": false,
+}
+
+// boolean returns the value as a boolean.
 func (v value) boolean() (b, ok bool) {
-	switch strings.ToLower(strings.TrimSpace(v.text())) {
-	case "true", "yes", "on", "enabled", "habilitado", "sim":
-		return true, true
-	case "false", "no", "off", "disabled", "desabilitado", "não", "nao":
-		return false, true
-	}
-	return false, false
+	b, ok = booleans[strings.ToLower(strings.TrimSpace(v.text()))]
+	return b, ok
 }
 
 // whole returns the value as a whole number that is not negative.

@@ -68,20 +68,12 @@ func nodeType(v value) string {
 	return ""
 }
 
+var nodeKinds = map[string]definition.Type{"loopagent": definition.TypeLoop, "llmagent": definition.TypeLLM,
+	"sequentialagent": definition.TypeSequential, "parallelagent": definition.TypeParallel}
+
 // kindOfNode returns the type of agent for a type of node, or "" if the node is no agent.
 func kindOfNode(typ string) definition.Type {
-	last := typ[strings.LastIndexByte(typ, '.')+1:]
-	switch strings.ToLower(strings.ReplaceAll(last, " ", "")) {
-	case "loopagent":
-		return definition.TypeLoop
-	case "llmagent":
-		return definition.TypeLLM
-	case "sequentialagent":
-		return definition.TypeSequential
-	case "parallelagent":
-		return definition.TypeParallel
-	}
-	return ""
+	return nodeKinds[strings.ToLower(strings.ReplaceAll(typ[strings.LastIndexByte(typ, '.')+1:], " ", ""))]
 }
 
 // nodesOf returns the nodes of a file: one node, a list, or the nodes of a flow.
@@ -170,24 +162,18 @@ func label(key string) string {
 	key = humps().ReplaceAllString(brackets().ReplaceAllString(key, ""), "$1 $2")
 	key = strings.Join(strings.FieldsFunc(strings.ToLower(key),
 		func(r rune) bool { return r == ' ' || r == '-' || r == '_' }), " ")
-	switch key {
-	case "name":
-		if sdk {
-			return "agent name"
-		}
-	case "custom sub agents order", "sub agents order":
-		return "order"
-	case "llm agent instructions", "system prompt", "func":
-		return "instructions"
-	case "user prompt":
-		return "query"
-	case "timeout seconds":
-		return "timeout"
-	case "use robomotion credits", "robomotion credits", "use robomotion ai credits", "credentials", "api key",
-		"credential":
-		return "credits"
+	if key == "name" && sdk {
+		return "agent name"
 	}
-	return key
+	return cmp.Or(sameLabels[key], key)
+}
+
+// sameLabels has other spellings of labels.
+var sameLabels = map[string]string{
+	"custom sub agents order": "order", "sub agents order": "order", "user prompt": "query", "timeout seconds": "timeout",
+	"llm agent instructions": "instructions", "system prompt": "instructions", "func": "instructions",
+	"use robomotion credits": "credits", "robomotion credits": "credits", "use robomotion ai credits": "credits",
+	"credentials": "credits", "api key": "credits", "credential": "credits",
 }
 
 // fixed reports whether the flow contains the value of a property. Otherwise the value comes with each message.
