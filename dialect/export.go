@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
@@ -45,15 +44,8 @@ func Export(name string, def *definition.Definition) ([]File, *Report) {
 		return nil, e.report
 	}
 	e.report.Agents = len(e.files)
-	sort.SliceStable(e.files, func(i, k int) bool { return first(e.files[i]) > first(e.files[k]) }) // smaller than slices
-	return e.files, e.report
-}
-
-func first(f File) int {
-	if f.Name == "root_agent.yaml" {
-		return 1
-	}
-	return 0
+	last := len(e.files) - 1 // the root is written after all others
+	return slices.Concat(e.files[last:], e.files[:last]), e.report
 }
 
 // exporter writes one definition.

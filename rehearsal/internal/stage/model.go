@@ -66,7 +66,7 @@ func (a *actor) answer(ctx context.Context, req *model.LLMRequest) scripted.Answ
 			return scripted.Answer{Error: f}
 		}
 	}
-	if own, ok := a.scripted(def, at); ok && len(own.Calls) > 0 && !a.Never {
+	if own, ok := study.Scripted(a.script, def, at.Iteration()); ok && len(own.Calls) > 0 && !a.Never {
 		own.Usage = usage
 		return a.called(own, at)
 	}

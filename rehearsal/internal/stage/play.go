@@ -3,7 +3,6 @@
 package stage
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -24,34 +23,14 @@ type play struct {
 	script []scripted.Answer
 }
 
-// scripted returns the answer that the script of the config has for an agent: its n-th answer is
-// for iteration n, its last one for all later iterations.
-func (p *play) scripted(a *definition.Agent, at study.Place) (scripted.Answer, bool) {
-	var own []scripted.Answer
-	for _, ans := range p.script {
-		if ans.Agent == a.Name {
-			own = append(own, ans)
-		}
-	}
-	if len(own) == 0 {
-		return scripted.Answer{}, false
-	}
-	return own[min(at.Iteration(), len(own))-1], true
-}
-
 // line is what an agent answers at a place, in the form that it is asked for. In a run without
 // faults the script decides. In others the values that the fault needs are put into the script's
 // answer.
 func (p *play) line(a *definition.Agent, at study.Place) study.Line {
 	form := p.Form(a, at)
-	own, scripted := p.scripted(a, at)
+	own, scripted := study.Scripted(p.script, a, at.Iteration())
 	if scripted {
-		form.Words = own.Text
-		var v any
-		if json.Unmarshal([]byte(own.Text), &v) == nil {
-			form.Base = v
-		}
-		form.Need = nil
+		form.Say(own.Text)
 	}
 	changed := false
 	if p.Words != nil {

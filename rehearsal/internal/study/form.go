@@ -35,6 +35,12 @@ func (f *Form) Pick(some picks) {
 	maps.Copy(f.Picks, some)
 }
 
+// Say makes the answer one of a script.
+func (f *Form) Say(text string) {
+	f.Need, f.Words = nil, text
+	_ = json.Unmarshal([]byte(text), &f.Base) // a text without JSON has no base
+}
+
 func (f *Form) set(field string, v any) {
 	if s, ok := f.property(field); ok {
 		v = fit(s, v, f.Words)

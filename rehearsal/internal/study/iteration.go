@@ -3,7 +3,6 @@
 package study
 
 import (
-	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -73,9 +72,8 @@ func (s *study) leave(a *definition.Agent, n int, to Aim, result map[string]any,
 func (s *study) standsIn(a *definition.Agent, n int, to Aim, some picks) Line {
 	here := Place{Loops: map[string]int{s.loop.Name: n}, Within: s.loop.Name, Number: Decimal(float64(n)), Sample: 1}
 	f := s.Form(a, here)
-	if own := s.answers(a); len(own) > 0 {
-		f.Need, f.Words = nil, own[min(max(n, 1), len(own))-1].Text
-		_ = json.Unmarshal([]byte(f.Words), &f.Base) // a text without JSON has no base
+	if own, ok := Scripted(s.script, a, n); ok {
+		f.Say(own.Text)
 		return f.Line(a)
 	}
 	f.Picks = some

@@ -62,7 +62,7 @@ func (c *Cast) studied(l *definition.Agent, g *goal, state map[string]any, scrip
 		owner: make(map[*need]*definition.Agent), choices: make(map[*need][]any),
 	}
 	for _, a := range s.inOrder(l) {
-		if !Reaches(a) || len(s.answers(a)) > 0 {
+		if _, given := Scripted(script, a, 1); given || !Reaches(a) {
 			continue
 		}
 		all := c.Needs.output[a.Name].leaves()
@@ -114,9 +114,14 @@ func (c *Cast) inOrder(of *definition.Agent) []*definition.Agent {
 	return all
 }
 
-// answers returns the answers of the script for an agent.
-func (s *study) answers(a *definition.Agent) []scripted.Answer {
-	return slices.DeleteFunc(slices.Clone(s.script), func(ans scripted.Answer) bool { return ans.Agent != a.Name })
+// Scripted returns the answer of a script for an agent: its n-th answer is for iteration n, its last one for all later
+// iterations.
+func Scripted(script []scripted.Answer, a *definition.Agent, iteration int) (answer scripted.Answer, ok bool) {
+	own := slices.DeleteFunc(slices.Clone(script), func(ans scripted.Answer) bool { return ans.Agent != a.Name })
+	if len(own) == 0 {
+		return answer, false
+	}
+	return own[min(max(iteration, 1), len(own))-1], true
 }
 
 // before computes the state at the beginning of the loop.
