@@ -247,11 +247,8 @@ func (r *adkReader) subAgents(a *agent, v value) {
 
 // ref reads the agent in the file config_path. It returns nil if it has reported why the agent cannot be read.
 func (r *adkReader) ref(a *agent, item value) *agent {
-	for _, p := range item.pairs() {
-		if p.key != "config_path" && p.key != "code" {
-			r.fail(p.at, a.was, "sub_agents", "unknown field %q of a sub-agent", p.key).Advice = refAdvice(p.key)
-			return nil
-		}
+	if !r.only(a, item, "sub_agents", "a sub-agent", "config_path", "code") {
+		return nil
 	}
 	file, code := item.get("config_path").text(), item.get("code").text()
 	switch {
@@ -267,12 +264,19 @@ func (r *adkReader) ref(a *agent, item value) *agent {
 	return r.file(a, item.get("config_path"), file)
 }
 
-func refAdvice(key string) string {
-	if key == "name" || key == "agent_class" || key == "instruction" {
-		return "ADK has no agent in the place of a reference: write it in a file of its own, and {config_path: " +
-			"file.yaml} here"
+// only reports whether a map has no other keys.
+func (r *adkReader) only(a *agent, item value, fieldName, what string, keys ...string) bool {
+	for _, p := range item.pairs() {
+		if slices.Contains(keys, p.key) {
+			continue
+		}
+		it := r.fail(p.at, a.was, fieldName, "unknown field %q of %s", p.key, what)
+		if it.Advice = meant(p.key, keys); what == "a sub-agent" && slices.Contains([]string{"name", "agent_class", "instruction"}, p.key) {
+			it.Advice = "ADK has no agent in the place of a reference: write it in a file of its own, and {config_path: file.yaml} here"
+		}
+		return false
 	}
-	return meant(key, []string{"config_path", "code"})
+	return true
 }
 
 // file reads the agent in a file of the folder.

@@ -236,12 +236,8 @@ func (r *adkReader) tools(a *agent, v value) {
 		return
 	}
 	for _, item := range v.items() {
-		for _, p := range item.pairs() {
-			if p.key != "name" && p.key != "args" {
-				r.fail(p.at, a.was, "tools", "unknown field %q of a tool", p.key).Advice = meant(p.key,
-					[]string{"name", "args"})
-				return
-			}
+		if !r.only(a, item, "tools", "a tool", "name", "args") {
+			return
 		}
 		name := item.get("name").text()
 		if item.isScalar() {

@@ -105,12 +105,8 @@ func (f *flow) concurrency(v value) {
 // edges reads one item of edges, which is a chain or {from_node, to_node, route}.
 func (f *flow) edges(item value) {
 	if item.isMap() && !item.get("from_node").isNull() && !item.get("to_node").isNull() {
-		for _, p := range item.pairs() {
-			if !slices.Contains([]string{"from_node", "to_node", "route"}, p.key) {
-				f.fail(p.at, f.a.was, "edges", "unknown field %q of an edge", p.key).Advice = meant(p.key,
-					[]string{"from_node", "to_node", "route"})
-				return
-			}
+		if !f.only(f.a, item, "edges", "an edge", "from_node", "to_node", "route") {
+			return
 		}
 		from, to := f.node(item.get("from_node")), f.node(item.get("to_node"))
 		if from != nil && to != nil {

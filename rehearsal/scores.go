@@ -27,18 +27,21 @@ func (s *bench) scoresRegress(ctx context.Context) ([]Finding, error) {
 		r := s.ScaleOf(l)
 		var heard stage.Hearing
 		t, err := s.Run(ctx, &stage.Scene{Target: l, Way: onward, Iterations: maxIterations, Hearing: &heard,
-			Words: spokenBy, Score: func(at study.Place) float64 {
-				n := at.Loops[l.Name]
-				if n <= 2 {
-					return r.At(0.3 * float64(n))
-				}
-				return r.At(0.6 - 0.15*float64(min(n, 8)-2))
-			}})
+			Words: spokenBy, Score: func(at study.Place) float64 { return r.At(upAndDown(at.Loops[l.Name])) }})
 		if err == nil {
 			s.judgeRegress(f, l, t, &heard)
 		}
 		return err
 	})
+}
+
+// upAndDown is the part of the way to the goal in iteration n of a loop that gets better, and from the third iteration
+// on worse and worse.
+func upAndDown(n int) float64 {
+	if n <= 2 {
+		return 0.3 * float64(n)
+	}
+	return 0.6 - 0.15*float64(min(n, 8)-2)
 }
 
 // scoredIn says why a fault of scores cannot happen in a loop with that many iterations.

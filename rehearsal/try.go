@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -150,16 +151,9 @@ func (s *bench) course(l *definition.Agent, c Course) *stage.Scene {
 	sc.Score = func(at study.Place) float64 {
 		switch n := at.Loops[l.Name]; c {
 		case NeverEnough:
-			far := 0.9
-			for range min(n, 50) {
-				far /= 2
-			}
-			return r.At(0.9 - far)
+			return r.At(0.9 - 0.9/math.Exp2(float64(min(n, 50))))
 		case GetsWorse:
-			if n <= 2 {
-				return r.At(0.3 * float64(n))
-			}
-			return r.At(0.6 - 0.15*float64(min(n, 8)-2))
+			return r.At(upAndDown(n))
 		case Wavers:
 			return r.At(0.5 - 0.2*float64(n%2))
 		default:
