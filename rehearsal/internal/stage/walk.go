@@ -345,23 +345,15 @@ func (j *Judging) mark(o *loop.Outcome) {
 func (s *Stage) around(a *definition.Agent) bound {
 	var least bound
 	for l := s.LoopAround(a); l != nil; l = s.LoopAround(l) {
-		w := &walk{Cast: s.Cast, loop: l, plan: s.Plans[l.Name], stepOf: s.StepTime}
-		for range len(l.SubAgents) {
-			d := w.plan.Next(&w.Tally)
-			if d.Action != loop.RunStep {
-				break
+		w := &walk{Cast: s.Cast, loop: l, plan: s.Plans[l.Name], stepOf: s.StepTime, Most: 1}
+		own := s.StepIn(a, l)
+		w.Hang = func(d loop.Decision) (time.Duration, bool) {
+			if l.SubAgents[d.Step] == own && d.Timeout > 0 && (least.time == 0 || d.Timeout < least.time) {
+				least = bound{d.Timeout, LimitName(l, own, d.TimeoutKind, d.Timeout)}
 			}
-			if l.SubAgents[d.Step] == s.StepIn(a, l) {
-				if d.Timeout > 0 && (least.time == 0 || d.Timeout < least.time) {
-					least = bound{d.Timeout, LimitName(l, l.SubAgents[d.Step], d.TimeoutKind, d.Timeout)}
-				}
-				break
-			}
-			o := loop.Outcome{Iteration: d.Iteration, Step: d.Step, Started: begun.Add(w.elapsed), Waited: d.Wait}
-			w.elapsed += d.Wait + w.stepTime(l.SubAgents[d.Step], session.Address(""))
-			o.Finished = begun.Add(w.elapsed)
-			w.plan.Add(&w.Tally, o)
+			return 0, false
 		}
+		w.Run()
 	}
 	return least
 }
