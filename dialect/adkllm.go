@@ -372,7 +372,7 @@ func (r *adkReader) mcp(a *agent, item value) {
 		server = v
 	}
 	if command := server.get("command"); !command.empty() {
-		list := append([]any{command.text()}, r.arguments(a, full, server.get("args"))...)
+		list := append([]string{command.text()}, r.arguments(a, full, server.get("args"))...)
 		out = append(out, field{key: "command", value: list})
 		if env := server.get("env"); !env.empty() {
 			out = append(out, field{key: "env", value: r.secrets(a, full+" env", env, "env")})

@@ -42,7 +42,7 @@ type agent struct {
 	isTool bool
 }
 
-// field is a field of the definition and its value, which is a string, bool, int, float64, []any, object or *yaml.Node.
+// field is a field of the definition and its value, which is a string, bool, int, float64, []string, []any, object or *yaml.Node.
 type field struct {
 	key   string
 	value any

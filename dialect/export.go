@@ -520,7 +520,7 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 						"is not copied").Advice = "write it there yourself, or pass it in the environment"
 				}
 			}
-			params = append(params, field{key: "args", value: list(args)})
+			params = append(params, field{key: "args", value: args})
 		}
 		if env := e.public(a, "env", m.Env); len(env) > 0 {
 			params = append(params, field{key: "env", value: env})
@@ -539,7 +539,7 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 		args = object{{key: "streamable_http_connection_params", value: params}}
 	}
 	if m.Only != nil {
-		args = append(args, field{key: "tool_filter", value: list(m.Only)})
+		args = append(args, field{key: "tool_filter", value: m.Only})
 	}
 	if m.Prefix != "" {
 		args = append(args, field{key: "tool_name_prefix", value: strings.TrimSuffix(m.Prefix, "_")})

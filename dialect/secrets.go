@@ -65,14 +65,14 @@ func (i *importer) secrets(a *agent, full string, v value, kind string) any {
 const yours = "YOUR_SECRET"
 
 // arguments copies the arguments of a command without secrets.
-func (i *importer) arguments(a *agent, full string, v value) []any {
+func (i *importer) arguments(a *agent, full string, v value) []string {
 	out, masked := arguments(v.texts())
 	for n, arg := range v.items() {
 		if masked[n] {
 			i.changed(arg.at(), a.was, full+" args", yours, "it may be a secret, and is not copied").Advice = "write it there yourself, or give it by env"
 		}
 	}
-	return list(out)
+	return out
 }
 
 // arguments returns the arguments of a command without the secrets in them, and which arguments had secrets.

@@ -29,7 +29,7 @@ func (o origins) emit(a *agent) *yaml.Node {
 	}
 	fields = append(fields, a.extra...)
 	if len(a.order) > 0 {
-		var names []any
+		var names []string
 		for _, sub := range a.order {
 			names = append(names, sub.name)
 		}
@@ -96,6 +96,12 @@ func node(v any) *yaml.Node {
 			return scalar("!!int", text)
 		}
 		return scalar("!!float", text)
+	case []string:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, item := range v {
+			n.Content = append(n.Content, node(item))
+		}
+		return n
 	case []any:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for _, item := range v {
@@ -155,12 +161,4 @@ func copiedScalar(_ string, v value) any {
 		return v.Value
 	}
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: v.ShortTag(), Value: v.Value}
-}
-
-func list(s []string) []any {
-	out := make([]any, len(s))
-	for n := range s {
-		out[n] = s[n]
-	}
-	return out
 }

@@ -138,11 +138,6 @@ func (s *bench) asksModels(l *definition.Agent) string {
 	return "no agent in it asks a model"
 }
 
-func (s *bench) fails(l *definition.Agent) bool {
-	_, fails := s.unfit(l)
-	return fails
-}
-
 // played returns the agents inside another one that have stand-ins.
 func (s *bench) played(in *definition.Agent) []string {
 	var names []string

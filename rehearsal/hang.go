@@ -82,6 +82,7 @@ func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 	}
 	got := w.Run()
 	f.Stop = got.Stop
+	_, fails := s.unfit(l)
 	switch {
 	case got.Hangs == 0:
 		f.Status, f.Detail = Spared, "the loop ends before this step runs"
@@ -98,7 +99,7 @@ func (s *bench) hung(a *definition.Agent, t *stage.Take) Finding {
 	case got.Stop == nil:
 		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; then an outer loop has no time left, after %s",
 			times(got.Hangs), stage.Brief(got.Elapsed))
-	case s.fails(l):
+	case fails:
 		f.Guard, f.Detail = cut, "cut off; what follows is not known, because the loop fails with stand-ins"
 	default:
 		f.Guard, f.Detail = cut, fmt.Sprintf("cut off %s; the loop ends: %s", times(got.Hangs), got.Ending())

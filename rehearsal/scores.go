@@ -78,7 +78,7 @@ func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *stage.Take, hea
 	if got.Stop.Result.Source != loop.FromFinalizer {
 		return
 	}
-	fin := s.finalizer(l)
+	fin := l.SubAgents[slices.IndexFunc(l.SubAgents, func(sub *definition.Agent) bool { return sub.OutputKey == definition.LoopOutput })]
 	of := s.HeardOf(heard, l, fin, t.Answer)
 	last := 0
 	for _, n := range of {
@@ -102,19 +102,10 @@ func (s *bench) judgeRegress(f *Finding, l *definition.Agent, t *stage.Take, hea
 	}
 }
 
-func (s *bench) finalizer(l *definition.Agent) *definition.Agent {
-	for _, sub := range l.SubAgents {
-		if sub.OutputKey == definition.LoopOutput {
-			return sub
-		}
-	}
-	return nil
-}
-
 // oscillation: two results in turns.
 func (s *bench) oscillation(ctx context.Context) ([]Finding, error) {
 	plays := func(l *definition.Agent) string {
-		if s.playsIn(l) {
+		if slices.ContainsFunc(s.Steps(l), study.Reaches) {
 			return ""
 		}
 		return "no step can oscillate: all are computed"
@@ -189,11 +180,6 @@ func (s *bench) stopCircles(ctx context.Context, f *Finding, l *definition.Agent
 		return nil
 	}
 	return nil
-}
-
-// playsIn reports whether a step of a loop is a stand-in.
-func (s *bench) playsIn(l *definition.Agent) bool {
-	return slices.ContainsFunc(s.Steps(l), study.Reaches)
 }
 
 // notANumber: from the second iteration on the score is not a number.

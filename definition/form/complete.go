@@ -48,38 +48,31 @@ func Complete(text string, line, column int) []Option {
 	return names(lines, line, before)
 }
 
-// names returns the fields that the agent at a line can have.
+// names returns the fields that the agent at a line can have, or the parts of the field that the line is in.
 func names(lines []string, line int, before string) []Option {
 	indent := depth(before)
 	own, parent := siblings(lines, line-1, indent)
-	if parent != "" && parent != "sub_agents" && parent != "config" {
-		for _, f := range Fields() {
-			if f.Name == parent {
-				var out []Option
-				for _, p := range f.Parts {
-					out = append(out, Option{Label: p.Name, Insert: p.Name + ": ", Detail: p.Value, Doc: p.Doc, Kind: "property"})
-				}
-				return out
-			}
-		}
-		return nil
-	}
-	given := own["type"]
-	var have []string
-	for name := range own {
-		have = append(have, name)
-	}
-	kind := definition.TypeOf(given, have...)
-	root := parent == ""
+	inside := parent != "" && parent != "sub_agents" && parent != "config" // a field that is a map
+	kind := definition.TypeOf(own["type"], slices.Collect(maps.Keys(own))...)
 	var out []Option
 	for _, f := range Fields() {
 		_, taken := own[f.Name]
-		if f.Root && !root || kind != "" && f.Types != nil && !slices.Contains(f.Types, kind) || taken && f.Name != strings.TrimLeft(before, " -") {
-			continue
+		switch {
+		case inside && f.Name == parent:
+			for _, p := range f.Parts {
+				out = append(out, property(p.Name, p.Value, p.Doc))
+			}
+		case inside, f.Root && parent != "", kind != "" && f.Types != nil && !slices.Contains(f.Types, kind),
+			taken && f.Name != strings.TrimLeft(before, " -"):
+		default:
+			out = append(out, property(f.Name, f.Value, f.Doc))
 		}
-		out = append(out, Option{Label: f.Name, Insert: f.Name + ": ", Detail: f.Value, Doc: f.Doc, Kind: "property"})
 	}
 	return out
+}
+
+func property(name, value, doc string) Option {
+	return Option{Label: name, Insert: name + ": ", Detail: value, Doc: doc, Kind: "property"}
 }
 
 // depth returns the column, from 0, in which a key begins, after the dash of a list.
