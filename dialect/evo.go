@@ -54,20 +54,15 @@ func (r *evoReader) root(name string, data []byte) *agent {
 	}
 	for _, other := range r.all {
 		if _, read := r.reads.owner[other.Node]; !read {
-			r.dropped(other.at(), evoName(other), "agent", "--agent "+evoName(other)+" imports it", "%s",
-				r.apart(other))
+			which := "no other agent"
+			if r.used(other) {
+				which = "no agent that is carried over"
+			}
+			r.dropped(other.at(), evoName(other), "agent", "--agent "+evoName(other)+" imports it", "%s contains it", which)
 			other.all()
 		}
 	}
 	return a
-}
-
-// apart returns the reason why an agent is left out.
-func (r *evoReader) apart(a value) string {
-	if r.used(a) {
-		return "no agent that is carried over contains it"
-	}
-	return "no other agent contains it"
 }
 
 // evoLabel converts a label of the form to a key: "✅ Can use exit_loop" becomes can_use_exit_loop.
@@ -195,15 +190,26 @@ func (r *evoReader) common(a *agent, v value, kind string) {
 	} else if t := evoField(v, "sub_agent_timeout"); !t.empty() && a.typ != definition.TypeLoop {
 		r.timeout(a, t)
 	}
-	for _, p := range v.pairs() {
-		if p.key != "config" || !p.value.isMap() {
-			r.leftOver(a, v, p, p.key, kind)
+	var silent []string
+	var first place
+	for n, in := range []value{v, v.get("config")} {
+		for _, p := range in.pairs() {
+			switch {
+			case in.asked(p.key) || p.value.blank() || n == 0 && p.key == "config" && p.value.isMap():
+				continue
+			case !slices.Contains(evoSilent, evoKey(p.key)):
+				r.leftOver(a, p, []string{"", "config."}[n]+p.key, kind)
+			default:
+				if silent = append(silent, p.key); len(silent) == 1 {
+					first = p.at
+				}
+			}
+			p.value.all()
 		}
 	}
-	for _, p := range v.get("config").pairs() {
-		r.leftOver(a, v.get("config"), p, "config."+p.key, kind)
+	if len(silent) > 0 {
+		r.dropped(first, a.was, strings.Join(silent, ", "), "", "they do not change what an agent does")
 	}
-	r.bookkeeping(a, v)
 }
 
 const elsewhereExit = "read its answer in the loop's stop_when, or in another agent's instructions"

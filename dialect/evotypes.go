@@ -48,16 +48,9 @@ const (
 )
 
 // leftOver reports a field that nothing has read. A mistyped field is an error.
-func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
-	if in.asked(p.key) || p.value.blank() {
-		return
-	}
+func (r *evoReader) leftOver(a *agent, p pair, full, kind string) {
 	key := evoKey(p.key)
 	advice, gone := evoGone[key]
-	if slices.Contains(evoSilent, key) {
-		return
-	}
-	p.value.all()
 	switch on, isBool := p.value.boolean(); {
 	case isBool && !on && gone:
 		r.add(Mapped, p.at, a.was, full, "", "it is off")
@@ -77,25 +70,6 @@ func (r *evoReader) leftOver(a *agent, in value, p pair, full, kind string) {
 		r.fail(p.at, a.was, full, "unknown field %q; Evo AI ignores it", p.key).Advice = meant(key, evoKnown)
 	default:
 		r.dropped(p.at, a.was, full, "", "a definition has no such field")
-	}
-}
-
-// bookkeeping reports the fields that do not change what an agent does.
-func (r *evoReader) bookkeeping(a *agent, v value) {
-	var names []string
-	var first place
-	for _, in := range []value{v, v.get("config")} {
-		for _, p := range in.pairs() {
-			if slices.Contains(evoSilent, evoKey(p.key)) && !in.asked(p.key) && !p.value.blank() {
-				if names = append(names, p.key); len(names) == 1 {
-					first = p.at
-				}
-				p.value.all()
-			}
-		}
-	}
-	if len(names) > 0 {
-		r.dropped(first, a.was, strings.Join(names, ", "), "", "they do not change what an agent does")
 	}
 }
 
