@@ -385,20 +385,17 @@ func (r *evoReader) remote(a *agent, v value) *agent {
 	text, at := endpoint.text(), endpoint
 	usable := strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://")
 	switch {
-	case card.empty() || endpoint.empty():
 	case usable:
-		r.dropped(card.at(), a.was, "agent_card_url", "", "endpoint gives the address")
-	default:
-		r.dropped(endpoint.at(), a.was, "endpoint", "", "it is not an address; agent_card_url gives the address")
-	}
-	switch {
-	case usable:
-		at = endpoint
+		if !card.empty() {
+			r.dropped(card.at(), a.was, "agent_card_url", "", "endpoint gives the address")
+		}
 		r.mapped(endpoint.at(), a.was, "endpoint", "")
 	case !card.empty():
+		if !endpoint.empty() {
+			r.dropped(endpoint.at(), a.was, "endpoint", "", "it is not an address; agent_card_url gives the address")
+		}
 		text, at = card.text(), card
-		if !strings.HasSuffix(text, "/.well-known/agent.json") &&
-			!strings.HasSuffix(text, "/.well-known/agent-card.json") {
+		if !strings.HasSuffix(text, "/.well-known/agent.json") && !strings.HasSuffix(text, "/.well-known/agent-card.json") {
 			r.fail(card.at(), a.was, "agent_card_url", "agent_card_url must end with /.well-known/agent.json")
 			return nil
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
@@ -527,8 +526,8 @@ func (e *exporter) mcp(a *definition.Agent, m *definition.MCP) object {
 		}
 		args = object{{key: "stdio_connection_params", value: object{{key: "server_params", value: params}}}}
 	} else {
-		address, _ := credential.Cleaned(m.URL, yours)
-		if address = credential.WithoutTokens(address, yours); address != m.URL {
+		address := publicURL(m.URL)
+		if address != m.URL {
 			e.changed(at(a, "tools"), a.Name, "tools mcp url", address,
 				"the parts that may be secret are not copied").Advice = "write it there yourself, and keep that file private"
 		}

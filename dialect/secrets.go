@@ -103,13 +103,16 @@ func argument(before, text string) string {
 	return text
 }
 
+// publicURL returns a URL without the secrets in it.
+func publicURL(text string) string {
+	text, _ = credential.Cleaned(text, yours)
+	return credential.WithoutTokens(text, yours)
+}
+
 // address copies a URL without the secrets in it.
 func (i *importer) address(a *agent, full string, v value) string {
-	text, found := credential.Cleaned(v.text(), yours)
-	if masked := credential.WithoutTokens(text, yours); masked != text {
-		text, found = masked, true
-	}
-	if found {
+	text := publicURL(v.text())
+	if text != v.text() {
 		i.changed(v.at(), a.was, full, text, "the parts that may be secret are not copied").Advice = "write it there yourself, and keep that file private"
 	}
 	return text
