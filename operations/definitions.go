@@ -48,14 +48,9 @@ func (r *Runs) Describe(name, file string, text []byte) (d *Described, ok bool) 
 		}
 		return d, looksLikeOne(text)
 	}
-	d.Fill(def)
-	return d, true
-}
-
-// Fill sets the fields from a definition.
-func (d *Described) Fill(def *definition.Definition) {
 	d.Title, d.Description, d.Type, d.Valid = def.Root.Shown(), def.Description, def.Root.Type, true
 	d.Problems, d.Inputs = slices.Concat(def.Warnings(), def.Notes()), def.Inputs
+	return d, true
 }
 
 // looksLikeOne reports whether a text with mistakes is meant to be a definition.

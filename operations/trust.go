@@ -161,7 +161,13 @@ func transport(cfg *Config) http.RoundTripper {
 	}
 	t = t.Clone()
 	t.Proxy = nil
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, ControlContext: publicOnly}
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error { // the internet's addresses only
+			if at, err := netip.ParseAddrPort(address); err != nil || !public(at.Addr()) {
+				return errPrivate
+			}
+			return nil
+		}}
 	t.DialContext = dialer.DialContext
 	return t
 }
@@ -169,15 +175,6 @@ func transport(cfg *Config) http.RoundTripper {
 // errPrivate refuses a connection.
 var errPrivate = errors.New("the address is one of this machine or of a private network, which agents reach only " +
 	"if the server is started with --allow-private")
-
-// publicOnly refuses connections to addresses that the internet does not have.
-func publicOnly(_ context.Context, _, address string, _ syscall.RawConn) error {
-	at, err := netip.ParseAddrPort(address)
-	if err != nil || !public(at.Addr()) {
-		return errPrivate
-	}
-	return nil
-}
 
 // reserved are ranges that are not the internet's, besides those that package netip knows: of
 // carriers, for documentation and tests, and those in which an address of IPv4 is hidden.

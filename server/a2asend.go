@@ -177,8 +177,12 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 				"it is %s; a message to a task answers its question", status)
 		}
 		q := &open[i]
+		value := operations.Said(q, what.text)
+		if what.hasData {
+			value, _ = json.Marshal(what.data) // it was JSON
+		}
 		err = a.s.runs.Answer(ctx, id, &operations.AnswerRequest{
-			Question: q.ID, Value: valueFor(q, what), Reason: what.reason, By: "a client over A2A", Key: m.ID,
+			Question: q.ID, Value: value, Reason: what.reason, By: "a client over A2A", Key: m.ID,
 		})
 		if p, ok := errors.AsType[*problem.Problem](err); ok && p.Type == "urn:refrain:bad_answer" {
 			wrong = "That does not answer the question: answer with " + accepted(q) + ".\n" + q.Text
@@ -210,15 +214,6 @@ func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark
 		return false, run.Status, view.Err()
 	}
 	return false, "", view.Err()
-}
-
-// valueFor returns the answer that a message gives to a question.
-func valueFor(q *mark.Question, what *said) json.RawMessage {
-	if !what.hasData {
-		return operations.Said(q, what.text)
-	}
-	value, _ := json.Marshal(what.data) // it was JSON
-	return value
 }
 
 // accepted describes which answers a question accepts.

@@ -114,11 +114,6 @@ func (c *conn) busy() {
 // connKey is the key under which a request's context has its *conn.
 type connKey struct{}
 
-// withConn is [http.Server.ConnContext].
-func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, c)
-}
-
 // letIn says that the server answers a request that it has let in.
 func letIn(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*conn); ok {

@@ -89,24 +89,20 @@ func (s *Server) putDefinition(w http.ResponseWriter, r *http.Request) error {
 	} else if err := fresh(r, old); err != nil {
 		return err
 	}
-	if bytes.Equal(old, text) && status == http.StatusOK {
-		w.Header().Set("ETag", operations.TagOf(text))
-		d, _ := s.runs.Describe(name, file, text)
-		return s.Send(w, status, d)
-	}
-	p, def, err := operations.Load(s.runs.Folder.Parts(), file, text)
-	if err != nil {
-		return err
-	}
-	if err := s.runs.Trusts(p, def, text); err != nil {
-		return err
-	}
-	if err := s.runs.Folder.Write(file, text); err != nil {
-		return err
+	if status == http.StatusCreated || !bytes.Equal(old, text) {
+		p, def, err := operations.Load(s.runs.Folder.Parts(), file, text)
+		if err == nil {
+			err = s.runs.Trusts(p, def, text)
+		}
+		if err == nil {
+			err = s.runs.Folder.Write(file, text)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	w.Header().Set("ETag", operations.TagOf(text))
-	d := &operations.Described{Name: name, File: file, ETag: operations.TagOf(text)}
-	d.Fill(def)
+	d, _ := s.runs.Describe(name, file, text)
 	return s.Send(w, status, d)
 }
 
@@ -120,10 +116,8 @@ func fresh(r *http.Request, now []byte) error {
 		return problem.New(http.StatusPreconditionRequired, "no_etag", "Say which version you have seen",
 			"send its ETag as If-Match, so that nobody's change is lost")
 	case match != "" && !matches(match, operations.TagOf(now)):
-		p := problem.New(http.StatusPreconditionFailed, "changed", "The definition has changed",
-			"somebody else has written it since you read it; read it again")
-		p.Header = map[string]string{"ETag": operations.TagOf(now)}
-		return p
+		return problem.New(http.StatusPreconditionFailed, "changed", "The definition has changed",
+			"somebody else has written it since you read it; read it again").With("ETag", operations.TagOf(now))
 	}
 	return nil
 }

@@ -58,14 +58,18 @@ func after(r *http.Request) (int64, error) {
 
 // place takes a place among the streams.
 func (s *Server) place() (func(), error) {
+	return enter(s.streams, problem.New(http.StatusServiceUnavailable, "busy", "There are too many streams", "the limit is %d",
+		cap(s.streams)).With("Retry-After", "5"))
+}
+
+// enter takes a place in the channel, or returns the problem if it is full.
+func enter(at chan struct{}, full *problem.Problem) (leave func(), err error) {
 	select {
-	case s.streams <- struct{}{}:
-		return func() { <-s.streams }, nil
+	case at <- struct{}{}:
+		return func() { <-at }, nil
 	default:
+		return nil, full
 	}
-	p := problem.New(http.StatusServiceUnavailable, "busy", "There are too many streams", "the limit is %d", cap(s.streams))
-	p.Header = map[string]string{"Retry-After": "5"}
-	return nil, p
 }
 
 // turn waits until fewer run at once than the channel has room for.

@@ -103,7 +103,9 @@ func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
 		}
 		s.mu.Lock()
 		if f = s.feeds[id]; f == nil {
-			f = s.newFeed(id)
+			running, cancel := context.WithCancel(context.Background())
+			f = &feed{s: s, id: id, cancel: cancel, ready: make(chan struct{}), done: make(chan struct{}), changed: make(chan struct{})}
+			go f.run(running)
 			s.feeds[id] = f
 		}
 	}
@@ -129,13 +131,6 @@ func (s *Server) follow(ctx context.Context, id string) (*feed, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-func (s *Server) newFeed(id string) *feed {
-	ctx, cancel := context.WithCancel(context.Background())
-	f := &feed{s: s, id: id, cancel: cancel, ready: make(chan struct{}), done: make(chan struct{}), changed: make(chan struct{})}
-	go f.run(ctx)
-	return f
 }
 
 // leave gives the feed back. It goes on for a while: whoever reloads a page comes back.

@@ -85,7 +85,7 @@ func (s *Server) compared(ctx context.Context, r *http.Request) (*compared, erro
 	if s.cfg.ReadOnly { // the log of a stranger may name any folder
 		return nil, problem.New(http.StatusNotFound, "files_not_here", "The files of the run are not here", "an exported run has none")
 	}
-	run, err := s.log(r)
+	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		case origin.Check(r) != nil || !sameScheme(r):
 			p = problem.New(http.StatusForbidden, "cross_origin", "Another page may not do that",
 				"the request comes from a page of another origin")
-		case !s.open(r) && !s.proven(r):
+		case s.cfg.Token != "" && closed(r) && !s.proven(r):
 			p = s.unproven(r)
 		}
 		switch read := p == nil && closed(r); { // by its handler
@@ -96,13 +96,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// open reports whether a request needs no token: the page itself has nothing to hide, and whoever
-// watches over the server asks how it is.
-func (s *Server) open(r *http.Request) bool {
-	return s.cfg.Token == "" || !closed(r)
-}
-
-// closed reports whether a request is for the API, or from a client of MCP or A2A, or for the metrics. The
+// closed reports whether a request is for the API, or from a client of MCP or A2A, or for the metrics, and so needs the token if there
+// is one. The page itself has nothing to hide, and whoever watches over the server asks how it is. The
 // card of an agent says what the folder holds, and the metrics what it costs, which is nobody's business
 // without the token.
 func closed(r *http.Request) bool {
@@ -151,16 +146,11 @@ func (s *Server) named(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// proven reports whether a request has the token.
+// proven reports whether a request has the token, in a time that says nothing about it.
 func (s *Server) proven(r *http.Request) bool {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
-	return ok && strings.EqualFold(scheme, "Bearer") && same(token, s.cfg.Token)
-}
-
-// same compares two secrets in a time that says nothing about them.
-func same(a, b string) bool {
-	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
-	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))
+	return ok && strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(given[:], want[:]) == 1
 }
 
 // timely gives a client the same time for each piece of an answer, and drops a client that does not
@@ -271,11 +261,9 @@ func (g *guesses) forget(now time.Time) {
 func (s *Server) unproven(r *http.Request) *problem.Problem {
 	if wait := s.guesses.take(clientOf(r.RemoteAddr), time.Now()); wait > 0 {
 		seconds := strconv.Itoa(int(math.Ceil(wait.Seconds())))
-		p := problem.New(http.StatusTooManyRequests, "slow_down", "Too many requests without the token", "try again in %s s", seconds)
-		p.Header = map[string]string{"Retry-After": seconds}
-		return p
+		return problem.New(http.StatusTooManyRequests, "slow_down", "Too many requests without the token", "try again in %s s", seconds).
+			With("Retry-After", seconds)
 	}
-	p := problem.New(http.StatusUnauthorized, "no_token", "The token is missing or wrong", "send it as Authorization: Bearer TOKEN")
-	p.Header = map[string]string{"WWW-Authenticate": `Bearer realm="refrain"`}
-	return p
+	return problem.New(http.StatusUnauthorized, "no_token", "The token is missing or wrong", "send it as Authorization: Bearer TOKEN").
+		With("WWW-Authenticate", `Bearer realm="refrain"`)
 }

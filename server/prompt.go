@@ -39,7 +39,7 @@ func (s *Server) prompt(w http.ResponseWriter, r *http.Request) error {
 		return notRebuilt(err)
 	}
 	defer leave()
-	run, err := s.log(r)
+	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -168,9 +168,8 @@ func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 	}
 	slices.Sort(methods)
 	allow := strings.Join(slices.Compact(methods), ", ")
-	p := problem.New(http.StatusMethodNotAllowed, "wrong_method", "The path has no such method", "the methods of this path are %s", allow)
-	p.Header = map[string]string{"Allow": allow}
-	return p
+	return problem.New(http.StatusMethodNotAllowed, "wrong_method", "The path has no such method", "the methods of this path are %s",
+		allow).With("Allow", allow)
 }
 
 // has reports whether the path of a request, which is escaped, is one of a route.

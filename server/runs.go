@@ -16,7 +16,6 @@ import (
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -248,9 +247,4 @@ func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(forked))
 		return nil
 	})
-}
-
-// log reads the log of the run that a request is about.
-func (s *Server) log(r *http.Request) (*runlog.Run, error) {
-	return s.runs.ReadLog(r.Context(), r.PathValue("id"))
 }

@@ -141,7 +141,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.http = &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: cfg.IdleTimeout,
-		MaxHeaderBytes: 64 << 10, ConnContext: withConn, ConnState: connState, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	return s, nil
 }

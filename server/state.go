@@ -45,7 +45,7 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 
 // state is the state at a place.
 func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
-	run, err := s.log(r)
+	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (s *Server) state(w http.ResponseWriter, r *http.Request) error {
 
 // diff is what changed in the state between two places.
 func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
-	run, err := s.log(r)
+	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) error {
 // export is the whole log with its hashes, as refrain export writes it, but without keys and passwords.
 // If there are any, the file says so: its hashes are not those of the run.
 func (s *Server) export(w http.ResponseWriter, r *http.Request) error {
-	run, err := s.log(r)
+	run, err := s.runs.ReadLog(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -56,14 +56,12 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusRequestEntityTooLarge, "too_large", "The definition is too large to be tried",
 			"it has %d bytes, and the limit is %d", len(req.Text), tryText)
 	}
-	select {
-	case s.tries <- struct{}{}:
-		defer func() { <-s.tries }()
-	default:
-		p := problem.New(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon")
-		p.Header = map[string]string{"Retry-After": "2"}
-		return p
+	leave, err := enter(s.tries, problem.New(http.StatusTooManyRequests, "busy", "Others are trying something", "try again soon").
+		With("Retry-After", "2"))
+	if err != nil {
+		return err
 	}
+	defer leave()
 	_, def, err := operations.Load(s.runs.Folder.Parts(), "definition.yaml", []byte(req.Text))
 	if err != nil {
 		return err

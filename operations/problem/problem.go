@@ -55,6 +55,12 @@ func Bad(format string, args ...any) *Problem {
 	return New(http.StatusBadRequest, "bad_request", "The request is not valid", format, args...)
 }
 
+// With sets the header of the answer over HTTP, and returns the problem.
+func (p *Problem) With(header, value string) *Problem {
+	p.Header = map[string]string{header: value}
+	return p
+}
+
 // Foreign is the error of a text of another product that is no definition.
 type Foreign interface {
 	error

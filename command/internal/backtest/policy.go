@@ -3,6 +3,7 @@
 package backtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -70,23 +71,16 @@ func settingsIn(n *yaml.Node, prefix string) ([]setting, error) {
 			}
 			all = append(all, inner...)
 		default:
-			text, err := asJSON(v)
-			if err != nil {
+			var list any
+			err := v.Decode(&list)
+			text, notJSON := json.Marshal(list)
+			if err = cmp.Or(err, notJSON); err != nil {
 				return nil, fmt.Errorf("line %d: %s: %w", v.Line, path, err)
 			}
-			all = append(all, setting{path, text})
+			all = append(all, setting{path, string(text)})
 		}
 	}
 	return all, nil
-}
-
-func asJSON(n *yaml.Node) (string, error) {
-	var v any
-	if err := n.Decode(&v); err != nil {
-		return "", err
-	}
-	text, err := json.Marshal(v)
-	return string(text), err
 }
 
 // splitOutside splits text at the commas outside of brackets and quotes.

@@ -17,7 +17,7 @@ import (
 )
 
 // Print writes the worst case of a run for people.
-func Print(e *term.Env, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
+func Print(e *term.Env, w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
 	if why := def.NeedsRequest(); why != "" {
@@ -32,7 +32,7 @@ func Print(e *term.Env, file string, def *definition.Definition, worst *definiti
 	b.WriteString("\nAt the most\n")
 	table(&b, worst)
 	printExpected(&b, expected)
-	_, err := io.WriteString(e.Stdout, b.String())
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 

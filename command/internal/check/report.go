@@ -4,10 +4,6 @@
 package check
 
 import (
-	"fmt"
-	"io"
-
-	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -43,14 +39,6 @@ type Report struct {
 	Worst        *worstReport        `json:"worst,omitzero"`
 	// Expected is the expected cost of the iterations; nil if no agent asks a model.
 	Expected *definition.Expected `json:"expected,omitzero"`
-}
-
-// WriteJSON writes the report as JSON.
-func WriteJSON(w io.Writer, r Report) error {
-	if err := term.WriteJSON(w, r); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
 }
 
 func loopReports(def *definition.Definition, worst *definition.WorstCase) []loopReport {

@@ -27,7 +27,7 @@ func Findable(run *runstore.Run, shown []*session.Event, agent string, iteration
 	}
 	last := 0
 	for _, ev := range shown {
-		last = max(last, outermostIteration(ev))
+		last = max(last, OutermostIteration(ev))
 	}
 	switch {
 	case iteration <= last || coming:
@@ -69,11 +69,8 @@ func agentsIn(events []*session.Event) []string {
 	return names
 }
 
-// InIteration reports whether an event belongs to iteration n of its outermost loop, or ends that loop.
-func InIteration(ev *session.Event, n int) bool { return outermostIteration(ev) == n }
-
-// outermostIteration returns the number of the event's iteration of its outermost loop; 0 if the event is outside of loops.
-func outermostIteration(ev *session.Event) int {
+// OutermostIteration returns the number of the event's iteration of its outermost loop; 0 if the event is outside of loops.
+func OutermostIteration(ev *session.Event) int {
 	if _, rest, in := strings.Cut(string(ev.Address), "["); in {
 		number, _, _ := strings.Cut(rest, "]")
 		n, _ := strconv.Atoi(number)

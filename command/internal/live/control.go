@@ -37,7 +37,11 @@ func (f *follower) signal(sig os.Signal) {
 	if sig == syscall.SIGHUP && f.leaving.Load() {
 		return
 	}
-	f.why.Store(whySignal(sig))
+	why := "the process was sent a signal: " + sig.String()
+	if sig == os.Interrupt {
+		why = ctrlC
+	}
+	f.why.Store(why)
 	say, leave := f.interrupt()
 	if leave {
 		f.leave()
@@ -52,14 +56,6 @@ func (f *follower) signal(sig os.Signal) {
 			fmt.Fprintln(f.e.Stderr, say)
 		}
 	})
-}
-
-// whySignal returns the reason that the log keeps when a signal has paused a run.
-func whySignal(sig os.Signal) string {
-	if sig == os.Interrupt {
-		return ctrlC
-	}
-	return "the process was sent a signal: " + sig.String()
 }
 
 const ctrlC = "Ctrl-C"

@@ -119,7 +119,11 @@ func (p *plain) started(req Request) error {
 	if req.Resumed {
 		verb = "resumed"
 	}
-	p.line(req.at, fmt.Sprintf("run %s %s definition=%s%s", req.Session, verb, req.definition, limitText(req.Most)))
+	line := fmt.Sprintf("run %s %s definition=%s", req.Session, verb, req.definition)
+	if req.Most > 0 {
+		line += fmt.Sprintf(" max_iterations=%d", req.Most)
+	}
+	p.line(req.at, line)
 	p.begin()
 	return nil
 }
@@ -186,14 +190,6 @@ func runningText(at session.Address, iteration int) string {
 		return fmt.Sprintf("iteration %d, %s", iteration, at.Agent())
 	}
 	return string(at)
-}
-
-// limitText describes the iteration limit; empty for 0, which means unknown.
-func limitText(most uint) string {
-	if most == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" max_iterations=%d", most)
 }
 
 func (p *plain) finished(req Request, res result) error {

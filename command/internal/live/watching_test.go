@@ -59,6 +59,11 @@ func (d *driven) mark(kind mark.Kind, status mark.RunStatus, data any) {
 }
 
 // watch follows the run from its beginning, and returns what it saw.
+// standing says how the run stands that its log calls running.
+func (d *driven) standing(ctx context.Context) (string, *lease.HeldError, error) {
+	return runlog.Standing(ctx, d.store, runstore.KeyOf("r_1"), mark.RunRunning, runstore.OwnerIsDead)
+}
+
 func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err error) {
 	w := NewWatching(&runstore.Run{Run: &runlog.Run{ID: "r_1", Store: d.store}})
 	err = w.Follow(ctx, func(ev *session.Event) error {
@@ -132,7 +137,7 @@ func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
 		if _, ok := errors.AsType[*GoneError](err); !ok || time.Since(began) > 2*time.Second {
 			t.Errorf("ended after %v with %v", time.Since(began), err)
 		}
-		if status, _, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runlog.StatusInterrupted {
+		if status, _, err := d.standing(t.Context()); err != nil || status != runlog.StatusInterrupted {
 			t.Errorf("it stands as %s, %v", status, err)
 		}
 	})
@@ -172,18 +177,18 @@ func TestWatchCanBeLeft(t *testing.T) {
 // The list tells a run that is driven from one that was cut off.
 func TestStandingIsByTheLease(t *testing.T) {
 	d := drive(t)
-	status, held, err := runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning)
+	status, held, err := d.standing(t.Context())
 	if err != nil || status != "running" || held == nil || held.Owner != "refrain 1 on example" {
 		t.Errorf("driven: %s, %v, %v", status, held, err)
 	}
 	if err := d.leaser.Release(t.Context(), d.lease); err != nil {
 		t.Fatal(err)
 	}
-	if status, held, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != runlog.StatusInterrupted || held != nil {
+	if status, held, err = d.standing(t.Context()); err != nil || status != runlog.StatusInterrupted || held != nil {
 		t.Errorf("not driven: %s, %v, %v", status, held, err)
 	}
 	d.mark(mark.KindRunEnded, mark.RunCompleted, nil)
-	if status, _, err = runstore.Standing(t.Context(), d.store, "r_1", mark.RunRunning); err != nil || status != "completed" {
+	if status, _, err = d.standing(t.Context()); err != nil || status != "completed" {
 		t.Errorf("ended since it was listed: %s, %v", status, err)
 	}
 }

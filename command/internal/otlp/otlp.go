@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -82,10 +83,9 @@ type Sender struct {
 	observer *telemetry.Observer // nil if the observer could not be made
 	stops    []func(context.Context) error
 
-	mu    sync.Mutex
-	live  bool  // print warnings at once
-	first error // first error that has not been printed
-	told  bool
+	live  atomic.Bool // print the warning at once
+	first atomic.Pointer[error]
+	told  sync.Once
 }
 
 // New returns a sender. It returns nil if the environment asks for none, or if the program has set up telemetry itself
@@ -102,7 +102,8 @@ func New(getenv func(string) string, version func() string, warn func(error)) *S
 // Live makes the sender warn at once. Call Live in a command that runs for long and does not draw on the terminal.
 func (s *Sender) Live() {
 	if s != nil {
-		s.flushWarning(true)
+		s.live.Store(true)
+		s.flushWarning()
 	}
 }
 
@@ -175,29 +176,16 @@ func (s *Sender) Observe(cfg *supervisor.Config) {
 
 // tell records the first error.
 func (s *Sender) tell(err error) {
-	s.mu.Lock()
-	if s.first == nil {
-		s.first = fmt.Errorf("telemetry is not sent, and the runs go on without it: %w", err)
-	}
-	live := s.live
-	s.mu.Unlock()
-	if live {
-		s.flushWarning(true)
+	err = fmt.Errorf("telemetry is not sent, and the runs go on without it: %w", err)
+	if s.first.CompareAndSwap(nil, &err); s.live.Load() {
+		s.flushWarning()
 	}
 }
 
 // flushWarning calls warn with the first error, once.
-func (s *Sender) flushWarning(live bool) {
-	s.mu.Lock()
-	s.live = s.live || live
-	err := s.first
-	if s.told {
-		err = nil
-	}
-	s.told = s.told || err != nil
-	s.mu.Unlock()
-	if err != nil {
-		s.warn(err)
+func (s *Sender) flushWarning() {
+	if err := s.first.Load(); err != nil {
+		s.told.Do(func() { s.warn(*err) })
 	}
 }
 
@@ -206,7 +194,7 @@ func (s *Sender) Stop() {
 	if s == nil {
 		return
 	}
-	defer s.flushWarning(false)
+	defer s.flushWarning()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), flushTime,
 		errors.New("the collector does not answer; check OTEL_EXPORTER_OTLP_ENDPOINT"))
 	defer cancel()

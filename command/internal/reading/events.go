@@ -127,7 +127,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 // print writes an event if the flags select it.
 func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole) error {
 	if f.errors && runlog.ProblemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
-		f.iteration > 0 && !events.InIteration(ev, f.iteration) {
+		f.iteration > 0 && events.OutermostIteration(ev) != f.iteration {
 		return nil
 	}
 	ev = whole(ev)

@@ -3,6 +3,7 @@
 package running
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,8 @@ type console struct {
 }
 
 func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error {
-	c := &console{consoleFlags: f, e: e, file: file, id: f.session, keys: newKeyboard(e)}
+	c := &console{consoleFlags: f, e: e, file: file, id: f.session,
+		keys: &keyboard{e: e, lines: make(chan line, 1), in: bufio.NewReader(e.Stdin)}}
 	var err error
 	if c.p, c.def, err = deffile.NewProgram(e, file, f.model, ".", &f.limits); err != nil {
 		return err

@@ -31,10 +31,6 @@ type line struct {
 // errNoMore is the error of a question when the input has ended.
 var errNoMore = errors.New("the input has ended")
 
-func newKeyboard(e *term.Env) *keyboard {
-	return &keyboard{e: e, lines: make(chan line, 1), in: bufio.NewReader(e.Stdin)}
-}
-
 // ask reads a line, without the spaces around it. At the end of the input the error is errNoMore; after Ctrl-C the error is a
 // [term.Exit].
 func (k *keyboard) ask(ctx context.Context, prompt string) (string, error) {

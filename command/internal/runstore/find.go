@@ -16,7 +16,6 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -65,28 +64,17 @@ func Read(ctx context.Context, store session.Service, id string) (*runlog.Run, e
 	return r, term.Failure(err)
 }
 
-// beginAgain returns how to begin a run that has not begun.
-func beginAgain(id string) string {
-	return fmt.Sprintf("begin it with refrain run FILE --session %s, or remove it with refrain rm %s --yes", id, id)
-}
-
 // unbegun returns the error of a command about a run without events.
 func unbegun(ctx context.Context, store session.Service, id string) error {
-	status, held, err := Standing(ctx, store, id, mark.RunRunning)
+	status, held, err := runlog.Standing(ctx, store, KeyOf(id), mark.RunRunning, OwnerIsDead)
 	switch {
 	case err != nil:
-		return err
+		return term.Failure(err)
 	case held != nil || status != runlog.StatusInterrupted:
 		return term.UsageError(fmt.Errorf("run %s has no event yet; try again in a moment", id))
 	}
-	return term.UsageError(fmt.Errorf("run %s never began, so it has no events; %s", id, beginAgain(id)))
-}
-
-// Standing returns the status of a run, from its log and its lease.
-func Standing(ctx context.Context, store session.Service, id string,
-	by mark.RunStatus) (string, *lease.HeldError, error) {
-	status, held, err := runlog.Standing(ctx, store, KeyOf(id), by, OwnerIsDead)
-	return status, held, term.Failure(err)
+	return term.UsageError(fmt.Errorf("run %s never began, so it has no events; begin it with refrain run FILE --session %[1]s, or remove it "+
+		"with refrain rm %[1]s --yes", id))
 }
 
 // Find returns the ID of the run that word names: the ID itself, a unique prefix of the ID, or last for the newest run.

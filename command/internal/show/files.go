@@ -75,11 +75,6 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 	return f, err
 }
 
-// changesFiles reports whether a change of the state concerns the files of the run.
-func changesFiles(c progress.Change) bool {
-	return c.Key == runfiles.Key || c.Key == runfiles.Key+".tree"
-}
-
 // print writes the patch between two iterations, or the list of the files since the start. On a
 // terminal it writes no control characters of the files.
 func (f *Files) print(w io.Writer, terminal bool) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/progress"
@@ -38,7 +39,7 @@ func (s *Shown) print(e *term.Env, f Options) error {
 		return w.Flush()
 	case f.Diff != "":
 		printDiff(w, s.Diff)
-		if slices.ContainsFunc(s.Diff, changesFiles) {
+		if slices.ContainsFunc(s.Diff, func(c progress.Change) bool { return c.Key == runfiles.Key || c.Key == runfiles.Key+".tree" }) {
 			fmt.Fprintln(w, e.Hint(fmt.Sprintf("To see how the files changed: refrain show %s --diff %s --files", s.Run, f.Diff)))
 		}
 		return w.Flush()

@@ -48,20 +48,15 @@ func flagError(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	}
 	name, _, _ = strings.Cut(name, "=")
-	if near := nearestFlag(cmd, name); near != "" {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := expr.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w (did you mean --%s?)", err, near)
 	}
 	if cmd.Flags().Lookup("set") != nil {
 		return fmt.Errorf("%w; an input of the definition is given with --set %s=VALUE", err, name)
 	}
 	return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-}
-
-// nearestFlag returns the name of the flag that is most similar to name.
-func nearestFlag(cmd *cobra.Command, name string) string {
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return expr.Nearest(name, names)
 }
 
 // ValueError rewrites an error about a flag's value, so that it says which value to give. Other errors go to [flagError].

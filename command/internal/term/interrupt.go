@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -17,8 +17,7 @@ var ErrInterrupted = errors.New("interrupted")
 
 // interrupts handles the signals that end a process.
 type interrupts struct {
-	mu      sync.Mutex
-	handler func(os.Signal) // if nil, the first signal cancels the context, and the second ends the process
+	handler atomic.Pointer[func(os.Signal)] // if nil, the first signal cancels the context, and the second ends the process
 }
 
 type interruptsKey struct{}
@@ -41,12 +40,9 @@ func Interruptible(parent context.Context) (context.Context, func()) {
 			case <-done:
 				return
 			}
-			in.mu.Lock()
-			handler := in.handler
-			in.mu.Unlock()
-			switch {
+			switch handler := in.handler.Load(); {
 			case handler != nil:
-				handler(sig)
+				(*handler)(sig)
 			case ctx.Err() != nil:
 				os.Exit(ExitInterrupted)
 			default:
@@ -68,13 +64,8 @@ func OnInterrupt(ctx context.Context, handler func(os.Signal)) (release func()) 
 	if !ok {
 		return func() {}
 	}
-	set := func(h func(os.Signal)) {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		in.handler = h
-	}
-	set(handler)
-	return func() { set(nil) }
+	in.handler.Store(&handler)
+	return func() { in.handler.Store(nil) }
 }
 
 // EndsReading lets a signal end the process while files are read, until release is called, because reading from a named pipe

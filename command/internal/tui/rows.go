@@ -205,7 +205,11 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 	case s.Loop != nil && s.Loop.Stop != nil:
 		notes = append(notes, brief.Count(s.Loop.Stop.Iterations, "iteration")+", "+string(s.Loop.Stop.Reason))
 	case s.Loop != nil:
-		notes = append(notes, passOf(s.Loop))
+		n := 0
+		if it := s.Loop.Current(); it != nil {
+			n = it.Number
+		}
+		notes = append(notes, "iteration "+ofLimit(n, s.Loop.Plan))
 	case s.Status == progress.StatusRunning && !s.Limited.IsZero():
 		notes = append(notes, progress.Waits(s.Limited, time.Now()))
 	case s.Status == progress.StatusRunning && s.Doing != "":
@@ -222,15 +226,6 @@ func stepNote(s *progress.Step) (note string, warning bool) {
 		notes = append(notes, "can stop")
 	}
 	return strings.Join(notes, ", "), warning
-}
-
-// passOf returns a text with the number of the loop's current iteration.
-func passOf(l *progress.Loop) string {
-	n := 0
-	if it := l.Current(); it != nil {
-		n = it.Number
-	}
-	return "iteration " + ofLimit(n, l.Plan)
 }
 
 func ofLimit(n int, p *loop.Plan) string {

@@ -13,6 +13,7 @@
 package tui
 
 import (
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -68,12 +69,11 @@ type View struct {
 
 // Start starts a view and returns at once. If the terminal cannot be used, the view ends at once; see [View.Done].
 func Start(cfg Config) *View {
-	opts := []tea.ProgramOption{tea.WithOutput(cfg.Output), tea.WithoutSignalHandler()}
+	var input io.Reader
 	if cfg.Input != nil {
-		opts = append(opts, tea.WithInput(cfg.Input))
-	} else {
-		opts = append(opts, tea.WithInput(nil))
+		input = cfg.Input
 	}
+	opts := []tea.ProgramOption{tea.WithInput(input), tea.WithOutput(cfg.Output), tea.WithoutSignalHandler()}
 	if cfg.Environ != nil {
 		opts = append(opts, tea.WithEnvironment(cfg.Environ))
 	}

@@ -5,6 +5,7 @@ package writing
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -99,13 +100,14 @@ func checkFile(e *term.Env, f checkFlags, file string) error {
 	}
 	worst, expected := def.Worst(f.assumed), def.Expected(f.assumed)
 	problems := from.Problems(worst.Problems())
-	if f.json {
-		return check.WriteJSON(e.Stdout, check.ReportOf(file, def, worst, expected, problems))
+	if !f.json {
+		problems.Format(e.Stderr)
+		deffile.NoteFunctions(e, def, from)
+		deffile.NoteSchema(e.Stderr, file)
 	}
-	problems.Format(e.Stderr)
-	deffile.NoteFunctions(e, def, from)
-	deffile.NoteSchema(e.Stderr, file)
-	return check.Print(e, file, def, worst, expected)
+	return term.Report(e, f.json, check.ReportOf(file, def, worst, expected, problems), func(w io.Writer) error {
+		return check.Print(e, w, file, def, worst, expected)
+	})
 }
 
 // refused reports why a definition cannot be run, as JSON if --json is given and the error is about the definition.
@@ -114,7 +116,7 @@ func (f *checkFlags) refused(e *term.Env, file string, err error) error {
 	if !f.json || !errors.As(err, &out.Problems) {
 		return term.UsageError(err)
 	}
-	if err := check.WriteJSON(e.Stdout, out); err != nil {
+	if err := term.Report(e, true, out, nil); err != nil {
 		return err
 	}
 	return &term.Exit{Code: term.ExitUsage}

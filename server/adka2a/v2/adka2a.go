@@ -26,7 +26,6 @@ import (
 	"github.com/refrain-dev/refrain/internal/a2apart"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/tool"
 )
 
 // ExecutorConfig describes an executor.
@@ -183,15 +182,12 @@ func BuildAgentSkills(a agent.Agent) []a2a.AgentSkill {
 	skills := []a2a.AgentSkill{{ID: a.Name(), Name: a.Name(), Description: about, Tags: []string{string(agent.TypeOf(a))}}}
 	if asks, ok := a.(*llmagent.Agent); ok {
 		for _, t := range asks.Config().Tools {
-			skills = append(skills, skillOf(a, t))
+			skills = append(skills, a2a.AgentSkill{
+				ID: a.Name() + "-" + t.Name(), Name: t.Name(), Description: t.Description(), Tags: []string{"tool"}})
 		}
 	}
 	for _, sub := range a.SubAgents() {
 		skills = append(skills, BuildAgentSkills(sub)...)
 	}
 	return skills
-}
-
-func skillOf(a agent.Agent, t tool.Tool) a2a.AgentSkill {
-	return a2a.AgentSkill{ID: a.Name() + "-" + t.Name(), Name: t.Name(), Description: t.Description(), Tags: []string{"tool"}}
 }
