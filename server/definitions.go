@@ -267,10 +267,11 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	var renamed []edit.Renaming
 	for _, c := range req.Changes {
 		var ren edit.Renaming
-		err, named := error(nil), false
+		var err error
 		if c.YAML != nil {
 			c.Value = edit.YAML(*c.YAML)
 		}
+		text, _ := c.Value.(string)
 		switch c.Op {
 		case "set":
 			err = e.Set(c.Path, c.Value)
@@ -285,24 +286,20 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 		case "duplicate":
 			err = e.Duplicate(c.Path, c.Name)
 		case "fix": // as a finding suggests: the agent by its name, and its field
-			text, _ := c.Value.(string)
 			err = e.Fix(c.Path, c.Name, text)
 		case "append":
-			text, _ := c.Value.(string)
 			err = e.Append(c.Path, c.Name, text)
 		case "rename_agent":
 			ren, err = e.RenameAgent(c.Path, c.Name)
-			named = true
 		case "rename_key":
 			ren, err = e.RenameKey(c.Path, c.Name)
-			named = true
 		default:
 			return problem.Bad("there is no op %q: use set, remove, clear, insert, move, duplicate, fix, append, rename_agent or rename_key", c.Op)
 		}
 		if err != nil {
 			return problem.New(http.StatusUnprocessableEntity, "cannot_edit", "The text cannot be changed so", "%v", err)
 		}
-		if named {
+		if strings.HasPrefix(c.Op, "rename_") {
 			renamed = append(renamed, ren)
 		}
 	}

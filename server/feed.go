@@ -159,12 +159,6 @@ func (f *feed) retire() {
 	}
 }
 
-// end ends the feed at once, and waits for it.
-func (f *feed) end() {
-	f.cancel()
-	<-f.done
-}
-
 // run reads the log, and follows it.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.done)

@@ -35,25 +35,16 @@ func (o owner) String() string {
 	return s
 }
 
+var ownerName = lazyregexp.New(`^refrain ([1-9][0-9]*) on (.*?)(?: \(([^()]*)\))?$`)
+
 // parseOwner reads an owner's name.
 func parseOwner(name string) (o owner, ok bool) {
-	rest, ok := strings.CutPrefix(name, "refrain ")
-	if !ok {
+	m := ownerName().FindStringSubmatch(name)
+	if m == nil {
 		return o, false
 	}
-	pid, where, ok := strings.Cut(rest, " on ")
-	if !ok {
-		return o, false
-	}
-	var err error
-	if o.pid, err = strconv.Atoi(pid); err != nil || o.pid < 1 {
-		return o, false
-	}
-	o.host = where
-	if i := strings.LastIndex(where, " ("); i >= 0 && strings.HasSuffix(where, ")") {
-		o.host, o.realm = where[:i], where[i+2:len(where)-1]
-	}
-	return o, true
+	pid, err := strconv.Atoi(m[1])
+	return owner{pid, m[2], m[3]}, err == nil
 }
 
 // OwnerIsDead reports whether the process that drove a run is known to be gone: it ran on this machine, and no process has its

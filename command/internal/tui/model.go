@@ -3,6 +3,8 @@
 package tui
 
 import (
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -102,4 +104,61 @@ func (m *model) now() time.Duration {
 // View draws a frame.
 func (m *model) View() tea.View {
 	return tea.NewView(m.frame())
+}
+
+// PanicError says that drawing, or a hook, has panicked. The view is down then, the
+// terminal as it was, and the run none the worse.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+// Error says what the panic was about, without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// guarded is a model whose panics end the view in good order. The library would
+// restore the terminal too, but while it still reads from it.
+type guarded struct{ *model }
+
+func (g guarded) Update(msg tea.Msg) (next tea.Model, cmd tea.Cmd) {
+	defer g.recover(func() { next, cmd = g, tea.Quit })
+	if p, ok := msg.(*PanicError); ok && g.failed == nil {
+		g.failed = p
+	}
+	if g.failed != nil {
+		return g, tea.Quit
+	}
+	_, cmd = g.model.Update(msg)
+	return g, cmd
+}
+
+func (g guarded) View() (v tea.View) {
+	defer g.recover(func() { v = tea.NewView("") })
+	if g.failed != nil {
+		return tea.NewView("")
+	}
+	return g.model.View()
+}
+
+func (g guarded) recover(then func()) {
+	if r := recover(); r != nil {
+		g.failed = &PanicError{r, debug.Stack()}
+		then()
+	}
+}
+
+// call calls a hook in a goroutine of its own.
+func call(hook func()) tea.Cmd {
+	if hook == nil {
+		return nil
+	}
+	return func() (msg tea.Msg) {
+		defer func() {
+			if r := recover(); r != nil {
+				msg = &PanicError{r, debug.Stack()}
+			}
+		}()
+		hook()
+		return nil
+	}
 }

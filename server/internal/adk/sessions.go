@@ -8,9 +8,11 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
@@ -264,6 +266,47 @@ func givable(state map[string]any) error {
 
 func (a *API) delete(w http.ResponseWriter, r *http.Request, k sessionKey) error {
 	if err := a.Runs.Remove(r.Context(), k.id()); err != nil && !errors.Is(err, session.ErrNotFound) { // as ADK does
+		return err
+	}
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+func (a *API) artifacts(w http.ResponseWriter, r *http.Request, k sessionKey) error {
+	got, err := a.Runs.ArtifactService.List(r.Context(), &artifact.ListRequest{
+		AppName: a.Runs.AppName, UserID: a.Runs.UserID, SessionID: k.id()})
+	if err != nil {
+		return err
+	}
+	names := got.FileNames
+	if names == nil {
+		names = []string{}
+	}
+	return a.Send(w, http.StatusOK, names)
+}
+
+func (a *API) artifact(w http.ResponseWriter, r *http.Request, k sessionKey) error {
+	version, err := int64(0), error(nil)
+	for _, text := range []string{r.PathValue("version"), r.URL.Query().Get("version")} {
+		if text == "" {
+			continue
+		}
+		if version, err = strconv.ParseInt(text, 10, 64); err != nil || version < 1 {
+			return problem.Bad("%q is not the number of a version", text)
+		}
+	}
+	got, err := a.Runs.ArtifactService.Load(r.Context(), &artifact.LoadRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
+		SessionID: k.id(), FileName: r.PathValue("artifact"), Version: version})
+	if err != nil {
+		return err
+	}
+	return a.Send(w, http.StatusOK, got.Part)
+}
+
+func (a *API) deleteArtifact(w http.ResponseWriter, r *http.Request, k sessionKey) error {
+	err := a.Runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
+		SessionID: k.id(), FileName: r.PathValue("artifact")})
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusOK)
