@@ -11,6 +11,7 @@ package webui
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -135,22 +136,16 @@ func (h *handler) read(name string) (plain, zipped []byte, err error) {
 	return plain, zipped, err
 }
 
-// kindOf does not ask the machine, whose table may say anything about .js.
+// kinds are the media types of the page's files. The machine is not asked first, whose table may say anything about .js.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".svg":  "image/svg+xml",
+	".md":   "text/plain; charset=utf-8",
+}
+
 func kindOf(name string) string {
-	switch path.Ext(name) {
-	case ".html":
-		return "text/html; charset=utf-8"
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	case ".md":
-		return "text/plain; charset=utf-8"
-	}
-	if kind := mime.TypeByExtension(path.Ext(name)); kind != "" {
-		return kind
-	}
-	return "application/octet-stream"
+	ext := path.Ext(name)
+	return cmp.Or(kinds[ext], mime.TypeByExtension(ext), "application/octet-stream")
 }

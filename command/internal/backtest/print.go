@@ -45,7 +45,7 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s", r.Policy, stop.Iteration, stop.Reason, resultOf(stop))
 		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Result.SavedIterations, r.Result.SavedSteps, progress.Short(time.Duration(r.Result.SavedTime)))
 		if asked {
-			fmt.Fprintf(w, "\t%d\t%s\t%s", r.Result.SavedTokens, costOf(r.Result.SavedCost), costOf(r.Result.Used.Cost))
+			fmt.Fprintf(w, "\t%d\t%s\t%s", r.Result.SavedTokens, term.Cost(r.Result.SavedCost), term.Cost(r.Result.Used.Cost))
 		}
 		if cached {
 			fmt.Fprintf(w, "\t%s", cacheOf(&r.Result.Used))
@@ -70,13 +70,6 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 		}
 	}
 	return nil
-}
-
-func costOf(cost *float64) string {
-	if cost == nil {
-		return "unknown"
-	}
-	return term.Amount(*cost)
 }
 
 // cacheOf returns the share of input tokens that came from the provider's cache, and what the cache saved: 62%, 0.41 saved.

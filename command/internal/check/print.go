@@ -189,16 +189,10 @@ func printExpected(b *strings.Builder, e *definition.Expected) {
 }
 
 func expectedCells(e *definition.ExpectedIteration, priced bool) []string {
-	cost := func(c *float64) string {
-		if c == nil {
-			return "unknown"
-		}
-		return term.Amount(*c)
-	}
 	cells := []string{strconv.Itoa(e.Requests), strconv.FormatInt(e.InputTokens, 10), strconv.FormatInt(e.CachedTokens, 10),
 		strconv.FormatInt(e.OutputTokens, 10)}
 	if priced {
-		cells = append(cells, cost(e.Cost), cost(e.Uncached))
+		cells = append(cells, term.Cost(e.Cost), term.Cost(e.Uncached))
 	}
 	return cells
 }

@@ -153,7 +153,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		res.canceled("")
 	case isPaused:
 		said := res.answer
-		res.paused(slices.Collect(f.log()), f.summary(), runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
+		res.paused(f.log(), f.summary(), runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 		if f.presses.Load() > 0 {
 			res.code = term.ExitInterrupted
 			view, _ := f.stored()
@@ -212,7 +212,7 @@ func (f *follower) storeGone(err error, res *result) {
 }
 
 // summary returns the status of the run from its log.
-func (f *follower) summary() *progress.Summary { return progress.Summarize(slices.Collect(f.log())) }
+func (f *follower) summary() *progress.Summary { return progress.Summarize(f.log()) }
 
 // exitCode returns the exit code of a completed run. A limit or no_progress has its own exit code only where the loop had
 // something else to reach: a criterion or, for time and budget, its number of iterations.

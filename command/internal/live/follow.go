@@ -156,56 +156,38 @@ func (f *follower) again(seq int64) {
 	if p, ok := f.out.(interface {
 		past(iter.Seq[*session.Event])
 	}); ok {
-		p.past(f.wholes.Recent(slices.Collect(log)))
+		p.past(f.wholes.Recent(log))
 	}
 }
 
 // refold rebuilds the view from a log.
-func (f *follower) refold(log iter.Seq[*session.Event]) {
+func (f *follower) refold(log []*session.Event) {
 	f.sees = prose.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
 	f.busy = clocks{}
-	for ev := range log {
+	for _, ev := range log {
 		f.sees.Add(ev)
 		f.busy.add(ev)
 	}
 }
 
 // current returns the log up to an event, without the events that were superseded by then.
-func (f *follower) current(upTo int64) iter.Seq[*session.Event] {
-	var gone mark.Spans
-	for ev := range f.log(mark.KindRunResumed) {
-		if ev.Seq <= upTo {
-			gone = gone.Union(ev.Mark.Supersedes())
-		}
-	}
-	log := f.log()
-	return func(yield func(*session.Event) bool) {
-		for ev := range log {
-			if ev.Seq > upTo || !gone.Has(ev.Seq) && !yield(ev) {
-				return
-			}
-		}
-	}
+func (f *follower) current(upTo int64) []*session.Event {
+	return session.Current(slices.DeleteFunc(f.log(), func(ev *session.Event) bool { return ev.Seq > upTo }))
 }
 
-// log returns the outline of the run's log in the store, or only the events with a mark of the given kinds; empty if the store
-// is gone. The outline is not cached, because it grows with the run.
-func (f *follower) log(kinds ...mark.Kind) iter.Seq[*session.Event] {
+// log returns the outline of the run's log in the store; empty if the store is gone. It is not cached, because it grows with the
+// run.
+func (f *follower) log() (log []*session.Event) {
 	view, run := f.stored()
 	if run == nil {
-		return func(func(*session.Event) bool) {}
+		return nil
 	}
-	all := view.Outline()
-	if kinds != nil {
-		all = view.Marked(kinds...)
-	}
-	return func(yield func(*session.Event) bool) {
-		for ev := range all {
-			if ev.InvocationID == run.ID && !yield(ev) {
-				return
-			}
+	for ev := range view.Outline() {
+		if ev.InvocationID == run.ID {
+			log = append(log, ev)
 		}
 	}
+	return log
 }
 
 // stored returns the run as it is in the store now; nil if the store is gone.

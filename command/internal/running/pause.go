@@ -78,7 +78,9 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word, do string) error 
 		if c != nil {
 			err = clusters.AskFor(ctx, e, c, id, driver, cluster.Request{Do: do, Reason: f.reason})
 		} else {
-			err = f.tell(ctx, sup, id, do)
+			tell := map[string]func(ctx context.Context, id, reason string) error{
+				cluster.AskPause: sup.Pause, cluster.AskPauseNow: sup.PauseNow, cluster.AskCancel: sup.Cancel}
+			err = tell[do](ctx, id, f.reason)
 		}
 		if err != nil {
 			return term.Failure(err)
@@ -100,17 +102,6 @@ func (f *askFlags) ask(ctx context.Context, e *term.Env, word, do string) error 
 		}
 		return nil
 	}
-}
-
-// tell sends the request through the store.
-func (f *askFlags) tell(ctx context.Context, sup *supervisor.Supervisor, id, do string) error {
-	switch do {
-	case cluster.AskPause:
-		return sup.Pause(ctx, id, f.reason)
-	case cluster.AskPauseNow:
-		return sup.PauseNow(ctx, id, f.reason)
-	}
-	return sup.Cancel(ctx, id, f.reason)
 }
 
 // standsNow returns the status of a run as text.

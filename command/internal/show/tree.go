@@ -57,11 +57,7 @@ func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
 	more = more || final != nil && final.Status != progress.StatusPending
 	for i, it := range its {
 		branch, stem := term.Branches(i == len(its)-1 && !more)
-		line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(p.now))
-		if n, _ := prose.IterationNote(s.Loop, it); n != "" {
-			line += "  " + n
-		}
-		p.line(guide+branch, line)
+		p.line(guide+branch, p.iteration(s.Loop, it))
 		p.steps(it.Steps, guide+stem, false)
 	}
 	if final != nil && final.Status != progress.StatusPending {
@@ -82,10 +78,7 @@ func (p *treePrinter) step(s *progress.Step, first, rest string) {
 	if u := s.Usage(); u.Tokens() > 0 {
 		line += fmt.Sprintf("  %d tok", u.Tokens())
 	}
-	if n := p.notes(s); n != "" {
-		line += "  " + n
-	}
-	p.line(first, line)
+	p.line(first, strings.TrimSuffix(line+"  "+p.notes(s), "  "))
 	if s.Loop != nil {
 		p.loop(s, rest, len(s.Steps) > 0)
 	}
@@ -106,6 +99,12 @@ func (p *treePrinter) status(s progress.Status, took time.Duration) string {
 		return text
 	}
 	return text + " " + progress.Clock(took)
+}
+
+// iteration returns the line about an iteration of a loop.
+func (p *treePrinter) iteration(l *progress.Loop, it *progress.Iteration) string {
+	note, _ := prose.IterationNote(l, it)
+	return strings.TrimSuffix(iterationTitle(it)+"  "+p.status(it.Status, it.Took(p.now))+"  "+note, "  ")
 }
 
 // iterationTitle returns the title of an iteration with its score.
@@ -157,11 +156,7 @@ func (p *treePrinter) notes(s *progress.Step) string {
 func printIteration(w io.Writer, s *Shown) {
 	it := s.Iteration
 	p := s.treePrinter(w)
-	line := iterationTitle(it) + "  " + p.status(it.Status, it.Took(s.Tree.Now))
-	if n, _ := prose.IterationNote(s.main.Loop, it); n != "" {
-		line += "  " + n
-	}
-	fmt.Fprintln(w, brief.Clean(line))
+	fmt.Fprintln(w, brief.Clean(p.iteration(s.main.Loop, it)))
 	if it.Record != nil {
 		for _, d := range it.Record.Dimensions {
 			fmt.Fprintf(w, "  %s: %.4g\n", brief.Clean(d.Name), d.Value)
@@ -174,12 +169,8 @@ func printIteration(w io.Writer, s *Shown) {
 
 // spoken writes a step with its text, and the steps below it with a larger margin.
 func (p *treePrinter) spoken(s *progress.Step, margin string) {
-	line := s.Name + "  " + p.status(s.Status, s.Took(p.now))
-	if n := p.notes(s); n != "" {
-		line += "  " + n
-	}
 	fmt.Fprintln(p.w)
-	p.line(margin, line)
+	p.line(margin, strings.TrimSuffix(s.Name+"  "+p.status(s.Status, s.Took(p.now))+"  "+p.notes(s), "  "))
 	if s.Text != "" {
 		term.Indented(p.w, s.Text, margin+"  ")
 	}

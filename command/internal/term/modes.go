@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/charmbracelet/x/term"
 	"github.com/spf13/pflag"
@@ -36,21 +37,13 @@ func Mode(e *Env, mode string) (string, error) {
 		}
 		return mode, nil
 	case Auto:
-		if screen == nil || !foreground(screen) || e.Getenv("TERM") == "dumb" || onCI(e) {
+		buildServer := !slices.Contains([]string{"", "0", "false", "no"}, e.Getenv("CI"))
+		if screen == nil || !foreground(screen) || e.Getenv("TERM") == "dumb" || buildServer {
 			return Plain, nil
 		}
 		return TTY, nil
 	}
 	return "", fmt.Errorf("--progress %q: use auto, plain, json or quiet, or tty for a tree in the terminal", mode)
-}
-
-// onCI reports whether the environment is that of a build server.
-func onCI(e *Env) bool {
-	switch e.Getenv("CI") {
-	case "", "0", "false", "no":
-		return false
-	}
-	return true
 }
 
 // Shown are the flags that say how a run is shown, and whether a limit is a failure.

@@ -58,6 +58,14 @@ func Note(f prose.Finding) string {
 	return "Note: " + strings.Join(strings.Fields(text), " ")
 }
 
+// Cost returns an amount of money as [Amount] does; unknown for nil.
+func Cost(f *float64) string {
+	if f == nil {
+		return "unknown"
+	}
+	return Amount(*f)
+}
+
 // Amount returns an amount of money in any currency, with four significant digits and no exponent.
 func Amount(f float64) string {
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 4, 64), 64) // parses its own output, so it cannot fail

@@ -3,6 +3,7 @@
 package adk
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/refrain-dev/refrain/session"
@@ -21,9 +22,9 @@ const piecesMost = 1000
 // pieces are those of one run for one stream.
 type pieces struct {
 	wake chan struct{} // there are new ones
+	of   *Pieces
 
-	mu   sync.Mutex
-	seen int64 // the last whole event of the run
+	seen int64 // the last whole event of the run; of.mu guards it and list
 	list []piece
 }
 
@@ -36,40 +37,33 @@ type piece struct {
 // Hear takes an event of a run that this process drives, whole or a piece.
 func (p *Pieces) Hear(id string, ev *session.Event) {
 	p.mu.Lock()
-	all := p.runs[id]
-	p.mu.Unlock()
-	for _, l := range all {
+	defer p.mu.Unlock()
+	for _, l := range p.runs[id] {
 		l.hear(ev)
 	}
 }
 
 // follow returns the pieces of a run from now on, until stop is called.
 func (p *Pieces) follow(id string) (l *pieces, stop func()) {
-	l = &pieces{wake: make(chan struct{}, 1)}
+	l = &pieces{wake: make(chan struct{}, 1), of: p}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.runs == nil {
 		p.runs = make(map[string][]*pieces)
 	}
-	p.runs[id] = append(p.runs[id][:len(p.runs[id]):len(p.runs[id])], l) // Hear reads the old list
+	p.runs[id] = append(p.runs[id], l)
 	return l, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		var others []*pieces
-		for _, o := range p.runs[id] {
-			if o != l {
-				others = append(others, o)
-			}
-		}
-		if p.runs[id] = others; others == nil {
+		p.runs[id] = slices.DeleteFunc(p.runs[id], func(o *pieces) bool { return o == l })
+		if len(p.runs[id]) == 0 {
 			delete(p.runs, id)
 		}
 	}
 }
 
+// hear takes an event, and never waits. of.mu is held.
 func (l *pieces) hear(ev *session.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if !ev.Partial {
 		l.seen = max(l.seen, ev.Seq)
 		return
@@ -86,8 +80,8 @@ func (l *pieces) hear(ev *session.Event) {
 
 // take returns the pieces that came before the event behind the one with this number.
 func (l *pieces) take(seen int64) (evs []*session.Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
 	n := 0
 	for n < len(l.list) && l.list[n].behind <= seen {
 		evs = append(evs, l.list[n].ev)

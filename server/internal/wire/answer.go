@@ -136,7 +136,8 @@ func badBody(body []byte, v any, err error) error {
 		return problem.Bad("the body is no JSON: byte %d: %v", syntax.Offset, syntax)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return problem.Bad("%s must be %s and not %s", cmp.Or(embedded().ReplaceAllString(wrong.Field, ""), "the body"), kindOf(wrong.Type), wrong.Value)
+		return problem.Bad("%s must be %s and not %s", cmp.Or(embedded().ReplaceAllString(wrong.Field, ""), "the body"), cmp.Or(kinds[wrong.Type.Kind()], "an object"),
+			wrong.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		if near := expr.Nearest(strings.Trim(name, `"`), namesOf(v)); near != "" {
@@ -160,23 +161,10 @@ func namesOf(v any) (names []string) {
 // embedded matches the names of embedded structs in a path, which package json writes but JSON does not have.
 var embedded = lazyregexp.New(`\b[A-Z]\w*\.`)
 
-// kindOf is what a type of Go is in JSON.
-func kindOf(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
-	case reflect.Uint:
-		return "a whole number of at least 0"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Slice:
-		return "a list"
-	}
-	return "an object"
+// kinds are what types of Go are in JSON; the others are objects.
+var kinds = map[reflect.Kind]string{
+	reflect.String: "text", reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.Int64: "a whole number",
+	reflect.Uint: "a whole number of at least 0", reflect.Float64: "a number", reflect.Slice: "a list",
 }
 
 // SendMasked answers with JSON without keys and passwords.
