@@ -22,20 +22,13 @@ type Tree struct {
 
 // NewTree returns the tree below and including root. The errors are those of [CheckTree].
 func NewTree(root agent.Agent) (*Tree, error) {
-	if err := CheckTree(root); err != nil {
+	t := &Tree{root: root, agents: make(map[string]agent.Agent), parents: make(map[string]agent.Agent)}
+	b := treeBuilder{tree: t, parents: make(map[agent.Agent]string)}
+	b.visit(root, nil)
+	if err := errors.Join(b.errs...); err != nil {
 		return nil, err
 	}
-	t := &Tree{root: root, agents: make(map[string]agent.Agent), parents: make(map[string]agent.Agent)}
-	t.add(root)
 	return t, nil
-}
-
-func (t *Tree) add(a agent.Agent) {
-	t.agents[a.Name()] = a
-	for _, sub := range a.SubAgents() {
-		t.parents[sub.Name()] = a
-		t.add(sub)
-	}
 }
 
 // Root returns the agent at the top, or nil if the tree is empty.
@@ -81,52 +74,48 @@ func (p Place) Tree() *Tree {
 // CheckTree returns an error for each agent that has two parents, for each name that two agents
 // have, and for each name that agent.Config does not allow.
 func CheckTree(root agent.Agent) error {
-	c := treeCheck{parents: make(map[agent.Agent]string), names: make(map[string]bool)}
-	c.visit(root, "")
-	return errors.Join(c.errs...)
+	_, err := NewTree(root)
+	return err
 }
 
-type treeCheck struct {
-	parents map[agent.Agent]string
-	names   map[string]bool
+type treeBuilder struct {
+	tree    *Tree
+	parents map[agent.Agent]string // of the agents that can be compared: any other is met again by its name
 	errs    []error
 }
 
-// parentOf returns the parent under which an agent was found before. An agent that
-// cannot be compared is never met twice; its name is.
-func (c *treeCheck) parentOf(a agent.Agent) (string, bool) {
-	if !identity.CanCompare(a) {
-		return "", false
+func (b *treeBuilder) visit(a, parent agent.Agent) {
+	under := ""
+	if parent != nil {
+		under = parent.Name()
 	}
-	parent, ok := c.parents[a]
-	return parent, ok
-}
-
-func (c *treeCheck) visit(a agent.Agent, parent string) {
 	if identity.IsNil(a) {
-		c.errs = append(c.errs, fmt.Errorf("under %q: a sub-agent is nil; remove it", parent))
+		b.errs = append(b.errs, fmt.Errorf("under %q: a sub-agent is nil; remove it", under))
 		return
 	}
 	name := a.Name()
-	if first, ok := c.parentOf(a); ok {
-		c.errs = append(c.errs, fmt.Errorf("agent %q cannot have >1 parents, found: %q, %q; make a second agent of "+
-			"another name", name, first, parent))
-		return
-	}
 	if identity.CanCompare(a) {
-		c.parents[a] = parent
+		if first, ok := b.parents[a]; ok {
+			b.errs = append(b.errs, fmt.Errorf("agent %q cannot have >1 parents, found: %q, %q; make a second agent of "+
+				"another name", name, first, under))
+			return
+		}
+		b.parents[a] = under
 	}
 	switch err := (agent.Config{Name: name}).Check(); {
 	case err != nil:
-		if parent != "" {
-			err = fmt.Errorf("under %q: %w", parent, err)
+		if under != "" {
+			err = fmt.Errorf("under %q: %w", under, err)
 		}
-		c.errs = append(c.errs, err)
-	case c.names[name]:
-		c.errs = append(c.errs, fmt.Errorf("agent names must be unique in the agent tree, found duplicate: %q", name))
+		b.errs = append(b.errs, err)
+	case b.tree.agents[name] != nil:
+		b.errs = append(b.errs, fmt.Errorf("agent names must be unique in the agent tree, found duplicate: %q", name))
 	}
-	c.names[name] = true
+	b.tree.agents[name] = a
+	if parent != nil {
+		b.tree.parents[name] = parent
+	}
 	for _, sub := range a.SubAgents() {
-		c.visit(sub, name)
+		b.visit(sub, a)
 	}
 }

@@ -89,7 +89,7 @@ func (*llm) Provider() string { return provider }
 // GenerateContent sends the request once.
 func (m *llm) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
-	return wire.Format[*apiRequest]{Provider: provider, Request: m.request, Decode: decode, Stream: m.stream,
+	return wire.Format[*apiRequest]{Provider: provider, Request: m.request, Decode: decode, Stream: streaming,
 		Asks: (*apiRequest).marked, Caching: &m.caching}.
 		Ask(ctx, m.endpoint, req, stream)
 }

@@ -3,6 +3,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/genai"
@@ -81,7 +82,7 @@ func (a *answer) response() *model.LLMResponse {
 			a.explanation = "the model refused to answer"
 		}
 	}
-	turns.Finish(resp, finishReason(a.reason), a.explanation)
+	turns.Finish(resp, cmp.Or(finishReasons[a.reason], genai.FinishReasonOther), a.explanation)
 	if malformed != nil {
 		turns.Malformed(resp, malformed)
 	}
@@ -110,18 +111,11 @@ func (b *content) part() (*genai.Part, error) {
 	return nil, nil
 }
 
-func finishReason(s string) genai.FinishReason {
-	switch s {
-	case "end_turn", "tool_use", "stop_sequence":
-		return genai.FinishReasonStop
-	case "max_tokens", "model_context_window_exceeded":
-		return genai.FinishReasonMaxTokens
-	case "refusal":
-		return genai.FinishReasonSafety
-	case "":
-		return genai.FinishReasonUnspecified
-	}
-	return genai.FinishReasonOther
+// finishReasons are the reasons that are known; any other is [genai.FinishReasonOther].
+var finishReasons = map[string]genai.FinishReason{
+	"end_turn": genai.FinishReasonStop, "tool_use": genai.FinishReasonStop, "stop_sequence": genai.FinishReasonStop,
+	"max_tokens": genai.FinishReasonMaxTokens, "model_context_window_exceeded": genai.FinishReasonMaxTokens,
+	"refusal": genai.FinishReasonSafety, "": genai.FinishReasonUnspecified,
 }
 
 // metadata counts as genai does: the prompt's tokens include the cached ones,

@@ -3,7 +3,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/refrain-dev/refrain/model"
@@ -11,46 +10,36 @@ import (
 	"github.com/refrain-dev/refrain/model/internal/wire"
 )
 
-// stream asks for a stream, shows its pieces and yields the whole.
-func (m *llm) stream(
-	ctx context.Context, x *wire.Exchange, req *apiRequest, yield func(*model.LLMResponse, error) bool,
-) {
+// streaming makes a request ask for a stream, and returns what puts the answer together.
+func streaming(req *apiRequest) wire.Assembly {
 	req.Stream = true
-	var a answer
-	for sent, err := range x.PostForEvents(ctx, m.endpoint, req) {
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		data := bytes.TrimSpace(sent.Data)
-		if len(data) == 0 {
-			continue
-		}
-		var ev event
-		if err := wire.Unmarshal(data, &ev); err != nil || ev.Type == "" {
-			yield(nil, x.Garbage(ctx, data, err))
-			return
-		}
-		if ev.Type == "error" {
-			yield(nil, x.Problem(data))
-			return
-		}
-		if piece := a.add(ev); piece != nil && !yield(piece, nil) {
-			return
-		}
-		if ev.Type == "message_stop" {
-			break
-		}
-	}
-	if a.reason == "" || x.Broken(ctx) != nil {
-		yield(nil, x.Cut(ctx))
-		return
-	}
-	yield(a.response(), nil)
+	return new(answer)
 }
 
-// add processes one event and returns the response to show, or nil. It ignores unknown kinds of
-// events, as the API's rules demand.
+// Whole returns the answer, or nil if the stream did not say why it ends.
+func (a *answer) Whole() *model.LLMResponse {
+	if a.reason == "" {
+		return nil
+	}
+	return a.response()
+}
+
+// Add processes one event and returns the response to show, if any. It ignores unknown kinds of events, as
+// the API's rules demand.
+func (a *answer) Add(ctx context.Context, x *wire.Exchange, data []byte) (shown []*model.LLMResponse, over bool, err error) {
+	var ev event
+	switch err := wire.Unmarshal(data, &ev); {
+	case err != nil || ev.Type == "":
+		return nil, false, x.Garbage(ctx, data, err)
+	case ev.Type == "error":
+		return nil, false, x.Problem(data)
+	}
+	if piece := a.add(ev); piece != nil {
+		shown = append(shown, piece)
+	}
+	return shown, ev.Type == "message_stop", nil
+}
+
 func (a *answer) add(ev event) *model.LLMResponse {
 	switch ev.Type {
 	case "message_start":

@@ -3,6 +3,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/genai"
@@ -66,25 +67,17 @@ func (a *answer) response() *model.LLMResponse {
 		turns.Finish(resp, genai.FinishReasonSafety, a.refusal)
 		return resp
 	}
-	turns.Finish(resp, finishReason(a.reason), "")
+	turns.Finish(resp, cmp.Or(finishReasons[a.reason], genai.FinishReasonOther), "")
 	if malformed != nil {
 		turns.Malformed(resp, malformed)
 	}
 	return resp
 }
 
-func finishReason(s string) genai.FinishReason {
-	switch s {
-	case "stop", "tool_calls", "function_call":
-		return genai.FinishReasonStop
-	case "length":
-		return genai.FinishReasonMaxTokens
-	case "content_filter":
-		return genai.FinishReasonSafety
-	case "":
-		return genai.FinishReasonUnspecified
-	}
-	return genai.FinishReasonOther
+// finishReasons are the reasons that are known; any other is [genai.FinishReasonOther].
+var finishReasons = map[string]genai.FinishReason{
+	"stop": genai.FinishReasonStop, "tool_calls": genai.FinishReasonStop, "function_call": genai.FinishReasonStop,
+	"length": genai.FinishReasonMaxTokens, "content_filter": genai.FinishReasonSafety, "": genai.FinishReasonUnspecified,
 }
 
 // metadata counts as genai does: thoughts are not among the candidates' tokens.

@@ -3,7 +3,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/refrain-dev/refrain/model"
@@ -11,51 +10,32 @@ import (
 	"github.com/refrain-dev/refrain/model/internal/wire"
 )
 
-// stream asks for a stream, shows its pieces and yields the whole.
-func (m *llm) stream(
-	ctx context.Context, x *wire.Exchange, req *chatRequest, yield func(*model.LLMResponse, error) bool,
-) {
+// streaming makes a request ask for a stream, and returns what puts the answer together.
+func streaming(req *chatRequest) wire.Assembly {
 	req.Stream, req.StreamOptions = true, &streamOptions{IncludeUsage: true}
-	var a answer
-	for ev, err := range x.PostForEvents(ctx, m.endpoint, req) {
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		data := bytes.TrimSpace(ev.Data)
-		if len(data) == 0 {
-			continue
-		}
-		if bytes.Equal(data, []byte("[DONE]")) {
-			break
-		}
-		pieces, err := a.add(ctx, x, data)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, p := range pieces {
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
-	if a.reason == "" || x.Broken(ctx) != nil {
-		yield(nil, x.Cut(ctx))
-		return
-	}
-	yield(a.response(), nil)
+	return new(answer)
 }
 
-// add processes one chunk and returns the response to show.
-func (a *answer) add(ctx context.Context, x *wire.Exchange, data []byte) ([]*model.LLMResponse, error) {
+// Whole returns the answer, or nil if the stream did not say why it ends.
+func (a *answer) Whole() *model.LLMResponse {
+	if a.reason == "" {
+		return nil
+	}
+	return a.response()
+}
+
+// Add processes one chunk and returns the responses to show.
+func (a *answer) Add(ctx context.Context, x *wire.Exchange, data []byte) (out []*model.LLMResponse, over bool, err error) {
+	if string(data) == "[DONE]" {
+		return nil, true, nil
+	}
 	var chunk chatAnswer
-	err := wire.Unmarshal(data, &chunk)
+	err = wire.Unmarshal(data, &chunk)
 	switch {
 	case err != nil || chunk.Choices == nil && chunk.Usage == nil && !chunk.failed():
-		return nil, x.Garbage(ctx, data, err)
+		return nil, false, x.Garbage(ctx, data, err)
 	case chunk.failed():
-		return nil, x.Problem(data)
+		return nil, false, x.Problem(data)
 	}
 	if chunk.Model != "" {
 		a.version = chunk.Model
@@ -63,7 +43,6 @@ func (a *answer) add(ctx context.Context, x *wire.Exchange, data []byte) ([]*mod
 	if chunk.Usage != nil {
 		a.usage = chunk.Usage.metadata()
 	}
-	var out []*model.LLMResponse
 	for _, c := range chunk.Choices {
 		if c.Index != 0 {
 			continue // only one was asked for
@@ -87,7 +66,7 @@ func (a *answer) add(ctx context.Context, x *wire.Exchange, data []byte) ([]*mod
 			a.addCall(t)
 		}
 	}
-	return out, nil
+	return out, false, nil
 }
 
 // addCall joins a piece of a function call with those before. A new ID at an

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,20 @@ import (
 type Format[R any] struct {
 	Provider string
 	Request  func(*model.LLMRequest) (R, error)
-	// Decode reads a whole answer. Stream asks for pieces, and yields them and the whole.
+	// Decode reads a whole answer. Stream makes a request ask for pieces, and returns what puts them together.
 	Decode func(ctx context.Context, x *Exchange, body []byte) (*model.LLMResponse, error)
-	Stream func(ctx context.Context, x *Exchange, req R, yield func(*model.LLMResponse, error) bool)
+	Stream func(R) Assembly
 	// Asks reports whether a request asks for a cache. Caching is what is known of the server.
 	Asks    func(R) bool
 	Caching *Caching
+}
+
+// Assembly puts an answer together from the events of a stream.
+type Assembly interface {
+	// Add takes the data of an event. It returns the responses to show, and whether the answer is over.
+	Add(ctx context.Context, x *Exchange, data []byte) (shown []*model.LLMResponse, over bool, err error)
+	// Whole returns the whole answer, or nil if the stream was cut before its end.
+	Whole() *model.LLMResponse
 }
 
 // Caching knows whether a server takes the fields that ask for a cache: some servers that speak a provider's
@@ -81,7 +90,7 @@ func (f Format[R]) Ask(ctx context.Context, to *Endpoint, req *model.LLMRequest,
 func (f Format[R]) send(ctx context.Context, to *Endpoint, own R, stream bool, yield func(*model.LLMResponse, error) bool) {
 	ctx, x := Watch(ctx, f.Provider)
 	if stream {
-		f.Stream(ctx, x, own, yield)
+		f.stream(ctx, x, to, own, yield)
 		return
 	}
 	body, err := x.Post(ctx, to, own)
@@ -90,6 +99,34 @@ func (f Format[R]) send(ctx context.Context, to *Endpoint, own R, stream bool, y
 		return
 	}
 	yield(f.Decode(ctx, x, body))
+}
+
+// stream asks for a stream, shows its pieces and yields the whole.
+func (f Format[R]) stream(ctx context.Context, x *Exchange, to *Endpoint, own R, yield func(*model.LLMResponse, error) bool) {
+	answer := f.Stream(own)
+	for ev, err := range x.PostForEvents(ctx, to, own) {
+		data, shown, over := bytes.TrimSpace(ev.Data), []*model.LLMResponse(nil), false
+		if err == nil && len(data) > 0 {
+			shown, over, err = answer.Add(ctx, x, data)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, piece := range shown {
+			if !yield(piece, nil) {
+				return
+			}
+		}
+		if over {
+			break
+		}
+	}
+	if whole := answer.Whole(); whole != nil && x.Broken(ctx) == nil {
+		yield(whole, nil)
+		return
+	}
+	yield(nil, x.Cut(ctx))
 }
 
 // isRefusal reports whether a server has found something wrong with a request.
