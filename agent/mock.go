@@ -17,6 +17,7 @@ import (
 // code under test calls. Any other method panics with its name, except those of context.Context, which are
 // those of Ctx. It is a Context behind a pointer only.
 type StrictContextMock struct {
+	unexpected
 	// Ctx answers Deadline, Done, Err and Value. They panic if it is nil.
 	Ctx context.Context
 }
@@ -31,11 +32,6 @@ func (m *StrictContextMock) under() context.Context {
 	return m.Ctx
 }
 
-// unexpected says that the code under test calls a method that the test has not overridden.
-func (*StrictContextMock) unexpected(method string) string {
-	return "agent.StrictContextMock: " + method + " is called: override it in the test"
-}
-
 // Deadline returns the deadline of Ctx.
 func (m *StrictContextMock) Deadline() (time.Time, bool) { return m.under().Deadline() }
 
@@ -48,167 +44,71 @@ func (m *StrictContextMock) Err() error { return m.under().Err() }
 // Value returns the value of a key in Ctx.
 func (m *StrictContextMock) Value(key any) any { return m.under().Value(key) }
 
-// Actions panics.
-func (m *StrictContextMock) Actions() *session.EventActions { panic(m.unexpected("Actions")) }
+// unexpected has the methods of a Context besides those of context.Context. Each panics with its name, because the
+// code under test calls a method that the test has not overridden.
+type unexpected struct{}
 
-// Agent panics.
-func (m *StrictContextMock) Agent() Agent { panic(m.unexpected("Agent")) }
-
-// AgentName panics.
-func (m *StrictContextMock) AgentName() string { panic(m.unexpected("AgentName")) }
-
-// AppName panics.
-func (m *StrictContextMock) AppName() string { panic(m.unexpected("AppName")) }
-
-// Artifacts panics.
-func (m *StrictContextMock) Artifacts() Artifacts { panic(m.unexpected("Artifacts")) }
-
-// Branch panics.
-func (m *StrictContextMock) Branch() string { panic(m.unexpected("Branch")) }
-
-// EndInvocation panics.
-func (m *StrictContextMock) EndInvocation() { panic(m.unexpected("EndInvocation")) }
-
-// Ended panics.
-func (m *StrictContextMock) Ended() bool { panic(m.unexpected("Ended")) }
-
-// FunctionCallID panics.
-func (m *StrictContextMock) FunctionCallID() string { panic(m.unexpected("FunctionCallID")) }
-
-// InvocationID panics.
-func (m *StrictContextMock) InvocationID() string { panic(m.unexpected("InvocationID")) }
-
-// Memory panics.
-func (m *StrictContextMock) Memory() Memory { panic(m.unexpected("Memory")) }
-
-// ReadonlyState panics.
-func (m *StrictContextMock) ReadonlyState() session.ReadonlyState {
-	panic(m.unexpected("ReadonlyState"))
+func (*unexpected) call(method string) string {
+	return "agent.StrictContextMock: " + method + " is called: override it in the test"
 }
 
-// RequestConfirmation panics.
-func (m *StrictContextMock) RequestConfirmation(string, any) error {
-	panic(m.unexpected("RequestConfirmation"))
+func (u *unexpected) Actions() *session.EventActions        { panic(u.call("Actions")) }
+func (u *unexpected) Agent() Agent                          { panic(u.call("Agent")) }
+func (u *unexpected) AgentName() string                     { panic(u.call("AgentName")) }
+func (u *unexpected) AppName() string                       { panic(u.call("AppName")) }
+func (u *unexpected) Artifacts() Artifacts                  { panic(u.call("Artifacts")) }
+func (u *unexpected) Branch() string                        { panic(u.call("Branch")) }
+func (u *unexpected) EndInvocation()                        { panic(u.call("EndInvocation")) }
+func (u *unexpected) Ended() bool                           { panic(u.call("Ended")) }
+func (u *unexpected) FunctionCallID() string                { panic(u.call("FunctionCallID")) }
+func (u *unexpected) InvocationID() string                  { panic(u.call("InvocationID")) }
+func (u *unexpected) Memory() Memory                        { panic(u.call("Memory")) }
+func (u *unexpected) ReadonlyState() session.ReadonlyState  { panic(u.call("ReadonlyState")) }
+func (u *unexpected) RequestConfirmation(string, any) error { panic(u.call("RequestConfirmation")) }
+func (u *unexpected) RunConfig() *RunConfig                 { panic(u.call("RunConfig")) }
+func (u *unexpected) SearchMemory(context.Context, string) (*memory.SearchResponse, error) {
+	panic(u.call("SearchMemory"))
 }
-
-// RunConfig panics.
-func (m *StrictContextMock) RunConfig() *RunConfig { panic(m.unexpected("RunConfig")) }
-
-// SearchMemory panics.
-func (m *StrictContextMock) SearchMemory(context.Context, string) (*memory.SearchResponse, error) {
-	panic(m.unexpected("SearchMemory"))
+func (u *unexpected) Session() session.Session { panic(u.call("Session")) }
+func (u *unexpected) SessionID() string        { panic(u.call("SessionID")) }
+func (u *unexpected) State() session.State     { panic(u.call("State")) }
+func (u *unexpected) ToolConfirmation() *toolconfirmation.ToolConfirmation {
+	panic(u.call("ToolConfirmation"))
 }
-
-// Session panics.
-func (m *StrictContextMock) Session() session.Session { panic(m.unexpected("Session")) }
-
-// SessionID panics.
-func (m *StrictContextMock) SessionID() string { panic(m.unexpected("SessionID")) }
-
-// State panics.
-func (m *StrictContextMock) State() session.State { panic(m.unexpected("State")) }
-
-// ToolConfirmation panics.
-func (m *StrictContextMock) ToolConfirmation() *toolconfirmation.ToolConfirmation {
-	panic(m.unexpected("ToolConfirmation"))
-}
-
-// UserContent panics.
-func (m *StrictContextMock) UserContent() *genai.Content { panic(m.unexpected("UserContent")) }
-
-// UserID panics.
-func (m *StrictContextMock) UserID() string { panic(m.unexpected("UserID")) }
-
-// WithContext panics.
-func (m *StrictContextMock) WithContext(context.Context) InvocationContext {
-	panic(m.unexpected("WithContext"))
-}
+func (u *unexpected) UserContent() *genai.Content                   { panic(u.call("UserContent")) }
+func (u *unexpected) UserID() string                                { panic(u.call("UserID")) }
+func (u *unexpected) WithContext(context.Context) InvocationContext { panic(u.call("WithContext")) }
 
 // ContextMock is a [Context] for tests whose methods all return zero values. Embed it and override what the code
 // under test needs. It is a Context behind a pointer only.
-type ContextMock struct{}
+type ContextMock struct{ zeroes }
 
-// Deadline returns no deadline.
-func (*ContextMock) Deadline() (time.Time, bool) { return time.Time{}, false }
+// zeroes has the methods of a Context. Each returns zero values and does nothing.
+type zeroes struct{}
 
-// Done returns nil: the context does not end.
-func (*ContextMock) Done() <-chan struct{} { return nil }
-
-// Err returns nil.
-func (*ContextMock) Err() error { return nil }
-
-// Value returns nil.
-func (*ContextMock) Value(any) any { return nil }
-
-// Actions returns nil.
-func (*ContextMock) Actions() *session.EventActions { return nil }
-
-// Agent returns nil.
-func (*ContextMock) Agent() Agent { return nil }
-
-// AgentName returns an empty text.
-func (*ContextMock) AgentName() string { return "" }
-
-// AppName returns an empty text.
-func (*ContextMock) AppName() string { return "" }
-
-// Artifacts returns nil.
-func (*ContextMock) Artifacts() Artifacts { return nil }
-
-// Branch returns an empty text.
-func (*ContextMock) Branch() string { return "" }
-
-// EndInvocation does nothing.
-func (*ContextMock) EndInvocation() {}
-
-// Ended returns false.
-func (*ContextMock) Ended() bool { return false }
-
-// FunctionCallID returns an empty text.
-func (*ContextMock) FunctionCallID() string { return "" }
-
-// InvocationID returns an empty text.
-func (*ContextMock) InvocationID() string { return "" }
-
-// Memory returns nil.
-func (*ContextMock) Memory() Memory { return nil }
-
-// ReadonlyState returns nil.
-func (*ContextMock) ReadonlyState() session.ReadonlyState { return nil }
-
-// RequestConfirmation returns nil.
-func (*ContextMock) RequestConfirmation(string, any) error { return nil }
-
-// RunConfig returns nil.
-func (*ContextMock) RunConfig() *RunConfig { return nil }
-
-// SearchMemory returns nothing.
-func (*ContextMock) SearchMemory(context.Context, string) (*memory.SearchResponse, error) {
-	return nil, nil
-}
-
-// Session returns nil.
-func (*ContextMock) Session() session.Session { return nil }
-
-// SessionID returns an empty text.
-func (*ContextMock) SessionID() string { return "" }
-
-// State returns nil.
-func (*ContextMock) State() session.State { return nil }
-
-// ToolConfirmation returns nil.
-func (*ContextMock) ToolConfirmation() *toolconfirmation.ToolConfirmation { return nil }
-
-// UserContent returns nil.
-func (*ContextMock) UserContent() *genai.Content { return nil }
-
-// UserID returns an empty text.
-func (*ContextMock) UserID() string { return "" }
-
-// WithContext returns nil.
-func (*ContextMock) WithContext(context.Context) InvocationContext { return nil }
-
-var (
-	_ Context = (*StrictContextMock)(nil)
-	_ Context = (*ContextMock)(nil)
-)
+func (*zeroes) Deadline() (time.Time, bool)                                          { return time.Time{}, false }
+func (*zeroes) Done() <-chan struct{}                                                { return nil }
+func (*zeroes) Err() error                                                           { return nil }
+func (*zeroes) Value(any) any                                                        { return nil }
+func (*zeroes) Actions() *session.EventActions                                       { return nil }
+func (*zeroes) Agent() Agent                                                         { return nil }
+func (*zeroes) AgentName() string                                                    { return "" }
+func (*zeroes) AppName() string                                                      { return "" }
+func (*zeroes) Artifacts() Artifacts                                                 { return nil }
+func (*zeroes) Branch() string                                                       { return "" }
+func (*zeroes) EndInvocation()                                                       {}
+func (*zeroes) Ended() bool                                                          { return false }
+func (*zeroes) FunctionCallID() string                                               { return "" }
+func (*zeroes) InvocationID() string                                                 { return "" }
+func (*zeroes) Memory() Memory                                                       { return nil }
+func (*zeroes) ReadonlyState() session.ReadonlyState                                 { return nil }
+func (*zeroes) RequestConfirmation(string, any) error                                { return nil }
+func (*zeroes) RunConfig() *RunConfig                                                { return nil }
+func (*zeroes) SearchMemory(context.Context, string) (*memory.SearchResponse, error) { return nil, nil }
+func (*zeroes) Session() session.Session                                             { return nil }
+func (*zeroes) SessionID() string                                                    { return "" }
+func (*zeroes) State() session.State                                                 { return nil }
+func (*zeroes) ToolConfirmation() *toolconfirmation.ToolConfirmation                 { return nil }
+func (*zeroes) UserContent() *genai.Content                                          { return nil }
+func (*zeroes) UserID() string                                                       { return "" }
+func (*zeroes) WithContext(context.Context) InvocationContext                        { return nil }
