@@ -32,8 +32,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	}
 	cut := drive.CutIn(ev)
 	if cut != nil && len(cut) == len(calls) && ev.Seq == 0 { // nothing has an answer
-		r.yield(nil, context.Cause(r.ctx))
-		return false
+		return r.fail(context.Cause(r.ctx))
 	}
 	a := &ev.Actions
 	var asked *session.Event
@@ -66,8 +65,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	}
 	final, err := r.structured(req, a.AsksToLeave())
 	if err != nil {
-		r.yield(nil, err)
-		return false
+		return r.fail(err)
 	}
 	if final != nil && !r.say(final) || asked != nil && !r.say(asked) {
 		return false

@@ -54,8 +54,7 @@ func (r *run) question(calls []*genai.FunctionCall, asked map[string]toolconfirm
 func (r *run) resume() bool {
 	answers, alone, err := answersIn(r.ctx.UserContent())
 	if err != nil {
-		r.yield(nil, err)
-		return false
+		return r.fail(err)
 	}
 	if len(answers) == 0 {
 		return true
@@ -66,8 +65,7 @@ func (r *run) resume() bool {
 	}
 	req := &model.LLMRequest{}
 	if err := r.addTools(agent.NewCallbackContext(r.ctx, nil), req); err != nil {
-		r.yield(nil, err)
-		return false
+		return r.fail(err)
 	}
 	more := r.answer(req, calls, about, nil)
 	// As long as the person has more to answer, and says nothing else, a model

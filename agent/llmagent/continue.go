@@ -48,8 +48,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 		return false
 	}
 	if err := r.countAgain(last); err != nil {
-		r.yield(nil, err)
-		return false
+		return r.fail(err)
 	}
 	r.prompt, r.told = "", "" // the model was told
 	for {
@@ -71,8 +70,7 @@ func (r *run) turnAgain(last *session.Event) bool {
 		drive.CutIn(drive.At(r.ctx).Recorded()) != nil) {
 		var err error
 		if req, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history); err != nil {
-			r.yield(nil, err)
-			return false
+			return r.fail(err)
 		}
 	}
 	if req == nil {

@@ -67,8 +67,7 @@ func (r *run) dispatch(req *model.LLMRequest, calls []*genai.FunctionCall,
 func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.FunctionCall, about confirmations,
 	once []string) bool {
 	if r.ctx.Err() != nil {
-		r.yield(nil, context.Cause(r.ctx))
-		return false
+		return r.fail(context.Cause(r.ctx))
 	}
 	cut := drive.CutIn(ev)
 	out := func(id string) bool { return !slices.Contains(cut, id) }
@@ -200,16 +199,14 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		}
 		answer := new(toolconfirmation.ToolConfirmation)
 		if err := json.Unmarshal(said.Value, answer); err != nil {
-			r.yield(nil, fmt.Errorf("answer to the confirmation of %s: %w", c.Name, err))
-			return false
+			return r.fail(fmt.Errorf("answer to the confirmation of %s: %w", c.Name, err))
 		}
 		confirmed, about[c.ID] = append(confirmed, c), answer
 	}
 	req := &model.LLMRequest{}
 	if known := drive.At(r.ctx).Recorded(); known == nil || known.Mark != nil {
 		if err := r.addTools(agent.NewCallbackContext(r.ctx, nil), req); err != nil {
-			r.yield(nil, err)
-			return false
+			return r.fail(err)
 		}
 	}
 	return r.answer(req, confirmed, about, nil)

@@ -66,15 +66,13 @@ func (r *run) turn() bool {
 		return r.turnAgain(ev)
 	}
 	if err := drive.At(r.ctx).CountModelCall(); err != nil {
-		r.yield(nil, r.same.explain(err))
-		return false
+		return r.fail(r.same.explain(err))
 	}
 	x := &exchange{run: r}
 	x.ctx = agent.NewCallbackContext(r.ctx, &x.actions)
 	var err error
 	if x.req, err = r.request(x.ctx, r.history); err != nil {
-		r.yield(nil, err)
-		return false
+		return r.fail(err)
 	}
 	if !x.ask() {
 		return false
@@ -92,14 +90,12 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 		if r.again() {
 			return true
 		}
-		r.yield(nil, &AnswerError{Code: thoughtOnly, Message: "it only thought, and said nothing"})
-		return false
+		return r.fail(&AnswerError{Code: thoughtOnly, Message: "it only thought, and said nothing"})
 	}
 	r.vain = 0
 	if !ends(&last.Actions) { // a callback has put an end to it
 		if err := r.flaw(last); err != nil {
-			r.yield(nil, err)
-			return false
+			return r.fail(err)
 		}
 	}
 	calls := callsOf(last.Content)
@@ -114,10 +110,15 @@ func (r *run) follow(req *model.LLMRequest, last *session.Event) bool {
 		return false
 	}
 	if err := r.misfit(last.Text(), r.wrong); err != nil {
-		r.yield(nil, err)
-		return false
+		return r.fail(err)
 	}
 	return true
+}
+
+// fail yields an error, after which there is no further turn.
+func (r *run) fail(err error) bool {
+	r.yield(nil, err)
+	return false
 }
 
 // exchange is one turn: a request, and the model's response.
@@ -139,8 +140,7 @@ func (x *exchange) ask() bool {
 	r.tried = r.vain + 1
 	theirs, resp, err := r.beforeModel(x.ctx, req)
 	if err != nil {
-		r.yield(nil, fmt.Errorf("before model callback: %w", err))
-		return false
+		return r.fail(fmt.Errorf("before model callback: %w", err))
 	}
 	if resp != nil {
 		x.last = r.event(req, resp, &x.actions)
@@ -173,19 +173,16 @@ func (x *exchange) ask() bool {
 		}
 		if r.ctx.Err() != nil || errors.Is(err, agent.ErrTooManyModelCalls) ||
 			outOfBudget(err) { // nothing makes up for that
-			r.yield(nil, err)
-			return false
+			return r.fail(err)
 		}
 		resp, err := r.onModelError(x.ctx, req, theirs, err)
 		if err != nil {
-			r.yield(nil, err)
-			return false
+			return r.fail(err)
 		}
 		return x.give(resp)
 	}
 	if x.last != nil && x.last.Partial {
-		r.yield(nil, fmt.Errorf("model %q ended its stream with a partial response", r.cfg.Model.Name()))
-		return false
+		return r.fail(fmt.Errorf("model %q ended its stream with a partial response", r.cfg.Model.Name()))
 	}
 	return true
 }
