@@ -12,6 +12,22 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
+// Dispatch yields a [mark.KindDispatched], after which the step makes the given calls, or its own without any. known
+// reports that the log has the mark already, so that the calls may have taken place. If more is false the agent must
+// return. The agent must be a [Continuer].
+func (p Place) Dispatch(calls []string, yield func(*session.Event, error) bool) (known, more bool) {
+	ev := p.Recorded()
+	known = ev != nil
+	if !known {
+		m, err := mark.New(mark.KindDispatched, mark.Dispatched{Calls: calls})
+		if err != nil {
+			return false, yield(nil, err)
+		}
+		ev = &session.Event{Mark: m}
+	}
+	return known, yield(ev, nil)
+}
+
 // FindOut calls find to find out whether a call of the step took place, and yields a
 // [mark.KindReconciled] with the result. If the log has that mark it returns the recorded
 // result, and does not call find. If find is nil the result is unknown, and there is no mark.

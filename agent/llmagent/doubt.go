@@ -103,20 +103,8 @@ func (r *run) once(req *model.LLMRequest, calls []*genai.FunctionCall) []string 
 // dispatched yields the mark. Doubt says that it was in the log, and no answer
 // comes after it there.
 func (r *run) dispatched(ids []string) (doubt, more bool) {
-	ev := drive.At(r.ctx).Recorded()
-	again := ev != nil
-	if !again {
-		m, err := mark.New(mark.KindDispatched, mark.Dispatched{Calls: ids})
-		if err != nil {
-			return false, r.yield(nil, err)
-		}
-		ev = &session.Event{Author: r.Name(), Mark: m}
-	}
-	if !r.yield(ev, nil) {
-		return false, false
-	}
-	next := drive.At(r.ctx).Recorded()
-	return again && (next == nil || next.Mark != nil), true
+	again, more := drive.At(r.ctx).Dispatch(ids, r.yield)
+	return again && !r.hasAnswer(), more
 }
 
 // resolution returns the answer for a call that was cut off, as found out by its tool or given by a

@@ -54,12 +54,8 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 		}
 	} else if card = a.cfg.AgentCard; card == nil {
 		where = a.cfg.AgentCardSource
-		text, err := os.ReadFile(where)
-		if err != nil {
-			return nil, "", fmt.Errorf("read agent card: %w", err)
-		}
-		if card, err = parseCard(text); err != nil {
-			return nil, "", fmt.Errorf("read agent card %q: %w", where, err)
+		if card, err = readCard(where); err != nil {
+			return nil, "", err
 		}
 	}
 	if a.source == nil { // it is trusted; but where its servers redirect to is not
@@ -72,9 +68,8 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 			}
 		}
 	}
-	usable := new(*card)
-	usable.SupportedInterfaces, err = c.wire.usable(card.SupportedInterfaces)
-	return usable, where, err
+	card, err = c.wire.usable(card)
+	return card, where, err
 }
 
 // NewAgentCardProvider returns a provider that reads the card from a source, such as [A2AConfig].AgentCardSource,
@@ -82,11 +77,7 @@ func (a *A2AAgent) card(ctx agent.InvocationContext, c *connection) (card *a2a.A
 func NewAgentCardProvider(source string) AgentCardProvider {
 	return func(ctx context.Context) (*a2a.AgentCard, error) {
 		if !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
-			text, err := os.ReadFile(source)
-			if err != nil {
-				return nil, fmt.Errorf("read agent card: %w", err)
-			}
-			return parseCard(text)
+			return readCard(source)
 		}
 		u, err := url.Parse(source)
 		if err != nil {
@@ -98,16 +89,16 @@ func NewAgentCardProvider(source string) AgentCardProvider {
 		if err != nil {
 			return nil, c.wire.shown(err)
 		}
-		usable := new(*card)
-		usable.SupportedInterfaces, err = c.wire.usable(card.SupportedInterfaces)
-		return usable, err
+		return c.wire.usable(card)
 	}
 }
 
-// usable are the interfaces that requests may go to.
-func (w *wire) usable(all []*a2a.AgentInterface) (usable []*a2a.AgentInterface, err error) {
+// usable returns a card with the interfaces that requests may go to.
+func (w *wire) usable(card *a2a.AgentCard) (*a2a.AgentCard, error) {
 	var errs []error
-	for _, i := range all {
+	usable := new(*card)
+	usable.SupportedInterfaces = nil
+	for _, i := range card.SupportedInterfaces {
 		if i == nil {
 			continue
 		}
@@ -121,10 +112,10 @@ func (w *wire) usable(all []*a2a.AgentInterface) (usable []*a2a.AgentInterface, 
 			}
 			continue
 		}
-		usable = append(usable, i)
+		usable.SupportedInterfaces = append(usable.SupportedInterfaces, i)
 	}
 	switch {
-	case usable != nil:
+	case usable.SupportedInterfaces != nil:
 		return usable, nil
 	case errs == nil:
 		return nil, errors.New("the agent's card names no interface")
@@ -132,13 +123,20 @@ func (w *wire) usable(all []*a2a.AgentInterface) (usable []*a2a.AgentInterface, 
 	return nil, fmt.Errorf("no interface in the agent's card can be used: %w", errors.Join(errs...))
 }
 
-func parseCard(text []byte) (*a2a.AgentCard, error) {
-	card, err := a2av0.NewAgentCardParser()(text) // it reads cards of 1.0 too
+// readCard reads a card in a file.
+func readCard(file string) (*a2a.AgentCard, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read agent card: %w", err)
+	}
+	card, err := parseCard(text)
+	if err != nil {
+		return nil, fmt.Errorf("read agent card %q: %w", file, err)
 	}
 	return card, nil
 }
+
+var parseCard = a2av0.NewAgentCardParser() // it reads cards of 1.0 too
 
 // fetch looks for a card: at the address itself if that is a card's, else below
 // it, and then below the host, where the card has to name the address as one of

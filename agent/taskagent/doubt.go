@@ -55,7 +55,7 @@ func (t *task) settle(ctx agent.InvocationContext, round int, begun, lost bool,
 			return round, false
 		}
 		var more bool
-		if begun, more = t.dispatch(ctx, yield); !more {
+		if begun, more = drive.At(ctx).Dispatch(nil, yield); !more {
 			return round, false
 		}
 	}
@@ -66,21 +66,6 @@ func again(known *session.Event, yield func(*session.Event, error) bool) {
 	if yield(known, nil) && known.CustomMetadata[drive.MetadataFailed] != nil {
 		yield(nil, errors.New(fmt.Sprint(known.CustomMetadata[drive.MetadataFailed])))
 	}
-}
-
-// dispatch yields that the task begins now, and reports whether the log has that already.
-func (t *task) dispatch(ctx agent.InvocationContext, yield func(*session.Event, error) bool) (known, more bool) {
-	next := drive.At(ctx).Recorded()
-	known = next != nil
-	if !known {
-		m, err := mark.New(mark.KindDispatched, mark.Dispatched{})
-		if err != nil {
-			yield(nil, err)
-			return false, false
-		}
-		next = &session.Event{Mark: m}
-	}
-	return known, yield(next, nil)
 }
 
 // asked goes through the questions by a [QuestionError] that a task has asked which must not be done twice.
@@ -100,7 +85,7 @@ func (t *task) asked(ctx agent.InvocationContext, yield func(*session.Event, err
 		if answer == nil {
 			return begun, false
 		}
-		begun, more = t.dispatch(ctx, yield)
+		begun, more = drive.At(ctx).Dispatch(nil, yield)
 	}
 	return begun, more
 }

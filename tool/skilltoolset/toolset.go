@@ -73,19 +73,13 @@ func New(_ context.Context, cfg Config) (*SkillToolset, error) {
 	list, err := functiontool.New(functiontool.Config{
 		Name: "list_skills", Description: "Lists the names and descriptions of all skills.",
 	}, ts.list)
-	if err != nil {
-		return nil, err
-	}
-	load, err := functiontool.New(functiontool.Config{
+	load, lerr := functiontool.New(functiontool.Config{
 		Name: "load_skill", Description: "Loads the instructions of a skill.",
 	}, ts.load)
-	if err != nil {
-		return nil, err
-	}
-	resource, err := functiontool.New(functiontool.Config{
+	resource, rerr := functiontool.New(functiontool.Config{
 		Name: "load_skill_resource", Description: "Reads a text file of a skill.",
 	}, ts.resource)
-	if err != nil {
+	if err := errors.Join(err, lerr, rerr); err != nil {
 		return nil, err
 	}
 	ts.tools = []tool.Tool{list, load, resource}
