@@ -2,7 +2,10 @@
 
 package loop
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // course is how gains go on after the last score, as least squares have it, and
 // how far off a single score may be.
@@ -12,6 +15,7 @@ type course struct {
 	mean    float64
 	squares float64 // sum of those of the scores
 	noise   float64 // of the judge
+	fits    [gridSize]fit
 	best    fit
 	spread  float64 // one standard deviation of a score
 }
@@ -27,49 +31,6 @@ const (
 	vague        = 0.4  // share of their variance: a curve that leaves more is none
 	gridSize     = 20   // ratios that are tried, up to 1
 )
-
-// curve is what does not depend on the scores when a line is put over 0, 1,
-// 1+r, 1+r+r², …: where these stand from their mean, and 0 beyond them.
-type curve struct {
-	from    [courseWindow]float64
-	squares float64
-	inverse float64 // of squares, for the grid
-	gain    float64 // after the last
-}
-
-// of makes it the curve of n scores whose gains shrink by ratio. Its sums are taken
-// in order: other orders round otherwise.
-func (c *curve) of(ratio float64, n int) {
-	x, sum, gain := 0.0, 0.0, 1.0
-	from := c.from[:n]
-	from[0] = 0
-	for i := 1; i < len(from); i++ {
-		x += gain
-		gain *= ratio
-		from[i] = x
-		sum += x
-	}
-	mean, squares := sum/float64(n), 0.0
-	for i := range from {
-		x := from[i] - mean
-		from[i] = x
-		squares += x * x
-	}
-	c.squares, c.gain = squares, gain
-}
-
-// grid has the curves of the ratios that are tried, for each number of scores.
-var grid = func() (g [courseWindow + 1][gridSize]curve) {
-	for n := 3; n <= courseWindow; n++ {
-		for i := range gridSize {
-			g[n][i].of(gridRatio(i), n)
-			g[n][i].inverse = 1 / g[n][i].squares
-		}
-	}
-	return g
-}()
-
-func gridRatio(i int) float64 { return float64(i+1) / gridSize }
 
 // through fits the recent scores; ok is false if they go up and down, or no curve
 // comes near them. After a rollback the next iteration starts from the best, so
@@ -98,88 +59,64 @@ func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	if way == Oscillating {
 		return false
 	}
-	lo, hi, sum, squares := recent[0], recent[0], 0.0, 0.0
-	for _, x := range recent { // all of them are numbers: no need for what min and max do about others
-		if x < lo {
-			lo = x
-		}
-		if x > hi {
-			hi = x
-		}
+	lo, hi, sum := slices.Min(recent), slices.Max(recent), 0.0
+	for _, x := range recent {
 		sum += x
 	}
-	c.mean = sum / float64(c.n)
-	for i, x := range recent {
-		x -= c.mean
-		recent[i] = x
-		squares += x * x
+	c.mean, c.squares = sum/float64(c.n), 0
+	for i := range recent {
+		recent[i] -= c.mean
+		c.squares += recent[i] * recent[i]
 	}
-	c.squares = squares
 	if c.best = c.closest(); way != Plateau && c.best.squares > vague*c.squares {
 		return false
 	}
 	sure := surest * (hi - lo)
-	free := float64(c.n - 3) // three numbers make the curve
-	c.spread = math.Sqrt((c.best.squares + 2*sure*sure) / (free + 2))
-	if by := noise / (2 * math.Sqrt2); c.spread < by { // see judgeTally.noise
-		c.spread = by
-	}
+	free := float64(c.n - 3)                                                               // three numbers make the curve
+	c.spread = max(math.Sqrt((c.best.squares+2*sure*sure)/(free+2)), noise/(2*math.Sqrt2)) // see judgeTally.noise
 	return true
 }
 
-// fit is the best line over a curve; along is that of the curve.
-func (c *course) fit(ratio float64, x *curve, along float64) fit {
-	slope := along / x.squares
-	rest := c.squares - slope*slope*x.squares
-	if rest < 0 {
-		rest = 0
+// fit is the best line over the curve of a ratio r: 0, 1, 1+r, 1+r+r², …
+func (c *course) fit(ratio float64) fit {
+	var at [courseWindow]float64
+	x, sum, gain := 0.0, 0.0, 1.0
+	for i := 1; i < c.n; i++ {
+		x += gain
+		gain *= ratio
+		at[i] = x
+		sum += x
 	}
-	return fit{ratio, c.mean + slope*x.from[c.n-1], slope * x.gain, rest}
-}
-
-// along is how far the scores go along a curve: the sum of their products.
-func (c *course) along(x *curve) float64 {
-	a, b := &x.from, &c.scores // written out, since it is done so often
-	return a[0]*b[0] + a[1]*b[1] + (a[2]*b[2] + a[3]*b[3]) + (a[4]*b[4] + a[5]*b[5] + (a[6]*b[6] + a[7]*b[7]))
+	mean, squares, along := sum/float64(c.n), 0.0, 0.0
+	for i, score := range c.scores[:c.n] {
+		from := at[i] - mean
+		squares += from * from
+		along += from * score
+	}
+	slope := along / squares
+	return fit{ratio, c.mean + slope*(x-mean), slope * gain, max(0, c.squares-slope*slope*squares)}
 }
 
 // closest is the best fit of all: that of the best ratio of the grid, and then
 // of what parabolas find between its neighbours.
 func (c *course) closest() fit {
-	curves := &grid[c.n]
-	var along [gridSize]float64
-	top := 0.0 // the most that one explains, but for rounding: without divisions
-	for i := range curves {
-		sum := c.along(&curves[i])
-		along[i] = sum
-		if about := sum * sum * curves[i].inverse; about > top {
-			top = about
+	best := 0
+	for i := range c.fits {
+		if c.fits[i] = c.fit(float64(i+1) / gridSize); c.fits[i].squares < c.fits[best].squares {
+			best = i
 		}
 	}
-	top *= 1 - 1e-9
-	best, most := 0, -1.0
-	for i, sum := range along {
-		if sum*sum*curves[i].inverse < top {
-			continue
-		}
-		if explained := sum * sum / curves[i].squares; explained > most {
-			best, most = i, explained
-		}
-	}
-	at := func(i int) fit { return c.fit(gridRatio(i), &curves[i], along[i]) }
 	if best == 0 || best == gridSize-1 {
-		return at(best)
+		return c.fits[best]
 	}
-	a, b, d := at(best-1), at(best), at(best+1)
-	var x curve
+	a, b, d := c.fits[best-1], c.fits[best], c.fits[best+1]
 	for range 4 {
 		u, v := (b.ratio-a.ratio)*(b.squares-d.squares), (b.ratio-d.ratio)*(b.squares-a.squares)
 		r := b.ratio - ((b.ratio-a.ratio)*u-(b.ratio-d.ratio)*v)/(2*(u-v))
 		if !(r > a.ratio && r < d.ratio) || math.Abs(r-b.ratio) < 1e-6 {
 			break
 		}
-		x.of(r, c.n)
-		switch at := c.fit(r, &x, c.along(&x)); {
+		switch at := c.fit(r); {
 		case at.squares < b.squares && r < b.ratio:
 			b, d = at, b
 		case at.squares < b.squares:
@@ -210,9 +147,8 @@ func (c *course) interval(s *Score, flat uint, left int) (low, high int) {
 func (c *course) likely(try func(fit)) {
 	limit := c.best.squares + doubt*doubt*c.spread*c.spread
 	try(c.best)
-	for i := range gridSize {
-		x := &grid[c.n][i]
-		if f := c.fit(gridRatio(i), x, c.along(x)); f.squares <= limit {
+	for _, f := range c.fits {
+		if f.squares <= limit {
 			try(f)
 		}
 	}
