@@ -3,6 +3,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,7 @@ func (c *Config) check() error {
 	case c.OnError != "" && c.OnError != Fail && c.OnError != Continue:
 		return fmt.Errorf("OnError is %q; use %s or %s", c.OnError, Fail, Continue)
 	}
-	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
-	}
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
 	if c.OnError == "" {
 		if c.OnError = Continue; c.Veto {
 			c.OnError = Fail
@@ -128,9 +127,7 @@ type Func func(ctx context.Context, ev Event) error
 // NewFunc returns a hook that calls a function. The function must return when its context ends,
 // because it cannot be interrupted otherwise.
 func NewFunc(name string, f Func, cfg Config) (*Hook, error) {
-	if cfg.OnError == "" {
-		cfg.OnError = Fail
-	}
+	cfg.OnError = cmp.Or(cfg.OnError, Fail)
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("function %q: %w", name, err)
 	}

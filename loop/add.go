@@ -431,8 +431,6 @@ func (t *Tally) finalize(o *incoming) {
 		t.FinalizerFailure = clip("canceled: " + o.Canceled)
 	case o.Failure != nil:
 		t.FinalizerFailure = clip(o.Failure.Message)
-		if t.FinalizerFailure == "" {
-			t.FinalizerFailure = Failed
-		}
+		t.FinalizerFailure = cmp.Or(t.FinalizerFailure, Failed)
 	}
 }

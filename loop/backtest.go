@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -99,41 +100,33 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		b.stop(d)
 		return true
 	case d.Action == Rollback && o.Step >= 0:
-		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back, but the recorded run continued",
-			d.Iteration))
-		return true
+		return b.unknown("after iteration %d this plan would roll back, but the recorded run continued",
+			d.Iteration)
 	case d.Action == Rollback && then != nil && then.To != d.To:
-		b.unknown(fmt.Sprintf("after iteration %d this plan would roll back to iteration %d, the recording goes "+
-			"back to %d", d.Iteration, d.To, then.To))
-		return true
+		return b.unknown("after iteration %d this plan would roll back to iteration %d, the recording goes "+
+			"back to %d", d.Iteration, d.To, then.To)
 	case d.Action != RunStep || o.Canceled != "":
 	case o.Step < 0:
-		b.unknown(fmt.Sprintf("after iteration %d the recording rolls back, this plan would go on", o.Iteration))
-		return true
+		return b.unknown("after iteration %d the recording rolls back, this plan would go on", o.Iteration)
 	case o.Step == final && last:
-		b.unknown(beyond)
-		return true
+		return b.unknown(beyond)
 	case o.Step != d.Step:
-		b.unknown(fmt.Sprintf("in iteration %d this plan would run %q, the recording has %q", d.Iteration,
-			p.nameOf(d.Step), p.nameOf(o.Step)))
-		return true
+		return b.unknown("in iteration %d this plan would run %q, the recording has %q", d.Iteration,
+			p.nameOf(d.Step), p.nameOf(o.Step))
 	case o.Iteration != 0 && o.Iteration != d.Iteration:
-		b.unknown(fmt.Sprintf("this plan would run %q in iteration %d, the recording does in %d", p.nameOf(d.Step),
-			d.Iteration, o.Iteration))
-		return true
+		return b.unknown("this plan would run %q in iteration %d, the recording does in %d", p.nameOf(d.Step),
+			d.Iteration, o.Iteration)
 	}
 	as, but := b.as(*o, &d, then)
 	if d.Action == RunStep {
 		b.used.count(&incoming{&as}, false)
 	}
 	if but.note != "" && !but.exact {
-		b.unknown(but.note)
-		return true
+		return b.unknown("%s", but.note)
 	}
 	p.Add(&b.t, as)
 	if but.note != "" && p.reason(&b.t) == "" {
-		b.unknown(but.note)
-		return true
+		return b.unknown("%s", but.note)
 	}
 	b.state, b.size = o.State, o.StateSize
 	if then != nil {
@@ -176,11 +169,13 @@ func (b *backtest) stop(d Decision) {
 	}
 }
 
-func (b *backtest) unknown(note string) {
+// unknown ends it without a stop; it returns true.
+func (b *backtest) unknown(note string, args ...any) bool {
 	r := &b.res
-	r.Unknown, r.Note = true, note
+	r.Unknown, r.Note = true, fmt.Sprintf(note, args...)
 	r.Steps, r.Iterations = b.t.Steps, b.t.Iteration
 	r.BestScore, r.BestIteration = b.t.Best, b.t.BestIteration
+	return true
 }
 
 func (b *backtest) ended(rec IterationRecord) {
@@ -196,9 +191,7 @@ type extent struct {
 }
 
 func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
-	if recorded == nil {
-		recorded = p
-	}
+	recorded = cmp.Or(recorded, p)
 	final := recorded.Finalizer()
 	var iteration, step int
 	for _, o := range outcomes {

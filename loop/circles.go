@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -21,15 +22,8 @@ type NoProgress struct {
 	Keys []string `json:"keys,omitzero"`
 }
 
-func (n *NoProgress) repeats() int { return int(max(2, defaulted(n.Repeats, 3))) }
-func (n *NoProgress) swings() int  { return int(max(1, defaulted(n.Swings, 2))) }
-
-func defaulted(n, otherwise uint) uint {
-	if n == 0 {
-		return otherwise
-	}
-	return n
-}
+func (n *NoProgress) repeats() int { return int(max(2, cmp.Or(n.Repeats, 3))) }
+func (n *NoProgress) swings() int  { return int(max(1, cmp.Or(n.Swings, 2))) }
 
 // print adds what a step has produced to the iteration's print, and to that of
 // what the judge will see. A judge's words are no part of what it judges.

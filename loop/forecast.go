@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -61,13 +62,7 @@ type BandPoint struct {
 const farAhead = 100
 
 // Forecast returns the forecast for a loop in the state t.
-func (p *Plan) Forecast(t *Tally) Forecast {
-	f := averages(t)
-	if p.Score != nil {
-		p.forecast(&f, t, t.Iteration)
-	}
-	return f
-}
+func (p *Plan) Forecast(t *Tally) Forecast { return p.ForecastAt(t, Moment{}) }
 
 // forecastAt is the forecast at a moment; u is t at that moment.
 func (p *Plan) forecastAt(t, u *Tally, m *Moment, provisional bool) Forecast {
@@ -267,10 +262,7 @@ func per(gain, use float64) (float64, bool) {
 }
 
 func (w *NotWorth) per() Per {
-	if w.Per == "" {
-		return PerIteration
-	}
-	return w.Per
+	return cmp.Or(w.Per, PerIteration)
 }
 
 // weigh takes down what the next iteration is worth.

@@ -95,7 +95,7 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		r := Row{ConditionRecord: ConditionRecord{
 			Name: "budget." + string(l.unit), Value: num(l.used), Threshold: "≥ " + num(l.limit),
 			Holds: l.used >= l.limit, Fired: reason == ReasonBudget && l.used >= l.limit,
-		}, Kept: tidy(p.Budget.whole(l.unit) - l.limit)}.of(l.unit, l.used, l.limit)
+		}, Kept: tidy(l.whole - l.limit)}.of(l.unit, l.used, l.limit)
 		if l.unit == UnitCost && t.CostUnknown {
 			r.Note = "some prices are unknown and not counted"
 			if l.used == 0 {
@@ -111,17 +111,6 @@ func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 		add(Row{ConditionRecord: ConditionRecord{Name: "budget", Value: "a call was refused", Holds: true,
 			Fired: reason == ReasonBudget, Note: t.Spent}})
 	}
-}
-
-// whole is a limit with what is kept of it.
-func (b *Budget) whole(unit Unit) float64 {
-	switch unit {
-	case UnitCalls:
-		return float64(b.Calls)
-	case UnitTokens:
-		return float64(b.Tokens)
-	}
-	return *b.Cost
 }
 
 func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {

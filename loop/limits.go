@@ -20,10 +20,7 @@ type Budget struct {
 
 // Share returns the share of Timeout and Budget that is kept for the finalizer; 0
 // without a finalizer.
-func (p *Plan) Share() float64 { return p.reserve() }
-
-// reserve is the share of limits that is kept for the finalizer.
-func (p *Plan) reserve() float64 {
+func (p *Plan) Share() float64 {
 	switch {
 	case p.Finalizer() < 0:
 		return 0
@@ -36,13 +33,13 @@ func (p *Plan) reserve() float64 {
 // deadline is how much active time the iterations have, and the loop in all.
 func (p *Plan) deadline() (iterations, all time.Duration) {
 	all = time.Duration(p.Timeout)
-	return all - time.Duration(float64(all)*p.reserve()), all
+	return all - time.Duration(float64(all)*p.Share()), all
 }
 
 // Held returns the part of the budget that is kept for the finalizer. If calls are limited,
 // this is at least one call.
 func (p *Plan) Held() Budget {
-	share := p.reserve()
+	share := p.Share()
 	if share == 0 || p.Budget == nil {
 		return Budget{}
 	}
@@ -58,6 +55,7 @@ func (p *Plan) Held() Budget {
 type limit struct {
 	unit        Unit // "" stands for none
 	used, limit float64
+	whole       float64 // the limit with what is kept of it
 }
 
 // budget returns the limits of the budget and what is used of each.
@@ -66,15 +64,16 @@ func (p *Plan) budget(t *Tally) (ls [3]limit) {
 	if b == nil {
 		return ls
 	}
-	left := 1 - p.reserve()
+	left := 1 - p.Share()
 	if b.Calls > 0 {
-		ls[0] = limit{UnitCalls, float64(t.Usage.Calls - t.FinalUsage.Calls), math.Floor(float64(b.Calls) * left)}
+		ls[0] = limit{UnitCalls, float64(t.Usage.Calls - t.FinalUsage.Calls), math.Floor(float64(b.Calls) * left), float64(b.Calls)}
 	}
 	if b.Tokens > 0 {
-		ls[1] = limit{UnitTokens, float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left)}
+		ls[1] = limit{UnitTokens, float64(t.Usage.tokens() - t.FinalUsage.tokens()), math.Floor(float64(b.Tokens) * left),
+			float64(b.Tokens)}
 	}
 	if b.Cost != nil { // what is known of it, where some is not
-		ls[2] = limit{UnitCost, tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left)}
+		ls[2] = limit{UnitCost, tidy(t.KnownCost - t.FinalUsage.cost()), tidy(*b.Cost * left), *b.Cost}
 	}
 	return ls
 }

@@ -40,7 +40,7 @@ func (t *truth) words() (value, threshold string) {
 
 // look evaluates the plan's conditions.
 func (p *Plan) look(t *Tally, o *incoming, ended bool) {
-	l := looker{view: o.sight(t), prev: t.Truths, next: make([]truth, 0, p.conditioned()), ended: ended}
+	l := looker{view: o.sight(t), prev: t.Truths, ended: ended}
 	l.look(p.StopWhen)
 	t.Looked = true
 	if !slices.Equal(l.next, t.Truths) {
@@ -53,29 +53,6 @@ func (p *Plan) lookOnce(t *Tally, o *incoming) {
 	if p.StopWhen != nil && o.State != nil {
 		p.look(t, o, false)
 	}
-}
-
-// conditioned is how many conditions the plan has, with their parts.
-func (p *Plan) conditioned() int {
-	if p.StopWhen == nil {
-		return 0
-	}
-	return p.StopWhen.size()
-}
-
-// size is how many conditions it is, its parts and itself.
-func (c *Condition) size() int {
-	n := 1
-	for i := range c.Any {
-		n += c.Any[i].size()
-	}
-	for i := range c.All {
-		n += c.All[i].size()
-	}
-	if c.Not != nil {
-		n += c.Not.size()
-	}
-	return n
 }
 
 // looker evaluates the conditions of a plan against one state.
@@ -91,10 +68,10 @@ type looker struct {
 func (l *looker) look(c *Condition) (holds, known bool) {
 	i := len(l.next)
 	l.next = append(l.next, truth{})
-	t := &l.next[i] // there is room for all
+	var t truth
 	switch {
 	case c.Expr != "":
-		holds, known = l.leaf(t, c.Expr)
+		holds, known = l.leaf(&t, c.Expr)
 	case c.Not != nil:
 		j := len(l.next)
 		holds, known = l.look(c.Not)
@@ -129,6 +106,7 @@ func (l *looker) look(c *Condition) (holds, known bool) {
 	} else {
 		t.Near = min(t.Near, nearly)
 	}
+	l.next[i] = t
 	return holds, known
 }
 

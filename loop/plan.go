@@ -16,6 +16,7 @@
 package loop
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -212,9 +213,7 @@ func (p *Plan) policy(step int, kind string) ErrorPolicy {
 	if step >= 0 && step < len(p.Steps) {
 		own = p.Steps[step].OnError
 	}
-	if own == "" {
-		own = p.OnError
-	}
+	own = cmp.Or(own, p.OnError)
 	switch {
 	case kind == IterationTimeout && own != StopOnError:
 		return NextIteration

@@ -110,10 +110,7 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 	case ReasonMaxIterations:
 		return "limit of " + brief.Count(p.MaxIterations, "iteration")
 	}
-	if t.Exit.Reason == "" {
-		return "no reason given by " + t.Exit.By
-	}
-	return t.Exit.Reason
+	return cmp.Or(t.Exit.Reason, "no reason given by "+t.Exit.By)
 }
 
 func (p *Plan) failure(t *Tally) string {

@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -238,10 +239,7 @@ func (s *Score) inText(text string) (float64, error) {
 }
 
 func (s *Score) inObject(m map[string]any) (float64, error) {
-	field := s.Field
-	if field == "" {
-		field = "score"
-	}
+	field := cmp.Or(s.Field, "score")
 	var v any = m
 	for name := range strings.SplitSeq(field, ".") {
 		m, ok := v.(map[string]any)

@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -122,18 +123,9 @@ func (p *Plan) stepTimeout(t *Tally, step int) time.Duration {
 	if a == nil {
 		return time.Duration(s.Timeout)
 	}
-	after, factor := int(a.After), a.Factor
-	if after == 0 {
-		after = 5
-	}
-	if factor == 0 {
-		factor = 3
-	}
+	after, factor := int(cmp.Or(a.After, 5)), cmp.Or(a.Factor, 3)
 	if step >= len(t.PerStep) || len(t.PerStep[step].Times) < after {
-		if s.Timeout > 0 {
-			return time.Duration(s.Timeout)
-		}
-		return time.Duration(a.Max)
+		return time.Duration(cmp.Or(max(0, s.Timeout), a.Max))
 	}
 	var buf [maxTimes]time.Duration
 	sorted := append(buf[:0], t.PerStep[step].Times...)

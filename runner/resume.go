@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -281,9 +282,7 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 		}
 		mine, counts := ev.InvocationID == id, !p.superseded.Has(ev.Seq)
 		if mine {
-			if p.first == 0 {
-				p.first = ev.Seq
-			}
+			p.first = cmp.Or(p.first, ev.Seq)
 			if err := p.replay.Add(ev, whole); err != nil {
 				return nil, err
 			}

@@ -21,6 +21,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -416,9 +417,7 @@ func (o *runOptions) event(id string, msg *genai.Content) (ev *session.Event, er
 	ev.Actions.StateDelta = maps.Clone(o.stateDelta) // the event is given away, the caller's map is not
 	if o.start != nil {
 		start := *o.start
-		if start.ID == "" {
-			start.ID = id
-		}
+		start.ID = cmp.Or(start.ID, id)
 		if ev, err = session.NewRunEvent(start, "user", mark.KindRunStarted, o.started); err != nil {
 			return nil, err
 		}

@@ -2,7 +2,10 @@
 
 package session
 
-import "sync/atomic"
+import (
+	"cmp"
+	"sync/atomic"
+)
 
 // How many bytes of events the views of runs under way hold in memory, as [Event.Weight] counts them;
 // those before them are in the store. Each has its share, and leastWindow at least.
@@ -31,9 +34,7 @@ func share() int {
 // the caller calls Stored.
 func (v *View) Hold(ev *Event) {
 	v.mu.Lock()
-	if v.unstored == 0 {
-		v.unstored = ev.Seq
-	}
+	v.unstored = cmp.Or(v.unstored, ev.Seq)
 	v.mu.Unlock()
 	v.Apply(ev)
 }

@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,12 +158,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("supervisor: MaxRuns %d, LeaseTTL %s and LeaseRenew %s must not be negative", c.MaxRuns,
 			c.LeaseTTL, c.LeaseRenew)
 	}
-	if c.LeaseTTL == 0 {
-		c.LeaseTTL = 15 * time.Second
-	}
-	if c.LeaseRenew == 0 {
-		c.LeaseRenew = c.LeaseTTL / 3
-	}
+	c.LeaseTTL = cmp.Or(c.LeaseTTL, 15*time.Second)
+	c.LeaseRenew = cmp.Or(c.LeaseRenew, c.LeaseTTL/3)
 	if c.LeaseRenew >= c.LeaseTTL {
 		return fmt.Errorf("supervisor: LeaseRenew %s must be shorter than LeaseTTL %s", c.LeaseRenew, c.LeaseTTL)
 	}

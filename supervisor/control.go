@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,9 +158,7 @@ func (r *Run) idle(view *session.View, w *wish) error {
 	case status != mark.RunRunning && !r.run.HandOver:
 		return ErrPaused
 	}
-	if w.Reason == "" {
-		w.Reason = "it was interrupted before"
-	}
+	w.Reason = cmp.Or(w.Reason, "it was interrupted before")
 	return r.write(mark.KindRunPaused, mark.RunPaused{By: w.By, Reason: w.Reason}, func(run *mark.Run) {
 		run.Status, run.HandOver = mark.RunIsPaused, false
 	})

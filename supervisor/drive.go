@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -148,12 +149,8 @@ func (r *Run) runner(prog *Program) (*runner.Runner, error) {
 		AppName: r.key.AppName, Agent: prog.Agent, SessionService: r.s.cfg.Service, Durable: true,
 		ArtifactService: prog.ArtifactService, MemoryService: prog.MemoryService, PluginConfig: r.s.cfg.PluginConfig,
 	}
-	if cfg.ArtifactService == nil {
-		cfg.ArtifactService = r.s.cfg.ArtifactService
-	}
-	if cfg.MemoryService == nil {
-		cfg.MemoryService = r.s.cfg.MemoryService
-	}
+	cfg.ArtifactService = cmp.Or(cfg.ArtifactService, r.s.cfg.ArtifactService)
+	cfg.MemoryService = cmp.Or(cfg.MemoryService, r.s.cfg.MemoryService)
 	return runner.New(cfg)
 }
 
@@ -168,9 +165,7 @@ type segment struct {
 // segment runs the run up to its end or its next pause.
 func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (end segment) {
 	cfg.Pause = r.newPause()
-	if cfg.Observer == nil {
-		cfg.Observer = r.s.cfg.Observer
-	}
+	cfg.Observer = cmp.Or(cfg.Observer, r.s.cfg.Observer)
 	var events iter.Seq2[*session.Event, error]
 	if first != nil {
 		r.view, _ = first.made.(*session.View)

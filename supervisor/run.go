@@ -3,6 +3,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -282,10 +283,7 @@ func (r *Run) dismiss() {
 
 // acquire takes the lease of a session, also from an owner that is dead.
 func (s *Supervisor) acquire(ctx context.Context, key lease.Key, opts *ResumeOptions) (*lease.Lease, error) {
-	owner := opts.Owner
-	if owner == "" {
-		owner = s.cfg.Owner
-	}
+	owner := cmp.Or(opts.Owner, s.cfg.Owner)
 	l, err := s.leaser.Acquire(ctx, key, owner, s.cfg.LeaseTTL)
 	held, isHeld := errors.AsType[*lease.HeldError](err)
 	switch {

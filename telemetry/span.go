@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync/atomic"
@@ -147,10 +148,7 @@ func (o *Observer) Iteration(ctx context.Context, it *observe.Iteration) (contex
 			w.span.SetAttributes(attribute.Bool(keyRejected, true))
 		}
 		if it.Score != nil {
-			name := it.Scorer
-			if name == "" {
-				name = "score"
-			}
+			name := cmp.Or(it.Scorer, "score")
 			attrs := []attribute.KeyValue{attribute.String(keyEvaluation, name), attribute.Float64(keyScore, *it.Score),
 				attribute.String(keyScoreLabel, label)}
 			if o.cfg.Content && it.Rejected != "" {
@@ -180,10 +178,7 @@ func (o *Observer) Stopped(ctx context.Context, s observe.Stop) {
 
 // ModelCall implements [observe.Observer].
 func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context.Context, func(error)) {
-	provider := c.Provider
-	if provider == "" {
-		provider = otherError
-	}
+	provider := cmp.Or(c.Provider, otherError)
 	known := []attribute.KeyValue{
 		attribute.String(keyOperation, opChat), attribute.String(keyProvider, provider),
 		attribute.String(keyRequestModel, c.Model),

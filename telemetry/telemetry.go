@@ -15,6 +15,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -58,15 +59,9 @@ var _ observe.Observer = (*Observer)(nil)
 
 // NewObserver returns an observer. It fails if the MeterProvider cannot create a histogram.
 func NewObserver(cfg Config) (*Observer, error) {
-	if cfg.TracerProvider == nil {
-		cfg.TracerProvider = nooptrace.NewTracerProvider()
-	}
-	if cfg.MeterProvider == nil {
-		cfg.MeterProvider = noopmetric.NewMeterProvider()
-	}
-	if cfg.Propagator == nil {
-		cfg.Propagator = propagation.TraceContext{}
-	}
+	cfg.TracerProvider = cmp.Or[trace.TracerProvider](cfg.TracerProvider, nooptrace.NewTracerProvider())
+	cfg.MeterProvider = cmp.Or[metric.MeterProvider](cfg.MeterProvider, noopmetric.NewMeterProvider())
+	cfg.Propagator = cmp.Or[propagation.TextMapPropagator](cfg.Propagator, propagation.TraceContext{})
 	o := &Observer{cfg: cfg, tracer: cfg.TracerProvider.Tracer(scope), legs: make(map[string]trace.SpanContext)}
 	if err := o.metrics.make(cfg.MeterProvider.Meter(scope)); err != nil {
 		return nil, fmt.Errorf("telemetry: %w", err)

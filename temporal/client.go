@@ -3,6 +3,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,9 +161,7 @@ func running(ctx context.Context, c client.Client, id, taskQueue string) (bool, 
 }
 
 func (o *Options) defaults() {
-	if o.TaskQueue == "" {
-		o.TaskQueue = DefaultTaskQueue
-	}
+	o.TaskQueue = cmp.Or(o.TaskQueue, DefaultTaskQueue)
 }
 
 // start are the options with which the workflow of a run starts: once at a time, and again if the run

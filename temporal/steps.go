@@ -3,6 +3,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,12 +54,8 @@ func NewSteps(c client.Client, queue string, cfg StepsConfig) (*Steps, error) {
 	case cfg.MaxSteps < 0 || cfg.Grace < 0:
 		return nil, fmt.Errorf("temporal steps: MaxSteps %d and Grace %s must not be negative", cfg.MaxSteps, cfg.Grace)
 	}
-	if cfg.MaxSteps == 0 {
-		cfg.MaxSteps = defaultRuns
-	}
-	if cfg.Grace == 0 {
-		cfg.Grace = defaultGrace
-	}
+	cfg.MaxSteps = cmp.Or(cfg.MaxSteps, defaultRuns)
+	cfg.Grace = cmp.Or(cfg.Grace, defaultGrace)
 	s := &Steps{cfg: cfg, client: c, host: stephost.New(cfg.Host), died: make(fatal, 1)}
 	s.worker = worker.New(c, queue, worker.Options{
 		MaxConcurrentActivityExecutionSize: cfg.MaxSteps,

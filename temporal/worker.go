@@ -3,6 +3,7 @@
 package temporal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -115,32 +116,18 @@ func NewWorker(c client.Client, cfg Config) (*Worker, error) {
 func (w *Worker) Supervisor() *supervisor.Supervisor { return w.sup }
 
 func (c *Config) defaults() {
-	if c.TaskQueue == "" {
-		c.TaskQueue = DefaultTaskQueue
-	}
-	if c.Heartbeat == 0 {
-		c.Heartbeat = defaultHeartbeat
-	}
-	if c.Grace == 0 {
-		c.Grace = defaultGrace
-	}
-	if c.Look == 0 {
-		c.Look = defaultLook
-	}
-	if c.MaxRuns == 0 {
-		c.MaxRuns = defaultRuns
-	}
+	c.TaskQueue = cmp.Or(c.TaskQueue, DefaultTaskQueue)
+	c.Heartbeat = cmp.Or(c.Heartbeat, defaultHeartbeat)
+	c.Grace = cmp.Or(c.Grace, defaultGrace)
+	c.Look = cmp.Or(c.Look, defaultLook)
+	c.MaxRuns = cmp.Or(c.MaxRuns, defaultRuns)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
 	s := &c.Supervisor
 	s.Driver, s.MaxRuns = Driver(c.TaskQueue), 0
-	if s.LeaseTTL == 0 {
-		s.LeaseTTL = 30 * time.Second
-	}
-	if s.LeaseRenew == 0 {
-		s.LeaseRenew = min(2*time.Second, c.Heartbeat/2, s.LeaseTTL/3)
-	}
+	s.LeaseTTL = cmp.Or(s.LeaseTTL, 30*time.Second)
+	s.LeaseRenew = cmp.Or(s.LeaseRenew, min(2*time.Second, c.Heartbeat/2, s.LeaseTTL/3))
 }
 
 // askQueue is the task queue of requests: runs may take all the slots of the other.

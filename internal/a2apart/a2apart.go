@@ -6,6 +6,7 @@
 package a2apart
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -75,10 +76,7 @@ func incoming(p *a2a.Part) *genai.Part {
 }
 
 func typeOr(mediaType string) string {
-	if mediaType == "" {
-		return "application/octet-stream"
-	}
-	return mediaType
+	return cmp.Or(mediaType, "application/octet-stream")
 }
 
 // IncomingAll converts parts, and joins consecutive text parts.

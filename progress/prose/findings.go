@@ -3,6 +3,7 @@
 package prose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -103,9 +104,7 @@ func doubtful(h *history, in Language) (f Finding, ok bool) {
 			if found.Kind != loop.FindingProtected {
 				advice = unprotected
 			}
-			if first == 0 {
-				first = it.Number
-			}
+			first = cmp.Or(first, it.Number)
 			where = append(where, in.say(doubtfulHow, it.Number, brief.Clean(found.Text)))
 		}
 	}

@@ -3,6 +3,7 @@
 package prose
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -81,9 +82,7 @@ func title(l *progress.Loop, lang Language, r *loop.Row) (w RowWords) {
 		w.Title, w.Why = lang.say(rowCondition), r.Expr
 	default:
 		w.Title = r.Expr // a part of stop_when
-		if w.Title == "" {
-			w.Title = r.Name
-		}
+		w.Title = cmp.Or(w.Title, r.Name)
 	}
 	if r.Kept > 0 {
 		w.Why = lang.say(whyKept, quantity(lang, r.Unit, r.Kept))

@@ -85,15 +85,9 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Service, error) {
 	for _, name := range []string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"} {
 		delete(config.RuntimeParams, name) // settings of pgx, which are not the server's
 	}
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "refrain"
-	}
-	if config.RuntimeParams[idle] == "" {
-		config.RuntimeParams[idle] = "5s"
-	}
-	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = 5 * time.Second
-	}
+	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], "refrain")
+	config.RuntimeParams[idle] = cmp.Or(config.RuntimeParams[idle], "5s")
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, 5*time.Second)
 	// A network that swallows everything is found out in half a minute.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second,
 		Interval: 5 * time.Second, Count: 3}}

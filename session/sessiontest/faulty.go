@@ -3,6 +3,7 @@
 package sessiontest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,9 +111,7 @@ func (f *faulty) AppendEvent(ctx context.Context, s session.Session, ev *session
 		return f.svc.AppendEvent(ctx, s, ev)
 	}
 	stored := *ev
-	if stored.Seq == 0 {
-		stored.Seq = v.LastSeq() + 1
-	}
+	stored.Seq = cmp.Or(stored.Seq, v.LastSeq()+1)
 	if stored.Seq > v.LastSeq()+1 {
 		return f.svc.AppendEvent(ctx, s, ev) // the service knows what the session missed
 	}

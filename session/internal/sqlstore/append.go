@@ -3,6 +3,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -74,9 +75,7 @@ func (s *Store) append(ctx context.Context, key lease.Key, of session.Session, e
 	}
 	a := appending{entry: e, key: key, seq: evs[0].Seq, nonce: newNonce()}
 	last := session.LastSeen(of)
-	if a.seq == 0 {
-		a.seq = last + 1
-	}
+	a.seq = cmp.Or(a.seq, last+1)
 	if l := lease.From(ctx); l != nil && l.Key == key {
 		a.lease = l.Token
 	}
