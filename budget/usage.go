@@ -49,11 +49,9 @@ func (u Usage) Sub(before Usage) Usage {
 		return Usage{}
 	}
 	a, b := u.internal(Price{}, false), before.internal(Price{}, false)
-	d := usage{
-		calls: a.calls - b.calls, input: a.input - b.input, cached: a.cached - b.cached, write: a.write - b.write,
-		write1h: a.write1h - b.write1h, output: a.output - b.output,
-		nanos: a.nanos - b.nanos, saved: a.saved - b.saved, unpriced: a.unpriced + b.unpriced, guessed: max(0, a.guessed-b.guessed),
-	}
+	d := a
+	d.sub(b)
+	d.unpriced, d.guessed = a.unpriced+b.unpriced, max(0, d.guessed)
 	counted := d.input != 0 || d.output != 0
 	d.estimated = one(u.Estimated && (!before.Estimated || d.guessed > 0 || d.calls > 0 && !counted))
 	if d.calls == 0 && d.input == 0 && d.output == 0 && d.nanos == 0 {
@@ -120,45 +118,34 @@ func (u usage) public() Usage {
 	return out
 }
 
+// counts are the numbers that do not become negative.
+func (u *usage) counts() [10]*int64 {
+	return [...]*int64{&u.calls, &u.input, &u.cached, &u.write, &u.write1h, &u.output, &u.nanos, &u.unpriced, &u.estimated, &u.guessed}
+}
+
 func (u *usage) add(v usage) {
-	u.calls = sum(u.calls, v.calls)
-	u.input = sum(u.input, v.input)
-	u.cached = sum(u.cached, v.cached)
-	u.write = sum(u.write, v.write)
-	u.write1h = sum(u.write1h, v.write1h)
+	for i, n := range v.counts() {
+		to := u.counts()[i]
+		*to = sum(*to, *n)
+	}
 	u.saved = sum(u.saved, v.saved)
-	u.output = sum(u.output, v.output)
-	u.nanos = sum(u.nanos, v.nanos)
-	u.unpriced = sum(u.unpriced, v.unpriced)
-	u.estimated = sum(u.estimated, v.estimated)
-	u.guessed = sum(u.guessed, v.guessed)
 }
 
 // sub undoes add.
 func (u *usage) sub(v usage) {
-	u.calls -= v.calls
-	u.input -= v.input
-	u.cached -= v.cached
-	u.write -= v.write
-	u.write1h -= v.write1h
+	for i, n := range v.counts() {
+		*u.counts()[i] -= *n
+	}
 	u.saved -= v.saved
-	u.output -= v.output
-	u.nanos -= v.nanos
-	u.unpriced -= v.unpriced
-	u.estimated -= v.estimated
-	u.guessed -= v.guessed
 }
 
 // less takes v off u as far as it is in it, and returns the rest of v.
 func (u *usage) less(v usage) usage {
-	for _, n := range [...][2]*int64{
-		{&u.calls, &v.calls}, {&u.input, &v.input}, {&u.cached, &v.cached}, {&u.output, &v.output},
-		{&u.write, &v.write}, {&u.write1h, &v.write1h},
-		{&u.nanos, &v.nanos}, {&u.unpriced, &v.unpriced}, {&u.estimated, &v.estimated}, {&u.guessed, &v.guessed},
-	} {
-		both := min(*n[0], *n[1])
-		*n[0] -= both
-		*n[1] -= both
+	for i, n := range v.counts() {
+		from := u.counts()[i]
+		both := min(*from, *n)
+		*from -= both
+		*n -= both
 	}
 	if both := min(max(u.saved, -u.saved), max(v.saved, -v.saved)); (u.saved < 0) == (v.saved < 0) {
 		if u.saved < 0 {

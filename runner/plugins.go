@@ -102,44 +102,43 @@ func (r *Runner) pass(ctx context.Context, a agent.Agent, id string, view *sessi
 		if f == nil {
 			continue
 		}
-		other, err := onUserMessage(p.Name(), f, ictx, msg)
-		if err != nil || other != nil {
-			return other, err
+		var other *genai.Content
+		err := foreign("on user message callback of plugin", p.Name(), func() (err error) {
+			other, err = f(ictx, msg)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if other != nil {
+			return other, nil
 		}
 	}
 	return msg, nil
 }
 
-// onUserMessage calls a callback. A panic is an error.
-func onUserMessage(name string, f plugin.OnUserMessageCallback, ctx agent.InvocationContext, msg *genai.Content) (other *genai.Content, err error) {
+// foreign calls what is not ours. Its error, and a panic as an error, say what of whom it is.
+func foreign(what, whose string, f func() error) (err error) {
 	defer func() {
 		if err != nil {
-			other, err = nil, fmt.Errorf("on user message callback of plugin %q: %w", name, err)
+			err = fmt.Errorf("%s %q: %w", what, whose, err)
 		}
 	}()
 	defer agent.Recover(&err)
-	return f(ctx, msg)
+	return f()
 }
 
 // afterRun tells the plugins that a run has ended. The error is a panic.
 func (r *Runner) afterRun(ctx agent.InvocationContext, a agent.Agent) (err error) {
 	for _, p := range r.cfg.PluginConfig.Plugins {
 		if f := p.AfterRunCallback(); f != nil {
-			err = errors.Join(err, afterRun(p.Name(), f, drive.Outside(ctx, a)))
+			err = errors.Join(err, foreign("after run callback of plugin", p.Name(), func() error {
+				f(drive.Outside(ctx, a))
+				return nil
+			}))
 		}
 	}
 	return err
-}
-
-func afterRun(name string, f plugin.AfterRunCallback, ctx agent.InvocationContext) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("after run callback of plugin %q: %w", name, err)
-		}
-	}()
-	defer agent.Recover(&err)
-	f(ctx)
-	return nil
 }
 
 // Close closes the runner's plugins: see [PluginConfig.Close].
@@ -156,9 +155,7 @@ func (c PluginConfig) Close() error {
 	go func() {
 		var errs []error
 		for _, p := range slices.Backward(c.Plugins) {
-			if err := closePlugin(p); err != nil {
-				errs = append(errs, fmt.Errorf("close plugin %q: %w", p.Name(), err))
-			}
+			errs = append(errs, foreign("close plugin", p.Name(), p.Close))
 		}
 		done <- errors.Join(errs...)
 	}()
@@ -171,10 +168,4 @@ func (c PluginConfig) Close() error {
 	case <-timer.C:
 		return fmt.Errorf("the plugins have not closed after %s", limit)
 	}
-}
-
-// closePlugin closes a plugin. A panic is an error.
-func closePlugin(p *plugin.Plugin) (err error) {
-	defer agent.Recover(&err)
-	return p.Close()
 }

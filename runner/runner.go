@@ -302,16 +302,13 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 
 // begin tells an observer that the run begins. A panic of the observer is an error.
 func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.Context, end func(error), err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("observer of the beginning of run %q: %w", r.InvocationID, err)
+	err = foreign("observer of the beginning of run", r.InvocationID, func() error {
+		if in, end = o.Run(ctx, r); in == nil || end == nil {
+			panic("the observer's Run returned nil")
 		}
-	}()
-	defer agent.Recover(&err)
-	if in, end = o.Run(ctx, r); in == nil || end == nil {
-		panic("the observer's Run returned nil")
-	}
-	return in, end, nil
+		return nil
+	})
+	return in, end, err
 }
 
 // observed returns the description of the run for an observer.
