@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -83,22 +82,17 @@ func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err
 
 func writesShared(ev *session.Event) bool {
 	for key := range ev.Actions.StateDelta {
-		if isShared(key) {
+		if statekey.Shared(key) {
 			return true
 		}
 	}
 	return false
 }
 
-// isShared reports whether other sessions have a state key, too.
-func isShared(key string) bool {
-	return strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser)
-}
-
 // sharedState are the keys that other sessions share.
 func sharedState(s session.Session) map[string]any {
 	all := maps.Collect(s.State().All())
-	maps.DeleteFunc(all, func(key string, _ any) bool { return !isShared(key) })
+	maps.DeleteFunc(all, func(key string, _ any) bool { return !statekey.Shared(key) })
 	return all
 }
 

@@ -4,6 +4,7 @@ package session
 
 import (
 	"iter"
+	"slices"
 	"sort"
 
 	"github.com/refrain-dev/refrain/session/mark"
@@ -129,11 +130,5 @@ func Current(log []*Event) []*Event {
 	if gone == nil {
 		return log
 	}
-	var left []*Event
-	for _, ev := range log {
-		if !gone.Has(ev.Seq) {
-			left = append(left, ev)
-		}
-	}
-	return left
+	return slices.DeleteFunc(slices.Clone(log), func(ev *Event) bool { return gone.Has(ev.Seq) })
 }

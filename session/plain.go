@@ -215,12 +215,7 @@ func isPlain(v any, depth int) bool {
 		if x == nil || depth > maxNesting {
 			return false
 		}
-		for _, e := range x {
-			if !isPlain(e, depth+1) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(x, func(e any) bool { return !isPlain(e, depth+1) })
 	case map[string]any:
 		if x == nil || depth > maxNesting {
 			return false

@@ -106,12 +106,6 @@ func (v *View) scopedValue(key string, at Address) *scopedValue {
 // "story/refine[3]".
 func (v *View) EndIteration(pass Address) {
 	v.mu.Lock()
-	none := len(v.scoped) == 0
-	v.mu.Unlock()
-	if none {
-		return
-	}
-	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.scoped = slices.DeleteFunc(v.scoped, func(sv scopedValue) bool { return sv.owner.Under(pass) })
 }

@@ -5,11 +5,11 @@ package supervisor
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/seal"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // copying copies a log into a fork. The fork's events differ: they say nothing about
@@ -19,19 +19,15 @@ type copying struct {
 	from    string           // the session of the log
 	log     []*session.Event // as it is
 	copied  []*session.Event // as the fork has it
-	gone    mark.Spans       // what does not count by now
 	changed bool             // an event of a step is another one in the fork
 }
 
 // add copies the next event.
 func (c *copying) add(ev *session.Event) error {
-	if s := ev.Mark.Supersedes(); s != nil {
-		c.gone = c.gone.Union(s)
-	}
 	f := *ev
 	f.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
 	maps.DeleteFunc(f.Actions.StateDelta, func(k string, _ any) bool {
-		shared := strings.HasPrefix(k, session.KeyPrefixApp) || strings.HasPrefix(k, session.KeyPrefixUser)
+		shared := statekey.Shared(k)
 		c.changed = c.changed || shared
 		return shared || k == mark.KeyRun
 	})
@@ -69,18 +65,10 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 		if err := ev.Mark.Decode(&record); err != nil || !c.changed {
 			return err
 		}
-		if made, _, err := seal.OfLoop(c.counting(c.log), ev, nil); err != nil || made != record.Digest {
+		if made, _, err := seal.OfLoop(session.Current(c.log), ev, nil); err != nil || made != record.Digest {
 			return err
 		}
-		return seal.Loop(c.counting(c.copied), f)
+		return seal.Loop(session.Current(c.copied), f)
 	}
 	return nil
-}
-
-// counting returns the copied events that are not superseded.
-func (c *copying) counting(events []*session.Event) []*session.Event {
-	if c.gone == nil {
-		return events
-	}
-	return slices.DeleteFunc(slices.Clone(events), func(ev *session.Event) bool { return c.gone.Has(ev.Seq) })
 }

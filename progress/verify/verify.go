@@ -10,7 +10,6 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -37,18 +36,11 @@ type LoopSeal struct {
 // whole reads one of them in full; otherwise it may be nil.
 func Loops(events []*session.Event, whole progress.Whole) []LoopSeal {
 	var seals []LoopSeal
-	var gone mark.Spans // superseded by a resume before this event
 	for i, ev := range events {
-		if s := ev.Mark.Supersedes(); s != nil {
-			gone = gone.Union(s)
-		}
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStopped {
 			continue
 		}
-		before := events[:i]
-		if gone != nil {
-			before = slices.DeleteFunc(slices.Clone(before), func(ev *session.Event) bool { return gone.Has(ev.Seq) })
-		}
+		before := session.Current(events[:i]) // without what a resume superseded
 		one := LoopSeal{Loop: ev.Address, Seq: ev.Seq}
 		var record stopRecord
 		if err := ev.Mark.Decode(&record); err != nil {

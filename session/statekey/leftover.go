@@ -20,7 +20,7 @@ func Leftovers(newest iter.Seq[*session.Event], keys []string, at session.Addres
 	after int64) (left, rest []string) {
 	pending := make(map[string]bool, len(keys))
 	for _, k := range keys {
-		if !shared(k) {
+		if !Shared(k) {
 			pending[k] = true
 		}
 	}

@@ -23,7 +23,7 @@ func OfIteration(key string) bool { return strings.HasPrefix(key, session.KeyPre
 // Own reports whether a state key belongs to one session alone and outlives
 // its runs.
 func Own(key string) bool {
-	return !shared(key) && durable(key) && !OfLog(key)
+	return !Shared(key) && Durable(key) && !OfLog(key)
 }
 
 // OfLog reports whether the log uses the state key for itself, such as
@@ -37,12 +37,12 @@ func OwnState(s session.ReadonlyState) map[string]any {
 	return own
 }
 
-// shared reports whether other sessions have the key too.
-func shared(key string) bool {
+// Shared reports whether other sessions have the state key too.
+func Shared(key string) bool {
 	return strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser)
 }
 
-// durable reports whether a key outlives its invocation.
-func durable(key string) bool {
+// Durable reports whether a state key outlives its invocation.
+func Durable(key string) bool {
 	return !strings.HasPrefix(key, session.KeyPrefixTemp) && !strings.HasPrefix(key, session.KeyPrefixIteration)
 }

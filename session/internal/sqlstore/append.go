@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/internal/canonical"
 	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // The number of an event must be the next one, and the lease, if the writer has
@@ -181,7 +182,7 @@ func encodeState(delta map[string]any) ([]value, error) {
 	var all []value
 	var w canonical.Writer // the values, one behind the other
 	for k, val := range delta {
-		if strings.HasPrefix(k, session.KeyPrefixTemp) || strings.HasPrefix(k, session.KeyPrefixIteration) {
+		if !statekey.Durable(k) {
 			continue
 		}
 		if err := valid(k); err != nil {
