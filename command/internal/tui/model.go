@@ -106,18 +106,17 @@ func (m *model) View() tea.View {
 	return tea.NewView(m.frame())
 }
 
-// PanicError says that drawing, or a hook, has panicked. The view is down then, the
-// terminal as it was, and the run none the worse.
+// PanicError reports that drawing or a hook panicked. The view has ended, the terminal is restored, and the run continues.
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-// Error says what the panic was about, without the stack.
+// Error returns the value of the panic, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// guarded is a model whose panics end the view in good order. The library would
-// restore the terminal too, but while it still reads from it.
+// guarded is a model that ends the view in order if a method panics. The library would restore the terminal too, but while it still
+// reads from it.
 type guarded struct{ *model }
 
 func (g guarded) Update(msg tea.Msg) (next tea.Model, cmd tea.Cmd) {
