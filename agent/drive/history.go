@@ -39,7 +39,7 @@ type History struct {
 	mu   sync.Mutex
 	past []PastIteration
 	open []*session.Event // of the running iteration
-	kept sync.Map
+	kept map[any]any
 }
 
 // ReadsHistory reports whether one of the agents, or an agent below them, is a [HistoryReader]
@@ -99,21 +99,22 @@ func (h *History) Before(number int) []PastIteration {
 	return h.past[:n:n]
 }
 
-// Keep returns the value of key. If there is none it stores what make returns; make's result may go
-// unused. The value stays until the loop ends, so a fold of the history is not computed again for each
-// iteration.
+// Keep returns the value of key. If there is none it stores what make returns. The value stays
+// until the loop ends, so a fold of the history is not computed again for each iteration. make
+// must not call this history.
 func (h *History) Keep(key any, make func() any) any {
 	if h == nil {
 		return make()
 	}
-	return kept(&h.kept, key, make)
-}
-
-// kept returns the value of key in all. If there is none it stores what make returns.
-func kept(all *sync.Map, key any, make func() any) any {
-	v, ok := all.Load(key)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v, ok := h.kept[key]
 	if !ok {
-		v, _ = all.LoadOrStore(key, make())
+		if h.kept == nil {
+			h.kept = map[any]any{}
+		}
+		v = make()
+		h.kept[key] = v
 	}
 	return v
 }
@@ -126,5 +127,9 @@ func (p Place) Keep(key any, make func() any) any {
 	if p.inv == nil || p.inv.run.kept == nil {
 		return make()
 	}
-	return kept(p.inv.run.kept, key, make)
+	v, ok := p.inv.run.kept.Load(key)
+	if !ok {
+		v, _ = p.inv.run.kept.LoadOrStore(key, make())
+	}
+	return v
 }

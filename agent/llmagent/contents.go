@@ -66,8 +66,8 @@ func (a *Agent) emptyHistory(ctx agent.InvocationContext) *history {
 		h.tally.asked = h.size()
 	}
 	if d := a.digest(ctx); d != nil {
-		h.contents = append(h.contents, d)
-		h.tally.digest.add(d)
+		h.contents = append(h.contents, d.content)
+		h.tally.tell(d.size)
 	}
 	if h.next = from; from > 0 {
 		h.seen = evs.At(from - 1).Seq
@@ -154,6 +154,7 @@ func (h *history) share(list []*genai.Content) []*genai.Content {
 // anew makes the next update go through all contents, because one in the middle has changed.
 func (h *history) anew() {
 	h.sent = bareList{}
+	h.tally.anew()
 }
 
 // visible reports whether an agent in a branch sees an event.

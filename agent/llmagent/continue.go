@@ -34,7 +34,8 @@ func (a *Agent) Recall(ev *session.Event) {
 	m, ok := a.cfg.Model.(interface {
 		Recall(agent string, said *genai.Content)
 	})
-	if ok && a.isAnswer(ev) {
+	if ok && ev.Author == a.Name() && ev.Content != nil && ev.Content.Role == genai.RoleModel && ev.Mark == nil &&
+		ev.LongRunningToolIDs == nil {
 		m.Recall(a.Name(), ev.Content)
 	}
 }
@@ -116,7 +117,8 @@ func (r *run) countAgain(ev *session.Event) error {
 
 // Used returns the usage of a logged answer; zero for any other event.
 func (a *Agent) Used(ev *session.Event, prices budget.Prices) budget.Usage {
-	if !a.isAnswer(ev) {
+	if ev.Author != a.Name() || ev.Content == nil || ev.Content.Role != genai.RoleModel || ev.Mark != nil ||
+		ev.LongRunningToolIDs != nil {
 		return budget.Usage{}
 	}
 	return a.used(ev, prices)

@@ -29,9 +29,15 @@ const (
 // enclosing loops then keep.
 func (a *Agent) ReadsHistory() bool { return a.policy().Policy == ContextDigest }
 
+// told is a written digest.
+type told struct {
+	content *genai.Content
+	size    size
+}
+
 // digest tells of the iterations that the policy does not show, and of the loops
 // around; nil if there is nothing to tell.
-func (a *Agent) digest(ctx agent.InvocationContext) *genai.Content {
+func (a *Agent) digest(ctx agent.InvocationContext) *told {
 	policy, l := a.policy(), drive.At(ctx).Loop()
 	if policy.Policy != ContextDigest || l == nil {
 		return nil
@@ -61,13 +67,13 @@ type digest struct {
 	mu     sync.Mutex
 	n      int // iterations that are in it
 	folded fold
-	lines  []line         // of those behind folded
-	chars  int            // of lines
-	prev   made           // what the last iteration that is in it has made
-	best   *made          // of those that are in it; nil if none was
-	last   *made          // the last complete one, likewise
-	all    int            // iterations that the text was written after
-	text   *genai.Content // nil if it is to be written
+	lines  []line // of those behind folded
+	chars  int    // of lines
+	prev   made   // what the last iteration that is in it has made
+	best   *made  // of those that are in it; nil if none was
+	last   *made  // the last complete one, likewise
+	all    int    // iterations that the text was written after
+	text   *told  // nil if it is to be written
 }
 
 // line is one iteration.
@@ -90,7 +96,7 @@ func newDigest(l *drive.Loop, key digestKey) *digest {
 
 // at is the digest as a step of the loop gets it in the iteration that runs. A
 // step that was left behind may get a later one, which is of no use to it.
-func (d *digest) at(l *drive.Loop) *genai.Content {
+func (d *digest) at(l *drive.Loop) *told {
 	older, all := l.History.Before(l.Iteration-d.key.shown+1), l.History.Before(math.MaxInt)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -125,7 +131,7 @@ func (d *digest) take(older []drive.PastIteration) {
 
 // write returns the digest as text. The argument has all finished iterations, including those that
 // the model sees in full.
-func (d *digest) write(all []drive.PastIteration) *genai.Content {
+func (d *digest) write(all []drive.PastIteration) *told {
 	if d.n == 0 && d.around == nil {
 		return nil
 	}
@@ -148,7 +154,9 @@ func (d *digest) write(all []drive.PastIteration) *genai.Content {
 	if d.n > 0 {
 		d.writeBest(&b, all)
 	}
-	return genai.NewContentFromText(strings.TrimSuffix(b.String(), "\n"), genai.RoleUser)
+	t := &told{content: genai.NewContentFromText(strings.TrimSuffix(b.String(), "\n"), genai.RoleUser)}
+	t.size.add(t.content)
+	return t
 }
 
 // writeBest writes the output of the best iteration, or without scores of the last complete one,

@@ -110,8 +110,11 @@ func (s *size) add(c *genai.Content) {
 	}
 }
 
-// tally has the sizes of contents that a history has besides those of the log, and of those that it leaves out.
+// tally counts the size of a history and of the contents it leaves out. It counts only on request.
 type tally struct {
+	sum     size
+	counted int // contents that are in sum
+
 	from   int  // index of the event that the history begins with
 	asked  size // of the user's message, where that is put before it
 	digest size // of the digest behind that
@@ -119,12 +122,23 @@ type tally struct {
 	known  bool // left is
 }
 
-// size returns the size of the history.
-func (h *history) size() (sum size) {
-	for _, c := range h.contents {
-		sum.add(c)
+// tell counts a digest of known size, which is the last content so far.
+func (t *tally) tell(digest size) {
+	t.digest = digest
+	t.sum = size{t.sum.contents + digest.contents, t.sum.chars + digest.chars}
+	t.counted++
+}
+
+// anew makes the next call of size count all contents, because one in the middle has changed.
+func (t *tally) anew() { t.sum, t.counted = size{}, 0 }
+
+// size returns the size of the history. It counts each content once.
+func (h *history) size() size {
+	t := &h.tally
+	for ; t.counted < len(h.contents); t.counted++ {
+		t.sum.add(h.contents[t.counted])
 	}
-	return sum
+	return t.sum
 }
 
 // leftOut returns how much larger a history of all events, without the digest, would be.
