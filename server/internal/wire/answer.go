@@ -136,8 +136,8 @@ func badBody(body []byte, v any, err error) error {
 		return problem.Bad("the body is no JSON: byte %d: %v", syntax.Offset, syntax)
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return problem.Bad("%s must be %s and not %s", cmp.Or(embedded().ReplaceAllString(wrong.Field, ""), "the body"), cmp.Or(kinds[wrong.Type.Kind()], "an object"),
-			wrong.Value)
+		field := cmp.Or(embedded().ReplaceAllString(wrong.Field, ""), "the body")
+		return problem.Bad("%s must be %s and not %s", field, cmp.Or(kinds[wrong.Type.Kind()], "an object"), wrong.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		if near := expr.Nearest(strings.Trim(name, `"`), namesOf(v)); near != "" {
