@@ -19,20 +19,19 @@ func Matching(pattern string, least int) string {
 		return ""
 	}
 	re = re.Simplify()
-	var short strings.Builder
+	var short, more strings.Builder
 	spellOut(&short, re, 1)
-	if n := len([]rune(short.String())); n < least && n > 0 {
-		var more strings.Builder
-		spellOut(&more, re, least)
-		return more.String()
+	if n := len([]rune(short.String())); n == 0 || n >= least {
+		return short.String()
 	}
-	return short.String()
+	spellOut(&more, re, least)
+	return more.String()
 }
 
 // maxSpelled limits the length of the text, in bytes.
 const maxSpelled = 4 << 10
 
-// spellOut writes a match. What may repeat is repeated often times.
+// spellOut writes a match of a simplified expression. What may repeat is repeated often times.
 func spellOut(b *strings.Builder, re *syntax.Regexp, often int) {
 	if b.Len() > maxSpelled {
 		return
@@ -44,27 +43,17 @@ func spellOut(b *strings.Builder, re *syntax.Regexp, often int) {
 		b.WriteRune(member(re.Rune))
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		b.WriteByte('x')
-	case syntax.OpCapture:
-		spellOut(b, re.Sub[0], often)
-	case syntax.OpAlternate:
+	case syntax.OpCapture, syntax.OpAlternate:
 		spellOut(b, re.Sub[0], often)
 	case syntax.OpConcat:
 		for _, sub := range re.Sub {
 			spellOut(b, sub, often)
 		}
-	case syntax.OpPlus:
-		for range max(1, often) {
-			spellOut(b, re.Sub[0], 1)
-		}
-	case syntax.OpStar, syntax.OpQuest:
-		if often > 1 && re.Op == syntax.OpStar {
-			for range often {
+	case syntax.OpPlus, syntax.OpStar:
+		for range often {
+			if often > 1 || re.Op == syntax.OpPlus {
 				spellOut(b, re.Sub[0], 1)
 			}
-		}
-	case syntax.OpRepeat:
-		for range re.Min {
-			spellOut(b, re.Sub[0], often)
 		}
 	}
 }
