@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/rehearsal/internal/stage"
 	"github.com/refrain-dev/refrain/rehearsal/internal/study"
+	"github.com/refrain-dev/refrain/session"
 )
 
 // A state of this size is too large to let it grow, because it is written, compared and sent repeatedly. It grows by
@@ -102,7 +103,7 @@ func (s *bench) largestState(t *stage.Take, l *definition.Agent) (bytes int64, i
 		if final >= 0 && o.Step == final {
 			continue
 		}
-		if n := stage.SizeOf(o.State); n > bytes {
+		if n := session.StateSize(o.State); n > bytes {
 			bytes, iteration = n, o.Iteration
 		}
 	}

@@ -161,16 +161,3 @@ func handsBack(rec *loop.StopRecord) string {
 	}
 	return fmt.Sprintf("what iteration %d has left", rec.Result.Iteration)
 }
-
-// SizeOf estimates the size of a state. A loop without state_limit does not measure it.
-func SizeOf(state map[string]any) (bytes int64) {
-	for k, v := range state {
-		bytes += int64(len(k))
-		if text, ok := v.(string); ok {
-			bytes += int64(len(text))
-		} else {
-			bytes += int64(len(study.Encode(v)))
-		}
-	}
-	return bytes
-}

@@ -138,7 +138,7 @@ func (p *play) prepareLoop(a *definition.Agent, cfg *loopagent.Config, enough fu
 				most *= 5 // a loop beside the target only has to end
 			}
 			tooMany := most > 0 && it.Number >= most
-			if tooMany || p.StateSize > 0 && p.Target == a && SizeOf(maps.Collect(ctx.State().All())) > p.StateSize {
+			if tooMany || p.StateSize > 0 && p.Target == a && session.StateSize(maps.Collect(ctx.State().All())) > p.StateSize {
 				enough()
 			}
 			return nil
@@ -161,7 +161,7 @@ func (s *Stage) Run(ctx context.Context, sc *Scene) (*Take, error) {
 			continue
 		}
 		t.run = ev.InvocationID
-		if size += eventSize + int64(len(ev.Text())) + SizeOf(ev.Actions.StateDelta); sc.LogSize > 0 && size > sc.LogSize {
+		if size += eventSize + int64(len(ev.Text())) + session.StateSize(ev.Actions.StateDelta); sc.LogSize > 0 && size > sc.LogSize {
 			cancel(errEnough)
 		}
 	}
