@@ -36,6 +36,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/source"
@@ -193,7 +195,7 @@ func Import(name string, data []byte, opts Options) (*Result, error) {
 	i := &importer{
 		opts: opts, folder: name[:len(name)-len(filepath.Base(name))],
 		report: &Report{Dialect: opts.Dialect, File: name}, texts: make(map[string]*source.Source),
-		reads: newReads(),
+		reads: &reads{make(map[*yaml.Node]map[string]bool), make(map[*yaml.Node]bool), make(map[*yaml.Node]string), nil},
 	}
 	var root *agent
 	switch opts.Dialect {

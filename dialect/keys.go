@@ -204,28 +204,26 @@ func (i *importer) read(a *agent, ref template.Ref, key string, k *keys, need ma
 
 // input returns the input for a key that no agent writes.
 func (i *importer) input(name string, r *readKey, k *keys) field {
-	about := field{key: "description", value: "read by " + r.by.name}
 	at, from := i.readAt(name, r.by)
+	about := object{{key: "type", value: "string"}, {key: "default", value: ""}, {key: "description", value: "read by " + r.by.name}}
 	if r.text {
 		i.changed(at, r.by.was, "{"+name+"}", "inputs."+name,
 			"single braces are text in Robomotion and a placeholder here; the input puts back what stood there")
-		return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: "{" + name + "}"},
-			about}, from: from}
+		about[1].value = "{" + name + "}"
+		return field{key: name, value: about, from: from}
 	}
 	it := i.changed(at, r.by.was, "{{"+name+"}}", "inputs."+name,
 		"no agent writes it: give it to the run, or it is empty")
 	it.Advice = "refrain run FILE --set " + name + "=…"
 	if r.required {
 		it.Message = "no agent writes it: give it to the run, as ADK's session needs it in its state"
-		return field{key: name, value: object{{key: "type", value: "string"}, about}, from: from}
-	}
-	if near := before(name, k); near != "" {
+		about = slices.Delete(about, 1, 2)
+	} else if near := before(name, k); near != "" {
 		it.Advice += fmt.Sprintf("; or is {{prev.%s}} meant, what an iteration before wrote?", near)
 	} else if hint := meant(name, slices.Sorted(maps.Keys(k.written))); hint != "" {
 		it.Advice += "; or " + hint
 	}
-	return field{key: name, value: object{{key: "type", value: "string"}, {key: "default", value: ""}, about},
-		from: from}
+	return field{key: name, value: about, from: from}
 }
 
 // readAt returns the first place where an agent reads a key, and the text that contains it.

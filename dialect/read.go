@@ -249,10 +249,6 @@ type reads struct {
 	files []value
 }
 
-func newReads() *reads {
-	return &reads{make(map[*yaml.Node]map[string]bool), make(map[*yaml.Node]bool), make(map[*yaml.Node]string), nil}
-}
-
 // ask records that a key was read.
 func (v value) ask(key string) {
 	if v.reads == nil || !v.isMap() {

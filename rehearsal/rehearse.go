@@ -42,13 +42,6 @@ type Config struct {
 	Faults []Fault
 }
 
-func (c *Config) script() []scripted.Answer {
-	if c.Script == nil {
-		return nil
-	}
-	return c.Script.Answers
-}
-
 // maxIterations is the number of iterations after which a run of a loop is cut off. The rules of the loop decide what
 // would follow.
 const maxIterations = 60
@@ -58,15 +51,16 @@ const maxIterations = 60
 // work outside the process; the report lists them.
 func Run(ctx context.Context, def *definition.Definition, cfg Config) (*Report, error) {
 	cfg.StepTime = cmp.Or(cfg.StepTime, DefaultStepTime)
+	script := cmp.Or(cfg.Script, new(scripted.Script)).Answers
 	s := &bench{Stage: &stage.Stage{Cast: study.NewCast(def), Input: cfg.Input, StepTime: cfg.StepTime,
-		Script: cfg.script(), Agent: cfg.Agent}, cfg: cfg}
+		Script: script, Agent: cfg.Agent}, cfg: cfg}
 	rep := &Report{Name: def.Name, Seed: cfg.Seed, StepTime: cfg.StepTime, StandIns: replaced(s.Cast),
 		Endings: []Ending{}, Findings: []Finding{}}
 	var err error
 	if s.State, rep.Notes, err = s.initial(); err != nil {
 		return nil, err
 	}
-	s.Learn(s.State, cfg.script())
+	s.Learn(s.State, script)
 	rep.Notes = append(rep.Notes, s.SideNotes()...)
 	if err := s.baseline(ctx, rep); err != nil {
 		return nil, fmt.Errorf("rehearse %q: %w", def.Name, err)
