@@ -4,9 +4,11 @@ package form
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"regexp"
 	"sort"
+	"strings"
 	"sync"
 
 	"github.com/refrain-dev/refrain/definition"
@@ -32,16 +34,27 @@ type table struct {
 	patterns []phrase
 }
 
+//go:embed portuguese.txt
+var phrases string
+
 var (
-	aboutFields   = sync.OnceValue(func() table { return tableOf(fieldPhrases) })
-	aboutProblems = sync.OnceValue(func() table { return tableOf(problemPhrases) })
-	aboutEnds     = sync.OnceValue(func() table { return tableOf(endPhrases) })
+	aboutFields   = sync.OnceValue(func() table { return tableOf("field") })
+	aboutProblems = sync.OnceValue(func() table { return tableOf("problem") })
+	aboutEnds     = sync.OnceValue(func() table { return tableOf("end") })
 )
 
-func tableOf(all [][2]string) table {
+// tableOf reads a section of the phrases.
+func tableOf(section string) table {
 	t := table{plain: make(map[string]string)}
-	for _, p := range all {
-		english, portuguese := p[0], p[1]
+	_, text, _ := strings.Cut(phrases, "\n["+section+"]\n")
+	text, _, _ = strings.Cut(text, "\n[")
+	english := ""
+	for line := range strings.Lines(text) {
+		portuguese, is := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t")
+		if !is {
+			english = portuguese
+			continue
+		}
 		if !verbs().MatchString(english) {
 			t.plain[english] = portuguese
 			continue
