@@ -109,7 +109,7 @@ func nameStore(e *term.Env, verb *cobra.Command) {
 	}
 	called := e.Commands
 	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(cmp.Or(e.Code.Name, "refrain")) +
-		` (?:show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) ([\w.-]*\w)( --store)?`)
+		` (?:show|run|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) ([\w.-]*\w)( --store)?`)
 	e.Commands = func(text string) string {
 		if called != nil {
 			text = called(text)
