@@ -13,24 +13,12 @@ import (
 	"github.com/refrain-dev/refrain/template"
 )
 
-// A2A holds the fields of a remote agent, which is called over A2A.
-type A2A struct {
-	// Endpoint is the address of the agent or of its card: a URL of http or https. Placeholders can stand after the
-	// host.
-	Endpoint string
-	// Payload is the message to the agent: a text, or maps and lists, which are sent as data; nil sends the user's
-	// message. Each text is a template.
-	Payload any
-	// Headers are sent with every request. The values are templates.
-	Headers map[string]string
-	// SizeLimit is the largest answer in bytes; 0 means remoteagent.DefaultSizeLimit.
-	SizeLimit int64
-	// NewContext begins a new conversation at each run of the agent.
-	NewContext bool
-}
+// A2A is a remote agent, which is called over A2A. AgentCardSource is the field endpoint; [Definition.Build] sets the
+// fields that a file cannot have.
+type A2A = remoteagent.A2AConfig
 
 var remoteRows = []row[A2A]{
-	field("endpoint", "http or https address of the agent or its card; no placeholder in its host", aText, func(x *A2A) *string { return &x.Endpoint }).must(),
+	field("endpoint", "http or https address of the agent or its card; no placeholder in its host", aText, func(x *A2A) *string { return &x.AgentCardSource }).must(),
 	field("payload", "message: text, or a map or list, sent as data; the user's message if left out", own(contentShape, (*reader).content), func(x *A2A) *any { return &x.Payload }),
 	field("headers", "", named(aWords), func(x *A2A) *map[string]string { return &x.Headers }),
 	field("size_limit", "", aSize, func(x *A2A) *int64 { return &x.SizeLimit }),
@@ -46,7 +34,7 @@ var a2aKind = kind{is: TypeA2A, tells: []string{"endpoint"}, an: true, check: (*
 		for name, v := range a.A2A.Headers {
 			texts["headers."+name] = v
 		}
-		texts["endpoint"] = a.A2A.Endpoint
+		texts["endpoint"] = a.A2A.AgentCardSource
 		textsIn(texts, "payload", a.A2A.Payload)
 		return template.Mustache
 	},
@@ -61,7 +49,7 @@ func (c *checker) remote(a *Agent) {
 	if !c.complete(a, before) {
 		return
 	}
-	if e := a.A2A.Endpoint; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {
+	if e := a.A2A.AgentCardSource; !strings.HasPrefix(e, "http://") && !strings.HasPrefix(e, "https://") {
 		c.report(a.at("endpoint"), CodeTask, "endpoint: %q does not begin with http:// or https://", e)
 		return
 	}
@@ -71,13 +59,10 @@ func (c *checker) remote(a *Agent) {
 
 // newRemote makes an agent that calls a remote agent.
 func newRemote(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
-	x := a.A2A
-	return remoteagent.NewA2A(remoteagent.A2AConfig{
-		Name: a.Name, Description: a.Description, BeforeAgentCallbacks: cb.before, AfterAgentCallbacks: cb.after,
-		AgentCardSource: x.Endpoint,
-		Payload:         x.Payload, OutputKey: outputKey(a), NewContext: x.NewContext,
-		Headers: x.Headers, SizeLimit: x.SizeLimit, Client: cfg.client(), Elsewhere: cfg.queue(a),
-	})
+	x := *a.A2A
+	x.Name, x.Description, x.BeforeAgentCallbacks, x.AfterAgentCallbacks = a.Name, a.Description, cb.before, cb.after
+	x.OutputKey, x.Client, x.Elsewhere = outputKey(a), cfg.client(), cfg.queue(a)
+	return remoteagent.NewA2A(x)
 }
 
 const queueDoc = "task queue of the workers that do the step, on a Temporal cluster: with the files, environment, keys " +

@@ -29,11 +29,8 @@ import (
 // fields that a file cannot have.
 type Command = taskagent.CommandConfig
 
-// Expression computes values of the state.
-type Expression struct {
-	Set   map[string]string
-	Value string
-}
+// Expression computes values of the state. [Definition.Build] sets the fields that a file cannot have.
+type Expression = taskagent.ExpressionConfig
 
 // HTTP is a request to send. [Definition.Build] sets the fields that a file cannot have.
 type HTTP = taskagent.HTTPConfig
@@ -487,8 +484,9 @@ func newTask(a *Agent, cfg BuildConfig, cb around) (agent.Agent, error) {
 	case TypeCommand, TypeCLI:
 		return taskagent.NewCommand(commandConfig(a, base, cfg))
 	case TypeExpression:
-		return taskagent.NewExpression(taskagent.ExpressionConfig{Config: base, Set: a.Expression.Set,
-			Value: a.Expression.Value})
+		e := *a.Expression
+		e.Config = base
+		return taskagent.NewExpression(e)
 	case TypeHTTP:
 		return taskagent.NewHTTP(httpConfig(a, base, cfg))
 	case TypeTemplate:

@@ -91,8 +91,7 @@ func (p *Program) Read(file string) (*definition.Definition, error) {
 		return nil, err
 	}
 	defer root.Close()
-	translate := func(err error) (*dialect.Result, string, error) { return Translate(file, err) }
-	return p.read(root.FS(), file, filepath.Base(file), text, translate)
+	return p.ReadIn(root.FS(), file, filepath.Base(file), text)
 }
 
 // maxText is more than a definition can have, in bytes.
@@ -111,18 +110,11 @@ func readSome(file string) ([]byte, error) {
 // ReadIn reads a text as Read does. The text is, or would be, at a path in a file system. name is its name in
 // problems.
 func (p *Program) ReadIn(fsys fs.FS, name, at string, text []byte) (*definition.Definition, error) {
-	return p.read(fsys, name, at, text, func(err error) (*dialect.Result, string, error) {
-		res, other := dialect.Import(name, text, dialect.Options{FS: fsys, Path: at})
-		return translated(name, res, other, err)
-	})
-}
-
-func (p *Program) read(fsys fs.FS, name, at string, text []byte,
-	translate func(error) (*dialect.Result, string, error)) (*definition.Definition, error) {
 	p.File, p.Path, p.Files = name, at, map[string]string{}
 	def, err := definition.Parse(name, text, definition.Options{FS: keeping{fsys, p.Files}, Path: at})
 	if err != nil {
-		res, note, err := translate(err)
+		res, other := dialect.Import(name, text, dialect.Options{FS: fsys, Path: at})
+		res, note, err := translated(name, res, other, err)
 		if err != nil {
 			return nil, err
 		}
