@@ -221,6 +221,11 @@ func (a *Agent) walk(yield func(*Agent) bool) bool {
 	return true
 }
 
+// contains reports whether a condition holds for the agent or one inside it.
+func (a *Agent) contains(is func(*Agent) bool) bool {
+	return slices.ContainsFunc(slices.Collect(a.All), is)
+}
+
 // at returns the position of a field, or of the field that contains it, or of the agent.
 func (a *Agent) at(field string) source.Span {
 	for f := field; f != ""; f = outer(f) {

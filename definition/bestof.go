@@ -118,10 +118,9 @@ func (a *Agent) scoredBy() (steps []*Agent, why string) {
 	all, end := inOrder(a.parent), -1
 	from := slices.Index(all, a)
 	for i := max(0, from); i < len(all); i++ {
-		writes := false
-		for sub := range all[i].All {
-			writes = writes || slices.ContainsFunc(sub.writes(), func(key string) bool { return slices.Contains(keys, key) })
-		}
+		writes := all[i].contains(func(sub *Agent) bool {
+			return slices.ContainsFunc(sub.writes(), func(key string) bool { return slices.Contains(keys, key) })
+		})
 		switch {
 		case s.Judge != nil && s.Judge.Step != all[i].Name, !writes:
 		case end < 0 || s.Expr != "": // an expression may read several

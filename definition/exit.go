@@ -302,18 +302,7 @@ var perWords = map[loop.Per]string{
 }
 
 func scoreStops(s *loop.Score, add func(loop.StopReason, string, ...any)) {
-	sign := "≥"
-	if s.LowerIsBetter {
-		sign = "≤"
-	}
-	var goals []string
-	if s.Target != nil {
-		goals = append(goals, fmt.Sprintf("the score is %s %s", sign, decimal(*s.Target)))
-	}
-	if s.DimensionTarget != nil {
-		goals = append(goals, fmt.Sprintf("every part of it is %s %s", sign, decimal(*s.DimensionTarget)))
-	}
-	if goals != nil {
+	if goals := targets(s, "≥", "≤"); goals != nil {
 		add(loop.ReasonTarget, "when %s", strings.Join(goals, " and "))
 	}
 	var gains []string
@@ -330,6 +319,21 @@ func scoreStops(s *loop.Score, add func(loop.StopReason, string, ...any)) {
 		}
 		add(loop.ReasonConverged, "when the score improves by less than %s%s", strings.Join(gains, " or "), often)
 	}
+}
+
+// targets describes the targets of a score; least and most say on which side of them the score has to be.
+func targets(s *loop.Score, least, most string) (all []string) {
+	bound := least
+	if s.LowerIsBetter {
+		bound = most
+	}
+	if s.Target != nil {
+		all = append(all, fmt.Sprintf("the score is %s %s", bound, decimal(*s.Target)))
+	}
+	if s.DimensionTarget != nil {
+		all = append(all, fmt.Sprintf("every part of it is %s %s", bound, decimal(*s.DimensionTarget)))
+	}
+	return all
 }
 
 func budgetWords(b *loop.Budget) string {
@@ -356,16 +360,7 @@ func criteria(l *Loop) string {
 		parts = append(parts, fmt.Sprintf("the goal is reached (%s)", goal))
 	}
 	if s := l.Score; s != nil {
-		bound := "least"
-		if s.LowerIsBetter {
-			bound = "most"
-		}
-		if s.Target != nil {
-			parts = append(parts, fmt.Sprintf("the score is at %s %v", bound, *s.Target))
-		}
-		if s.DimensionTarget != nil {
-			parts = append(parts, fmt.Sprintf("every part of it is at %s %v", bound, *s.DimensionTarget))
-		}
+		parts = append(parts, targets(s, "at least", "at most")...)
 	}
 	if l.StopWhen != nil {
 		parts = append(parts, "this holds: "+conditionWords(l.StopWhen))

@@ -163,12 +163,7 @@ func (a *Agent) modelName() string {
 
 // asksModel reports whether the agent, or an agent inside it, asks a model.
 func (a *Agent) asksModel() bool {
-	for sub := range a.All {
-		if sub.Type == TypeLLM {
-			return true
-		}
-	}
-	return false
+	return a.contains(func(sub *Agent) bool { return sub.Type == TypeLLM })
 }
 
 // modelOf returns the name of an agent's model, and the agent that names it; nil for the default model.

@@ -30,19 +30,17 @@ func (c *checker) readsKnown() {
 		if rd.any || rd.inner && !rd.known(c.keys) {
 			continue
 		}
-		switch kind, key := rd.split(); {
-		case kind == "outside":
-		case kind == "built in":
+		kind, key := rd.split()
+		if kind == "built in" || kind == "loop" {
 			c.neverSet(rd)
-		case kind == "loop":
-			c.neverSet(rd)
-			fallthrough
-		default:
-			if _, known := c.keys[key]; !known {
-				c.unknownKey(rd, key)
-			} else {
-				c.late(rd, key)
-			}
+		}
+		if kind == "outside" || kind == "built in" {
+			continue
+		}
+		if _, known := c.keys[key]; !known {
+			c.unknownKey(rd, key)
+		} else {
+			c.late(rd, key)
 		}
 	}
 }
@@ -398,13 +396,9 @@ func (c *checker) wrote(key, by string, a *Agent) {
 
 // silent warns of a workflow agent that never has a result.
 func (c *checker) silent(a *Agent) {
-	if !a.Type.Workflow() || a.OutputKey == "" || len(a.SubAgents) == 0 || a.Type == TypeParallel {
+	speaks := func(sub *Agent) bool { return !sub.Type.Workflow() && sub.Type != TypeExpression }
+	if !a.Type.Workflow() || a.OutputKey == "" || len(a.SubAgents) == 0 || a.Type == TypeParallel || a.contains(speaks) {
 		return
-	}
-	for sub := range a.All {
-		if !sub.Type.Workflow() && sub.Type != TypeExpression {
-			return
-		}
 	}
 	c.warn(a.at("output_key"), CodeNeverSet, "output_key of %q is never written: no agent in it returns text", a.Name).
 		Hint = `let a finalizer say the result, as text: "{{key}}"`

@@ -113,11 +113,8 @@ func (c *checker) workspace() {
 		c.warn(root.at("workspace"), CodeWorkspace, "no step works in the workspace").
 			Hint = "only steps with command or cli do"
 	}
-	undoes := false // a loop undoes iterations
-	for a := range root.All {
-		undoes = undoes || a.Loop != nil && a.Loop.rejects()
-	}
-	if !undoes || len(w.Copy) > 0 { // who copies ignored files knows of them
+	undoes := func(a *Agent) bool { return a.Loop != nil && a.Loop.rejects() }
+	if !root.contains(undoes) || len(w.Copy) > 0 { // who copies ignored files knows of them
 		return
 	}
 	c.note(root.at("workspace"), CodeWorkspace, "ignored files are not part of the workspace's state: a rollback leaves them as they are").
@@ -207,14 +204,7 @@ func (b *builder) withFiles(a *Agent, cb around) around {
 func (a *Agent) works() bool { return a.Type == TypeCommand || a.Type == TypeCLI }
 
 // hasCommand reports whether the agent, or an agent inside it, runs a program.
-func (a *Agent) hasCommand() bool {
-	for sub := range a.All {
-		if sub.works() {
-			return true
-		}
-	}
-	return false
-}
+func (a *Agent) hasCommand() bool { return a.contains((*Agent).works) }
 
 // workspaceKey is the state key of the files that the agent works on: [runfiles.Key], or in a branch of a
 // parallel agent that of [runfiles.KeyOf] the branch.
