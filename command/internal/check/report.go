@@ -4,7 +4,17 @@
 package check
 
 import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // loopReport describes how one loop can end.
@@ -69,4 +79,230 @@ func ReportOf(file string, def *definition.Definition, worst *definition.WorstCa
 		File: file, Name: def.Name, Valid: true, NeedsRequest: def.NeedsRequest(), Problems: append(definition.Problems{}, problems...),
 		Loops: loopReports(def, worst), Worst: report(worst), Expected: expected,
 	}
+}
+
+// Print writes the worst case of a run for people.
+func Print(e *term.Env, w io.Writer, file string, def *definition.Definition, worst *definition.WorstCase, expected *definition.Expected) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s is valid\n", file, def.Name)
+	if why := def.NeedsRequest(); why != "" {
+		fmt.Fprintf(&b, "A run needs a request of its user: %s. Write: %s \"REQUEST\"\n", why, e.Hint("refrain run "+file))
+	}
+	for _, l := range loopReports(def, worst) {
+		fmt.Fprintf(&b, "\n%s ends\n", l.Name)
+		for _, s := range l.Stops {
+			fmt.Fprintf(&b, "  %s\n", s.Text)
+		}
+	}
+	b.WriteString("\nAt the most\n")
+	table(&b, worst)
+	printExpected(&b, expected)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// table writes the worst case of each agent, including the agents in it.
+func table(b *strings.Builder, worst *definition.WorstCase) {
+	asks := worst.Total.Calls > 0
+	rows := [][]string{{"", "runs", "time"}}
+	if asks {
+		rows = [][]string{{"", "runs", "turns", "requests", "tokens", "cost", "time"}}
+	}
+	for _, a := range worst.Agents {
+		cells := []string{strings.Repeat("  ", a.Depth) + a.Agent.Name, count(a.Runs)}
+		if asks {
+			cells = append(cells, modelCells(a.AtMost)...)
+		}
+		rows = append(rows, append(cells, timeCell(a.AtMost)))
+	}
+	align(b, rows)
+	if !asks {
+		return
+	}
+	b.WriteString("\nA turn asks a model once; a request that fails may be sent again.\n")
+	if worst.Total.Tokens.Unbounded() {
+		b.WriteString("To count tokens and cost, give --input-tokens and --output-tokens for each request.\n")
+		return
+	}
+	for _, line := range costless(worst) {
+		b.WriteString(line + "\n")
+	}
+}
+
+// align writes rows whose names stand at the left, and the other cells, aligned to the right, after them.
+func align(b *strings.Builder, rows [][]string) {
+	wide := 0
+	for _, cells := range rows {
+		wide = max(wide, len([]rune(cells[0])))
+	}
+	var aligned strings.Builder
+	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, cells := range rows {
+		fmt.Fprintf(t, "%-*s\t%s\t\n", wide, cells[0], strings.Join(cells[1:], "\t"))
+	}
+	t.Flush()
+	for line := range strings.Lines(aligned.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+}
+
+// costless returns why the cost is unknown although the tokens are known.
+func costless(worst *definition.WorstCase) []string {
+	var nameless, unpriced []string
+	for i := range worst.Agents {
+		switch a := &worst.Agents[i]; {
+		case !a.Unpriced || !a.Cost.Unbounded():
+		case a.Model == "":
+			nameless = append(nameless, a.Agent.Name)
+		case !slices.Contains(unpriced, a.Model):
+			unpriced = append(unpriced, a.Model)
+		}
+	}
+	var lines []string
+	if nameless != nil {
+		lines = append(lines, fmt.Sprintf("No model is named for %s: to count cost, give --model.",
+			strings.Join(nameless, ", ")))
+	}
+	if unpriced != nil {
+		lines = append(lines, fmt.Sprintf("To count cost, add to prices in the file: %s.",
+			strings.Join(unpriced, ", ")))
+	}
+	return lines
+}
+
+func modelCells(u definition.AtMost) []string {
+	if u.Calls == 0 {
+		return []string{"", "", "", ""}
+	}
+	tokens, cost := "unknown", "unknown"
+	if !u.Tokens.Unbounded() {
+		tokens = count(u.Tokens)
+	}
+	if !u.Cost.Unbounded() {
+		cost = term.Amount(float64(u.Cost))
+	}
+	return []string{count(u.Turns), count(u.Calls), tokens, cost}
+}
+
+// count returns a number as text; large numbers are rounded.
+func count(n definition.Bound) string {
+	switch {
+	case n.Unbounded():
+		return "unbounded"
+	case n < 1e7:
+		return strconv.FormatFloat(float64(n), 'f', 0, 64)
+	}
+	return strconv.FormatFloat(float64(n), 'g', 3, 64)
+}
+
+func timeCell(u definition.AtMost) string {
+	d, ok := u.Time()
+	switch {
+	case !ok && u.Seconds.Unbounded():
+		return "unbounded"
+	case !ok:
+		return "centuries"
+	case d == 0:
+		return ""
+	case d > time.Minute:
+		d = d.Round(time.Second)
+	}
+	return brief.Duration(d)
+}
+
+// shownIterations is the number of iterations at the beginning that have a line each. One line stands for all later iterations.
+const shownIterations = 3
+
+// printExpected writes the expected cost of the iterations for people.
+func printExpected(b *strings.Builder, e *definition.Expected) {
+	if len(e.Loops) == 0 {
+		return
+	}
+	b.WriteString("\nExpected by iteration, in tokens\n")
+	var rows [][]string
+	row := func(name string, cells ...string) { rows = append(rows, append([]string{name}, cells...)) }
+	priced := slices.ContainsFunc(e.Loops, func(l definition.ExpectedLoop) bool { return l.Total.Cost != nil })
+	cells := func(one *definition.ExpectedIteration) []string { return expectedCells(one, priced) }
+	head := []string{"requests", "input", "from cache", "output", "cost", "without cache"}
+	if !priced {
+		head = head[:4]
+	}
+	row("         ", head...) // as wide as "  all 500"
+	for _, l := range e.Loops {
+		row(l.Name, make([]string, len(head))...)
+		for i := range l.Iterations {
+			if n := len(l.Iterations); i < shownIterations || i == n-1 {
+				row(fmt.Sprintf("  %d", i+1), cells(&l.Iterations[i])...)
+			} else if i == shownIterations {
+				row("  …", make([]string, len(head))...)
+			}
+		}
+		if n := len(l.Iterations); n > 1 || l.Total.Requests > l.Iterations[0].Requests {
+			name := fmt.Sprintf("  all %d", n)
+			if l.More {
+				name = fmt.Sprintf("  first %d", n)
+			}
+			row(name, cells(&l.Total)...)
+		}
+	}
+	align(b, rows)
+	b.WriteString("\nThis is an estimate from the texts of the file: a token is taken for 4 characters, and\n" +
+		"an iteration for shorter than the 5 minutes for which providers keep what they have read.\n")
+	for _, line := range append(uncounted(e), prices(e)...) {
+		b.WriteString(line + "\n")
+	}
+}
+
+func expectedCells(e *definition.ExpectedIteration, priced bool) []string {
+	cells := []string{strconv.Itoa(e.Requests), strconv.FormatInt(e.InputTokens, 10), strconv.FormatInt(e.CachedTokens, 10),
+		strconv.FormatInt(e.OutputTokens, 10)}
+	if priced {
+		cells = append(cells, term.Cost(e.Cost), term.Cost(e.Uncached))
+	}
+	return cells
+}
+
+// uncounted returns what the estimate leaves out, and which flag adds it.
+func uncounted(e *definition.Expected) (lines []string) {
+	for _, kind := range []struct {
+		what  definition.UncountedKind
+		words string
+	}{
+		{definition.UncountedRequest, "the user's request"},
+		{definition.UncountedAnswers, "what the models answer: give --output-tokens"},
+		{definition.UncountedValue, "the values of %s"},
+		{definition.UncountedTools, "the declarations of the tools of %s"},
+		{definition.UncountedTurns, "what %s asks after a call of a tool"},
+		{definition.UncountedIterations, "the iterations of %s after the first, because it has no max_iterations"},
+		{definition.UncountedAgent, "what %s asks by itself"},
+		{definition.UncountedPrice, "the price of %s"},
+	} {
+		var names []string
+		for _, u := range e.Uncounted {
+			if u.What == kind.what {
+				names = append(names, u.Name)
+			}
+		}
+		switch {
+		case names == nil:
+		case strings.Contains(kind.words, "%s"):
+			lines = append(lines, "Unknown: "+fmt.Sprintf(kind.words, strings.Join(names, ", "))+".")
+		default:
+			lines = append(lines, "Unknown: "+kind.words+".")
+		}
+	}
+	return lines
+}
+
+// prices returns the sources of the prices that the file does not have.
+func prices(e *definition.Expected) (lines []string) {
+	for _, p := range e.Prices {
+		if p.Date != "" {
+			lines = append(lines, fmt.Sprintf("%s: list price of %s, in US dollars, from %s.", p.Model, p.Date, p.Source))
+		}
+	}
+	if lines != nil {
+		lines = append(lines, "The list is part of refrain; prices in the file replace it. Budgets need prices in the file.")
+	}
+	return slices.Clip(lines)
 }

@@ -6,7 +6,6 @@ package live
 import (
 	"context"
 	"errors"
-	"iter"
 	"os"
 	"slices"
 	"strings"
@@ -153,10 +152,10 @@ func (f *follower) show(ev *session.Event) error {
 func (f *follower) again(seq int64) {
 	log := f.current(seq)
 	f.refold(log)
-	if p, ok := f.out.(interface {
-		past(iter.Seq[*session.Event])
-	}); ok {
-		p.past(f.wholes.Recent(log))
+	if v, ok := f.out.(*viewed); ok {
+		for ev := range f.wholes.Recent(log) {
+			v.more(ev)
+		}
 	}
 }
 

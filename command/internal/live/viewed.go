@@ -5,7 +5,6 @@ package live
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -114,17 +113,10 @@ func (v *viewed) note(say string) {
 	}
 }
 
-// more shows an event of another process.
+// more shows an earlier event, or one of another process.
 func (v *viewed) more(ev *session.Event) {
 	if view := v.up(); view != nil {
 		view.Add(ev)
-	}
-}
-
-// past shows the earlier events of a resumed run.
-func (v *viewed) past(log iter.Seq[*session.Event]) {
-	for ev := range log {
-		v.view.Load().Add(ev)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,18 +184,11 @@ func openFiles(dir string) (artifact.Service, func() error, error) {
 
 // removeMessages removes what a run had to say in the background.
 func removeMessages(e *term.Env, spec, id string) error {
-	root, err := os.OpenRoot(runstore.MessagesDir(e, spec))
+	err := os.Remove(filepath.Join(runstore.MessagesDir(e, spec), runstore.MessagesName(id)))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := root.Remove(runstore.MessagesName(id)); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }
 
 // removeWorkspace removes the files of a run with a workspace, if they are on this machine. The log of a run that came from

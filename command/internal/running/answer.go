@@ -99,11 +99,10 @@ func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer 
 
 // value returns the answer in the form that the question needs.
 func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, error) {
+	if f.payload != "" && q.Kind != mark.AskConfirmation {
+		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question", q.ID)
+	}
 	if q.Kind == mark.AskEdit {
-		if f.payload != "" {
-			return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question",
-				q.ID)
-		}
 		sets, err := deffile.ParseSets(f.set)
 		if err != nil {
 			return nil, err
@@ -121,10 +120,6 @@ func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, 
 	}
 	if len(f.set) > 0 || len(answer) == 0 {
 		return nil, fmt.Errorf("%s does not ask for values of the state; write: refrain answer RUN ANSWER", q.ID)
-	}
-	if f.payload != "" && q.Kind != mark.AskConfirmation {
-		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question",
-			q.ID)
 	}
 	value, err := said(&q, answer[0])
 	if err != nil || f.payload == "" {

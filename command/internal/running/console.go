@@ -202,7 +202,8 @@ func (c *console) turn(ctx context.Context, input string) error {
 	if err != nil {
 		return err
 	}
-	fo, err := live.NewFollower(c.e, c.s, term.Chat, c.def, live.Request{File: c.file, Session: c.id, Config: prog.RunConfig, Most: c.p.Most(c.def)}, c.grace)
+	fo, err := live.NewFollower(c.e, c.s, term.Chat, c.def, live.Request{File: c.file, Session: c.id,
+		Config: prog.RunConfig, Most: c.p.Most(c.def)}, c.grace)
 	if err != nil {
 		prog.Close()
 		return err

@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/runlog"
@@ -73,8 +75,8 @@ func unbegun(ctx context.Context, store session.Service, id string) error {
 	case held != nil || status != runlog.StatusInterrupted:
 		return term.UsageError(fmt.Errorf("run %s has no event yet; try again in a moment", id))
 	}
-	return term.UsageError(fmt.Errorf("run %s never began, so it has no events; begin it with refrain run FILE --session %[1]s, or remove it "+
-		"with refrain rm %[1]s --yes", id))
+	return term.UsageError(fmt.Errorf("run %s never began, so it has no events; begin it with refrain run FILE --session %[1]s, or "+
+		"remove it with refrain rm %[1]s --yes", id))
 }
 
 // Find returns the ID of the run that word names: the ID itself, a unique prefix of the ID, or last for the newest run.
@@ -155,3 +157,39 @@ func CheckID(id string) error {
 
 // unseen reports whether a character cannot be read in a list, such as white space.
 func unseen(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+
+// Complete completes the first argument with the IDs of runs, the newest first, and with the names of files; all arguments, if the
+// command takes several runs. It reports no errors, because a shell does not show them.
+func Complete(e *term.Env) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveKeepOrder
+		if len(args) > 0 && !strings.HasSuffix(cmd.Use, "...") {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		spec := ""
+		if fl := cmd.Flags().Lookup("store"); fl != nil {
+			spec = fl.Value.String()
+		}
+		store, closeStore, err := OpenService(cmd.Context(), e, spec)
+		if err != nil {
+			return nil, directive
+		}
+		defer closeStore()
+		all, err := List(cmd.Context(), store)
+		if err != nil {
+			return nil, directive
+		}
+		words := make([]cobra.Completion, 0, len(all)+1)
+		for _, s := range all {
+			about := ""
+			if r := session.RunOf(s); r != nil {
+				about = fmt.Sprintf("%s, %s, %s", r.Name, r.Status, r.Started.Local().Format("2006-01-02 15:04"))
+			}
+			words = append(words, cobra.CompletionWithDesc(term.Cell(s.ID(), 80), term.Cell(about, 60)))
+		}
+		if len(all) > 0 {
+			words = append(words, cobra.CompletionWithDesc("last", "the newest run"))
+		}
+		return words, directive
+	}
+}

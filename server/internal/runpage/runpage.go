@@ -72,7 +72,7 @@ func (p *Page) Add(ev *session.Event) {
 	if ev.Author == "user" && p.message == "" {
 		p.message = brief.Line(ev.Text(), 400)
 	}
-	for at := range around(ev.Address) {
+	for at := ev.Address; at != ""; at = above(at) {
 		s, ok := p.spans[at]
 		if !ok {
 			s.first = ev.Seq
@@ -107,20 +107,12 @@ func (p *Page) Wrote(ev *session.Event) {
 	}
 }
 
-// around yields an address and those above it, iterations too: "a/b[2]/c", "a/b[2]", "a/b", "a".
-func around(at session.Address) iter.Seq[session.Address] {
-	return func(yield func(session.Address) bool) {
-		for s := string(at); s != ""; {
-			if !yield(session.Address(s)) {
-				return
-			}
-			if strings.HasSuffix(s, "]") {
-				s = s[:strings.LastIndexByte(s, '[')]
-				continue
-			}
-			s = s[:max(0, strings.LastIndexByte(s, '/'))]
-		}
+// above is the address above one, which may be that of an iteration: of "a/b[2]/c" "a/b[2]", of that "a/b", of that "a".
+func above(at session.Address) session.Address {
+	if strings.HasSuffix(string(at), "]") {
+		return at[:strings.LastIndexByte(string(at), '[')]
 	}
+	return at[:max(0, strings.LastIndexByte(string(at), '/'))]
 }
 
 // ended takes the error of a run that has ended, until it is resumed.
