@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"cmp"
 	"errors"
 	"iter"
 	"slices"
@@ -40,32 +41,20 @@ func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
 // based is an agent that embeds a Base.
 type based interface{ base() *Base }
 
-// The methods of a nil Base describe an agent without a name, which cannot be a sub-agent and
+// none is described by the methods of a nil Base: an agent without a name, which cannot be a sub-agent and
 // which fails when it is run. A kind of agent that was made without its New embeds a nil Base.
+var none Base
+
+func (b *Base) orNone() *Base { return cmp.Or(b, &none) }
 
 // Name returns the agent's name.
-func (b *Base) Name() string {
-	if b == nil {
-		return ""
-	}
-	return b.cfg.Name
-}
+func (b *Base) Name() string { return b.orNone().cfg.Name }
 
 // Description returns the text that tells other agents what this agent is for.
-func (b *Base) Description() string {
-	if b == nil {
-		return ""
-	}
-	return b.cfg.Description
-}
+func (b *Base) Description() string { return b.orNone().cfg.Description }
 
 // SubAgents lists the agent's own sub-agents, in order.
-func (b *Base) SubAgents() []agent.Agent {
-	if b == nil {
-		return nil
-	}
-	return slices.Clone(b.cfg.SubAgents)
-}
+func (b *Base) SubAgents() []agent.Agent { return slices.Clone(b.orNone().cfg.SubAgents) }
 
 // FindAgent returns the result of [agent.Find].
 func (b *Base) FindAgent(name string) agent.Agent {

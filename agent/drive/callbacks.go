@@ -127,18 +127,19 @@ func (p Place) Decided(ev *session.Event) *session.Event {
 		}
 	}
 	if ev != nil {
-		ev.CustomMetadata = with(ev.CustomMetadata, metadataCallback, true)
+		Annotate(ev, metadataCallback, true)
 	}
 	return ev
 }
 
-// with returns a copy of an event's metadata with one more key; the original may be shared.
-func with(m map[string]any, key string, value any) map[string]any {
-	if m = maps.Clone(m); m == nil {
+// Annotate sets a key of an event's CustomMetadata, in a copy of the map, because the map may be shared.
+func Annotate(ev *session.Event, key string, value any) {
+	m := maps.Clone(ev.CustomMetadata)
+	if m == nil {
 		m = make(map[string]any, 1)
 	}
 	m[key] = value
-	return m
+	ev.CustomMetadata = m
 }
 
 // keepTemp sets the keys that no log has, because they end with the invocation.
@@ -278,7 +279,7 @@ func (s *Step) changed(ev *session.Event) *session.Event {
 		return nil
 	}
 	if said != "" && said != hashOf(ev) {
-		ev.CustomMetadata = with(ev.CustomMetadata, metadataSaid, said)
+		Annotate(ev, metadataSaid, said)
 	}
 	return ev
 }

@@ -51,7 +51,7 @@ func (i *invocation) weigh(ev *session.Event) error {
 	case c.After > limit:
 		return &session.StateLimitError{StateChange: c, Limit: limit, Whose: whose}
 	case c.After > near && c.Before <= near:
-		ev.CustomMetadata = with(ev.CustomMetadata, mark.MetadataWarning, fmt.Sprintf("the state has %d of %d bytes", c.After, limit))
+		Annotate(ev, mark.MetadataWarning, fmt.Sprintf("the state has %d of %d bytes", c.After, limit))
 	}
 	return nil
 }

@@ -104,7 +104,7 @@ func (s *Step) noteCancel(ev *session.Event) {
 	if !s.inv.run.Marks || s.inv.Context.Err() == nil || continues(s.cfg.Agent) {
 		return
 	}
-	ev.CustomMetadata = with(ev.CustomMetadata, metadataCanceled, true)
+	Annotate(ev, metadataCanceled, true)
 }
 
 // missed ends a step that leaves out what it did before, unless that is nil.

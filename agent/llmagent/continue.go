@@ -3,7 +3,6 @@
 package llmagent
 
 import (
-	"maps"
 	"slices"
 
 	"google.golang.org/genai"
@@ -88,15 +87,6 @@ func (r *run) hasAnswer() bool {
 
 // metadataFurther says of an event that it is not the first whole one of its turn.
 const metadataFurther = "refrain:further"
-
-func noteFurther(ev *session.Event) {
-	m := maps.Clone(ev.CustomMetadata) // it may be somebody else's
-	if m == nil {
-		m = make(map[string]any, 1)
-	}
-	m[metadataFurther] = true
-	ev.CustomMetadata = m
-}
 
 func takesAnswer(calls []*genai.FunctionCall) bool {
 	return slices.ContainsFunc(calls, func(c *genai.FunctionCall) bool { return c.Name == answerName })

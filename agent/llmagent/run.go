@@ -193,7 +193,7 @@ func (x *exchange) give(resp *model.LLMResponse) bool {
 	x.last = x.event(x.req, resp, &x.actions)
 	x.note(x.last, &x.tries)
 	if further {
-		noteFurther(x.last)
+		drive.Annotate(x.last, metadataFurther, true)
 	}
 	return x.yield(x.last, nil)
 }

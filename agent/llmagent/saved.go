@@ -3,11 +3,11 @@
 package llmagent
 
 import (
-	"maps"
 	"unicode/utf8"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -72,22 +72,17 @@ func (r *run) note(ev *session.Event, tries *attempts) {
 		return
 	}
 	tries.noted = true
-	m := maps.Clone(ev.CustomMetadata) // it may be somebody else's
-	if m == nil {
-		m = make(map[string]any, 2)
-	}
-	ev.CustomMetadata = m
 	if tries.made > 1 {
-		m[MetadataRetry] = tries.metadata()
+		drive.Annotate(ev, MetadataRetry, tries.metadata())
 	}
 	if policy != ContextFull {
 		sent := r.history.size()
 		saved := r.history.leftOut(r.ctx.Session().Events())
-		m[MetadataContext] = Saving{
+		drive.Annotate(ev, MetadataContext, Saving{
 			Policy: policy, SentChars: sent.chars, SentContents: sent.contents,
 			SavedChars: saved.chars, SavedContents: saved.contents,
 			DigestChars: r.history.tally.digest.chars,
-		}.metadata()
+		}.metadata())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
@@ -164,13 +163,7 @@ func (t *task) resolved(ctx agent.InvocationContext, result string, yield func(*
 // failed notes on an event that the task failed, and how, for a run that is cut off
 // between the two.
 func (t *task) failed(ev *session.Event, err error) {
-	if !t.Continues() {
-		return
+	if t.Continues() {
+		drive.Annotate(ev, drive.MetadataFailed, err.Error())
 	}
-	m := maps.Clone(ev.CustomMetadata)
-	if m == nil {
-		m = make(map[string]any, 1)
-	}
-	m[drive.MetadataFailed] = err.Error()
-	ev.CustomMetadata = m
 }

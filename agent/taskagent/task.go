@@ -195,10 +195,7 @@ func (t *task) event(ctx agent.InvocationContext, out *outcome) (*session.Event,
 	ev := &session.Event{Actions: session.EventActions{StateDelta: delta}}
 	out.spent(ev)
 	if out.warning != "" {
-		if ev.CustomMetadata == nil {
-			ev.CustomMetadata = make(map[string]any, 1)
-		}
-		ev.CustomMetadata[mark.MetadataWarning] = out.warning
+		drive.Annotate(ev, mark.MetadataWarning, out.warning)
 	}
 	if out.words != "" {
 		ev.Content = genai.NewContentFromText(out.words, genai.RoleModel)

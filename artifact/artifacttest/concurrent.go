@@ -22,7 +22,7 @@ func (s *suite) savers() {
 	for range workers {
 		wg.Go(func() {
 			for range saves {
-				v := s.trySave("a", "text")
+				v := s.saveBeside("a", "text")
 				mu.Lock()
 				given = append(given, v)
 				mu.Unlock()
@@ -40,15 +40,13 @@ func (s *suite) savers() {
 	}
 }
 
-// trySave is save for goroutines, which must not end the test.
-func (s *suite) trySave(name, text string) int64 {
-	res, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: name,
-		Part: genai.NewPartFromText(text)})
+// saveBeside is save for goroutines, which must not end the test.
+func (s *suite) saveBeside(name, text string) int64 {
+	version, err := s.trySave(one, name, genai.NewPartFromText(text), 0)
 	if err != nil {
 		s.Errorf("Save: %v", err)
-		return 0
 	}
-	return res.Version
+	return version
 }
 
 // readers checks that each reader gets a whole file, also while a version is written again.
@@ -98,7 +96,7 @@ func (s *suite) deleter() {
 	for range 4 {
 		savers.Go(func() {
 			for range 25 {
-				s.trySave("a", "text")
+				s.saveBeside("a", "text")
 			}
 		})
 	}

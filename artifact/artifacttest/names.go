@@ -41,14 +41,11 @@ func (s *suite) names() {
 
 func (s *suite) badNames() {
 	for _, name := range []string{"", "user:", "a/b", `a\b`, "/a", "..", "../a", ".", "a/../b", "user:../a", "user:.", "a\x00", "a\xff"} {
-		_, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one,
-			FileName: name, Part: genai.NewPartFromText("x")})
+		_, err := s.trySave(one, name, genai.NewPartFromText("x"), 0)
 		s.wantInvalid(fmt.Sprintf("Save %q", name), err)
 		_, err = s.load(name, 0)
 		s.wantInvalid(fmt.Sprintf("Load %q", name), err)
-		err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one,
-			FileName: name})
-		s.wantInvalid(fmt.Sprintf("Delete %q", name), err)
+		s.wantInvalid(fmt.Sprintf("Delete %q", name), s.tryRemove(name, 0))
 		_, err = s.versionsOf(name)
 		s.wantInvalid(fmt.Sprintf("Versions of %q", name), err)
 		_, err = s.describe(name, 0)
@@ -73,19 +70,15 @@ func (s *suite) incomplete() {
 		s.Errorf("Load without a session and a name: %v does not say what is missing", err)
 	}
 	for _, part := range []*genai.Part{nil, {}, {FileData: &genai.FileData{FileURI: "file:///etc/passwd"}}} {
-		_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a",
-			Part: part})
+		_, err = s.trySave(one, "a", part, 0)
 		s.wantInvalid("Save of nothing", err)
 	}
-	_, err = s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a",
-		Part: genai.NewPartFromText("x"), Version: -1})
+	_, err = s.trySave(one, "a", genai.NewPartFromText("x"), -1)
 	s.wantInvalid("Save of a negative version", err)
 	_, err = s.load("a", -1)
 	s.wantInvalid("Load of a negative version", err)
 	_, err = s.describe("a", -1)
 	s.wantInvalid("GetArtifactVersion of a negative version", err)
-	err = s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a",
-		Version: -1})
-	s.wantInvalid("Delete of a negative version", err)
+	s.wantInvalid("Delete of a negative version", s.tryRemove("a", -1))
 	s.wantFiles(app, ana, one)
 }

@@ -64,13 +64,21 @@ func (s *suite) save(name, text string) int64 {
 
 func (s *suite) savePart(session, name string, part *genai.Part, version int64) int64 {
 	s.Helper()
+	got, err := s.trySave(session, name, part, version)
+	if err != nil {
+		s.Fatalf("Save %q: %v", name, err)
+	}
+	return got
+}
+
+func (s *suite) trySave(session, name string, part *genai.Part, version int64) (int64, error) {
 	res, err := s.svc.Save(s.Context(), &artifact.SaveRequest{
 		AppName: app, UserID: ana, SessionID: session, FileName: name, Part: part, Version: version,
 	})
 	if err != nil {
-		s.Fatalf("Save %q: %v", name, err)
+		return 0, err
 	}
-	return res.Version
+	return res.Version, nil
 }
 
 // load fetches a file from ana's first session; version 0 is the latest.
@@ -89,11 +97,13 @@ func (s *suite) loadFrom(session, name string, version int64) (*genai.Part, erro
 
 func (s *suite) remove(name string, version int64) {
 	s.Helper()
-	err := s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: name,
-		Version: version})
-	if err != nil {
+	if err := s.tryRemove(name, version); err != nil {
 		s.Errorf("Delete version %d of %q: %v", version, name, err)
 	}
+}
+
+func (s *suite) tryRemove(name string, version int64) error {
+	return s.svc.Delete(s.Context(), &artifact.DeleteRequest{AppName: app, UserID: ana, SessionID: one, FileName: name, Version: version})
 }
 
 func (s *suite) versionsOf(name string) ([]int64, error) {

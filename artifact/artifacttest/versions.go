@@ -44,8 +44,7 @@ func (s *suite) rewrite() {
 
 func (s *suite) lastNumber() {
 	s.savePart(one, "a.md", genai.NewPartFromText("text"), math.MaxInt64)
-	_, err := s.svc.Save(s.Context(), &artifact.SaveRequest{AppName: app, UserID: ana, SessionID: one, FileName: "a.md",
-		Part: genai.NewPartFromText("more")})
+	_, err := s.trySave(one, "a.md", genai.NewPartFromText("more"), 0)
 	s.wantInvalid("Save after the last number that there is", err)
 	s.wantVersions("a.md", math.MaxInt64)
 }

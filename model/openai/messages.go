@@ -40,18 +40,7 @@ func messages(system *genai.Content, contents []*genai.Content) ([]message, erro
 }
 
 // plainText is the text of a content, its parts on lines of their own.
-func plainText(c *genai.Content) string {
-	if c == nil {
-		return ""
-	}
-	var texts []string
-	for _, p := range c.Parts {
-		if p != nil && p.Text != "" && !p.Thought {
-			texts = append(texts, p.Text)
-		}
-	}
-	return strings.Join(texts, "\n\n")
-}
+func plainText(c *genai.Content) string { return turns.Text(c, "\n\n") }
 
 // assistant returns a model's turn without its thoughts, because Chat Completions takes none
 // back.

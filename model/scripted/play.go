@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/internal/turns"
 )
 
 // rule is an answer with its patterns compiled.
@@ -80,26 +81,16 @@ func (a Answer) withIDs(agent string, turn int) Answer {
 }
 
 func systemText(req *model.LLMRequest) string {
-	if req.Config == nil || req.Config.SystemInstruction == nil {
+	if req.Config == nil {
 		return ""
 	}
-	return texts(req.Config.SystemInstruction)
-}
-
-func texts(c *genai.Content) string {
-	var out []string
-	for _, p := range c.Parts {
-		if p != nil && p.Text != "" && !p.Thought {
-			out = append(out, p.Text)
-		}
-	}
-	return strings.Join(out, "\n")
+	return turns.Text(req.Config.SystemInstruction, "\n")
 }
 
 func lastUserText(contents []*genai.Content) string {
 	for i := len(contents) - 1; i >= 0; i-- {
 		if c := contents[i]; c != nil && c.Role != string(genai.RoleModel) {
-			if text := texts(c); text != "" {
+			if text := turns.Text(c, "\n"); text != "" {
 				return text
 			}
 		}

@@ -126,11 +126,7 @@ func (r *run) again(ev *session.Event, from, at session.Address) *session.Event 
 		again.Iteration = r.loop.Iteration
 	}
 	again.UsageMetadata = nil // nothing was used this time
-	again.CustomMetadata = maps.Clone(ev.CustomMetadata)
-	if again.CustomMetadata == nil {
-		again.CustomMetadata = make(map[string]any)
-	}
-	again.CustomMetadata["cached"] = true
+	drive.Annotate(&again, "cached", true)
 	if temp, _ := again.CustomMetadata[drive.MetadataTemp].(map[string]any); temp != nil { // stores leave them out of the delta
 		delete(again.CustomMetadata, drive.MetadataTemp)
 		again.Actions.StateDelta = maps.Clone(again.Actions.StateDelta)

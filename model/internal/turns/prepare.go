@@ -84,6 +84,20 @@ func merge(contents []*genai.Content) []*genai.Content {
 	return out
 }
 
+// Text returns the texts of a content without its thoughts, with a separator between them.
+func Text(c *genai.Content, separator string) string {
+	if c == nil {
+		return ""
+	}
+	var texts []string
+	for _, p := range c.Parts {
+		if p != nil && p.Text != "" && !p.Thought {
+			texts = append(texts, p.Text)
+		}
+	}
+	return strings.Join(texts, separator)
+}
+
 // Empty reports whether a part has no content.
 func Empty(p *genai.Part) bool {
 	return p.Text == "" && len(p.ThoughtSignature) == 0 && p.InlineData == nil && p.FileData == nil &&
@@ -126,13 +140,10 @@ type call struct{ id, name, wireID string }
 // pair gives IDs to calls and to their answers.
 func pair(contents []*genai.Content) ([]*genai.Content, error) {
 	var out []*genai.Content
-	var open []call // calls of the last model turn
+	var open []call // calls of the last model turn; turns alternate, and a user's turn closes them
 	made := 0
 	for _, c := range contents {
 		if role(c) == genai.RoleModel {
-			if len(open) > 0 { // cannot be: turns alternate, and a user's turn closes them
-				return nil, fmt.Errorf("function calls of two turns are open")
-			}
 			next := &genai.Content{Role: c.Role}
 			for _, p := range c.Parts {
 				if p.FunctionCall == nil {
