@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -138,6 +139,21 @@ func remaining(left budget.Remaining) (any, bool) {
 		parts = append(parts, strconv.FormatFloat(cost, 'f', -1, 64)+" cost")
 	}
 	return strings.Join(parts, ", "), parts != nil
+}
+
+// TextOf returns a value of the state as a text: a string as it is, an empty text for nil, and JSON for any other value.
+func TextOf(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
 }
 
 func deref(f *float64) (any, bool) {

@@ -4,7 +4,6 @@ package llmagent
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -64,7 +63,7 @@ func madeIn(it drive.PastIteration, branch string) made {
 		case v == nil: // the key is gone
 			continue
 		default:
-			o.text = textOf(v)
+			o.text = drive.TextOf(v)
 		}
 		outputs = append(outputs, o)
 	}
@@ -105,22 +104,6 @@ func wordsOf(ev *session.Event) string {
 	}
 	said, _ := session.Plain(text.String()) // as the log has it, and a key of the same text
 	return said.(string)
-}
-
-// textOf is a value of the state as text: the same, be it fresh or from a log.
-func textOf(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	data := []byte(asJSON(v))
-	var read any
-	if json.Unmarshal(data, &read) != nil {
-		return string(data)
-	}
-	if s, ok := read.(string); ok {
-		return s
-	}
-	return asJSON(read)
 }
 
 // line returns the iteration on one line. Prev is the output of the iteration before.

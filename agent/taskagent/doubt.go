@@ -3,7 +3,6 @@
 package taskagent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -98,7 +97,7 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 		return false
 	}
 	if result, ok := found.Happened(); ok {
-		t.resolved(ctx, textOf(result), yield)
+		t.resolved(ctx, drive.TextOf(result), yield)
 		return false
 	}
 	if found.DidNotHappen() {
@@ -122,21 +121,6 @@ func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Eve
 		t.resolved(ctx, r.Result, yield)
 	}
 	return err == nil && r.Action == mark.ResolveRetry
-}
-
-// textOf is a result as the text that a task gives out.
-func textOf(result any) string {
-	switch v := result.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	}
-	data, err := json.Marshal(result) // it was read from JSON
-	if err != nil {
-		return fmt.Sprint(result)
-	}
-	return string(data)
 }
 
 // resolved yields the task's result as known from a person or its Reconcile.

@@ -3,7 +3,6 @@
 package loopagent
 
 import (
-	"encoding/json"
 	"reflect"
 	"slices"
 
@@ -243,25 +242,10 @@ func (r *run) result(from loop.Result) (*session.Event, loop.Result) {
 	case now.made():
 		chosen, from = now, loop.Result{Source: loop.FromPartial, Iteration: now.number}
 	}
-	if text := textOf(chosen.value); text != "" {
+	if text := drive.TextOf(chosen.value); text != "" {
 		ev := &session.Event{}
 		ev.Content = genai.NewContentFromText(text, genai.RoleModel)
 		return ev, from
 	}
 	return chosen.words, from
-}
-
-// textOf is a value of the state in words.
-func textOf(v any) string {
-	switch x := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return x
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return string(b)
 }

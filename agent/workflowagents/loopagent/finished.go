@@ -3,7 +3,6 @@
 package loopagent
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -23,10 +22,7 @@ type finished struct {
 // finish gives the mark that a step has finished its data. Most steps end without anything special:
 // their JSON is written here, and that of others by package json, which takes four times as long.
 func (r *run) finish(m *mark.Mark, fin *mark.StepFinished, o *loop.Outcome) (err error) {
-	var text []byte
-	if text, m.Sorted = appendFinished(r.text[:0], fin, o); m.Sorted {
-		r.text = text
-		m.Data = bytes.Clone(text)
+	if m.Data, m.Sorted = appendFinished(make([]byte, 0, usualLength), fin, o); m.Sorted {
 		return nil
 	}
 	kept := *o // else each outcome would be allocated
@@ -35,6 +31,9 @@ func (r *run) finish(m *mark.Mark, fin *mark.StepFinished, o *loop.Outcome) (err
 	}
 	return nil
 }
+
+// usualLength is about how long the JSON of an ordinary step is, in bytes.
+const usualLength = 192
 
 // appendFinished appends the JSON of the end of an ordinary step, with the fields of objects sorted by
 // name, as seals need them: see [mark.Mark.Sorted]. It returns false for another one.

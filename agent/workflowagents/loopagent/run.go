@@ -34,7 +34,6 @@ type run struct {
 	names   int               // how long the steps' names are together
 	places  places
 	buf     []byte          // for placeFrom
-	text    []byte          // for markFinished
 	timed   bool            // the clock is read
 	grace   time.Duration   // of steps and callbacks
 	marks   bool            // the run writes marks
