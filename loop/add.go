@@ -35,8 +35,7 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 		p.rolledBack(t, o)
 		return
 	}
-	if stopped || p.isFinalizer(o.Step) {
-		final := p.Finalizer()
+	if final := p.Finalizer(); stopped || o.Step >= 0 && o.Step == final {
 		if stopped && final >= 0 && !t.Finalized && (o.Step == final || o.Canceled != "") {
 			t.finalize(o)
 		}

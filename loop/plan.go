@@ -122,12 +122,6 @@ func (p *Plan) Finalizer() int {
 	return p.finalIndex()
 }
 
-// isFinalizer reports whether the step is the one of that index. It does not look for it among the
-// others.
-func (p *Plan) isFinalizer(step int) bool {
-	return step >= 0 && step < len(p.Steps) && p.Steps[step].Finalizer && p.Finalizer() == step
-}
-
 func (p *Plan) finalIndex() int {
 	for i := range p.Steps {
 		if p.Steps[i].Finalizer {

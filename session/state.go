@@ -66,7 +66,11 @@ func (s stateAt) All() iter.Seq2[string, any] {
 // set writes one key; nil removes it. v.mu is held.
 func (v *View) set(key string, value any, at Address) {
 	if strings.HasPrefix(key, KeyPrefixIteration) {
-		v.setScoped(key, value, at.loop())
+		owner := at.loop()
+		v.scoped = slices.DeleteFunc(v.scoped, func(sv scopedValue) bool { return sv.key == key && sv.owner == owner })
+		if value != nil { // the newest is last
+			v.scoped = append(v.scoped, scopedValue{owner: owner, key: key, value: value})
+		}
 		return
 	}
 	if strings.HasPrefix(key, mark.KeyPrefix) {
@@ -74,14 +78,6 @@ func (v *View) set(key string, value any, at Address) {
 		return
 	}
 	v.put(key, value)
-}
-
-// setScoped keeps the newest value last.
-func (v *View) setScoped(key string, value any, owner Address) {
-	v.scoped = slices.DeleteFunc(v.scoped, func(sv scopedValue) bool { return sv.key == key && sv.owner == owner })
-	if value != nil {
-		v.scoped = append(v.scoped, scopedValue{owner: owner, key: key, value: value})
-	}
 }
 
 // scopedValue finds the value of an iteration: key that a step sees, which is

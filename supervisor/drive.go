@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sort"
 	"sync"
 	"time"
 
@@ -176,7 +175,10 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			return segment{err: err}
 		}
 		view.Remember()
-		r.follow(view)
+		if !r.hash.Follows(view) { // the hash goes on, from the run's beginning unless that was done before
+			r.hash.End()
+			r.hash = seal.FollowAgain(view, r.run.ID)
+		}
 		opts := []runner.ResumeOption{runner.WithView(view)}
 		if r.more {
 			opts = append(opts, runner.Continue())
@@ -197,7 +199,9 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		case r.began <- nil:
 		default:
 		}
-		r.saw(ev)
+		if v := r.view; v != nil && !ev.Partial && ev.Seq == v.LastSeq()+1 {
+			v.Apply(ev)
+		}
 		end.went = true
 		end.add(ev)
 		if r.show(ev); r.crash != nil {
@@ -212,14 +216,6 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		r.view, r.hash = nil, nil // they may have events that the runner held, and the log has not
 	}
 	return end
-}
-
-// follow keeps up the hash of a run that goes on, from its beginning unless that was done before.
-func (r *Run) follow(view *session.View) {
-	if !r.hash.Follows(view) {
-		r.hash.End()
-		r.hash = seal.FollowAgain(view, r.run.ID)
-	}
 }
 
 func (r *Run) show(ev *session.Event) {
@@ -299,8 +295,4 @@ func (r *Run) keep(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func sortByStart(all []Info) {
-	sort.SliceStable(all, func(i, k int) bool { return all[i].Run.Started.Before(all[k].Run.Started) }) // smaller than slices
 }

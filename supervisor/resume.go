@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sort"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -189,7 +190,7 @@ func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
 	if err != nil {
 		failed = append(failed, fmt.Errorf("recover runs: %w", err))
 	}
-	sortByStart(all)
+	sort.SliceStable(all, func(i, k int) bool { return all[i].Run.Started.Before(all[k].Run.Started) }) // smaller than slices
 	for _, info := range all {
 		late := info.Run.Status == mark.RunWaiting && !info.Run.Deadline.IsZero()
 		if info.Here || info.Run.Driver != s.cfg.Driver || info.Run.Status != mark.RunRunning && info.Run.Status != mark.RunIsPaused && !late {

@@ -193,13 +193,6 @@ func (r *Run) read(ctx context.Context) (*session.View, error) {
 	return view, err
 }
 
-// saw takes an event of the run into its view.
-func (r *Run) saw(ev *session.Event) {
-	if v := r.view; v != nil && !ev.Partial && ev.Seq == v.LastSeq()+1 {
-		v.Apply(ev)
-	}
-}
-
 // register records that this process drives a run. The run has no lease yet.
 func (s *Supervisor) register(ctx context.Context, id string) (*Run, error) {
 	s.mu.Lock()

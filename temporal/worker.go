@@ -218,7 +218,7 @@ func (w *Worker) wake(ctx context.Context, info *supervisor.Info) error {
 	if held != nil || err != nil {
 		return err
 	}
-	opts := w.starts()
+	opts := Options{TaskQueue: w.cfg.TaskQueue, Heartbeat: w.cfg.Heartbeat, SearchAttributes: w.cfg.SearchAttributes}
 	if opts.definition = info.Run.Name; info.Run.HandOver {
 		err = Wake(ctx, w.client, info.ID, opts)
 	} else {
@@ -236,11 +236,6 @@ func (w *Worker) wake(ctx context.Context, info *supervisor.Info) error {
 		w.told[info.ID] = info.Updated
 	}
 	return err
-}
-
-// starts returns the options with which this worker starts workflows.
-func (w *Worker) starts() Options {
-	return Options{TaskQueue: w.cfg.TaskQueue, Heartbeat: w.cfg.Heartbeat, SearchAttributes: w.cfg.SearchAttributes}
 }
 
 // watch has a driver see the events of a run. The function ends that, unless another attempt here has

@@ -117,11 +117,6 @@ func (s *Sweep) Trials(level int) []Trial {
 	return all
 }
 
-// with returns the change of a plan that sets a field to a value.
-func with(field string, value float64) func(*loop.Plan) (*loop.Plan, error) {
-	return func(p *loop.Plan) (*loop.Plan, error) { return p.With(field, strconv.FormatFloat(value, 'f', -1, 64)) }
-}
-
 // safest finds the level that saves most and loses nothing; of several, the one of which most is
 // known, and then the one that is there now.
 func (s *Sweep) safest() {
@@ -166,7 +161,9 @@ func (o *swept) at(value float64) *Trial {
 	}
 	t, ok := o.known[i]
 	if !ok {
-		t = o.r.try(with(o.field, value))
+		t = o.r.try(func(p *loop.Plan) (*loop.Plan, error) {
+			return p.With(o.field, strconv.FormatFloat(value, 'f', -1, 64))
+		})
 		o.known[i] = t
 	}
 	return &t

@@ -25,7 +25,8 @@ func State(s *session.View, events []*session.Event, whole progress.Whole) (prob
 	if len(events) == 0 {
 		return nil
 	}
-	told := statekey.OwnState(stateOf(progress.StateAfter(nil, events, events[len(events)-1].Seq, whole)))
+	after := progress.StateAfter(nil, events, events[len(events)-1].Seq, whole)
+	told := statekey.OwnState(session.NewView(session.ViewConfig{State: after, StateOnly: true}).State())
 	kept := statekey.OwnState(s.State())
 	written, all := make(map[string]bool), TellsState(events)
 	log := make(map[string]any) // the log's own keys
@@ -75,9 +76,4 @@ func TellsState(events []*session.Event) bool {
 		var data mark.RunStarted
 		return ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted && ev.Mark.Decode(&data) == nil && data.Sealed
 	})
-}
-
-// stateOf is a state to look at.
-func stateOf(state map[string]any) session.ReadonlyState {
-	return session.NewView(session.ViewConfig{State: state, StateOnly: true}).State()
 }
