@@ -3,21 +3,17 @@
 package loop
 
 import (
-	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/refrain-dev/refrain/expr"
 )
 
 // programs keeps what was compiled, by source, so that a Plan stays plain data
-// that can be copied. The map is replaced, never changed: loops read it without
-// waiting for each other. When there are too many it starts over.
+// that can be copied. When there are too many it starts over.
 var programs struct {
-	bySrc atomic.Pointer[map[string]*program]
-
-	mu sync.Mutex // for writers
+	sync.RWMutex
+	bySrc map[string]*program
 }
 
 const maxPrograms = 1024
@@ -32,25 +28,24 @@ type program struct {
 
 // compile is safe for concurrent use. Its errors are those of expr.Compile.
 func compile(src string) (*program, error) {
-	if all := programs.bySrc.Load(); all != nil {
-		if p := (*all)[src]; p != nil {
-			return p, nil
-		}
+	programs.RLock()
+	p := programs.bySrc[src]
+	programs.RUnlock()
+	if p != nil {
+		return p, nil
 	}
 	compiled, err := expr.Compile(src, variables...)
 	if err != nil {
 		return nil, err
 	}
-	p := &program{Program: compiled}
+	p = &program{Program: compiled}
 	p.reads, p.all = compiled.Reads("state")
-	programs.mu.Lock()
-	defer programs.mu.Unlock()
-	next := map[string]*program{}
-	if all := programs.bySrc.Load(); all != nil && len(*all) < maxPrograms {
-		next = maps.Clone(*all)
+	programs.Lock()
+	defer programs.Unlock()
+	if programs.bySrc == nil || len(programs.bySrc) >= maxPrograms {
+		programs.bySrc = make(map[string]*program)
 	}
-	next[src] = p
-	programs.bySrc.Store(&next)
+	programs.bySrc[src] = p
 	return p, nil
 }
 
