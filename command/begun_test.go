@@ -27,7 +27,8 @@ func TestRunThatNeverBegan(t *testing.T) {
 	if out, _ := cli(t, 0, "runs", "--store", path, "--status", "interrupted"); out != "" {
 		t.Errorf("it counts as interrupted:\n%s", out)
 	}
-	never := "run r_1 never began, so it has no events; begin it with refrain run FILE --store " + path + " --session r_1, or remove it with refrain rm r_1 --store " +
+	never := "run r_1 never began, so it has no events; " +
+		"begin it with refrain run FILE --store " + path + " --session r_1, or remove it with refrain rm r_1 --store " +
 		path + " --yes"
 	for _, verb := range []string{"show", "events", "watch", "verify", "export", "resume", "pause", "cancel", "answer", "fork"} {
 		if _, errs := cli(t, 2, verb, "r_1", "--store", path); !strings.Contains(errs, never) {
