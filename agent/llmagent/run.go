@@ -130,6 +130,7 @@ type exchange struct {
 	tries   attempts
 	last    *session.Event // of the answer; nil before it
 	failed  error          // how the model failed in the last attempt
+	heard   bool           // the model gave something in the last attempt
 	unheard bool           // nobody listens any more
 }
 
@@ -207,7 +208,7 @@ func (x *exchange) attempt() error {
 	defer r.commit()
 	call := r.call
 	defer context.AfterFunc(r.ctx, func() { r.settle(call) })()
-	x.failed = nil
+	x.failed, x.heard = nil, false
 	ctx := r.ctx
 	if _, far := r.cfg.Model.(*elsewhere.Model); far {
 		ctx = elsewhere.WithRequest(ctx, fmt.Sprintf("%d.%d", r.turns, x.tries.all()))
@@ -221,17 +222,16 @@ func (x *exchange) attempt() error {
 // send sends the request. The last whole answer is noted for an observer, if there is one.
 func (x *exchange) send(ctx agent.InvocationContext, noted *observe.ModelCall) error {
 	stream := ctx.RunConfig().StreamingMode == agent.StreamingModeSSE
-	answered := false
 	for resp, err := range x.cfg.Model.GenerateContent(ctx, x.req, stream) {
 		if noted != nil && resp != nil && !resp.Partial {
 			noted.Response = resp
 		}
-		answered = answered || resp != nil
+		x.heard = x.heard || resp != nil
 		if !x.hear(resp, err) {
-			return x.failed
+			break
 		}
 	}
-	if !answered {
+	if !x.heard && !x.unheard && x.failed == nil {
 		x.failed = errNoResponse
 	}
 	return x.failed
