@@ -78,7 +78,7 @@ type Runner struct {
 }
 
 // New returns a runner. It returns an error if a required field of cfg is empty, if two agents
-// of the tree or two plugins have one name, or if an agent has two parents: see [drive.CheckTree].
+// of the tree or two plugins have one name, or if an agent has two parents: see [drive.NewTree].
 func New(cfg Config) (*Runner, error) {
 	switch {
 	case cfg.AppName == "":

@@ -17,7 +17,7 @@ import (
 
 func (s *suite) names() {
 	name := s.agent.Name()
-	if err := drive.CheckTree(s.agent); err != nil {
+	if _, err := drive.NewTree(s.agent); err != nil {
 		s.Errorf("the agent's tree is good for a runner: %v", err)
 	}
 	if found := s.agent.FindAgent(name); found == nil || found.Name() != name {

@@ -134,7 +134,7 @@ func TestAgentsThatCannotBeComparedCanBeSubAgents(t *testing.T) {
 	uncomparable := sly{speaker(t, "sly"), []int{1}}
 	subs := []agent.Agent{stranger{name: "one"}, stranger{name: "two"}, uncomparable, sly{speaker(t, "sly2"), []int{2}}}
 	root := must(t, agent.Config{Name: "root", SubAgents: subs})
-	if err := drive.CheckTree(root); err != nil {
+	if _, err := drive.NewTree(root); err != nil {
 		t.Error(err)
 	}
 	if got := root.FindAgent("sly"); got == nil || got.Name() != "sly" {
@@ -195,7 +195,7 @@ func TestCheckTreeReportsEveryProblem(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if err := drive.CheckTree(tt.root); err != nil {
+			if _, err := drive.NewTree(tt.root); err != nil {
 				got = err.Error()
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -221,8 +221,8 @@ func TestAgentsThatNobodyMade(t *testing.T) {
 		if _, err := agent.New(agent.Config{Name: "a", SubAgents: []agent.Agent{tt.sub}}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v", tt.name, err)
 		}
-		if err := drive.CheckTree(tt.sub); err == nil {
-			t.Errorf("%s: CheckTree takes it", tt.name)
+		if _, err := drive.NewTree(tt.sub); err == nil {
+			t.Errorf("%s: NewTree takes it", tt.name)
 		}
 	}
 	if _, errs := collect(zero.Run(invocation(t.Context()))); len(errs) != 1 {

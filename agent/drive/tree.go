@@ -20,7 +20,8 @@ type Tree struct {
 	parents map[string]agent.Agent
 }
 
-// NewTree returns the tree below and including root. The errors are those of [CheckTree].
+// NewTree returns the tree below and including root. The error names each agent that has two parents, each name that two
+// agents have, and each name that agent.Config does not allow.
 func NewTree(root agent.Agent) (*Tree, error) {
 	t := &Tree{root: root, agents: make(map[string]agent.Agent), parents: make(map[string]agent.Agent)}
 	b := treeBuilder{tree: t, parents: make(map[agent.Agent]string)}
@@ -69,13 +70,6 @@ func (p Place) Tree() *Tree {
 		return inv.tree
 	}
 	return nil
-}
-
-// CheckTree returns an error for each agent that has two parents, for each name that two agents
-// have, and for each name that agent.Config does not allow.
-func CheckTree(root agent.Agent) error {
-	_, err := NewTree(root)
-	return err
 }
 
 type treeBuilder struct {
