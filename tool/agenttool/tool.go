@@ -34,7 +34,7 @@ type Config struct {
 }
 
 // New returns a tool that runs an agent and has the agent's name and description. A nil cfg means
-// the zero Config. New panics if a is nil, if [drive.CheckTree] refuses it, or if one of its
+// the zero Config. New panics if a is nil, if [drive.NewTree] refuses it, or if one of its
 // schemas is invalid.
 //
 // An error of the agent is the tool's error; wrong arguments are a [*functiontool.ArgumentsError].
