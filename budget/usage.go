@@ -118,7 +118,7 @@ func (u usage) public() Usage {
 	return out
 }
 
-// counts are the numbers that do not become negative.
+// counts are the numbers that never become negative.
 func (u *usage) counts() [10]*int64 {
 	return [...]*int64{&u.calls, &u.input, &u.cached, &u.write, &u.write1h, &u.output, &u.nanos, &u.unpriced, &u.estimated, &u.guessed}
 }

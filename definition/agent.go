@@ -305,8 +305,8 @@ func colorShape() shape {
 	return schema.Either(schema.OneOf(colors...), hex)
 }
 
-// aLine makes a kind of value that is a text of one line, with at most most characters, which is not empty. A text that
-// is none is reported, and kept.
+// aLine makes a kind of value that is a text of one line, which is not empty and has at most that many characters. Any
+// other text is reported, and kept.
 func aLine(most int, ifEmpty string) value[string] {
 	return value[string]{func() shape {
 		return &jsonschema.Schema{Type: "string", MinLength: new(1), MaxLength: &most, Title: "text"}

@@ -85,7 +85,7 @@ var callbackParts = parts[Callback]{rows: []row[Callback]{
 			schema.Without("func", "secret_env", "inherit")}
 	}}
 
-// aVariable is the name of an environment variable, and secretVariable that of one that holds a secret.
+// aVariable is the kind of the name of an environment variable, and secretVariable that of a variable with a secret.
 var (
 	aVariable = aText.shaped(variableShape).checked(func(name string) bool { return variable().MatchString(name) },
 		notVariable, "a value belongs in env: {NAME: value}")

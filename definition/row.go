@@ -67,7 +67,7 @@ func (w row[S]) alone() row[S] { w.single = true; return w }
 
 func (w row[S]) helped(hint string) row[S] { w.hint = hint; return w }
 
-// begun says how the struct of the fields begins.
+// begun returns the values with which the struct of the fields begins.
 func (w row[S]) begun(make func(*S)) row[S] { w.preset = make; return w }
 
 // shown sets a default that the code which uses the value applies.

@@ -77,7 +77,7 @@ func evoKey(label string) string {
 	return cmp.Or(evoLabels[key], key)
 }
 
-// evoLabels has the JSON names of labels that differ from them.
+// evoLabels has the JSON names of the labels whose name is another.
 var evoLabels = map[string]string{
 	"instructions": "instruction", "instruções": "instruction", "instrucoes": "instruction",
 	"can_use_exit_loop": "enable_exit_loop", "pode_usar_exit_loop": "enable_exit_loop", "exit_loop": "enable_exit_loop",

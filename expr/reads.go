@@ -79,7 +79,7 @@ func Mentions(src, root string) (found []Mention, hides bool) {
 	return slices.Compact(found), r.hides
 }
 
-// These match what stands between a variable and its key, and what begins a literal.
+// These match the text between a variable and its key, and the beginning of a literal.
 var (
 	afterVariable = lazyregexp.New("^(?:[\\s.?`]|//.*)*")
 	beforeText    = lazyregexp.New(`^[rR]?["']*`)

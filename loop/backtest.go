@@ -169,7 +169,7 @@ func (b *backtest) stop(d Decision) {
 	}
 }
 
-// unknown ends it without a stop; it returns true.
+// unknown ends the backtest without a stop; it returns true.
 func (b *backtest) unknown(note string, args ...any) bool {
 	r := &b.res
 	r.Unknown, r.Note = true, fmt.Sprintf(note, args...)

@@ -77,7 +77,7 @@ func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	return true
 }
 
-// fit is the best line over the curve of a ratio r: 0, 1, 1+r, 1+r+r², …
+// fit returns the best line over the curve of a ratio r: 0, 1, 1+r, 1+r+r², …
 func (c *course) fit(ratio float64) fit {
 	var at [courseWindow]float64
 	x, sum, gain := 0.0, 0.0, 1.0

@@ -35,8 +35,8 @@ func (s *bench) scoresRegress(ctx context.Context) ([]Finding, error) {
 	})
 }
 
-// upAndDown is the part of the way to the goal in iteration n of a loop that gets better, and from the third iteration
-// on worse and worse.
+// upAndDown returns the part of the way to the goal in iteration n of a loop that gets better, and from the third
+// iteration on worse and worse.
 func upAndDown(n int) float64 {
 	if n <= 2 {
 		return 0.3 * float64(n)

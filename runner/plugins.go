@@ -117,7 +117,7 @@ func (r *Runner) pass(ctx context.Context, a agent.Agent, id string, view *sessi
 	return msg, nil
 }
 
-// foreign calls what is not ours. Its error, and a panic as an error, say what of whom it is.
+// foreign calls code of a plugin or an observer. The error, which may be a panic, names the callback and its owner.
 func foreign(what, whose string, f func() error) (err error) {
 	defer func() {
 		if err != nil {

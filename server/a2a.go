@@ -39,7 +39,7 @@ const (
 	cardPath = "/.well-known/agent-card.json"
 )
 
-// toAgentREST are the methods and paths of the binding to HTTP, which stand below /v1 in version 0.3.
+// toAgentREST lists the methods and paths of the binding to HTTP, which are below /v1 in version 0.3.
 var toAgentREST = [][2]string{
 	{"POST", "/message:send"},
 	{"POST", "/message:stream"},
@@ -54,7 +54,7 @@ var toAgentREST = [][2]string{
 	{"DELETE", "/tasks/{id}/pushNotificationConfigs/{config}"},
 }
 
-// a2aRoutes are all operations over A2A, which overA2A carries out.
+// a2aRoutes returns all operations over A2A, which overA2A carries out.
 func a2aRoutes() []wire.Route {
 	const old, now = a2aPath + "{definition}", a2aNow + "{definition}"
 	all := []wire.Route{

@@ -98,8 +98,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// closed reports whether a request is for the API, or from a client of MCP or A2A, or for the metrics, and so needs the token if there
-// is one. The page itself has nothing to hide, and whoever watches over the server asks how it is. The
+// closed reports whether a request needs the token, if there is one: a request to the API, from a client of MCP or A2A, or for the
+// metrics. The page itself has no secrets, and the health checks must work without a token. The
 // card of an agent says what the folder holds, and the metrics what it costs, which is nobody's business
 // without the token.
 func closed(r *http.Request) bool {
@@ -148,7 +148,7 @@ func (s *Server) named(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(s.cfg.Hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// proven reports whether a request has the token, in a time that says nothing about it.
+// proven reports whether a request has the token. It takes the same time for every wrong token.
 func (s *Server) proven(r *http.Request) bool {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))

@@ -81,7 +81,7 @@ func (b *book) unpack(p *pack) []*Event {
 	return evs
 }
 
-// eventFlags say what an event has, besides what all have.
+// eventFlags say which optional fields an event has.
 type eventFlags uint
 
 const (
@@ -231,7 +231,7 @@ func (c *codec) text(s *string) {
 	}
 }
 
-// name is text for one that comes often.
+// name is text, for texts that occur often.
 func (c *codec) name(s *string) {
 	i := -1
 	if !c.reads {
@@ -327,7 +327,7 @@ func (c *codec) content(x *genai.Content) {
 	}
 }
 
-// commonPart is common for a part of a content.
+// commonPart is what common is for a part of a content.
 func commonPart(p *genai.Part) bool {
 	if p == nil || p.MediaResolution != nil || p.CodeExecutionResult != nil || p.ExecutableCode != nil || p.FileData != nil ||
 		p.InlineData != nil || p.VideoMetadata != nil || p.ToolCall != nil || p.ToolResponse != nil ||
@@ -339,7 +339,7 @@ func commonPart(p *genai.Part) bool {
 		(answer == nil || len(answer.Parts) == 0 && answer.Scheduling == "" && answer.WillContinue == nil)
 }
 
-// What a part of a content has, besides its text.
+// Flags for the fields of a part of a content, besides its text.
 const (
 	isThought = 1 << iota
 	hasCall

@@ -164,7 +164,7 @@ func StateSize(v any) int64 {
 	return int64(len(b))
 }
 
-// entrySize is that of a key with its value: of nil, which no state has, 0.
+// entrySize returns the size of a key with its value; 0 for the value nil, which no state has.
 func entrySize(key string, value any) int64 {
 	if value == nil {
 		return 0

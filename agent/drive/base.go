@@ -41,7 +41,7 @@ func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
 // based is an agent that embeds a Base.
 type based interface{ base() *Base }
 
-// none is described by the methods of a nil Base: an agent without a name, which cannot be a sub-agent and
+// none is the agent that the methods of a nil Base describe: it has no name, so that it cannot be a sub-agent and
 // which fails when it is run. A kind of agent that was made without its New embeds a nil Base.
 var none Base
 

@@ -93,7 +93,7 @@ func (s *scope) Value(name string) (any, bool) {
 	return nil, false
 }
 
-// number is the number that a pointer leads to, or nil.
+// number returns the number that a pointer points to, or nil.
 func number(f *float64) any {
 	if f == nil {
 		return nil

@@ -110,7 +110,7 @@ type attempt struct {
 	want   *yaml.Node
 }
 
-// do does an operation. If that does not come out right, it tries again with all texts in quotes.
+// do carries out an operation. If the result is not what was asked for, it tries again with all texts in quotes.
 func (e *Editor) do(op, path string, way func(quotes bool) (attempt, error)) error {
 	err := errors.New("the text is not UTF-8")
 	if utf8.ValidString(path) {

@@ -40,7 +40,7 @@ var roles = map[string]role{
 	"score.judge": roleNamed, "score.judge.step": roleNamed,
 }
 
-// keyed lists the fields that are maps whose keys are keys of the state.
+// keyed lists the fields whose value is a map by keys of the state.
 var keyed = []string{"inputs", "state", "shapes", "set", "default"}
 
 // naming is a scalar that has names in it, or may have.
@@ -144,7 +144,7 @@ func (w *namings) agent(n naming, root bool) {
 	}
 }
 
-// field adds those of a field, or of a part of one. A part has the role of the field, but not in a score or a condition.
+// field adds the uses in a field, or in a part of one. A part has the role of its field, except in a score or a condition.
 func (w *namings) field(n naming, path string, r role) {
 	own, known := roles[path]
 	if known || strings.HasPrefix(path, "score.") || strings.HasPrefix(path, "stop_when.") {

@@ -166,7 +166,7 @@ func (rs *Runs) setUp(ctx context.Context, dir string, env []string) error {
 	return nil
 }
 
-// own returns the tree that an agent works on, locked, with the state key of the files and its value.
+// own returns the tree on which an agent works, and locks it. It also returns the state key of the files, and its value.
 func (rs *Runs) own(ctx agent.InvocationContext) (d *locked, key string, was state, err error) {
 	key = cmp.Or(rs.place.Keys[ctx.Agent().Name()], Key)
 	v, _ := drive.At(ctx).Lookup(key)

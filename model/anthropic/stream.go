@@ -16,7 +16,7 @@ func streaming(req *apiRequest) wire.Assembly {
 	return new(answer)
 }
 
-// Whole returns the answer, or nil if the stream did not say why it ends.
+// Whole returns the answer, or nil if the stream ended without a reason.
 func (a *answer) Whole() *model.LLMResponse {
 	if a.reason == "" {
 		return nil

@@ -32,7 +32,7 @@ func (r *run) finish(m *mark.Mark, fin *mark.StepFinished, o *loop.Outcome) (err
 	return nil
 }
 
-// usualLength is about how long the JSON of an ordinary step is, in bytes.
+// usualLength is the approximate length of the JSON of an ordinary step, in bytes.
 const usualLength = 192
 
 // appendFinished appends the JSON of the end of an ordinary step, with the fields of objects sorted by

@@ -94,7 +94,7 @@ func (v *scope) importOf(im imported) {
 	}
 }
 
-// ident returns the name that an expression is; empty if it is none.
+// ident returns the name that an expression consists of; empty for any other expression.
 func ident(e ast.Expr) string {
 	if id, is := e.(*ast.Ident); is {
 		return id.Name

@@ -148,7 +148,7 @@ func (s *source) position(at int) (line, column int) {
 	return p.Line, p.Column
 }
 
-// written is the text of an expression, without spaces.
+// written returns the text of an expression, without spaces.
 func (s *source) written(e ast.Expr) string {
 	return strings.Join(strings.Fields(s.text[s.file.Offset(e.Pos()):s.file.Offset(e.End())]), "")
 }

@@ -83,7 +83,7 @@ const (
 	MaxBytes    = 1e12
 )
 
-// Quantity returns the shape of a text with a unit, which matches both patterns, or of a number.
+// Quantity returns the schema of a value that is a number, or a text with a unit which matches both patterns.
 func Quantity(title, pattern, and string, number Shape, examples ...any) Shape {
 	number.Type = "number"
 	text := &jsonschema.Schema{Type: "string", Pattern: pattern, AllOf: []*jsonschema.Schema{{Pattern: and}}}

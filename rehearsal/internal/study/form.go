@@ -103,7 +103,7 @@ func (f *Form) value(task bool) any {
 // longText is the length, in bytes, above which a text appears only once in an answer.
 const longText = 1 << 10
 
-// compose is an answer with fields, in the form of a need or, without one, of the schema.
+// compose returns an answer with fields, in the form of a need or, without one, of the schema.
 func (f *Form) compose(n *need) any {
 	if n == nil {
 		n = &need{schema: f.schema}

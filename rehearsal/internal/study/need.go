@@ -94,7 +94,7 @@ func (n *need) leaves() []*need {
 // picks are values of leaves that replace the usual ones.
 type picks map[*need]any
 
-// value is a value that meets the need and fits its schema. Its texts are the given one.
+// value returns a value that meets the need and fits its schema. Its texts are the given one.
 func (n *need) value(text string, some picks) any {
 	s := n.schema
 	v, picked := some[n]

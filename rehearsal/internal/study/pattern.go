@@ -31,7 +31,7 @@ func Matching(pattern string, least int) string {
 // maxSpelled limits the length of the text, in bytes.
 const maxSpelled = 4 << 10
 
-// spellOut writes a match of a simplified expression. What may repeat is repeated often times.
+// spellOut writes a match of a simplified expression. A part that may repeat is repeated often times.
 func spellOut(b *strings.Builder, re *syntax.Regexp, often int) {
 	if b.Len() > maxSpelled {
 		return

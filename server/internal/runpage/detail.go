@@ -175,7 +175,7 @@ func between(v *session.View, first, last int64) iter.Seq[*session.Event] {
 	}
 }
 
-// lineOf says in words what an event is about.
+// lineOf describes an event in words.
 func lineOf(ev *session.Event) string {
 	if ev.Mark != nil {
 		return strings.ReplaceAll(string(ev.Mark.Kind), "_", " ")

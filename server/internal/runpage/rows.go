@@ -68,7 +68,7 @@ type Step struct {
 	Steps    []Step          `json:"steps,omitzero"`
 }
 
-// missing says that the run has no loop, or no step, at an address.
+// missing returns the problem for an address at which the run has no loop or no step.
 func missing(what string, at session.Address) error {
 	return problem.New(http.StatusNotFound, "not_in_run", "The run has no such thing", "the run has no %s at %q", what, at)
 }

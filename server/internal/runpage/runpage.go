@@ -107,7 +107,7 @@ func (p *Page) Wrote(ev *session.Event) {
 	}
 }
 
-// above is the address above one, which may be that of an iteration: of "a/b[2]/c" "a/b[2]", of that "a/b", of that "a".
+// above returns the address above one, which may be that of an iteration: "a/b[2]" for "a/b[2]/c", then "a/b", then "a".
 func above(at session.Address) session.Address {
 	if strings.HasSuffix(string(at), "]") {
 		return at[:strings.LastIndexByte(string(at), '[')]

@@ -163,7 +163,7 @@ func namesOf(v any) (names []string) {
 // embedded matches the names of embedded structs in a path, which package json writes but JSON does not have.
 var embedded = lazyregexp.New(`\b[A-Z]\w*\.`)
 
-// kinds are what types of Go are in JSON; the others are objects.
+// kinds names the kinds of Go types as JSON does; any other kind is an object.
 var kinds = map[reflect.Kind]string{
 	reflect.String: "text", reflect.Bool: "true or false", reflect.Int: "a whole number", reflect.Int64: "a whole number",
 	reflect.Uint: "a whole number of at least 0", reflect.Float64: "a number", reflect.Slice: "a list",

@@ -53,7 +53,7 @@ func (c *conn) disconnect() {
 	c.sql, c.stmts = nil, nil
 }
 
-// exec runs a statement, and says how many rows it changed.
+// exec runs a statement, and returns the number of rows that it changed.
 func (c *conn) exec(text string, args ...any) (int64, error) {
 	stmt, err := c.stmt(text)
 	if err != nil {

@@ -55,7 +55,7 @@ func (t *tx) setState(key lease.Key, id int64, state []value) error {
 	return nil
 }
 
-// state reads what one of the statements has that select a state.
+// state reads the rows of a statement that selects a state.
 func (c *conn) state(text string, args ...any) (map[string]any, error) {
 	state := make(map[string]any)
 	rows, err := c.query(text, args...)
