@@ -73,7 +73,7 @@ refrain help definition lists every field of a definition.`,
 	if e.Code.Name != "" {
 		rename(e, cmd)
 	}
-	cmd.PersistentPreRun = func(verb *cobra.Command, _ []string) { nameStore(e, verb) }
+	cmd.PersistentPreRun = func(verb *cobra.Command, args []string) { nameStore(e, verb, args) }
 	return cmd
 }
 
@@ -97,8 +97,8 @@ func rename(e *term.Env, cmd *cobra.Command) {
 }
 
 // nameStore adds the store of --store to the commands in messages that name a run, such as refrain show r_1, because only that
-// store has the run.
-func nameStore(e *term.Env, verb *cobra.Command) {
+// store has the run. It knows the runs by their names: those of the command line, and those that the program gives.
+func nameStore(e *term.Env, verb *cobra.Command, args []string) {
 	fl := verb.Flags().Lookup("store")
 	if fl == nil || !fl.Changed {
 		return
@@ -107,20 +107,23 @@ func nameStore(e *term.Env, verb *cobra.Command) {
 	if stored == "" {
 		return
 	}
+	runs := []string{"last", `r_[0-9a-f]+`}
+	if given := verb.Flags().Lookup("session"); given != nil && given.Changed {
+		args = append(args, given.Value.String())
+	}
+	for _, word := range args {
+		runs = append(runs, regexp.QuoteMeta(word))
+	}
 	called := e.Commands
-	mention := regexp.MustCompile(`\b` + regexp.QuoteMeta(cmp.Or(e.Code.Name, "refrain")) +
-		` (?:show|run|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) ([\w.-]*\w)( --store)?`)
+	mention := regexp.MustCompile(`(\b` + regexp.QuoteMeta(cmp.Or(e.Code.Name, "refrain")) +
+		` (?:run FILE|(?:show|resume|answer|resolve|fork|watch|pause|cancel|rm|events|verify|export|backtest) (?:` +
+		strings.Join(runs, "|") + `)))($|[\s,;:.)"])`)
+	with := "$1" + strings.ReplaceAll(stored, "$", "$$") + "$2"
 	e.Commands = func(text string) string {
 		if called != nil {
 			text = called(text)
 		}
-		return mention.ReplaceAllStringFunc(text, func(found string) string {
-			switch found[strings.LastIndexByte(found, ' ')+1:] {
-			case "--store", "or", "shows": // the command has its store, or the text goes on
-				return found
-			}
-			return found + stored
-		})
+		return mention.ReplaceAllString(text, with)
 	}
 	e.Stderr = term.Renamed(e.Stderr, e.Commands)
 	verb.Root().SetErr(e.Stderr)

@@ -132,7 +132,7 @@ func (r *reader) walk(e ast.Expr, hidden bool) {
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		own := c.IterVar() == r.root || c.HasIterVar2() && c.IterVar2() == r.root
+		own := c.IterVar() == r.root || c.AccuVar() == r.root || c.HasIterVar2() && c.IterVar2() == r.root
 		inner := hidden || own
 		r.hides = r.hides || own
 		r.walk(c.IterRange(), hidden)

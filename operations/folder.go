@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -229,7 +230,12 @@ func (f *Folder) ReadFile(file string) ([]byte, error) {
 	if info.Size() > mostText {
 		return nil, fmt.Errorf("it has more than %d bytes", mostText)
 	}
-	return f.root.ReadFile(file)
+	in, err := f.root.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return io.ReadAll(io.LimitReader(in, mostText)) // the file may have grown
 }
 
 // Write writes a text into a file atomically, so that no reader sees half of it.

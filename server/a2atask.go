@@ -398,9 +398,9 @@ func placeAt(token string) (taskPlace, error) {
 		return taskPlace{}, nil
 	}
 	text, err := base64.RawURLEncoding.DecodeString(token)
-	at, id, _ := strings.Cut(string(text), " ")
+	at, id, ok := strings.Cut(string(text), " ")
 	updated, no := time.Parse(time.RFC3339Nano, at)
-	if err != nil || no != nil {
+	if err != nil || no != nil || !ok || id == "" {
 		return taskPlace{}, problem.Bad("the pageToken is none of this server")
 	}
 	return taskPlace{updated, id}, nil

@@ -127,6 +127,11 @@ func Current(log []*Event) []*Event {
 			gone = gone.Union(s)
 		}
 	}
+	return Without(log, gone)
+}
+
+// Without returns the events of a log that are in none of the spans: without spans the log itself.
+func Without(log []*Event, gone mark.Spans) []*Event {
 	if gone == nil {
 		return log
 	}

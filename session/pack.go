@@ -236,7 +236,7 @@ func (c *codec) name(s *string) {
 	i := -1
 	if !c.reads {
 		i = slices.Index(c.names, *s)
-		if i < 0 && len(*s) <= maxName && len(c.names) < maxNames {
+		if i < 0 && len(*s) <= maxName && len(c.names) < maxNames && !c.odd {
 			i, c.names = len(c.names), append(c.names, *s)
 		}
 	}

@@ -15,6 +15,7 @@ type scopedValue struct {
 	owner Address
 	key   string
 	value any
+	size  int64 // of both; 0 if nobody has asked
 }
 
 // stateAt is a view's state as a step sees it. An empty address sees the newest

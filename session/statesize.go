@@ -32,7 +32,9 @@ func (v *View) put(key string, value any) {
 func (v *View) measure(key string, value any) {
 	n := entrySize(key, value)
 	v.size += n - v.sizes[key]
-	v.sizes[key] = n
+	if v.sizes[key] = n; n == 0 {
+		delete(v.sizes, key)
+	}
 }
 
 // Map returns the state as a map, which others may share: do not change it.
@@ -69,9 +71,14 @@ func (s stateAt) Size() int64 {
 	}
 	total := s.view.size
 	for i := range s.view.scoped {
-		if sv := &s.view.scoped[i]; s.view.scopedValue(sv.key, s.at) == sv { // no other one is seen in its place
-			total += entrySize(sv.key, sv.value)
+		sv := &s.view.scoped[i]
+		if s.view.scopedValue(sv.key, s.at) != sv {
+			continue // another one is seen in its place
 		}
+		if sv.size == 0 {
+			sv.size = entrySize(sv.key, sv.value)
+		}
+		total += sv.size
 	}
 	return total
 }

@@ -19,11 +19,15 @@ type copying struct {
 	from    string           // the session of the log
 	log     []*session.Event // as it is
 	copied  []*session.Event // as the fork has it
+	gone    mark.Spans       // superseded by now
 	changed bool             // an event of a step is another one in the fork
 }
 
 // add copies the next event.
 func (c *copying) add(ev *session.Event) error {
+	if s := ev.Mark.Supersedes(); s != nil {
+		c.gone = c.gone.Union(s)
+	}
 	f := *ev
 	f.Actions.StateDelta = maps.Clone(ev.Actions.StateDelta)
 	maps.DeleteFunc(f.Actions.StateDelta, func(k string, _ any) bool {
@@ -65,10 +69,10 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 		if err := ev.Mark.Decode(&record); err != nil || !c.changed {
 			return err
 		}
-		if made, _, err := seal.OfLoop(session.Current(c.log), ev, nil); err != nil || made != record.Digest {
+		if made, _, err := seal.OfLoop(session.Without(c.log, c.gone), ev, nil); err != nil || made != record.Digest {
 			return err
 		}
-		return seal.Loop(session.Current(c.copied), f)
+		return seal.Loop(session.Without(c.copied, c.gone), f)
 	}
 	return nil
 }

@@ -21,7 +21,8 @@ func (p Place) Dispatch(calls []string, yield func(*session.Event, error) bool) 
 	if !known {
 		m, err := mark.New(mark.KindDispatched, mark.Dispatched{Calls: calls})
 		if err != nil {
-			return false, yield(nil, err)
+			yield(nil, err)
+			return false, false
 		}
 		ev = &session.Event{Mark: m}
 	}

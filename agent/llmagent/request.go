@@ -35,7 +35,10 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	req.Model, req.Config = a.cfg.Model.Name(), &made.cfg
 	if a.cfg.GenerateContentConfig != nil {
 		// Callbacks and tools may edit the config, which all requests of the agent share, but neither tools nor schemas.
-		req.Config = deep.Copy(a.cfg.GenerateContentConfig, reflect.TypeFor[*genai.Tool](), reflect.TypeFor[*genai.Schema]())
+		own := *a.cfg.GenerateContentConfig
+		own.ResponseJsonSchema = nil
+		req.Config = deep.Copy(&own, reflect.TypeFor[*genai.Tool](), reflect.TypeFor[*genai.Schema]())
+		req.Config.ResponseJsonSchema = a.cfg.GenerateContentConfig.ResponseJsonSchema
 	}
 	all := texts{list: make([]string, 0, 8)}
 	if given := req.Config.SystemInstruction; given != nil {

@@ -226,12 +226,11 @@ func (x *exchange) send(ctx agent.InvocationContext, noted *observe.ModelCall) e
 		if noted != nil && resp != nil && !resp.Partial {
 			noted.Response = resp
 		}
-		x.heard = x.heard || resp != nil
 		if !x.hear(resp, err) {
 			break
 		}
 	}
-	if !x.heard && !x.unheard && x.failed == nil {
+	if !x.heard && !x.unheard && x.failed == nil && ctx.Err() == nil {
 		x.failed = errNoResponse
 	}
 	return x.failed
@@ -247,11 +246,13 @@ func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
 		return false
 	}
 	call.park(true)
+	x.heard = x.heard || resp != nil
 	if resp, err = x.afterModel(x.ctx, resp); err != nil {
 		x.yield(nil, err)
 		x.unheard = true
 		return false
 	}
+	x.heard = x.heard || resp != nil // a callback may answer in the model's place
 	if resp != nil && (resp.Content != nil || resp.ErrorCode != "" || resp.Interrupted) && !x.give(resp) {
 		x.unheard = true
 		return false

@@ -15,22 +15,28 @@ import (
 // is an any with a list or a map.
 func Copy[T any](v T, shared ...reflect.Type) T {
 	if state, ok := any(v).(map[string]any); ok {
-		own, _ := plain(state).(T)
+		own, _ := plain(state, 0).(T)
 		return own
 	}
-	own, _ := copied(reflect.ValueOf(&v).Elem(), shared).Interface().(T)
+	own, _ := copied(reflect.ValueOf(&v).Elem(), shared, 0).Interface().(T)
 	return own
 }
 
-func copied(v reflect.Value, shared []reflect.Type) reflect.Value {
+// deepest limits the copy of a value that contains itself: what is deeper is shared.
+const deepest = 1000
+
+func copied(v reflect.Value, shared []reflect.Type, depth int) reflect.Value {
 	t := v.Type()
+	if depth++; depth > deepest {
+		return v
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() || slices.Contains(shared, t) {
 			return v
 		}
 		own := reflect.New(t.Elem())
-		own.Elem().Set(copied(v.Elem(), shared))
+		own.Elem().Set(copied(v.Elem(), shared, depth))
 		return own
 	case reflect.Slice:
 		if v.IsNil() || t.Elem().Kind() == reflect.Uint8 {
@@ -38,7 +44,7 @@ func copied(v reflect.Value, shared []reflect.Type) reflect.Value {
 		}
 		own := reflect.MakeSlice(t, v.Len(), v.Len())
 		for i := range v.Len() {
-			own.Index(i).Set(copied(v.Index(i), shared))
+			own.Index(i).Set(copied(v.Index(i), shared, depth))
 		}
 		return own
 	case reflect.Map:
@@ -47,7 +53,7 @@ func copied(v reflect.Value, shared []reflect.Type) reflect.Value {
 		}
 		own := reflect.MakeMapWithSize(t, v.Len())
 		for key, value := range v.Seq2() {
-			own.SetMapIndex(key, copied(value, shared))
+			own.SetMapIndex(key, copied(value, shared, depth))
 		}
 		return own
 	case reflect.Struct:
@@ -55,7 +61,7 @@ func copied(v reflect.Value, shared []reflect.Type) reflect.Value {
 		own.Set(v)
 		for _, field := range own.Fields() {
 			if field.CanSet() {
-				field.Set(copied(field, shared))
+				field.Set(copied(field, shared, depth))
 			}
 		}
 		return own
@@ -65,17 +71,20 @@ func copied(v reflect.Value, shared []reflect.Type) reflect.Value {
 		}
 		switch elem := v.Interface().(type) {
 		case map[string]any, []any:
-			return reflect.ValueOf(plain(elem))
+			return reflect.ValueOf(plain(elem, depth))
 		}
 		if kind := v.Elem().Kind(); kind == reflect.Map || kind == reflect.Slice {
-			return copied(v.Elem(), shared)
+			return copied(v.Elem(), shared, depth)
 		}
 	}
 	return v
 }
 
 // plain copies the lists and the objects of JSON, which states are made of, without reflection.
-func plain(v any) any {
+func plain(v any, depth int) any {
+	if depth++; depth > deepest {
+		return v
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		if v == nil {
@@ -83,7 +92,7 @@ func plain(v any) any {
 		}
 		own := make(map[string]any, len(v))
 		for key, value := range v {
-			own[key] = plain(value)
+			own[key] = plain(value, depth)
 		}
 		return own
 	case []any:
@@ -92,11 +101,11 @@ func plain(v any) any {
 		}
 		own := make([]any, len(v))
 		for i, value := range v {
-			own[i] = plain(value)
+			own[i] = plain(value, depth)
 		}
 		return own
 	case nil, string, bool, float64, int64:
 		return v
 	}
-	return copied(reflect.ValueOf(&v).Elem(), nil).Interface()
+	return copied(reflect.ValueOf(&v).Elem(), nil, depth).Interface()
 }

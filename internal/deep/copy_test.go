@@ -64,6 +64,11 @@ func TestCopy(t *testing.T) {
 	if again := deep.Copy(of, reflect.TypeFor[*leaf]()); again.Leaf != of.Leaf {
 		t.Error("a pointer of a shared type was copied")
 	}
+	loop := map[string]any{"a": "b"}
+	loop["loop"] = loop // such a value is no JSON, and an error elsewhere
+	if got := deep.Copy(loop); got["a"] != "b" {
+		t.Errorf("got %v", got["a"])
+	}
 	if deep.Copy[any](nil) != nil || deep.Copy[*leaf](nil) != nil {
 		t.Error("nil is not nil any more")
 	}

@@ -36,11 +36,15 @@ type LoopSeal struct {
 // whole reads one of them in full; otherwise it may be nil.
 func Loops(events []*session.Event, whole progress.Whole) []LoopSeal {
 	var seals []LoopSeal
+	var gone mark.Spans // superseded by a resume before this event
 	for i, ev := range events {
+		if s := ev.Mark.Supersedes(); s != nil {
+			gone = gone.Union(s)
+		}
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStopped {
 			continue
 		}
-		before := session.Current(events[:i]) // without what a resume superseded
+		before := session.Without(events[:i], gone)
 		one := LoopSeal{Loop: ev.Address, Seq: ev.Seq}
 		var record stopRecord
 		if err := ev.Mark.Decode(&record); err != nil {

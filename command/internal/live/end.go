@@ -134,7 +134,8 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 			res.next = append(res.next, "See what the run did with: refrain show "+id)
 			stops := f.sees.Fold.Stops()
 			i := slices.IndexFunc(stops, func(r *loop.StopRecord) bool { return r.Reason.Limit() })
-			if res.code == term.ExitLimit && i >= 0 && endsInLoop(f.def.Root) {
+			if res.code == term.ExitLimit && i >= 0 && endsInLoop(f.def.Root) &&
+				f.def.Allows(definition.Limits{MaxIterations: new(uint(1))}) == nil { // resume can set a limit
 				what, flag := raised(stops[i])
 				res.next = append(res.next, strings.TrimSpace("Continue with "+what+": refrain resume "+id+" "+flag))
 			}

@@ -252,7 +252,7 @@ func summary(req Request, res result) string {
 // ndjson writes one JSON object per line to stdout: run.started, one object for each event, run.finished.
 type ndjson struct {
 	out  io.Writer
-	hint func(string) string // applied to the commands in hints and errors
+	hint func(string) string // applied to the commands in hints
 }
 
 func (j *ndjson) started(req Request) error {
@@ -287,7 +287,7 @@ func (j *ndjson) finished(req Request, res result) error {
 		m["next"] = res.next
 	}
 	if res.err != nil {
-		m["error"] = j.hint(res.err.Error())
+		m["error"] = res.err.Error()
 		if errors.Is(res.err, term.ErrInterrupted) {
 			m["stop_reason"] = loop.ReasonCanceled
 		}

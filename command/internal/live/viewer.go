@@ -3,9 +3,11 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/events"
@@ -140,7 +142,8 @@ func (v *viewer) add(ev *session.Event) []string {
 		return v.fold.Add(ev)
 	}
 	v.fold = progress.Fold{Whole: v.whole}
-	for _, old := range session.Current(v.w.log) {
+	before, _ := slices.BinarySearchFunc(v.w.log, ev.Seq+1, func(e *session.Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
+	for _, old := range session.Current(v.w.log[:before]) { // the log may have later events, which are not shown yet
 		v.fold.Add(old)
 	}
 	return nil

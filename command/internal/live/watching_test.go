@@ -203,3 +203,32 @@ func startedHere(t *testing.T, dir string) mark.RunStarted {
 	}
 	return mark.RunStarted{Name: "story", Program: text}
 }
+
+// A past resume is shown again with the events up to it, and each event counts once, though the whole log is there already.
+func TestPastEventsAreAddedOnce(t *testing.T) {
+	marked := func(seq int64, at session.Address, kind mark.Kind, data any) *session.Event {
+		m, err := mark.New(kind, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &session.Event{Seq: seq, Address: at, Mark: m, InvocationID: "i"}
+	}
+	w := new(Watching)
+	for _, ev := range []*session.Event{
+		marked(1, "a", mark.KindStepStarted, nil), marked(2, "a/b", mark.KindStepStarted, nil),
+		marked(3, "", mark.KindRunResumed, mark.RunResumed{Superseded: mark.SpansOf(2)}),
+		marked(4, "a/b", mark.KindStepStarted, nil),
+	} {
+		w.Add(ev)
+	}
+	v := &viewer{w: w}
+	for _, ev := range session.Current(w.log) {
+		v.add(ev)
+	}
+	end := marked(5, "a/b", mark.KindStepFinished, mark.StepFinished{})
+	w.Add(end)
+	v.add(end)
+	if at, _ := v.fold.Running(); at != "a" {
+		t.Errorf("%q runs, and %q does not any more", at, "a/b")
+	}
+}

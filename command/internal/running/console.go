@@ -47,7 +47,12 @@ off, and the third leaves at once. If the last console of this definition left a
 unfinished, for example because its process was killed, the next console continues it.`,
 		Example: `  refrain console loop.yaml
   refrain console loop.yaml --session r_1f0c3a2b`,
-		Args: func(cmd *cobra.Command, args []string) error { return term.Args(cmd, deffile.WithOnly(e, args)) },
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(deffile.WithOnly(e, args)) == 0 {
+				return errors.New("no definition is given; write: refrain console FILE")
+			}
+			return term.Args(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch f.streaming {
 			case "sse", "none":

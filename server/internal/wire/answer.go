@@ -153,7 +153,7 @@ func badBody(body []byte, v any, err error) error {
 // namesOf lists the fields in JSON of what v, a pointer to a struct, points to.
 func namesOf(v any) (names []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(v).Elem()) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			names = append(names, name)
 		}
 	}
