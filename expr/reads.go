@@ -132,14 +132,15 @@ func (r *reader) walk(e ast.Expr, hidden bool) {
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		own := c.IterVar() == r.root || c.AccuVar() == r.root || c.HasIterVar2() && c.IterVar2() == r.root
+		kept := c.AccuVar() == r.root // by optMap, which computes its result with the variable
+		own := kept || c.IterVar() == r.root || c.HasIterVar2() && c.IterVar2() == r.root
 		inner := hidden || own
 		r.hides = r.hides || own
 		r.walk(c.IterRange(), hidden)
 		r.walk(c.AccuInit(), hidden)
 		r.walk(c.LoopCondition(), inner)
 		r.walk(c.LoopStep(), inner)
-		r.walk(c.Result(), hidden)
+		r.walk(c.Result(), hidden || kept)
 	default:
 		for _, c := range children(e) {
 			r.walk(c, hidden)
