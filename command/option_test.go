@@ -222,6 +222,23 @@ func TestModelsOfAProgramThatFail(t *testing.T) {
 	requires(t, 0, "Another script.")(called(t, []Option{talk}, "resume", "s1", "--store", store, "--retry", "--model", "scripted/script.yaml"))
 }
 
+// A panic of a Go agent names its place, and a console knows the inputs of the definition before the first line.
+func TestPanicAndConsoleOfAProgram(t *testing.T) {
+	loud := NewAgent("loud", func(cfg agent.Config) (agent.Agent, error) {
+		cfg.Run = func(agent.InvocationContext) iter.Seq2[*session.Event, error] { panic("oh no") }
+		return agent.New(cfg)
+	})
+	requires(t, 1, "panic: oh no", "The panic was in github.com/refrain-dev/refrain/command.TestPanicAndConsoleOfAProgram", "option_test.go:")(
+		called(t, []Option{loud}, "run", "loud"))
+	asks := Definition("{name: talk, inputs: {dog: {type: string}}, text: \"{{dog}} {{user_input}}\"}")
+	requires(t, 2, `input "dog" (string) is required`)(called(t, []Option{asks}, "console"))
+	t.Chdir(t.TempDir())
+	var out, errs strings.Builder
+	code := run(t.Context(), []Option{asks}, []string{"console", "--set", "dog=Rex"}, func(string) string { return "" },
+		strings.NewReader("barks\n"), &out, &errs)
+	requires(t, 0, "Rex barks")(code, out.String(), errs.String())
+}
+
 // A program knows its code, so a name that it does not have is an error before the run.
 func TestProgramChecksTheNamesOfItsCode(t *testing.T) {
 	agents := NewAgent("judge", func(cfg agent.Config) (agent.Agent, error) { return agent.New(cfg) })

@@ -111,12 +111,11 @@ func (d *Definition) Lacks(cfg BuildConfig) (Problems, error) {
 		return nil, err
 	}
 	for a := range d.Root.All {
-		for _, point := range hook.Points() {
-			for i := range a.Callbacks[point] {
-				if cb := &a.Callbacks[point][i]; cb.Func != "" {
-					if _, hint, err := b.hook(cb); err != nil {
-						l.report(a.at(cb.field), CodeCallback, "%s", err).Hint = hint
-					}
+		for _, callbacks := range a.Callbacks {
+			for _, cb := range callbacks {
+				if cb.Func != "" && cfg.Callbacks[cb.Func] == nil {
+					_, hint, err := b.hook(&cb)
+					l.report(a.at(cb.field), CodeCallback, "%s", err).Hint = hint
 				}
 			}
 		}

@@ -133,7 +133,7 @@ type study struct {
 	Runs []studyRun `json:"runs,omitzero"`
 }
 
-// studied is a definition with so many runs.
+// studied is a definition and the number of its runs.
 type studied struct {
 	Name string `json:"name"`
 	Runs int    `json:"runs"`

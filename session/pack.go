@@ -128,8 +128,8 @@ func common(ev *Event) bool {
 		ev.LogprobsResult == nil && ev.AvgLogprobs == 0 && !ev.Partial
 }
 
-// codec writes the events of a pack, or reads them: so each field stands here once. What it writes
-// it does not change.
+// codec writes the events of a pack, or reads them, with the same functions, so that each field stands here once. A codec that
+// writes does not change the events.
 type codec struct {
 	*book
 	reads   bool

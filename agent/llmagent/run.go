@@ -246,7 +246,6 @@ func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
 		return false
 	}
 	call.park(true)
-	x.heard = x.heard || resp != nil
 	if resp, err = x.afterModel(x.ctx, resp); err != nil {
 		x.yield(nil, err)
 		x.unheard = true

@@ -115,13 +115,13 @@ func (q *snapshot) events(id, first, last int64) ([]*session.Event, error) {
 	return q.scan(selectEvents, first, last-first+1, id, first, last)
 }
 
-// outline are those with a number from first to last, without their long texts.
+// outline returns the events with the numbers first to last, without their long texts.
 func (q *snapshot) outline(id, first, last int64) ([]*session.Event, error) {
 	return q.scan(selectOutline, first, last-first+1, id, first, last)
 }
 
-// scan reads rows of events, n or fewer, of which the first one has that number; with a n of 0
-// nobody knows how many. Beside the event's JSON are its texts, or NULL and how many bytes they have.
+// scan reads the rows of at most n events, or of any number of events if n is 0. first is the number of the first event. A row has
+// the event's JSON and its texts, or NULL in place of the texts and the number of their bytes.
 func (q *snapshot) scan(text string, first, n int64, args ...any) ([]*session.Event, error) {
 	rows, err := q.query(text, args...)
 	if err != nil {
