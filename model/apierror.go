@@ -30,6 +30,9 @@ type APIError struct {
 	RetryAfter time.Duration `json:"retry_after,omitempty"`
 	// Retryable reports whether the same request may succeed later.
 	Retryable bool `json:"retryable,omitempty"`
+	// CacheRefused reports that the server refused the request because it asks for a cache of the prompt. The
+	// model has noted that: sent again, the request does not ask for one.
+	CacheRefused bool `json:"cache_refused,omitempty"`
 	// Err is the cause of a failed connection; nil if there is none.
 	Err error `json:"-"`
 }

@@ -140,13 +140,15 @@ func (r *run) commit() {
 
 // usedBy returns the usage of a request, as the provider reports it. Without a report it estimates
 // the input, and counts the answer by its length. An answer that was cut off before its first piece
-// counts like earlier answers. A request that the provider has refused costs nothing. The caller
+// counts like earlier answers, and one that broke off as MinOutputTokens at least. A request that the provider has refused costs nothing. The caller
 // holds c.mu.
 func (r *run) usedBy(c *modelCall) budget.Usage {
 	used := c.room.Estimate()
 	used.OutputTokens = perThree(c.heard)
-	if !c.spoke && r.ctx.Err() != nil {
-		used.OutputTokens = r.meter.unheard()
+	if broke := !c.spoke && brokeOff(c.err); broke || !c.spoke && r.ctx.Err() != nil {
+		if used.OutputTokens = r.meter.unheard(); broke { // the provider has made an answer, however short
+			used.OutputTokens = max(used.OutputTokens, MinOutputTokens)
+		}
 	}
 	if said := model.Used(c.usage); said.Tokens() > 0 {
 		if !c.whole {
@@ -163,7 +165,14 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 // wasRefused reports whether a provider has answered with an error.
 func wasRefused(err error) bool {
 	e, ok := errors.AsType[*model.APIError](err)
-	return ok && e.Status != 0
+	return ok && e.Status >= 300
+}
+
+// brokeOff reports whether an answer with a status of success broke off, or cannot be read. The provider has
+// made it, and charges for it.
+func brokeOff(err error) bool {
+	e, ok := errors.AsType[*model.APIError](err)
+	return ok && e.Status > 0 && e.Status < 300
 }
 
 // outOfBudget reports whether a call was not made because of the budget. No

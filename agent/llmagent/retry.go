@@ -3,6 +3,7 @@
 package llmagent
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -17,7 +18,8 @@ import (
 
 // RequestRetry says how the agent repeats a request if [model.Retryable] reports that its error may
 // pass. The models of this project send a request once, so only RequestRetry and a loop that retries
-// its steps repeat it.
+// its steps repeat it. A request that was refused because it asks for a cache of the prompt is sent again
+// at once, whatever Attempts is.
 //
 // Each request counts as a model call ([drive.Place.CountModelCall]). Pieces of a stream that broke off
 // were shown but are not stored, so a listener may see the same pieces again. Callbacks before the call
@@ -65,6 +67,7 @@ type attempts struct {
 	delay  time.Duration // before the next
 	waited time.Duration
 	noted  bool // in the metadata of an answer
+	plain  bool // a request was sent again without asking for a cache
 }
 
 // first is the state of a turn that asks for the first time.
@@ -90,6 +93,12 @@ func (r RequestRetry) first() attempts {
 // is left to the run.
 func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	after, ok := model.Retryable(err)
+	api, _ := errors.AsType[*model.APIError](err)
+	plain := api != nil && api.CacheRefused && !a.plain
+	if plain { // the server has not come to the question itself
+		a.plain = true
+		a.Attempts++
+	}
 	switch {
 	case !ok || a.Attempts == 1:
 		return err
@@ -100,7 +109,10 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 			a.MaxRetryAfter)
 	}
 	wait := a.delay - chance(a.delay/4)
-	if after > 0 {
+	switch {
+	case plain:
+		wait = 0
+	case after > 0:
 		wait = after + chance(a.delay/4)
 	}
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
@@ -114,7 +126,9 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	}
 	a.made++
 	a.waited += wait
-	a.delay = min(2*a.delay, a.MaxBackoff)
+	if !plain {
+		a.delay = min(2*a.delay, a.MaxBackoff)
+	}
 	return nil
 }
 

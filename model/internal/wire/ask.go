@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"regexp"
 	"sync/atomic"
 
 	"github.com/refrain-dev/refrain/model"
@@ -34,23 +35,18 @@ type Assembly interface {
 	Whole() *model.LLMResponse
 }
 
-// Caching knows whether a server takes the fields that ask for a cache: some servers that speak a provider's
-// API refuse them. The zero value does not know yet. It is safe for concurrent use.
-type Caching struct{ known atomic.Int32 }
-
-const (
-	taken = iota + 1
-	refused
-)
+// Caching knows whether a server refuses the fields that ask for a cache, as some servers that speak a
+// provider's API do. The zero value does not know it. It is safe for concurrent use.
+type Caching struct{ refused atomic.Bool }
 
 // Ask sends a request once, when the result is ranged over, and yields the answer, with stream also its
-// pieces. If the server refuses the first request that asks for a cache, Ask sends it again without. If that
-// is answered, no later request asks for a cache.
+// pieces. If the server refuses a request because it asks for a cache, the error has
+// [model.APIError.CacheRefused], and no later request asks for a cache.
 func (f Format[R]) Ask(ctx context.Context, to *Endpoint, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
-		plain := *req
-		plain.Cache = nil
-		if f.Caching.known.Load() == refused {
+		if f.Caching.refused.Load() {
+			plain := *req
+			plain.Cache = nil
 			req = &plain
 		}
 		own, err := f.Request(req)
@@ -58,37 +54,21 @@ func (f Format[R]) Ask(ctx context.Context, to *Endpoint, req *model.LLMRequest,
 			yield(nil, fmt.Errorf("ask %s: %w", f.Provider, err))
 			return
 		}
-		if f.Caching.known.Load() != 0 || !f.Asks(own) {
-			f.send(ctx, to, own, stream, yield)
-			return
-		}
-		again := false
-		f.send(ctx, to, own, stream, func(resp *model.LLMResponse, err error) bool {
-			if err == nil {
-				f.Caching.known.CompareAndSwap(0, taken)
-			} else if again = isRefusal(err); again {
-				return false
-			}
-			return yield(resp, err)
-		})
-		if !again {
-			return
-		}
-		if own, err = f.Request(&plain); err != nil {
-			yield(nil, fmt.Errorf("ask %s: %w", f.Provider, err))
-			return
-		}
-		f.send(ctx, to, own, stream, func(resp *model.LLMResponse, err error) bool {
-			if err == nil {
-				f.Caching.known.CompareAndSwap(0, refused)
+		ctx, x := Watch(ctx, f.Provider)
+		f.send(ctx, x, to, own, stream, func(resp *model.LLMResponse, err error) bool {
+			if err != nil && f.Asks(own) && x.refusesCache() {
+				if api, ok := errors.AsType[*model.APIError](err); ok {
+					f.Caching.refused.Store(true)
+					api.CacheRefused, api.Retryable = true, true
+				}
 			}
 			return yield(resp, err)
 		})
 	}
 }
 
-func (f Format[R]) send(ctx context.Context, to *Endpoint, own R, stream bool, yield func(*model.LLMResponse, error) bool) {
-	ctx, x := Watch(ctx, f.Provider)
+func (f Format[R]) send(ctx context.Context, x *Exchange, to *Endpoint, own R, stream bool,
+	yield func(*model.LLMResponse, error) bool) {
 	if stream {
 		f.stream(ctx, x, to, own, yield)
 		return
@@ -129,8 +109,15 @@ func (f Format[R]) stream(ctx context.Context, x *Exchange, to *Endpoint, own R,
 	yield(nil, x.Cut(ctx))
 }
 
-// isRefusal reports whether a server has found something wrong with a request.
-func isRefusal(err error) bool {
-	api, ok := errors.AsType[*model.APIError](err)
-	return ok && (api.Status == http.StatusBadRequest || api.Status == http.StatusUnprocessableEntity)
+// refusesCache reports whether the server has refused the request because of the fields that ask for a
+// cache: it names one of them, or says of no field that it is one too many.
+func (x *Exchange) refusesCache() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.status != http.StatusBadRequest && x.status != http.StatusUnprocessableEntity {
+		return false
+	}
+	return cacheFields.Match(x.head)
 }
+
+var cacheFields = regexp.MustCompile(`(?i)prompt_cache|cache_control|extra (fields?|inputs?) (are |is )?not (permitted|allowed)"`)

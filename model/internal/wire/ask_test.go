@@ -3,6 +3,7 @@
 package wire_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,12 +17,12 @@ import (
 	"github.com/refrain-dev/refrain/model/openai"
 )
 
-// A server that refuses the fields for a cache is noticed once; a request that is wrong anyway fails as before.
+// A server that refuses the fields for a cache is noticed once; a request that is wrong for another reason is sent once.
 func TestServerThatRefusesTheCacheIsNoticedOnce(t *testing.T) {
 	for provider, field := range map[string]string{"openai": "prompt_cache_key", "anthropic": "cache_control"} {
 		for _, stream := range []bool{false, true} {
 			var with, without int
-			wrong := true // whatever the request is
+			refusal, wrong := "it is too long", true // whatever the request is
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				asks := strings.Contains(string(body), field)
@@ -33,7 +34,7 @@ func TestServerThatRefusesTheCacheIsNoticedOnce(t *testing.T) {
 				switch {
 				case asks || wrong:
 					w.WriteHeader(http.StatusBadRequest)
-					io.WriteString(w, `{"error":{"message":"extra fields not permitted"}}`)
+					io.WriteString(w, `{"error":{"message":"`+refusal+`"}}`)
 				case provider == "openai" && stream:
 					io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
 				case provider == "openai":
@@ -65,10 +66,19 @@ func TestServerThatRefusesTheCacheIsNoticedOnce(t *testing.T) {
 				}
 				return err
 			}
-			if err := ask(); err == nil || !strings.Contains(err.Error(), "extra fields not permitted") || with != 1 || without != 1 {
-				t.Errorf("%s: a request that is wrong: %v; %d with the field, %d without", provider, err, with, without)
+			for range 2 {
+				if err := ask(); err == nil || strings.Contains(err.Error(), "cache") {
+					t.Errorf("%s: a request that is wrong: %v", provider, err)
+				}
 			}
-			wrong, with, without = false, 0, 0
+			if with != 2 || without != 0 {
+				t.Errorf("%s: a request that is wrong: sent %d times with the field, %d without", provider, with, without)
+			}
+			refusal, wrong, with, without = "Unrecognized request argument supplied: "+field, false, 0, 0
+			err = ask()
+			if api, ok := errors.AsType[*model.APIError](err); !ok || !api.CacheRefused || !api.Retryable || with != 1 || without != 0 {
+				t.Errorf("%s: %v; %d requests with the field, %d without", provider, err, with, without)
+			}
 			for range 3 {
 				if err := ask(); err != nil {
 					t.Errorf("%s: %v", provider, err)
