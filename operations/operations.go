@@ -233,16 +233,20 @@ func (r *Runs) Pause(ctx context.Context, id, reason string, now bool) error {
 	if now {
 		pause = r.Supervisor.PauseNow
 	}
-	return problem.NoRun(id, pause(ctx, id, reason))
+	return r.change(ctx, "pause", id, func() error { return problem.NoRun(id, pause(ctx, id, reason)) })
 }
 
 // Cancel ends a run now.
 func (r *Runs) Cancel(ctx context.Context, id, reason string) error {
-	return problem.NoRun(id, r.Supervisor.Cancel(ctx, id, reason))
+	return r.change(ctx, "cancel", id, func() error { return problem.NoRun(id, r.Supervisor.Cancel(ctx, id, reason)) })
 }
 
 // Remove removes a run that no process drives, with its mailbox. Its files stay.
 func (r *Runs) Remove(ctx context.Context, id string) error {
+	return r.change(ctx, "remove", id, func() error { return r.remove(ctx, id) })
+}
+
+func (r *Runs) remove(ctx context.Context, id string) error {
 	if _, err := r.Brief(ctx, id, 1); err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/prompt"
@@ -38,6 +39,10 @@ type ResumeRequest struct {
 
 // Resume continues a run.
 func (r *Runs) Resume(ctx context.Context, id string, req *ResumeRequest) error {
+	return r.change(ctx, "resume", id, func() error { return r.resume(ctx, id, req) })
+}
+
+func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest) error {
 	if r.closing.Load() {
 		return supervisor.ErrClosed
 	}
@@ -127,10 +132,10 @@ func (r *Runs) other(req *ResumeRequest) func(*program.Program) (*definition.Def
 	}
 }
 
-// Wake continues a run that has its answers, unless a process drives it or it cannot continue
+// wake continues a run that has its answers, unless a process drives it or it cannot continue
 // here. The process that paused the run drives it for a moment longer, and may or may not
 // accept the answers.
-func (r *Runs) Wake(ctx context.Context, id string) error {
+func (r *Runs) wake(ctx context.Context, id string) error {
 	over := time.After(LetsGo)
 	for {
 		held, err := r.Supervisor.Driver(ctx, id)
@@ -138,7 +143,7 @@ func (r *Runs) Wake(ctx context.Context, id string) error {
 			return err
 		}
 		if held == nil {
-			if err = r.Resume(ctx, id, &ResumeRequest{}); !errors.Is(err, supervisor.ErrUnderWay) {
+			if err = r.resume(ctx, id, &ResumeRequest{}); !errors.Is(err, supervisor.ErrUnderWay) {
 				if errors.Is(err, supervisor.ErrOver) {
 					err = nil
 				}
@@ -177,7 +182,15 @@ type ForkRequest struct {
 
 // Fork makes a new run from the beginning of another, and returns its ID. The fork is paused, unless the
 // request resumes it. A fork that cannot continue is not kept.
-func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, error) {
+func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (forked string, err error) {
+	err = r.Change(ctx, "fork", func() (string, error) {
+		forked, err = r.fork(ctx, id, req)
+		return forked, err
+	})
+	return forked, err
+}
+
+func (r *Runs) fork(ctx context.Context, id string, req *ForkRequest) (string, error) {
 	at := supervisor.Checkpoint{Loop: req.Loop, Seq: req.Seq}
 	if n := req.Iteration; n != nil {
 		at.Iteration, at.First = *n, *n == 0
@@ -209,7 +222,7 @@ func (r *Runs) Fork(ctx context.Context, id string, req *ForkRequest) (string, e
 	if err != nil || !req.Resume {
 		return forked, err
 	}
-	if err := r.Resume(ctx, forked, &req.ResumeRequest); err != nil {
+	if err := r.resume(ctx, forked, &req.ResumeRequest); err != nil {
 		return "", errors.Join(err, supervisor.Remove(ctx, r.Service, r.Key(forked)))
 	}
 	return forked, nil
@@ -238,13 +251,17 @@ type AnswerRequest struct {
 	Question string          `json:"question"`
 	Value    json.RawMessage `json:"value"`
 	Reason   string          `json:"reason"`
-	By       string          `json:"by"`
+	// ClaimedBy is who answers, as the client says it. The log also has the name of the [Caller].
+	ClaimedBy string `json:"by"`
 	// Wait keeps Answer from continuing a run that no process drives.
 	Wait bool `json:"wait"`
 
 	// Key is the key of the A2A message.
 	Key string `json:"-"`
 }
+
+// mostClaim is how many characters of [AnswerRequest.ClaimedBy] the log keeps.
+const mostClaim = 128
 
 // Answer answers a question of the run. A run that no process drives continues when it has all
 // answers that it waits for.
@@ -256,7 +273,10 @@ func (r *Runs) Answer(ctx context.Context, id string, req *AnswerRequest) error 
 	if req.Question == "" && len(open) == 1 {
 		req.Question = open[0].ID
 	}
-	a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, By: req.By, Key: req.Key}
+	a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, ClaimedBy: brief.Clip(req.ClaimedBy, mostClaim), Key: req.Key}
+	if c := callerOf(ctx); c != nil {
+		a.By = c.Name
+	}
 	for _, q := range open {
 		if q.ID != a.ID {
 			continue
@@ -265,11 +285,12 @@ func (r *Runs) Answer(ctx context.Context, id string, req *AnswerRequest) error 
 			return problem.New(http.StatusUnprocessableEntity, "bad_answer", "The answer does not fit", "%v", err)
 		}
 	}
-	left, err := r.Supervisor.Answer(ctx, id, a)
+	var left []mark.Question
+	err = r.change(ctx, "answer", id, func() error { left, err = r.Supervisor.Answer(ctx, id, a); return err })
 	if err != nil || len(left) > 0 || req.Wait {
 		return err
 	}
-	return r.Wake(ctx, id)
+	return r.wake(ctx, id)
 }
 
 // Words for yes and no.

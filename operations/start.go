@@ -95,6 +95,16 @@ func CheckID(id string) error {
 // key, a further request with the same key and text refers to the same run, even after a restart;
 // again reports that the run existed. The run does not end with ctx.
 func (r *Runs) Start(ctx context.Context, req *StartRequest, key string, text []byte) (again bool, err error) {
+	err = r.Change(ctx, "start", func() (string, error) {
+		if again, err = r.start(ctx, req, key, text); again {
+			return "", err
+		}
+		return req.ID, err
+	})
+	return again, err
+}
+
+func (r *Runs) start(ctx context.Context, req *StartRequest, key string, text []byte) (again bool, err error) {
 	if req.ID != "" {
 		if err := CheckID(req.ID); err != nil {
 			return false, err
@@ -205,6 +215,11 @@ func (r *Runs) launch(ctx context.Context, p *program.Program, def *definition.D
 // StartIn starts a run of a definition of the folder in an existing session. A nil message means the definition's
 // query. With streams, models answer in pieces. state returns the keys that the run sets in the session's state.
 func (r *Runs) StartIn(ctx context.Context, id, name string, message *genai.Content, streams bool,
+	state func(*definition.Definition) (map[string]any, error)) error {
+	return r.change(ctx, "start", id, func() error { return r.startIn(ctx, id, name, message, streams, state) })
+}
+
+func (r *Runs) startIn(ctx context.Context, id, name string, message *genai.Content, streams bool,
 	state func(*definition.Definition) (map[string]any, error)) error {
 	if r.closing.Load() {
 		return supervisor.ErrClosed

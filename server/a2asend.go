@@ -182,7 +182,7 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 			value, _ = json.Marshal(what.data) // it was JSON
 		}
 		err = a.s.runs.Answer(ctx, id, &operations.AnswerRequest{
-			Question: q.ID, Value: value, Reason: what.reason, By: "a client over A2A", Key: m.ID,
+			Question: q.ID, Value: value, Reason: what.reason, ClaimedBy: "a client over A2A", Key: m.ID,
 		})
 		if p, ok := errors.AsType[*problem.Problem](err); ok && p.Type == "urn:refrain:bad_answer" {
 			wrong = "That does not answer the question: answer with " + accepted(q) + ".\n" + q.Text

@@ -24,6 +24,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/server/internal/wire"
 )
@@ -77,8 +78,23 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 			s.Refuse(w, r, p)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(operations.WithCaller(r.Context(), s.callerOf(r))))
 	})
+}
+
+// The names of callers whose token has none.
+const (
+	callerToken = "token"
+	callerLocal = "local"
+)
+
+// callerOf returns who sends a request that was let in.
+func (s *Server) callerOf(r *http.Request) operations.Caller {
+	c := operations.Caller{Name: callerToken, Address: r.RemoteAddr, Via: r.Method + " " + r.URL.Path}
+	if s.cfg.Token == "" {
+		c.Name = callerLocal
+	}
+	return c
 }
 
 // timedBody is a body with a deadline, which ends with the body. Until then the request does not count as

@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
@@ -30,11 +31,19 @@ const mcpInstructions = "Refrain runs loops of agents that know when to stop. li
 	"it, and watch follows a run. A run goes on when nobody waits for it. A run with the status waiting asks a person: " +
 	"show the question to the user, and pass on the user's own answer with the tool answer."
 
+// mcpReadOnly replaces mcpInstructions if nothing can be changed.
+const mcpReadOnly = "Refrain runs loops of agents. This server shows runs as they were written down, and changes nothing: list_runs " +
+	"lists them, and watch tells how a run stands."
+
 // newMCP makes the server of the Model Context Protocol: the functions of the API as tools, and the
 // definitions and runs as resources.
 func (s *Server) newMCP() *mcp.Server {
+	instructions := mcpInstructions
+	if !s.runs.Offers(true) {
+		instructions = mcpReadOnly
+	}
 	m := mcp.NewServer(&mcp.Implementation{Name: "refrain", Title: "Refrain", Version: s.cfg.Version}, &mcp.ServerOptions{
-		Instructions: mcpInstructions,
+		Instructions: instructions,
 		// Nothing is told of changes: a run is watched with a tool.
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
@@ -50,7 +59,7 @@ func (s *Server) newMCP() *mcp.Server {
 // Config.MaxBody, gets an error without an ID; empty lines are skipped.
 func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 	lines := newMCPLines(in, out, int(min(4*s.cfg.MaxBody, 1<<30)))
-	session, err := s.mcp().Connect(context.Background(), &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)
+	session, err := s.mcp().Connect(operations.WithCaller(context.Background(), operations.Caller{Name: callerLocal, Via: "MCP on standard input"}), &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP: %w", err)
 	}

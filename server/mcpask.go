@@ -84,7 +84,7 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 		if err != nil {
 			return nil, true, err
 		}
-		a.By = callerOf(req)
+		a.ClaimedBy = callerOf(req)
 		err = s.runs.Answer(context.WithoutCancel(ctx), id, a)
 		if err != nil && !errors.Is(err, supervisor.ErrNoQuestion) { // somebody else was quicker
 			return nil, true, err

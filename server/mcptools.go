@@ -129,6 +129,9 @@ type told interface{ text() string }
 // addTool adds a tool. An error of the API becomes one of the tool.
 func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, does mcp.ToolAnnotations, about string,
 	do func(context.Context, *mcp.CallToolRequest, *In) (Out, error)) {
+	if !s.runs.Offers(!does.ReadOnlyHint) {
+		return
+	}
 	mcp.AddTool(m, &mcp.Tool{Name: name, Title: title, Description: about, Annotations: &does},
 		func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 			ctx, cancel := withRequest(ctx)
@@ -142,7 +145,7 @@ func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, doe
 				return nil, out, toolError(p)
 			}
 			if t, ok := any(out).(*toldResult); ok {
-				if asks := asksUser(req, t); asks != nil {
+				if asks := asksUser(req, t); asks != nil && s.runs.Offers(true) {
 					return asks, out, nil
 				}
 			}
@@ -297,7 +300,7 @@ func (s *Server) toolAnswer(ctx context.Context, req *mcp.CallToolRequest, in *a
 	if err != nil {
 		return nil, err
 	}
-	a := &operations.AnswerRequest{Question: in.Question, Value: value, Reason: in.Reason, By: callerOf(req)}
+	a := &operations.AnswerRequest{Question: in.Question, Value: value, Reason: in.Reason, ClaimedBy: callerOf(req)}
 	if err := s.runs.Answer(context.WithoutCancel(ctx), in.Run, a); err != nil {
 		return nil, err
 	}
@@ -353,7 +356,9 @@ func (s *Server) standing(ctx context.Context, id string) (*toldResult, error) {
 			return nil, err
 		}
 	}
-	out.Next = out.next()
+	if s.runs.Offers(true) {
+		out.Next = out.next()
+	}
 	return out, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/server/internal/adk"
 	"github.com/refrain-dev/refrain/server/internal/wire"
@@ -52,7 +53,7 @@ func (s *Server) v1() []wire.Route {
 		wire.At("POST", "/runs/{id}:cancel", s.cancel),
 		wire.At("POST", "/runs/{id}:fork", s.fork),
 		wire.At("POST", "/runs/{id}:answer", s.answer),
-		wire.At("POST", "/runs:backtest", s.backtest),
+		wire.At("POST", "/runs:backtest", s.backtest).Reading(),
 		wire.At("GET", "/runs:backtest", s.study),
 
 		wire.At("GET", "/server", s.about),
@@ -69,18 +70,11 @@ const mcpPath = "/mcp"
 // routes is the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	v1 := s.v1()
-	if s.cfg.ReadOnly { // the other operations refuse what they are asked
-		for i, r := range v1 {
-			if r.Method != "GET" && r.Path != "/runs:backtest" {
-				v1[i].Do = onlyRead
-			}
-		}
-	} else {
+	if s.runs.Offers(true) { // no client of ADK is without sessions of its own
 		api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing, Pieces: &s.pieces}
 		s.register(mux, "/api", api.Routes())
 	}
-	s.register(mux, "/api/v1", v1)
+	s.register(mux, "/api/v1", s.v1())
 	s.agents(mux)
 	s.register(mux, "", []wire.Route{
 		wire.At("GET", "/healthz", s.healthy),
@@ -108,7 +102,7 @@ func (s *Server) routes() http.Handler {
 // agents serves the definitions as agents.
 func (s *Server) agents(mux *http.ServeMux) {
 	one, all := s.onlyCard, s.overA2A
-	if s.cfg.ReadOnly {
+	if !s.runs.Offers(true) {
 		one, all = onlyRead, onlyRead
 	}
 	s.known = append(s.known, a2aRoutes()...)
@@ -116,9 +110,7 @@ func (s *Server) agents(mux *http.ServeMux) {
 	s.a2a = s.Answering(all)
 }
 
-func onlyRead(http.ResponseWriter, *http.Request) error {
-	return problem.New(http.StatusForbidden, "read_only", "This server changes nothing", "it shows runs as they were written down")
-}
+func onlyRead(http.ResponseWriter, *http.Request) error { return operations.ErrReadOnly }
 
 // register adds routes below a path. The mux has no patterns such as {id}:verb: those of one method
 // and path share a pattern, and the verb decides.
@@ -126,6 +118,9 @@ func (s *Server) register(mux *http.ServeMux, below string, routes []wire.Route)
 	verbs := make(map[string]map[string]http.Handler)
 	for _, r := range routes {
 		s.known = append(s.known, wire.At(r.Method, below+r.Path, nil))
+		if !s.runs.Offers(!r.Reads) {
+			r.Do = onlyRead
+		}
 		before, verb, acts := strings.Cut(r.Path, "}:")
 		if !acts {
 			mux.Handle(r.Method+" "+below+r.Path, s.Answering(r.Do))

@@ -176,8 +176,11 @@ func (s *Server) Handler() http.Handler { return s.handler }
 func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
 
 // Recover continues the runs that a server of this store has left unfinished. The error lists the
-// runs that could not be continued.
+// runs that could not be continued. It does nothing if Config.ReadOnly is set.
 func (s *Server) Recover(ctx context.Context) error {
+	if !s.runs.Offers(true) {
+		return nil
+	}
 	runs, err := s.runs.Supervisor.Recover(ctx)
 	for _, run := range runs {
 		s.cfg.Log.Info("continue a run that was left unfinished", "run", run.ID())

@@ -52,7 +52,12 @@ type Answer struct {
 	Value json.RawMessage `json:"value,omitempty"`
 	// Reason is the person's comment.
 	Reason string `json:"reason,omitempty"`
-	By     string `json:"by,omitempty"`
+	// By is who answered, as the process knows it that took the answer: the name of a token, "token", "local", or the
+	// owner of the process.
+	By string `json:"by,omitempty"`
+	// ClaimedBy is who answered, as the client says it. Nothing has checked that. In logs of older versions By was the
+	// client's claim, too.
+	ClaimedBy string `json:"claimed_by,omitempty"`
 	// Key is the sender's ID of the answer, such as a message ID. An answer that is sent again with its Key
 	// does not answer the next question.
 	Key string `json:"key,omitempty"`

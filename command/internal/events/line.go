@@ -120,7 +120,11 @@ func MarkText(m *mark.Mark) string {
 		}
 	case mark.KindAnswered:
 		if d := in[mark.Answer](m); d != nil {
-			return strings.TrimSuffix(fmt.Sprintf("%s %s%s: %s", d.ID, d.Value, by(d.By), d.Reason), ": ")
+			who := by(d.By)
+			if d.ClaimedBy != "" {
+				who += fmt.Sprintf(" (who says: %s)", d.ClaimedBy)
+			}
+			return strings.TrimSuffix(fmt.Sprintf("%s %s%s: %s", d.ID, d.Value, who, d.Reason), ": ")
 		}
 	}
 	return ""

@@ -188,12 +188,19 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	if err := givable(state); err != nil {
 		return err
 	}
-	got, err := a.Runs.Service.Create(r.Context(), &session.CreateRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
-		SessionID: k.id(), State: state})
+	var made session.Session
+	err = a.Runs.Change(r.Context(), "create session", func() (string, error) {
+		got, err := a.Runs.Service.Create(r.Context(), &session.CreateRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
+			SessionID: k.id(), State: state})
+		if err == nil {
+			made = got.Session
+		}
+		return k.id(), err
+	})
 	if err != nil {
 		return err
 	}
-	a.sendSession(w, r, k, got.Session)
+	a.sendSession(w, r, k, made)
 	return nil
 }
 
@@ -247,7 +254,10 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 	}
 	ev := session.NewEvent(r.Context(), "p-"+supervisor.NewID())
 	ev.Author, ev.Actions.StateDelta = "user", req.StateDelta
-	if err := a.Runs.Service.AppendEvent(r.Context(), one, ev); err != nil {
+	err = a.Runs.Change(r.Context(), "change state", func() (string, error) {
+		return k.id(), a.Runs.Service.AppendEvent(r.Context(), one, ev)
+	})
+	if err != nil {
 		return err
 	}
 	return a.session(w, r, k)
@@ -304,8 +314,11 @@ func (a *API) artifact(w http.ResponseWriter, r *http.Request, k sessionKey) err
 }
 
 func (a *API) deleteArtifact(w http.ResponseWriter, r *http.Request, k sessionKey) error {
-	err := a.Runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
-		SessionID: k.id(), FileName: r.PathValue("artifact")})
+	file := r.PathValue("artifact")
+	err := a.Runs.Change(r.Context(), "delete file", func() (string, error) {
+		return k.id() + "/" + file, a.Runs.ArtifactService.Delete(r.Context(), &artifact.DeleteRequest{AppName: a.Runs.AppName,
+			UserID: a.Runs.UserID, SessionID: k.id(), FileName: file})
+	})
 	if err != nil {
 		return err
 	}

@@ -32,11 +32,20 @@ type Exchange struct {
 type Route struct {
 	Method, Path string
 	Do           func(http.ResponseWriter, *http.Request) error
+	// Reads says that the operation changes nothing and needs no definitions, so that a server which only shows runs
+	// offers it.
+	Reads bool
 }
 
-// At returns the operation of a method and a path.
+// At returns the operation of a method and a path. It reads if the method is GET.
 func At(method, path string, do func(http.ResponseWriter, *http.Request) error) Route {
-	return Route{method, path, do}
+	return Route{method, path, do, method == http.MethodGet}
+}
+
+// Reading returns the operation as one that reads.
+func (r Route) Reading() Route {
+	r.Reads = true
+	return r
 }
 
 // Event returns an event as clients get it.
