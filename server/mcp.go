@@ -59,7 +59,8 @@ func (s *Server) newMCP() *mcp.Server {
 // Config.MaxBody, gets an error without an ID; empty lines are skipped.
 func (s *Server) ServeMCP(in io.Reader, out io.Writer) error {
 	lines := newMCPLines(in, out, int(min(4*s.cfg.MaxBody, 1<<30)))
-	session, err := s.mcp().Connect(operations.WithCaller(context.Background(), operations.Caller{Name: callerLocal, Via: "MCP on standard input"}), &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)
+	ctx := operations.WithCaller(context.Background(), operations.Caller{Name: callerLocal, Via: "MCP on standard input"})
+	session, err := s.mcp().Connect(ctx, &mcp.IOTransport{Reader: lines, Writer: lines, MaxLineLength: -1}, nil)
 	if err != nil {
 		return fmt.Errorf("serve MCP: %w", err)
 	}
