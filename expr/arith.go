@@ -14,6 +14,7 @@ import (
 	"cel.dev/cel-go/common/stdlib"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
 	"cel.dev/cel-go/interpreter"
 )
 
@@ -110,11 +111,26 @@ func (op operator) apply(l, r ref.Val) ref.Val {
 	if op.name == operators.Add && sum(l, r) > MaxValue {
 		return types.WrapErr(tooLarge())
 	}
+	if res := concatenation(op, l, r); res != nil {
+		return res
+	}
 	res := op.same(l, r)
 	if res == nil || types.IsError(res) && res.(*types.Err).Error() == "no such overload" {
 		return types.NewErr("cannot %s %s and %s", op.verb, l.Type().TypeName(), r.Type().TypeName())
 	}
 	return res
+}
+
+// concatenation returns the sum of two lists; nil for any other operation, and for a list that a comprehension makes, to
+// which CEL appends.
+func concatenation(op operator, l, r ref.Val) ref.Val {
+	_, grows := l.(traits.MutableLister)
+	ll, lok := l.(traits.Lister)
+	rl, rok := r.(traits.Lister)
+	if op.name != operators.Add || grows || !lok || !rok {
+		return nil
+	}
+	return listSum(ll, rl)
 }
 
 // exactly returns the result for an int and a whole double, with all digits; nil if it is no int. Numbers of the

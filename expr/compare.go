@@ -55,15 +55,16 @@ func (s Side) Text() (text string, ok bool) {
 // Plain returns the side's value; see [Program.Eval].
 func (s Side) Plain() any { return s.v }
 
-// Test evaluates a condition as EvalBool does, with a scope. It also returns the compared values.
+// Test evaluates a condition as EvalBool does, with a scope. It also returns the compared values, unless the condition
+// used a quarter of its greatest cost.
 func (p *Program) Test(s Scope) (Verdict, error) {
-	holds, err := p.evalBool(s)
+	holds, cost, err := p.evalBool(s)
 	if err != nil {
 		return Verdict{}, err
 	}
 	v := Verdict{Holds: holds}
 	c := p.comparison()
-	if c == nil {
+	if c == nil || cost > maxCost/4 { // the sides are evaluated again, only to be shown
 		return v, nil
 	}
 	l, errL := c.left.EvalIn(context.Background(), s)
@@ -111,7 +112,7 @@ func (p *Program) part(e ast.Expr) (*Program, error) {
 
 // plan makes a program of a checked syntax tree.
 func plan(env *cel.Env, tree *ast.AST, vars []Var) (*Program, error) {
-	prg, err := env.PlanProgram(tree, programOptions...)
+	prg, err := env.PlanProgram(tree, programOptions(tree.Expr())...)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/env"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
@@ -95,12 +96,16 @@ func (v Var) bind(x any) any {
 	return x
 }
 
-var programOptions = []cel.ProgramOption{
-	cel.CostLimit(maxCost),
-	cel.CostTracking(costs{}),
-	cel.InterruptCheckFrequency(checkEach),
-	cel.CustomDecoratorV2(integerDivision),
-	cel.CustomDecoratorV2(bounded),
+// programOptions returns the options for the program of a tree.
+func programOptions(tree ast.Expr) []cel.ProgramOption {
+	return []cel.ProgramOption{
+		cel.CostLimit(maxCost),
+		cel.CostTracking(costs{}),
+		cel.InterruptCheckFrequency(checkEach),
+		cel.CustomDecoratorV2(integerDivision),
+		cel.CustomDecoratorV2(priced),
+		cel.CustomDecoratorV2(folds(tree).decorate),
+	}
 }
 
 // base holds everything but the variables; building it takes milliseconds.
@@ -117,7 +122,7 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.EagerlyValidateDeclarations(true),
-		cel.ASTValidators(cel.ValidateRegexLiterals()),
+		cel.ASTValidators(patterns{}),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(maxDepth),
 		cel.OptionalTypes(),
@@ -138,17 +143,16 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 			cel.BinaryBinding(func(text, phrase ref.Val) ref.Val {
 				return types.Bool(Says(string(text.(types.String)), string(phrase.(types.String))))
 			}))),
-		cel.Function("json", cel.Overload("refrain_json", []*cel.Type{cel.StringType}, cel.DynType,
-			cel.UnaryBinding(func(v ref.Val) ref.Val {
-				x, err := JSON(string(v.(types.String)))
-				if err != nil {
-					return types.WrapErr(err)
-				}
-				return adapt.NativeToValue(x)
-			}))),
+		cel.Function("json",
+			cel.Overload("refrain_json", []*cel.Type{cel.StringType}, cel.DynType, cel.UnaryBinding(jsonOf)),
+			cel.Overload("refrain_json_map", []*cel.Type{celTypes[Map]}, cel.DynType, cel.UnaryBinding(itself)),
+			cel.Overload("refrain_json_list", []*cel.Type{celTypes[List]}, cel.DynType, cel.UnaryBinding(itself))),
 	}
 	return cel.NewCustomEnv(append(opts, arithmeticOptions()...)...)
 })
+
+// itself is the function json for a value that is no text any more.
+func itself(v ref.Val) ref.Val { return v }
 
 // environments caches what Compile builds, by the declared variables: a
 // program has few such lists. Beyond maxEnvironments nothing is kept.

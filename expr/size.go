@@ -3,18 +3,13 @@
 package expr
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
 
-	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
-	"cel.dev/cel-go/interpreter"
 )
 
 // MaxValue is the largest size, in bytes, of a value that an expression makes: a text, or a list or
@@ -162,87 +157,20 @@ func wholes(args []ref.Val) []ref.Val {
 	return ints
 }
 
-// bindings has CEL's own implementations of the functions in growing or counting, by overload, and by name where only
-// the values select the overload.
-var bindings = sync.OnceValue(func() map[string]*functions.Overload {
-	all := make(map[string]*functions.Overload)
-	env, err := base()
-	if err != nil {
-		return all
-	}
-	for _, name := range slices.Concat(slices.Collect(maps.Keys(growing)), slices.Collect(maps.Keys(counting))) {
-		f, ok := env.Functions()[name]
-		if !ok {
-			continue
-		}
-		overloads, err := f.Bindings()
-		if err != nil {
-			continue
-		}
-		for _, o := range overloads {
-			all[o.Operator] = o
-		}
-	}
-	return all
-})
+// bytesMade is how many bytes are made for a unit of CEL's cost. It limits what one evaluation makes to a few times
+// MaxValue, however often it repeats a call.
+const bytesMade = 64
 
-// bounded checks the size of a result before the function computes it, and passes ints to functions that count.
-func bounded(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-	call, ok := i.(interpreter.InterpretableCall)
-	if !ok {
-		return i, nil
-	}
-	size, counts := growing[call.Function()], counting[call.Function()]
-	if size == nil && !counts {
-		return i, nil
-	}
-	o := cmp.Or(bindings()[call.OverloadID()], bindings()[call.Function()])
-	if o == nil {
-		return nil, fmt.Errorf("%s has no implementation", call.Function())
-	}
-	impl := func(args ...ref.Val) ref.Val {
-		if counts {
-			args = wholes(args)
-		}
-		if size != nil && size(args) > MaxValue {
-			return types.WrapErr(tooLarge())
-		}
-		switch {
-		case o.Unary != nil && len(args) == 1:
-			return o.Unary(args[0])
-		case o.Binary != nil && len(args) == 2:
-			return o.Binary(args[0], args[1])
-		case o.Function != nil:
-			return o.Function(args...)
-		}
-		return types.MaybeNoSuchOverloadErr(args[0])
-	}
-	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), impl), nil
-}
+// perByteMade is the time, in nanoseconds, for each byte of a new value.
+const perByteMade = float64(unit) / bytesMade
 
-// These are the bytes that are made and read for a unit of CEL's cost. They limit what one evaluation makes to a few
-// times MaxValue, however often it repeats a call.
-const (
-	bytesMade = 64
-	bytesRead = 4
-)
-
-// costs tells CEL the cost of texts. Where types are known only at evaluation, CEL counts each call as one unit.
+// costs tells CEL the cost of what a call is about to do; see [meter].
 type costs struct{}
 
-// CallCost implements CEL's cost.ActualCostEstimator.
-func (costs) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint64 {
-	switch function {
-	case "json", "number", "says":
-		n := 0
-		for _, a := range args {
-			n += length(a)
-		}
-		return new(uint64(min(1+n/bytesRead, maxCost/2))) // one at least can be read
+// CallCost implements CEL's cost.ActualCostEstimator. Calls that have a price are charged before they start.
+func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	if function == work {
+		return new(uint64(args[0].(types.Uint)))
 	}
-	switch result.(type) {
-	case types.String, types.Bytes:
-		return new(uint64(1 + length(result)/bytesMade))
-	}
-	return nil
+	return new(uint64(1))
 }

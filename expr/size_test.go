@@ -33,9 +33,7 @@ func TestLargeValuesAreNotMade(t *testing.T) {
 		`lists.range(1000).map(i, state.many).join("-")`,
 		`["", "", ""].map(i, "").join(state.third)+ state.third`,
 		`"%s%s%s".format([state.third, state.third, state.third])`,
-		`"%s".format([` + tree + `])`,
 		tree,
-		tree + ".flatten(40)",
 		`[state.third, state.third, state.third]`,
 		`{"a": state.third, "b": state.third, "c": state.third}`,
 	} {
@@ -53,6 +51,8 @@ func TestLargeValuesAreNotMade(t *testing.T) {
 
 // What is repeated is bounded besides: many values of a legal size are work.
 func TestRepeatedCopiesAreWork(t *testing.T) {
+	// A list of a list of a list…, which is small as long as its parts are shared.
+	tree := "[1]" + strings.Repeat(".map(a, [a, a, a, a])", 20)
 	quoted := "state.quotes"
 	for range 30 {
 		quoted = "strings.quote(" + quoted + ")"
@@ -64,6 +64,8 @@ func TestRepeatedCopiesAreWork(t *testing.T) {
 		`lists.range(10000).map(i, json(state.json)).size() > 0`,
 		`lists.range(10000).all(i, !says(state.x, "x"))`,
 		quoted,
+		`"%s".format([` + tree + `])`,
+		tree + ".flatten(40)",
 	} {
 		p, err := expr.Compile(src, expr.Var{Name: "state", Type: expr.Map})
 		if err != nil {

@@ -28,6 +28,11 @@ var numberPattern = lazyregexp.New(`[-+−]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9
 // digits is a decimal comma, so "Nota: 7,5" is 7.5. Without a number it returns [ErrNoNumber].
 func Number(text string) (float64, error) {
 	for from := 0; from < len(text); {
+		digit := strings.IndexAny(text[from:], "0123456789")
+		if digit < 0 {
+			break
+		}
+		from = max(from, from+digit-len("−.")) // a number begins with a digit, or with a sign or point before it
 		loc := numberPattern().FindStringIndex(text[from:])
 		if loc == nil {
 			break
@@ -83,56 +88,64 @@ func lastRune(s string) rune {
 	return r
 }
 
-// maxCandidates bounds how many brackets of a text JSON tries to read from.
-const maxCandidates = 64
+// These bound the work of JSON: how many brackets of a text it tries to read from, and how many bytes it reads again.
+const (
+	maxCandidates = 64
+	maxReread     = 4 << 20
+)
 
 // JSON returns the JSON value in a text: the whole text, or else the first ```fence with JSON in
 // it, or else the first object or list that can be parsed. Numbers are json.Number. If there is
 // none, the error wraps [ErrNoJSON].
 func JSON(text string) (any, error) {
 	whole := strings.TrimSpace(text)
-	if v, err := decode(whole, true); err == nil {
+	if v, _, err := decode(whole, true); err == nil {
 		return v, nil
 	}
-	for i, block := range strings.Split(whole, "```") {
-		if i%2 == 0 {
-			continue // outside the fences
+	outside := false
+	for block := range strings.SplitSeq(whole, "```") {
+		if outside = !outside; outside {
+			continue
 		}
 		if _, body, ok := strings.Cut(block, "\n"); ok { // without the language
-			if v, err := decode(body, true); err == nil {
+			if v, _, err := decode(body, true); err == nil {
 				return v, nil
 			}
 		}
-		if v, err := decode(strings.TrimPrefix(block, "json"), true); err == nil {
+		if v, _, err := decode(strings.TrimPrefix(block, "json"), true); err == nil {
 			return v, nil
 		}
 	}
-	rest := whole
+	rest, left := whole, len(whole)+maxReread
 	for range maxCandidates {
 		i := strings.IndexAny(rest, "{[")
-		if i < 0 {
+		if i < 0 || left < 0 {
 			break
 		}
-		if v, err := decode(rest[i:], false); err == nil {
+		v, read, err := decode(rest[i:], false)
+		if err == nil {
 			return v, nil
 		}
+		left -= read
 		rest = rest[i+1:]
 	}
 	return nil, fmt.Errorf("read JSON: %w", ErrNoJSON)
 }
 
-// decode reads one value; alone means that nothing may follow it.
-func decode(s string, alone bool) (any, error) {
+// decode reads one value; alone means that nothing may follow it. It returns how many bytes it has read.
+func decode(s string, alone bool) (v any, read int, err error) {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
-	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil, err
+		if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, int(e.Offset), err
+		}
+		return nil, len(s), err
 	}
 	if alone {
 		if _, err := d.Token(); err != io.EOF {
-			return nil, ErrNoJSON
+			return nil, len(s), ErrNoJSON
 		}
 	}
-	return v, nil
+	return v, len(s), nil
 }

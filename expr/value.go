@@ -150,6 +150,9 @@ func (u *unpacker) plain(v ref.Val, depth int) (any, error) {
 	if u.size > MaxValue+perPlace { // a text may have all of it
 		return nil, tooLarge()
 	}
+	if sorted, ok := v.(sortedMap); ok {
+		v = sorted.Mapper // a Go map has no order
+	}
 	switch x := v.(type) {
 	case *types.Err:
 		return nil, x
@@ -220,4 +223,30 @@ func describe(v any) string {
 		return "a map"
 	}
 	return fmt.Sprint(v)
+}
+
+// jsonOf is the function json for a text. It makes the values of all numbers at once, because a number can have many
+// digits, and a list is often read more than once.
+func jsonOf(v ref.Val) ref.Val {
+	x, err := JSON(string(v.(types.String)))
+	if err != nil {
+		return types.WrapErr(err)
+	}
+	return adapt.NativeToValue(numbers(x))
+}
+
+func numbers(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		return number(x)
+	case []any:
+		for i := range x {
+			x[i] = numbers(x[i])
+		}
+	case map[string]any:
+		for k := range x {
+			x[k] = numbers(x[k])
+		}
+	}
+	return v
 }
