@@ -45,7 +45,8 @@ var hostile = func() map[string]any {
 		"ints": ints, "texts": texts, "long": long, "objects": objects, "big": big, "deep": deep, "whole": whole, "copy": strings.Clone(whole),
 		"half": strings.Repeat("a", expr.MaxValue/2), "bytes": []byte(whole), "digits": strings.Repeat("a1", expr.MaxValue/2),
 		"commas": strings.Repeat("1,", expr.MaxValue/2), "json": "[" + strings.Repeat("1,", expr.MaxValue/2-2) + "1]",
-		"objectsJSON": "[" + strings.Repeat(`{"a":[]},`, expr.MaxValue/9-2) + "1]", "brackets": strings.Repeat("[", 64) + strings.Repeat("1,", expr.MaxValue/2-40),
+		"objectsJSON": "[" + strings.Repeat(`{"a":[]},`, expr.MaxValue/9-2) + "1]", "brackets": strings.Repeat("[", 64) + strings.Repeat("1,",
+			expr.MaxValue/2-40),
 		"fences": strings.Repeat("```[1,", expr.MaxValue/6), "pattern": strings.Repeat("(a?){1000}", 800), "class": strings.Repeat(`\pL{900}`, 9),
 		"nested": "((a{0,30}){0,30})*$", "formats": strings.Repeat("%.99f", 20_000), "ones": make([]any, 20_000), "zone": "America/Sao_Paulo",
 		"space": strings.Repeat(" ", expr.MaxValue), "quotes": strings.Repeat(`"`, expr.MaxValue/2-2), "number": strings.Repeat("9", expr.MaxValue),
@@ -55,14 +56,16 @@ var hostile = func() map[string]any {
 
 // calls has expressions for each function that ask as much of it as the values let.
 var calls = map[string][]string{
-	"_==_": {"state.whole == state.copy", "state.deep == state.deep", "state.ints == state.ints", "state.objects == state.objects", "state.big == state.big"},
+	"_==_": {"state.whole == state.copy", "state.deep == state.deep", "state.ints == state.ints", "state.objects == state.objects",
+		"state.big == state.big"},
 	"_!=_": {"state.whole != state.copy", "state.deep != state.deep", "state.big != state.big"},
 	"_<_":  {"state.whole < state.copy"}, "_<=_": {"state.whole <= state.copy"}, "_>_": {"state.whole > state.copy"}, "_>=_": {"state.whole >= state.copy"},
 	"@in": {"state.objects[0] in state.objects", "-1 in state.ints", "state.copy in state.long", "[state.deep] in [state.deep]", `"x" in state.big`},
 	"_+_": {"state.half + state.half", "state.ints + [1]", "state.whole + ''", strings.Repeat("[] + ", 30) + "state.ints", "state.bytes + b''"},
 	"_-_": {"state.ints[0] - 1"}, "_*_": {"state.ints[0] * 2"}, "_/_": {"state.ints[0] / 2"}, "_%_": {"state.ints[0] % 2"}, "-_": {"-state.ints[0]"},
 	"_&&_": {strings.Repeat("true && ", 500) + "true"}, "_||_": {strings.Repeat("false || ", 500) + "true"}, "!_": {"!true"},
-	"_?_:_": {strings.Repeat("true ? (", 20) + "1" + strings.Repeat(") : 2", 20)}, "_[_]": {"state.ints[999999]"}, "_[?_]": {"state.ints[?999999]"}, "_?._": {"state.?ints"},
+	"_?_:_": {strings.Repeat("true ? (", 20) + "1" + strings.Repeat(") : 2",
+		20)}, "_[_]": {"state.ints[999999]"}, "_[?_]": {"state.ints[?999999]"}, "_?._": {"state.?ints"},
 	"@not_strictly_false": {"state.ints.all(i, true)", "state.big.all(k, true)", "state.big.exists(k, true)"},
 
 	"bool": {"bool(state.whole)"}, "bytes": {"bytes(state.whole)"}, "double": {"double(state.number)"}, "duration": {"duration(state.span)"},
@@ -81,12 +84,15 @@ var calls = map[string][]string{
 		"state.whole.matches('(x+x+)+y')", "state.whole.substring(0, 100000).matches('(a?){900}b')"},
 	"number": {"number(state.whole)", "number(state.digits)", "number(state.commas)", "number(state.number)"}, "says": {"says(state.whole, state.copy)"},
 	"json": {"json(state.json)", "json(state.objectsJSON)", "json(state.brackets)", "json(state.fences)", "json(state.number)", "json(state.objects)"},
-	"distinct": {"lists.range(1000000).distinct()", "json(state.json).distinct()", "state.ints.distinct()", "state.texts.distinct()", "state.long.distinct()",
+	"distinct": {"lists.range(1000000).distinct()", "json(state.json).distinct()", "state.ints.distinct()", "state.texts.distinct()",
+		"state.long.distinct()",
 		"state.objects.distinct()", "[state.deep, state.deep].distinct()"},
 	"first": {"state.ints.first()"}, "last": {"state.ints.last()"}, "slice": {"state.ints.slice(0, 999999)"},
-	"sort": {"state.ints.sort()", "state.texts.sort()", "state.long.sort()"}, "@sortByAssociatedKeys": {"state.objects.sortBy(o, o.id)", "state.ints.sortBy(i, -i)"},
+	"sort": {"state.ints.sort()", "state.texts.sort()", "state.long.sort()"}, "@sortByAssociatedKeys": {"state.objects.sortBy(o, o.id)",
+		"state.ints.sortBy(i, -i)"},
 	"flatten": {"state.deep.flatten(80)", "state.objects.map(o, o.list).flatten()"}, "lists.range": {"lists.range(1000000)", "lists.range(9000000000)"},
-	"hasAll": {"state.ints.hasAll(state.ints)", "state.objects.hasAll(state.objects)"}, "hasAny": {"state.ints.hasAny(state.texts)", "[state.deep].hasAny([state.deep])"},
+	"hasAll": {"state.ints.hasAll(state.ints)", "state.objects.hasAll(state.objects)"}, "hasAny": {"state.ints.hasAny(state.texts)",
+		"[state.deep].hasAny([state.deep])"},
 	"hasOnly": {"state.ints.hasOnly(state.ints)", "state.long.hasOnly(state.long)"}, "hasExactly": {"state.texts.hasExactly(state.texts)"},
 	"math.@max": {"math.greatest(state.ints)"}, "math.@min": {"math.least(state.ints)"},
 	"optional.of": {"optional.of(state.deep)"}, "optional.none": {"optional.none()"}, "optional.ofNonZeroValue": {"optional.ofNonZeroValue(state.deep)"},
@@ -102,7 +108,8 @@ func init() {
 		calls["math."+two] = []string{"math." + two + "(state.ints[1], 3)"}
 	}
 	for _, part := range []string{"Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "FullYear", "Hours", "Milliseconds", "Minutes", "Month", "Seconds"} {
-		calls["get"+part] = []string{"timestamp('2026-01-01T00:00:00Z').get" + part + "(state.zone)", "timestamp('2026-01-01T00:00:00Z').get" + part + "(state.whole)"}
+		calls["get"+part] = []string{"timestamp('2026-01-01T00:00:00Z').get" + part + "(state.zone)",
+			"timestamp('2026-01-01T00:00:00Z').get" + part + "(state.whole)"}
 	}
 }
 
