@@ -7,8 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
+	"hash/maphash"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"google.golang.org/genai"
 
@@ -98,22 +101,87 @@ func naming(ctx agent.InvocationContext, functionCall string) string {
 	return ctx.Session().ID()
 }
 
+// calls holds the IDs that the function calls of a session have had, as hashes. A model's server may number
+// its calls anew in each answer.
+type calls struct {
+	mu   sync.Mutex
+	seed maphash.Seed
+	had  map[uint64]struct{}
+	next int // index of the first event of the session that was not read
+}
+
+type callsKey struct{}
+
+// ClaimCalls returns IDs for function calls of the step's model, which no other call of the session has or gets.
+// They are the given ones, except those that are empty, that the session has had, or that are in the list
+// twice. make makes another one for the call with an index; each n gives another ID.
+func (p Place) ClaimCalls(given []string, make func(i, n int) string) []string {
+	c := p.Keep(callsKey{}, newCalls).(*calls)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.inv != nil && p.inv.run.Session != nil {
+		c.read(p.inv.run.Session.Events())
+	}
+	ids := slices.Clone(given)
+	for i, id := range given {
+		for n := len(c.had); id == "" || !c.add(id); n++ {
+			id = make(i, n)
+		}
+		ids[i] = id
+	}
+	return ids
+}
+
+func newCalls() any { return &calls{seed: maphash.MakeSeed(), had: make(map[uint64]struct{})} }
+
+// read reads the events that have come since it was called last. If the log has become shorter, it reads all.
+func (c *calls) read(evs session.Events) {
+	if evs.Len() < c.next {
+		c.next = 0
+	}
+	for ; c.next < evs.Len(); c.next++ {
+		if ev := evs.At(c.next); ev.Content != nil {
+			for _, p := range ev.Content.Parts {
+				if p != nil && p.FunctionCall != nil {
+					c.add(p.FunctionCall.ID)
+				}
+			}
+		}
+	}
+}
+
+// add reports whether an ID is new.
+func (c *calls) add(id string) bool {
+	h := maphash.String(c.seed, id)
+	_, had := c.had[h]
+	c.had[h] = struct{}{}
+	return !had
+}
+
 // CallID returns the ID of the step's effect on the outside world. Give it to services that
 // take an idempotency key. The ID is the same in each attempt, in a resumed run, and in a log
 // that was copied into another session. Every other step and run has another ID. A fork has the
 // same IDs for steps that began before the fork. For an agent that runs as a tool, CallID
 // returns the [Place.ToolCallID] of the call.
 func (p Place) CallID() string {
-	at := p.Address()
-	if c, ok := p.ctx.Value(toolCallKey{}).(toolCall); ok && at != c.at && at.Under(c.at) {
-		// Where it is says how often its agent was called since the process began.
-		_, below, _ := strings.Cut(string(at[len(c.at)+1:]), "/")
-		if below == "" {
-			return c.id
-		}
-		return callID(c.id, below)
+	if id, below, ok := p.within(); ok && below == "" {
+		return id
+	} else if ok {
+		return callID(id, below)
 	}
-	return callID(naming(p.ctx, ""), p.ctx.InvocationID(), string(at))
+	return callID(naming(p.ctx, ""), p.ctx.InvocationID(), string(p.Address()))
+}
+
+// within returns the ID of the call of a tool for which the step runs, and its address below the tool's agent.
+// The address of that agent says how often it was called since the process began.
+func (p Place) within() (id, below string, ok bool) {
+	at := p.Address()
+	c, ok := p.ctx.Value(toolCallKey{}).(toolCall)
+	if !ok || at == c.at || !at.Under(c.at) {
+		return "", "", false
+	}
+	_, below, _ = strings.Cut(string(at[len(c.at)+1:]), "/")
+	return c.id, below, true
 }
 
 // Try returns the name of the step's try. The name lists the attempts of the steps around it, outermost
@@ -170,6 +238,9 @@ func (p Place) WithinToolCall(functionCallID string) context.Context {
 
 // ToolCallID returns the [Place.CallID] of a function call of the step's model.
 func (p Place) ToolCallID(functionCallID string) string {
+	if id, below, ok := p.within(); ok {
+		return callID(id, below, functionCallID)
+	}
 	return callID(naming(p.ctx, functionCallID), p.ctx.InvocationID(), string(p.Address()), functionCallID)
 }
 

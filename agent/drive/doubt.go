@@ -13,7 +13,7 @@ import (
 
 // MetadataCut is a key of the CustomMetadata of the event with a step's tool answers. Its value
 // lists the IDs of the calls that have no answer, because the step's context ended first. The
-// IDs are those that the model gave the calls.
+// IDs are those of the calls in the log.
 const MetadataCut = "refrain:cut"
 
 // CutIn returns the IDs of the calls that an event lists under [MetadataCut], or nil.

@@ -3,27 +3,100 @@
 package llmagent
 
 import (
+	"fmt"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"google.golang.org/genai"
+
+	"github.com/refrain-dev/refrain/agent/drive"
 )
 
-// ownID begins the IDs of calls that the model gave none.
+// ownID begins the IDs of calls that the model gave none, or none that the session can keep.
 const ownID = "call-"
 
 // newCallID makes an ID for a call without one. The log needs it; the model never
 // sees it.
 func newCallID() string { return ownID + uuid.NewString() }
 
-// isOwnID reports whether newCallID made an ID.
-func isOwnID(id string) bool {
+// mostIDBytes is the length up to which the log keeps an ID that a model gave a call.
+const mostIDBytes = 200
+
+// fits reports whether the log can keep an ID that a model gave a call.
+func fits(id string) bool {
+	return len(id) <= mostIDBytes && utf8.ValidString(id) && !strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// givenID returns the ID that the model gave a call; empty if it gave none. Own reports that the call has
+// another one.
+func givenID(id string) (given string, own bool) {
 	rest, ok := strings.CutPrefix(id, ownID)
-	return ok && len(rest) == 36 && uuid.Validate(rest) == nil
+	if !ok || len(rest) < 36 || uuid.Validate(rest[:36]) != nil {
+		return id, false
+	}
+	if rest = rest[36:]; rest == "" {
+		return "", true
+	}
+	given, own = strings.CutPrefix(rest, "~")
+	if !own {
+		return id, false
+	}
+	return given, true
+}
+
+// isOwnID reports whether the agent made an ID.
+func isOwnID(id string) bool {
+	_, own := givenID(id)
+	return own
+}
+
+// withIDs returns c with an ID for each call that no other call of the session has. It does not change c.
+func (r *run) withIDs(c *genai.Content) *genai.Content {
+	calls := callsOf(c)
+	if len(calls) == 0 {
+		return c
+	}
+	given := make([]string, len(calls))
+	for i, call := range calls {
+		if fits(call.ID) && !isOwnID(call.ID) {
+			given[i] = call.ID
+		}
+	}
+	ids := drive.At(r.ctx).ClaimCalls(given, func(i, n int) string { return r.ownID(calls[i].ID, n) })
+	if slices.Equal(ids, given) {
+		return c
+	}
+	c = &genai.Content{Role: c.Role, Parts: slices.Clone(c.Parts)}
+	for i, p := range c.Parts {
+		if p == nil || p.FunctionCall == nil {
+			continue
+		}
+		if id := ids[0]; id != p.FunctionCall.ID {
+			part, call := *p, *p.FunctionCall
+			call.ID = id
+			part.FunctionCall = &call
+			c.Parts[i] = &part
+		}
+		ids = ids[1:]
+	}
+	return c
+}
+
+// ownID makes an ID for a call that has none, or one that another call of the session has. It contains the given
+// one, under which the model gets the answer, if the log can keep that. n tells apart calls with one given ID.
+func (r *run) ownID(given string, n int) string {
+	id := ownID + uuid.NewSHA1(uuid.NameSpaceOID, fmt.Append(nil, r.ctx.Session().ID(), "\x00", n, "\x00", given)).String()
+	if given == "" || !fits(given) {
+		return id
+	}
+	return id + "~" + given
 }
 
 // bare is a content with calls, and the one with their answers, as the model gets
-// them: without the IDs that it did not give.
+// them: with the IDs that it gave.
 type bare struct {
 	answers *genai.Content // as it is in the history; nil if there is none
 
@@ -95,46 +168,56 @@ func hasOwnIDs(c *genai.Content) bool {
 	return false
 }
 
-// inOrder reports whether names alone tell which answer is to which call: calls of
-// one name are answered in the order in which they were made.
+// inOrder reports whether names, and the IDs that the model gave, alone tell which answer is to which call:
+// calls of one name, or of one given ID, are answered in the order in which they were made.
 func inOrder(calls, answers *genai.Content) bool {
-	open := make(map[string][]string) // name -> IDs
+	open := make(map[string][]string) // name, or given ID -> IDs
+	keys := func(id, name string) []string {
+		if given, _ := givenID(id); given != "" {
+			return []string{"name " + name, "id " + given}
+		}
+		return []string{"name " + name}
+	}
 	for _, c := range callsOf(calls) {
-		open[c.Name] = append(open[c.Name], c.ID)
+		for _, key := range keys(c.ID, c.Name) {
+			open[key] = append(open[key], c.ID)
+		}
 	}
 	for _, p := range answers.Parts {
 		f := p.FunctionResponse
 		if f == nil {
 			continue
 		}
-		ids := open[f.Name]
-		if len(ids) == 0 || ids[0] != f.ID {
-			return false
+		for _, key := range keys(f.ID, f.Name) {
+			ids := open[key]
+			if len(ids) == 0 || ids[0] != f.ID {
+				return false
+			}
+			open[key] = ids[1:]
 		}
-		open[f.Name] = ids[1:]
 	}
 	return true
 }
 
-// withoutOwnIDs is a copy of a content without the IDs that newCallID made; nil of
-// nil.
+// withoutOwnIDs is a copy of a content with the IDs that the model gave in place of those that the agent made;
+// nil of nil.
 func withoutOwnIDs(c *genai.Content) *genai.Content {
 	if c == nil {
 		return nil
 	}
-	own := &genai.Content{Role: c.Role, Parts: make([]*genai.Part, len(c.Parts))}
+	given := &genai.Content{Role: c.Role, Parts: make([]*genai.Part, len(c.Parts))}
 	for i, p := range c.Parts {
 		switch {
 		case p.FunctionCall != nil && isOwnID(p.FunctionCall.ID):
 			p = new(*p)
 			p.FunctionCall = new(*p.FunctionCall)
-			p.FunctionCall.ID = ""
+			p.FunctionCall.ID, _ = givenID(p.FunctionCall.ID)
 		case p.FunctionResponse != nil && isOwnID(p.FunctionResponse.ID):
 			p = new(*p)
 			p.FunctionResponse = new(*p.FunctionResponse)
-			p.FunctionResponse.ID = ""
+			p.FunctionResponse.ID, _ = givenID(p.FunctionResponse.ID)
 		}
-		own.Parts[i] = p
+		given.Parts[i] = p
 	}
-	return own
+	return given
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"google.golang.org/genai"
@@ -367,10 +366,11 @@ func (r *run) afterModel(ctx agent.Context, resp *model.LLMResponse) (*model.LLM
 // the first whole one.
 func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *session.EventActions) *session.Event {
 	ev := &session.Event{LLMResponse: *resp, Author: r.Name()}
-	ev.Content = withIDs(withRole(ev.Content, genai.RoleModel))
+	ev.Content = withRole(ev.Content, genai.RoleModel)
 	if ev.Partial {
 		return ev
 	}
+	ev.Content = r.withIDs(ev.Content)
 	ev.Actions, *actions = *actions, session.EventActions{}
 	calls := callsOf(ev.Content)
 	for _, c := range calls {
@@ -414,24 +414,6 @@ func withRole(c *genai.Content, role genai.Role) *genai.Content {
 		return c
 	}
 	return &genai.Content{Role: string(role), Parts: c.Parts}
-}
-
-// withIDs returns c with an ID for each call, likewise.
-func withIDs(c *genai.Content) *genai.Content {
-	nameless := func(p *genai.Part) bool { return p != nil && p.FunctionCall != nil && p.FunctionCall.ID == "" }
-	if c == nil || !slices.ContainsFunc(c.Parts, nameless) {
-		return c
-	}
-	c = &genai.Content{Role: c.Role, Parts: slices.Clone(c.Parts)}
-	for i, p := range c.Parts {
-		if nameless(p) {
-			part, call := *p, *p.FunctionCall
-			call.ID = newCallID()
-			part.FunctionCall = &call
-			c.Parts[i] = &part
-		}
-	}
-	return c
 }
 
 func callsOf(c *genai.Content) []*genai.FunctionCall {
