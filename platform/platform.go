@@ -7,9 +7,20 @@
 //	ctx = platform.WithTimeProvider(ctx, func() time.Time { return noon })
 //	ev := session.NewEvent(ctx, "run-1") // at noon
 //
-// The providers decide the time and the ID of a new event, the ID and the time of a new session, the ID of
-// an invocation, and how the tool calls of one turn run. They do not decide when a delay ends, nor the
-// times of marks in a durable run's log.
+// The providers decide the timestamp of the events and marks that a runner appends, the ID of a new event, the ID and
+// the time of a new session, the ID of an invocation, and how the tool calls of one turn run. They do not decide when
+// a delay, a timeout or a lease ends, nor what is measured for it: the timestamps of the marks step_started,
+// step_finished and of rate limits, and times in the data of a mark. Nor do they decide the IDs of marks, nor the
+// timestamps of what a supervisor appends.
+//
+// A test of these runs in a bubble of testing/synctest, whose clock is that of every goroutine in it, and needs no
+// provider:
+//
+//	synctest.Test(t, func(t *testing.T) {
+//		for ev, err := range r.Run(t.Context(), "ana", "s-1", message, agent.RunConfig{}) {
+//			… // after a delay of an hour, which takes no time
+//		}
+//	})
 package platform
 
 import (

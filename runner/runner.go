@@ -467,6 +467,9 @@ func (r *run) complete(ev *session.Event) {
 		r.note(ev)
 	}
 	r.memo.keep(ev)
+	if now := platform.TimeProviderOf(r.ctx); now != nil && ev.Timestamp.IsZero() {
+		ev.Timestamp = now()
+	}
 }
 
 // append stores an event, behind those that are held. The store applies the event to the run's
