@@ -30,6 +30,7 @@ import (
 	_ "github.com/refrain-dev/refrain/command/internal/firstgc" // a short command needs no collection
 	"github.com/refrain-dev/refrain/command/internal/otlp"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/child"
 )
 
 // Main runs the command, and returns its exit code. It panics if an option is a mistake of the program, such as two agents
@@ -101,6 +102,14 @@ func do(ctx context.Context, e *term.Env, opts []Option) *term.Exit {
 		}
 		_ = os.Unsetenv(clusters.CallerVersion) // it is not for the programs that a run starts
 	}
+	getenv, err := child.FromFiles(e.Getenv)
+	if err == nil {
+		err = child.BecomeUser(e.Getenv("REFRAIN_USER"))
+	}
+	if err != nil {
+		return &term.Exit{Code: term.ExitUsage, Err: err}
+	}
+	e.Getenv = getenv
 	e.Telemetry = otlp.New(e.Getenv, term.ShortVersion, func(err error) { term.PrintError(e.Stderr, err) })
 	defer e.Telemetry.Stop()
 	if e.Getenv("TRACEPARENT") != "" {
@@ -108,7 +117,7 @@ func do(ctx context.Context, e *term.Env, opts []Option) *term.Exit {
 	}
 	cmd := newRoot(e)
 	cmd.SetArgs(e.Args)
-	err := cmd.ExecuteContext(ctx)
+	err = cmd.ExecuteContext(ctx)
 	var exit *term.Exit
 	if err != nil && !errors.As(err, &exit) {
 		exit = &term.Exit{Code: term.ExitUsage, Err: err}

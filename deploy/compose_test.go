@@ -20,7 +20,7 @@ import (
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	opts, err := cli.NewProjectOptions([]string{"compose.yaml"}, cli.WithProfiles([]string{"metrics"}),
-		cli.WithEnv([]string{"POSTGRES_PASSWORD=pw", "REFRAIN_TOKEN=token"}))
+		cli.WithEnv([]string{"POSTGRES_PASSWORD=pw", "REFRAIN_TOKEN=token", "GRAFANA_PASSWORD=own"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +67,19 @@ func TestCompose(t *testing.T) {
 				t.Errorf("%s: the whole network reaches its port %d", name, port.Target)
 			}
 		}
+		if s.Image == "refrain:local" || s.Name == "prometheus" || s.Name == "grafana" {
+			if !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") || s.MemLimit == 0 || s.PidsLimit == 0 {
+				t.Errorf("%s has more rights than it needs, or no limits", name)
+			}
+		}
+		if s.Image == "refrain:local" {
+			if !s.ReadOnly || !slices.Equal(s.CapAdd, []string{"SETUID", "SETGID"}) || s.User != "" ||
+				!slices.Equal(s.HealthCheck.Test[:4], []string{"CMD", "refrain", "doctor", "--server"}) {
+				t.Errorf("%s writes into its image, cannot leave root, or has no check of its health: %v", name, s.HealthCheck.Test)
+			}
+		}
 		for key, value := range s.Environment {
-			if strings.Contains(key, "PASSWORD") && value != nil && *value != "pw" && *value != "token" {
+			if strings.Contains(key, "PASSWORD") && !strings.HasSuffix(key, "__FILE") && value != nil && *value != "pw" && *value != "token" {
 				t.Errorf("%s: %s is written into the file", name, key)
 			}
 		}
@@ -87,6 +98,25 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// The image leaves root, checks its health without other programs, and listens where a published port reaches it.
+func TestImage(t *testing.T) {
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\nENV REFRAIN_USER=10001 ", "\nHEALTHCHECK ", `CMD ["refrain", "doctor", "--server", `, "\nCMD [\"serve\", \"--addr\", \"0.0.0.0:8080\"]",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the Dockerfile has no %q", want)
+		}
+	}
+	if g := project(t).Services["grafana"]; *g.Environment["GF_SECURITY_ADMIN_PASSWORD__FILE"] != "/run/secrets/grafana_password" ||
+		len(g.Secrets) != 1 || g.Secrets[0].Source != "grafana_password" {
+		t.Errorf("Grafana has no password of its own: %v", g.Secrets)
+	}
 }
 
 // What Temporal, Prometheus and Grafana read is YAML, and they find each other.

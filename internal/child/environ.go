@@ -48,7 +48,7 @@ func (i Inheritance) Environ() []string {
 
 // Withholds reports whether a program does not get a variable unless Inherit names the variable.
 func (i Inheritance) Withholds(name string) bool {
-	upper := strings.ToUpper(name)
+	upper := strings.TrimSuffix(strings.ToUpper(name), "_FILE")
 	if i.Clean {
 		return !slices.Contains(basics, upper)
 	}
@@ -59,7 +59,9 @@ func (i Inheritance) Withholds(name string) bool {
 // Secrets returns the secrets that the output of a program may not contain. They include the secrets of this
 // process's environment, because a program may find these too, and those of env, which the program gets in addition.
 func Secrets(env []string) *credential.Secrets {
-	own := os.Environ()
+	filedPairs.Lock()
+	own := append(os.Environ(), filedPairs.env...)
+	filedPairs.Unlock()
 	known.mu.Lock()
 	defer known.mu.Unlock()
 	if known.secrets == nil || !slices.Equal(known.env, own) {

@@ -12,8 +12,6 @@ import (
 )
 
 var (
-	// secretEnd matches the ends of variable names for secrets that run words together, such as PGPASSWORD.
-	secretEnd = lazyregexp.New(`(?i)(password|passwd|token|secret|apikey)$`)
 	// settingEnd matches the ends of variable names for settings about a secret, such as TOKEN_FILE.
 	settingEnd = lazyregexp.New(`(?i)_(file|path|dir|sock|socket|url|uri|host|port|domain|name|user|type|method|mode|scheme|expiry|ttl|timeout|limit)$`)
 	// headerEnd matches the ends of variable names whose values are pairs of headers, as OpenTelemetry's.
@@ -41,7 +39,7 @@ func (s *Secrets) Environment(env []string) {
 					s.header(plain)
 				}
 			}
-		case (Named(name) || secretEnd().MatchString(name)) && !settingEnd().MatchString(name) && !place().MatchString(value):
+		case isVariable(name) && !place().MatchString(value):
 			s.variable(value)
 		}
 		for _, m := range userInfo().FindAllStringSubmatch(value, -1) {
@@ -57,6 +55,24 @@ func (s *Secrets) Environment(env []string) {
 			}
 		}
 	}
+}
+
+// plain matches variables of the desktop and of counts, whose names have words of secrets.
+var plain = lazyregexp.New(`(?i)^(xdg_|desktop_session$|session_manager$|gdmsession$)|(max|min|total|input|output|num|context)_?tokens$|` +
+	`(public|pub|primary|foreign|sort|cache|partition|row|group|output|input|state|idempotency|host|known)_?keys?$`)
+
+// isVariable reports whether the value of an environment variable with this name is a secret. It is if its name marks a secret
+// anywhere else, and if it is one of the names that only variables have, such as the address of a webhook, which is a
+// secret as a whole.
+func isVariable(name string) bool {
+	upper := strings.ToUpper(name)
+	switch {
+	case plain().MatchString(name):
+		return false
+	case strings.Contains(upper, "WEBHOOK") && (strings.HasSuffix(upper, "URL") || strings.HasSuffix(upper, "WEBHOOK")), strings.HasSuffix(upper, "DSN"):
+		return true
+	}
+	return !settingEnd().MatchString(name) && isSecret(strings.ReplaceAll(name, "_", "-"))
 }
 
 // With returns a copy of s with the secrets of an environment added. It returns s itself if the environment has none.

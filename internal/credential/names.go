@@ -7,20 +7,26 @@ import (
 	"strings"
 )
 
-// secretWords are words in the names of headers and query parameters that mark a secret. Longer words end in one of the first five.
+// secretWords are words in names that mark a secret, besides those of [Named]. Longer words end in one of the first ones, up to secretEnds.
 var secretWords = []string{
-	"key", "token", "secret", "password", "signature",
+	"key", "token", "secret", "password", "signature", "passwd", "passphrase", "tokens", "secrets", "passwords", "keys",
 	"auth", "authorization", "authentication", "authenticate", "bearer", "cookie", "cookies", "credential", "credentials", "jwt", "pass", "passwd",
 	"pin", "pwd", "session", "sessionid", "sid", "sig",
 }
 
-// isSecret reports whether a name marks a secret.
+const secretEnds = 11
+
+// isSecret reports whether the name of a header, of a query parameter or of a variable marks a secret: whatever [Named] takes
+// for one, and words that have other meanings in a definition, such as key and session.
 func isSecret(name string) bool {
-	if isHarmless(name) {
+	switch {
+	case isHarmless(name):
 		return false
+	case Named(name), strings.HasPrefix(strings.ToUpper(name), "PGPASS"):
+		return true
 	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' }) {
-		if slices.Contains(secretWords, word) || slices.ContainsFunc(secretWords[:5],
+		if slices.Contains(secretWords, word) || slices.ContainsFunc(secretWords[:secretEnds],
 			func(end string) bool { return strings.HasSuffix(word, end) }) {
 			return true
 		}

@@ -3,7 +3,9 @@
 package running
 
 import (
+	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +19,7 @@ import (
 func NewDoctor(e *term.Env) *cobra.Command {
 	var asJSON, ask bool
 	var f clusters.Flags
-	var store string
+	var store, server string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "doctor [FILE]",
@@ -28,7 +30,8 @@ definition, starts its tool servers, and looks for the programs of its commands 
 the git repository of its workspace; no agent runs. Without FILE it opens the model in
 REFRAIN_MODEL. --ask sends each model one short question, which its provider charges for.
 
-With --temporal, doctor also connects to a Temporal server.
+With --temporal, doctor also connects to a Temporal server. With --server it checks
+only that a server answers, as health checks of containers do.
 
 doctor never shows a key, and creates nothing.
 
@@ -39,6 +42,9 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout < 0 {
 				return fmt.Errorf("--timeout %s: give a time such as 5s", timeout)
+			}
+			if server != "" {
+				return answers(cmd.Context(), server)
 			}
 			d := doctor.New(e, ask, timeout)
 			d.Examine(cmd.Context(), store, args)
@@ -60,6 +66,26 @@ Exit code 0 if nothing that is needed is broken, 1 otherwise.`,
 	term.DurationFlag(fl, &timeout, "timeout", 0, "time limit for the store and for each model (default: 10s for the "+
 		"store; init_timeout, or 30s, for a model)")
 	runstore.Flag(fl, &store)
+	fl.StringVar(&server, "server", "", "check only that this `URL` answers with status 200, such as http://127.0.0.1:8080/readyz")
 	f.AddTo(cmd, e, "`host:port` of a Temporal server to connect to; the variables TEMPORAL_* set the rest")
 	return cmd
+}
+
+// answers returns nil if a server answers with status 200 within 5 s. It keeps away from proxies.
+func answers(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return fmt.Errorf("--server: %w", err)
+	}
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return term.Failure(fmt.Errorf("--server %s: %w", address, err))
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return term.Failure(fmt.Errorf("--server %s: the server answers %s", address, resp.Status))
+	}
+	return nil
 }

@@ -84,7 +84,7 @@ runs go on when the server is started again. The second Ctrl-C cuts the steps of
 	fl := cmd.Flags()
 	f.add(fl, "clients send", "the server stops")
 	fl.StringVar(&f.addr, "addr", defaultAddr, "`host:port` to listen on; port 0 is any free one")
-	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN)")
+	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN, or a file that REFRAIN_TOKEN_FILE names)")
 	fl.StringArrayVar(&f.hosts, "host", nil, "additional host `name` by which browsers reach the server; repeat the flag for "+
 		"more names")
 	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
@@ -104,7 +104,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	}
 	any, local := listens(host)
 	if !local && f.token == "" {
-		return fmt.Errorf("--addr %s: others can reach this address, so the server needs a token: set REFRAIN_TOKEN, "+
+		return fmt.Errorf("--addr %s: others can reach this address, so the server needs a token: set REFRAIN_TOKEN or REFRAIN_TOKEN_FILE, "+
 			"such as to the output of: openssl rand -hex 20", f.addr)
 	}
 	s, err := runstore.MakeStock(ctx, e, f.store, "")
