@@ -19,10 +19,23 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected output in the scripts")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(withState{m}, map[string]func(){
 		"refrain": func() { os.Exit(Main()) },
 		"shelf":   shelf,
 	})
+}
+
+// withState gives the commands of all tests a state folder of their own.
+type withState struct{ *testing.M }
+
+func (m withState) Run() int {
+	dir, err := os.MkdirTemp("", "refrain-state-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	_ = os.Setenv("XDG_STATE_HOME", dir)
+	return m.M.Run()
 }
 
 // shelf is an MCP server over standard input and output, with two tools.
@@ -52,6 +65,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
+			state, err := os.MkdirTemp("", "refrain-state-")
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { _ = os.RemoveAll(state) })
+			e.Setenv("XDG_STATE_HOME", state) // a script has no home
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("GOCACHE", buildCache())       // for an example that runs a Go program
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // no second's sleep at the end of each command

@@ -54,7 +54,7 @@ refrain help definition lists every field of a definition.`,
 			reading.NewRuns(e), reading.NewShow(e), reading.NewEvents(e), reading.NewWatch(e), reading.NewView(e), reading.NewVerify(e),
 			reading.NewBacktest(e)}},
 		{"Move, remove, check:", []*cobra.Command{
-			writing.NewExport(e), writing.NewImport(e), writing.NewADK(e), reading.NewRm(e), running.NewDoctor(e)}},
+			writing.NewExport(e), writing.NewImport(e), writing.NewADK(e), reading.NewRm(e), running.NewTrust(e), running.NewDoctor(e)}},
 	} {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 		for _, c := range g.commands {

@@ -90,7 +90,7 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 	case f.status != "" && !slices.Contains(statuses, f.status):
 		return fmt.Errorf("--status %q: use one of %s", f.status, strings.Join(statuses, ", "))
 	}
-	store, closeStore, err := runstore.OpenService(ctx, e, f.store)
+	store, closeStore, err := runstore.OpenWritable(ctx, e, f.store)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -31,6 +33,7 @@ type resumeFlags struct {
 	limits                        deffile.Limits
 	add                           uint
 	retry                         bool
+	stranger                      bool // the store is not trusted
 }
 
 func NewResume(e *term.Env) *cobra.Command {
@@ -42,6 +45,10 @@ func NewResume(e *term.Env) *cobra.Command {
 crash, a restart or Ctrl-C. Completed steps are not repeated. A step that was cut off
 runs again. If the step must not run twice (effect: at_most_once), the run asks first
 whether its call took place. Exit codes and keys are those of refrain run.
+
+A run that was imported, or that is in a store which your Refrain did not create on this
+machine (refrain trust), continues only with this command. The command names the programs
+that the run starts.
 
 The run keeps the definition that it was started with, even if the file has changed.
 --definition replaces the definition from here on. If the new definition does not fit
@@ -67,11 +74,12 @@ workers a run that was started without --temporal.`,
 			if err := f.check(cmd.Flags()); err != nil {
 				return err
 			}
-			s, id, err := runstore.OpenStock(cmd.Context(), e, f.store, args[0])
+			s, id, stranger, err := runstore.OpenNamed(cmd.Context(), e, f.store, args[0])
 			if err != nil {
 				return err
 			}
 			defer s.Close()
+			f.stranger = stranger
 			return resumeIn(cmd.Context(), e, s, f, id)
 		},
 	}
@@ -109,6 +117,9 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
 		return term.UsageError(err)
+	}
+	if f.stranger || runlog.IsImported(view) {
+		fmt.Fprintf(e.Stderr, "run %s comes from elsewhere. It works in %s, and starts:\n%s", id, brief.Clean(p.Root), startsOf(def))
 	}
 	if run != nil && (f.On || clusters.InCluster(run)) {
 		return f.inCluster(ctx, e, s, id, run, opts)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"unicode"
@@ -149,8 +150,9 @@ func CheckID(id string) error {
 	case strings.HasPrefix(id, "-"):
 		return fmt.Errorf("the ID %q begins with a hyphen, as flags do; choose another one", id)
 	case !utf8.ValidString(id) || strings.ContainsFunc(id, unseen):
-		return fmt.Errorf("the ID %q has characters that cannot be seen or typed; use letters, digits and - _ . : @ /",
-			id)
+		return fmt.Errorf("the ID %q has characters that cannot be seen or typed; use letters, digits and - _ . : @", id)
+	case strings.ContainsAny(id, `/\`) || strings.Trim(id, ".") == "":
+		return fmt.Errorf("the ID %q could name a folder; use letters, digits and - _ . : @", id)
 	}
 	return nil
 }
@@ -170,7 +172,9 @@ func Complete(e *term.Env) cobra.CompletionFunc {
 		if fl := cmd.Flags().Lookup("store"); fl != nil {
 			spec = fl.Value.String()
 		}
-		store, closeStore, err := OpenService(cmd.Context(), e, spec)
+		quiet := *e
+		quiet.Stderr = io.Discard
+		store, closeStore, err := OpenService(cmd.Context(), &quiet, spec)
 		if err != nil {
 			return nil, directive
 		}

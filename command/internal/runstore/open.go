@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/session"
@@ -115,11 +116,7 @@ func makeService(ctx context.Context, e *term.Env, spec string, conns int) (sess
 	}
 	switch kind {
 	case "sqlite":
-		s, err := sqlite.Open(ctx, where, sqlite.Config{})
-		if err != nil {
-			return nil, nil, term.Failure(err)
-		}
-		return s, s.Close, nil
+		return makeDatabase(ctx, e, spec, where)
 	case "postgres":
 		s, err := postgres.Open(ctx, where, postgres.Config{Conns: conns})
 		if err != nil {
@@ -131,8 +128,12 @@ func makeService(ctx context.Context, e *term.Env, spec string, conns int) (sess
 }
 
 // OpenService opens a store for a command that only reads runs: it does not create a store, and opens a store without write
-// access for reading.
+// access, or one that was found and is not trusted, for reading.
 func OpenService(ctx context.Context, e *term.Env, spec string) (session.Service, func() error, error) {
+	return openService(ctx, e, spec, false)
+}
+
+func openService(ctx context.Context, e *term.Env, spec string, writes bool) (session.Service, func() error, error) {
 	if programs(e, spec) && !e.Keeps.Lasts() {
 		return nil, nil, term.UsageError(errors.New("this program keeps its runs in memory, so it has no runs of other " +
 			"processes; give the program a store such as sqlite.Open, or name a store with --store"))
@@ -152,7 +153,9 @@ func OpenService(ctx context.Context, e *term.Env, spec string) (session.Service
 			return nil, nil, term.UsageError(noStore(where))
 		}
 		service, closeService, err := MakeService(ctx, e, spec)
-		if err == nil || canWrite(where) {
+		if stranger, ok := errors.AsType[*trust.StrangerError](err); ok && !writes {
+			fmt.Fprintln(e.Stderr, "refrain:", stranger)
+		} else if err == nil || canWrite(where) {
 			return service, closeService, err
 		}
 		s, err := sqlite.Open(ctx, where, sqlite.Config{ReadOnly: true})

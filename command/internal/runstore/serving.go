@@ -4,7 +4,13 @@ package runstore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,53 +18,127 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 )
 
-// served is what a server publishes about itself for other processes that use the same store.
+// served is what a server publishes about itself for other processes that use the same store. Seal proves that a process of this user
+// has written it: see trust.Keeper.
 type served struct {
 	URL   string `json:"url"`
 	Owner string `json:"owner"`
+	Seal  string `json:"seal"`
 }
 
-// servedFile returns the file in which a server publishes its address; empty for a store in memory.
-func (s *Stock) servedFile(e *term.Env) string {
+const serverFile = "server.json"
+
+// sealed returns the text that the seal of an announcement is for. It names the folder, so that no announcement is valid elsewhere.
+func (a *served) sealed(dir string) string { return dir + "\n" + a.URL + "\n" + a.Owner }
+
+// sealPurpose is the purpose of these seals.
+const sealPurpose = "server"
+
+// servedFolder returns the folder in which a server publishes its address; empty for a store in memory.
+func (s *Stock) servedFolder(e *term.Env) string {
 	dir := ArtifactsDir(e, s.spec)
 	if dir == "" {
 		return ""
 	}
-	file := filepath.Join(filepath.Dir(dir), "server.json")
-	if !filepath.IsAbs(file) {
-		file = filepath.Join(s.Dir, file)
+	dir = filepath.Dir(dir)
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(s.Dir, dir)
 	}
-	return file
+	return dir
 }
 
-// Announce publishes that a server serves the store, until silence is called.
+// Announce publishes that a server serves the store, until silence is called. It replaces what is in the place of the file, and never
+// follows a link. Without a state folder, or for an address that is not of this machine alone, Announce publishes nothing.
 func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) {
-	file := s.servedFile(e)
-	if file == "" {
-		return func() {}, nil
+	nothing := func() {}
+	dir := s.servedFolder(e)
+	if dir == "" || !isLoopback(where) {
+		return nothing, nil
 	}
-	text, err := json.Marshal(served{where, OwnerName()})
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	k, err := trust.Open(e.Getenv)
+	if err != nil {
+		return nothing, fmt.Errorf("refrain run --watch will not find this server: %w", err)
 	}
+	a := served{URL: where, Owner: OwnerName()}
+	a.Seal = k.Seal(sealPurpose, a.sealed(dir))
+	text, err := json.Marshal(a)
 	if err == nil {
-		err = os.WriteFile(file, append(text, '\n'), 0o600)
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nothing, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nothing, err
+	}
+	temp := serverFile + "." + rand.Text()
+	if err = root.WriteFile(temp, append(text, '\n'), 0o600); err == nil {
+		err = root.Rename(temp, serverFile)
+	}
+	if err != nil {
+		return nothing, errors.Join(err, root.Close())
 	}
 	return func() {
-		if now, err := os.ReadFile(file); err == nil && string(now) == string(text)+"\n" {
-			_ = os.Remove(file)
+		if now, err := readPlain(root, serverFile); err == nil && string(now) == string(text)+"\n" {
+			_ = root.Remove(serverFile)
 		}
-	}, err
+		_ = root.Close()
+	}, nil
 }
 
-// Served returns the address of a run in the server of the store; empty if no server serves it. A killed server leaves its file
-// behind, so Served checks that the server answers.
+// readPlain reads a small regular file, and follows no link.
+func readPlain(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > 1<<16 {
+		return nil, fs.ErrInvalid
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
+		return nil, errors.Join(fs.ErrInvalid, err)
+	}
+	return io.ReadAll(io.LimitReader(f, 1<<16))
+}
+
+// isLoopback reports whether an address of HTTP is one of this machine alone, without a user, a path or a query.
+func isLoopback(where string) bool {
+	u, err := url.Parse(where)
+	if err != nil || u.Scheme != "http" || u.User != nil || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Served returns the address of a run in the server of the store; empty if no server of this user serves it. A killed server leaves its
+// file behind, so Served checks that the server answers.
 func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
-	text, err := os.ReadFile(s.servedFile(e))
+	dir := s.servedFolder(e)
+	if dir == "" {
+		return ""
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return ""
+	}
+	defer root.Close()
+	text, err := readPlain(root, serverFile)
 	var at served
-	if err != nil || json.Unmarshal(text, &at) != nil || OwnerIsDead(at.Owner) || !answers(ctx, at.URL) {
+	if err != nil || json.Unmarshal(text, &at) != nil || !isLoopback(at.URL) {
+		return ""
+	}
+	k, err := trust.Open(e.Getenv)
+	if err != nil || !k.Sealed(sealPurpose, at.sealed(dir), at.Seal) || OwnerIsDead(at.Owner) || !answers(ctx, at.URL) {
 		return ""
 	}
 	return at.URL + "/runs/" + url.PathEscape(id)
@@ -72,7 +152,8 @@ func answers(ctx context.Context, at string) bool {
 	if err != nil {
 		return false
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
 	if err != nil {
 		return false
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/artifact/disk"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
@@ -83,9 +84,24 @@ func MakeWorkerStock(ctx context.Context, e *term.Env, spec string) (*Stock, err
 	return newStock(e, spec, service, closeService)
 }
 
-// OpenStock opens the store of an existing run, and finds the run.
+// OpenStock opens the store of an existing run, and finds the run. It refuses a store that is not trusted.
 func OpenStock(ctx context.Context, e *term.Env, spec, word string) (*Stock, string, error) {
-	service, closeService, err := OpenService(ctx, e, spec)
+	return openStock(ctx, e, spec, word, OpenWritable)
+}
+
+// OpenNamed is OpenStock for a command that continues the run that a person names: it takes any store. Stranger tells whether the
+// store is not trusted.
+func OpenNamed(ctx context.Context, e *term.Env, spec, word string) (s *Stock, id string, stranger bool, err error) {
+	s, id, err = OpenStock(ctx, e, spec, word)
+	if _, stranger = errors.AsType[*trust.StrangerError](err); stranger && word != "last" && word != "" {
+		s, id, err = openStock(ctx, e, spec, word, openAnyway)
+	}
+	return s, id, stranger, err
+}
+
+func openStock(ctx context.Context, e *term.Env, spec, word string,
+	open func(context.Context, *term.Env, string) (session.Service, func() error, error)) (*Stock, string, error) {
+	service, closeService, err := open(ctx, e, spec)
 	if err != nil {
 		return nil, "", err
 	}
@@ -173,10 +189,14 @@ func PrepareFolder(e *term.Env, spec string) error {
 	}
 	dir := filepath.Dir(where)
 	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
-		if what := OpenToOthers(dir); what != "" {
+		what := OpenToOthers(dir)
+		_, absent := os.Lstat(where)
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && (what == "" || absent != nil) {
+			_ = os.Chmod(dir, 0o700) // another user's folder keeps its mode, and is refused
+		} else if _, found := Found(e, spec); what != "" && !found { // one that was found is refused
 			fmt.Fprintf(e.Stderr, "refrain: %s; close it with: chmod 700 %s\n", what, dir)
 		}
-		if _, err := os.Lstat(where); err == nil {
+		if absent == nil {
 			return nil
 		} // otherwise the files of a workspace existed before the first run
 	} else if err != nil {

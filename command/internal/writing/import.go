@@ -88,8 +88,8 @@ func NewImport(e *term.Env) *cobra.Command {
 		Short: "Import a run, or a definition of another product",
 		Long: `Import a run with all its events, from a file that refrain export or refrain run
 --record has written, into a store. The run keeps its ID unless you give --as. A changed
-or incomplete file is refused. "-" reads stdin. An interrupted run can be resumed after
-the import. If refrain export --files has written FILE.bundle beside FILE, the files of
+or incomplete file is refused. "-" reads stdin. A run that has not ended is paused, and
+continues only when a person resumes it. If refrain export --files has written FILE.bundle beside FILE, the files of
 the run's workspace are imported into the current folder. If the folder in which the run
 worked is on this machine, import the run in that folder. A file of more than 10 GiB is
 refused, as is a workspace version of more than 10 GiB or a million files.
@@ -171,6 +171,10 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	if carried != nil {
 		defer carried.Close()
 	}
+	events := len(run.Events)
+	if err := run.Import(filepath.Base(name)); err != nil {
+		return term.Failure(fmt.Errorf("%s: %w; nothing was imported", name, err))
+	}
 	if err := runstore.PrepareFolder(e, f.store); err != nil {
 		return err
 	}
@@ -198,7 +202,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 			fmt.Fprintf(e.Stderr, "%s: unsealed: %s: %s\n", name, v.Named(i), seal.Unsealed)
 		}
 	}
-	fmt.Fprintf(e.Stderr, "%s: %d events\n", name, len(run.Events))
+	fmt.Fprintf(e.Stderr, "%s: %d events\n", name, events)
 	_, err = fmt.Fprintln(e.Stdout, run.ID)
 	return term.Failure(err)
 }
