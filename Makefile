@@ -61,6 +61,10 @@ bench-server: ## measure the server and its page under load; ONLY=long for one p
 	cd bench && go test -run 'TestServer/$(ONLY)' -v -server -count 1 -timeout 30m
 	go test ./webui -run TestALongRunIsDrawnInPart -v -paint -count 1
 
+.PHONY: bench-stop
+bench-stop: ## measure when loops stop and what they hand back under noise, against targets and the rules of others
+	cd bench && go run ./stop && go run ./stop -regret -runs 300
+
 .PHONY: bench-temporal
 bench-temporal: ## measure runs on a Temporal cluster with PostgreSQL; SERVER=path of a server that was built before
 	cd temporal && REFRAIN_TEMPORAL_SERVER=$(abspath $(SERVER)) go test -run 'TestMeasure' -measure -count 1 -timeout 30m .

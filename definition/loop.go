@@ -239,6 +239,7 @@ func (a *Agent) Plan() *loop.Plan {
 	for _, sub := range a.SubAgents {
 		p.Steps = append(p.Steps, sub.planStep())
 	}
+	p.Rules = p.Current()
 	return p
 }
 

@@ -32,6 +32,10 @@ func (p *Plan) take(t *Tally, got reading) {
 	s, rec := p.Score, &t.Ended
 	t.Score, rec.Score = new(got.score), new(got.score)
 	rec.Dimensions, t.Dimensions = got.dims, got.dims
+	t.Scores = slices.Concat(t.Scores[max(0, len(t.Scores)-maxScores+1):], []float64{got.score})
+	t.Scored++
+	p.trace(t, got.score)
+	p.errs(t)
 	if t.Accepted != nil {
 		prev := *t.Accepted
 		rec.Delta = new(s.gain(prev, got.score))
@@ -42,8 +46,6 @@ func (p *Plan) take(t *Tally, got reading) {
 			s.flat(t, rec)
 		}
 	}
-	t.Scores = slices.Concat(t.Scores[max(0, len(t.Scores)-maxScores+1):], []float64{got.score})
-	t.Scored++
 }
 
 // accept decides whether the iteration that has just ended is accepted, and whether
@@ -60,20 +62,27 @@ func (p *Plan) accept(t *Tally, scored bool) {
 	case !rolls || p.handsBack(t):
 	case !scored:
 		p.reject(t, "a failure cut the iteration short")
-	case t.Best == nil:
+	case t.Best == nil, p.bestAgain(t):
 	case t.Score == nil:
 		p.reject(t, fmt.Sprintf("it has no score; the best so far is %s (iteration %d)", num(*t.Best), t.BestIteration))
-	case -s.gain(*t.Best, *t.Score) > rec.Noise:
-		p.reject(t, fmt.Sprintf("score %s is worse than %s, the best so far (iteration %d)", num(*t.Score),
-			num(*t.Best), t.BestIteration))
+	case -s.gain(*t.Best, *t.Score) > p.margin(t):
+		p.reject(t, p.worse(t))
 	}
 	t.RollbackDue = rolls && rec.Rejected != "" && !p.handsBack(t)
+	if t.RollbackDue {
+		p.retrace(t)
+	}
 	if rec.Rejected != "" || t.Score == nil {
 		return
 	}
 	t.Accepted = new(*t.Score)
-	if t.Best == nil || s.better(*t.Score, *t.Best) && s.gain(*t.Best, *t.Score) > rec.Noise {
+	if p.bestAgain(t) {
+		t.Best, t.BestCount = new(*t.Score), t.Judge.Count
+		return
+	}
+	if t.Best == nil || s.better(*t.Score, *t.Best) && s.gain(*t.Best, *t.Score) > p.lead(t) {
 		rec.Best = true
+		p.countBest(t)
 		t.Best, t.BestIteration = new(*t.Score), t.Iteration
 	}
 }
@@ -113,8 +122,7 @@ func (p *Plan) meet(t *Tally) {
 
 // measure is the score of the iteration: the agent's own if it left with one,
 // what its judge's samples come to, or what can be read now, if a step of the
-// iteration wrote it. Whoever gave it, the judge's noise says what a difference
-// from earlier scores is worth.
+// iteration wrote it.
 func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 	j := &t.Judge
 	own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil
@@ -129,7 +137,6 @@ func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 			t.ScoreNote = clip(err.Error())
 			return reading{}, false
 		}
-		t.Ended.Noise = j.floor()
 		return got, true
 	}
 	n := len(j.Samples)
@@ -141,8 +148,8 @@ func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 		return reading{}, false // ScoreNote says why
 	}
 	t.ScoreNote = ""
-	got = reading{j.pool(), t.Dimensions}
-	t.Ended.Samples, t.Ended.Noise = n, j.noise(n)
+	got = reading{j.pool(t.Iteration), t.Dimensions}
+	t.Ended.Samples = n
 	return got, true
 }
 

@@ -37,6 +37,10 @@ func (e *PlanError) Unwrap() error { return e.Err }
 // expressions, so that Add does not compile them.
 func (p *Plan) Check() error {
 	var c checker
+	if p.Rules > currentRules {
+		c.add("rules", fmt.Sprintf("the plan follows version %d of the rules, and this program knows %d", p.Rules, currentRules),
+			"use the version of refrain that made the plan, or a later one")
+	}
 	c.steps(p)
 	if len(p.Order) > 0 {
 		c.order(p)

@@ -104,3 +104,23 @@ func (n *NoProgress) evidence(t *Tally) string {
 	}
 	return fmt.Sprintf("two results take turns, %d times running", t.Swings)
 }
+
+// hash is FNV-1a, without an allocation.
+type hash uint64
+
+const newHash hash = 14695981039346656037
+
+func (h hash) text(s string) hash {
+	for i := range len(s) {
+		h = (h ^ hash(s[i])) * 1099511628211
+	}
+	return h
+}
+
+func (h hash) number(n uint64) hash {
+	for range 8 {
+		h = (h ^ hash(n&0xff)) * 1099511628211
+		n >>= 8
+	}
+	return h
+}

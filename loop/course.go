@@ -18,6 +18,10 @@ type course struct {
 	fits    [gridSize]fit
 	best    fit
 	spread  float64 // one standard deviation of a score
+
+	proves   bool    // convergence needs proof; see weigh
+	points   []point // the course that the proof is made from
+	variance float64 // of one answer of the judge
 }
 
 // fit is a curve through the scores: the gains shrink by ratio each time. level
@@ -75,6 +79,12 @@ func (c *course) through(p *Plan, scores []float64, noise float64) (ok bool) {
 	free := float64(c.n - 3)                                                               // three numbers make the curve
 	c.spread = max(math.Sqrt((c.best.squares+2*sure*sure)/(free+2)), noise/(2*math.Sqrt2)) // see judgeTally.noise
 	return true
+}
+
+// judge takes down what convergence is proved from, if the scores have noise.
+func (c *course) judge(p *Plan, t *Tally) {
+	v, exact := p.spread(t)
+	c.proves, c.points, c.variance = !exact && v > 0, t.Course, v
 }
 
 // fit returns the best line over the curve of a ratio r: 0, 1, 1+r, 1+r+r², …
@@ -212,6 +222,10 @@ func (c *course) band(sign float64, iteration, n int) []BandPoint {
 func (c *course) ahead(s *Score, f fit, luck float64, flat uint, left int) (n int, until StopReason, final float64) {
 	sign := s.sense()
 	at, gain := f.level, f.next
+	points, samples := slices.Clip(c.points), 1
+	if n := len(points); n > 0 {
+		samples = points[n-1].N
+	}
 	for n = 1; n <= left; n++ {
 		before := at
 		at += gain
@@ -223,7 +237,11 @@ func (c *course) ahead(s *Score, f fit, luck float64, flat uint, left int) (n in
 		} else {
 			flat = 0
 		}
-		if flat >= s.patience() && (s.MinDelta != nil || s.MinDeltaPercent != nil) {
+		if c.proves {
+			points = append(points[max(0, len(points)-window+1):], point{tidy(at + luck), samples})
+		}
+		if flat >= s.patience() && (s.MinDelta != nil || s.MinDeltaPercent != nil) &&
+			(!c.proves || s.weigh(points, c.variance, s.patience(), s.threshold).holds()) {
 			return n, ReasonConverged, tidy(sign * at)
 		}
 		gain *= f.ratio

@@ -104,6 +104,7 @@ func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
 		return
 	}
 	var c course
+	c.judge(p, t)
 	if !c.through(p, scores, noise) {
 		f.Note = "not predictable: the scores follow no course"
 		return
@@ -278,5 +279,5 @@ func (p *Plan) weigh(t *Tally) {
 
 // notWorth reports whether the next iteration promises too little.
 func (p *Plan) notWorth(t *Tally) bool {
-	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain
+	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain && p.poor(t)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Judge runs a scoring step more than once on the same candidate. The score is the mean. The
-// spread gives the noise, which improvements, regressions and new bests must exceed.
+// spread gives the error of a score, which the rules of convergence and of regressions take into account.
 type Judge struct {
 	// Step is the name of the scoring step. The score is read after each of its runs.
 	Step string `json:"step"`
@@ -36,6 +36,9 @@ type judgeTally struct {
 	// PastSquares and PastFreedom are of the candidates before, within each.
 	PastSquares float64 `json:"past_squares,omitzero"`
 	PastFreedom int     `json:"past_freedom,omitzero"`
+	// Same is in how many iterations running the candidate was judged again, Since the iteration that judged it first.
+	Same  int `json:"same,omitzero"`
+	Since int `json:"since,omitzero"`
 }
 
 // samples is how often the step is run as a judge; 0 if it is none.
@@ -92,11 +95,13 @@ func meanOf(mean, dims []Dimension, n int) []Dimension {
 
 // pool ends the judging of an iteration: its samples join those of the same
 // candidate, if that was judged just before. The result is the score.
-func (j *judgeTally) pool() float64 {
+func (j *judgeTally) pool(iteration int) float64 {
+	j.Same++
 	if j.Judged <= unknownPrint || j.Judged != j.Candidate {
 		j.PastSquares += j.Squares
 		j.PastFreedom += max(0, j.Count-1)
 		j.Count, j.Mean, j.Squares = 0, 0, 0
+		j.Same, j.Since = 0, iteration
 	}
 	j.Candidate = j.Judged
 	for _, x := range j.Samples {
@@ -111,7 +116,7 @@ func (j *judgeTally) pool() float64 {
 // noise is how much two means of n samples differ by chance: twice the standard
 // error of their difference. 0 if nothing is known.
 func (j *judgeTally) noise(n int) float64 {
-	free := j.PastFreedom + max(0, j.Count-1)
+	free := j.free()
 	if free == 0 || n == 0 {
 		return 0
 	}

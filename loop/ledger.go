@@ -203,16 +203,17 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 	if p.Score == nil {
 		return u, false
 	}
-	got, noise := reading{dims: m.Dimensions}, u.Judge.floor()
-	if j, ok := p.Judged(&u); ok {
-		got, noise = reading{j.Score, u.Dimensions}, j.Noise
+	got, samples := reading{dims: m.Dimensions}, 0
+	if p.judging(&u) {
+		samples = len(u.Judge.Samples)
+		got = reading{u.Judge.pool(m.Iteration), u.Dimensions}
 	} else if m.Score == nil {
 		return u, false
 	} else {
 		got.score = *m.Score
 	}
 	u.Iteration = m.Iteration
-	u.Ended = IterationRecord{Number: m.Iteration, Complete: true, Failures: u.IterationFailures, Noise: noise}
+	u.Ended = IterationRecord{Number: m.Iteration, Complete: true, Failures: u.IterationFailures, Samples: samples}
 	p.take(&u, got)
 	return u, true
 }
@@ -234,10 +235,14 @@ type Judgement struct {
 // Judged returns the result of the samples of the running iteration so far; ok is false if
 // there are none.
 func (p *Plan) Judged(t *Tally) (j Judgement, ok bool) {
-	n := len(t.Judge.Samples)
-	if p.Score == nil || p.Score.Judge == nil || t.Judge.Runs == 0 || n == 0 || t.Ended.Number != 0 {
+	if !p.judging(t) {
 		return j, false
 	}
 	judge := t.Judge
-	return Judgement{Score: judge.pool(), Samples: slices.Clone(judge.Samples), Noise: judge.noise(n)}, true
+	return Judgement{Score: judge.pool(t.Iteration), Samples: slices.Clone(judge.Samples), Noise: judge.floor()}, true
+}
+
+// judging reports whether the judge has given scores in the iteration under way.
+func (p *Plan) judging(t *Tally) bool {
+	return p.Score != nil && p.Score.Judge != nil && t.Judge.Runs > 0 && len(t.Judge.Samples) > 0 && t.Ended.Number == 0
 }

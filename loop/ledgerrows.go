@@ -34,7 +34,7 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 		})
 	}
 	if p.Score != nil {
-		p.Score.rows(t, reason == ReasonTarget, reason == ReasonConverged && p.converged(t), add)
+		p.scoreRows(t, reason == ReasonTarget, reason == ReasonConverged && p.converged(t), add)
 	}
 	p.circleRow(t, reason, add)
 	if p.NotWorth != nil {
@@ -204,8 +204,9 @@ func (s *Score) attained(t *Tally) string {
 	return strings.Join(parts, ", ")
 }
 
-// rows lists the target and the convergence.
-func (s *Score) rows(t *Tally, reached, converged bool, add func(Row)) {
+// scoreRows lists the target and the convergence.
+func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
+	s := p.Score
 	if s.Target != nil {
 		r := Row{ConditionRecord: ConditionRecord{Name: "target", Expr: s.what(), Value: "no score",
 			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached},
@@ -233,7 +234,7 @@ func (s *Score) rows(t *Tally, reached, converged bool, add func(Row)) {
 		return
 	}
 	r := Row{ConditionRecord: ConditionRecord{Name: "converged", Expr: s.what(), Value: "N/A",
-		Holds: s.converged(t), Fired: converged,
+		Holds: p.settled(t), Fired: converged,
 	}}.of(UnitTimes, float64(min(t.Flat, s.patience())), float64(s.patience()))
 	var parts []string
 	var part float64 // how close the last improvement came to a threshold
@@ -263,7 +264,7 @@ func (s *Score) rows(t *Tally, reached, converged bool, add func(Row)) {
 	if t.Flat > 0 {
 		part = 0 // the last one is counted already
 	}
-	add(r.below((float64(t.Flat) + part) / float64(s.patience())))
+	add(p.still(t).row(r.below((float64(t.Flat) + part) / float64(s.patience()))))
 }
 
 // least is the worst of some dimensions.

@@ -55,6 +55,10 @@ type model struct {
 	size                                 int64 // of the state
 	due, undone                          bool  // a rollback; one in the middle of an iteration
 	accepted                             *float64
+	bestMean                             float64 // of all answers about the best
+	bestCount                            int
+	price                                float64 // of an iteration, in points of the score
+	course                               []mean  // more is better
 	finalized, finalFailed               bool
 }
 
@@ -68,13 +72,22 @@ type past struct {
 	percent                  float64
 	dims                     map[string]float64
 	noise                    float64
+	judged                   bool
+	count                    int    // answers that the score is the mean of
 	print                    string // "" if it cannot be said
 }
 
 // candidate is what a judge has said about one text, over iterations running.
 type candidate struct {
-	text string // "" if it is unknown
-	said []float64
+	text  string // "" if it is unknown
+	said  []float64
+	first int // the iteration that judged it first
+	times int // iterations that did
+}
+
+type mean struct {
+	y float64
+	n int
 }
 
 func newModel(p *loop.Plan) *model {
@@ -159,7 +172,7 @@ func (m *model) first() loop.StopReason {
 		return loop.ReasonConverged
 	case m.circling():
 		return loop.ReasonNoProgress
-	case m.worthless:
+	case m.worthless && (!m.proves() || m.still(max(2, m.p.Score.Patience), func(float64) float64 { return m.price }, false)):
 		return loop.ReasonConverged
 	case full:
 		return loop.ReasonBudget
@@ -233,7 +246,15 @@ func (m *model) converged() bool {
 			n = 0
 		}
 	}
-	return n >= max(1, s.Patience)
+	return n >= max(1, s.Patience) && (!m.proves() || m.still(max(1, s.Patience), func(level float64) (gain float64) {
+		if s.MinDelta != nil {
+			gain = *s.MinDelta
+		}
+		if s.MinDeltaPercent != nil {
+			gain = max(gain, *s.MinDeltaPercent/100*math.Abs(level))
+		}
+		return gain
+	}, true))
 }
 
 // circling: the same again and again, or two that take turns.
@@ -305,6 +326,7 @@ func (m *model) notWorth() bool {
 			use = *f.Cost
 		}
 	}
+	m.price = rule.Gain * use
 	return f.Predictable && u.Complete > 0 && use > 0 && f.Gain/use < rule.Gain
 }
 

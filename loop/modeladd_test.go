@@ -33,7 +33,7 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 		}
 		m.due, m.undone = false, m.open
 		if m.accepted = nil; m.best() != nil {
-			m.accepted = m.best().score
+			m.accepted = new(m.bestMean)
 		}
 		return
 	case d.Action == loop.Finalize:
@@ -259,12 +259,21 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	it.rejected = p.QualityGate != nil && (it.score == nil || m.gain(*p.QualityGate, *it.score) < 0)
 	wanted := m.wanted(it)
 	if rolls && !wanted {
-		it.rejected = it.rejected || !scored || best != nil && (it.score == nil || -m.gain(*best.score, *it.score) > it.noise)
+		it.rejected = it.rejected || !scored || best != nil && (!m.again(it, best) && (it.score == nil || -m.gain(m.bestMean, *it.score) > m.margin(it)))
 	}
 	m.due = rolls && it.rejected && !wanted
+	if n := len(m.course); m.due && m.proves() && it.score != nil && it.failures == 0 && best != nil {
+		m.course[n-1].y = m.sense() * m.bestMean
+	}
 	if it.score != nil && !it.rejected {
 		m.accepted = it.score
-		it.best = best == nil || m.gain(*best.score, *it.score) > it.noise
+		switch {
+		case best == nil, !m.proves() && m.gain(m.bestMean, *it.score) > it.noise, m.proves() && !m.again(it, best) && m.gain(m.bestMean, *it.score) > 0:
+			it.best = true
+			m.bestMean, m.bestCount = *it.score, it.count
+		case m.again(it, best):
+			m.bestMean, m.bestCount = *it.score, it.count
+		}
 	}
 }
 

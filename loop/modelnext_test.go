@@ -187,7 +187,7 @@ func (m *model) checkRecord(t *testing.T, rec *loop.StopRecord) {
 	}
 	if best := m.best(); best != nil {
 		want = loop.Result{Source: loop.FromBest, Iteration: best.number}
-		if rec.BestScore == nil || *rec.BestScore != *best.score || rec.BestIteration != best.number {
+		if rec.BestScore == nil || *rec.BestScore != m.bestMean || rec.BestIteration != best.number {
 			t.Fatalf("best %+v, want %+v", rec, best)
 		}
 	} else if rec.BestScore != nil {

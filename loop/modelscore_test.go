@@ -87,10 +87,12 @@ func (m *model) score(it *past, o loop.Outcome) {
 		ok = false
 	default:
 		if n := len(m.candidates); m.judged == "" || n == 0 || m.candidates[n-1].text != m.judged {
-			m.candidates = append(m.candidates, candidate{text: m.judged})
+			m.candidates = append(m.candidates, candidate{text: m.judged, first: m.iteration})
 		}
 		c := &m.candidates[len(m.candidates)-1]
 		c.said = append(c.said, m.said...)
+		c.times++
+		it.count, it.judged = len(c.said), true
 		score, dims, ok = round(average(c.said)), meanOf(m.parts), true
 		it.noise = m.noise(len(m.said))
 	}
@@ -98,6 +100,7 @@ func (m *model) score(it *past, o loop.Outcome) {
 		return
 	}
 	it.score, it.dims = &score, dims
+	m.prove(it)
 	if m.accepted != nil {
 		it.delta = new(m.gain(*m.accepted, score))
 		switch {

@@ -164,7 +164,7 @@ func (p *Plan) first(t *Tally) StopReason {
 // converged reports whether improvements were too small often enough, and the
 // last of them can be trusted.
 func (p *Plan) converged(t *Tally) bool {
-	return p.Score != nil && t.Score != nil && t.Ended.Delta != nil && t.Ended.Failures == 0 && p.Score.converged(t)
+	return p.Score != nil && t.Score != nil && t.Ended.Delta != nil && t.Ended.Failures == 0 && p.settled(t)
 }
 
 // runnable is false for a plan that Check refuses because nothing would run.

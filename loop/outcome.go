@@ -2,7 +2,10 @@
 
 package loop
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // Outcome is the outcome of a step. The driver makes one for each decision to run
 // something, and passes it to [Plan.Add].
@@ -142,4 +145,29 @@ type Refusal struct {
 	Iteration int    `json:"iteration"`
 	By        string `json:"by"`
 	Reason    string `json:"reason,omitzero"`
+}
+
+// incoming is an outcome on its way into a tally. A copy of a tally shares what it points to, so nothing
+// that a tally has pointed to is ever written again.
+type incoming struct{ *Outcome }
+
+// fails gives the outcome another failure. The outcome of the caller does not change.
+func (o *incoming) fails(f *Failure) {
+	o.Outcome = new(*o.Outcome)
+	o.Failure = f
+}
+
+// sight returns what expressions see of the tally and the outcome.
+func (o *incoming) sight(t *Tally) *view { return &view{t, o.seen()} }
+
+// seen returns the state without what is left over in it.
+func (o *incoming) seen() map[string]any {
+	if o.State == nil || len(o.Left) == 0 {
+		return o.State
+	}
+	own := maps.Clone(o.State)
+	for _, k := range o.Left {
+		delete(own, k)
+	}
+	return own
 }

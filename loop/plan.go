@@ -25,6 +25,10 @@ import (
 // again and again, until one of them exits or fails. A Plan is a value; nothing in this package
 // changes it.
 type Plan struct {
+	// Rules is the version of the rules by which the loop decides about scores of a judge; other scores are
+	// decided in the same way by all versions. [Plan.Current] returns that of new runs, which loop agents and
+	// definitions use. 0 means the rules of runs that were recorded before there were versions.
+	Rules uint `json:"rules,omitzero"`
 	// Name is the loop's name, for people.
 	Name string `json:"name,omitzero"`
 	// Steps run one after another. There is at least one besides the finalizer.

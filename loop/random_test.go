@@ -116,6 +116,7 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 			}
 		}
 		s.Judge = &loop.Judge{Step: pick(r, names...), Samples: pick(r, 0, 1, 2, uint(3))}
+		p.Rules = pick(r, 0, 2, uint(2))
 	}
 	p.Score = s
 	p.QualityGate = maybe(r, 5, new(5.0))

@@ -102,6 +102,9 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 			return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", num(*t.Worth),
 				p.NotWorth.per(), num(p.NotWorth.Gain))
 		}
+		if still := p.still(t); !still.plain || still.same > 0 {
+			return convergence + still.String()
+		}
 		s := convergence + "Improvement < " + t.FlatBy
 		if n := p.Score.patience(); n > 1 {
 			s += fmt.Sprintf(", %d times running", n)

@@ -51,6 +51,8 @@ type Score struct {
 	// iteration with a failed step does not count, because its score may be old.
 	MinDelta        *float64 `json:"min_delta,omitzero"`
 	MinDeltaPercent *float64 `json:"min_delta_percent,omitzero"`
+	// With a Judge, MinDelta counts as at least a third of a score's error, and a stand-still must also explain
+	// the last eight scores 10^(1+Patience/2) times better than a gain of twice that in every iteration.
 	// Patience is the number of times in a row. 0 means 1.
 	Patience uint `json:"patience,omitzero"`
 	// LowerIsBetter makes a lower score the better one.
@@ -95,11 +97,6 @@ func (s *Score) better(a, b float64) bool {
 }
 
 func (s *Score) patience() uint { return max(1, s.Patience) }
-
-// converged reports whether improvements were too small often enough.
-func (s *Score) converged(t *Tally) bool {
-	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience()
-}
 
 // writtenBy reports whether one of some keys is one that the score is read from. A
 // score that reads none is new in every iteration, and keys that are not known are

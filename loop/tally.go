@@ -110,6 +110,10 @@ type tallied struct {
 	// Undone says that the iteration under way has been rolled back: what its
 	// steps had made is gone.
 	Undone bool `json:"undone,omitzero"`
+	// BestCount is how many of the judge's answers Best is the mean of. Course are the last scores by which
+	// convergence is proved.
+	BestCount int     `json:"best_count,omitzero"`
+	Course    []point `json:"course,omitzero"`
 	// Flat is how many times running the improvement was too small.
 	Flat uint `json:"flat,omitzero"`
 	// FlatBy is the threshold that the last improvement stayed below.
@@ -209,7 +213,7 @@ type IterationRecord struct {
 	// previous score; Percent is nil if that score is zero.
 	Delta   *float64 `json:"delta,omitzero"`
 	Percent *float64 `json:"percent,omitzero"`
-	// Best says that the score is the best so far, by more than Noise. Met says that it is
+	// Best says that the score is the best so far. Met says that it is
 	// Tally.Met.
 	Best bool `json:"best,omitzero"`
 	Met  bool `json:"met,omitzero"`
@@ -221,6 +225,8 @@ type IterationRecord struct {
 	// between two scores that means something; 0 if unknown.
 	Samples int     `json:"samples,omitzero"`
 	Noise   float64 `json:"noise,omitzero"`
+	// Error is the standard error of a judge's score: the score is off by ± Error, by chance. 0 if unknown.
+	Error float64 `json:"error,omitzero"`
 	// Rejected says why the iteration was rejected; "" if it was accepted.
 	Rejected string `json:"rejected,omitzero"`
 	// Complete is false if the iteration was cut short.

@@ -23,13 +23,9 @@ import (
 // little time.
 const noiseRuns = 200
 
-// luckLimit is the share of these runs that may end by luck if the fault is to count as caught, and bestLimit the
-// share in which luck may choose the best. The second is larger, because a best version that is worth no less than
-// the others costs nothing, and because chance exceeds two standard errors now and then.
-const (
-	luckLimit = 1.0 / 20
-	bestLimit = 1.0 / 4
-)
+// luckLimit is the share of these runs that may end by luck if the fault is to count as caught. Which version luck
+// chooses as the best does not matter, because all are worth the same.
+const luckLimit = 1.0 / 20
 
 // noisyJudge: the work stays the same, and the judge is in two minds about it. What
 // it says each time is drawn anew, whatever it has said before.
@@ -88,17 +84,15 @@ func (s *bench) noiseOf(l *definition.Agent) noise {
 // luck counts the effects of chance in noiseRuns runs.
 type luck struct {
 	ended    int              // runs that it has ended
-	chosen   int              // others in which it has chosen the best
 	unscored int              // runs without a score
 	first    int              // the earliest iteration in which it has ended one
-	stop     *loop.StopRecord // of the first run that luck has ended, or chosen in, or else of the first
+	stop     *loop.StopRecord // of the first run that luck has ended, or else of the first
 	guard    string           // what has ended the others, in the first of them
 }
 
 // rare reports whether luck is within the limits, or within a share of them.
 func (l luck) rare(share float64) bool {
-	return l.unscored*2 < noiseRuns && float64(l.ended) <= share*luckLimit*noiseRuns &&
-		float64(l.ended+l.chosen) <= bestLimit*noiseRuns
+	return l.unscored*2 < noiseRuns && float64(l.ended) <= share*luckLimit*noiseRuns
 }
 
 // Conditions that read the score, and that compare it with a number.
@@ -112,6 +106,7 @@ func (s *bench) toss(l *definition.Agent, t *stage.Take, n noise, judge *loop.Ju
 	plan, sc := *s.Plans[l.Name], *l.Loop.Score
 	sc.Key, sc.Label, sc.Field, sc.Expr, sc.Judge = stage.NoiseKey, "", "", "", judge
 	plan.Score = &sc
+	plan.Rules = plan.Current()
 	byScore := slices.ContainsFunc(study.ExpressionsOf(l.Loop.StopWhen), readsScore().MatchString)
 	dims := sc.Dimensions
 	if dims == nil && sc.DimensionTarget != nil {
@@ -127,7 +122,7 @@ func (s *bench) toss(l *definition.Agent, t *stage.Take, n noise, judge *loop.Ju
 			return n.truth + n.off*(2*dice.Float64()-1)
 		}}
 		got := w.Run()
-		stop, best := got.Stop, w.Tally.BestIteration
+		stop := got.Stop
 		lucky := false
 		switch {
 		case stop != nil && (stop.Reason == loop.ReasonTarget || byScore && stop.Reason == loop.ReasonCondition):
@@ -140,11 +135,8 @@ func (s *bench) toss(l *definition.Agent, t *stage.Take, n noise, judge *loop.Ju
 			}
 		case w.Tally.Best == nil:
 			out.unscored++
-		case best > 1:
-			out.chosen++
-			lucky = true
 		}
-		if i == 0 || out.ended == 0 && out.chosen == 1 && lucky {
+		if i == 0 {
 			out.stop = stop
 		}
 		if !lucky && out.guard == "" {
@@ -201,8 +193,7 @@ func (l luck) String() string {
 		return fmt.Sprintf("in %d of %d runs the loop reaches its target by luck, at the earliest in iteration %d",
 			l.ended, noiseRuns, l.first)
 	}
-	return fmt.Sprintf("no run reaches a target by luck, but in %d of %d runs a later version counts as better than "+
-		"the first", l.chosen, noiseRuns)
+	return fmt.Sprintf("none of %d runs reaches a target by luck", noiseRuns)
 }
 
 // judgeInWords injects a judge that describes the work and gives no number.

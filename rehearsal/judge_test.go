@@ -54,15 +54,14 @@ func TestNoiseOfTheJudgeIsIndependent(t *testing.T) {
 	}
 }
 
-// LOOP 14: luck that has to come twice running is rarer: fewer samples do. One sample does
-// not, however often: any difference is taken for a better version.
+// LOOP 14: luck that has to come twice running is rarer: fewer samples do.
 func TestNoiseThatHasToComeTwice(t *testing.T) {
 	const lines = "score: {key: review, judge: {step: critic, samples: %d}}\nstop_when: {all: [score >= 9.0], for: %d}"
 	for _, tt := range []struct {
 		samples, running int
 		want             rehearsal.Status
 	}{
-		{1, 1, rehearsal.Uncaught}, {1, 3, rehearsal.Uncaught}, {3, 1, rehearsal.Uncaught}, {4, 2, rehearsal.Caught},
+		{1, 1, rehearsal.Uncaught}, {3, 1, rehearsal.Uncaught}, {4, 2, rehearsal.Caught},
 	} {
 		f, _, _ := noisy(t, 0, fmt.Sprintf(lines, tt.samples, tt.running))
 		if f.Status != tt.want {
@@ -79,18 +78,12 @@ func TestNoiseThatNothingTames(t *testing.T) {
 	}
 }
 
-// LOOP 14: without a target a noisy judge still chooses the best.
-func TestNoiseChoosesTheBest(t *testing.T) {
-	f, _, _ := noisy(t, 0, "score: {key: review}")
-	if f.Status != rehearsal.Uncaught || !strings.Contains(f.Detail, "a later version counts as better than the first") {
-		t.Errorf("asked once: %+v", f)
-	}
-	f, _, _ = noisy(t, 0, "score: {key: review, judge: {step: critic, samples: 5}}")
-	if f.Status != rehearsal.Caught || f.Guard != "score.judge.samples: 5" {
-		t.Errorf("asked five times: %+v", f)
-	}
-	g, _, _ := noisy(t, 7, "score: {key: review, judge: {step: critic, samples: 5}}")
-	if g.Status != rehearsal.Caught || g.Detail == f.Detail {
-		t.Errorf("with another seed: %q and %q", f.Detail, g.Detail)
+// LOOP 14: without a target, luck ends no loop. Which version it chooses as the best costs nothing, as all are worth the same.
+func TestNoiseWithoutATarget(t *testing.T) {
+	for _, lines := range []string{"score: {key: review}", "score: {key: review, judge: {step: critic, samples: 5}}"} {
+		f, _, _ := noisy(t, 0, lines)
+		if f.Status != rehearsal.Caught || !strings.Contains(f.Detail, "none of 200 runs reaches a target by luck") {
+			t.Errorf("%s: %+v", lines, f)
+		}
 	}
 }

@@ -156,6 +156,7 @@ func (c *Config) plan() *loop.Plan {
 	}
 	own := *p
 	own.Name, own.CanExit = c.AgentConfig.Name, c.mayExit(p.CanExit)
+	own.Rules = own.Current()
 	return &own
 }
 

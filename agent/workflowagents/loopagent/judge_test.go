@@ -100,8 +100,8 @@ func TestNoisyJudgeIsNoImprovement(t *testing.T) {
 		first   bool
 	}{
 		{0, []float64{0.2, 0.2, 0.7, 0.7}, 0.7, false},
-		{1, []float64{0.2, 0.2, 0.7, 0.7}, 0.2, true}, // the candidate is the same
-		{2, []float64{0.2, 0.2, 0.7, 0.7}, 0.2, true},
+		{1, []float64{0.2, 0.2, 0.7, 0.7}, 0.45, true}, // the candidate is the same, with the mean of all answers
+		{2, []float64{0.2, 0.2, 0.7, 0.7}, 0.45, true},
 		{2, []float64{0.2, 0.7, 0.2, 0.7}, 0.45, true},
 	} {
 		var rec *loop.StopRecord

@@ -139,6 +139,19 @@ func (r *run) goOn() bool {
 	return true
 }
 
+// sameRules gives the loop the version of the rules that its log was made by.
+func (r *run) sameRules() {
+	var was loop.Plan
+	known := r.me.Recorded()
+	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted || known.Mark.Decode(&was) != nil ||
+		was.Rules == r.plan.Rules {
+		return
+	}
+	own := *r.plan
+	own.Rules = was.Rules
+	r.plan = &own
+}
+
 // otherPlan notes whether the mark to be replayed has another plan than the loop has now. If so,
 // the loop writes a mark with its own plan when it continues.
 func (r *run) otherPlan() {

@@ -23,6 +23,7 @@ import (
 // run is one run of a loop: the decisions of package loop, and the data to carry them out.
 type run struct {
 	*Agent
+	plan    *loop.Plan // the agent's, by the rules that the run began with
 	ctx     agent.InvocationContext
 	me      drive.Place // the loop as a step of the run
 	yield   func(*session.Event, error) bool
@@ -85,7 +86,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	me := drive.At(ctx)
 	here := me.Address()
 	r := &run{
-		Agent: a, ctx: ctx, me: me, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
+		Agent: a, plan: a.plan, ctx: ctx, me: me, yield: yield, steps: make([]*drive.Step, len(a.plan.Steps)),
 		made:  candidates{steps: make([]spoken, len(a.plan.Steps))},
 		at:    make([]session.Address, len(a.plan.Steps)),
 		timed: a.Grace(me.Marks()) > 0, grace: me.Grace(a.grace), marks: me.Marks(), resumed: me.Resumed(), sums: !a.plain || me.Marks(),
@@ -111,6 +112,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		defer r.hash.End()
 	}
 	if me.Replays() {
+		r.sameRules()
 		r.otherPlan()
 	}
 	if r.marks && !r.mark(mark.KindLoopStarted, a.plan, nil) {

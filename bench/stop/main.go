@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command stop measures when loops stop and what they hand back, by simulation, against a truth that the simulation knows.
+// It prints the targets of the rules under noise, and exits with 1 if one is missed. The seeds are fixed, so that its
+// numbers are exact.
+//
+//	go run ./stop            the targets
+//	go run ./stop -regret    the rules beside those of others, and families that no constant was chosen with
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// current is the version of the rules for new loops.
+var current = (&loop.Plan{Score: &loop.Score{Judge: &loop.Judge{}}}).Current()
+
+// fresh is the base of the seeds that no constant was chosen with.
+const fresh = 77_000_000
+
+func main() {
+	regrets := flag.Bool("regret", false, "compare the rules with those of others")
+	runs := flag.Int("runs", 1000, "number of runs of each row")
+	flag.Parse()
+	of := func(base uint64) *bench { return &bench{*runs, base, make(map[string]measure)} }
+	if *regrets {
+		regret(os.Stdout, *runs, 0)
+		fmt.Println("\nFresh seeds:")
+		regret(os.Stdout, *runs, fresh)
+		fmt.Println()
+		unseen(os.Stdout, of(fresh))
+		return
+	}
+	if !check(os.Stdout, of(0), of(fresh)) {
+		os.Exit(1)
+	}
+}
+
+// prices of an iteration, in deviations of an answer; a tenth of it for each call of the judge besides.
+var prices = [3]float64{0.02, 0.1, 0.3}
+
+// regret prints what the rules lose against an oracle that stops at the best moment, as a mean over the families.
+// min_delta is the price of an iteration in points of the score.
+func regret(w io.Writer, runs int, base uint64) {
+	names := []string{"ours before", "ours", "ours, patience 4"}
+	for _, p := range peers {
+		names = append(names, p.name)
+	}
+	sums := make([][3]float64, len(names))
+	for j, price := range prices {
+		s := set(3)
+		s.delta = price
+		patient := s.with(func(s *setting) { s.patience = 4 })
+		for k := range families {
+			f := &families[k]
+			plans := []*loop.Plan{s.plan(f, 0), s.plan(f, current), patient.plan(f, current)}
+			for r := range runs {
+				seed := base + uint64(r) + 1
+				most := f.course(seed).oracle(int(s.limit), each(f, &s, price))
+				for i := range sums {
+					c := f.course(seed)
+					var e ending
+					if i < len(plans) {
+						e = c.play(plans[i])
+					} else {
+						e = c.follow(&s, peers[i-len(plans)].rule())
+					}
+					sums[i][j] += most - c.gain(e.iteration)/f.deviation() + price*float64(e.iterations) + price/10*float64(e.calls)
+				}
+			}
+		}
+	}
+	fmt.Fprintf(w, "Mean regret over %d families, %d runs each; price of an iteration:\n%-22s", len(families), runs, "")
+	for _, price := range prices {
+		fmt.Fprintf(w, "%8.2f", price)
+	}
+	for i, name := range names {
+		fmt.Fprintf(w, "\n%-22s", name)
+		for _, sum := range sums[i] {
+			fmt.Fprintf(w, "%8.2f", sum/float64(runs*len(families)))
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// oracle is the most that a course can be worth, less the price of its iterations.
+func (c *course) oracle(limit int, price float64) float64 {
+	best, most := math.Inf(-1), math.Inf(-1)
+	for range limit {
+		i := c.make()
+		best = max(best, c.gain(i))
+		most = max(most, best/c.deviation()-price*float64(i))
+	}
+	return most
+}
+
+// each is the price of an iteration with its calls of the judge.
+func each(f *family, s *setting, price float64) float64 {
+	if f.exact {
+		return price * 1.1
+	}
+	return price + price/10*float64(s.samples)
+}
+
+// unseen prints families that no constant was chosen with.
+func unseen(w io.Writer, b *bench) {
+	fmt.Fprintf(w, "%-22s %10s %10s %12s    (before)\n", "Other families", "early, %", "iterations", "handed, %")
+	for i := range others {
+		f := &others[i]
+		m, was := b.measure(f, set(3), current), b.measure(f, set(3), 0)
+		early := math.NaN()
+		if f.improves {
+			early = m.early
+		}
+		fmt.Fprintf(w, "%-22s %10.1f %10.2f %12.1f    %.1f %.2f %.1f\n", f.name, early, m.iterations, m.share, was.early, was.iterations, was.share)
+	}
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+)
+
+// measure is what many runs of a family come to, as means or in percent of the runs.
+type measure struct {
+	early, within8, share, iterations, calls, gain, same float64
+}
+
+// target is one number that the rules are held to.
+type target struct {
+	name   string
+	family string
+	setting
+	of    func(measure) float64
+	bound float64
+	most  bool // the bound is the largest number, not the smallest
+}
+
+func early(m measure) float64      { return m.early }
+func within8(m measure) float64    { return m.within8 }
+func share(m measure) float64      { return m.share }
+func iterations(m measure) float64 { return m.iterations }
+func calls(m measure) float64      { return m.calls }
+func gain(m measure) float64       { return m.gain }
+func same(m measure) float64       { return m.same }
+func rest(m measure) float64       { return 100 - m.gain }
+
+// set is the setting of most targets.
+func set(samples uint) setting { return setting{samples: samples, delta: 0.1, patience: 2, limit: 12} }
+
+func (s setting) with(change func(*setting)) setting {
+	change(&s)
+	return s
+}
+
+func rolls(s *setting)   { s.rollback = true }
+func endless(s *setting) { s.free = true }
+func forty(s *setting)   { s.rollback, s.free, s.limit = true, true, 40 }
+
+// template is the loop of `refrain init optimize-metric`.
+var template = setting{samples: 5, patience: 3, limit: 20, rollback: true}
+
+var targets = []target{
+	{"+0.3 sd an iteration, samples 3: stopped early, %", "+0.3", set(3), early, 11, true},
+	{"  handed back, % of a full run's gain", "+0.3", set(3), share, 94, false},
+	{"+0.3 sd, samples 5: stopped early, %", "+0.3", set(5), early, 3, true},
+	{"  handed back, %", "+0.3", set(5), share, 98, false},
+	{"+0.5 sd, samples 1: stopped early, %", "+0.5", set(1), early, 15, true},
+	{"  handed back, %", "+0.5", set(1), share, 91, false},
+	{"+1 sd, samples 3: stopped early, %", "+1", set(3), early, 1, true},
+	{"whole numbers 1 to 10, +0.3: stopped early, %", "1 to 10, +0.3", set(3), early, 14, true},
+	{"heavy tails, +0.3 sd: stopped early, %", "tails, +0.3", set(3), early, 13, true},
+	{"staircase, +1.5 sd every fourth: handed back, %", "staircase", set(3), share, 92, false},
+	{"flat, samples 1: iterations", "flat", set(1), iterations, 7.2, true},
+	{"  stopped within 8, %", "flat", set(1), within8, 87, false},
+	{"flat, samples 3: iterations", "flat", set(3), iterations, 7.2, true},
+	{"  stopped within 8, %", "flat", set(3), within8, 87, false},
+	{"flat, samples 5: iterations", "flat", set(5), iterations, 7.2, true},
+	{"  stopped within 8, %", "flat", set(5), within8, 87, false},
+	{"flat, min_delta 0.3 sd: iterations", "flat", set(3).with(func(s *setting) { s.delta = 0.3 }), iterations, 5.7, true},
+	{"+1 sd to iteration 4, then flat: iterations", "+1 to 4, then flat", set(3), iterations, 10, true},
+	{"  handed back, %", "+1 to 4, then flat", set(3), share, 99, false},
+	{"patience 4, +0.3 sd: stopped early, %", "+0.3", set(3).with(func(s *setting) { s.patience = 4 }), early, 3, true},
+	{"patience 4, flat: iterations", "flat", set(3).with(func(s *setting) { s.patience = 4 }), iterations, 8.5, true},
+	{"no convergence, +0.3 sd: true gain of 3.3 sd", "+0.3", set(3).with(endless), gain, 2.95, false},
+	{"no convergence, N(-0.1, 0.6): true gain, sd", "N(-0.1, 0.6)", set(3).with(endless), gain, 0.54, false},
+	{"rollback, +0.3 sd: true gain, sd", "+0.3", set(3).with(rolls), gain, 2.5, false},
+	{"rollback, hidden ceilings: true gain, sd", "hidden ceilings", set(3).with(rolls), gain, 2.3, false},
+	{"rollback, 40 iterations, N(-0.1, 0.6): true gain, sd", "N(-0.1, 0.6)", set(3).with(forty), gain, 3.9, false},
+	{"  judge calls an iteration", "N(-0.1, 0.6)", set(3).with(forty), calls, 3.5, true},
+	{"rollback, 40 iterations, N(0.2, 0.6): true gain, sd", "N(0.2, 0.6)", set(3).with(forty), gain, 10.2, false},
+	{"rollback, 40 iterations, +0.3 sd: true gain of 11.7 sd", "+0.3", set(3).with(forty), gain, 10.2, false},
+	{"optimize-metric, -1.5 %, off by 2 %: handed back", "-1.5 %", template, rest, 80, true},
+	{"optimize-metric, -3 %, off by 4 %: handed back", "-3 %", template, rest, 58.5, true},
+	{"optimize-metric, -5 %, off by 8 %: handed back", "-5 %", template, rest, 40, true},
+	{"optimize-metric, flat: iterations", "time, flat", template, iterations, 7, true},
+	{"exact, tests of 20: decisions of the plain rule, %", "tests of 20", set(1), same, 100, false},
+	{"exact, decaying: decisions of the plain rule, %", "exact, decaying", set(1), same, 100, false},
+	{"exact, staircase: decisions of the plain rule, %", "exact, staircase", set(1), same, 100, false},
+}
+
+// bench measures families with seeds from a base.
+type bench struct {
+	runs  int
+	base  uint64
+	known map[string]measure
+}
+
+func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
+	key := fmt.Sprint(f.name, s, rules)
+	if m, ok := b.known[key]; ok {
+		return m
+	}
+	plan, full := s.plan(f, rules), 0.0
+	open := s.with(endless)
+	whole := open.plan(f, current)
+	for r := range b.runs {
+		seed := b.base + uint64(r) + 1
+		c := f.course(seed)
+		e := c.play(plan)
+		if e.early {
+			m.early += 100
+		}
+		if e.iterations <= 8 {
+			m.within8 += 100
+		}
+		m.iterations += float64(e.iterations)
+		m.calls += float64(e.calls) / float64(e.iterations)
+		m.gain += c.gain(e.iteration)
+		d := f.course(seed)
+		full += d.gain(d.play(whole).iteration)
+		if f.exact {
+			d = f.course(seed)
+			if p := d.follow(&s, plain); p.iterations == e.iterations && d.gain(p.iteration) == c.gain(e.iteration) {
+				m.same += 100
+			}
+		}
+	}
+	m.share = m.gain / full * 100
+	n := float64(b.runs)
+	for _, x := range []*float64{&m.early, &m.within8, &m.iterations, &m.calls, &m.gain, &m.same} {
+		*x /= n
+	}
+	b.known[key] = m
+	return m
+}
+
+// check prints the targets, and reports whether all are met on the first of the benches. The rules before are there for
+// comparison, and the seeds of the second bench are those that no constant was chosen with.
+func check(w io.Writer, given, fresh *bench) bool {
+	missed := 0
+	fmt.Fprintf(w, "%d runs a row. sd: the standard deviation of one answer of the judge.\n", given.runs)
+	fmt.Fprintf(w, "%-56s %9s %8s %8s %8s\n", "", "target", "before", "now", "fresh")
+	for _, t := range targets {
+		f := &families[slices.IndexFunc(families, func(f family) bool { return f.name == t.family })]
+		now, sign, word := t.of(given.measure(f, t.setting, current)), "≥", ""
+		if t.most {
+			sign = "≤"
+		}
+		if !(t.most && now <= t.bound || !t.most && now >= t.bound) {
+			missed++
+			word = "  MISSED"
+		}
+		fmt.Fprintf(w, "%-56s %s %7.4g %8.2f %8.2f %8.2f%s\n", t.name, sign, t.bound, t.of(given.measure(f, t.setting, 0)), now,
+			t.of(fresh.measure(f, t.setting, current)), word)
+	}
+	fmt.Fprintf(w, "%d of %d targets are missed\n", missed, len(targets))
+	return missed == 0
+}

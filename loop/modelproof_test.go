@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import "math"
+
+// proves reports whether the loop decides by proof, as plans of version 2 do under a judge.
+func (m *model) proves() bool { return m.p.Rules == 2 && m.p.Score.Judge != nil }
+
+func (m *model) sense() float64 { return m.gain(0, 1) }
+
+// prove takes a score into the course.
+func (m *model) prove(it *past) {
+	it.count = max(1, it.count)
+	if !m.proves() {
+		return
+	}
+	if it.failures == 0 {
+		m.course = append(m.course, mean{m.sense() * *it.score, it.count})
+	}
+	if m.repeated() == 0 {
+		it.noise = round(math.Sqrt(8) * round(math.Sqrt(m.variance()/float64(it.count))))
+	}
+}
+
+// repeated is how many answers are not the first about their version.
+func (m *model) repeated() (n int) {
+	for _, c := range m.candidates {
+		n += len(c.said) - 1
+	}
+	return n
+}
+
+// variance is that of one answer, with the factor for few of them; or by the second differences of the scores.
+func (m *model) variance() float64 {
+	if f := float64(m.repeated()); f > 0 {
+		sum := 0.0
+		for _, c := range m.candidates {
+			sum += squares(c.said)
+		}
+		return sum * (f + 2) / (f * f)
+	}
+	scores := m.lastScores(8)
+	if len(scores) < 5 {
+		return 0
+	}
+	sum := 0.0
+	for i := range scores[2:] {
+		sum += math.Pow(scores[i]-2*scores[i+1]+scores[i+2], 2)
+	}
+	return sum / 6 / float64(len(scores)-2)
+}
+
+func (m *model) lastScores(n int) (scores []float64) {
+	for _, it := range m.past {
+		if it.score != nil {
+			scores = append(scores, *it.score)
+		}
+	}
+	return scores[max(0, len(scores)-n):]
+}
+
+// again reports whether the version that was judged is the best one.
+func (m *model) again(it, best *past) bool {
+	if !m.proves() || best == nil || it.score == nil || !it.judged {
+		return false
+	}
+	c := m.candidates[len(m.candidates)-1]
+	return c.times > 1 && c.first == best.number
+}
+
+func (m *model) margin(it *past) float64 {
+	if !m.proves() {
+		return it.noise
+	}
+	v := m.variance()
+	return round(1.5 * math.Sqrt(v/float64(it.count)+v/float64(m.bestCount)))
+}
+
+// still compares the likelihood of no slope with that of twice the gain, over each stretch that ends now.
+func (m *model) still(patience uint, gain func(level float64) float64, same bool) bool {
+	v := m.variance()
+	if m.repeated() > 0 && v == 0 {
+		return true
+	}
+	if n := len(m.candidates); same && n > 0 && m.candidates[n-1].times > int(patience) {
+		return true
+	}
+	if v == 0 {
+		return same && len(m.lastScores(8)) >= 5
+	}
+	need := math.Log(math.Pow(10, 1+float64(min(patience, 6))/2))
+	for from := range m.course {
+		c := m.course[from:]
+		if len(c) > 8 || len(c) < int(min(patience+1, 8)) {
+			continue
+		}
+		var n, x, y float64
+		for i, p := range c {
+			n, x, y = n+float64(p.n), x+float64(p.n)*float64(i), y+float64(p.n)*p.y
+		}
+		x, y = x/n, y/n
+		least := max(gain(y), math.Sqrt(v/(n/float64(len(c))))/3)
+		// Twice the logarithm of the ratio is the difference of the squared distances from the two lines.
+		ratio := 0.0
+		for i, p := range c {
+			d := p.y - y
+			ratio += float64(p.n) * (math.Pow(d-2*least*(float64(i)-x), 2) - d*d) / (2 * v)
+		}
+		if ratio >= need {
+			return true
+		}
+	}
+	return false
+}

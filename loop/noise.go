@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// The constants of the rules under noise; doc/stopping.md has their reasons.
+const (
+	window    = 8              // scores that convergence looks at
+	fewScores = 5              // with fewer, a course does not show its noise
+	least     = 1.0 / 3        // the least gain an iteration that counts, in errors of a score
+	undone    = 1.5            // standard errors of the difference by which an iteration is undone
+	step      = 2 * math.Sqrt2 // errors of a score that two scores differ by chance
+	mostProof = 6              // the patience from which proof is not harder
+)
+
+// point is a score of the course, of which more is better, and how many answers it is the mean of.
+type point struct {
+	Y float64 `json:"y"`
+	N int     `json:"n"`
+}
+
+// trace adds the score of the iteration that has just ended to the course, unless a step of it failed.
+func (p *Plan) trace(t *Tally, score float64) {
+	if p.proves() && t.IterationFailures == 0 {
+		own := point{p.Score.sense() * score, t.answers()}
+		t.Course = slices.Concat(t.Course[max(0, len(t.Course)-window+1):], []point{own})
+	}
+}
+
+// retrace makes the iteration that is undone count as the best, to which the loop goes back: a trial that
+// failed is no sign of a stand-still.
+func (p *Plan) retrace(t *Tally) {
+	n := len(t.Course)
+	if n == 0 || t.Score == nil || t.Best == nil || t.IterationFailures > 0 {
+		return
+	}
+	t.Course = slices.Concat(t.Course[:n-1], []point{{p.Score.sense() * *t.Best, t.Course[n-1].N}})
+}
+
+// free is how many answers repeat another about the same version.
+func (j *judgeTally) free() int { return j.PastFreedom + max(0, j.Count-1) }
+
+// spread is the variance of one answer of the judge; 0 if it is unknown. exact says that the scores have no
+// noise. With few answers the variance is taken larger, as Student's t does.
+func (p *Plan) spread(t *Tally) (v float64, exact bool) {
+	if !p.proves() {
+		return 0, true
+	}
+	if f := float64(t.Judge.free()); f > 0 {
+		v = (t.Judge.PastSquares + t.Judge.Squares) / f * (f + 2) / f
+		return v, v == 0
+	}
+	return courseSpread(t.Scores), false
+}
+
+// courseSpread is the variance of single answers from the second differences of the last scores, which neither
+// a level nor a trend changes.
+func courseSpread(scores []float64) float64 {
+	scores = scores[max(0, len(scores)-window):]
+	if len(scores) < fewScores {
+		return 0
+	}
+	sum := 0.0
+	for i := 2; i < len(scores); i++ {
+		d := scores[i] - 2*scores[i-1] + scores[i-2]
+		sum += d * d / 6
+	}
+	return sum / float64(len(scores)-2)
+}
+
+// standstill says how much better a stand-still explains the last scores than a gain of twice the least that
+// counts in every iteration.
+type standstill struct {
+	plain      bool    // no proof is asked for: the scores are exact, or the version stays the same
+	same       int     // for how many iterations it has, if that is why
+	scores     int     // the stretch of the course that speaks most for it; 0: unknown
+	slope      float64 // its gain an iteration
+	gain       float64 // the least gain an iteration that counts
+	percent    float64 // the same in percent, if it is given so
+	vague      bool    // gain is a third of a score's error, since less cannot be seen
+	odds, need float64 // logarithms; need grows with the patience
+}
+
+func (s standstill) holds() bool { return s.plain || s.scores > 0 && s.odds >= s.need }
+
+// still weighs what the course says about convergence.
+func (p *Plan) still(t *Tally) standstill {
+	s := p.Score
+	v, exact := p.spread(t)
+	switch {
+	case exact:
+		return standstill{plain: true}
+	case t.Judge.Same >= int(s.patience()):
+		return standstill{plain: true, same: t.Judge.Same}
+	case v == 0 && len(t.Scores) >= fewScores: // they lie on a line
+		return standstill{plain: true}
+	}
+	return s.weigh(t.Course, v, s.patience(), s.threshold)
+}
+
+// threshold is the least gain that counts at a level of the scores, and in percent if it is given so.
+func (s *Score) threshold(level float64) (gain, percent float64) {
+	if s.MinDelta != nil {
+		gain = *s.MinDelta
+	}
+	if s.MinDeltaPercent != nil {
+		if own := *s.MinDeltaPercent / 100 * math.Abs(level); own > gain {
+			gain, percent = own, *s.MinDeltaPercent
+		}
+	}
+	return gain, percent
+}
+
+// weigh finds the stretch at the end of a course that speaks most for a stand-still. The proof that is needed is
+// 100:1 for a patience of 2, and √10 times more for each further one, up to 10000:1. v is the variance of one answer.
+func (s *Score) weigh(course []point, v float64, patience uint, threshold func(level float64) (gain, percent float64)) standstill {
+	most := standstill{odds: math.Inf(-1), need: math.Ln10 * (1 + float64(min(patience, mostProof))/2)}
+	if v == 0 {
+		return most
+	}
+	for m := int(min(patience+1, window)); m <= len(course); m++ {
+		var n, x, y, xx, xy float64
+		c := course[len(course)-m:]
+		for i, p := range c {
+			n, x, y = n+float64(p.N), x+float64(p.N*i), y+float64(p.N)*p.Y
+		}
+		x, y = x/n, y/n
+		for i, p := range c {
+			d := float64(i) - x
+			xx, xy = xx+float64(p.N)*d*d, xy+float64(p.N)*d*(p.Y-y)
+		}
+		now := standstill{scores: m, slope: xy / xx, need: most.need}
+		now.gain, now.percent = threshold(y)
+		if floor := least * math.Sqrt(v*float64(m)/n); now.gain < floor {
+			now.gain, now.percent, now.vague = floor, 0, true
+		}
+		if now.odds = 2 * now.gain * (now.gain - now.slope) * xx / v; now.odds > most.odds {
+			most = now
+		}
+	}
+	return most
+}
+
+// String words what has converged.
+func (s standstill) String() string {
+	switch {
+	case s.same > 0:
+		return fmt.Sprintf("the version has been the same for %d iterations more", s.same)
+	case s.vague:
+		return fmt.Sprintf("Improvement < %s an iteration (a third of a score's error), over the last %d scores", short(s.gain), s.scores)
+	}
+	return fmt.Sprintf("Improvement < %s an iteration, over the last %d scores", s.amount(), s.scores)
+}
+
+func (s standstill) amount() string {
+	if s.percent > 0 {
+		return num(s.percent) + "%"
+	}
+	return short(s.gain)
+}
+
+// row is the state of convergence for a ledger; it says nothing if no proof is asked for.
+func (s standstill) row(r Row) Row {
+	switch {
+	case s.plain:
+		return r
+	case s.scores == 0:
+		r.Threshold += ", and proof"
+		r.Note = "too few scores to know the judge's error"
+		return r.below(0)
+	}
+	r.Value = fmt.Sprintf("%s an iteration over %d scores, %s", signedShort(s.slope), s.scores, against(s.odds))
+	r.Threshold = s.amount() + ", " + against(s.need)
+	return r.below(min(r.Near, max(0, s.odds/s.need)))
+}
+
+// against writes odds, whose logarithm it is given.
+func against(odds float64) string {
+	if odds > math.Log(1e6) {
+		return "over 1000000:1"
+	}
+	n := math.Exp(odds)
+	if n >= 1000 {
+		n = math.Round(n/100) * 100
+	}
+	return short(n) + ":1"
+}
+
+// short writes a number with three significant digits.
+func short(f float64) string {
+	if f >= 1000 || f <= -1000 {
+		return num(math.Round(f))
+	}
+	return fmt.Sprintf("%.3g", f)
+}
+
+func signedShort(f float64) string {
+	if f < 0 {
+		return short(f)
+	}
+	return "+" + short(f)
+}
+
+// poor reports whether a stand-still is proved for gains below the price of an iteration, in points of the score.
+func (p *Plan) poor(t *Tally) bool {
+	v, exact := p.spread(t)
+	if exact {
+		return true
+	}
+	price := p.NotWorth.Gain
+	switch n := float64(t.Complete); p.NotWorth.per() {
+	case PerMinute:
+		price *= (t.Active - t.FinalActive).Minutes() / n
+	case PerKTokens:
+		price *= float64(t.Usage.tokens()-t.FinalUsage.tokens()) / n / 1000
+	case PerCost:
+		price *= (t.Usage.cost() - t.FinalUsage.cost()) / n
+	}
+	return p.Score.weigh(t.Course, v, max(2, p.Score.patience()), func(float64) (float64, float64) { return price, 0 }).holds()
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// proved is a loop of a writer and a judge who is asked three times, by the rules for new loops. Each version is
+// a new one, and the answers about it are its mean and the same more and less.
+func proved(t *testing.T, change func(*loop.Plan), off float64, means ...float64) trace {
+	t.Helper()
+	p := judged(3)
+	p.Rules, p.MaxIterations = p.Current(), uint(len(means))
+	change(&p)
+	var answers [][]float64
+	for _, m := range means {
+		answers = append(answers, []float64{m - off, m, m + off})
+	}
+	return run(t, p, said(p, "abcdefghijklmnopqrst", answers...))
+}
+
+// LOOP 14: the best is the version with the largest mean; it need not beat the others by the noise.
+func TestLaw14BestIsTheLargestMean(t *testing.T) {
+	tr := proved(t, func(*loop.Plan) {}, 1, 5, 5.1, 5.05, 5.2)
+	if got := bests(tr); got != "1 2 4" || tr.stop.BestIteration != 4 {
+		t.Errorf("best in %s: %v", got, tr.stop)
+	}
+	if e := tr.ended[3].Error; e < 0.5 || e > 0.7 { // 1/√3, and a little for few answers
+		t.Errorf("the error is %v", e)
+	}
+	lower := proved(t, func(p *loop.Plan) { p.Score.LowerIsBetter = true }, 1, 5, 5.1, 4.9)
+	if got := bests(lower); got != "1 3" {
+		t.Errorf("lower is better: best in %s", got)
+	}
+}
+
+// LOOP 14: a version that is judged again has one mean of all its answers, and stays the best it was.
+func TestLaw14AnswersAboutTheBestArePooled(t *testing.T) {
+	p := judged(2)
+	p.Rules, p.MaxIterations, p.OnRegression = p.Current(), 3, loop.RollbackOnWorse
+	tr := run(t, p, said(p, "aab", []float64{8, 8.2}, []float64{6, 6.2}, []float64{7.5, 7.7}))
+	if tr.ended[1].Rejected != "" || tr.stop.BestIteration != 3 || *tr.tally.Best != 7.6 {
+		t.Errorf("%v: %+v", tr.stop, tr.ended)
+	}
+	p.MaxIterations = 2
+	tr = run(t, p, said(p, "aa", []float64{8, 8.2}, []float64{6, 6.2}))
+	if tr.stop.BestIteration != 1 || *tr.stop.BestScore != 7.1 {
+		t.Errorf("%v", tr.stop)
+	}
+}
+
+// LOOP 14: a stand-still is proved over the last scores, not asked of each step.
+func TestLaw14ConvergedByProof(t *testing.T) {
+	wants := func(delta float64, patience uint) func(*loop.Plan) {
+		return func(p *loop.Plan) { p.Score.MinDelta, p.Score.Patience = &delta, patience }
+	}
+	const off = 0.504 // three answers with a variance of 0.29
+	flat := []float64{7.0, 7.3, 6.9, 7.2, 7.0, 7.1, 6.9, 7, 7, 7}
+	tr := proved(t, wants(0.1, 2), off, flat...)
+	if tr.stop.Reason != loop.ReasonConverged || tr.stop.Iteration != 7 || !strings.HasPrefix(tr.stop.Detail,
+		"Convergence detected: Improvement < 0.104 an iteration (a third of a score's error), over the last ") {
+		t.Errorf("flat: %v", tr.stop)
+	}
+	c, _ := condition(tr.stop, "converged")
+	if !c.Fired || !strings.Contains(c.Value, " an iteration over ") || c.Threshold != "0.104, 100:1" {
+		t.Errorf("flat: %+v", c)
+	}
+	if tr = proved(t, wants(0.3, 2), off, flat...); tr.stop.Iteration >= 7 || !strings.Contains(tr.stop.Detail, "Improvement < 0.3 an iteration, over") {
+		t.Errorf("a gain of 0.3 is asked for: %v", tr.stop)
+	}
+	tr = proved(t, wants(0.1, 6), off, flat...)
+	if c, _ = condition(tr.stop, "converged"); tr.stop.Iteration <= 7 || c.Threshold != "0.103, 10000:1" {
+		t.Errorf("patience 6: %v: %+v", tr.stop, c)
+	}
+	// Each step is within the noise, and together they are a gain.
+	if tr = proved(t, wants(0.1, 2), off, 7.0, 7.1, 7.5, 7.3, 7.7, 7.6); tr.stop.Reason != loop.ReasonMaxIterations {
+		t.Errorf("slow: %v", tr.stop)
+	}
+	// The rules before compared the steps. A run that was made by them is replayed by them.
+	old := func(p *loop.Plan) { wants(0.1, 2)(p); p.Rules = 0 }
+	if tr = proved(t, old, off, 7.0, 7.1, 7.5, 7.3, 7.7, 7.6); tr.stop.Reason != loop.ReasonConverged || tr.stop.Iteration != 3 {
+		t.Errorf("old rules: %v", tr.stop)
+	}
+}
+
+// LOOP 14: the same version again needs no proof, nor does a judge who always agrees: 13 holds as it stands.
+func TestLaw14NoProofIsNeeded(t *testing.T) {
+	p := judged(2)
+	p.Rules, p.Score.MinDelta, p.Score.Patience = p.Current(), new(0.1), 2
+	tr := run(t, p, said(p, "aaaaaaaaa", []float64{7, 8}, []float64{7, 9}, []float64{7, 8}))
+	const detail = "Convergence detected: the version has been the same for 2 iterations more"
+	if tr.stop.Reason != loop.ReasonConverged || tr.stop.Iteration != 3 || tr.stop.Detail != detail {
+		t.Errorf("the same version: %v", tr.stop)
+	}
+	exact := proved(t, func(p *loop.Plan) { p.Score.MinDeltaPercent = new(5.0) }, 0, 5.2, 6.8, 7.4, 7.6, 9)
+	if exact.stop.Iteration != 4 || exact.stop.Detail != "Convergence detected: Improvement < 5%" {
+		t.Errorf("all agree: %v", exact.stop)
+	}
+}
+
+// LOOP 14: with one answer each the noise is that of the course; before five scores it is unknown, and nothing converges.
+func TestLaw14NoiseOfTheCourse(t *testing.T) {
+	p := judged(1)
+	p.Rules, p.MaxIterations, p.Score.MinDelta = p.Current(), 12, new(0.1)
+	var all [][]float64
+	for i := range 12 {
+		all = append(all, []float64{5 + []float64{0.3, -0.4, 0.1}[i%3]})
+	}
+	tr := run(t, p, said(p, "abcdefghijkl", all...))
+	if tr.stop.Reason != loop.ReasonConverged || tr.stop.Iteration < 5 || tr.stop.Iteration > 9 {
+		t.Errorf("%v", tr.stop)
+	}
+	if tr.ended[3].Error != 0 || tr.ended[4].Error == 0 {
+		t.Errorf("errors %v, %v", tr.ended[3].Error, tr.ended[4].Error)
+	}
+}
+
+// LOOP 14, 18: a version is undone if it is worse than the best by more than 1.5 standard errors of the difference.
+func TestLaw14UndoneByAMargin(t *testing.T) {
+	tr := proved(t, func(p *loop.Plan) { p.OnRegression = loop.RollbackOnWorse }, 0.4, 8.2, 7.9, 7.4, 8.1)
+	if tr.ended[1].Rejected != "" || tr.stop.Rollbacks != 1 || tr.stop.BestIteration != 1 {
+		t.Errorf("%v: %+v", tr.stop, tr.ended)
+	}
+	margin := 1.5 * 0.4 * 1.1547 * 0.81650 // f is 6: √(8/6), √(2/3)
+	if got := tr.ended[2].Rejected; got != fmt.Sprintf("score 7.4 is worse than 8.2, the best so far (iteration 1), by more than %.3g", margin) {
+		t.Error(got)
+	}
+	if *tr.ended[3].Delta < -0.1001 || *tr.ended[3].Delta > -0.0999 {
+		t.Errorf("after a rollback gains count from the best: %+v", tr.ended[3])
+	}
+}
+
+// T31: not_worth asks for proof too.
+func TestNotWorthByProof(t *testing.T) {
+	rule := func(p *loop.Plan) { p.NotWorth = &loop.NotWorth{Gain: 0.2} }
+	slow := func(p *loop.Plan) { rule(p); p.NotWorth.Gain = 0.15 }
+	if tr := proved(t, slow, 0.7, 5, 5.5, 5.4, 5.8, 5.7, 6.2, 6.4, 6.5); tr.stop.Reason != loop.ReasonMaxIterations {
+		t.Errorf("slow: %v", tr.stop)
+	}
+	tr := proved(t, rule, 0.7, 5, 5.1, 4.9, 5.05, 5, 4.95, 5.1, 5, 5, 5)
+	if tr.stop.Reason != loop.ReasonConverged || !strings.HasPrefix(tr.stop.Detail, "the next iteration is expected to gain ") {
+		t.Errorf("flat: %v", tr.stop)
+	}
+}
+
+// A plan of a later version of the rules is refused, since what it decides is not known.
+func TestRulesOfALaterVersion(t *testing.T) {
+	p := judged(3)
+	p.Rules = p.Current() + 1
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "the plan follows version 3 of the rules, and this program knows 2") {
+		t.Error(err)
+	}
+}
