@@ -124,17 +124,30 @@ func (c *checker) worthKnowing() {
 	}
 }
 
-// unsafe notes commands in which a value may be run as code.
+// unsafe notes commands in which a value may be run as code, and patterns that let code through.
 func (c *checker) unsafe() {
 	note := func(a *Agent) {
-		if a == nil || a.Type != TypeCommand || !a.Command.Unsafe {
+		if a == nil || a.Type != TypeCommand {
 			return
 		}
 		made, err := newTask(a, BuildConfig{Root: "."}, around{})
 		if err != nil {
 			return
 		}
-		if cmd, ok := made.(*taskagent.CommandAgent); ok && cmd.NeedsUnsafe() {
+		cmd, ok := made.(*taskagent.CommandAgent)
+		if !ok {
+			return
+		}
+		for _, l := range cmd.LoosePatterns() {
+			field, _ := splitField(l.Field + ": ")
+			c.note(a.at(field), CodeUnsafe, "%s: the pattern %s of {{%s}} lets through %s", field, l.Pattern, l.Name, strings.Join(l.Permits, ", ")).
+				Hint = "write a narrower pattern, such as [A-Za-z0-9][A-Za-z0-9_.]*, or give the value to the command in a variable that begins with " +
+				taskagent.FreePrefix
+		}
+		if !a.Command.Unsafe {
+			return
+		}
+		if cmd.NeedsUnsafe() {
 			c.note(a.at("unsafe"), CodeUnsafe, "%q is unsafe: it takes any value as an argument or a setting", a.Name).
 				Hint = "anyone who writes these values can run programs; let only a person or the definition write them"
 			return

@@ -24,7 +24,7 @@ import (
 
 // shapeParts declares the shape of a value of the state.
 var shapeParts = parts[taskagent.Shape]{rows: []row[taskagent.Shape]{
-	field("type", "number, int, bool or file: a path inside the run's root; string if left out", as(oneWord("string", "int", "number", "bool", "file"), func(word string) taskagent.ShapeType { return shapeTypes[InputType(word)] }), func(s *taskagent.Shape) *taskagent.ShapeType { return &s.Type }),
+	field("type", "number, int, bool, or file or folder: a path that exists inside the run's root; string if left out", as(oneWord("string", "int", "number", "bool", "file", "folder"), func(word string) taskagent.ShapeType { return shapeTypes[InputType(word)] }), func(s *taskagent.Shape) *taskagent.ShapeType { return &s.Type }),
 	field("choices", choicesDoc, aChoice, func(s *taskagent.Shape) *[]string { return &s.Choices }),
 	field("pattern", patternDoc, aPattern, func(s *taskagent.Shape) *string { return &s.Pattern }),
 }, what: "a shape", settled: func(p place, s *taskagent.Shape) {
@@ -41,6 +41,7 @@ const (
 // shapeTypes maps the types of inputs to types of values that may stand in a command.
 var shapeTypes = map[InputType]taskagent.ShapeType{
 	InputInt: taskagent.ShapeInt, InputNumber: taskagent.ShapeNumber, InputBool: taskagent.ShapeBool, InputFile: taskagent.ShapeFile,
+	InputFolder: taskagent.ShapeFolder,
 }
 
 var aChoice = each(aWords, listing{empty: "name some, or leave it out", unique: true})
@@ -112,8 +113,8 @@ func (d *Definition) declareSchema(all map[string]taskagent.Shape, name string, 
 	case "boolean":
 		shape.Type = taskagent.ShapeBool
 	}
-	if d.files[s] {
-		shape.Type = taskagent.ShapeFile
+	if path := d.paths[s]; path != "" {
+		shape.Type = path
 	}
 	for _, v := range s.Enum {
 		if v != nil {
@@ -202,15 +203,27 @@ func (c *checker) shapeless() {
 			continue // that is an error of its own
 		}
 		_, message := splitField(m.err.Error())
-		message, _, _ = strings.Cut(message, "; ")
+		if m.err.Code || m.err.Shape.Free() {
+			message, _, _ = strings.Cut(message, "; ")
+		}
 		p := c.report(m.place(), CodeTask, "%s: %s", m.field, message)
-		p.err, p.Hint = m.err, c.instead(m.agent, m.field, m.name)
+		p.err, p.Hint = m.err, c.instead(m)
 	}
 }
 
 // instead returns the lines to write for a placeholder that is not allowed at its place.
-func (c *checker) instead(a *Agent, field, name string) string {
-	declared := c.declaration(a, name)
+func (c *checker) instead(m misplaced) string {
+	a, field, name := m.agent, m.field, m.name
+	kinds := "{choices: [a, b]}, {pattern: \"[a-z]+\"} or {type: file}"
+	switch {
+	case field == "dir":
+		kinds = "{choices: [a, b]} or {type: folder}"
+	case field == "command[0]" || m.err.Code:
+		kinds = "{choices: [a, b]}"
+	case m.err.Shape.Type == taskagent.ShapeFile || m.err.Shape.Type == taskagent.ShapeFolder:
+		return ""
+	}
+	declared := c.declaration(a, name, kinds)
 	if field == "command[0]" || field == "dir" {
 		return "declare what it can be: " + declared + "; or say unsafe: true"
 	}
@@ -227,8 +240,8 @@ func (c *checker) instead(a *Agent, field, name string) string {
 
 var notInVariable = lazyregexp.New(`[^A-Za-z0-9]+`)
 
-// declaration returns a line that declares the shape of a value; empty if no line can.
-func (c *checker) declaration(a *Agent, name string) string {
+// declaration returns a line that declares the shape of a value, which is one of kinds; empty if no line can.
+func (c *checker) declaration(a *Agent, name, kinds string) string {
 	rd := read{agent: a, name: name}
 	switch kind, _ := rd.split(); {
 	case a.parameter(name):
@@ -242,7 +255,7 @@ func (c *checker) declaration(a *Agent, name string) string {
 	if c.input(name) {
 		field = "inputs"
 	}
-	return fmt.Sprintf("%s: {%s: {choices: [a, b]}}, {pattern: \"[a-z]+\"} or {type: file}", field, name)
+	return fmt.Sprintf("%s: {%s: %s}", field, name, kinds)
 }
 
 // schema reads a JSON Schema that every provider supports; nil if it has a problem. Properties keep the order of the
@@ -390,12 +403,11 @@ func (s *schemaReader) types(n *source.Node, f string) {
 			Hint = fmt.Sprintf("write anyOf: [{type: %s}, {type: %s}]", all[0], all[1])
 		return
 	}
-	if s.out.Type = strings.Join(all, ""); s.out.Type == "file" {
-		s.out.Type = "string"
-		if s.def.files == nil {
-			s.def.files = make(map[*jsonschema.Schema]bool)
+	if s.out.Type = strings.Join(all, ""); s.out.Type == "file" || s.out.Type == "folder" {
+		if s.def.paths == nil {
+			s.def.paths = make(map[*jsonschema.Schema]taskagent.ShapeType)
 		}
-		s.def.files[&s.out] = true
+		s.def.paths[&s.out], s.out.Type = taskagent.ShapeType(s.out.Type), "string"
 	}
 }
 

@@ -112,9 +112,9 @@ type Definition struct {
 	request  string // why a run needs a request; empty if it needs none
 	warnings Problems
 	notes    Problems
-	kept     map[*Agent]bool             // loops whose earlier states are read
-	files    map[*jsonschema.Schema]bool // those of the type file
-	shapes   map[string]taskagent.Shape  // all that are declared
+	kept     map[*Agent]bool                            // loops whose earlier states are read
+	paths    map[*jsonschema.Schema]taskagent.ShapeType // those of the types file and folder
+	shapes   map[string]taskagent.Shape                 // all that are declared
 }
 
 // Warnings returns the problems with which the definition can still run; nil if it has none.

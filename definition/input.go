@@ -53,14 +53,16 @@ const (
 	InputPath InputType = "path"
 	// InputFile is the path of a file inside the root of the run, which may stand in a command.
 	InputFile InputType = "file"
+	// InputFolder is the path of such a folder.
+	InputFolder InputType = "folder"
 )
 
-var inputTypes = []string{"string", "int", "number", "bool", "list", "map", "path", "file"}
+var inputTypes = []string{"string", "int", "number", "bool", "list", "map", "path", "file", "folder"}
 
 // inputKinds maps the types of inputs to those of JSON Schema.
 var inputKinds = map[InputType]string{
 	InputString: "string", InputInt: "integer", InputNumber: "number", InputBool: "boolean", InputList: "array",
-	InputMap: "object", InputPath: "string", InputFile: "string",
+	InputMap: "object", InputPath: "string", InputFile: "string", InputFolder: "string",
 }
 
 var inputParts = parts[Input]{rows: []row[Input]{
@@ -207,7 +209,7 @@ func (t InputType) fit(v any) (any, bool) {
 	if i, ok := v.(int64); ok && t == InputNumber {
 		return exactly(i), true
 	}
-	if t == InputPath || t == InputFile {
+	if t == InputPath || t == InputFile || t == InputFolder {
 		return v, typeOfValue(v) == InputString
 	}
 	return v, typeOfValue(v) == t
@@ -227,7 +229,7 @@ func (t InputType) article() string {
 		return "a whole number"
 	case InputBool:
 		return "true or false"
-	case InputString, InputPath, InputFile:
+	case InputString, InputPath, InputFile, InputFolder:
 		return "text"
 	}
 	return fmt.Sprintf("a %s", t)

@@ -317,6 +317,7 @@ func TestTextInNoArgumentAndNoSetting(t *testing.T) {
 	if len(all) < 200 {
 		t.Fatalf("only %d commands", len(all))
 	}
+	code := 0
 	for _, text := range all {
 		text = "name: a\n" + text + "\n"
 		refused := func(text string) error {
@@ -338,12 +339,51 @@ func TestTextInNoArgumentAndNoSetting(t *testing.T) {
 			}
 		}
 		for _, head := range []string{
-			"inputs: {x: hi}\nunsafe: true\n", "inputs: {x: {choices: [a, b]}}\n", "inputs: {x: hi}\nshapes: {x: {pattern: '[a-z]+'}}\n", "inputs: {x: {type: file}}\n", "inputs: {x: 1}\n",
-			"state: {x: true}\n",
+			"inputs: {x: hi}\nunsafe: true\n", "inputs: {x: {choices: [a, b]}}\n", "inputs: {x: 1}\n", "state: {x: true}\n",
 		} {
 			if err := refused(text + head); err != nil {
 				t.Errorf("%s%s: %v", text, head, err)
 			}
+		}
+		for _, head := range []string{"inputs: {x: hi}\nshapes: {x: {pattern: '[a-z]+'}}\n", "inputs: {x: {type: file}}\n"} {
+			if err := refused(text + head); err != nil {
+				shape, ok := errors.AsType[*taskagent.ShapeError](err)
+				if !ok {
+					t.Errorf("%s%s: %v", text, head, err)
+				} else if shape.Code {
+					code++
+				}
+			}
+		}
+	}
+	if code < 200 { // two shapes for each of some 150 commands and variables
+		t.Errorf("%d are known to be code", code)
+	}
+}
+
+// D4: a pattern that lets code through is listed by check, and the hints of a refusal offer nothing that a program can run.
+func TestLoosePatternsAreListed(t *testing.T) {
+	for _, pattern := range []string{".+", "[^-].*", "(?s).*", "[a-z;]+"} {
+		d := parse(t, "name: a\ncommand: [tool, '{{x}}']\nenv: {LEVEL: '{{x}}', INPUT_X: '{{x}}'}\nstate: {x: hi}\nshapes: {x: {pattern: '"+pattern+"'}}\n")
+		var found []string
+		for _, p := range d.Notes() {
+			if p.Code == definition.CodeUnsafe {
+				found = append(found, p.Message)
+			}
+		}
+		if len(found) != 2 || !strings.Contains(found[0], "command[1]: the pattern "+pattern+" of {{x}} lets through") || !strings.Contains(found[0], "semicolon") ||
+			!strings.Contains(found[1], "env.LEVEL: the pattern") {
+			t.Errorf("%s: %q", pattern, found)
+		}
+		_, err := definition.Parse("x.yaml", []byte("name: a\ncommand: [sh, -c, '{{x}}']\nstate: {x: hi}\nshapes: {x: {pattern: '"+pattern+"'}}\n"), definition.Options{})
+		problems, ok := errors.AsType[definition.Problems](err)
+		if !ok || !strings.Contains(problems[0].Message, "stands where a program reads code") || strings.Contains(problems[0].Hint, "pattern") || strings.Contains(problems[0].Hint, "file") {
+			t.Errorf("%s in code: %v", pattern, err)
+		}
+	}
+	for _, p := range parse(t, "name: a\ncommand: [tool, '{{x}}']\nstate: {x: hi}\nshapes: {x: {pattern: '[a-z]+-[0-9]+'}}\n").Notes() {
+		if p.Code == definition.CodeUnsafe {
+			t.Errorf("a narrow pattern: %s", p.Message)
 		}
 	}
 }
@@ -390,10 +430,11 @@ sub_agents:
 		"r.free: {type: file}":       "",
 		"r.free: {choices: [a, 1]}":  "",
 		"r.free: {type: string}":     "is text of any content",
+		"r.free: {type: folder}":     "",
 		"r: {type: file}":            "{{r.free}} is text of any content",
 		"r.free: {}":                 "shapes.r.free declares nothing",
 		"r.free: {pattern: '['}":     "shapes.r.free.pattern is not a regular expression",
-		"r.free: {type: path}":       "shapes.r.free.type must be string, int, number, bool or file",
+		"r.free: {type: path}":       "shapes.r.free.type must be string, int, number, bool, file or folder",
 		"r.free: {choices: []}":      "shapes.r.free.choices is an empty list",
 		"rr.free: {type: file}":      `shapes names the key "rr", which no agent writes`,
 		"r.free: {patern: '[a-z]'}":  `unknown field "patern" of a shape`,

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,7 +138,9 @@ func TestAttacksAreRefused(t *testing.T) {
 			}
 			if !strings.HasPrefix(tt.more, "stdin") {
 				_, err := attempt(t, step+"state: {x: hi}\nshapes: {x: {pattern: '[a-z]{1,3}'}}\n", root, value)
-				if wrong, ok := errors.AsType[*taskagent.ValueError](err); !ok || wrong.Name != "x" || !strings.Contains(err.Error(), "[a-z]{1,3}") {
+				wrong, ok := errors.AsType[*taskagent.ValueError](err)
+				code, isCode := errors.AsType[*taskagent.ShapeError](err)
+				if (!ok || wrong.Name != "x" || !strings.Contains(err.Error(), "[a-z]{1,3}")) && (!isCode || !code.Code) {
 					t.Errorf("with a shape: %v", err)
 				}
 				declared := strings.Replace(tool, "type: string", "type: string, enum: [hi]", 1)
@@ -163,7 +166,7 @@ func TestAttacksAreRefused(t *testing.T) {
 // D4: thirty commands of everyday run as they are, without unsafe.
 func TestHarmlessCommandsRun(t *testing.T) {
 	const head = `
-inputs: {text: "two words; $(id)", n: 3, level: {type: int, default: 6}, mode: {choices: [fast, -v], default: fast}, file: {type: file, default: sub/a.txt}, exact: true, ratio: 0.5}
+inputs: {text: "two words; $(id)", n: 3, level: {type: int, default: 6}, mode: {choices: [fast, -v], default: fast}, file: {type: file, default: sub/a.txt}, folder: {type: folder, default: sub}, exact: true, ratio: 0.5}
 shapes: {word: {pattern: "[a-z]+"}, made.lines: {type: int}}
 state: {word: abc, made: {lines: 2}}
 `
@@ -185,7 +188,8 @@ state: {word: abc, made: {lines: 2}}
 		{[]string{"head", "-c{{n}}"}, `stdin: "{{text}}"`, "two"},
 		{[]string{"cut", "-c", "1-{{n}}"}, `stdin: "{{text}}"`, "two"},
 		{[]string{"cat", "{{file}}"}, "", "content"},
-		{[]string{"cat", "./{{file}}"}, "", "content"},
+		{[]string{"echo", "--file={{file}}"}, "", "--file=./sub/a.txt"},
+		{[]string{"ls", "{{folder}}"}, "", "a.txt"},
 		{[]string{"sh", "-c", `cat "$1"`, "sh", "{{file}}"}, "", "content"},
 		{[]string{"cp", "{{file}}", "copy-{{n}}"}, "", ""},
 		{[]string{"mkdir", "-p", "made/{{word}}"}, "", ""},
@@ -284,48 +288,109 @@ tools:
 	}
 }
 
-// D4: a value of type file is a path to each program: none takes it for a command, a setting, a host or an option, and no link in it leads
-// out of the root, whatever stands before it in the argument.
-func TestFileIsNothingButAPath(t *testing.T) {
-	for _, tt := range []struct{ args, value string }{
-		{`[perl, -ne, print, "{{x}}"]`, "touch pwned|"},
-		{`[perl, -ne, print, "{{x}}"]`, " >pwned"},
-		{`[make, "{{x}}"]`, "CC=touch pwned;"},
-		{`[vim, -es, "{{x}}"]`, "+:silent !touch pwned"},
-		{`[tar, tf, "{{x}}"]`, "localhost:f"},
-		{`[tar, cf, out, "{{x}}"]`, "@f"},
-		{`[head, "{{x}}"]`, "f\nf"},
-		{`[grep, "-f{{x}}", f]`, "out/secret"},
-		{`[grep, "--file={{x}}", f]`, "out/secret"},
-		{`[cat, "./{{x}}"]`, "out/secret"},
+// D4: a value is no part of code, whatever its shape: each of these ran "touch pwned" from a file's name, or used a folder of the model's.
+func TestNoShapeMakesAValueCode(t *testing.T) {
+	const evil = `a';touch pwned;'`
+	for _, tt := range []struct{ args, shape, value string }{
+		{`[sh, -c, "wc -c '{{x}}'"]`, "type: file", evil},
+		{`[sh, -c, 'wc -c "{{x}}"']`, "type: file", `a";touch pwned;"`},
+		{`[sh, -c, "wc -c {{x}}"]`, "type: file", "a;touch pwned"},
+		{`[python3, -c, "print(len('{{x}}'))"]`, "type: file", `a');open('pwned','w');('`},
+		{`[awk, 'BEGIN {print "{{x}}"}']`, "type: file", `a"; system("touch pwned"); "`},
+		{`[sed, 's/a/{{x}}/e', f]`, "type: file", "touch pwned"},
+		{`[find, ., -name, f, -exec, sh, -c, "cat {{x}}", ";"]`, "type: file", "f;touch pwned"},
+		{`[xargs, -a, f, sh, -c, "cat {{x}}"]`, "pattern: '[^-].*'", "f;touch pwned"},
+		{`[env, -S, "cat {{x}}"]`, "pattern: '.+'", "f touch"},
+		{`[git, -c, "alias.x=!cat {{x}}", x]`, "pattern: '.+'", "f;touch pwned"},
+		{`[git, -C, "{{x}}", status]`, "type: folder", "theirs"},
+		{`[git, -C, "{{x}}", status]`, "type: file", "theirs"},
+		{`[git, status]` + "\ndir: '{{x}}'", "type: folder", "theirs"},
+		{`[sh, -c, "git status"]` + "\ndir: '{{x}}'", "pattern: '[a-z]+'", "theirs"},
+		{`[npm, install, "{{x}}"]`, "type: file", "left-pad"},
+		{`[make, "F={{x}}"]`, "type: file", "$(shell touch pwned)"},
+		{`[make, "F={{x}}"]`, "type: file", "f;touch pwned"},
+		{`[perl, -ne, print, "{{x}}"]`, "type: file", "touch pwned|"},
+		{`[perl, -ne, print, "{{x}}"]`, "type: file", " >pwned"},
+		{`[make, "{{x}}"]`, "type: file", "CC=touch pwned;"},
+		{`[vim, -es, "{{x}}"]`, "type: file", "+:silent !touch pwned"},
+		{`[tar, tf, "{{x}}"]`, "type: file", "localhost:f"},
+		{`[tar, cf, out, "{{x}}"]`, "type: file", "@f"},
+		{`[head, "{{x}}"]`, "type: file", "f\nf"},
+		{`[grep, "-f{{x}}", f]`, "type: file", "link/secret"},
+		{`[grep, "--file={{x}}", f]`, "type: file", "link/secret"},
+		{`[cat, "./{{x}}"]`, "type: file", "link/secret"},
 	} {
-		root := t.TempDir()
-		for name, text := range map[string]string{"f": "f\n", "Makefile": "all: ; $(CC) all\n"} {
-			if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
+		root, elsewhere := t.TempDir(), t.TempDir()
+		set := "mkdir theirs && cd theirs && git init -q && git config core.fsmonitor 'touch ../pwned; touch pwned' && cd .. && printf 'f\\n' >f && " +
+			"printf 'all: ; cat $(F)\\n' >Makefile && ln -s '" + elsewhere + "' link && echo f >link/secret"
+		cmd := exec.Command("sh", "-c", set)
+		cmd.Dir = root
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		text := "name: a\ncommand: " + tt.args + "\nstate: {x: hi}\nshapes: {x: {" + tt.shape + "}}\n"
+		got, err := attempt(t, text, root, map[string]any{"x": tt.value})
+		if err == nil || strings.Contains(err.Error(), "exit status") {
+			t.Errorf("%s with %q: %q, got error %v", tt.args, tt.value, got, err)
+		}
+		for _, name := range []string{"pwned", "theirs/pwned"} {
+			if _, err := os.Stat(filepath.Join(root, name)); err == nil {
+				t.Errorf("%s with %q ran it", tt.args, tt.value)
 			}
 		}
-		elsewhere := t.TempDir()
-		if err := os.WriteFile(filepath.Join(elsewhere, "secret"), []byte("f\n"), 0o600); err != nil {
+	}
+}
+
+// D4: what real shells do with hostile values of every shape, at the places that a definition allows: they get them as they are,
+// and run nothing. A file of that name exists, so that only its text can stop it.
+func TestShellsRunNoValue(t *testing.T) {
+	pieces := []string{"a", "'", `"`, ";", "$(touch pwned)", "`touch pwned`", "|", "&", "\n", " ", "touch pwned", "../", "-", "=", ":", "+", "@", "~", "*", "#", "(", ")", "<f", ">pwned", `\`, "${IFS}"}
+	random := rand.New(rand.NewPCG(35, 2))
+	ran, refused := 0, 0
+	for range 300 {
+		value := ""
+		for range 1 + random.IntN(5) {
+			value += pieces[random.IntN(len(pieces))]
+		}
+		root := t.TempDir()
+		if err := os.WriteFile(filepath.Join(root, "s.sh"), []byte(`printf '%s' "$1" "$INPUT_X"`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(elsewhere, filepath.Join(root, "out")); err != nil {
-			t.Fatal(err)
+		_ = os.WriteFile(filepath.Join(root, strings.ReplaceAll(value, "/", "_")), nil, 0o600)
+		shape := []string{"type: file", "type: folder", "pattern: '(?s).*'", "pattern: '[^-].*'", "pattern: '[a-z ;]+'"}[random.IntN(5)]
+		command := []string{
+			`[sh, -c, "cat '{{x}}'"]`, `[sh, -c, 'printf %s "$1" "$INPUT_X"', sh, "{{x}}"]`, `[sh, s.sh, "{{x}}"]`, `[sh, s.sh, "--x={{x}}"]`, `[env, "A={{x}}", sh, -c, 'printf %s "$A"']`,
+			`["{{tool}}", -c, "cat {{x}}"]`, `[sh, "-c{{x}}"]`, `[nice, "{{x}}"]`, `[make, -s, -f, s.sh, "A={{x}}"]`,
+		}[random.IntN(9)]
+		text := "name: a\ncommand: " + command + "\nenv: {INPUT_X: '{{x}}'}\ninputs: {tool: {choices: [sh, bash], default: sh}}\nstate: {x: hi}\nshapes: {x: {" + shape + "}}\n"
+		_, err := attempt(t, text, root, map[string]any{"x": strings.ReplaceAll(value, "/", "_")})
+		if _, failed := errors.AsType[*taskagent.ExitError](err); err == nil || failed {
+			ran++
+		} else {
+			refused++
 		}
-		text := "name: a\ncommand: " + tt.args + "\nstate: {x: hi}\nshapes: {x: {type: file}}\n"
-		_, err := attempt(t, text, root, map[string]any{"x": tt.value})
-		if wrong, ok := errors.AsType[*taskagent.ValueError](err); (!ok || wrong.Name != "x") &&
-			!strings.Contains(fmt.Sprint(err), `file "out/secret" must be inside the root`) &&
-			!strings.Contains(fmt.Sprint(err), `file "./out/secret" must be inside the root`) {
-			t.Errorf("%s with %q: got error %v", tt.args, tt.value, err)
-		}
-		if _, err := os.Stat(filepath.Join(root, "pwned")); err == nil {
-			t.Errorf("%s with %q ran it", tt.args, tt.value)
+		if _, err := os.Stat(filepath.Join(root, "pwned")); err == nil && value != "pwned" {
+			t.Fatalf("%s with %s and %q ran it", command, shape, value)
 		}
 	}
-	for _, name := range []string{"a.b/c:d=e+f@g", ".x", "_", "(1) ä.txt", "./+x", "./a=b:c"} {
-		if err := (taskagent.Shape{Type: taskagent.ShapeFile}).Check(name); err != nil {
-			t.Errorf("%q: %v", name, err)
+	if ran < 30 || refused < 30 {
+		t.Errorf("%d ran, %d were refused", ran, refused)
+	}
+}
+
+// D4: the names of files may have whatever no program reads as code, and programs get them with ./ before them.
+func TestNamesOfFiles(t *testing.T) {
+	for _, name := range []string{"a.b/c:d=e+f@g", ".x", "_", "(1) ä.txt", "./+x", "a=b:c", "-rf", "[id].tsx", "$id.tsx", "~x", "@f"} {
+		root := t.TempDir()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte("content"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := attempt(t, "name: a\ncommand: [cat, '{{x}}']\nstate: {x: hi}\nshapes: {x: {type: file}}\n", root, map[string]any{"x": name})
+		if got != "content" || err != nil {
+			t.Errorf("%q: %q, %v", name, got, err)
 		}
 	}
 }

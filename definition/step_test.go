@@ -159,7 +159,7 @@ func TestCache(t *testing.T) {
 	} {
 		d := parse(t, `name: refine
 max_iterations: 6
-shapes: {file: {type: file}}
+shapes: {file: {pattern: "[a-z]"}}
 state: {file: a, count: 0, deep: {n: 1}, tags: [{name: t}]}
 sub_agents:
   - name: measure

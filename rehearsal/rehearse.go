@@ -122,7 +122,7 @@ func makeUp(in definition.Input) string {
 }
 
 var madeUp = map[definition.InputType]string{
-	definition.InputString: "made up", definition.InputPath: "made up", definition.InputFile: "made up", definition.InputInt: "1",
+	definition.InputString: "made up", definition.InputPath: "made up", definition.InputFile: "made up", definition.InputFolder: "made up", definition.InputInt: "1",
 	definition.InputNumber: "1", definition.InputBool: "true", definition.InputList: "[1]", definition.InputMap: "{}",
 }
 

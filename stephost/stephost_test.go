@@ -66,11 +66,14 @@ func TestFilesAreInsideTheRootOfTheMachine(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(there, "out")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(there, "there"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	host := stephost.New(stephost.Config{Root: there})
 	far := elsewhere.Queue{Name: "q", Dispatcher: &farm{host: host, tasks: make(map[string]*task)}}
-	for name, want := range map[string]string{"out/hostname": "must be inside the root", "../x": "must be a path inside the root", "new": "exit status 1"} {
+	for name, want := range map[string]string{"out/hostname": "must exist inside the root", "../x": "must be a path inside the root", "new": `file "./new" must exist inside the root`, "there": "exit status 1"} {
 		a, err := taskagent.NewCommand(taskagent.CommandConfig{
-			Config: taskagent.Config{Name: "s", Elsewhere: far}, Args: []string{"test", "-e", "{{file}}"}, Root: t.TempDir(),
+			Config: taskagent.Config{Name: "s", Elsewhere: far}, Args: []string{"test", "-s", "{{file}}"}, Root: t.TempDir(),
 			Shapes: map[string]taskagent.Shape{"file": {Type: taskagent.ShapeFile}},
 		})
 		if err := runWith(t, a, err, map[string]any{"file": name}); err == nil || !strings.Contains(err.Error(), want) {

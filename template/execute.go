@@ -64,12 +64,12 @@ func (t *Template) Fill(lookup func(key string) (any, bool)) (Result, error) {
 	return t.FillChecked(lookup, nil)
 }
 
-// FillChecked fills the template as [Template.Fill] does, but only with values that check accepts. It
-// calls check with each value before it writes it, with the name as written and the number of bytes
-// of the text before it, and with the value of each section before it writes the section. {{.}} has
-// the name of its section. A name without a value, and nil, are not checked. An error of check ends
-// the filling.
-func (t *Template) FillChecked(lookup func(key string) (any, bool), check func(name string, v any, at int) error) (Result, error) {
+// FillChecked fills the template as [Template.Fill] does, but only with values that check returns. It
+// calls check with each value before it writes it, with the name as written and the text before it,
+// and with the value of each section before it writes the section; what check returns for a section
+// has no effect. {{.}} has the name of its section. A name without a value, and nil, are not checked.
+// An error of check ends the filling.
+func (t *Template) FillChecked(lookup func(key string) (any, bool), check func(name string, v any, before string) (any, error)) (Result, error) {
 	switch {
 	case len(t.nodes) == 0:
 		return Result{}, nil
@@ -89,9 +89,9 @@ func (t *Template) FillChecked(lookup func(key string) (any, bool), check func(n
 // filler has the data of one execution.
 type filler struct {
 	lookup func(string) (any, bool)
-	check  func(name string, v any, at int) error // nil allows every value
-	items  []any                                  // what the sections around have pushed, innermost last
-	names  []string                               // of the sections that have pushed them
+	check  func(name string, v any, before string) (any, error) // nil allows every value
+	items  []any                                                // what the sections around have pushed, innermost last
+	names  []string                                             // of the sections that have pushed them
 	out    strings.Builder
 	unset  []string
 	work   int
@@ -128,7 +128,8 @@ func (f *filler) value(k key) error {
 	if !ok && !k.optional && !slices.Contains(f.unset, k.name) {
 		f.unset = append(f.unset, k.name)
 	}
-	if err := f.allowed(k, v); err != nil {
+	v, err := f.allowed(k, v)
+	if err != nil {
 		return err
 	}
 	s, err := text(v)
@@ -141,16 +142,16 @@ func (f *filler) value(k key) error {
 	return nil
 }
 
-// allowed asks check about a value.
-func (f *filler) allowed(k key, v any) error {
+// allowed returns the value that check returns for a value.
+func (f *filler) allowed(k key, v any) (any, error) {
 	if f.check == nil || v == nil {
-		return nil
+		return v, nil
 	}
 	name := k.name
 	if k.item && len(k.parts) == 0 && len(f.names) > 0 {
 		name = f.names[len(f.names)-1]
 	}
-	return f.check(name, v, f.out.Len())
+	return f.check(name, v, f.out.String())
 }
 
 func (f *filler) add(s string) error {
@@ -164,7 +165,7 @@ func (f *filler) add(s string) error {
 
 func (f *filler) section(n node) error {
 	v, _ := f.resolve(n.key)
-	if err := f.allowed(n.key, v); err != nil {
+	if _, err := f.allowed(n.key, v); err != nil {
 		return err
 	}
 	for _, item := range elements(v) {

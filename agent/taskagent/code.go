@@ -5,9 +5,11 @@ package taskagent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/interpreter"
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -25,13 +27,25 @@ func (a *CommandAgent) checkCode(s *source) {
 	if a.cfg.Unsafe {
 		return
 	}
+	code := a.codeArgs()
 	for i, t := range a.args {
-		a.checkShapes(s, fmt.Sprintf("Args[%d]", i), t, i == 0)
+		in := argument
+		switch {
+		case i == 0:
+			in = program
+		case code[i]:
+			in = inCode
+		}
+		a.checkShapes(s, fmt.Sprintf("Args[%d]", i), t, in)
 	}
-	a.checkShapes(s, "Dir", a.dir, false)
+	a.checkShapes(s, "Dir", a.dir, folder)
 	for _, v := range a.env {
+		in := argument
+		if interpreter.CodeVariable(v.name) {
+			in = inCode
+		}
 		if !free(v.name) {
-			a.checkShapes(s, fmt.Sprintf("Env[%q]", v.name), v.value, false)
+			a.checkShapes(s, fmt.Sprintf("Env[%q]", v.name), v.value, in)
 		}
 	}
 	if len(a.stdin.Keys()) > 0 && a.cfg.CLI == nil {
@@ -41,17 +55,131 @@ func (a *CommandAgent) checkCode(s *source) {
 	}
 }
 
-// checkShapes reports the placeholders of a template whose shape is not declared. A program is chosen by
-// declared choices only.
-func (a *CommandAgent) checkShapes(s *source, field string, t *template.Template, program bool) {
+// codeArgs reports which arguments a known interpreter reads as code, with each choice for an argument that is one of
+// declared choices.
+func (a *CommandAgent) codeArgs() []bool {
+	code := interpreter.Code(a.cfg.Args)
+	for i, t := range a.args {
+		refs := t.Keys()
+		if len(refs) != 1 {
+			continue
+		}
+		for _, choice := range a.cfg.shape(refs[0].Name).Choices {
+			args := slices.Clone(a.cfg.Args)
+			args[i] = choice
+			for j, is := range interpreter.Code(args) {
+				code[j] = code[j] || is
+			}
+		}
+	}
+	return code
+}
+
+// place is where a value stands in a command.
+type place int
+
+const (
+	argument place = iota // or a variable
+	program
+	inCode // an argument or variable that an interpreter reads as code
+	folder // in which the command starts
+)
+
+// checkShapes reports the placeholders of a template whose shape is not declared or does not suffice for their place.
+func (a *CommandAgent) checkShapes(s *source, field string, t *template.Template, in place) {
+	apart := apartFrom(t)
 	seen := make(map[string]bool)
 	for _, ref := range t.Keys() {
 		shape := a.cfg.shape(ref.Name)
-		if !seen[ref.Name] && (shape.Free() || program && len(shape.Choices) == 0) {
-			s.errs = append(s.errs, &ShapeError{Field: field, Name: ref.Name, Shape: shape})
+		if err := misplaced(field, ref.Name, shape, in, apart[ref.Name]); !seen[ref.Name] && err != nil {
+			s.errs = append(s.errs, err)
 		}
 		seen[ref.Name] = true
 	}
+}
+
+// misplaced returns a [*ShapeError] if values of a shape may not stand at a place; nil if they may. apart says that
+// other text stands around the value, in a way that does not fit a path.
+func misplaced(field, name string, shape Shape, in place, apart bool) error {
+	e := &ShapeError{Field: field, Name: name, Shape: shape}
+	switch {
+	case shape.Free():
+		e.Code = in == inCode
+	case in == program && len(shape.Choices) == 0:
+	case in == inCode && !shape.literal():
+		e.Code = true
+	case in == folder && shape.Type == ShapeFile && len(shape.Choices) == 0:
+		e.why = "the command starts in a folder: declare it with type: folder"
+	case in == argument && apart && shape.path():
+		e.why = `a path is a whole argument, or stands behind "=" at its end, as in --file={{` + name + `}}; it begins with ./ by itself`
+	default:
+		return nil
+	}
+	return e
+}
+
+// apartFrom returns the names of a template before or behind which other text stands than the name of a setting.
+func apartFrom(t *template.Template) map[string]bool {
+	const mark = "\x01"
+	type value struct{ name, before string }
+	var all []value
+	res, err := t.FillChecked(func(string) (any, bool) { return mark, true }, func(name string, v any, before string) (any, error) {
+		all = append(all, value{name, before})
+		return v, nil
+	})
+	apart := make(map[string]bool)
+	if err != nil {
+		return apart // the command fills it again
+	}
+	for _, v := range all {
+		if strings.HasPrefix(res.Text[len(v.before):], mark) && !stands(v.before, res.Text[len(v.before)+len(mark):]) {
+			apart[v.name] = true
+		}
+	}
+	return apart
+}
+
+// stands reports whether a path may stand between two texts in an argument.
+func stands(before, behind string) bool {
+	return behind == "" && (before == "" || settingName().MatchString(before))
+}
+
+// settingName matches what may stand before a path in an argument: "--file=", "if=", "-Dconf.file=".
+var settingName = lazyregexp.New(`\A[-\w.,:/+@%=]*[\w]=\z`)
+
+// LoosePattern is a placeholder in a command whose declared pattern lets dangerous texts through.
+type LoosePattern struct {
+	Field, Name string // as in a [ShapeError]
+	Pattern     string
+	Permits     []string // as [Shape.Permits] names them
+}
+
+// LoosePatterns lists the placeholders in arguments, variables and the folder whose pattern lets dangerous texts
+// through, in the order of the fields. An unsafe command has none, because no pattern limits its values.
+func (a *CommandAgent) LoosePatterns() (all []LoosePattern) {
+	if a.cfg.Unsafe {
+		return nil
+	}
+	list := func(field string, t *template.Template) {
+		seen := make(map[string]bool)
+		for _, ref := range t.Keys() {
+			shape := a.cfg.shape(ref.Name)
+			if permits := shape.Permits(); len(permits) > 0 && !seen[ref.Name] {
+				all = append(all, LoosePattern{field, ref.Name, shape.Pattern, permits})
+			}
+			seen[ref.Name] = true
+		}
+	}
+	for i, t := range a.args {
+		list(fmt.Sprintf("Args[%d]", i), t)
+	}
+	list("Dir", a.dir)
+	for _, v := range a.env {
+		if !free(v.name) {
+			list(fmt.Sprintf("Env[%q]", v.name), v.value)
+		}
+	}
+	return all
 }
 
 // NeedsUnsafe reports whether the command would be refused without Unsafe.
@@ -71,29 +199,37 @@ type filling struct {
 	cfg    *CommandConfig
 	lookup func(string) (any, bool)
 	p      *process
+
+	args  []string // with a mark for each value that is not literal
+	loose []string // the name of such a value in the argument; empty if it has none
 }
 
 // fill fills the template of an argument or of a variable, which the system ends at a zero byte. Here, and
 // nowhere else, a value becomes a part of a command: each is checked as it is put in, unless the variable
 // may hold any text.
-func (f *filling) fill(field string, t *template.Template, free bool) (string, error) {
-	var files []span
-	check := func(name string, v any, at int) error {
+func (f *filling) fill(field string, t *template.Template, in place, free bool) (string, error) {
+	var all []span
+	check := func(name string, v any, before string) (any, error) {
 		shape := f.cfg.shape(name)
-		if shape.Free() {
-			return &ShapeError{Field: field, Name: name, Shape: shape}
+		if err := misplaced(field, name, shape, in, false); err != nil {
+			return nil, err
 		}
 		err := shape.Check(v)
-		if err == nil && at == 0 {
+		if err == nil && before == "" && !shape.path() {
 			err = shape.checkStart(v)
 		}
 		if err != nil {
-			return &ValueError{Field: field, Name: name, Err: err}
+			return nil, &ValueError{Field: field, Name: name, Err: err}
 		}
-		if text, _ := scalar(v); shape.Type == ShapeFile {
-			files = append(files, span{at, at + len(text)})
+		text, _ := scalar(v)
+		if shape.path() {
+			if text = strings.TrimPrefix(text, "./"); text == "" || in != folder {
+				text = "./" + text
+			}
+			v = text
 		}
-		return nil
+		all = append(all, span{name: name, shape: shape, from: len(before), text: text})
+		return v, nil
 	}
 	if free || f.cfg.Unsafe {
 		check = nil
@@ -103,38 +239,57 @@ func (f *filling) fill(field string, t *template.Template, free bool) (string, e
 		err = errors.New("a value has a zero byte in it")
 	}
 	if err != nil {
-		if _, named := errors.AsType[*ValueError](err); !named {
+		_, named := errors.AsType[*ValueError](err)
+		if _, shapeless := errors.AsType[*ShapeError](err); !named && !shapeless {
 			err = fmt.Errorf("%s: %w", field, err)
 		}
 		return "", err
 	}
-	if field == "Dir" { // workDir looks where it leads
-		return res.Text, nil
-	}
-	for _, at := range files {
-		for _, path := range at.paths(res.Text) {
-			if isInside(path) { // else the author's own text leads elsewhere
-				f.p.Files = append(f.p.Files, path)
-			}
+	neutral, loose, at := strings.Builder{}, "", 0
+	for _, s := range all {
+		behind, written := strings.CutPrefix(res.Text[s.from:], s.text)
+		if !written { // the value of a section
+			continue
 		}
+		if err := misplaced(field, s.name, s.shape, in, !stands(res.Text[:s.from], behind)); err != nil {
+			return "", err
+		}
+		if in == folder {
+			f.p.DirChosen = f.p.DirChosen || !s.shape.literal()
+		} else if s.shape.Type == ShapeFolder && len(s.shape.Choices) == 0 {
+			f.p.Folders = append(f.p.Folders, s.text)
+		} else if s.shape.path() {
+			f.p.Files = append(f.p.Files, s.text)
+		}
+		if !s.shape.literal() && s.from >= at {
+			neutral.WriteString(res.Text[at:s.from] + "{{}}")
+			loose, at = s.name, s.from+len(s.text)
+		}
+	}
+	if in == argument || in == program {
+		neutral.WriteString(res.Text[at:])
+		f.args, f.loose = append(f.args, neutral.String()), append(f.loose, loose)
 	}
 	return res.Text, nil
 }
 
-// span is the place of a value in a text.
-type span struct{ from, to int }
+// span is a value in a text.
+type span struct {
+	name  string
+	shape Shape
+	from  int
+	text  string
+}
 
-// paths returns the strings that a program may take for the path with the value: "src/a.go" for the value
-// a.go in "--file=src/a.go", and both "-fa.go" and "a.go" in "-fa.go".
-func (s span) paths(text string) []string {
-	const apart = "=:,;@ "
-	from := 1 + strings.LastIndexAny(text[:s.from], apart)
-	to := len(text)
-	if i := strings.IndexAny(text[s.to:], apart); i >= 0 {
-		to = s.to + i
+// checkArgs refuses values in arguments that turn out to be code for the programs that choices have selected.
+func (f *filling) checkArgs() error {
+	if f.cfg.Unsafe {
+		return nil
 	}
-	if strings.HasSuffix(text[from:s.from], "/") {
-		return []string{text[from:to]}
+	for i, code := range interpreter.Code(f.args) {
+		if code && f.loose[i] != "" && i > 0 {
+			return misplaced(fmt.Sprintf("Args[%d]", i), f.loose[i], f.cfg.shape(f.loose[i]), inCode, false)
+		}
 	}
-	return []string{text[from:to], text[s.from:s.to]}
+	return nil
 }

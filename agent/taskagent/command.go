@@ -36,8 +36,9 @@ type CommandConfig struct {
 	// A placeholder may stand in an argument if Shapes declares the shape of its value, or if it is a
 	// built-in number or truth value, such as {{iteration}}. The value is checked when the template is
 	// filled; a value of another shape is a [*ValueError]. A value at the beginning of an argument may
-	// begin with "-" only if it is a number or one of the choices. The program's name takes choices
-	// only. Text of any content goes to the command as Stdin, or in a variable whose name begins with
+	// begin with "-" only if it is a number or one of the choices. A path is a whole argument, or stands
+	// behind "=". The program's name takes choices only, and an argument that a known interpreter reads as
+	// code numbers, truth values and choices only. Text of any content goes to the command as Stdin, or in a variable whose name begins with
 	// [FreePrefix].
 	Args []string
 	// Stdin is a template of the command's standard input. The command reads it from a file, which is
@@ -287,21 +288,28 @@ func (a *CommandAgent) process(ctx agent.InvocationContext, lookup func(string) 
 		Limit: a.cfg.OutputLimit, Timeout: a.cfg.Timeout, Report: a.cfg.report()}
 	f := filling{cfg: &a.cfg, lookup: a.cfg.withArguments(ctx, lookup), p: p}
 	for i, t := range a.args {
-		arg, err := f.fill(fmt.Sprintf("Args[%d]", i), t, false)
+		in := argument
+		if i == 0 {
+			in = program
+		}
+		arg, err := f.fill(fmt.Sprintf("Args[%d]", i), t, in, false)
 		if err != nil {
 			return nil, err
 		}
 		p.Args = append(p.Args, arg)
 	}
-	var err error
+	err := f.checkArgs()
+	if err != nil {
+		return nil, err
+	}
 	if p.Stdin, err = requesttemplate.Fill(a.input(), a.stdin, f.lookup); err != nil {
 		return nil, err
 	}
-	if p.Dir, err = f.fill("Dir", a.dir, false); err != nil {
+	if p.Dir, err = f.fill("Dir", a.dir, folder, false); err != nil {
 		return nil, err
 	}
 	for _, v := range a.env {
-		value, err := f.fill(fmt.Sprintf("Env[%q]", v.name), v.value, free(v.name))
+		value, err := f.fill(fmt.Sprintf("Env[%q]", v.name), v.value, argument, free(v.name))
 		if err != nil {
 			return nil, err
 		}

@@ -78,11 +78,13 @@ func TestValueOfAnotherShapeFailsTheStep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Mkdir(filepath.Join(root, "sub"), 0o700); err != nil {
-		t.Fatal(err)
+	if out, err := exec.Command("sh", "-c", "cd '"+root+"' && mkdir sub theirs theirs/deep bare && mkdir -p theirs/.git bare/objects && touch sub/a.txt ./-a bare/HEAD && "+
+		"mkfifo pipe && ln -s theirs/deep link").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	shapes := map[string]taskagent.Shape{
 		"n": {Type: taskagent.ShapeNumber}, "mode": {Choices: []string{"fast", "-x"}}, "word": {Pattern: "[-a-z]+"}, "file": {Type: taskagent.ShapeFile},
+		"folder": {Type: taskagent.ShapeFolder},
 	}
 	for _, tt := range []struct {
 		arg   string
@@ -100,15 +102,27 @@ func TestValueOfAnotherShapeFailsTheStep(t *testing.T) {
 		{"{{#n}}{{/n}}{{word}}", map[string]any{"word": "-rf"}, "it begins with -"},
 		{"{{#word}}{{.}}{{/word}}", map[string]any{"word": "A"}, "{{word}} must be text"},
 		{"{{#word}}{{.}}{{/word}}", map[string]any{"word": []any{"a"}}, "{{word}} must be text"},
-		{"{{file}}", map[string]any{"file": "sub/new.txt"}, ""},
-		{"{{file}}", map[string]any{"file": "in/new.txt"}, ""},
+		{"{{file}}", map[string]any{"file": "sub/a.txt"}, ""},
+		{"{{file}}", map[string]any{"file": "./in/a.txt"}, ""},
+		{"--file={{file}}", map[string]any{"file": "-a"}, ""},
+		{"{{#file}}--file={{.}}{{/file}}", map[string]any{"file": "-a"}, ""},
+		{"{{file}}", map[string]any{"file": "sub/new.txt"}, `file "./sub/new.txt" must exist inside the root`},
+		{"{{file}}", map[string]any{"file": "sub"}, `"./sub" is a folder: declare the value with type: folder`},
+		{"{{file}}", map[string]any{"file": "pipe"}, `"./pipe" is not a regular file`},
+		{"{{file}}", map[string]any{"file": "a';touch ran;'"}, "a program may read a part of it as code"},
+		{"{{folder}}", map[string]any{"folder": "in"}, ""},
+		{"{{folder}}", map[string]any{"folder": "."}, ""},
+		{"--dir={{folder}}", map[string]any{"folder": "-a"}, `folder "./-a" must exist inside the root`},
+		{"{{folder}}", map[string]any{"folder": "up"}, `folder "./up" must exist inside the root`},
+		{"{{folder}}", map[string]any{"folder": "theirs"}, "is in a repository of its own"},
+		{"{{folder}}", map[string]any{"folder": "theirs/deep"}, "is in a repository of its own"},
+		{"{{folder}}", map[string]any{"folder": "link"}, "is in a repository of its own"},
+		{"{{folder}}", map[string]any{"folder": "bare"}, "is in a repository of its own"},
 		{"{{file}}", map[string]any{"file": "../x"}, "{{file}} must be a path inside the root"},
-		{"--file={{file}}", map[string]any{"file": "-x"}, "it begins with -"},
-		{"{{file}}", map[string]any{"file": "out/passwd"}, "must be inside the root"},
-		{"{{file}}", map[string]any{"file": "up"}, "must be inside the root"},
-		{"--file=out/{{file}}", map[string]any{"file": "passwd"}, "must be inside the root"},
-		{"{{file}}/{{word}}", map[string]any{"file": "out", "word": "passwd"}, "must be inside the root"},
-		{"@{{file}}:{{file}}", map[string]any{"file": "out"}, "must be inside the root"},
+		{"{{file}}", map[string]any{"file": "out/passwd"}, "must exist inside the root"},
+		{"{{file}}", map[string]any{"file": "up"}, "must exist inside the root"},
+		{"{{^n}}out/{{file}}{{/n}}", map[string]any{"file": "passwd"}, "a path is a whole argument"},
+		{"{{^n}}{{file}}.bak{{/n}}", map[string]any{"file": "-a"}, "a path is a whole argument"},
 	} {
 		got := command(t, taskagent.CommandConfig{Args: []string{"sh", "-c", "touch ran", tt.arg}, Shapes: shapes, Root: root}, tt.state)
 		_, err := os.Stat(filepath.Join(root, "ran"))
@@ -342,7 +356,16 @@ func TestFolderOfADeclaredShape(t *testing.T) {
 		t.Errorf("free text: %v", err)
 	}
 	cfg.Shapes = map[string]taskagent.Shape{"dir": {Type: taskagent.ShapeFile}}
-	equal(t, "a file", any("b"), command(t, cfg, map[string]any{"dir": "b"}).state["out"])
+	_, err = taskagent.NewCommand(cfg)
+	has(t, err, "declare it with type: folder")
+	if err := os.MkdirAll(filepath.Join(root, "a", "theirs", ".git"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Shapes = map[string]taskagent.Shape{"dir": {Pattern: "[a-z]+"}}
+	has(t, command(t, cfg, map[string]any{"dir": "theirs"}).err, "is in a repository of its own")
+	cfg.Shapes = map[string]taskagent.Shape{"dir": {Type: taskagent.ShapeFolder}}
+	has(t, command(t, cfg, map[string]any{"dir": "theirs"}).err, "is in a repository of its own")
+	equal(t, "a folder", any("b"), command(t, cfg, map[string]any{"dir": "b"}).state["out"])
 	has(t, command(t, cfg, map[string]any{"dir": "../x"}).err, "Dir", "{{dir}}", "../x")
 }
 

@@ -121,7 +121,15 @@ func TestValuesNeedAShape(t *testing.T) {
 		{commandOf("echo", "{{deep.n}}"), false},
 		{commandOf("echo", "{{iteration}}", "{{max_iterations}} {{remaining_iterations}} {{is_first_iteration}} {{is_last_iteration}}"), false},
 		{commandOf("echo", "{{score}}", "{{best.score}}", "{{elapsed}}"), false},
-		{commandOf("echo", "{{yes}}", "{{choice}}", "{{word}}", "{{file}}", "a/{{file}}.bak"), false},
+		{commandOf("echo", "{{yes}}", "{{choice}}", "{{word}}", "a{{word}}.bak", "{{file}}", "--f={{file}}"), false},
+		{commandOf("echo", "a/{{file}}"), true},
+		{commandOf("echo", "{{file}}.bak"), true},
+		{commandOf("echo", "a --f={{file}}"), true},
+		{commandOf("sh", "-c", "cat '{{file}}'"), true},
+		{commandOf("sh", "-c", "{{word}}"), true},
+		{commandOf("sh", "-c", "{{n}} {{choice}} {{yes}} {{iteration}} {{elapsed}}"), false},
+		{commandOf("{{shell}}", "-c", "{{word}}"), true},
+		{env("BASH_ENV", "{{file}}"), true},
 		{commandOf("echo", "{{#yes}}--verbose={{.}}{{/yes}}{{^yes}}--quiet{{/yes}}"), false},
 		{commandOf("sh"), false},
 		{env("LEVEL", "{{n}}"), false},
@@ -132,7 +140,7 @@ func TestValuesNeedAShape(t *testing.T) {
 	} {
 		tt.cfg.Config = taskagent.Config{Name: "c"}
 		tt.cfg.Shapes = map[string]taskagent.Shape{
-			"n": {Type: taskagent.ShapeInt}, "m": {Type: taskagent.ShapeNumber}, "yes": {Type: taskagent.ShapeBool}, "choice": {Choices: []string{"a"}},
+			"n": {Type: taskagent.ShapeInt}, "m": {Type: taskagent.ShapeNumber}, "yes": {Type: taskagent.ShapeBool}, "choice": {Choices: []string{"a"}}, "shell": {Choices: []string{"true", "sh"}},
 			"word": {Pattern: "[a-z]+"}, "file": {Type: taskagent.ShapeFile}, "deep.n": {Type: taskagent.ShapeInt},
 		}
 		_, err := taskagent.NewCommand(tt.cfg)
@@ -174,7 +182,7 @@ func TestShapes(t *testing.T) {
 		{choice, "low", ""}, {choice, "-v", ""}, {choice, 3, ""}, {choice, "Low", `must be one of low, -v, 3, got "Low"`}, {choice, "", "must be one of"},
 		{small, 7, ""}, {small, 10, "must be a whole number, text that matches [1-9]"},
 		{file, "a.txt", ""}, {file, "a/b c.txt", ""}, {file, "a..b", ""}, {file, "/etc/passwd", "it is empty or absolute"}, {file, "../x", "has .. in it"},
-		{file, "a/../b", "has .. in it"}, {file, "", "it is empty"}, {file, "-rf", "it begins with -"}, {file, "a\x00b", "zero byte"}, {file, 7, ""},
+		{file, "a/../b", "has .. in it"}, {file, "", "it is empty"}, {file, "-rf", ""}, {file, "a$(id)", "a program may read"}, {file, "a${x}", "a program may read"}, {file, "$id.tsx", ""}, {file, "a\x00b", "zero byte"}, {file, 7, ""},
 		{word, strings.Repeat("x", 5000), "xxx…"},
 	} {
 		err := tt.shape.Check(tt.value)
@@ -194,4 +202,25 @@ func TestConfigIsKept(t *testing.T) {
 	equal(t, "limit", int64(1<<20), cfg.OutputLimit)
 	equal(t, "exit codes", []int{0}, cfg.OKExitCodes)
 	equal(t, "description", "says hello", a.Description())
+}
+
+// D4: what a pattern lets through is found in the pattern, whatever stands around it.
+func TestPatternPermits(t *testing.T) {
+	const all = "a dash at the beginning, a semicolon, $(x), a backtick, |, &, <, >, a single quote, a double quote, a backslash, a line break, a blank, ../"
+	for pattern, want := range map[string]string{
+		"[a-z]+": "", "[a-z]+-[0-9]+": "", `v\d+(\.\d+){2}`: "", "a|b+": "", "(?i)fast|slow": "", `\w+(/\w+)*`: "", `[A-Za-z0-9][\w.]*`: "",
+		"(?s).*": all, "(?s)a.*b": strings.TrimPrefix(all, "a dash at the beginning, "), ".+": strings.Replace(all, "a line break, ", "", 1),
+		"[^-].*":  strings.Replace(strings.TrimPrefix(all, "a dash at the beginning, "), "a line break, ", "a line break, ", 1),
+		"[^;]{3}": strings.Replace(all, "a semicolon, ", "", 1), `[\w./-]+`: "a dash at the beginning, ../", "[a-z]+( [a-z]+)?": "a blank", `\$[(]x[)]`: "$(x)",
+		"a;?b": "a semicolon", `x\n?`: "a line break", `\s`: "a line break, a blank", `(a|b\|c)`: "|",
+	} {
+		if got := strings.Join((taskagent.Shape{Pattern: pattern}).Permits(), ", "); got != want {
+			t.Errorf("%s permits %q, want %q", pattern, got, want)
+		}
+	}
+	for _, shape := range []taskagent.Shape{{}, {Type: taskagent.ShapeInt, Pattern: ".*"}, {Choices: []string{"a;b"}}, {Type: taskagent.ShapeFile}} {
+		if got := shape.Permits(); got != nil {
+			t.Errorf("%+v permits %q", shape, got)
+		}
+	}
 }

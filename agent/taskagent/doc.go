@@ -9,8 +9,8 @@
 //			OutputKey: "report",
 //			ExitWhen:  "result.exit_code == 0",
 //		},
-//		Args:        []string{"go", "test", "./{{package}}"},
-//		Shapes:      map[string]taskagent.Shape{"package": {Type: taskagent.ShapeFile}},
+//		Args:        []string{"go", "test", "{{package}}"},
+//		Shapes:      map[string]taskagent.Shape{"package": {Type: taskagent.ShapeFolder}},
 //		OKExitCodes: []int{0, 1},
 //	})
 //

@@ -34,10 +34,13 @@ type process struct {
 	Inherit  []string      `json:"inherit,omitempty"`
 	Withhold []string      `json:"withhold,omitempty"`
 	Dir      string        `json:"dir,omitempty"`   // below the root
-	Files    []string      `json:"files,omitempty"` // paths in Args and Env that must not lead out of the root
+	Files    []string      `json:"files,omitempty"` // files in Args and Env that must be inside the root
+	Folders  []string      `json:"folders,omitempty"`
 	Stdin    string        `json:"stdin,omitempty"`
 	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes; a coding agent may print more
 	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
+
+	DirChosen bool `json:"dir_chosen,omitempty"` // a value has chosen Dir
 
 	Report string `json:"report,omitempty"` // a file below Dir that the command writes; "" is none
 
@@ -89,7 +92,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	if err != nil {
 		return ended{}, err
 	}
-	if err := checkFiles(root, p.Dir, p.Files); err != nil {
+	if err := p.checkPaths(root, dir); err != nil {
 		return ended{}, err
 	}
 	if err := removeReport(dir, p.Report); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
@@ -26,6 +27,8 @@ type Shape struct {
 	Choices []string
 	// Pattern is a regular expression (RE2) that matches the whole value.
 	Pattern string
+
+	builtIn bool
 }
 
 // ShapeType is the type of a value that a [Shape] describes.
@@ -37,15 +40,32 @@ const (
 	ShapeNumber ShapeType = "number"
 	ShapeInt    ShapeType = "int"
 	ShapeBool   ShapeType = "bool"
-	// ShapeFile is a path inside the command's root, relative to its working directory. It has no
-	// "..", no "|" and no control characters, and no link in it leads out of the root. Its first part
-	// begins with none of -+@~<>& or a space and has no ":" or "=", because programs read +command,
-	// NAME=value and host:path as something else; "./+x" is fine. The file need not exist.
+	// ShapeFile is the path of a file that exists inside the command's root when the command starts, relative
+	// to its working directory. It has no "..", none of the characters |;`"'\<>& and "$(", "${", and no
+	// control characters, and no link in it leads out of the root. The command gets it with "./" before it.
 	ShapeFile ShapeType = "file"
+	// ShapeFolder is the path of such a folder, outside of any repository below the root, because the settings
+	// of a repository name programs to run.
+	ShapeFolder ShapeType = "folder"
 )
 
 // Free reports whether the shape allows every text.
 func (s Shape) Free() bool { return s.Type == "" && len(s.Choices) == 0 && s.Pattern == "" }
+
+// literal reports whether no value of the shape can be anything but a number, a truth value, a word of the author or
+// a built-in value.
+func (s Shape) literal() bool {
+	switch s.Type {
+	case ShapeNumber, ShapeInt, ShapeBool:
+		return true
+	}
+	return len(s.Choices) > 0 || s.builtIn
+}
+
+// path reports whether the values are paths.
+func (s Shape) path() bool {
+	return (s.Type == ShapeFile || s.Type == ShapeFolder) && len(s.Choices) == 0
+}
 
 // String describes the allowed values, such as "a whole number" or "one of low, high".
 func (s Shape) String() string {
@@ -67,6 +87,7 @@ func (s Shape) String() string {
 
 var typeWords = map[ShapeType]string{
 	ShapeNumber: "a number", ShapeInt: "a whole number", ShapeBool: "true or false", ShapeFile: "a path inside the root",
+	ShapeFolder: "a folder inside the root",
 }
 
 // ParsePattern compiles a pattern so that it matches the whole of a text.
@@ -91,12 +112,11 @@ func (s Shape) Check(v any) error {
 		s.Type == ShapeBool && text != "true" && text != "false",
 		len(s.Choices) > 0 && !slices.Contains(s.Choices, text):
 		return s.refuse(v, "")
-	case s.Type == ShapeFile && strings.HasPrefix(text, "-"):
-		return s.refuse(v, dashed)
-	case s.Type == ShapeFile && !isInside(text):
+	case s.path() && !isInside(text):
 		return s.refuse(v, "it is empty or absolute, or has .. in it")
-	case s.Type == ShapeFile && !plainPath().MatchString(text):
-		return s.refuse(v, "a program may read it as something other than a path; write ./ before it if it is a file's name, without | and control characters")
+	case s.path() && (strings.ContainsFunc(text, unicode.IsControl) || strings.ContainsAny(text, "|;`\"'\\<>&") ||
+		strings.Contains(text, "$(") || strings.Contains(text, "${")):
+		return s.refuse(v, "a program may read a part of it as code: a path has no control characters, none of |;`\"'\\<>& and no $( or ${")
 	case s.Pattern == "":
 		return nil
 	}
@@ -129,9 +149,6 @@ func (s Shape) refuse(v any, why string) error {
 var (
 	numeral = lazyregexp.New(`\A-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?\z`)
 	whole   = lazyregexp.New(`\A-?[0-9]+\z`)
-	// plainPath matches a path that no program takes for an option, a setting, a host or a command, as
-	// vim takes +command, make NAME=value, tar host:path and perl "command|".
-	plainPath = lazyregexp.New(`\A[^-+@~<>& :=/|\p{Cc}][^:=/|\p{Cc}]*(/[^|\p{Cc}]*)?\z`)
 )
 
 // isInside reports whether a path, as it is written, stays below the folder that it is relative to.
@@ -164,12 +181,12 @@ var builtIn = map[string]Shape{
 	"iteration": {Type: ShapeInt}, "max_iterations": {Type: ShapeInt}, "remaining_iterations": {Type: ShapeInt},
 	"is_first_iteration": {Type: ShapeBool}, "is_last_iteration": {Type: ShapeBool},
 	"score": {Type: ShapeNumber}, "best.score": {Type: ShapeNumber},
-	"elapsed": {Pattern: `([0-9]+[hms])+`},
+	"elapsed": {Pattern: `([0-9]+[hms])+`, builtIn: true},
 }
 
 // callID is the shape of the call's ID, a value that is built in where a command finds out about a call.
 // Elsewhere {{call_id}} is a key like any other.
-var callID = Shape{Pattern: `[A-Za-z0-9][-\w./:\[\]]*`}
+var callID = Shape{Pattern: `[A-Za-z0-9][-\w./:\[\]]*`, builtIn: true}
 
 // shape returns the shape of a placeholder: its own, or for an earlier value of a key that of the key.
 func (c *CommandConfig) shape(name string) Shape {
@@ -194,11 +211,25 @@ type ShapeError struct {
 	Name string
 	// Shape is the declared shape.
 	Shape Shape
+	// Code reports that a known program reads the field as code, where only numbers, truth values and choices
+	// may stand.
+	Code bool
+
+	why string // the shape does not suffice; empty if a rule for all shapes says so
 }
+
+// Permanent returns true, because a retry would insert the same value.
+func (e *ShapeError) Permanent() bool { return true }
 
 // Error names the field and the placeholder, and says what to do.
 func (e *ShapeError) Error() string {
 	switch {
+	case e.why != "":
+		return fmt.Sprintf("%s: {{%s}} is %s; %s", e.Field, e.Name, e.Shape, e.why)
+	case e.Code && !e.Shape.Free():
+		return fmt.Sprintf("%s: {{%s}} is %s, and stands where a program reads code: only a number, true or false, or one of "+
+			"declared choices may stand there; give it to the command in a variable that begins with %s, or as a further argument",
+			e.Field, e.Name, e.Shape, FreePrefix)
 	case e.Field == "Args[0]":
 		return fmt.Sprintf("%s: the program's name has the placeholder {{%s}}, which is %s: only declared choices may choose what runs",
 			e.Field, e.Name, e.Shape)

@@ -4,11 +4,11 @@ package taskagent
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 )
 
 // workDir is the path of a directory below root, which dir cannot leave.
@@ -43,10 +43,10 @@ func workDir(root, dir string) (string, error) {
 	return filepath.Join(root, dir), nil
 }
 
-// checkFiles returns an error if a link on one of the paths, relative to the working directory, leads
-// out of root. A path that does not exist yet is fine.
-func checkFiles(root, dir string, paths []string) error {
-	if len(paths) == 0 {
+// checkPaths returns an error unless each path that a value has chosen, relative to the working directory dir, names
+// a file or a folder that exists inside root. A program can follow a link that is put in place afterwards.
+func (p *process) checkPaths(root, dir string) error {
+	if len(p.Files)+len(p.Folders) == 0 && !p.DirChosen {
 		return nil
 	}
 	r, err := os.OpenRoot(cmp.Or(root, "."))
@@ -54,9 +54,54 @@ func checkFiles(root, dir string, paths []string) error {
 		return fmt.Errorf("open the root directory: %w", err)
 	}
 	defer r.Close()
-	for _, path := range paths {
-		if _, err := r.Stat(filepath.Join(dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("file %q must be inside the root %q: %w", path, root, err)
+	for _, path := range p.Files {
+		info, err := r.Stat(filepath.Join(p.Dir, path))
+		switch {
+		case err != nil:
+			return fmt.Errorf("file %q must exist inside the root %q: %w", path, root, err)
+		case info.IsDir():
+			return fmt.Errorf("%q is a folder: declare the value with type: folder", path)
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%q is not a regular file", path)
+		}
+	}
+	for _, path := range p.Folders {
+		if info, err := r.Stat(filepath.Join(p.Dir, path)); err != nil || !info.IsDir() {
+			return fmt.Errorf("folder %q must exist inside the root %q: %w", path, root, cmp.Or(err, error(syscall.ENOTDIR)))
+		}
+		if err := ownRepository(root, filepath.Join(dir, path)); err != nil {
+			return err
+		}
+	}
+	if p.DirChosen {
+		return ownRepository(root, dir)
+	}
+	return nil
+}
+
+// ownRepository returns an error if a folder is in a repository of its own below root, because the settings of a
+// repository name programs that git and hg run, and whoever made the folder has written them.
+func ownRepository(root, dir string) error {
+	root, err := filepath.Abs(root)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root)
+	}
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return err
+	}
+	for ; dir != root && filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
+		for _, name := range []string{".git", ".hg", "HEAD"} {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			if name == "HEAD" && err == nil { // the inside of a repository, or a bare one
+				_, err = os.Lstat(filepath.Join(dir, "objects"))
+			}
+			if err == nil || strings.EqualFold(filepath.Base(dir), name) {
+				return fmt.Errorf("folder %q is in a repository of its own, whose settings can name programs to run: use a folder "+
+					"of the root's repository, or say unsafe: true if you trust who made it", dir)
+			}
 		}
 	}
 	return nil

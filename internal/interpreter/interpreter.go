@@ -12,32 +12,41 @@ import (
 
 // family describes the options of interpreters that take code.
 type family struct {
-	code  string // last letters of options that are followed by code or by a file of code
-	value string // last letters of options that are followed by another value
-	stdin string // letters of options for code on standard input
-	file  bool   // without an argument it runs a file that it finds by itself
-	first bool   // matches only where a program is expected, because its name is a common word
+	script      string // last letters of options that are followed by code or by a file of code
+	codeLetters string // those of them that are followed by code
+	value       string // last letters of options that are followed by another value
+	stdin       string // letters of options for code on standard input
+	file        bool   // without an argument it runs a file that it finds by itself
+	first       bool   // matches only where a program is expected, because its name is a common word
+	positional  bool   // without such an option, the first argument is code
+	sql         bool   // the second argument is code
 }
 
 var (
-	shells    = &family{code: "c", value: "oO", stdin: "s"}
-	languages = &family{code: "cemEf", value: "WXIrdlKC"}
-	php       = &family{code: "frBRE", value: "cd"}
-	filters   = &family{code: "ef", value: "vF"} // an argument is code
-	makes     = &family{code: "f", file: true}
-	consoles  = &family{first: true} // run their standard input whatever their arguments are
+	shells    = &family{script: "c", codeLetters: "c", value: "oO", stdin: "s"}
+	pythons   = &family{script: "cm", codeLetters: "cm", value: "WX"}
+	languages = &family{script: "cemEf", codeLetters: "ceEpmrMC", value: "WXIrdlKC"}
+	commands  = &family{script: "cemEf", codeLetters: "ck", value: ""}
+	php       = &family{script: "frBRE", codeLetters: "rBRE", value: "cd"}
+	filters   = &family{script: "ef", codeLetters: "e", value: "vF", positional: true} // an argument is code
+	makes     = &family{script: "f", codeLetters: "E", value: "C", file: true}
+	consoles  = &family{codeLetters: "ceEQ", first: true} // run their standard input whatever their arguments are
+	databases = &family{codeLetters: "ceEQ", first: true, sql: true}
 )
 
 // families has the interpreters by their bare names.
 var families = named(map[*family]string{
-	shells: "sh bash rbash dash ash zsh ksh ksh93 rksh mksh lksh pdksh oksh yash fish csh tcsh",
-	languages: "python pypy ipython perl ruby jruby irb node nodejs deno bun lua luajit tclsh wish expect rscript groovy julia " +
-		"elixir iex ghci pwsh powershell cmd",
-	php:     "php",
-	filters: "awk gawk mawk nawk sed gsed",
-	makes:   "make gmake",
-	consoles: "r octave gnuplot bc dc m4 ed ex vi vim nvim emacs gdb lldb sqlite3 psql mysql mariadb duckdb mongosh redis-cli ftp " +
+	shells:  "sh bash rbash dash ash zsh ksh ksh93 rksh mksh lksh pdksh oksh yash fish csh tcsh",
+	pythons: "python pypy ipython",
+	languages: "perl ruby jruby irb node nodejs deno bun lua luajit tclsh wish expect rscript groovy julia " +
+		"elixir iex ghci",
+	commands: "pwsh powershell cmd",
+	php:      "php",
+	filters:  "awk gawk mawk nawk sed gsed",
+	makes:    "make gmake",
+	consoles: "r octave gnuplot bc dc m4 ed ex vi vim nvim emacs gdb lldb psql mysql mariadb mongosh redis-cli ftp " +
 		"sftp telnet at batch mail mailx xargs parallel",
+	databases: "sqlite3 duckdb",
 })
 
 func named(lists map[*family]string) map[string]*family {
@@ -95,7 +104,7 @@ func (f *family) hasScript(args []string) bool {
 			next = args[i+1]
 		}
 		switch {
-		case fromStdin(arg):
+		case fromStdin(arg) && !f.isCode(arg, letters, option):
 			return false
 		case arg == "--" || arg == "":
 		case !option:
@@ -107,8 +116,9 @@ func (f *family) hasScript(args []string) bool {
 			if valueOption().MatchString(letters) {
 				i++
 			}
-		case strings.Contains(f.code, last):
-			return next != "" && !fromStdin(next) && !(last == "m" && readsStdin[next])
+		case strings.Contains(f.script, last):
+			return next != "" && !(last == "m" && readsStdin[next]) &&
+				(!fromStdin(next) || strings.Contains(f.codeLetters, last) && strings.ContainsAny(next, " \t\n;<("))
 		case strings.ContainsAny(letters, f.stdin):
 			return false
 		case strings.Contains(f.value, last):
@@ -127,7 +137,16 @@ var (
 // readsStdin lists modules of Python that run their standard input.
 var readsStdin = map[string]bool{"code": true, "pdb": true, "bdb": true, "asyncio": true, "sqlite3": true, "IPython": true}
 
+// isCode reports whether an argument is itself code, in which the name of a file is only a word.
+func (f *family) isCode(arg, letters string, option bool) bool {
+	_, code, is := strings.Cut(letters, "=")
+	return !option && f.positional && arg != "-" || is && code != "" && codeOption().MatchString(letters) &&
+		!strings.HasPrefix(letters, "-file") && !strings.HasPrefix(letters, "-source")
+}
+
 // fromStdin reports whether a file name means the standard input.
 func fromStdin(arg string) bool {
-	return arg == "-" || strings.Contains(arg, "/dev/stdin") || strings.Contains(arg, "/dev/fd/") || strings.Contains(arg, "/proc/")
+	return arg == "-" || strings.Contains(arg, "/dev/stdin") || strings.Contains(arg, "/dev/fd/") || procFile().MatchString(arg)
 }
+
+var procFile = lazyregexp.New(`/proc/.*/fd/`)

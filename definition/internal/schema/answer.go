@@ -13,8 +13,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// Types lists the types of JSON Schema, and file, which is a string with a path inside the run's root.
-var Types = []string{"object", "array", "string", "integer", "number", "boolean", "null", "file"}
+// Types lists the types of JSON Schema, and file and folder, which are strings with a path inside the run's root.
+var Types = []string{"object", "array", "string", "integer", "number", "boolean", "null", "file", "folder"}
 
 // Keywords lists the keywords that every provider accepts.
 var Keywords = []string{
@@ -127,7 +127,7 @@ func listedTypes() []*jsonschema.Schema {
 	for _, t := range Types {
 		then := none
 		switch t {
-		case "file":
+		case "file", "folder":
 			then = values(&jsonschema.Schema{Type: "string"})
 		case "string", "integer", "number":
 			then = values(&jsonschema.Schema{Type: t})
