@@ -84,7 +84,7 @@ func (m *meter) weighAt(v ref.Val, depth int) float64 {
 	case traits.Mapper:
 		for it := x.Iterator(); it.HasNext() == types.True; {
 			k := it.Next()
-			ns += 300 + m.weighAt(k, depth+1) + m.weighAt(x.Get(k), depth+1)
+			ns += 700 + m.weighAt(k, depth+1) + m.weighAt(x.Get(k), depth+1)
 		}
 	}
 	return ns
