@@ -24,6 +24,9 @@ type chatty struct {
 
 func (*chatty) Name() string { return "chatty" }
 
+// Provider says that it asks nobody: of a request that was cut off nothing is lost.
+func (*chatty) Provider() string { return "scripted" }
+
 func (c *chatty) GenerateContent(_ context.Context, req *model.LLMRequest, _ bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
 		c.mu.Lock()

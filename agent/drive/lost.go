@@ -102,7 +102,7 @@ func (x *recording) cutEarlier(tree *Tree) {
 			around = around.parent
 		}
 		if around.end != lost {
-			around.waste(s.CutOff())
+			around.waste(s.CutOff(x.prices))
 		}
 	}
 	x.gone = nil

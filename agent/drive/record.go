@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/genai"
+
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -24,7 +26,7 @@ type record struct {
 	end      end       // how the log has its end
 	started  bool      // false if the step was not run, and only its end is in the log
 	notRun   bool      // its start says so
-	works    bool      // it has not said its result by its last event, and does not rest: see [Place.Rest]
+	works    bool      // it has not said its result by its last event, and does not rest: see atWork and [Place.Rest]
 	cuts     int32     // how often it was cut off at work, and then resumed
 	spent    *spending // nil if nothing in the run, nor below it, has used anything
 	*content           // nil if nobody comes to it: the run has finished
@@ -105,6 +107,7 @@ type recording struct {
 	gone   []*record                   // runs that do not count any more
 	used   func(*session.Event) budget.Usage
 	whole  func(seq int64) *session.Event
+	prices budget.Prices
 
 	fin     mark.StepFinished // the one that is read
 	records []record          // those are not in use yet
@@ -291,7 +294,7 @@ func (r *record) again(at session.Address) int {
 func (r *record) say(x *recording, ev *session.Event) {
 	w := word{at: int32(len(x.seqs)), aside: ev.Address != r.address, late: ofCancel(ev)}
 	if !w.aside {
-		r.works = ev.Mark != nil && ev.Mark.Kind != mark.KindLimited
+		r.works = atWork(ev)
 	} else {
 		all := &r.rare().aside
 		if *all == nil {
@@ -303,6 +306,22 @@ func (r *record) say(x *recording, ev *session.Event) {
 		r.spends()
 	}
 	r.order = append(r.order, w)
+}
+
+// atWork reports whether a step is at work on its result after an event of its own: its start, or the answers of
+// the tools that its model has called. While tools run, or a person is asked, it asks no model.
+func atWork(ev *session.Event) bool {
+	if ev.Mark == nil {
+		return ev.Content != nil && slices.ContainsFunc(ev.Content.Parts, func(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil })
+	}
+	switch ev.Mark.Kind {
+	case mark.KindLimited, mark.KindAsked:
+		return false
+	case mark.KindDispatched:
+		var d mark.Dispatched
+		return ev.Mark.Decode(&d) != nil || len(d.Calls) == 0
+	}
+	return true
 }
 
 // take takes what is at a place in the order out of the record.

@@ -42,6 +42,7 @@ type Replay struct {
 func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay {
 	r := &Replay{tree: tree, gone: superseded}
 	r.recording = newRecording(usedIn(tree, func(ev *session.Event) *session.Event { return r.recording.whole(ev.Seq) }, prices))
+	r.recording.prices = prices
 	r.mu = &r.recording.mu
 	return r
 }

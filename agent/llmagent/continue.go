@@ -9,8 +9,10 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -19,6 +21,7 @@ var (
 	_ drive.Continuer     = (*Agent)(nil)
 	_ drive.Recaller      = (*Agent)(nil)
 	_ drive.Meter         = (*Agent)(nil)
+	_ drive.Spender       = (*Agent)(nil)
 	_ drive.HistoryReader = (*Agent)(nil)
 	_ drive.Returner      = (*Agent)(nil)
 )
@@ -103,6 +106,19 @@ func (r *run) countAgain(ev *session.Event) error {
 	}
 	drive.At(r.ctx).Budget().Book(used)
 	return nil
+}
+
+// CutOff returns the usage of a request whose process was killed before the answer was in the log: one call, with
+// an estimate of its tokens. Nothing is lost of a scripted model, which asks nobody, and of a request
+// that another machine makes, whose answer a resumed run gets.
+func (a *Agent) CutOff(prices budget.Prices) budget.Usage {
+	_, far := a.cfg.Model.(*elsewhere.Model)
+	if a.cfg.Model == nil || far || observe.ProviderOf(a.cfg.Model) == "scripted" {
+		return budget.Usage{}
+	}
+	bytes := int64(len(a.cfg.Instruction) + len(a.cfg.StaticInstruction) + len(a.cfg.GlobalInstruction) + len(a.identity) + contentBytes)
+	return prices.Priced(a.modelName(), budget.Usage{Calls: 1, InputTokens: a.meter.input(bytes),
+		OutputTokens: max(a.meter.unheard(), MinOutputTokens), Estimated: true})
 }
 
 // Used returns the usage of a logged answer; zero for any other event.
