@@ -123,7 +123,11 @@ func (s *Summary) add(ev *session.Event) {
 		}
 	case mark.KindStepFinished:
 		s.finished(ev)
-	case mark.KindAsked, mark.KindAnswered:
+	case mark.KindAsked:
+	case mark.KindAnswered:
+		if r := mark.RunIn(ev.Actions.StateDelta); r != nil && r.Status != "" && s.Status == mark.RunWaiting {
+			s.Status = r.Status
+		}
 	default:
 		s.run(ev)
 	}

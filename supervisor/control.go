@@ -164,18 +164,45 @@ func (r *Run) idle(view *session.View, w *wish) error {
 	})
 }
 
+// idleAnswer appends the answer, and what it changes in a run that waits, at once: a process that is killed in between
+// would leave a run that waits for nobody.
 func (r *Run) idleAnswer(a *mark.Answer) error {
-	r.answers = append(r.answers, *a)
-	open, err := r.answer()
-	if err != nil || r.run.Status != mark.RunWaiting {
+	view, err := r.read(context.WithoutCancel(r.ctx))
+	if err != nil {
 		return err
 	}
-	data := mark.RunPaused{By: a.By, Reason: "answered", Waits: ids(open)}
-	return r.write(mark.KindRunPaused, data, func(run *mark.Run) {
-		if run.Deadline = earliest(open); len(open) == 0 {
-			run.Status, run.HandOver = mark.RunIsPaused, true
+	open, err := unanswered(view, r.run.ID)
+	if err != nil {
+		return fmt.Errorf("read questions: %w", err)
+	}
+	i := slices.IndexFunc(open, func(q mark.Question) bool { return q.ID == a.ID })
+	if i < 0 {
+		return nil
+	}
+	open = slices.Delete(open, i, i+1)
+	kinds, data := []mark.Kind{mark.KindAnswered}, []any{a}
+	if r.run.Status == mark.RunWaiting {
+		kinds, data = append(kinds, mark.KindRunPaused), append(data, mark.RunPaused{By: a.By, Reason: "answered", Waits: ids(open)})
+	}
+	now, run := time.Now(), r.run
+	var evs []*session.Event
+	for i, kind := range kinds {
+		run = r.next(view, kind, now, func(run *mark.Run) {
+			if run.Status != mark.RunWaiting {
+				return
+			}
+			if run.Deadline = earliest(open); len(open) == 0 {
+				run.Status, run.HandOver = mark.RunIsPaused, true
+			}
+		})
+		ev, err := session.NewRunEvent(run, author(kind), kind, data[i])
+		if err != nil {
+			return err
 		}
-	})
+		ev.Timestamp = now
+		evs = append(evs, ev)
+	}
+	return r.append(view, run, evs...)
 }
 
 // closeSteps writes the ends of the steps that were under way when the run lost

@@ -5,6 +5,7 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // settle writes down how a run, or a part of it, has ended. It returns true if it
@@ -269,15 +271,17 @@ func (r *Run) next(view *session.View, kind mark.Kind, now time.Time, change fun
 	return run
 }
 
-// append appends an event that makes the session say run of the run.
-func (r *Run) append(view *session.View, run mark.Run, ev *session.Event) error {
-	if err := r.s.cfg.Service.AppendEvent(context.WithoutCancel(r.ctx), view, ev); err != nil {
+// append appends events, all or none, that make the session say run of the run.
+func (r *Run) append(view *session.View, run mark.Run, evs ...*session.Event) error {
+	if err := store.AppendAll(context.WithoutCancel(r.ctx), r.s.cfg.Service, view, slices.Values(evs)); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	r.run = run
 	r.mu.Unlock()
-	r.show(ev)
+	for _, ev := range evs {
+		r.show(ev)
+	}
 	return nil
 }
 

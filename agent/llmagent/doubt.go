@@ -128,8 +128,10 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 		}
 		return map[string]any{"result": result}, true
 	}
-	said := r.askPerson(found.Question(fmt.Sprintf("%s was cut off while it called %s, which must not be called twice. "+
-		"Was the call made? (its call ID is %s)", r.Name(), callText(c), call.ID)), nil)
+	q := found.Question(fmt.Sprintf("%s was cut off while it called %s, which must not be called twice. "+
+		"Was the call made? (its call ID is %s)", r.Name(), callText(c), call.ID))
+	q.Call = call.ID
+	said := r.askPerson(q, nil)
 	if said == nil {
 		return nil, false
 	}

@@ -36,6 +36,8 @@ type Question struct {
 	ID   string       `json:"id"`
 	Kind QuestionKind `json:"kind"`
 	Text string       `json:"text,omitempty"`
+	// Call is the ID of the tool call that the question is about; empty if it is about none.
+	Call string `json:"call,omitempty"`
 	// Options are the answers to choose from; empty if any answer will do.
 	Options []string `json:"options,omitempty"`
 	// Keys are the state keys to edit, with their values.

@@ -178,7 +178,7 @@ func (a *asked) choose(id string, fits func(mark.Question) bool, other string) (
 	fitting := slices.DeleteFunc(slices.Clone(open), func(q mark.Question) bool { return !fits(q) })
 	if id != "" {
 		named := func(q mark.Question) bool {
-			return q.ID == id || strings.HasPrefix(q.ID, "q"+strings.TrimPrefix(id, "call")+"-")
+			return q.ID == id || q.Call == id || strings.HasPrefix(q.ID, "q"+strings.TrimPrefix(id, "call")+"-")
 		}
 		if i := slices.IndexFunc(fitting, named); i >= 0 {
 			return fitting[i], nil

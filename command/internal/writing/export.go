@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -160,26 +161,21 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 		}
 		return nil
 	}
-	flags := os.O_CREATE | os.O_WRONLY | os.O_EXCL
-	if f.force {
-		flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
-	}
-	file, err := os.OpenFile(f.out, flags, 0o600)
-	if errors.Is(err, fs.ErrExist) {
+	var hash string
+	err = term.WriteFile(f.out, f.force, func(w io.Writer) (err error) {
+		hash, err = run.Export(w, opts)
+		if err == nil && f.files { // before the export has its name, so that no export lacks its files
+			err = workspace.Export(ctx, runfiles.Store(root), run.ID, f.out+bundle)
+		}
+		return err
+	})
+	switch {
+	case errors.Is(err, fs.ErrExist):
 		return term.UsageError(fmt.Errorf("-o %s: this file exists; choose another name, or overwrite it with --force",
 			f.out))
-	}
-	if err != nil {
-		return term.UsageError(fmt.Errorf("-o: %w", err))
-	}
-	hash, err := run.Export(file, opts)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return term.Failure(errors.Join(fmt.Errorf("export run %s: %w", run.ID, err), os.Remove(f.out)))
-	}
-	if f.files {
-		if err := workspace.Export(ctx, runfiles.Store(root), run.ID, f.out+bundle); err != nil {
-			return term.Failure(errors.Join(fmt.Errorf("export the files of run %s: %w", run.ID, err), os.Remove(f.out)))
-		}
+	case err != nil:
+		return term.Failure(fmt.Errorf("export run %s: %w", run.ID, err))
+	case f.files:
 		fmt.Fprintf(e.Stderr, "%s: the files of %s\n", f.out+bundle, run.ID)
 	}
 	fmt.Fprintf(e.Stderr, "%s: %d events of %s", f.out, len(run.Events), run.ID)
