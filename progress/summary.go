@@ -3,6 +3,8 @@
 package progress
 
 import (
+	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,9 +53,13 @@ type Summary struct {
 // oldest first; a few are enough for all fields but Began. A field that the events do not tell
 // stays empty.
 func Summarize(events []*session.Event) *Summary {
+	return SummarizeAll(slices.Values(session.Current(LastRun(events))))
+}
+
+// SummarizeAll is Summarize for the events of one run, without superseded ones. It keeps none of them.
+func SummarizeAll(events iter.Seq[*session.Event]) *Summary {
 	s := &Summary{Status: mark.RunRunning}
-	events = session.Current(LastRun(events))
-	for _, ev := range events {
+	for ev := range events {
 		s.add(ev)
 	}
 	if s.Status.Over() {

@@ -102,7 +102,7 @@ const MostEvents = 20_000
 // need not have an answer yet. code has the Go tools that the definition names. Errors to expect are
 // [ErrNotAsked], a [*NotRebuiltError], and context.Cause(ctx).
 func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Address, n int) (*Request, error) {
-	before := asked(run.Events, at)
+	before := asked(run.Log(), at)
 	n = cmp.Or(n, len(before))
 	if n < 1 || n > len(before) {
 		return nil, ErrNotAsked
@@ -112,7 +112,7 @@ func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Addr
 		return nil, &NotRebuiltError{fmt.Errorf("there are %d events before it, and at most %d are played again", k,
 			MostEvents)}
 	}
-	events := slices.Collect(run.Wholes.All(run.Events[:k]))
+	events := slices.Collect(run.Wholes.All(run.Log()[:k]))
 	if err := run.Wholes.Err; err != nil {
 		return nil, err
 	}

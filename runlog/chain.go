@@ -64,18 +64,21 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if r.Store != nil && r.Events[0].Seq != 1 {
-		found = &Flaw{Seq: r.Events[0].Seq, Problem: fmt.Sprintf("events are missing: there are %d, and the last one "+
-			"is number %d", len(r.Events), r.Events[len(r.Events)-1].Seq)}
+	if r.Store != nil && r.First().Seq != 1 {
+		found = &Flaw{Seq: r.First().Seq, Problem: fmt.Sprintf("events are missing: there are %d, and the last one "+
+			"is number %d", r.Len(), r.Last().Seq)}
 	}
-	for i, ev := range r.Events {
+	i, before := -1, int64(0)
+	for ev := range r.All() {
+		i++
 		line := 0
 		if r.File != nil {
 			line = r.File.lines[i]
 		}
-		if i > 0 && ev.Seq != r.Events[i-1].Seq+1 && found == nil {
-			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d comes after event %d", ev.Seq, r.Events[i-1].Seq)}
+		if i > 0 && ev.Seq != before+1 && found == nil {
+			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d comes after event %d", ev.Seq, before)}
 		}
+		before = ev.Seq
 		if err := c.add(r.Wholes.Of(ev)); err != nil {
 			return "", nil, err
 		}

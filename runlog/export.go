@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -29,10 +28,10 @@ type ExportOptions struct {
 // Export writes the run as JSON Lines: one line about the run, one for each event, and one with the
 // hash of everything, which Export returns.
 func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
-	sum := progress.Summarize(r.Events)
+	sum := r.Summary()
 	head := ExportHead{
 		Type: "run", Schema: exportSchema, ID: r.ID, Name: sum.Name, Status: string(sum.Status),
-		Events: int64(len(r.Events)), State: r.Initial, Audit: opts.Audit, Hashed: true, Sealed: r.sealed(), Refrain: opts.Version,
+		Events: int64(r.Len()), State: r.Initial, Audit: opts.Audit, Hashed: true, Sealed: r.sealed(), Refrain: opts.Version,
 	}
 	out := &exporter{mask: opts.Mask}
 	if r.File != nil {
@@ -50,7 +49,8 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 	if err := enc.Encode(head); err != nil {
 		return "", err
 	}
-	for ev := range r.Wholes.All(r.Events) {
+	for ev := range r.All() {
+		ev = r.Wholes.Of(ev)
 		if ev, err = masked(out, ev); err != nil {
 			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
@@ -65,8 +65,8 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
 	}
-	if r.Wholes.Err != nil {
-		return "", r.Wholes.Err
+	if err := r.Err(); err != nil {
+		return "", err
 	}
 	if err := enc.Encode(exportTail{Type: "end", Events: head.Events, Chain: c.last, Masked: out.masked}); err != nil {
 		return "", err
@@ -76,14 +76,14 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 
 // sealed reports whether the last run has ended with a seal.
 func (r *Run) sealed() bool {
-	for _, ev := range slices.Backward(r.Events) {
-		if ev.Mark == nil || ev.Mark.Kind == mark.KindAnswered || ev.Address != "" {
-			continue
+	var last *session.Event
+	for ev := range r.All() {
+		if ev.Mark != nil && ev.Mark.Kind != mark.KindAnswered && ev.Address == "" {
+			last = ev
 		}
-		var end mark.RunEnded
-		return ev.Mark.Kind == mark.KindRunEnded && r.Wholes.Of(ev).Mark.Decode(&end) == nil && end.Seal != ""
 	}
-	return false
+	var end mark.RunEnded
+	return last != nil && last.Mark.Kind == mark.KindRunEnded && r.Wholes.Of(last).Mark.Decode(&end) == nil && end.Seal != ""
 }
 
 // exporter masks what is exported, and counts what it has changed.

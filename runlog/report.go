@@ -48,7 +48,7 @@ type Report struct {
 func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string) bool) (*Report, error) {
 	live := progress.Live{Whole: r.Wholes.Of}
 	sees := prose.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
-	last := progress.LastRun(r.Events)
+	last := progress.LastRun(r.Log())
 	for ev := range r.Wholes.Recent(last) {
 		if pass != "" && ev.Address.Under(pass) {
 			ev = r.Wholes.Of(ev)

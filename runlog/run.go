@@ -15,7 +15,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
+	"slices"
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -33,13 +35,16 @@ type Run struct {
 	Store session.Service // nil for a file
 	Key   lease.Key       // of the session in Store
 	File  *File           // nil for a store
-	// Events is the log of the session: an outline, of which Wholes has the texts.
+	// Events is the log of a file, nil for a store: use All or Log.
 	Events []*session.Event
 	Wholes Wholes
 	// Initial has the state keys that the session was made with.
 	Initial map[string]any
 
-	view *session.View // of a store: the session as it was when its log was read
+	view        *session.View // of a store: the session as it was when its log was read
+	log         []*session.Event
+	first, last *session.Event
+	n           int
 }
 
 // Read reads the log of a run in a store. Errors to expect are [session.ErrNotFound] and
@@ -51,20 +56,21 @@ func Read(ctx context.Context, store session.Service, key lease.Key) (*Run, erro
 		return nil, err
 	}
 	r.Wholes.Fetch, r.Wholes.view, r.view = r.fetch, view, view
+	r.Initial = statekey.OwnState(view.State())
 	for ev := range view.Outline() {
-		r.Events = append(r.Events, ev.Outlined())
+		if r.n++; r.first == nil {
+			r.first = ev
+		}
+		r.last = ev
+		for key := range ev.Actions.StateDelta {
+			delete(r.Initial, key)
+		}
 	}
 	if err := view.Err(); err != nil {
 		return nil, err
 	}
-	if len(r.Events) == 0 {
+	if r.n == 0 {
 		return nil, fmt.Errorf("read run %q: %w", r.ID, ErrNoEvents)
-	}
-	r.Initial = statekey.OwnState(view.State())
-	for _, ev := range r.Events {
-		for key := range ev.Actions.StateDelta {
-			delete(r.Initial, key)
-		}
 	}
 	return r, nil
 }
@@ -78,12 +84,98 @@ func (r *Run) fetch(ctx context.Context) (*session.View, error) {
 	return session.ViewOf(got.Session), nil
 }
 
+// All yields the log of the session, page by page from a store: an outline, of which Wholes has the texts. A log can be
+// larger than the memory. If the store fails, View().Err says why.
+func (r *Run) All() iter.Seq[*session.Event] {
+	if r.view == nil {
+		return slices.Values(r.Events)
+	}
+	return func(yield func(*session.Event) bool) {
+		for ev := range r.view.Outline() {
+			if ev.Seq > r.last.Seq || !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// Log returns the events of All, which it keeps: use All for what can be done event by event.
+func (r *Run) Log() []*session.Event {
+	if r.view == nil {
+		return r.Events
+	}
+	if r.log == nil {
+		for ev := range r.All() {
+			r.log = append(r.log, ev.Outlined())
+		}
+	}
+	return r.log
+}
+
+// Len returns the number of events in the log.
+func (r *Run) Len() int {
+	if r.view == nil {
+		return len(r.Events)
+	}
+	return r.n
+}
+
+// First returns the first event of the log's outline; nil if there is none.
+func (r *Run) First() *session.Event { return r.end(r.first, 0) }
+
+// Last returns the last event of the log's outline; nil if there is none.
+func (r *Run) Last() *session.Event { return r.end(r.last, len(r.Events)-1) }
+
+func (r *Run) end(of *session.Event, i int) *session.Event {
+	if r.view != nil || len(r.Events) == 0 {
+		return of
+	}
+	return r.Events[i]
+}
+
+// Current yields the events of the last run in the log that are not superseded.
+func (r *Run) Current() iter.Seq[*session.Event] {
+	gone := r.gone()
+	return func(yield func(*session.Event) bool) {
+		last := r.Last()
+		for ev := range r.All() {
+			if ev.InvocationID == last.InvocationID && !gone.Has(ev.Seq) && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// gone are the events that do not count any more.
+func (r *Run) gone() (gone mark.Spans) {
+	if r.view != nil {
+		return r.view.Superseded()
+	}
+	for _, ev := range r.Events {
+		if s := ev.Mark.Supersedes(); s != nil {
+			gone = gone.Union(s)
+		}
+	}
+	return gone
+}
+
+// Err returns why events or their texts could not be read.
+func (r *Run) Err() error {
+	if r.Wholes.Err != nil || r.view == nil {
+		return r.Wholes.Err
+	}
+	return r.view.Err()
+}
+
+// Summary returns the summary of the last run in the log.
+func (r *Run) Summary() *progress.Summary { return progress.SummarizeAll(r.Current()) }
+
 // View returns the session as it was when the log was read; nil for a file.
 func (r *Run) View() *session.View { return r.view }
 
 // StateAfter returns the state after the event of the log with that sequence number.
 func (r *Run) StateAfter(seq int64) map[string]any {
-	return progress.StateAfter(maps.Clone(r.Initial), r.Events, seq, r.shared)
+	return progress.StateAfter(maps.Clone(r.Initial), r.Log(), seq, r.shared)
 }
 
 // shared is an event with all its texts. A value that the state still has is the state's own, so that

@@ -26,9 +26,9 @@ func (r *Run) Sound() (*Verified, error) {
 	switch _, bad := v.Seals(); {
 	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0 || r.File != nil && r.File.Masked() > 0): // or else the seals say more
 		return nil, fmt.Errorf("the log was changed, or is incomplete: %s", v.Flaw)
-	case r.Events[0].Seq != 1:
+	case r.First().Seq != 1:
 		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; export all of it with "+
-			"refrain export", r.Events[0].Seq)
+			"refrain export", r.First().Seq)
 	}
 	for _, l := range v.Loops {
 		if l.Problem != "" {
@@ -53,9 +53,9 @@ func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err
 	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) })
 	req := &session.StartRequest{
 		CreateRequest: session.CreateRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, State: state},
-		Events:        r.Events,
+		Events:        r.Log(),
 	}
-	if !slices.ContainsFunc(r.Events, writesShared) {
+	if !slices.ContainsFunc(r.Log(), writesShared) {
 		_, err := store.Start(ctx, svc, req)
 		return err
 	}

@@ -65,7 +65,7 @@ func (v *Verified) Named(i int) string {
 
 // Verified makes all hashes again, and the state.
 func (r *Run) Verified() (v *Verified, err error) {
-	v = &Verified{Run: r.ID, Events: len(r.Events), Loops: []verify.LoopSeal{}}
+	v = &Verified{Run: r.ID, Events: r.Len(), Loops: []verify.LoopSeal{}}
 	if r.File != nil && r.File.Head == nil {
 		v.Run = ""
 	}
@@ -76,21 +76,21 @@ func (r *Run) Verified() (v *Verified, err error) {
 		v.Flaw = &Flaw{Problem: fmt.Sprintf("secrets were struck out of %d of its lines when it was written, so its hashes "+
 			"are not those of the run; take it out of its store with refrain export", r.File.Masked())}
 	}
-	if loops := verify.Loops(r.Events, r.Wholes.Of); loops != nil {
+	if loops := verify.Loops(r.Log(), r.Wholes.Of); loops != nil {
 		v.Loops = loops
 	}
-	v.Runs = verify.Runs(r.Events, r.Wholes.Of)
+	v.Runs = verify.Runs(r.Log(), r.Wholes.Of)
 	if r.Store != nil {
-		v.State = verify.State(r.view, r.Events, r.Wholes.Of)
+		v.State = verify.State(r.view, r.Log(), r.Wholes.Of)
 	} else {
 		r.verifyHead(v)
 	}
-	return v, r.Wholes.Err
+	return v, r.Err()
 }
 
 // verifyHead holds what the first line of a file says of the run against its events.
 func (r *Run) verifyHead(v *Verified) {
-	if !verify.TellsState(r.Events) {
+	if !verify.TellsState(r.Log()) {
 		return // a version before this one has written it
 	}
 	if n := len(v.Runs); r.File.Head.over() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {

@@ -92,7 +92,7 @@ func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *
 	if err != nil {
 		return nil, nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	all, err := backtest.Recordings(slices.Collect(run.Wholes.All(run.Events)))
+	all, err := backtest.Recordings(slices.Collect(run.Wholes.All(run.Log())))
 	if err == nil {
 		err = run.Wholes.Err
 	}
@@ -247,8 +247,8 @@ func (s *Server) scored(r *http.Request, out *study) (ids []string, err error) {
 
 func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	one := studyRun{ID: id, Target: rec.Plan.Score.Target, Scores: []studyScore{}}
-	if i := slices.IndexFunc(run.Events, func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
-		one.Message = credential.Masked(brief.Clip(run.Wholes.Of(run.Events[i]).Text(), 160))
+	if i := slices.IndexFunc(run.Log(), func(ev *session.Event) bool { return ev.Author == "user" }); i >= 0 {
+		one.Message = credential.Masked(brief.Clip(run.Wholes.Of(run.Log()[i]).Text(), 160))
 	}
 	undone := make(map[int]bool)
 	for i := range rec.Outcomes {

@@ -173,14 +173,14 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 		Files  []workspace.Change `json:"files"`
 	}
 	return s.comparing(r, func(ctx context.Context, c *compared) error {
-		loop, err := loopOf(progress.TreeOf(progress.LastRun(c.run.Events)), r.URL.Query())
+		loop, err := loopOf(progress.TreeOf(progress.LastRun(c.run.Log())), r.URL.Query())
 		if err != nil {
 			return err
 		}
 		trees := make(map[int]workspace.Hash) // by iteration; most are also the one that the next was written from
 		after := func(n int) workspace.Hash {
 			if trees[n] == "" {
-				trees[n] = c.at(progress.IterationSeq(c.run.Events, loop.Address, n))
+				trees[n] = c.at(progress.IterationSeq(c.run.Log(), loop.Address, n))
 			}
 			return trees[n]
 		}

@@ -257,7 +257,7 @@ func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 func seqAt(run *runlog.Run, place, at string) (int64, error) {
 	kind, text, _ := strings.Cut(place, "/")
 	if place == "" || place == "end" {
-		return run.Events[len(run.Events)-1].Seq, nil
+		return run.Last().Seq, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
@@ -266,11 +266,11 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 		return n, nil
 	case kind == "iteration":
 		if at == "" {
-			if main := progress.TreeOf(progress.LastRun(run.Events)).Main(); main != nil {
+			if main := progress.TreeOf(progress.LastRun(run.Log())).Main(); main != nil {
 				at = string(main.Address)
 			}
 		}
-		if seq := progress.IterationSeq(run.Events, session.Address(at), int(n)); seq > 0 {
+		if seq := progress.IterationSeq(run.Log(), session.Address(at), int(n)); seq > 0 {
 			return seq, nil
 		}
 		return 0, problem.New(http.StatusNotFound, "iteration_not_found", "The loop has no such iteration", "%d", n)

@@ -4,6 +4,7 @@ package events
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,19 +19,22 @@ import (
 
 // Findable returns an error if the log cannot contain events of the agent or the iteration. With coming, an iteration that has
 // not begun yet is allowed.
-func Findable(run *runstore.Run, shown []*session.Event, agent string, iteration int, coming bool) error {
+func Findable(run *runstore.Run, shown iter.Seq[*session.Event], agent string, iteration int, coming bool) error {
 	if agent != "" {
-		names := agentsIn(run.Events)
+		names := agentsIn(run.All())
 		if !slices.Contains(names, agent) {
 			return fmt.Errorf("run %s has no agent %q (%s)", run.ID, agent, term.Meant(agent, names))
 		}
 	}
+	if iteration == 0 || coming {
+		return nil
+	}
 	last := 0
-	for _, ev := range shown {
+	for ev := range shown {
 		last = max(last, OutermostIteration(ev))
 	}
 	switch {
-	case iteration <= last || coming:
+	case iteration <= last:
 		return nil
 	case last == 0:
 		return fmt.Errorf("run %s has no iteration %d: no loop has begun in it", run.ID, iteration)
@@ -39,14 +43,18 @@ func Findable(run *runstore.Run, shown []*session.Event, agent string, iteration
 }
 
 // agentsIn returns the names of the agents in a log and in its definition.
-func agentsIn(events []*session.Event) []string {
+func agentsIn(events iter.Seq[*session.Event]) []string {
 	var names []string
 	add := func(name string) {
 		if name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	for _, ev := range events {
+	var authors []string
+	for ev := range events {
+		if !slices.Contains(authors, ev.Author) {
+			authors = append(authors, ev.Author)
+		}
 		add(ev.Address.Agent())
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
 			continue
@@ -63,8 +71,8 @@ func agentsIn(events []*session.Event) []string {
 			}
 		}
 	}
-	for _, ev := range events {
-		add(ev.Author)
+	for _, author := range authors {
+		add(author)
 	}
 	return names
 }

@@ -60,7 +60,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	}
 	w := NewWatching(run)
 	w.after = f.After
-	for _, ev := range run.Events {
+	for ev := range run.All() {
 		w.Add(ev)
 	}
 	past := session.Current(w.log)

@@ -3,9 +3,12 @@
 package reading
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -72,25 +75,33 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 	if f.follow && run.Store == nil {
 		return fmt.Errorf("--follow: %s is a file, and a file gets no new events; leave out --follow", word)
 	}
-	shown := run.Events
+	shown := run.All()
 	if !f.all {
-		shown = session.Current(progress.LastRun(shown))
+		shown = run.Current()
 	}
-	w := live.NewWatching(run)
-	for _, ev := range run.Events {
-		w.Add(ev)
+	summary, coming := run.Summary, false
+	var w *live.Watching
+	if f.follow {
+		w = live.NewWatching(run)
+		for ev := range run.All() {
+			w.Add(ev)
+		}
+		summary, coming = w.Summary, !w.Over()
 	}
-	coming := f.follow && !w.Over()
 	if err := events.Findable(run, shown, f.agent, f.iteration, coming); err != nil {
 		return term.UsageError(err)
 	}
-	for _, ev := range shown {
-		if err := f.print(e, ev, run.Wholes.Of); err != nil {
+	out := bufio.NewWriter(e.Stdout)
+	for ev := range shown {
+		if err := f.print(out, ev, run.Wholes.Of); err != nil {
 			return err
 		}
 	}
+	if err := cmp.Or(run.Err(), out.Flush()); err != nil {
+		return term.Failure(fmt.Errorf("write the events: %w", err))
+	}
 	if coming {
-		err = w.Follow(ctx, func(ev *session.Event) error { return f.print(e, ev, run.Wholes.Of) }, nil)
+		err = w.Follow(ctx, func(ev *session.Event) error { return f.print(e.Stdout, ev, run.Wholes.Of) }, nil)
 		if gone, ok := errors.AsType[*live.GoneError](err); ok {
 			return &term.Exit{Code: term.ExitInterrupted, Err: gone}
 		}
@@ -98,15 +109,15 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 			return err
 		}
 	}
-	return f.note(ctx, e, run, w)
+	return f.note(ctx, e, run, summary)
 }
 
 // note tells why a run has stopped before its end, and how to continue it. An interruption is not an error.
-func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, w *live.Watching) error {
+func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, summary func() *progress.Summary) error {
 	if f.json || run.Store == nil {
 		return nil
 	}
-	sum := w.Summary()
+	sum := summary()
 	status, _, err := run.Standing(ctx, sum.Status, runstore.OwnerIsDead)
 	if err != nil {
 		return term.Failure(err)
@@ -125,7 +136,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 }
 
 // print writes an event if the flags select it.
-func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole) error {
+func (f *eventsFlags) print(w io.Writer, ev *session.Event, whole progress.Whole) error {
 	if f.errors && runlog.ProblemIn(ev) == "" || f.agent != "" && ev.Address.Agent() != f.agent && ev.Author != f.agent ||
 		f.iteration > 0 && events.OutermostIteration(ev) != f.iteration {
 		return nil
@@ -141,7 +152,7 @@ func (f *eventsFlags) print(e *term.Env, ev *session.Event, whole progress.Whole
 	} else {
 		line = []byte(events.Line(ev))
 	}
-	if _, err := e.Stdout.Write(append(line, '\n')); err != nil {
+	if _, err := w.Write(append(line, '\n')); err != nil {
 		return term.Failure(fmt.Errorf("write the events: %w", err))
 	}
 	return nil

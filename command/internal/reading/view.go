@@ -91,8 +91,8 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	case flaw != nil:
 		return "", term.Failure(fmt.Errorf("%s: the file was changed, or is incomplete: %s; refrain verify shows more", name, flaw))
-	case run.Events[0].Seq != 1:
-		return "", term.Failure(fmt.Errorf("%s: the file begins with event %d, so it has not the whole run; export the run again", name, run.Events[0].Seq))
+	case run.First().Seq != 1:
+		return "", term.Failure(fmt.Errorf("%s: the file begins with event %d, so it has not the whole run; export the run again", name, run.First().Seq))
 	}
 	id = cmp.Or(run.ID, supervisor.NewID()) // a record has no ID
 	if err := runstore.CheckID(id); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 
 	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/internal/brief"
@@ -57,8 +58,8 @@ func filesAtStart(ctx context.Context, id string, view *session.View) (workspace
 
 // FilesRoot returns the folder below which the run's files are: the root in the run's log or, if that folder is not on this
 // machine, the current folder.
-func FilesRoot(events []*session.Event) (string, error) {
-	for _, ev := range events {
+func FilesRoot(events iter.Seq[*session.Event]) (string, error) {
+	for ev := range events {
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindRunStarted {
 			continue
 		}

@@ -55,7 +55,7 @@ func (r *Run) HowToResume() string {
 		return HowToResume(r.View(), r.ID)
 	}
 	view := session.NewView(session.ViewConfig{State: make(map[string]any)})
-	for _, ev := range r.Events {
+	for _, ev := range r.Log() {
 		view.Apply(ev)
 	}
 	if _, _, err := resumable(view); err != nil {

@@ -137,7 +137,7 @@ type Files struct {
 
 // filesOf compares two versions of a run's files: those of two iterations, or those of the start and the end of the run.
 func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool, from, to int) (*Files, error) {
-	root, err := runstore.FilesRoot(r.Events)
+	root, err := runstore.FilesRoot(r.All())
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func filesOf(ctx context.Context, r *runstore.Run, main *progress.Step, two bool
 		h, _ := runfiles.Value(r.StateAfter(seq)[runfiles.Key])
 		return cmp.Or(h, start)
 	}
-	f := &Files{From: start, To: at(r.Events[len(r.Events)-1].Seq), Changes: []workspace.Change{}}
+	f := &Files{From: start, To: at(r.Last().Seq), Changes: []workspace.Change{}}
 	if two {
 		a, err := seqOf(r, main, from)
 		if err != nil {

@@ -87,7 +87,7 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 		}
 	}
 	if f.State {
-		seq := run.Events[len(run.Events)-1].Seq
+		seq := run.Last().Seq
 		if f.One {
 			if seq, err = seqOf(run, s.main, f.Iteration); err != nil {
 				return err
@@ -213,7 +213,7 @@ func noIteration(s *progress.Step, n int) error {
 
 // seqOf returns the number of the last event of an iteration.
 func seqOf(r *runstore.Run, s *progress.Step, n int) (int64, error) {
-	seq := progress.IterationSeq(r.Events, s.Address, n)
+	seq := progress.IterationSeq(r.Log(), s.Address, n)
 	if seq == 0 {
 		return 0, term.UsageError(noIteration(s, n))
 	}

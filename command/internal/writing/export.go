@@ -134,7 +134,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 		}
 	}
 	trees := false
-	for _, ev := range run.Events {
+	for ev := range run.All() {
 		trees = trees || len(runfiles.Trees(ev.Actions.StateDelta)) > 0
 	}
 	root := ""
@@ -147,7 +147,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 		if _, err := os.Lstat(f.out + bundle); err == nil && !f.force {
 			return term.UsageError(fmt.Errorf("%s: this file exists; choose another name, or overwrite it with --force", f.out+bundle))
 		}
-		if root, err = runstore.FilesRoot(run.Events); err != nil {
+		if root, err = runstore.FilesRoot(run.All()); err != nil {
 			return term.Failure(err)
 		}
 	case trees:
@@ -178,7 +178,7 @@ func runExport(ctx context.Context, e *term.Env, f exportFlags, word string) err
 	case f.files:
 		fmt.Fprintf(e.Stderr, "%s: the files of %s\n", f.out+bundle, run.ID)
 	}
-	fmt.Fprintf(e.Stderr, "%s: %d events of %s", f.out, len(run.Events), run.ID)
+	fmt.Fprintf(e.Stderr, "%s: %d events of %s", f.out, run.Len(), run.ID)
 	if f.audit {
 		fmt.Fprintf(e.Stderr, ", %s", hash)
 	}

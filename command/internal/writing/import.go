@@ -171,7 +171,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	if carried != nil {
 		defer carried.Close()
 	}
-	events := len(run.Events)
+	events := run.Len()
 	if err := run.Import(filepath.Base(name)); err != nil {
 		return term.Failure(fmt.Errorf("%s: %w; nothing was imported", name, err))
 	}
@@ -215,7 +215,7 @@ func receive(ctx context.Context, run *runlog.Run, name string) (*workspace.Carr
 	if _, err := os.Lstat(name + bundle); name == "-" || err != nil {
 		return nil, nil
 	}
-	root, err := runstore.FilesRoot(run.Events)
+	root, err := runstore.FilesRoot(run.All())
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func receive(ctx context.Context, run *runlog.Run, name string) (*workspace.Carr
 			"cd %s && refrain import %s --as %s-2", root, shellword.Of(root), shellword.Of(file), run.ID)
 	}
 	var trees []workspace.Hash
-	for _, ev := range run.Events {
+	for ev := range run.All() {
 		trees = append(trees, runfiles.Trees(ev.Actions.StateDelta)...)
 	}
 	return workspace.Receive(ctx, runfiles.Store(root), name+bundle, trees, maxFiles)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package command_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// events and export read a log page by page: a log of several times the bound does not take more memory than the bound.
+// REFRAIN_LONG=1 makes a run of 70,000 iterations.
+func TestMemoryOfLongLogs(t *testing.T) {
+	n, bound := 6000, int64(90<<20)
+	if os.Getenv("REFRAIN_LONG") != "" {
+		n, bound = 70000, 150<<20
+	} else if testing.Short() {
+		t.Skip("it makes a run of 6,000 iterations")
+	}
+	dir := t.TempDir()
+	def := "name: long\nmax_iterations: " + strconv.Itoa(n) + "\ntimeout: 2h\nstate: {level: 0.0}\nscore: {expr: state.level}\nsub_agents:\n" +
+		"  - {name: raise, set: {level: \"double(state.level) + 1.0\"}}\n" +
+		"  - {name: judge, set: {mark: \"double(state.level) * 2.0\"}}\n"
+	if err := os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(def), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) int64 {
+		t.Helper()
+		var errs bytes.Buffer
+		c := exec.Command("refrain", args...)
+		c.Dir, c.Stderr = dir, &errs
+		if err := c.Run(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, errs.Bytes())
+		}
+		return c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
+	}
+	run("run", "long.yaml", "--progress", "quiet")
+	for _, args := range [][]string{{"events", "last"}, {"events", "last", "--json"}, {"export", "last", "-o", "log.jsonl"}} {
+		if got := run(args...); got > bound {
+			t.Errorf("%v takes %d MiB, more than %d", args, got>>20, bound>>20)
+		}
+	}
+}
