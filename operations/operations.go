@@ -76,6 +76,9 @@ type Config struct {
 	// clients name Go code only with AllowCommands.
 	Code program.Code
 
+	// Accepts reports whether a definition of Dir with this hash, see program.Program.Hash, may start programs although it is new or
+	// has changed since New. Nil means that all definitions of Dir may.
+	Accepts func(hash string) bool
 	// AllowCommands lets definitions that come from clients start programs.
 	AllowCommands bool
 	// AllowSecretEnv lists environment variables that definitions from clients may use. Their values
@@ -105,6 +108,7 @@ type Runs struct {
 	Folder *Folder
 
 	outgoing http.RoundTripper // of agents; nil is the default one
+	known    map[string]bool   // hashes of the definitions that New has found, if Config.Accepts is set
 	closing  atomic.Bool
 }
 
@@ -136,6 +140,11 @@ func New(cfg Config) (*Runs, error) {
 	r := &Runs{Config: cfg, outgoing: transport(&cfg)}
 	if r.Folder, err = openFolder(&cfg); err != nil {
 		return nil, err
+	}
+	if cfg.Accepts != nil {
+		if r.known, err = r.hashes(); err != nil {
+			return nil, err
+		}
 	}
 	drives := supervisor.Config{
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(r.env()),

@@ -155,8 +155,8 @@ func (r *Runs) program(name, text string) (*program.Program, *definition.Definit
 		}
 		if src, own := r.Folder.ownIn(file); own {
 			def, err = p.ReadOwn(name, src)
-		} else {
-			def, err = p.ReadIn(r.Folder.FS(), path.Join(filepath.ToSlash(r.Dir), file), file, data)
+		} else if def, err = p.ReadIn(r.Folder.FS(), path.Join(filepath.ToSlash(r.Dir), file), file, data); err == nil {
+			err = r.accepted(p, def, file)
 		}
 		if err != nil {
 			return nil, nil, r.Here(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/shellword"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
 )
@@ -63,6 +64,47 @@ func (r *Runs) Trusts(p *program.Program, def *definition.Definition, text []byt
 		}
 	}
 	return r.scriptIsHere(p.Model, ".")
+}
+
+// hashes returns the hashes of the definitions in the folder.
+func (r *Runs) hashes() (map[string]bool, error) {
+	names, files, err := r.Folder.List()
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]bool, len(names))
+	for _, name := range names {
+		text, err := r.Folder.ReadFile(files[name])
+		if err != nil {
+			continue
+		}
+		if p, _, err := Load(r.Folder.FS(), files[name], text); err == nil {
+			known[p.Hash()] = true
+		}
+	}
+	return known, nil
+}
+
+// accepted returns an error for a definition of the folder that starts programs, and that is new or has changed without a person's
+// consent.
+func (r *Runs) accepted(p *program.Program, def *definition.Definition, file string) error {
+	if r.Accepts == nil {
+		return nil
+	}
+	what := ""
+	if def.Workspace != nil {
+		what = "a workspace"
+	}
+	for a := range def.Root.All {
+		if _, starts := r.starts(a); starts != "" {
+			what = starts
+		}
+	}
+	if hash := p.Hash(); what == "" || r.known[hash] || r.Accepts(hash) {
+		return nil
+	}
+	return problem.New(http.StatusForbidden, "not_accepted", "The definition is new or has changed since this server started",
+		"it has %s; ask the user to look at it, and to accept it with: refrain trust %s", what, shellword.Of(filepath.Join(r.Dir, filepath.FromSlash(file))))
 }
 
 // secretOf returns a variable that an agent uses and may not, and the field that names it: one that signs a webhook,

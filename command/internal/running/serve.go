@@ -18,6 +18,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/child"
 	"github.com/refrain-dev/refrain/metrics"
@@ -282,8 +283,9 @@ func NewMCP(e *term.Env) *cobra.Command {
 Context Protocol, over standard input and output. Clients such as coding agents start this
 command themselves. doc/server.md lists the tools. refrain serve offers the same at /mcp.
 
-Definitions in the folder may do anything, as with refrain run. Definitions that the
-client sends start no programs unless you give --allow-commands, and agents reach no
+Definitions that are in the folder at the start may do anything, as with refrain run. One
+that is new or has changed since then starts programs only after refrain trust FILE.
+Definitions that the client sends start no programs unless you give --allow-commands, and agents reach no
 loopback, link-local or private addresses unless you give --allow-private.
 
 When the client disconnects, running steps end and their runs are paused. The runs go on
@@ -311,6 +313,10 @@ func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
 	cfg, err := f.config(e, s)
 	if err != nil {
 		return err
+	}
+	cfg.Accepts = func(hash string) bool {
+		k, err := trust.Open(e.Getenv)
+		return err == nil && k.Accepts(hash)
 	}
 	srv, err := server.New(cfg)
 	if err != nil {

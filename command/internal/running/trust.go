@@ -35,8 +35,8 @@ command continues its runs. A store that you name with --store or REFRAIN_STORE 
 such step.
 
 With FILE, show what these definitions start, and accept them as they are now. refrain mcp
-asks before it runs a definition that starts programs and is new or has changed since
-refrain mcp was started; an accepted definition needs no question.
+refuses a definition that starts programs and is new or has changed since refrain mcp was
+started, unless it was accepted.
 
 What you accept is kept in $XDG_STATE_HOME/refrain or ~/.local/state/refrain
 (REFRAIN_STATE_DIR names another folder). The command asks before it accepts; without a
