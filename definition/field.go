@@ -60,12 +60,18 @@ type Part struct {
 	Name string
 	// Value says in words which values are possible; Doc explains the part.
 	Value, Doc string
+	// Choices lists the words if the value is one of several words.
+	Choices []string
 	// Needed reports whether the map must have it.
 	Needed bool
 }
 
 // Value says in words which values the field can have, such as "duration" or "whole number or none".
 func (f Field) Value() string { return schema.Words(shapes()[f.Name]) }
+
+// Choices returns the words of a field whose value is one of several words, such as stop, skip_step and
+// next_iteration; nil for other fields.
+func (f Field) Choices() []string { return schema.Choices(shapes()[f.Name]) }
 
 // Parts returns the keys of the field's value if it can be a map; nil if it cannot, or if the author chooses the
 // keys.
@@ -77,7 +83,7 @@ func (f Field) Parts() []Part {
 	var parts []Part
 	for _, name := range s.PropertyOrder {
 		p := s.Properties[name]
-		parts = append(parts, Part{name, schema.Words(p), p.Description, slices.Contains(s.Required, name)})
+		parts = append(parts, Part{name, schema.Words(p), p.Description, schema.Choices(p), slices.Contains(s.Required, name)})
 	}
 	return parts
 }

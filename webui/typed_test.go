@@ -3,11 +3,16 @@
 package webui_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"go.yaml.in/yaml/v4"
 )
 
 // types writes into the field with an id as a person does, and stays in it.
@@ -100,4 +105,78 @@ sub_agents:
 	p.erases(1)
 	p.until("it is as it was", `!document.getElementById('f-sub_agents_1_-set-bad')?.innerText`)
 	p.saved()
+}
+
+// keys types text one key at a time into whatever has the focus, with a pause after each.
+func (t *tab) keys(text string, pause time.Duration) {
+	t.Helper()
+	for _, r := range text {
+		t.do(chromedp.KeyEvent(string(r)))
+		time.Sleep(pause)
+	}
+}
+
+// U4, U12: whatever the speed of the typist and of the browser, the editor of the text keeps every key in its place,
+// and a field under "More fields", which moves once it is set, keeps the focus until it is left.
+func TestKeysAreKeptInOrder(t *testing.T) {
+	for _, pause := range []time.Duration{0, 30 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
+		t.Run(pause.String(), func(t *testing.T) {
+			s := serve(t, map[string]string{"story.yaml": "name: story\nmax_iterations: 2\nsub_agents:\n  - {name: teller, text: hello, output_key: draft}\n"})
+			p := open(t, s)
+			p.visit("/definitions/story")
+			p.saved()
+			p.until("the editor", `!!document.querySelector('.yaml')?.shadowRoot?.querySelector('.cm-content')`)
+			call(p, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: 6})
+
+			// The editor, at the end of its first line.
+			p.js(`(() => { document.querySelector('.yaml').shadowRoot.querySelector('.cm-content').focus(); return true })()`)
+			p.do(chromedp.KeyEvent(kb.End))
+			p.keys("\rgoal: A short text that is kept", pause)
+			p.ctrlS()
+			p.saved()
+			p.reads("story.yaml", "name: story\ngoal: A short text that is kept\nmax_iterations: 2\n")
+
+			p.press("Open teller")
+			p.js(`(() => { document.querySelectorAll('.stepbody details.more').forEach(d => (d.open = true)); return true })()`)
+			p.js(`(() => { document.getElementById('f-sub_agents_0_-description').focus(); return true })()`)
+			p.keys("Writes the advertisement", pause)
+			p.stays("f-sub_agents_0_-description", "Writes the advertisement")
+			p.ctrlS()
+			p.saved()
+			p.reads("story.yaml", "description: Writes the advertisement")
+			p.stays("f-sub_agents_0_-description", "Writes the advertisement")
+		})
+	}
+}
+
+// U4: the schema of an answer is written as JSON, and stands in the file as it was meant.
+func TestOutputSchemaIsWrittenAsJSON(t *testing.T) {
+	s := serve(t, map[string]string{"judge.yaml": "name: judge\nmodel: scripted/none.yaml\nmax_iterations: 2\nsub_agents:\n  - {name: critic, instructions: Judge it., output_key: verdict}\n"})
+	p := open(t, s)
+	p.visit("/definitions/judge")
+	p.saved()
+	p.press("Open critic")
+	p.js(`(() => { document.querySelectorAll('.stepbody details.more').forEach(d => (d.open = true)); return true })()`)
+	p.until("a text area", `document.getElementById('f-sub_agents_0_-output_schema')?.tagName === 'TEXTAREA'`)
+	p.types("f-sub_agents_0_-output_schema", `{"type": "object", "properties": {"score": {"type": "number"}}}`)
+	p.ctrlS()
+	p.saved()
+	text, err := os.ReadFile(filepath.Join(s.dir, "judge.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Steps []struct {
+			Schema struct {
+				Type       string
+				Properties map[string]struct{ Type string }
+			} `yaml:"output_schema"`
+		} `yaml:"sub_agents"`
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	if got := file.Steps[0].Schema; got.Type != "object" || got.Properties["score"].Type != "number" {
+		t.Errorf("the file is\n%s", text)
+	}
 }

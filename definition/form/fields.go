@@ -4,7 +4,6 @@ package form
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/definition/edit"
@@ -49,46 +48,30 @@ type Control struct {
 	Long    bool     `json:"long,omitzero"`
 }
 
-func controlOf(name, value string) Control {
-	c := Control{Value: value, Text: value == "text" || value == "name", Bool: value == "true or false", Long: slices.Contains(long, name)}
-	if name == "type" || oneWord(value) {
-		c.Choices = choices(value)
+func controlOf(name, value string, choices []string) Control {
+	return Control{
+		Value: value, Choices: choices, Text: value == "text" || value == "name", Bool: value == "true or false", Long: slices.Contains(long, name),
 	}
-	return c
 }
 
 // keyed lists the fields that are maps of maps.
 var keyed = []string{"inputs", "shapes", "prices"}
 
 // long lists the fields whose text usually has several lines.
-var long = []string{"instructions", "text", "question", "goal", "query", "stdin"}
+var long = []string{"instructions", "text", "question", "goal", "query", "stdin", "output_schema"}
 
 // Fields returns all fields in their usual order.
 func Fields() []Field {
 	var out []Field
 	for _, f := range definition.Fields() {
 		ff := Field{
-			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Beside: f.BesideRef(), Docs: docsOf(f), Control: controlOf(f.Name, f.Value()),
+			Name: f.Name, Types: f.Types, Root: f.Root, Doc: f.Doc, Beside: f.BesideRef(), Docs: docsOf(f), Control: controlOf(f.Name, f.Value(), f.Choices()),
 			Short: edit.Shorthand(f.Name), Keyed: slices.Contains(keyed, f.Name),
 		}
 		for _, p := range f.Parts() {
-			ff.Parts = append(ff.Parts, Part{p.Name, p.Doc, controlOf("", p.Value), p.Needed})
+			ff.Parts = append(ff.Parts, Part{p.Name, p.Doc, controlOf("", p.Value, p.Choices), p.Needed})
 		}
 		out = append(out, ff)
 	}
 	return out
-}
-
-// kinds has words that describe values and are not values themselves.
-var kinds = []string{"text", "name", "map", "list", "number", "whole number", "duration", "any value", "expression",
-	"true or false", "size", "list of texts", "condition", "true", "false"}
-
-// oneWord reports whether a description lists the possible words, as "stop, skip_step or next_iteration" does.
-func oneWord(value string) bool {
-	c := choices(value)
-	return len(c) > 1 && !slices.ContainsFunc(c, func(w string) bool { return slices.Contains(kinds, w) || strings.ContainsAny(w, " {[\"<") })
-}
-
-func choices(value string) []string {
-	return strings.FieldsFunc(strings.ReplaceAll(value, " or ", ", "), func(r rune) bool { return r == ',' || r == ' ' })
 }

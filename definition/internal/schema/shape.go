@@ -243,6 +243,28 @@ func Words(s Shape) string {
 	return Join(words, "or")
 }
 
+// Choices returns the words of a value that is one of several words; nil if it can also be something else than a word
+// or a map.
+func Choices(s Shape) []string {
+	var words []string
+	for _, alt := range alternatives(s) {
+		if alt.Ref != "" || alt.Enum == nil && alt.Title != "" {
+			return nil
+		}
+		for _, v := range alt.Enum {
+			word, ok := v.(string)
+			if !ok {
+				return nil
+			}
+			words = append(words, word)
+		}
+	}
+	if len(words) < 2 {
+		return nil
+	}
+	return words
+}
+
 // Join lists words with commas, and with a word such as or before the last one.
 func Join[T ~string](words []T, last string) string {
 	var b strings.Builder

@@ -56,6 +56,11 @@ export function Definition({ name }) {
 
   const now = useRef('')
   now.current = text
+  // write takes a text at once, also for edits that are under way before the page is drawn again.
+  const write = text => {
+    now.current = text
+    setText(text)
+  }
   // typed is what fields of the form hold that the text does not have yet, by the path of the field: the changes,
   // and why the text does not take it. Of what is typed while a change is on its way, the last counts.
   const typed = useRef(new Map())
@@ -113,10 +118,13 @@ export function Definition({ name }) {
   const pending = useRef(Promise.resolve())
   const last = useRef({})
   const edit = useCallback(changes => {
-    const make = async (changes, from = now.current) => {
-      const r = await api.edit(from, changes)
-      now.current = r.text
-      setText(r.text)
+    const make = async (changes, from) => {
+      for (;;) {
+        const before = now.current
+        const r = await api.edit(from ?? before, changes)
+        if (now.current === before) return write(r.text)
+        from = undefined // somebody has typed into the text meanwhile: the change is made in what is there now
+      }
     }
     const turn = pending.current.then(async () => {
       for (const [at, what] of typed.current) {
@@ -252,7 +260,7 @@ export function Definition({ name }) {
             <span class=${'push st small ' + (errors.length ? 'bad' : 'good')}><${Icon} name=${errors.length ? 'bang' : 'ok'} />${errors.length ? t('n.errors', { n: errors.length }) : t('valid')}</span>
             ${problems.length > errors.length && html`<span class="mute small">${t('n.notes', { n: problems.length - errors.length })}</span>`}
             ${problems.length > 0 && html`<button class="btn quiet s" onClick=${() => yaml.current?.next()}><kbd>F8</kbd> ${t('next')}</button>`}</header>
-          <${Yaml} text=${text} problems=${problems} onChange=${setText} onCursor=${(l, c) => setCursor([l, c])} label=${name + '.yaml'} handle=${yaml} />
+          <${Yaml} text=${text} problems=${problems} onChange=${write} onCursor=${(l, c) => setCursor([l, c])} label=${name + '.yaml'} handle=${yaml} />
           ${problems.length > 0 && html`<ul class="problems">${problems.map(p => html`<li key=${p.line + p.code + p.message}><button class="linklike" onClick=${() => yaml.current?.goto(p.line, p.column)}>
               <span class=${'st ' + (p.severity === 'error' ? 'bad' : 'warn')}><${Icon} name=${p.severity === 'error' ? 'bang' : 'warn'} />${p.line ? t('line', { n: p.line }) : ''}</span> ${p.message} <span class="mono mute small">${p.code}</span></button>${p.hint && html`<span class="hint">${p.hint}</span>`}
               ${(p.fixes || []).map(f => html`<button key=${f.title} class="btn s" onClick=${() => setText(applyFix(text, f))}>${f.title}</button>`)}</li>`)}</ul>`}

@@ -45,7 +45,7 @@ const fields = async () => {
 }
 
 // examples are the fields that show one while they are empty.
-const examples = ['name', 'display_name', 'description', 'goal', 'instructions', 'model', 'color', 'output_key']
+const examples = ['name', 'display_name', 'description', 'goal', 'instructions', 'model', 'color', 'output_key', 'output_schema']
 
 // labelled are the fields that have a label in each language; the others are called as in the text.
 const labelled = new Set([...first, ...stops, ...Object.values(usual).flat(), ...policy])
@@ -89,13 +89,20 @@ const agentsIn = agent => [agent, ...(agent.steps || []).flatMap(agentsIn)]
 
 function More({ agent, all, skip, ...rest }) {
   const list = all.filter(f => applies(f, agent) && !skip.includes(f.name) && f.name !== 'sub_agents')
-  const set = list.filter(f => agent.fields[f.name] !== undefined)
-  return html`${set.length > 0 && html`<div class="pad fields">${set.map(f => html`<${Field} key=${f.name} agent=${agent} name=${f.name} all=${all} ...${rest} />`)}</div>`}
-    <details class="more"><summary>${t('more.fields', { n: list.length - set.length })}</summary><div class="pad fields">${list.filter(f => agent.fields[f.name] === undefined).map(f => html`<${Field} key=${f.name} agent=${agent} name=${f.name} all=${all} ...${rest} />`)}</div></details>`
+  // A field that is set stands above the others. It moves there once nobody is in these fields: a field that moves while
+  // somebody types loses the focus and the next keys.
+  const box = useRef()
+  const above = useRef([])
+  if (!box.current?.contains(document.activeElement)) above.current = list.filter(f => agent.fields[f.name] !== undefined).map(f => f.name)
+  const field = f => html`<${Field} key=${f.name} agent=${agent} name=${f.name} all=${all} ...${rest} />`
+  const set = list.filter(f => above.current.includes(f.name))
+  const below = list.filter(f => !above.current.includes(f.name))
+  return html`<div ref=${box} class="bare">${set.length > 0 && html`<div class="pad fields">${set.map(field)}</div>`}
+    <details class="more"><summary>${t('more.fields', { n: below.length })}</summary><div class="pad fields">${below.map(field)}</div></details></div>`
 }
 
 // asText is how a value stands in a field of the form.
-const asText = v => (v === undefined ? '' : typeof v === 'string' ? v : typeof v === 'number' || typeof v === 'boolean' ? String(v) : JSON.stringify(v))
+const asText = (v, long) => (v === undefined ? '' : typeof v === 'string' ? v : typeof v === 'number' || typeof v === 'boolean' ? String(v) : JSON.stringify(v, null, long ? 2 : 0))
 
 // Control is what one value is written in: a box to tick, a choice, a line or a text. What is typed counts at once.
 // It stands as it was typed until the field is left, and the form has read the text with it.
@@ -106,7 +113,7 @@ function Control({ spec, id, at, value, bad, described, change, example, off = '
     if (typing.read && !inside) setTyped(null)
   }, [typing.read, inside])
   useEffect(() => () => typing.forget(at), [at])
-  const text = typed ?? asText(value)
+  const text = typed ?? asText(value, spec.long)
   const write = v => typing.type(at, [].concat(v === '' ? { op: 'clear', path: at } : change(v)))
   if (spec.bool) return html`<span class="sw"><input id=${id} type="checkbox" role="switch" checked=${value === true} aria-describedby=${described} onChange=${e => write(e.target.checked ? 'true' : off)} /></span>`
   if (spec.choices) return html`<select id=${id} aria-describedby=${described} onChange=${e => write(e.target.value)}><option value="" selected=${value === undefined}>${t('not.set')}</option>${spec.choices.map(c => html`<option key=${c} value=${c} selected=${c === text}>${c}</option>`)}${text && !spec.choices.includes(text) && html`<option value=${text} selected>${text}</option>`}</select>`
@@ -118,7 +125,7 @@ function Control({ spec, id, at, value, bad, described, change, example, off = '
       write(e.target.value)
     },
   }
-  if (spec.long) return html`<textarea ...${typist} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))}></textarea>`
+  if (spec.long) return html`<textarea ...${typist} class=${spec.text ? '' : 'mono'} rows=${Math.min(8, Math.max(2, text.split('\n').length + 1))}></textarea>`
   return html`<input ...${typist} class=${spec.text ? '' : 'mono'} list=${spec.name === 'color' ? 'colors' : null} />`
 }
 

@@ -1,4 +1,4 @@
-import { html, useEffect, useRef } from '../ui.js'
+import { html, useEffect, useLayoutEffect, useRef } from '../ui.js'
 import { api } from '../api.js'
 
 // The editor is loaded when a page wants it: it is as large as all the rest twice.
@@ -31,7 +31,8 @@ export function Yaml({ text, problems, onChange, onCursor, label, handle }) {
       view.current = undefined
     }
   }, [])
-  useEffect(() => {
+  // A layout effect runs before the next key: a later one would put an older text over it.
+  useLayoutEffect(() => {
     const v = view.current
     if (!v || v.state.doc.toString() === text) return
     // Only what differs is replaced, so that the cursor, the folds and the history stay.

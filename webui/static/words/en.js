@@ -462,6 +462,7 @@ export default {
   'example.model': 'openai/gpt-5-mini',
   'example.color': 'orange',
   'example.output_key': 'draft',
+  'example.output_schema': '{"type": "object", "properties": {"score": {"type": "number"}}}',
   'is.final': 'final answer: runs once, after the loop',
   'kind.loop': 'loop',
   'kind.sequential': 'sequence',

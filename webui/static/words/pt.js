@@ -462,6 +462,7 @@ export default {
   'example.model': 'openai/gpt-5-mini',
   'example.color': 'orange',
   'example.output_key': 'rascunho',
+  'example.output_schema': '{"type": "object", "properties": {"nota": {"type": "number"}}}',
   'is.final': 'resposta final: executa uma vez, após o laço',
   'kind.loop': 'laço',
   'kind.sequential': 'sequência',
