@@ -375,9 +375,11 @@ func TestLoosePatternsAreListed(t *testing.T) {
 			!strings.Contains(found[1], "env.LEVEL: the pattern") {
 			t.Errorf("%s: %q", pattern, found)
 		}
-		_, err := definition.Parse("x.yaml", []byte("name: a\ncommand: [sh, -c, '{{x}}']\nstate: {x: hi}\nshapes: {x: {pattern: '"+pattern+"'}}\n"), definition.Options{})
+		text := "name: a\ncommand: [sh, -c, '{{x}}']\nstate: {x: hi}\nshapes: {x: {pattern: '" + pattern + "'}}\n"
+		_, err := definition.Parse("x.yaml", []byte(text), definition.Options{})
 		problems, ok := errors.AsType[definition.Problems](err)
-		if !ok || !strings.Contains(problems[0].Message, "stands where a program reads code") || strings.Contains(problems[0].Hint, "pattern") || strings.Contains(problems[0].Hint, "file") {
+		if !ok || !strings.Contains(problems[0].Message, "stands where a program reads code") ||
+			strings.Contains(problems[0].Hint, "pattern") || strings.Contains(problems[0].Hint, "file") {
 			t.Errorf("%s in code: %v", pattern, err)
 		}
 	}

@@ -344,7 +344,8 @@ func TestNoShapeMakesAValueCode(t *testing.T) {
 // D4: what real shells do with hostile values of every shape, at the places that a definition allows: they get them as they are,
 // and run nothing. A file of that name exists, so that only its text can stop it.
 func TestShellsRunNoValue(t *testing.T) {
-	pieces := []string{"a", "'", `"`, ";", "$(touch pwned)", "`touch pwned`", "|", "&", "\n", " ", "touch pwned", "../", "-", "=", ":", "+", "@", "~", "*", "#", "(", ")", "<f", ">pwned", `\`, "${IFS}"}
+	pieces := []string{"a", "'", `"`, ";", "$(touch pwned)", "`touch pwned`", "|", "&", "\n", " ", "touch pwned", "../", "-", "=", ":",
+		"+", "@", "~", "*", "#", "(", ")", "<f", ">pwned", `\`, "${IFS}"}
 	random := rand.New(rand.NewPCG(35, 2))
 	ran, refused := 0, 0
 	for range 300 {

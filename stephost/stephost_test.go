@@ -71,7 +71,10 @@ func TestFilesAreInsideTheRootOfTheMachine(t *testing.T) {
 	}
 	host := stephost.New(stephost.Config{Root: there})
 	far := elsewhere.Queue{Name: "q", Dispatcher: &farm{host: host, tasks: make(map[string]*task)}}
-	for name, want := range map[string]string{"out/hostname": "must exist inside the root", "../x": "must be a path inside the root", "new": `file "./new" must exist inside the root`, "there": "exit status 1"} {
+	for name, want := range map[string]string{
+		"out/hostname": "must exist inside the root", "../x": "must be a path inside the root",
+		"new": `file "./new" must exist inside the root`, "there": "exit status 1",
+	} {
 		a, err := taskagent.NewCommand(taskagent.CommandConfig{
 			Config: taskagent.Config{Name: "s", Elsewhere: far}, Args: []string{"test", "-s", "{{file}}"}, Root: t.TempDir(),
 			Shapes: map[string]taskagent.Shape{"file": {Type: taskagent.ShapeFile}},
