@@ -349,29 +349,29 @@ func TestShellsRunNoValue(t *testing.T) {
 	random := rand.New(rand.NewPCG(35, 2))
 	ran, refused := 0, 0
 	for range 300 {
-		value := ""
+		var value strings.Builder
 		for range 1 + random.IntN(5) {
-			value += pieces[random.IntN(len(pieces))]
+			value.WriteString(pieces[random.IntN(len(pieces))])
 		}
 		root := t.TempDir()
 		if err := os.WriteFile(filepath.Join(root, "s.sh"), []byte(`printf '%s' "$1" "$INPUT_X"`), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_ = os.WriteFile(filepath.Join(root, strings.ReplaceAll(value, "/", "_")), nil, 0o600)
+		_ = os.WriteFile(filepath.Join(root, strings.ReplaceAll(value.String(), "/", "_")), nil, 0o600)
 		shape := []string{"type: file", "type: folder", "pattern: '(?s).*'", "pattern: '[^-].*'", "pattern: '[a-z ;]+'"}[random.IntN(5)]
 		command := []string{
 			`[sh, -c, "cat '{{x}}'"]`, `[sh, -c, 'printf %s "$1" "$INPUT_X"', sh, "{{x}}"]`, `[sh, s.sh, "{{x}}"]`, `[sh, s.sh, "--x={{x}}"]`, `[env, "A={{x}}", sh, -c, 'printf %s "$A"']`,
 			`["{{tool}}", -c, "cat {{x}}"]`, `[sh, "-c{{x}}"]`, `[nice, "{{x}}"]`, `[make, -s, -f, s.sh, "A={{x}}"]`,
 		}[random.IntN(9)]
 		text := "name: a\ncommand: " + command + "\nenv: {INPUT_X: '{{x}}'}\ninputs: {tool: {choices: [sh, bash], default: sh}}\nstate: {x: hi}\nshapes: {x: {" + shape + "}}\n"
-		_, err := attempt(t, text, root, map[string]any{"x": strings.ReplaceAll(value, "/", "_")})
+		_, err := attempt(t, text, root, map[string]any{"x": strings.ReplaceAll(value.String(), "/", "_")})
 		if _, failed := errors.AsType[*taskagent.ExitError](err); err == nil || failed {
 			ran++
 		} else {
 			refused++
 		}
-		if _, err := os.Stat(filepath.Join(root, "pwned")); err == nil && value != "pwned" {
-			t.Fatalf("%s with %s and %q ran it", command, shape, value)
+		if _, err := os.Stat(filepath.Join(root, "pwned")); err == nil && value.String() != "pwned" {
+			t.Fatalf("%s with %s and %q ran it", command, shape, value.String())
 		}
 	}
 	if ran < 30 || refused < 30 {

@@ -42,7 +42,7 @@ func TestReadsCode(t *testing.T) {
 
 // D4: what interpreters, and options that run programs, read as code; X stands for a value.
 func TestCode(t *testing.T) {
-	for _, line := range strings.Split(strings.TrimSpace(`
+	for line := range strings.SplitSeq(strings.TrimSpace(`
 sh -c X|bash -euc X|bash -eu -o pipefail -c X|sudo sh -c X|sh -cX|bash -X script|docker exec box sh -c X|env A=b dash -c X|busybox sh -c X|fish -c X
 python3 -c X|python3 -m X|perl -ne X f|perl -MX -e 1|perl -i -pe X|perl -e 1 -e X|node -e X|node --eval=X|node -p X|ruby -rX -e 1|php -r X|lua -e X|pwsh -Command X|cmd /cX
 awk X f|awk -v a=1 X|gawk -e X|sed X|sed -n X f|sed -i -e X f|sed --expression=X f|jq X f|jq --arg a b X|yq X
@@ -59,7 +59,7 @@ script -qec X f|make --eval=X|make SHELL=X|wget --use-askpass=X u|less +X f|gcc 
 			}
 		}
 	}
-	for _, line := range strings.Split(strings.TrimSpace(`
+	for line := range strings.SplitSeq(strings.TrimSpace(`
 sh X|sh -c code X|sh -c code sh X|bash -euc code bash --a=X|sh script.sh X|python3 X|python3 score.py X|python3 -c code X|python3 -c code --file=X|python3 -m pytest X|perl -ne code X
 node score.js X|awk code X|awk -v a=X code|awk -f prog X|sed -n code X|sed -e code X|jq code X|jq --arg a X code|jq -f prog X|sqlite3 X|psql -d X|gcc -c X|grep -c X f|grep -e X f|grep X sed
 make X|make -C X|make A=X|git -C X status|git add X|git switch -c X|git commit -m X|go test X|go test -run X|go vet X|npm install X|npm run X|pip install X|find X -name a|find . -name X
