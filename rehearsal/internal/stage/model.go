@@ -27,6 +27,9 @@ type actor struct {
 // Name returns the name of the model that the actor plays, as prices go by name.
 func (a *actor) Name() string { return a.name }
 
+// Provider says that it asks nobody, as for a scripted model: a resumed run counts no usage of a request that was cut off.
+func (a *actor) Provider() string { return "scripted" }
+
 // GenerateContent answers like a scripted model with one answer.
 func (a *actor) GenerateContent(ctx context.Context, req *model.LLMRequest,
 	stream bool) iter.Seq2[*model.LLMResponse, error] {
