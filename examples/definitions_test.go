@@ -50,7 +50,6 @@ func TestWhatGoesWrongInAnExampleIsCaught(t *testing.T) {
 	scripted := map[string]*scripted.Script{"negotiate/loop.yaml": script(t, "negotiate")}
 	left := map[string][]string{
 		"refine/loop.pt.yaml":    {"noisy_judge", "scores_regress", "costs_explode"},
-		"codefix/loop.yaml":      {"noisy_judge"},
 		"regress/rollback.yaml":  {"noisy_judge"},
 		"regress/keep-best.yaml": {"noisy_judge"},
 		"document/loop.yaml":     {"step_hung"},
