@@ -181,9 +181,9 @@ func TestHintsOnStdoutNameTheProgramAndItsStore(t *testing.T) {
 		requires(t, 0, "Answer with: bakery answer a1 --store "+store)(called(t, opts, verb, "a1", "--store", store))
 	}
 	// A run may have any name, and the text around it stays as it is.
-	requires(t, 4, "Answer with: bakery answer team/42:b --store "+store+" yes|no")(
-		called(t, opts, "run", "ask", "--session", "team/42:b", "--store", store))
-	requires(t, 0, "Answer with: bakery answer team/42:b --store "+store+" yes|no")(called(t, opts, "show", "team/42:b", "--store", store))
+	requires(t, 4, "Answer with: bakery answer team@42:b --store "+store+" yes|no")(
+		called(t, opts, "run", "ask", "--session", "team@42:b", "--store", store))
+	requires(t, 0, "Answer with: bakery answer team@42:b --store "+store+" yes|no")(called(t, opts, "show", "team@42:b", "--store", store))
 	requires(t, 2, "no definition is given; write: bakery console FILE")(called(t, opts, "console"))
 	requires(t, 0, "bakery check loop.yaml", "bakery run loop.yaml")(called(t, opts, "init", "retry", "new"))
 	requires(t, 0, `Write: bakery run talk "REQUEST"`)(called(t, opts, "check", "talk"))
