@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"regexp"
 	"sync/atomic"
 
+	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/model"
 )
 
@@ -117,7 +117,7 @@ func (x *Exchange) refusesCache() bool {
 	if x.status != http.StatusBadRequest && x.status != http.StatusUnprocessableEntity {
 		return false
 	}
-	return cacheFields.Match(x.head)
+	return cacheFields().Match(x.head)
 }
 
-var cacheFields = regexp.MustCompile(`(?i)prompt_cache|cache_control|extra (fields?|inputs?) (are |is )?not (permitted|allowed)"`)
+var cacheFields = lazyregexp.New(`(?i)prompt_cache|cache_control|extra (fields?|inputs?) (are |is )?not (permitted|allowed)"`)
