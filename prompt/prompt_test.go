@@ -200,13 +200,12 @@ sub_agents:
 						t.Errorf("%s, request %d (-sent +rebuilt):\n%s", at, i+1, diff)
 					}
 				}
-				waiting := *log // as it was before the first answer
-				waiting.Events = log.Events[:asked(log.Events, at)[0]]
-				first, err := Of(t.Context(), program.Code{}, &waiting, at, 0)
+				waiting := with(log, log.Log()[:asked(log.Log(), at)[0]]) // as it was before the first answer
+				first, err := Of(t.Context(), program.Code{}, waiting, at, 0)
 				if err != nil || first.System != want[0].System || first.Number != 1 {
 					t.Errorf("%s, without an answer: %+v, %v", at, first, err)
 				}
-				if len(asked(fork.Events, at)) > 0 { // a fork has the same events
+				if len(asked(fork.Log(), at)) > 0 { // a fork has the same events
 					copied, err := Of(t.Context(), program.Code{}, fork, at, 1)
 					if err != nil || copied.System != want[0].System {
 						t.Errorf("%s, of a fork: %+v, %v", at, copied, err)
@@ -223,6 +222,11 @@ sub_agents:
 			}
 		})
 	}
+}
+
+// with is a run whose log has other events, as that of a file has.
+func with(run *runlog.Run, events []*session.Event) *runlog.Run {
+	return &runlog.Run{ID: run.ID, Events: events, Wholes: run.Wholes, Initial: run.Initial}
 }
 
 // Of a conversation of two runs, the requests are those of the last one.
@@ -281,12 +285,11 @@ sub_agents:
 	if _, err := Of(t.Context(), program.Code{}, log, "x[1]/w", 2); !errors.Is(err, ErrNotAsked) {
 		t.Errorf("a second request: %v", err)
 	}
-	gone := *log
-	gone.Events = slices.DeleteFunc(slices.Clone(log.Events), func(ev *session.Event) bool {
+	gone := with(log, slices.DeleteFunc(slices.Clone(log.Log()), func(ev *session.Event) bool {
 		return ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted
-	})
+	}))
 	var not *NotRebuiltError
-	if _, err := Of(t.Context(), program.Code{}, &gone, "x[1]/w", 0); !errors.As(err, &not) {
+	if _, err := Of(t.Context(), program.Code{}, gone, "x[1]/w", 0); !errors.As(err, &not) {
 		t.Errorf("without the definition: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
