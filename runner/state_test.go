@@ -103,6 +103,9 @@ type mute struct{}
 
 func (*mute) Name() string { return "mute" }
 
+// Provider says that it asks nobody: of a step that was cut off before it could fail, no call counts.
+func (*mute) Provider() string { return "scripted" }
+
 func (*mute) GenerateContent(context.Context, *model.LLMRequest, bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) { yield(nil, errors.New("asked")) }
 }
