@@ -467,8 +467,10 @@ func (r *run) complete(ev *session.Event) {
 		r.note(ev)
 	}
 	r.memo.keep(ev)
-	if now := platform.TimeProviderOf(r.ctx); now != nil && ev.Timestamp.IsZero() {
-		ev.Timestamp = now()
+	if ev.Timestamp.IsZero() { // else nothing is asked: looking for the provider allocates
+		if now := platform.TimeProviderOf(r.ctx); now != nil {
+			ev.Timestamp = now()
+		}
 	}
 }
 
