@@ -211,7 +211,7 @@ var prices = map[string]price{
 	operators.Add:      addition,
 	operators.Subtract: constant, operators.Multiply: constant, operators.Divide: constant, operators.Modulo: constant, operators.Negate: constant,
 	operators.LogicalAnd: constant, operators.LogicalOr: constant, operators.LogicalNot: constant, operators.Conditional: constant,
-	operators.NotStrictlyFalse: constant, operators.OldNotStrictlyFalse: constant,
+	operators.NotStrictlyFalse: constant, "__not_strictly_false__": constant, // the latter in expressions of before
 	operators.Index: constant, operators.OptIndex: constant, operators.OptSelect: constant,
 
 	"bool": texts(20, 0), "bytes": texts(2, 0), "double": texts(20, 0), "duration": texts(40, 0), "int": texts(20, 0), "string": texts(5, 0),
