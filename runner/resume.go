@@ -17,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/statekey"
@@ -157,7 +158,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run := &run{
-		id: id, ctx: context.WithoutCancel(ctx), service: r.cfg.SessionService,
+		id: id, ctx: context.WithoutCancel(ctx), now: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
 		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free, holding: r.holding(),
 	}
 	var gone mark.Spans

@@ -320,7 +320,8 @@ func (r *run) observed(root string) *observe.Run {
 // run is one call of Run.
 type run struct {
 	id      string
-	ctx     context.Context // for the store: what was said is kept even when the run is canceled
+	ctx     context.Context       // for the store: what was said is kept even when the run is canceled
+	now     platform.TimeProvider // of the context, which allocates when it is asked; else nil
 	service session.Service
 	view    *session.View
 	agent   agent.Agent // that the message is for
@@ -346,7 +347,7 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	run := &run{
-		id: o.id(ctx), ctx: context.WithoutCancel(ctx),
+		id: o.id(ctx), ctx: context.WithoutCancel(ctx), now: platform.TimeProviderOf(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
 		holding: r.holding(),
 	}
@@ -467,10 +468,8 @@ func (r *run) complete(ev *session.Event) {
 		r.note(ev)
 	}
 	r.memo.keep(ev)
-	if ev.Timestamp.IsZero() { // else nothing is asked: looking for the provider allocates
-		if now := platform.TimeProviderOf(r.ctx); now != nil {
-			ev.Timestamp = now()
-		}
+	if r.now != nil && ev.Timestamp.IsZero() {
+		ev.Timestamp = r.now()
 	}
 }
 
