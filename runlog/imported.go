@@ -34,7 +34,7 @@ func (r *Run) Import(file string) error {
 	if err != nil {
 		return err
 	}
-	ev.Timestamp = time.Now()
+	ev.Timestamp = last.Timestamp // nothing ran between the two, however long that was
 	r.Events = append(r.Events[:len(r.Events):len(r.Events)], ev)
 	return nil
 }

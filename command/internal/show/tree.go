@@ -15,6 +15,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // PrintTree writes the run step by step: the iterations of its loop, and below each iteration its steps.
@@ -37,7 +38,7 @@ type treePrinter struct {
 	w   io.Writer
 	to  int // the largest length of a line
 	now time.Duration
-	cut bool // the run was cut off, so steps that are running in the log are not running any more
+	cut progress.Status // of steps that are running in the log, if no process drives the run; else empty
 }
 
 // longLine is the largest length of a line of a tree where no terminal sets one.
@@ -48,7 +49,11 @@ func (s *Shown) treePrinter(w io.Writer) *treePrinter {
 	if s.columns > 0 {
 		to = min(to, s.columns)
 	}
-	return &treePrinter{w: w, to: to, now: s.Tree.Now, cut: s.Status == runlog.StatusInterrupted}
+	p := &treePrinter{w: w, to: to, now: s.Tree.Now}
+	if s.Status == runlog.StatusInterrupted || s.Status == string(mark.RunIsPaused) {
+		p.cut = progress.Status(s.Status)
+	}
+	return p
 }
 
 // loop writes the iterations and the finalizer of a loop. more means that further lines follow.
@@ -91,8 +96,8 @@ func (p *treePrinter) line(guide, text string) {
 
 // Status returns a status with its duration.
 func (p *treePrinter) status(s progress.Status, took time.Duration) string {
-	if p.cut && s == progress.StatusRunning {
-		s = runlog.StatusInterrupted
+	if p.cut != "" && s == progress.StatusRunning {
+		s = p.cut
 	}
 	text := "[" + strings.ToUpper(string(s)) + "]"
 	if s == progress.StatusPending || s == progress.StatusSkipped {
@@ -137,7 +142,7 @@ func (p *treePrinter) notes(s *progress.Step) string {
 			notes = append(notes, "leaves")
 		}
 	}
-	if s.Status == progress.StatusRunning && !p.cut && !s.Limited.IsZero() {
+	if s.Status == progress.StatusRunning && p.cut == "" && !s.Limited.IsZero() {
 		notes = append(notes, progress.Waits(s.Limited, time.Now()))
 	}
 	if s.Asks != "" {
