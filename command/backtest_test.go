@@ -90,7 +90,7 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 func refrain(t testing.TB, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = run(t.Context(), nil, args, func(string) string { return "" }, strings.NewReader(""), &out, &errs)
+	code = run(t.Context(), nil, args, stateOnly, strings.NewReader(""), &out, &errs)
 	return code, out.String(), errs.String()
 }
 

@@ -261,7 +261,7 @@ func onTerminal(t *testing.T, args []string) string {
 			}
 		}
 	})
-	run(t.Context(), nil, args, func(string) string { return "" }, strings.NewReader(""), tty, tty)
+	run(t.Context(), nil, args, stateOnly, strings.NewReader(""), tty, tty)
 	tty.Close()
 	reading.Wait()
 	return out.String()

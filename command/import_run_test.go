@@ -45,13 +45,18 @@ func FuzzReadLog(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(back.Events) != len(log.Events) {
-			t.Errorf("%d events, want %d", len(back.Events), len(log.Events))
+		if back.Len() != len(log.Events) {
+			t.Errorf("%d events, want %d", back.Len(), len(log.Events))
 		}
-		for _, ev := range back.Events {
+		n := 0
+		for ev := range back.All() {
+			n++
 			if line := events.Line(ev); strings.ContainsAny(line, "\x1b\n\r") {
 				t.Errorf("line %q", line)
 			}
+		}
+		if err := back.Err(); err != nil || n != back.Len() {
+			t.Errorf("read %d events of %d, %v", n, back.Len(), err)
 		}
 		if _, err := show.Of(t.Context(), &runstore.Run{Run: back}, ""); err != nil {
 			t.Error(err)

@@ -48,7 +48,7 @@ func storedRuns(t *testing.T) map[string]string {
 func cli(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if got := run(t.Context(), nil, args, func(string) string { return "" }, strings.NewReader(""), &out, &errs); got != code {
+	if got := run(t.Context(), nil, args, stateOnly, strings.NewReader(""), &out, &errs); got != code {
 		t.Fatalf("refrain %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
 	}
 	return out.String(), errs.String()
@@ -73,18 +73,28 @@ func TestStoredRunsStayReadable(t *testing.T) {
 			id, _ := cli(t, 0, "import", file, "--store", store)
 			id = strings.TrimSpace(id)
 			imported, _ := cli(t, 0, "show", id, "--json", "--store", store)
+			status, _, _ := strings.Cut(want, "\n")
+			if !mark.RunStatus(status).Over() { // a person has to resume it
+				want = strings.NewReplacer(status+"\n", "paused\n", "[INTERRUPTED]", "[PAUSED]").Replace(want)
+				status = "paused"
+			}
 			if got := essence(t, imported); got != want {
 				t.Errorf("the imported run shows\n%s\nwant\n%s", got, want)
 			}
 			first, _ := cli(t, 0, "events", file, "--json", "--all")
 			again, _ := cli(t, 0, "events", id, "--json", "--all", "--store", store)
-			if first != again {
-				t.Error("the events of the imported run are not those of the file")
+			pauses := 0
+			if status == "paused" {
+				pauses = 1
+			}
+			if added, ok := strings.CutPrefix(again, first); !ok || strings.Count(added, "\n") != pauses ||
+				strings.Count(added, `"by":"refrain import"`) != pauses {
+				t.Errorf("the events of the imported run are not those of the file; added %q", added)
 			}
 			cli(t, 0, "verify", file)
 			cli(t, 0, "verify", id, "--store", store)
 			list, _ := cli(t, 0, "runs", "--json", "--store", store)
-			if status, _, _ := strings.Cut(want, "\n"); !strings.Contains(list, `"status":"`+status+`"`) {
+			if !strings.Contains(list, `"status":"`+status+`"`) {
 				t.Errorf("the list says %s, want %s", list, status)
 			}
 		})

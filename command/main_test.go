@@ -20,8 +20,15 @@ var update = flag.Bool("update", false, "rewrite the expected output in the scri
 
 func TestMain(m *testing.M) {
 	testscript.Main(withState{m}, map[string]func(){
-		"refrain": func() { os.Exit(Main()) },
-		"shelf":   shelf,
+		"refrain": func() {
+			code := Main()
+			if name := os.Getenv("REFRAIN_TEST_STATUS"); name != "" { // what Linux tells of the process, such as its peak of memory
+				text, _ := os.ReadFile("/proc/self/status")
+				_ = os.WriteFile(name, text, 0o600)
+			}
+			os.Exit(code)
+		},
+		"shelf": shelf,
 	})
 }
 
@@ -36,6 +43,14 @@ func (m withState) Run() int {
 	defer os.RemoveAll(dir)
 	_ = os.Setenv("XDG_STATE_HOME", dir)
 	return m.M.Run()
+}
+
+// stateOnly is an environment that has nothing but the state folder: a store that a command made belongs to the next one.
+func stateOnly(name string) string {
+	if name == "XDG_STATE_HOME" {
+		return os.Getenv(name)
+	}
+	return ""
 }
 
 // shelf is an MCP server over standard input and output, with two tools.

@@ -64,8 +64,7 @@ func BenchmarkResume(b *testing.B) {
 func TestResumeReadsTheLogOnce(t *testing.T) {
 	fork := resumable(t, longtest.N(300, 3000))
 	id := fork()
-	none := func(string) string { return "" }
-	store, closeStore, err := runstore.MakeService(t.Context(), &term.Env{Getenv: none}, "")
+	store, closeStore, err := runstore.MakeService(t.Context(), &term.Env{Getenv: stateOnly, Stderr: os.Stderr}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +78,7 @@ func TestResumeReadsTheLogOnce(t *testing.T) {
 	n := session.ViewOf(got.Session).LastSeq()
 	var out, errs bytes.Buffer
 	options := []Option{Config{SessionService: svc, Name: "refrain"}}
-	if code := run(t.Context(), options, []string{"resume", id, "--exit-zero-on-limit"}, none, strings.NewReader(""), &out, &errs); code != 0 {
+	if code := run(t.Context(), options, []string{"resume", id, "--exit-zero-on-limit"}, stateOnly, strings.NewReader(""), &out, &errs); code != 0 {
 		t.Fatalf("code %d\n%s", code, errs.String())
 	}
 	const pages = 2 * 64 // at the end of the log, such as the answer's

@@ -29,9 +29,9 @@ func TestStartMakesLittle(t *testing.T) {
 	if len(all) == 0 {
 		t.Fatalf("no package says what it made: %s", trace.String())
 	}
-	one, sum, rows := 1<<20, 3<<20, 200_000
+	one, sum, rows := 1<<20, 3<<20, 1800
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		one, sum, rows = 3<<20, 6<<20, 300_000 // pools lose things at random, and regexps make theirs again
+		one, sum, rows = 3<<20, 6<<20, 2700 // pools lose things at random, and regexps make theirs again
 	}
 	var bytes, allocs int
 	for _, m := range all {
@@ -40,8 +40,9 @@ func TestStartMakesLittle(t *testing.T) {
 		if bytes, allocs = bytes+b, allocs+n; b > one {
 			t.Errorf("package %s makes %d bytes when the program starts, want at most %d", m[1], b, one)
 		}
-		if m[1] == "github.com/refrain-dev/refrain/definition" && b > rows {
-			t.Errorf("package %s makes %d bytes when the program starts: the shapes of fields are for the schema", m[1], b)
+		if m[1] == "github.com/refrain-dev/refrain/definition" && n > rows {
+			// Not the bytes: the runtime's table of interfaces may grow in any package, and takes 73,728 of them.
+			t.Errorf("package %s makes %d things when the program starts: the shapes of fields are for the schema", m[1], n)
 		}
 	}
 	t.Logf("%d packages make %d bytes in %d allocations", len(all), bytes, allocs)
