@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // refrains starts refrain in a folder, over one store.
@@ -123,7 +124,7 @@ func (r *refrains) stand(id string) *runlog.Row {
 	if err != nil {
 		r.Fatal(err)
 	}
-	row, err := runlog.RowOf(context.Background(), store, got.Session, runstore.OwnerIsDead)
+	row, err := runlog.RowOf(context.Background(), store, got.Session, lease.Dead)
 	if err != nil {
 		r.Fatal(err)
 	}

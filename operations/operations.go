@@ -122,6 +122,10 @@ func New(cfg Config) (*Runs, error) {
 	if cfg.Getenv == nil {
 		cfg.Getenv = os.Getenv
 	}
+	cfg.Owner = cmp.Or(cfg.Owner, lease.Process())
+	if cfg.Dead == nil {
+		cfg.Dead = lease.Dead
+	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}

@@ -38,6 +38,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/credential"
 	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/server/internal/adk"
 	"github.com/refrain-dev/refrain/server/internal/wire"
@@ -145,7 +146,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	observe := cfg.Observe
 	cfg.Observe = func(sup *supervisor.Config) {
-		sup.OnEvent, sup.OnEnding = s.hear, s.left
+		sup.OnEvent, sup.OnEnding, sup.OnRecovery = s.hear, s.left, s.recovered
 		if observe != nil {
 			observe(sup)
 		}
@@ -175,17 +176,26 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // Supervisor returns the supervisor that drives the runs.
 func (s *Server) Supervisor() *supervisor.Supervisor { return s.runs.Supervisor }
 
-// Recover continues the runs that a server of this store has left unfinished. The error lists the
-// runs that could not be continued. It does nothing if Config.ReadOnly is set.
+// Recover continues the runs that a server of this store has left unfinished, and looks for such runs until
+// Shutdown: see [supervisor.Supervisor.Recover]. The error lists the runs that could not be continued.
+// It does nothing if Config.ReadOnly is set.
 func (s *Server) Recover(ctx context.Context) error {
 	if !s.runs.Offers(true) {
 		return nil
 	}
 	runs, err := s.runs.Supervisor.Recover(ctx)
+	s.recovered(runs, nil)
+	return err
+}
+
+// recovered logs the runs that a look for unfinished runs has continued, and its failure.
+func (s *Server) recovered(runs []*supervisor.Run, err error) {
 	for _, run := range runs {
 		s.cfg.Log.Info("continue a run that was left unfinished", "run", run.ID())
 	}
-	return err
+	if err != nil {
+		s.cfg.Log.Warn("look for runs that were left unfinished", "error", credential.Masked(err.Error()))
+	}
 }
 
 // Serve accepts connections until Shutdown, and then returns nil.

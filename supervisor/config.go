@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"google.golang.org/genai"
@@ -42,14 +41,17 @@ type Config struct {
 	// user's message to them before Build is called. Until then the Agent of their context has only the name that
 	// the run was started with.
 	PluginConfig runner.PluginConfig
+	// OnRecovery is called when a look after the first one of [Supervisor.Recover] has continued runs, or has
+	// failed. A failure that repeats itself is reported once. Optional.
+	OnRecovery func(runs []*Run, err error)
 	// Recovers limits [Supervisor.Recover] to the runs for whose start record it returns true. Nil means
 	// all runs.
 	Recovers func(mark.RunStarted) bool
 	// Owner names this process in the error that another process gets when it wants to drive the
-	// same run. The default names the process and its machine.
+	// same run. The default is [lease.Process].
 	Owner string
 	// Dead reports whether the owner of a lease is known to have died. The supervisor takes over the run of
-	// a dead owner at once, not only when the lease expires. Nil means that no owner is known to have died.
+	// a dead owner at once, not only when the lease expires. Nil means [lease.Dead].
 	Dead func(owner string) bool
 	// Driver names the system that decides where runs are driven, such as a cluster that this process works
 	// for. Only supervisors of the same driver continue a run that was submitted for it; on others Resume
@@ -164,11 +166,10 @@ func (c *Config) check() error {
 		return fmt.Errorf("supervisor: LeaseRenew %s must be shorter than LeaseTTL %s", c.LeaseRenew, c.LeaseTTL)
 	}
 	if c.Owner == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "an unknown machine"
-		}
-		c.Owner = fmt.Sprintf("process %d on %s", os.Getpid(), host)
+		c.Owner = lease.Process()
+	}
+	if c.Dead == nil {
+		c.Dead = lease.Dead
 	}
 	return nil
 }

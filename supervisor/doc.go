@@ -27,7 +27,8 @@
 //
 // Every run ends with a mark in its log: [mark.KindRunPaused] if it can continue, [mark.KindRunEnded] if
 // it cannot. If a process dies, the log still says that the run is running; its lease expires, and
-// [Supervisor.Recover] or [Supervisor.Resume] continues the run.
+// [Supervisor.Resume] continues the run, or a supervisor that looks for such runs because
+// [Supervisor.Recover] was called.
 //
 // Something else can decide which process drives a run, such as a cluster: see [Config.Driver]. It reads
 // the status of runs from [Supervisor.List] and [Supervisor.Standing], continues them with

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"iter"
 	"sync"
-	"time"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/loop"
@@ -268,31 +267,8 @@ func (end *segment) read(view *session.View, id string) error {
 // keep renews the lease. If that is lost, or cannot be renewed for as long as it
 // lasts, the run ends: somebody else may drive it.
 func (r *Run) keep(ctx context.Context) {
-	ttl := r.s.cfg.LeaseTTL
-	tick := time.NewTicker(r.s.cfg.LeaseRenew)
-	defer tick.Stop()
-	last := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		try, cancel := context.WithDeadline(ctx, last.Add(ttl))
-		asked := time.Now()
-		_, err := r.s.leaser.Renew(try, r.lease, ttl)
-		cancel()
-		switch {
-		case err == nil:
-			last = asked
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, lease.ErrLost), errors.Is(err, session.ErrNotFound):
-			r.cancel(err)
-			return
-		case time.Since(last) >= ttl:
-			r.cancel(fmt.Errorf("%w: it could not be renewed for %s: %w", lease.ErrLost, ttl, err))
-			return
-		}
+	gone := func(err error) bool { return errors.Is(err, session.ErrNotFound) }
+	if err := lease.Keep(ctx, r.s.leaser, r.lease, r.s.cfg.LeaseTTL, r.s.cfg.LeaseRenew, gone); err != nil {
+		r.cancel(err)
 	}
 }

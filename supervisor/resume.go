@@ -5,11 +5,8 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"sort"
-	"time"
 
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -176,102 +173,6 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 		err = fmt.Errorf("%w: its log does not say what it was started with", ErrNotFound)
 	}
 	return started, err
-}
-
-// Recover continues all interrupted runs. These are the runs whose log says that they are running while no process
-// holds their lease, the runs that [Supervisor.Close] has paused, and the runs that have waited for a person beyond
-// the deadline. Call it when a process that serves runs starts. The runs continue in the order in which they were
-// started, at most MaxRuns at once. A run that waits for a person continues when its deadline passes. Recover skips
-// the runs of another driver. The error lists the runs that could not be continued.
-func (s *Supervisor) Recover(ctx context.Context) ([]*Run, error) {
-	var taken []*Run
-	var failed []error
-	all, err := s.ListOpen(ctx)
-	if err != nil {
-		failed = append(failed, fmt.Errorf("recover runs: %w", err))
-	}
-	sort.SliceStable(all, func(i, k int) bool { return all[i].Run.Started.Before(all[k].Run.Started) }) // smaller than slices
-	for _, info := range all {
-		late := info.Run.Status == mark.RunWaiting && !info.Run.Deadline.IsZero()
-		if info.Here || info.Run.Driver != s.cfg.Driver || info.Run.Status != mark.RunRunning && info.Run.Status != mark.RunIsPaused && !late {
-			continue
-		}
-		mine, err := s.recovers(ctx, info)
-		switch {
-		case err != nil:
-			failed = append(failed, err)
-			continue
-		case !mine:
-			continue
-		case late && time.Now().Before(info.Run.Deadline):
-			s.alarm(info.ID, info.Run.Deadline)
-			continue
-		}
-		r, err := s.Resume(ctx, info.ID, ResumeOptions{})
-		if _, held := errors.AsType[*lease.HeldError](err); held || errors.Is(err, ErrUnderWay) ||
-			errors.Is(err, ErrOver) {
-			continue // somebody else was faster, or it has a driver
-		}
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		taken = append(taken, r)
-	}
-	return taken, errors.Join(failed...)
-}
-
-// recovers reports whether Recover is to continue a run: it is one of its own, and if it is paused,
-// the end of a process has paused it.
-func (s *Supervisor) recovers(ctx context.Context, info Info) (bool, error) {
-	paused := info.Run.Status == mark.RunIsPaused
-	if !paused && s.cfg.Recovers == nil {
-		return true, nil
-	}
-	view, run, err := s.get(ctx, info.ID, paused)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil // somebody has removed it
-	}
-	if err != nil {
-		return false, err
-	}
-	if paused {
-		var p mark.RunPaused
-		last := view.Events()
-		if last.Len() == 0 || run.Status != mark.RunIsPaused {
-			return false, nil
-		}
-		m := last.At(last.Len() - 1).Mark
-		if m == nil || m.Kind != mark.KindRunPaused || m.Decode(&p) != nil || p.Reason != closing {
-			return false, nil
-		}
-		if s.cfg.Recovers == nil {
-			return true, nil
-		}
-		if view, run, err = s.get(ctx, info.ID, false); err != nil {
-			return false, err
-		}
-	}
-	started, err := startedWith(view, run.ID)
-	return err == nil && s.cfg.Recovers(started), nil
-}
-
-// alarm takes up a run that waits for a person when that has no more time.
-func (s *Supervisor) alarm(id string, at time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || at.IsZero() {
-		return
-	}
-	if a := s.alarms[id]; a != nil {
-		a.Stop()
-	}
-	s.alarms[id] = time.AfterFunc(time.Until(at), func() {
-		s.mu.Lock()
-		delete(s.alarms, id)
-		s.mu.Unlock()
-		_, _ = s.Resume(s.ctx, id, ResumeOptions{}) // if somebody else has it, all is well
-	})
 }
 
 // counting yields the events of a run that have a mark of one of the kinds and are not superseded, without their

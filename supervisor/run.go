@@ -129,7 +129,7 @@ func (r *Run) Queued() bool {
 // continues the run repeats them. HandOver waits until this supervisor no longer drives the run. It does
 // not replace a pause that a person has asked for.
 func (r *Run) HandOver(ctx context.Context) {
-	why := &PausedError{By: r.owner, Reason: closing, HandOver: true}
+	why := &PausedError{By: r.owner, Reason: ends, HandOver: true}
 	r.askPause(why)
 	select {
 	case <-r.done:
@@ -280,7 +280,7 @@ func (s *Supervisor) acquire(ctx context.Context, key lease.Key, opts *ResumeOpt
 	l, err := s.leaser.Acquire(ctx, key, owner, s.cfg.LeaseTTL)
 	held, isHeld := errors.AsType[*lease.HeldError](err)
 	switch {
-	case isHeld && (s.cfg.Dead != nil && s.cfg.Dead(held.Owner) || opts.TakeOver != nil && opts.TakeOver(held)):
+	case isHeld && (s.cfg.Dead(held.Owner) || opts.TakeOver != nil && opts.TakeOver(held)):
 		l, err = s.leaser.TakeOver(ctx, held, owner, s.cfg.LeaseTTL)
 	case errors.Is(err, session.ErrNotFound):
 		err = fmt.Errorf("%w: %q", ErrNotFound, key.SessionID)

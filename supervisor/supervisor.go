@@ -28,8 +28,13 @@ type Supervisor struct {
 	ctx     context.Context // of all that it does by itself
 	stop    context.CancelFunc
 	work    sync.WaitGroup
+	closing chan struct{} // closed by Close
+
+	looking  sync.Mutex // held by the look for interrupted runs
+	verdicts map[string]verdict
 
 	mu     sync.Mutex
+	looks  bool            // again and again
 	runs   map[string]*Run // under way here, by ID
 	coming map[string]bool // that are about to be
 	alarms map[string]*time.Timer
@@ -44,8 +49,8 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg: cfg, leaser: cfg.Service.(lease.Leaser), watcher: cfg.Service.(store.Watcher),
-		queue: queue{free: cfg.MaxRuns, unbounded: cfg.MaxRuns == 0},
-		runs:  make(map[string]*Run), coming: make(map[string]bool), alarms: make(map[string]*time.Timer),
+		queue:   queue{free: cfg.MaxRuns, unbounded: cfg.MaxRuns == 0},
+		closing: make(chan struct{}), runs: make(map[string]*Run), coming: make(map[string]bool), alarms: make(map[string]*time.Timer),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s, nil
@@ -54,8 +59,8 @@ func New(cfg Config) (*Supervisor, error) {
 // giveUp is how long Close waits for steps that it has cut off.
 const giveUp = 5 * time.Second
 
-// closing is the reason of a pause by Close, after which Recover continues the run.
-const closing = "the process that drives the run ends"
+// ends is the reason of a pause by Close, after which Recover continues the run.
+const ends = "the process that drives the run ends"
 
 // Close pauses each run that the supervisor drives at its next step boundary, and waits for it.
 // [Supervisor.Recover] continues these runs. When ctx ends, Close cuts off the steps that are still
@@ -63,6 +68,9 @@ const closing = "the process that drives the run ends"
 // even then. The session service stays open.
 func (s *Supervisor) Close(ctx context.Context) error {
 	s.mu.Lock()
+	if !s.closed {
+		close(s.closing)
+	}
 	s.closed = true
 	for _, a := range s.alarms {
 		a.Stop()
@@ -70,7 +78,7 @@ func (s *Supervisor) Close(ctx context.Context) error {
 	clear(s.alarms)
 	runs := slices.Collect(maps.Values(s.runs))
 	s.mu.Unlock()
-	why := func(r *Run) *PausedError { return &PausedError{By: r.owner, Reason: closing, HandOver: true} }
+	why := func(r *Run) *PausedError { return &PausedError{By: r.owner, Reason: ends, HandOver: true} }
 	for _, r := range runs {
 		r.askPause(why(r))
 	}

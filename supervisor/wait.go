@@ -77,7 +77,7 @@ func (s *Supervisor) Driver(ctx context.Context, id string) (*lease.HeldError, e
 	if errors.Is(err, session.ErrNotFound) {
 		err = fmt.Errorf("%w: %q", ErrNotFound, id)
 	}
-	if held != nil && s.cfg.Dead != nil && s.cfg.Dead(held.Owner) {
+	if held != nil && s.cfg.Dead(held.Owner) {
 		held = nil
 	}
 	return held, err

@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -114,7 +115,7 @@ func AskFor(ctx context.Context, e *term.Env, c cluster.Client, id, driver strin
 			runstore.DriverText(driver), c.Where())
 	})
 	defer late.Stop()
-	r.By = runstore.OwnerName()
+	r.By = lease.Process()
 	return c.Ask(ctx, id, driver, r)
 }
 

@@ -154,7 +154,7 @@ func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, 
 				return context.Cause(ctx)
 			case err != nil:
 				return term.Failure(err)
-			case held != nil && runstore.OwnerIsDead(held.Owner):
+			case held != nil && lease.Dead(held.Owner):
 				return &GoneError{w.id, held.Owner, runstore.HowToResumeIn(ctx, w.store, w.id)}
 			case held != nil:
 				if gone, owner = 0, held.Owner; alive != nil {

@@ -61,7 +61,7 @@ func (d *driven) mark(kind mark.Kind, status mark.RunStatus, data any) {
 // watch follows the run from its beginning, and returns what it saw.
 // standing says how the run stands that its log calls running.
 func (d *driven) standing(ctx context.Context) (string, *lease.HeldError, error) {
-	return runlog.Standing(ctx, d.store, runstore.KeyOf("r_1"), mark.RunRunning, runstore.OwnerIsDead)
+	return runlog.Standing(ctx, d.store, runstore.KeyOf("r_1"), mark.RunRunning, lease.Dead)
 }
 
 func (d *driven) watch(ctx context.Context) (kinds []mark.Kind, alive int, err error) {
@@ -120,8 +120,8 @@ func TestWatchNoticesThatAProcessIsGone(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
-	dead := strings.Replace(runstore.OwnerName(), strconv.Itoa(os.Getpid()), strconv.Itoa(ended.Process.Pid), 1)
-	if !runstore.OwnerIsDead(dead) {
+	dead := strings.Replace(lease.Process(), strconv.Itoa(os.Getpid()), strconv.Itoa(ended.Process.Pid), 1)
+	if !lease.Dead(dead) {
 		t.Skip("processes of this machine cannot be told from others")
 	}
 	synctest.Test(t, func(t *testing.T) {

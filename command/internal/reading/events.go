@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -118,7 +119,7 @@ func (f *eventsFlags) note(ctx context.Context, e *term.Env, run *runstore.Run, 
 		return nil
 	}
 	sum := summary()
-	status, _, err := run.Standing(ctx, sum.Status, runstore.OwnerIsDead)
+	status, _, err := run.Standing(ctx, sum.Status, lease.Dead)
 	if err != nil {
 		return term.Failure(err)
 	}

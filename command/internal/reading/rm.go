@@ -225,11 +225,11 @@ func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id
 // can be removed again.
 func removeRun(ctx context.Context, store session.Service, files artifact.Service, id string) error {
 	if leaser, ok := store.(lease.Leaser); ok { // goes with the session
-		lease, err := runstore.Lease(ctx, leaser, id, time.Minute)
+		held, err := lease.Take(ctx, leaser, runstore.KeyOf(id), lease.Process(), time.Minute)
 		if err != nil {
 			return err
 		}
-		defer leaser.Release(context.WithoutCancel(ctx), lease)
+		defer leaser.Release(context.WithoutCancel(ctx), held)
 	}
 	if files != nil {
 		got, err := files.List(ctx, &artifact.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName,

@@ -23,6 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -154,7 +155,7 @@ func listRows(ctx context.Context, store session.Service, all []session.Session,
 
 // listOne returns the row of a run.
 func listOne(ctx context.Context, store session.Service, s session.Session) (*listedRun, error) {
-	row, err := runlog.RowOf(ctx, store, s, runstore.OwnerIsDead)
+	row, err := runlog.RowOf(ctx, store, s, lease.Dead)
 	if err != nil {
 		return nil, term.Failure(err)
 	}

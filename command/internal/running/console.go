@@ -20,6 +20,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -183,7 +184,7 @@ func (c *console) mine(ctx context.Context, sup *supervisor.Supervisor, info sup
 	if err != nil {
 		return false, term.Failure(err)
 	}
-	if held != nil && !runstore.OwnerIsDead(held.Owner) {
+	if held != nil && !lease.Dead(held.Owner) {
 		return false, nil
 	}
 	if c.session != "" {

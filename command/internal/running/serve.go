@@ -198,7 +198,7 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	cfg := server.Config{Config: operations.Config{
 		Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName,
 		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
-		Owner: runstore.OwnerName(), Dead: runstore.OwnerIsDead, LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
+		LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
 		StateLimit: -1,
 	}}
 	if f.stateLimit != "none" {

@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -69,7 +70,7 @@ func Read(ctx context.Context, store session.Service, id string) (*runlog.Run, e
 
 // unbegun returns the error of a command about a run without events.
 func unbegun(ctx context.Context, store session.Service, id string) error {
-	status, held, err := runlog.Standing(ctx, store, KeyOf(id), mark.RunRunning, OwnerIsDead)
+	status, held, err := runlog.Standing(ctx, store, KeyOf(id), mark.RunRunning, lease.Dead)
 	switch {
 	case err != nil:
 		return term.Failure(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/session/lease"
 )
 
 // served is what a server publishes about itself for other processes that use the same store. Seal proves that a process of this user
@@ -62,7 +63,7 @@ func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) 
 	if err != nil {
 		return nothing, fmt.Errorf("refrain run --watch will not find this server: %w", err)
 	}
-	a := served{URL: where, Owner: OwnerName()}
+	a := served{URL: where, Owner: lease.Process()}
 	a.Seal = k.Seal(sealPurpose, a.sealed(dir))
 	text, err := json.Marshal(a)
 	if err == nil {
@@ -138,7 +139,7 @@ func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
 		return ""
 	}
 	k, err := trust.Open(e.Getenv)
-	if err != nil || !k.Sealed(sealPurpose, at.sealed(dir), at.Seal) || OwnerIsDead(at.Owner) || !answers(ctx, at.URL) {
+	if err != nil || !k.Sealed(sealPurpose, at.sealed(dir), at.Seal) || lease.Dead(at.Owner) || !answers(ctx, at.URL) {
 		return ""
 	}
 	return at.URL + "/runs/" + url.PathEscape(id)

@@ -260,7 +260,7 @@ func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e)),
 		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
-		Owner: OwnerName(), Dead: OwnerIsDead, LeaseTTL: LeaseTTL,
+		LeaseTTL: LeaseTTL,
 	}
 	e.Telemetry.Observe(&cfg)
 	return cfg

@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/prompt"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -140,7 +141,7 @@ func parseDiff(s string) (from, to int, err error) {
 // Of returns the report about a run. It has the recent text of all steps, and all text of one iteration of a loop, such as
 // refine[3].
 func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, error) {
-	rep, err := r.Report(ctx, pass, runstore.OwnerIsDead)
+	rep, err := r.Report(ctx, pass, lease.Dead)
 	if err != nil {
 		err = term.Failure(err)
 	}
