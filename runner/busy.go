@@ -4,12 +4,15 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
 )
 
 // BusyError reports that another run is running in the session, in this process. The other run
@@ -43,11 +46,30 @@ type seat struct {
 
 // claim takes the session for a run until free is called. It fails with a [*BusyError]. If ctx has
 // a lease on the session, the lease alone decides, so that a process that takes the lease over need
-// not wait until the former holder has noticed.
-func (r *Runner) claim(ctx context.Context, s session.Session, run string) (free func(), err error) {
+// not wait until the former holder has noticed. A durable runner takes the lease of a session that other
+// processes can reach; then claim may fail with a [*lease.HeldError], and in holds the lease.
+func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in context.Context, free func(), err error) {
 	if l := lease.From(ctx); l != nil && l.Key == lease.KeyOf(s) {
-		return func() {}, nil
+		return ctx, func() {}, nil
 	}
+	leave, err := r.sit(s, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	leaser, leases := r.cfg.SessionService.(lease.Leaser)
+	if c, ok := r.cfg.SessionService.(store.Committer); !r.cfg.Durable || !leases || !ok || !c.Commits() {
+		return ctx, leave, nil
+	}
+	in, release, err := hold(ctx, leaser, lease.KeyOf(s))
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return in, func() { release(); leave() }, nil
+}
+
+// sit takes the session for a run of this process until leave is called.
+func (r *Runner) sit(s session.Session, run string) (leave func(), err error) {
 	if !reflect.ValueOf(r.cfg.SessionService).Comparable() {
 		return func() {}, nil
 	}
@@ -62,5 +84,34 @@ func (r *Runner) claim(ctx context.Context, s session.Session, run string) (free
 		underWay.mu.Lock()
 		defer underWay.mu.Unlock()
 		delete(underWay.runs, at)
+	}, nil
+}
+
+// leaseTTL is how long a session still belongs to a process that has died.
+const leaseTTL = 15 * time.Second
+
+// hold takes the lease of a session and keeps it until release is called. in ends with [lease.ErrLost] when
+// the lease is lost.
+func hold(ctx context.Context, leaser lease.Leaser, key lease.Key) (in context.Context, release func(), err error) {
+	l, err := lease.Take(ctx, leaser, key, lease.Process(), leaseTTL)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, lose := context.WithCancelCause(lease.With(ctx, l))
+	over, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var keeps sync.WaitGroup
+	keeps.Go(func() {
+		gone := func(err error) bool { return errors.Is(err, session.ErrNotFound) }
+		if err := lease.Keep(over, leaser, l, leaseTTL, leaseTTL/3, gone); err != nil {
+			lose(err)
+		}
+	})
+	return in, func() {
+		stop()
+		keeps.Wait()
+		lose(nil)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTTL)
+		defer cancel()
+		_ = leaser.Release(ctx, l) // if that fails, the lease ends by itself
 	}, nil
 }

@@ -55,9 +55,13 @@ var (
 // with the invocation (temp:) have no value, unless they are set again or a loop decides by
 // them. Callbacks are called again, but the changes that they made the first time count.
 //
+// A step that has to ask a person needs cfg.Pause. This includes a call that must not be made twice, of which it
+// is unknown whether it took place. Without a Pause the run ends with [agent.ErrCannotAsk]; it has not ended in
+// its log, and Resume with a Pause asks.
+//
 // A run that diverges stores nothing but the mark that it was resumed. Other errors to expect
-// are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], and [session.ErrConflict] if another process
-// has resumed the run, each in a [*ResumeError], and those of [Runner.Run].
+// are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], a [*lease.HeldError] that names the process
+// which drives the run, and [session.ErrConflict] if another process has written to it, each in a [*ResumeError], and those of [Runner.Run].
 func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig,
 	opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {
@@ -76,7 +80,7 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 		}
 		defer run.free()
 		if yield(resumed, nil) {
-			r.drive(ctx, run, cfg, yield)
+			r.drive(run.in, run, cfg, yield)
 		}
 	}
 }
@@ -144,7 +148,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 			return nil, nil, err
 		}
 	}
-	free, err := r.claim(ctx, view, id)
+	in, free, err := r.claim(ctx, view, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,7 +162,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run := &run{
-		id: id, ctx: context.WithoutCancel(ctx), now: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
+		id: id, in: in, ctx: context.WithoutCancel(in), now: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
 		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free, holding: r.holding(),
 	}
 	var gone mark.Spans

@@ -182,7 +182,8 @@ var nothing = session.NewView(session.ViewConfig{}).Events()
 //
 // An event is in the session before Run yields it, unless the event is partial. The first error
 // ends the run and is yielded last. If ctx was canceled it is context.Cause(ctx). Other errors to
-// expect are [session.ErrNotFound], [*BusyError] if another run is running in the session,
+// expect are [session.ErrNotFound], [*BusyError] if another run is running in the session, a
+// [*lease.HeldError] that names the process which drives a run in the session, if the runner is durable,
 // [session.ErrConflict] if another process writes to the session, [ErrNotOpen] for an answer to a
 // question that is not open, and [*agent.StepError] from an agent. A consumer that stops ranging
 // ends the run. Ranging again runs again.
@@ -211,7 +212,7 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 		if o.yieldsUser && run.msg != nil && !yield(run.first, nil) {
 			return
 		}
-		r.drive(ctx, run, cfg, yield)
+		r.drive(run.in, run, cfg, yield)
 	}
 }
 
@@ -237,7 +238,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	}
 	defer run.view.Share()()
 	ictx := drive.NewInvocation(ctx, drive.Invocation{
-		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay,
+		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay, Refuse: fail,
 		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view), Callbacks: r.callbacks,
 	})
 	ended := func() error { return nil }
@@ -320,6 +321,7 @@ func (r *run) observed(root string) *observe.Run {
 // run is one call of Run.
 type run struct {
 	id      string
+	in      context.Context       // of the agents; with the session's lease, if the runner holds it
 	ctx     context.Context       // for the store: what was said is kept even when the run is canceled
 	now     platform.TimeProvider // of the context, which allocates when it is asked; else nil
 	service session.Service
@@ -358,9 +360,10 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	if o.opening != nil {
 		run.msg, run.first = o.opening.Content, o.opening
 	}
-	if run.free, err = r.claim(ctx, run.view, run.id); err != nil {
+	if run.in, run.free, err = r.claim(ctx, run.view, run.id); err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
+	run.ctx = context.WithoutCancel(run.in)
 	if err := r.open(ctx, run, o); err != nil {
 		run.free()
 		return nil, err

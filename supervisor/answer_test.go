@@ -120,12 +120,12 @@ func TestAnswerWhileOthersWork(t *testing.T) {
 	<-w.seen
 	close(ready)
 	open := asked(t, two, run.ID())
-	if _, err := two.Answer(t.Context(), run.ID(), mark.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
+	if _, err := two.Answer(t.Context(), run.ID(), mark.Answer{ID: open[0].ID, Value: []byte(`"1"`)}); err != nil {
 		t.Fatal(err)
 	}
 	close(w.gate["slow"])
 	completed(t, run)
-	if got := final(t, store, run.ID())["left"]; got != "1" {
+	if got := final(t, store, run.ID())["left"]; got != `"1"` {
 		t.Errorf("got the answer %v", got)
 	}
 }
@@ -143,14 +143,14 @@ func TestAnswerOutlivesTheDriver(t *testing.T) {
 	<-w.seen
 	close(ready)
 	open := asked(t, two, run.ID())
-	if _, err := two.Answer(t.Context(), run.ID(), mark.Answer{ID: open[0].ID, Value: []byte(`1`)}); err != nil {
+	if _, err := two.Answer(t.Context(), run.ID(), mark.Answer{ID: open[0].ID, Value: []byte(`"1"`)}); err != nil {
 		t.Fatal(err)
 	}
 	dying.dead.Store(true)
 	close(w.gate["slow"])
 	wait(t, run)
 	completed(t, resume(t, two, run.ID()))
-	if got := final(t, store, run.ID())["left"]; got != "1" {
+	if got := final(t, store, run.ID())["left"]; got != `"1"` {
 		t.Errorf("got the answer %v", got)
 	}
 }
@@ -188,4 +188,23 @@ func TestDeadline(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An answer that does not fit its question is refused, and the question stays open.
+func TestAnswerThatDoesNotFit(t *testing.T) {
+	store := session.InMemoryService()
+	sup := process(t, store, asks(t, "opinion", 0))
+	run := start(t, sup)
+	wait(t, run)
+	q := asked(t, sup, run.ID())[0]
+	for _, value := range []string{``, `null`, `1`, `{"a": "b"}`, `"cut`} {
+		open, err := sup.Answer(t.Context(), run.ID(), mark.Answer{ID: q.ID, Value: []byte(value)})
+		if err == nil || len(open) != 1 || len(asked(t, sup, run.ID())) != 1 {
+			t.Errorf("the answer %s: %v, open are %v", value, err, open)
+		}
+	}
+	if _, err := sup.Answer(t.Context(), run.ID(), mark.Answer{ID: q.ID, Value: []byte(`"fine"`)}); err != nil {
+		t.Fatal(err)
+	}
+	completed(t, resume(t, sup, run.ID()))
 }

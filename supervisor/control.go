@@ -37,7 +37,8 @@ func (s *Supervisor) Cancel(ctx context.Context, id, reason string) error {
 
 // Answer answers a question of a run. A run that a process drives continues when it has all answers
 // that it waits for; any other run must be resumed. Answer returns the questions that are still
-// open. Errors to expect are [ErrNotFound] and [ErrNoQuestion].
+// open. Errors to expect are [ErrNotFound], [ErrNoQuestion] and that of [mark.Question.Check] for an answer that
+// does not fit, which leaves the question open.
 func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open []mark.Question, err error) {
 	open, err = s.Questions(ctx, id)
 	if err != nil {
@@ -50,6 +51,9 @@ func (s *Supervisor) Answer(ctx context.Context, id string, a mark.Answer) (open
 	if until := open[i].Deadline; !until.IsZero() && time.Now().After(until) {
 		return open, fmt.Errorf("answer %q of run %q: it is too late: the deadline was %s, and the default is the "+
 			"answer when the run is resumed", a.ID, id, until.Local().Format(time.DateTime))
+	}
+	if err := open[i].Check(&a); err != nil {
+		return open, fmt.Errorf("answer run %q: %w; the question is still open", id, err)
 	}
 	if a.By == "" {
 		a.By = s.asker(ctx)

@@ -233,7 +233,7 @@ func (r *Run) answer() ([]mark.Question, error) {
 	}
 	for _, a := range answers {
 		i := slices.IndexFunc(open, func(q mark.Question) bool { return q.ID == a.ID })
-		if i < 0 {
+		if i < 0 || open[i].Check(&a) != nil { // a process of an earlier version may have sent it unchecked
 			continue
 		}
 		if err := r.write(mark.KindAnswered, a, func(*mark.Run) {}); err != nil {

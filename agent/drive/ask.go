@@ -40,7 +40,13 @@ func (p Place) QuestionIDOf(word string) string { return "q" + p.CallID()[len("c
 func (p Place) Ask(ev *session.Event, q mark.Question, yield func(*session.Event, error) bool) (*mark.Answer, error) {
 	inv := p.inv
 	if !p.CanAsk() {
-		return nil, fmt.Errorf("%w; it asks: %s", agent.ErrCannotAsk, q.Text)
+		err := fmt.Errorf("%w; it asks: %s", agent.ErrCannotAsk, q.Text)
+		if inv == nil || inv.run.Replay == nil || inv.run.Refuse == nil {
+			return nil, err
+		}
+		inv.run.Refuse(err) // a run that is resumed does not end because of how it was resumed
+		<-p.ctx.Done()
+		return nil, context.Cause(p.ctx)
 	}
 	if known := p.Recorded(); known != nil {
 		if known.Mark == nil || known.Mark.Kind != mark.KindAsked {

@@ -32,6 +32,9 @@ type Invocation struct {
 	Memory    agent.Memory
 	// Marks makes steps and loops write marks into the log.
 	Marks bool
+	// Refuse, if it is set, ends the run with an error that is not the run's own end: a run with marks is
+	// canceled, and can be resumed.
+	Refuse func(error)
 	// Replay answers the steps of a resumed run. It is nil in a new run.
 	Replay *Replay
 	// Callbacks apply to all steps of the invocation; nil means none.
