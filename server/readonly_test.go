@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -188,5 +189,32 @@ func TestAnswerIsBySomebodyTheServerKnows(t *testing.T) {
 	}
 	if n := strings.Count(logs, "change="); n != 2 {
 		t.Errorf("%d changes are logged:\n%s", n, logs)
+	}
+}
+
+// However long a read-only server is up, and whoever has left a run unfinished, it continues none: Recover starts no
+// look for such runs. A server that may change runs continues the same one.
+func TestReadOnlyContinuesNothing(t *testing.T) {
+	s := open(t, map[string]string{"asks.yaml": "name: asks\nquestion: Is it so?\ndeadline: 1s\ndefault: true\n"})
+	id := s.run(map[string]any{"definition": "asks"}).Run
+	s.wait(id)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := len(s.log(id))
+	s.start(func(c *server.Config) { c.ReadOnly, c.LeaseTTL = true, 300*time.Millisecond })
+	if err := s.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(1500 * time.Millisecond) // the deadline, and a few ticks
+	if now := len(s.log(id)); now != before {
+		t.Errorf("the log had %d events, and has %d", before, now)
+	}
+	s.start(func(c *server.Config) { c.LeaseTTL = 300 * time.Millisecond })
+	if err := s.Recover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if status := s.wait(id); status != "completed" || len(s.log(id)) == before {
+		t.Errorf("then the run is %s", status)
 	}
 }
