@@ -139,7 +139,7 @@ func TestDiagnosis(t *testing.T) {
 		{"swings", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 8, 5, 8, 5), prose.FindingCircles,
 			[]string{"the scores swing: 5, 8, 5, 8, 5"}},
 		{"noise", loop.Plan{MaxIterations: 3, Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "critic", Samples: 2}, Target: new(9.0)}},
-			scored(1, 3, 2, 3, 1, 3.5), prose.FindingNoise, []string{"of 2 were below that"}},
+			scored(1, 3, 2, 3, 1, 3.5), prose.FindingNoise, []string{"of 2 differences were below that"}},
 		{"failures", loop.Plan{MaxIterations: 2, OnError: loop.SkipStep},
 			[]loop.Outcome{{Failure: &loop.Failure{Message: "x"}}, {Failure: &loop.Failure{Message: "x"}}}, prose.FindingFailures,
 			[]string{"2 of 2 steps"}},

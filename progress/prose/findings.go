@@ -239,8 +239,11 @@ func regression(h *history, in Language) (f Finding, ok bool) {
 	return f, true
 }
 
-// noise: the judge's spread hides most improvements.
+// noise: the judge's spread hides most improvements. Where the scores rise all the same, it does not matter.
 func noise(h *history, in Language) (f Finding, ok bool) {
+	if h.stop.Trend == loop.Improving {
+		return f, false
+	}
 	var floor, hidden float64
 	samples, below, scored := 0, 0, 0
 	for _, it := range h.records {

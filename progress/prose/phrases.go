@@ -168,8 +168,8 @@ var (
 	fellDo = phrase{"Set on_regression: rollback, or a quality_gate, so that a worse version is not built upon",
 		"Use on_regression: rollback, ou um quality_gate, para não se continuar de uma versão pior"}
 	noiseTitle = phrase{"The judge is too noisy", "O avaliador varia demais"}
-	noiseHow   = phrase{"differences of up to %s do not count, and %s of %s were below that",
-		"diferenças de até %s não contam, e %s de %s ficaram abaixo disso"}
+	noiseHow   = phrase{"two scores that differ by up to %s may be equally good, and %s of %s differences were below that",
+		"dois scores que diferem em até %s podem ser igualmente bons, e %s de %s diferenças ficaram abaixo disso"}
 	noiseDo = phrase{"Give the judge clearer criteria, a lower temperature, or a scale with fewer steps",
 		"Dê ao avaliador critérios mais claros, uma temperatura menor, ou uma escala com menos graus"}
 	noiseSamples = phrase{"; samples: %s would tell a difference of %s",
