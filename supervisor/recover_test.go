@@ -107,7 +107,7 @@ func TestLookersTakeOverNothingAlive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer store.Close()
+		t.Cleanup(func() { _ = store.Close() }) // after the supervisor, which looks until it is closed
 		root := custom(t, "charge", func(ctx agent.InvocationContext, yield yield) {
 			var n int
 			_, _ = fmt.Sscanf(ctx.Session().ID(), "r%d", &n)
