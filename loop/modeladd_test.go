@@ -259,7 +259,7 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	it.rejected = p.QualityGate != nil && (it.score == nil || m.gain(*p.QualityGate, *it.score) < 0)
 	wanted := m.wanted(it)
 	if rolls && !wanted {
-		it.rejected = it.rejected || !scored || best != nil && (!m.again(it, best) && (it.score == nil || -m.gain(m.bestMean, *it.score) > m.margin(it)))
+		it.rejected = it.rejected || !scored || best != nil && (!m.judgesBest(it, best) && (it.score == nil || -m.gain(m.bestMean, *it.score) > m.margin(it)))
 	}
 	m.due = rolls && it.rejected && !wanted
 	if n := len(m.course); m.due && m.proves() && it.score != nil && it.failures == 0 && best != nil {
@@ -268,10 +268,10 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	if it.score != nil && !it.rejected {
 		m.accepted = it.score
 		switch {
-		case best == nil, !m.proves() && m.gain(m.bestMean, *it.score) > it.noise, m.proves() && !m.again(it, best) && m.gain(m.bestMean, *it.score) > 0:
+		case best == nil, !m.proves() && m.gain(m.bestMean, *it.score) > it.noise, m.proves() && !m.judgesBest(it, best) && m.gain(m.bestMean, *it.score) > 0:
 			it.best = true
 			m.bestMean, m.bestCount = *it.score, it.count
-		case m.again(it, best):
+		case m.judgesBest(it, best):
 			m.bestMean, m.bestCount = *it.score, it.count
 		}
 	}

@@ -60,8 +60,8 @@ func (m *model) lastScores(n int) (scores []float64) {
 	return scores[max(0, len(scores)-n):]
 }
 
-// again reports whether the version that was judged is the best one.
-func (m *model) again(it, best *past) bool {
+// judgesBest reports whether the judged version is the best one.
+func (m *model) judgesBest(it, best *past) bool {
 	if !m.proves() || best == nil || it.score == nil || !it.judged {
 		return false
 	}

@@ -49,10 +49,10 @@ type Score struct {
 	// below one of them Patience times in a row. The percentage is relative to the previous
 	// score. A worse score counts as below. The first iteration has no improvement. An
 	// iteration with a failed step does not count, because its score may be old.
-	MinDelta        *float64 `json:"min_delta,omitzero"`
-	MinDeltaPercent *float64 `json:"min_delta_percent,omitzero"`
 	// With a Judge, MinDelta counts as at least a third of a score's error, and a stand-still must also explain
 	// the last eight scores 10^(1+Patience/2) times better than a gain of twice that in every iteration.
+	MinDelta        *float64 `json:"min_delta,omitzero"`
+	MinDeltaPercent *float64 `json:"min_delta_percent,omitzero"`
 	// Patience is the number of times in a row. 0 means 1.
 	Patience uint `json:"patience,omitzero"`
 	// LowerIsBetter makes a lower score the better one.

@@ -135,28 +135,28 @@ func (r *Run) end(of *session.Event, i int) *session.Event {
 
 // Current yields the events of the last run in the log that are not superseded.
 func (r *Run) Current() iter.Seq[*session.Event] {
-	gone := r.gone()
+	superseded := r.superseded()
 	return func(yield func(*session.Event) bool) {
 		last := r.Last()
 		for ev := range r.All() {
-			if ev.InvocationID == last.InvocationID && !gone.Has(ev.Seq) && !yield(ev) {
+			if ev.InvocationID == last.InvocationID && !superseded.Has(ev.Seq) && !yield(ev) {
 				return
 			}
 		}
 	}
 }
 
-// gone are the events that do not count any more.
-func (r *Run) gone() (gone mark.Spans) {
+// superseded returns the spans of the superseded events.
+func (r *Run) superseded() (spans mark.Spans) {
 	if r.view != nil {
 		return r.view.Superseded()
 	}
 	for _, ev := range r.Events {
 		if s := ev.Mark.Supersedes(); s != nil {
-			gone = gone.Union(s)
+			spans = spans.Union(s)
 		}
 	}
-	return gone
+	return spans
 }
 
 // Err returns why events or their texts could not be read.

@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// dying is a store that takes so many appends and then fails, as for a process that is killed between two of them.
-type dying struct {
+// mortalStore is a store that accepts a number of appends and then fails, as if the process was killed between two appends.
+type mortalStore struct {
 	leasing
 	left atomic.Int64
 }
@@ -30,17 +30,17 @@ type leasing interface {
 
 var errKilled = errors.New("killed")
 
-func (d *dying) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
+func (d *mortalStore) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
 	if d.left.Add(-1) < 0 {
 		return errKilled
 	}
 	return d.leasing.AppendEvent(ctx, s, ev)
 }
 
-// dyingBulk appends several events at once.
-type dyingBulk struct{ *dying }
+// mortalBulkStore appends several events at once.
+type mortalBulkStore struct{ *mortalStore }
 
-func (d dyingBulk) AppendEvents(ctx context.Context, s session.Session, evs []*session.Event) error {
+func (d mortalBulkStore) AppendEvents(ctx context.Context, s session.Session, evs []*session.Event) error {
 	if d.left.Add(-1) < 0 {
 		return errKilled
 	}
@@ -64,11 +64,11 @@ func TestAnswerIsKilledBetweenItsWrites(t *testing.T) {
 		for _, bulk := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				real := open(t)
-				d := &dying{leasing: real.(leasing)}
+				d := &mortalStore{leasing: real.(leasing)}
 				d.left.Store(1 << 20)
 				var svc session.Service = d
 				if bulk {
-					svc = dyingBulk{d}
+					svc = mortalBulkStore{d}
 				}
 				tree := asks(t, "left", 0)
 				sup := process(t, svc, tree)

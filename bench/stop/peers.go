@@ -103,7 +103,7 @@ func (h *history) line(n int) (slope, off float64) {
 	return slope / xx, 1 / math.Sqrt(xx)
 }
 
-// keras is EarlyStopping: no new best by min_delta for so many iterations.
+// keras is the rule of Keras's EarlyStopping: it stops after patience iterations without a best that is better by min_delta.
 func keras(patience uint) func() rule {
 	return func() rule {
 		return func(h *history) bool {

@@ -239,7 +239,7 @@ func regression(h *history, in Language) (f Finding, ok bool) {
 	return f, true
 }
 
-// noise: the judge's spread hides most improvements. Where the scores rise all the same, it does not matter.
+// noise finds a judge whose spread hides most improvements. It finds nothing if the scores rise in spite of it.
 func noise(h *history, in Language) (f Finding, ok bool) {
 	if h.stop.Trend == loop.Improving {
 		return f, false

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -71,7 +72,7 @@ func trustStore(ctx context.Context, e *term.Env, yes bool) error {
 		return term.Failure(err)
 	}
 	quiet := *e
-	quiet.Stderr = new(strings.Builder)
+	quiet.Stderr = io.Discard
 	store, closeStore, err := runstore.OpenService(ctx, &quiet, "")
 	if err != nil {
 		return err
