@@ -4,6 +4,7 @@ package definition
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -509,32 +510,53 @@ func nameHint(name string) string {
 	return fmt.Sprintf("%q would do", clean)
 }
 
-// Starts returns the field of the agent that starts a program, and a description such as "a command"; both are empty
-// if the agent starts no program. It skips sub-agents.
-func (a *Agent) Starts() (field, what string) {
-	switch {
-	case a.Type == TypeCLI && a.Command.CLI.ACP != nil:
-		return "acp", "a coding agent"
-	case a.Type == TypeCLI:
-		return "cli", "a coding agent"
-	case a.Command != nil:
-		return "command", "a command"
-	case a.Reconcile != nil && a.Reconcile.Command != nil:
-		return "effect", "a command in reconcile"
+// Program is a program that an agent starts.
+type Program struct {
+	// Field is the field of the agent that names the program, and What describes it, such as "a command".
+	Field, What string
+	// Args are the program and its arguments as they stand in the definition.
+	Args []string
+}
+
+// Programs returns the programs that the agent starts; nil if it starts none. It skips sub-agents and tools that are
+// agents.
+func (a *Agent) Programs() (all []Program) {
+	add := func(field, what string, args []string) {
+		if len(args) > 0 {
+			all = append(all, Program{field, what, args})
+		}
 	}
-	for _, all := range a.Callbacks {
-		for _, cb := range all {
-			if cb.Command != nil {
-				return "callbacks", "a callback that is a command"
-			}
+	switch c := a.Command; {
+	case c == nil:
+	case a.Type == TypeCLI && c.CLI.ACP != nil:
+		add("acp", "a coding agent", c.CLI.ACP)
+	case a.Type == TypeCLI:
+		add("cli", "a coding agent", append([]string{c.CLI.Program}, c.CLI.Args...))
+	default:
+		add("command", "a command", c.Args)
+	}
+	if a.Reconcile != nil && a.Reconcile.Command != nil {
+		add("effect", "a command in reconcile", a.Reconcile.Command.Args)
+	}
+	for _, at := range slices.Sorted(maps.Keys(a.Callbacks)) {
+		for _, cb := range a.Callbacks[at] {
+			add("callbacks", "a callback that is a command", cb.Command)
 		}
 	}
 	if a.LLM != nil {
 		for _, t := range a.LLM.Tools {
-			if t.MCP != nil && len(t.MCP.Command) > 0 {
-				return "tools", "a tool server that is a command"
+			if t.MCP != nil {
+				add("tools", "a tool server that is a command", t.MCP.Command)
 			}
 		}
+	}
+	return all
+}
+
+// Starts returns the field of the first of the agent's Programs, and its description; both are empty without one.
+func (a *Agent) Starts() (field, what string) {
+	if all := a.Programs(); len(all) > 0 {
+		return all[0].Field, all[0].What
 	}
 	return "", ""
 }

@@ -19,7 +19,7 @@
 //
 // An expression has no clock, no input or output and no unbounded loop. Every function is charged for the
 // time that its arguments ask before it starts, and an expression that costs too much is stopped with an error:
-// none uses more than about a second of a core.
+// the dearest that was measured used 1.3 seconds of a core.
 //
 //	p, err := expr.Compile("state.score >= 8.0", expr.Var{Name: "state", Type: expr.Map})
 //	...

@@ -35,7 +35,7 @@ func (p *Plan) take(t *Tally, got reading) {
 	t.Scores = slices.Concat(t.Scores[max(0, len(t.Scores)-maxScores+1):], []float64{got.score})
 	t.Scored++
 	p.trace(t, got.score)
-	p.errs(t)
+	p.recordError(t)
 	if t.Accepted != nil {
 		prev := *t.Accepted
 		rec.Delta = new(s.gain(prev, got.score))

@@ -279,5 +279,5 @@ func (p *Plan) weigh(t *Tally) {
 
 // notWorth reports whether the next iteration promises too little.
 func (p *Plan) notWorth(t *Tally) bool {
-	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain && p.poor(t)
+	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain && p.provesNotWorth(t)
 }

@@ -206,8 +206,8 @@ func signedShort(f float64) string {
 	return "+" + short(f)
 }
 
-// poor reports whether a stand-still is proved for gains below the price of an iteration, in points of the score.
-func (p *Plan) poor(t *Tally) bool {
+// provesNotWorth reports whether a stand-still is proved for gains below the price of an iteration, in points of the score.
+func (p *Plan) provesNotWorth(t *Tally) bool {
 	v, exact := p.spread(t)
 	if exact {
 		return true

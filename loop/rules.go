@@ -76,8 +76,8 @@ func (p *Plan) settled(t *Tally) bool {
 	return (s.MinDelta != nil || s.MinDeltaPercent != nil) && t.Flat >= s.patience() && p.still(t).holds()
 }
 
-// errs takes down how much the score of the iteration is off by chance.
-func (p *Plan) errs(t *Tally) {
+// recordError writes into the record how much the score of the iteration is off by chance.
+func (p *Plan) recordError(t *Tally) {
 	rec := &t.Ended
 	rec.Noise = t.Judge.floor()
 	if !p.proves() {

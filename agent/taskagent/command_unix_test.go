@@ -78,7 +78,7 @@ func TestValueOfAnotherShapeFailsTheStep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("sh", "-c", "cd '"+root+"' && mkdir sub theirs theirs/deep bare && mkdir -p theirs/.git bare/objects && touch sub/a.txt ./-a bare/HEAD && "+
+	if out, err := exec.Command("sh", "-c", "cd '"+root+"' && mkdir sub head theirs theirs/deep bare && mkdir -p theirs/.git bare/objects && touch sub/a.txt ./-a bare/HEAD && "+
 		"mkfifo pipe && ln -s theirs/deep link").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -112,6 +112,7 @@ func TestValueOfAnotherShapeFailsTheStep(t *testing.T) {
 		{"{{file}}", map[string]any{"file": "a';touch ran;'"}, "a program may read a part of it as code"},
 		{"{{folder}}", map[string]any{"folder": "in"}, ""},
 		{"{{folder}}", map[string]any{"folder": "."}, ""},
+		{"{{folder}}", map[string]any{"folder": "head"}, ""},
 		{"--dir={{folder}}", map[string]any{"folder": "-a"}, `folder "./-a" must exist inside the root`},
 		{"{{folder}}", map[string]any{"folder": "up"}, `folder "./up" must exist inside the root`},
 		{"{{folder}}", map[string]any{"folder": "theirs"}, "is in a repository of its own"},

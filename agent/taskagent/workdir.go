@@ -93,16 +93,24 @@ func ownRepository(root, dir string) error {
 		return err
 	}
 	for ; dir != root && filepath.Dir(dir) != dir; dir = filepath.Dir(dir) {
-		for _, name := range []string{".git", ".hg", "HEAD"} {
-			_, err := os.Lstat(filepath.Join(dir, name))
-			if name == "HEAD" && err == nil { // the inside of a repository, or a bare one
-				_, err = os.Lstat(filepath.Join(dir, "objects"))
-			}
-			if err == nil || strings.EqualFold(filepath.Base(dir), name) {
-				return fmt.Errorf("folder %q is in a repository of its own, whose settings can name programs to run: use a folder "+
-					"of the root's repository, or say unsafe: true if you trust who made it", dir)
-			}
+		if isRepository(dir) {
+			return fmt.Errorf("folder %q is in a repository of its own, whose settings can name programs to run: use a folder "+
+				"of the root's repository, or say unsafe: true if you trust who made it", dir)
 		}
 	}
 	return nil
+}
+
+// isRepository reports whether a folder is a repository of git or hg: it has its data, is its data, or is a bare one.
+func isRepository(dir string) bool {
+	has := func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	}
+	for _, name := range []string{".git", ".hg"} {
+		if has(name) || strings.EqualFold(filepath.Base(dir), name) {
+			return true
+		}
+	}
+	return has("HEAD") && has("objects")
 }

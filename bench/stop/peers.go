@@ -28,10 +28,10 @@ var peers = []struct {
 	{"fixed 5", func() rule { return func(h *history) bool { return len(h.scores) >= 5 } }},
 	{"Keras, patience 5", keras(5)},
 	{"plain", func() rule { return plain }},
-	{"slope of 5", func() rule { return slope }},
-	{"confidence sequence", func() rule { return sequence }},
-	{"Bayes", func() rule { return bayes }},
-	{"UCB", func() rule { return ucb }},
+	{"slope of 5", underNoise(5, slope)},
+	{"confidence sequence", underNoise(3, sequence)},
+	{"Bayes", underNoise(3, bayes)},
+	{"UCB", underNoise(3, ucb)},
 }
 
 // follow runs a course by a rule; the largest mean is handed back.
@@ -130,43 +130,35 @@ func plain(h *history) bool {
 	return h.flat >= max(1, h.patience)
 }
 
-// slope: the upper 80 % limit of the slope of the last five is below what counts.
-func slope(h *history) bool {
-	s := h.errorOf()
-	switch {
-	case h.exact:
-		return plain(h)
-	case len(h.scores) < 5 || s == 0:
-		return false
+// underNoise makes a rule of one that needs a number of scores and the error s of a score; exact scores have the plain rule.
+func underNoise(scores int, stops func(h *history, s float64) bool) func() rule {
+	return func() rule {
+		return func(h *history) bool {
+			if h.exact {
+				return plain(h)
+			}
+			s := h.errorOf()
+			return len(h.scores) >= scores && s > 0 && stops(h, s)
+		}
 	}
+}
+
+// slope stops if the upper 80 % limit of the slope of the last five scores is below what counts.
+func slope(h *history, s float64) bool {
 	b, off := h.line(5)
 	return b+0.84*s*off < max(h.least(h.last()), 0.26*s)
 }
 
-// sequence: the upper end of a 90 % normal-mixture confidence sequence for the slope of the last eight.
-func sequence(h *history) bool {
-	s := h.errorOf()
-	switch {
-	case h.exact:
-		return plain(h)
-	case len(h.scores) < 3 || s == 0:
-		return false
-	}
+// sequence stops if the upper end of a 90 % normal-mixture confidence sequence for the slope of the last eight scores is below what counts.
+func sequence(h *history, s float64) bool {
 	b, off := h.line(8)
 	info := 1 / off / off
 	radius := s / info * math.Sqrt(2*(info+20)*math.Log(math.Sqrt((info+20)/20)/0.1))
 	return b+radius < max(h.least(h.last()), s/2)
 }
 
-// bayes: the expected gain of an iteration that counts only if it is one, with a slope of N(0, s²) before.
-func bayes(h *history) bool {
-	s := h.errorOf()
-	switch {
-	case h.exact:
-		return plain(h)
-	case len(h.scores) < 3 || s == 0:
-		return false
-	}
+// bayes stops if the expected gain of an iteration is below what counts; the prior of the slope is N(0, s²), and a loss counts as no gain.
+func bayes(h *history, s float64) bool {
 	b, off := h.line(8)
 	share := 1 / (1 + off*off)
 	mean, deviation := b*share, s*off*math.Sqrt(share)
@@ -175,15 +167,8 @@ func bayes(h *history) bool {
 	return expected < max(h.least(h.last()), 0.12*s)
 }
 
-// ucb: the mean of the last seven gains, and one standard error of it.
-func ucb(h *history) bool {
-	s := h.errorOf()
-	switch {
-	case h.exact:
-		return plain(h)
-	case len(h.scores) < 3 || s == 0:
-		return false
-	}
+// ucb stops if the mean of the last seven gains plus one standard error is below what counts.
+func ucb(h *history, s float64) bool {
 	c := h.scores[max(0, len(h.scores)-8):]
 	n := float64(len(c) - 1)
 	return (h.last()-c[0])/n+s*math.Sqrt2/n < max(h.least(c[0]), 0.3*s)

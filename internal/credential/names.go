@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// secretWords are words in names that mark a secret, besides those of [Named]. Longer words end in one of the first ones, up to secretEnds.
-var secretWords = []string{
+// secretEnds mark a secret, besides the words of [Named], in a name with a word that ends in one of them, such as apikey.
+var secretEnds = []string{
 	"key", "token", "secret", "password", "signature", "passwd", "passphrase", "tokens", "secrets", "passwords", "keys",
-	"auth", "authorization", "authentication", "authenticate", "bearer", "cookie", "cookies", "credential", "credentials", "jwt", "pass", "passwd",
-	"pin", "pwd", "session", "sessionid", "sid", "sig",
 }
 
-const secretEnds = 11
+// secretWords mark a secret in a name that has one of them as a whole word.
+var secretWords = []string{
+	"auth", "authorization", "authentication", "authenticate", "bearer", "cookie", "cookies", "credential", "credentials", "jwt", "pass",
+	"pin", "pwd", "session", "sessionid", "sid", "sig",
+}
 
 // isSecret reports whether the name of a header, of a query parameter or of a variable marks a secret: whatever [Named] takes
 // for one, and words that have other meanings in a definition, such as key and session.
@@ -26,8 +28,7 @@ func isSecret(name string) bool {
 		return true
 	}
 	for word := range strings.FieldsFuncSeq(strings.ToLower(name), func(r rune) bool { return r < 'a' || r > 'z' }) {
-		if slices.Contains(secretWords, word) || slices.ContainsFunc(secretWords[:secretEnds],
-			func(end string) bool { return strings.HasSuffix(word, end) }) {
+		if slices.Contains(secretWords, word) || slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(word, end) }) {
 			return true
 		}
 	}

@@ -115,7 +115,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 		r.sameRules()
 		r.otherPlan()
 	}
-	if r.marks && !r.mark(mark.KindLoopStarted, a.plan, nil) {
+	if r.marks && !r.mark(mark.KindLoopStarted, r.plan, nil) {
 		return
 	}
 	for r.next() {

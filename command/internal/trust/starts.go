@@ -30,34 +30,12 @@ func Starts(def *definition.Definition) (lines []string) {
 		add("workspace setup", def.Workspace.Setup)
 	}
 	for a := range def.Root.All {
-		agents := []*definition.Agent{a}
-		if a.Reconcile != nil {
-			agents = append(agents, a.Reconcile)
-		}
-		for _, a := range agents {
-			if c := a.Command; c != nil {
-				add(a.Name, c.Args)
-				if c.CLI != nil {
-					add(a.Name, c.CLI.ACP)
-					if c.CLI.Program != "" {
-						add(a.Name, []string{c.CLI.Program})
-					}
-				}
-			}
-		}
-		for _, all := range a.Callbacks {
-			for _, cb := range all {
-				add(a.Name+" callback", cb.Command)
-			}
-		}
-		if a.LLM == nil {
-			continue
-		}
-		for _, t := range a.LLM.Tools {
-			if t.MCP != nil {
-				add(a.Name+" tool server", t.MCP.Command)
-			}
+		for _, p := range a.Programs() {
+			add(a.Name+roles[p.Field], p.Args)
 		}
 	}
 	return lines
 }
+
+// roles says what a program is to its agent, by the field that names it, where the agent's name alone does not.
+var roles = map[string]string{"effect": " reconcile", "callbacks": " callback", "tools": " tool server"}
