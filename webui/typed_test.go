@@ -107,6 +107,12 @@ sub_agents:
 	p.saved()
 }
 
+// unfolds opens the list in which the field with an id stands.
+func (t *tab) unfolds(id string) {
+	t.Helper()
+	t.until("the field "+id, `(() => { const d = document.getElementById(`+quote(id)+`)?.closest('details'); if (d) d.open = true; return !!d })()`)
+}
+
 // keys types text one key at a time into whatever has the focus, with a pause after each.
 func (t *tab) keys(text string, pause time.Duration) {
 	t.Helper()
@@ -121,7 +127,7 @@ func (t *tab) keys(text string, pause time.Duration) {
 func TestKeysAreKeptInOrder(t *testing.T) {
 	for _, pause := range []time.Duration{0, 30 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
 		t.Run(pause.String(), func(t *testing.T) {
-			s := serve(t, map[string]string{"story.yaml": "name: story\nmax_iterations: 2\nsub_agents:\n  - {name: teller, text: hello, output_key: draft}\n"})
+			s := serve(t, map[string]string{"story.yaml": "goal: A\nname: story\nmax_iterations: 2\nsub_agents:\n  - {name: teller, text: hello, output_key: draft}\n"})
 			p := open(t, s)
 			p.visit("/definitions/story")
 			p.saved()
@@ -131,13 +137,13 @@ func TestKeysAreKeptInOrder(t *testing.T) {
 			// The editor, at the end of its first line.
 			p.js(`(() => { document.querySelector('.yaml').shadowRoot.querySelector('.cm-content').focus(); return true })()`)
 			p.do(chromedp.KeyEvent(kb.End))
-			p.keys("\rgoal: A short text that is kept", pause)
+			p.keys(" short text that is kept", pause)
 			p.ctrlS()
 			p.saved()
-			p.reads("story.yaml", "name: story\ngoal: A short text that is kept\nmax_iterations: 2\n")
+			p.reads("story.yaml", "goal: A short text that is kept\nname: story\n")
 
 			p.press("Open teller")
-			p.js(`(() => { document.querySelectorAll('.stepbody details.more').forEach(d => (d.open = true)); return true })()`)
+			p.unfolds("f-sub_agents_0_-description")
 			p.js(`(() => { document.getElementById('f-sub_agents_0_-description').focus(); return true })()`)
 			p.keys("Writes the advertisement", pause)
 			p.stays("f-sub_agents_0_-description", "Writes the advertisement")
@@ -151,12 +157,12 @@ func TestKeysAreKeptInOrder(t *testing.T) {
 
 // U4: the schema of an answer is written as JSON, and stands in the file as it was meant.
 func TestOutputSchemaIsWrittenAsJSON(t *testing.T) {
-	s := serve(t, map[string]string{"judge.yaml": "name: judge\nmodel: scripted/none.yaml\nmax_iterations: 2\nsub_agents:\n  - {name: critic, instructions: Judge it., output_key: verdict}\n"})
+	s := serve(t, map[string]string{"judge.yaml": "name: judge\nmodel: openai/gpt-5-mini\nmax_iterations: 2\nsub_agents:\n  - {name: critic, instructions: Judge it., can_exit_loop: false, output_key: verdict}\n"})
 	p := open(t, s)
 	p.visit("/definitions/judge")
 	p.saved()
 	p.press("Open critic")
-	p.js(`(() => { document.querySelectorAll('.stepbody details.more').forEach(d => (d.open = true)); return true })()`)
+	p.unfolds("f-sub_agents_0_-output_schema")
 	p.until("a text area", `document.getElementById('f-sub_agents_0_-output_schema')?.tagName === 'TEXTAREA'`)
 	p.types("f-sub_agents_0_-output_schema", `{"type": "object", "properties": {"score": {"type": "number"}}}`)
 	p.ctrlS()
