@@ -61,7 +61,8 @@ var (
 //
 // A run that diverges stores nothing but the mark that it was resumed. Other errors to expect
 // are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], a [*lease.HeldError] that names the process
-// which drives the run, and [session.ErrConflict] if another process has written to it, each in a [*ResumeError], and those of [Runner.Run].
+// which drives the run, and [session.ErrConflict] if another process has written to it, each in a [*ResumeError], and
+// those of [Runner.Run].
 func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig,
 	opts ...ResumeOption) iter.Seq2[*session.Event, error] {
 	return func(yield func(*session.Event, error) bool) {

@@ -140,8 +140,8 @@ func (r *run) commit() {
 
 // usedBy returns the usage of a request, as the provider reports it. Without a report it estimates
 // the input, and counts the answer by its length. An answer that was cut off before its first piece
-// counts like earlier answers, and one that broke off as MinOutputTokens at least. A request that the provider has refused costs nothing. The caller
-// holds c.mu.
+// counts like earlier answers, and one that broke off as MinOutputTokens at least. A request that the provider has
+// refused costs nothing. The caller holds c.mu.
 func (r *run) usedBy(c *modelCall) budget.Usage {
 	used := c.room.Estimate()
 	used.OutputTokens = perThree(c.heard)

@@ -38,8 +38,8 @@ type CommandConfig struct {
 	// filled; a value of another shape is a [*ValueError]. A value at the beginning of an argument may
 	// begin with "-" only if it is a number or one of the choices. A path is a whole argument, or stands
 	// behind "=". The program's name takes choices only, and an argument that a known interpreter reads as
-	// code numbers, truth values and choices only. Text of any content goes to the command as Stdin, or in a variable whose name begins with
-	// [FreePrefix].
+	// code numbers, truth values and choices only. Text of any content goes to the command as Stdin, or in a variable
+	// whose name begins with [FreePrefix].
 	Args []string
 	// Stdin is a template of the command's standard input. The command reads it from a file, which is
 	// complete before the command starts. If it is empty, the standard input is the null device. It can
