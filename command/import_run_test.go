@@ -30,7 +30,7 @@ func FuzzReadLog(f *testing.F) {
 		if err != nil || len(log.Events) == 0 {
 			return
 		}
-		run := &runlog.Run{ID: "r_1", File: log, Events: log.Events}
+		run := &runlog.Run{ID: "r_1", File: log, FileEvents: log.Events}
 		if log.Head != nil {
 			run.Initial = log.Head.State
 		}

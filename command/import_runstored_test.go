@@ -164,7 +164,7 @@ func resumed(t *testing.T, name string, root agent.Agent) (last *session.Event) 
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&runlog.Run{ID: "r", File: log, Events: log.Events, Initial: log.Head.State}).Save(t.Context(), store, runstore.KeyOf("r")); err != nil {
+	if err := (&runlog.Run{ID: "r", File: log, FileEvents: log.Events, Initial: log.Head.State}).Save(t.Context(), store, runstore.KeyOf("r")); err != nil {
 		t.Fatal(err)
 	}
 	r, err := runner.New(runner.Config{AppName: runstore.AppName, Agent: root, SessionService: store, Durable: true})
@@ -206,7 +206,7 @@ func TestStoredRunThatWaitsGoesOnWithTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&runlog.Run{ID: "r_e0000001", File: log, Events: log.Events}).Save(t.Context(), store, runstore.KeyOf("r_e0000001")); err != nil {
+	if err := (&runlog.Run{ID: "r_e0000001", File: log, FileEvents: log.Events}).Save(t.Context(), store, runstore.KeyOf("r_e0000001")); err != nil {
 		t.Fatal(err)
 	}
 	sup := reviewing(t, store)

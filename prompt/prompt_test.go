@@ -226,7 +226,7 @@ sub_agents:
 
 // with is a run whose log has other events, as that of a file has.
 func with(run *runlog.Run, events []*session.Event) *runlog.Run {
-	return &runlog.Run{ID: run.ID, Events: events, Wholes: run.Wholes, Initial: run.Initial}
+	return &runlog.Run{ID: run.ID, FileEvents: events, Wholes: run.Wholes, Initial: run.Initial}
 }
 
 // Of a conversation of two runs, the requests are those of the last one.

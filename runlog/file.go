@@ -75,7 +75,7 @@ func (l *File) Masked() int64 {
 
 // Run is the run in the file. Its ID is empty if the file has no head, which says it.
 func (l *File) Run() *Run {
-	r := &Run{File: l, Events: l.Events}
+	r := &Run{File: l, FileEvents: l.Events}
 	if l.Head != nil {
 		r.ID, r.Initial = l.Head.ID, l.Head.State
 	}

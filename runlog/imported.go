@@ -17,8 +17,8 @@ const importer = "refrain import"
 // [Run.Save]. A run that has ended stays as it is.
 func (r *Run) Import(file string) error {
 	run := new(mark.Run)
-	for i := len(r.Events) - 1; i >= 0 && run.ID == ""; i-- {
-		if text, ok := r.Events[i].Actions.StateDelta[mark.KeyRun].(string); ok {
+	for i := len(r.FileEvents) - 1; i >= 0 && run.ID == ""; i-- {
+		if text, ok := r.FileEvents[i].Actions.StateDelta[mark.KeyRun].(string); ok {
 			if err := json.Unmarshal([]byte(text), run); err != nil {
 				return err
 			}
@@ -27,7 +27,7 @@ func (r *Run) Import(file string) error {
 	if run.ID == "" || run.Status.Over() {
 		return nil
 	}
-	last := r.Events[len(r.Events)-1]
+	last := r.FileEvents[len(r.FileEvents)-1]
 	run.Active, run.Since = run.ActiveAt(last.Timestamp), time.Time{}
 	run.Status, run.HandOver, run.Deadline = mark.RunIsPaused, false, time.Time{}
 	ev, err := session.NewRunEvent(*run, importer, mark.KindRunPaused, mark.RunPaused{By: importer, Reason: "imported from " + file})
@@ -35,7 +35,7 @@ func (r *Run) Import(file string) error {
 		return err
 	}
 	ev.Timestamp = last.Timestamp // nothing ran between the two, however long that was
-	r.Events = append(r.Events[:len(r.Events):len(r.Events)], ev)
+	r.FileEvents = append(r.FileEvents[:len(r.FileEvents):len(r.FileEvents)], ev)
 	return nil
 }
 

@@ -35,9 +35,9 @@ type Run struct {
 	Store session.Service // nil for a file
 	Key   lease.Key       // of the session in Store
 	File  *File           // nil for a store
-	// Events is the log of a file, nil for a store: use All or Log.
-	Events []*session.Event
-	Wholes Wholes
+	// FileEvents is the log of a file; nil for a store. All and Log read both.
+	FileEvents []*session.Event
+	Wholes     Wholes
 	// Initial has the state keys that the session was made with.
 	Initial map[string]any
 
@@ -88,7 +88,7 @@ func (r *Run) fetch(ctx context.Context) (*session.View, error) {
 // larger than the memory. If the store fails, View().Err says why.
 func (r *Run) All() iter.Seq[*session.Event] {
 	if r.view == nil {
-		return slices.Values(r.Events)
+		return slices.Values(r.FileEvents)
 	}
 	return func(yield func(*session.Event) bool) {
 		for ev := range r.view.Outline() {
@@ -102,7 +102,7 @@ func (r *Run) All() iter.Seq[*session.Event] {
 // Log returns the events of All, which it keeps: use All for what can be done event by event.
 func (r *Run) Log() []*session.Event {
 	if r.view == nil {
-		return r.Events
+		return r.FileEvents
 	}
 	if r.log == nil {
 		for ev := range r.All() {
@@ -115,7 +115,7 @@ func (r *Run) Log() []*session.Event {
 // Len returns the number of events in the log.
 func (r *Run) Len() int {
 	if r.view == nil {
-		return len(r.Events)
+		return len(r.FileEvents)
 	}
 	return r.n
 }
@@ -124,13 +124,13 @@ func (r *Run) Len() int {
 func (r *Run) First() *session.Event { return r.end(r.first, 0) }
 
 // Last returns the last event of the log's outline; nil if there is none.
-func (r *Run) Last() *session.Event { return r.end(r.last, len(r.Events)-1) }
+func (r *Run) Last() *session.Event { return r.end(r.last, len(r.FileEvents)-1) }
 
 func (r *Run) end(of *session.Event, i int) *session.Event {
-	if r.view != nil || len(r.Events) == 0 {
+	if r.view != nil || len(r.FileEvents) == 0 {
 		return of
 	}
-	return r.Events[i]
+	return r.FileEvents[i]
 }
 
 // Current yields the events of the last run in the log that are not superseded.
@@ -151,7 +151,7 @@ func (r *Run) superseded() (spans mark.Spans) {
 	if r.view != nil {
 		return r.view.Superseded()
 	}
-	for _, ev := range r.Events {
+	for _, ev := range r.FileEvents {
 		if s := ev.Mark.Supersedes(); s != nil {
 			spans = spans.Union(s)
 		}

@@ -28,7 +28,7 @@ func keyOf(id string) lease.Key {
 func writing(initial, delta map[string]any) *Run {
 	ev := &session.Event{InvocationID: "i", Author: "user", Seq: 1}
 	ev.Actions.StateDelta = delta
-	return &Run{ID: "r_1", Initial: initial, Events: []*session.Event{ev}}
+	return &Run{ID: "r_1", Initial: initial, FileEvents: []*session.Event{ev}}
 }
 
 // An old log does not write over what other sessions share.
@@ -73,7 +73,7 @@ func TestImportIsAllOrNothing(t *testing.T) {
 		inner := session.InMemoryService()
 		// The last calls of a failed import may fail, too: then it cannot be helped.
 		store := &reliableDelete{Service: sessiontest.Faulty(inner, sessiontest.Faults{Seed: seed, Before: 0.01, After: 0.01}), inner: inner}
-		run := &Run{ID: "r_1", Events: slices.Clone(log.Events)}
+		run := &Run{ID: "r_1", FileEvents: slices.Clone(log.Events)}
 		err := run.Save(t.Context(), store, keyOf(run.ID))
 		got, getErr := inner.Get(t.Context(), &session.GetRequest{AppName: "refrain", UserID: "user", SessionID: "r_1"})
 		switch {
@@ -119,7 +119,7 @@ func TestAuditNoticesEveryChange(t *testing.T) {
 		if err != nil {
 			return // refused
 		}
-		_, found, err := (&Run{ID: log.Head.ID, Initial: log.Head.State, File: log, Events: log.Events}).Chained()
+		_, found, err := (&Run{ID: log.Head.ID, Initial: log.Head.State, File: log, FileEvents: log.Events}).Chained()
 		if err != nil || found == nil || first > 0 && found.Line != first {
 			t.Errorf("%s: %v, %v, want line %d", what, found, err, first)
 		}

@@ -491,7 +491,7 @@ func TestSecretsAreMaskedEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &runlog.Run{ID: log.Head.ID, Initial: log.Head.State, File: log, Events: log.Events}
+		return &runlog.Run{ID: log.Head.ID, Initial: log.Head.State, File: log, FileEvents: log.Events}
 	}
 	leaks := read(id)
 	if _, flaw, err := leaks.Chained(); flaw != nil || err != nil || leaks.File.Masked() == 0 {

@@ -428,10 +428,10 @@ func come(t *testing.T, ex *example, store session.Service, id string) *outcome 
 		t.Errorf("of %d seals %d do not agree; the state: %q", n, bad, verified.State)
 	}
 	if ex.events == 0 {
-		ex.events = len(log.Events)
+		ex.events = len(log.Log())
 	}
 	o := &outcome{Status: rep.Status, Answer: chance.ReplaceAllString(rep.Answer, "…")}
-	for _, ev := range session.Current(progress.LastRun(log.Events)) {
+	for _, ev := range session.Current(progress.LastRun(log.Log())) {
 		if ev.Mark == nil {
 			continue
 		}

@@ -385,7 +385,7 @@ func (r *trial) judge() {
 		return
 	}
 	gone := log.View().Superseded()
-	for _, ev := range log.Events {
+	for _, ev := range log.Log() {
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindIterationFinished || gone.Has(ev.Seq) {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -34,7 +35,7 @@ const (
 // Config describes a worker.
 type Config struct {
 	// Supervisor says where the runs are stored, and how their agents are made. All workers must share
-	// its store. Owner names the worker. Driver and MaxRuns are filled in; LeaseTTL is 30 s by
+	// its store. Owner names the worker, by default as [lease.Process] does. Driver and MaxRuns are filled in; LeaseTTL is 30 s by
 	// default, and LeaseRenew 2 s, or half of Heartbeat if that is less.
 	Supervisor supervisor.Config
 	// TaskQueue is the task queue of the runs; "" means [DefaultTaskQueue]. Requests for runs use a
@@ -125,6 +126,7 @@ func (c *Config) defaults() {
 		c.Log = slog.Default()
 	}
 	s := &c.Supervisor
+	s.Owner = cmp.Or(s.Owner, lease.Process()) // also in the activities and the standings of its runs
 	s.Driver, s.MaxRuns = Driver(c.TaskQueue), 0
 	s.LeaseTTL = cmp.Or(s.LeaseTTL, 30*time.Second)
 	s.LeaseRenew = cmp.Or(s.LeaseRenew, min(2*time.Second, c.Heartbeat/2, s.LeaseTTL/3))

@@ -27,7 +27,7 @@ func TestViewAFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := &runlog.Run{ID: id, Initial: log.Head.State, File: log, Events: log.Events}
+		run := &runlog.Run{ID: id, Initial: log.Head.State, File: log, FileEvents: log.Events}
 		if err := run.Save(t.Context(), runs, lease.Key{AppName: "refrain", UserID: "user", SessionID: id}); err != nil {
 			t.Fatal(err)
 		}

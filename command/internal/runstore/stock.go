@@ -24,6 +24,7 @@ import (
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/store"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -260,7 +261,7 @@ func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
 		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e)),
 		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
-		LeaseTTL: LeaseTTL,
+		Owner: lease.Process(), LeaseTTL: LeaseTTL,
 	}
 	e.Telemetry.Observe(&cfg)
 	return cfg
