@@ -69,6 +69,10 @@ bench-stop: ## measure when loops stop and what they hand back under noise, agai
 bench-temporal: ## measure runs on a Temporal cluster with PostgreSQL; SERVER=path of a server that was built before
 	cd temporal && REFRAIN_TEMPORAL_SERVER=$(abspath $(SERVER)) go test -run 'TestMeasure' -measure -count 1 -timeout 30m .
 
+.PHONY: notices
+notices: ## print the licenses of all that refrain is built from, to hand on beside it
+	@./.ci/notices ./cmd/refrain
+
 .PHONY: pictures
 pictures: ## make the pictures in the README again
 	REFRAIN_PICTURES=$(CURDIR)/doc go test ./webui -run Pictures -count 1
