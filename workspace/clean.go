@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 )
@@ -149,6 +150,20 @@ func layFile(source, target *os.Root, name string) (err error) {
 	return err
 }
 
+// InIndex lists the files of a folder, with the files of folders in it, that git tracks. The list is empty in a folder without a
+// repository.
+func InIndex(ctx context.Context, folder string) ([]string, error) {
+	bin, err := exec.LookPath("git") // of any version
+	if err != nil {
+		return nil, ErrNoGit
+	}
+	out, err := ofUser(bin, folder, nil, nil).run(ctx, "ls-files", "-z", ".")
+	if code(err) == 128 {
+		return nil, nil
+	}
+	return list(out), err
+}
+
 // Tracked reports whether git has, or has had in the history of the last commit, files of a folder in the
 // repository of the folder from, where programs that work in a tree of it can read them.
 func Tracked(ctx context.Context, from, folder string) (bool, error) {
@@ -156,7 +171,7 @@ func Tracked(ctx context.Context, from, folder string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	g, own := ofUser(bin, folder, nil), ofUser(bin, from, nil)
+	g, own := ofUser(bin, folder, nil, nil), ofUser(bin, from, nil, nil)
 	top, err := g.word(ctx, "rev-parse", "--show-toplevel")
 	if code(err) == 128 { // no repository
 		return false, nil

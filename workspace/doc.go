@@ -22,7 +22,8 @@
 // The package runs the git binary, version 2.36 or newer, with a store of its own: a bare repository
 // that reads the objects of the user's repository and writes none there. Git runs with a fixed
 // configuration and fixed attributes: no hooks, filters, line end conversion or file system monitor, so
-// that a program that edits .gitattributes or a git configuration in the tree has no code run here.
+// that a program that edits .gitattributes or a git configuration in the tree has no code run here. In the
+// user's repository git starts no program that its configuration names, except the filters of [Config].Filters.
 //
 // The tree contains a git repository for the programs that work in it. It is not part of the state.
 // [Tree.Environ] keeps git from looking for a repository above the tree. A tree is no sandbox, because a

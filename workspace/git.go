@@ -35,9 +35,11 @@ type git struct {
 	env    []string // besides the fixed variables
 	lock   *os.File // inherited, so that the lock lives as long as the command; may be nil
 	dir    string
-	seal   *seal    // of the store; nil for other repositories
-	user   bool     // with the user's own configuration
-	all    []string // the variables of which git inherits some; nil means those of this process
+	seal   *seal // of the store; nil for other repositories
+	user   bool  // with the user's own configuration, without its programs
+	// programs are those of the configuration; nil for a store, which has none.
+	programs *programs
+	all      []string // the variables of which git inherits some; nil means those of this process
 }
 
 var versionWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)\.(\d+)`) })
@@ -54,7 +56,7 @@ func CheckRepository(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	if inside, err := ofUser(bin, dir, nil).word(ctx, "rev-parse", "--is-inside-work-tree"); err != nil || inside != "true" {
+	if inside, err := ofUser(bin, dir, nil, nil).word(ctx, "rev-parse", "--is-inside-work-tree"); err != nil || inside != "true" {
 		return noRepository(dir)
 	}
 	return nil
@@ -96,11 +98,13 @@ var inherited = []string{"PATH", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP", "COMSPEC
 var kept = []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
 
 func (g *git) environ() []string {
-	env := []string{"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_PAGER=cat", "LC_ALL=C"}
+	// GIT_ALLOW_PROTOCOL permits none, also where the configuration permits one: a partial clone would fetch missing objects,
+	// with a program that its remote names.
+	env := []string{"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_LITERAL_PATHSPECS=1", "GIT_PAGER=cat", "LC_ALL=C",
+		"GIT_ALLOW_PROTOCOL=", "GIT_NO_LAZY_FETCH=1"}
 	if !g.user {
 		env = append(env, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_CONFIG_GLOBAL="+os.DevNull,
-			"GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1", "HOME="+os.DevNull,
-			"XDG_CONFIG_HOME="+os.DevNull)
+			"GIT_ATTR_NOSYSTEM=1", "GIT_NO_REPLACE_OBJECTS=1", "HOME="+os.DevNull, "XDG_CONFIG_HOME="+os.DevNull)
 	}
 	all := g.all
 	if all == nil {
@@ -147,12 +151,20 @@ func (g *git) pipe(ctx context.Context, in []byte, out io.Writer, args ...string
 			return err
 		}
 	}
+	env := g.environ()
+	if g.programs != nil {
+		off, err := g.programs.environ(ctx, g, args[0])
+		if err != nil {
+			return err
+		}
+		env = append(env, off...)
+	}
 	full := make([]string, 0, 2*len(g.config)+len(args))
 	for _, c := range g.config {
 		full = append(full, "-c", c)
 	}
 	cmd := exec.CommandContext(ctx, g.bin, append(full, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stdout = g.dir, g.environ(), out
+	cmd.Dir, cmd.Env, cmd.Stdout = g.dir, env, out
 	cmd.WaitDelay = 10 * time.Second
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -178,13 +190,10 @@ func code(err error) int {
 	return -1
 }
 
-// ofUser returns a git that reads the repository around a folder, with the user's own configuration.
-// It takes no locks, runs no hooks and starts no monitor.
-func ofUser(bin, folder string, environ []string) *git {
-	return &git{bin: bin, dir: folder, user: true, all: environ, config: []string{
-		"core.hooksPath=" + os.DevNull, "core.fsmonitor=false", "core.quotePath=false", "core.splitIndex=false", "gc.auto=0",
-		"maintenance.auto=false",
-	}}
+// ofUser returns a git that reads the repository around a folder, with the user's own configuration. It takes no locks,
+// fetches nothing, and starts no program but git and the filters that are permitted.
+func ofUser(bin, folder string, environ, filters []string) *git {
+	return &git{bin: bin, dir: folder, user: true, all: environ, config: quiet, programs: &programs{permitted: filters}}
 }
 
 // list splits the NUL-terminated list that git prints with -z.

@@ -37,7 +37,7 @@ func (t *Tree) findOrigin(ctx context.Context, bin string) error {
 	if filepath.Dir(t.from) == t.from {
 		return &RefusedError{t.from, "it is the root of the file system: name the folder of the project"}
 	}
-	t.user = ofUser(bin, t.from, t.cfg.Environ)
+	t.user = ofUser(bin, t.from, t.cfg.Environ, t.cfg.Filters)
 	inside, err := t.user.word(ctx, "rev-parse", "--is-inside-work-tree")
 	switch {
 	case err == nil && inside == "true":
@@ -222,6 +222,12 @@ func (t *Tree) noteHead(ctx context.Context) error {
 			names = append(names, name)
 		}
 	}
+	// Without its filter a file seems to differ from the commit even if it does not.
+	filtered, err := t.user.filtered(ctx, names)
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return filtered[name] != "" })
 	return writeFile(filepath.Join(t.room, "dirty"), lines(names))
 }
 

@@ -181,8 +181,9 @@ var ErrBranchExists = errors.New("there is one of this name; rename or delete it
 
 // Branch creates a branch in the user's repository with the files of a tree, and returns its commit. The branch
 // starts at the last commit of the repository; files that were not committed when the run began get a commit of their
-// own before the result. The contents pass through the filters and line end conversions that the user has configured,
-// as with git add. Branch checks nothing out and runs no hook.
+// own before the result, except those with a filter that is off. The contents pass through the line end conversions that the
+// user has configured, and through the filters that [Config].Filters permits, as with git add; a result that changes a file with
+// another filter is a [*FilterError]. Branch checks nothing out and runs no hook.
 //
 // If a branch of this name already has these files, Branch returns its commit. If Branch made its last commit in this
 // repository with the same message, the new result replaces it, unless the branch is checked out. For any other
@@ -231,7 +232,7 @@ func (t *Tree) Taking(ctx context.Context, h Hash) (Taking, error) {
 			return ApplyDiff, nil
 		}
 	}
-	if _, err := t.user.run(ctx, "diff", "--cached", "--quiet"); code(err) == 1 {
+	if _, err := t.user.run(ctx, "diff", "--cached", "--quiet", "--no-ext-diff", "--no-textconv"); code(err) == 1 {
 		return ApplyDiff, nil
 	} else if err != nil {
 		return "", err
@@ -276,7 +277,8 @@ func madeHere(ctx context.Context, g *git, branch, message string) error {
 }
 
 func (t *Tree) branch(ctx context.Context, h Hash, branch, message string) (string, error) {
-	g := t.user.with("GIT_AUTHOR_NAME=refrain", "GIT_AUTHOR_EMAIL=refrain@localhost", "GIT_COMMITTER_NAME=refrain",
+	user := ofUser(t.user.bin, t.from, t.cfg.Environ, t.cfg.Filters) // whose configuration may have changed since Open
+	g := user.with("GIT_AUTHOR_NAME=refrain", "GIT_AUTHOR_EMAIL=refrain@localhost", "GIT_COMMITTER_NAME=refrain",
 		"GIT_COMMITTER_EMAIL=refrain@localhost")
 	if _, err := g.run(ctx, "check-ref-format", "--branch", branch); err != nil {
 		return "", err
@@ -379,6 +381,21 @@ func (t *Tree) committed(ctx context.Context, g *git, parent string) (Hash, erro
 
 // onto applies changes to the tree of a commit, stores the new tree in the user's repository and returns it.
 func (t *Tree) onto(ctx context.Context, g *git, parent string, changes []Change) (Hash, error) {
+	names := make([]string, 0, len(changes))
+	for _, c := range changes {
+		if strings.HasPrefix(c.Mode, "100") { // neither a link nor a deletion
+			names = append(names, c.Path)
+		}
+	}
+	filtered, err := g.filtered(ctx, names)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if filter := filtered[name]; filter != "" {
+			return "", &FilterError{name, filter}
+		}
+	}
 	edits := make([]edit, 0, len(changes))
 	for _, c := range changes {
 		e := edit{t.prefix + c.Path, c.Mode, c.blob}

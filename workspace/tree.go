@@ -61,8 +61,12 @@ type Config struct {
 	// environment variables env. The changes of the setup are part of the start, not of the result. If a setup is
 	// interrupted, the next one begins with a fresh copy. Nil does nothing.
 	Setup func(ctx context.Context, dir string, env []string) error
-	// Environ lists the variables, as NAME=value, for the user's own git and for the filters that the user has
-	// configured. Nil means the variables of this process.
+	// Filters names the filters of git's configuration, such as lfs, that [Tree.Branch] may run. All other programs that a
+	// configuration names are off: filters, hooks, monitors, remotes. A tree never runs a filter; its files are those on the
+	// disk, or as git has stored them.
+	Filters []string
+	// Environ lists the variables, as NAME=value, for the user's own git and for these filters. Nil means the variables of
+	// this process.
 	Environ []string
 	// Limits restricts what a snapshot can hold.
 	Limits Limits

@@ -26,6 +26,8 @@ type Config struct {
 	Base workspace.Base
 	// Copy names ignored files to copy too. Setup is a command that prepares a new copy.
 	Copy, Setup []string
+	// Filters names the filters in git's configuration, such as lfs, that may run for the branch of the result. No other runs.
+	Filters []string
 	// Protect has patterns of files that commands may not change; see workspace.Match. OnProtected says what happens
 	// if a command changes one: Restore (the default) or Fail.
 	Protect     []string

@@ -100,7 +100,7 @@ func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*locked, 
 	}
 	w := &rs.cfg
 	cfg := workspace.Config{From: filepath.Join(rs.place.Root, filepath.FromSlash(w.From)), Store: Store(rs.place.Root), Run: id,
-		Base: w.Base, Copy: w.Copy, Exclude: rs.place.Overlays, Limits: w.Limits,
+		Base: w.Base, Copy: w.Copy, Filters: w.Filters, Exclude: rs.place.Overlays, Limits: w.Limits,
 		Environ: child.Inheritance{Withhold: rs.place.Withhold}.Environ()}
 	if was.run != id {
 		cfg.ForkOf = was.run

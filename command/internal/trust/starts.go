@@ -28,6 +28,7 @@ func Starts(def *definition.Definition) (lines []string) {
 	}
 	if def.Workspace != nil {
 		add("workspace setup", def.Workspace.Setup)
+		add("workspace filters of git", def.Workspace.Filters)
 	}
 	for a := range def.Root.All {
 		for _, p := range a.Programs() {

@@ -3,7 +3,6 @@
 package trust
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -11,13 +10,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
+	"github.com/refrain-dev/refrain/workspace"
 )
 
 // StrangerError reports that a store was found that this user's Refrain did not create on this machine.
@@ -113,11 +114,9 @@ func tracked(ctx context.Context, path string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "git", "-c", "core.fsmonitor=false", "ls-files", "-z", "--", filepath.Base(path)+"*")
-	cmd.Dir = dir
-	out, err := cmd.Output()
-	if err != nil || len(bytes.Trim(out, "\x00")) == 0 {
-		return nil // without git there is no index; the mark is right
+	files, _ := workspace.InIndex(ctx, dir) // without git there is no index; the mark is right
+	if !slices.ContainsFunc(files, func(name string) bool { return strings.HasPrefix(name, filepath.Base(path)) }) {
+		return nil
 	}
 	return &StrangerError{path, "git tracks it, so that everybody who changes the repository changes the store",
 		"take it out of git's index with: git rm -r --cached " + filepath.Dir(path)}
