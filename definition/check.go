@@ -78,6 +78,7 @@ func (l *loader) check(d *Definition) *checker {
 		}
 	}
 	c.keeps()
+	c.works()
 	c.caches()
 	for a := range d.Root.All {
 		c.bestOf(a)

@@ -3,6 +3,7 @@
 package definition
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -192,7 +193,7 @@ func (b *builder) loop(a *Agent, cb around) (agent.Agent, error) {
 	l := b.as(a).Loop
 	cfg := loopagent.Config{
 		AgentConfig: base, Plan: b.as(a).Plan(),
-		Goal: l.Goal, Instructions: l.Instructions, Result: l.Result, OutputKey: outputKey(a), KeepStates: b.kept[a],
+		Goal: l.Goal, Instructions: l.Instructions, Result: cmp.Or(l.Result, b.works[a]), OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
 	if b.files != nil && a.hasCommand() {
 		cfg.HandBack = []string{a.workspaceKey()}

@@ -59,6 +59,30 @@ func (c *checker) keeps() {
 	}
 }
 
+// works notes the key of each loop that its finalizer reads, of those that its steps write, if it is one: this is the
+// candidate where the finalizer does not run (LOOP 16).
+func (c *checker) works() {
+	c.def.works = make(map[*Agent]string)
+	for a := range c.def.Root.All {
+		fin := a.finalizer()
+		if fin == nil {
+			continue
+		}
+		var keys []string
+		for i := range c.reads {
+			rd := &c.reads[i]
+			kind, key := rd.split()
+			made := slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return w != a && w.in(a) && !w.in(fin) })
+			if rd.agent.in(fin) && (kind == "key" || kind == "loop") && made && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) == 1 {
+			c.def.works[a] = keys[0]
+		}
+	}
+}
+
 // split returns the kind of the name that is read, and the key that it needs.
 func (rd *read) split() (kind, key string) {
 	name := rd.name

@@ -74,6 +74,9 @@ type StopRecord struct {
 	// none was close.
 	Nearest string `json:"nearest,omitzero"`
 	Result  Result `json:"result"`
+	// Answer is the text of the result of a loop that was canceled, which cannot yield it. It is "" if the result is what
+	// the loop said last.
+	Answer string `json:"answer,omitzero"`
 	// BestScore and BestIteration are set if at least one iteration was scored.
 	BestScore     *float64 `json:"best_score,omitzero"`
 	BestIteration int      `json:"best_iteration,omitzero"`

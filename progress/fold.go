@@ -21,8 +21,11 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/genai"
+
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -255,6 +258,10 @@ func (f *Fold) stop(ev *session.Event, rec *loop.StopRecord) {
 // hand takes the result of a loop that cannot yield it any more. Other loops repeat a result that is not the last
 // text after their record.
 func (f *Fold) hand(ev *session.Event, rec *loop.StopRecord) {
+	if rec.Answer != "" {
+		f.answer = &session.Event{LLMResponse: model.LLMResponse{Content: genai.NewContentFromText(rec.Answer, genai.RoleModel)}}
+		return
+	}
 	if said := f.wordsOf(ev.Address).result(rec.Result.Source); said != nil {
 		f.answer = said
 	}

@@ -110,6 +110,9 @@ func (r *run) conclude(rec *loop.StopRecord, from loop.Result) bool {
 	result, _ := r.result(rec.Result)
 	canceled := r.canceled() != nil
 	if canceled {
+		if result != nil && !r.saidLast(result) {
+			rec.Answer = result.Text()
+		}
 		result = nil
 	}
 	ev := &session.Event{}

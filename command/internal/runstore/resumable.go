@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -163,14 +164,29 @@ func finishedSteps(it *progress.Iteration) (n int, last string) {
 }
 
 // SaidLast returns the answer so far of an unfinished run: the value of the state key that its loop hands back, if there is
-// one, and otherwise said. def and view may be nil.
+// one and the loop has not handed it back when it was cut off, and otherwise said. def and view may be nil.
 func SaidLast(def *definition.Definition, view *session.View, said string) string {
-	if def == nil || view == nil || def.Root.Loop == nil || def.Root.Loop.Result == "" {
+	if def == nil || view == nil || def.Root.Loop == nil || def.Root.Loop.Result == "" || handedBack(view) {
 		return said
 	}
 	v, _ := view.State().Get(def.Root.Loop.Result)
 	text, _ := v.(string)
 	return text
+}
+
+// handedBack reports whether a run ended, for now, with the result of its loop.
+func handedBack(view *session.View) bool {
+	evs := view.Events()
+	for i := evs.Len() - 1; i >= 0; i-- {
+		switch ev := evs.At(i); {
+		case ev.Mark == nil, ev.Mark.Kind == mark.KindStepStarted, ev.Mark.Kind == mark.KindRunResumed:
+			return false
+		case ev.Mark.Kind == mark.KindLoopStopped && ev.Iteration == 0:
+			var rec loop.StopRecord
+			return ev.Mark.Decode(&rec) == nil && rec.Answer != ""
+		}
+	}
+	return false
 }
 
 // DeadlineOf returns the deadline of a question, and what happens then.
