@@ -109,6 +109,9 @@ func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 		}
 		if i == s.Safe {
 			note += "  saves most without a loss"
+			if l.Unknown > 0 {
+				note += " that is known"
+			}
 		}
 		cost := term.Amount(l.Saved.Cost)
 		if l.Saved.Unpriced {
