@@ -83,38 +83,35 @@ func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
 
 // copyTo copies all files but the tree's own repository.
 func (t *Tree) copyTo(ctx context.Context, folder string) error {
-	err := filepath.WalkDir(t.Dir(), func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		name, err := filepath.Rel(t.Dir(), path)
-		if err != nil || name == "." {
-			return err
-		}
-		to := filepath.Join(folder, name)
-		info, err := d.Info()
+	source, err := os.OpenRoot(t.Dir())
+	if err != nil {
+		return fmt.Errorf("copy a tree: %w", err)
+	}
+	defer source.Close()
+	target, err := os.OpenRoot(folder)
+	if err != nil {
+		return fmt.Errorf("copy a tree: %w", err)
+	}
+	defer target.Close()
+	err = fs.WalkDir(source.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
-		case err != nil:
+		case err != nil || name == ".":
 			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case name == ".git" && d.IsDir():
 			return fs.SkipDir
 		case name == ".git":
 			return nil
 		case d.IsDir():
-			return os.Mkdir(to, info.Mode().Perm()|0o700)
-		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := os.Readlink(path)
-			if err != nil {
-				return err
+			info, err := d.Info()
+			if err == nil {
+				err = target.Mkdir(name, info.Mode().Perm()|0o700)
 			}
-			return os.Symlink(target, to)
-		case info.Mode().IsRegular():
-			return copyContent(path, to, info)
+			return err
 		}
-		return nil // a socket or pipe
+		_, err = copyEntry(source, target, name, name, 0)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("copy a tree: %w", err)

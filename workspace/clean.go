@@ -5,14 +5,13 @@ package workspace
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"time"
 )
 
 // Clean writes the files of a tree, with the changes undone, into a new folder, and copies the files of the folder
@@ -116,38 +115,12 @@ func lay(ctx context.Context, from, to string) error {
 		if err := target.RemoveAll(name); err != nil {
 			return err
 		}
-		if d.Type()&fs.ModeSymlink != 0 {
-			link, err := source.Readlink(name)
-			if err != nil {
-				return err
-			}
-			return target.Symlink(link, name)
+		if _, err := copyEntry(source, target, name, name, 0); err != nil || !d.Type().IsRegular() {
+			return err
 		}
-		if !d.Type().IsRegular() {
-			return nil
-		}
-		return layFile(source, target, name)
+		now := time.Now() // newer than what was built from the file that it replaces
+		return target.Chtimes(name, now, now)
 	})
-}
-
-// layFile copies a file.
-func layFile(source, target *os.Root, name string) (err error) {
-	in, err := source.Open(name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	info, err := in.Stat()
-	if err != nil {
-		return err
-	}
-	out, err := target.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, info.Mode().Perm()|0o200)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	_, err = io.Copy(out, in)
-	return err
 }
 
 // InIndex lists the files of a folder, with the files of folders in it, that git tracks. The list is empty in a folder without a

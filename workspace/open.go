@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -302,30 +301,6 @@ func (t *Tree) copyNotes(room string, names ...string) error {
 		}
 	}
 	return nil
-}
-
-// copyContent copies a file with its mode and time.
-func copyContent(from, to string, info fs.FileInfo) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	if _, err := io.Copy(out, in); err != nil {
-		return err
-	}
-	if err := out.Chmod(info.Mode().Perm() | 0o200); err != nil {
-		return err
-	}
-	if err := out.Close(); err != nil {
-		return err
-	}
-	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }
 
 // makeOwnRepository creates the git repository of a folder in which programs work, unless it exists. Its history ends

@@ -89,12 +89,23 @@ func (t *Tree) copyExcludes(ctx context.Context) error {
 			}
 		}
 		for _, name := range append(names, all) {
-			if more, err := os.ReadFile(name); err == nil {
+			if more, ok := patternsOf(name); ok {
 				text = append(append(text, more...), '\n')
 			}
 		}
 	}
 	return writeFile(filepath.Join(t.room, "exclude"), text)
+}
+
+// patternsOf reads a file of patterns. It reads only regular files of limited size, because a stranger may have made the file a
+// link to a pipe, or to a file without an end.
+func patternsOf(name string) ([]byte, bool) {
+	info, err := os.Stat(name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxNote {
+		return nil, false
+	}
+	text, err := os.ReadFile(name)
+	return text, err == nil
 }
 
 // listing returns a git that lists the files of the origin.
@@ -118,21 +129,9 @@ func (t *Tree) copyDirty(ctx context.Context) error {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	names = slices.DeleteFunc(names, t.stays)
-	if err := t.weigh(names); err != nil {
+	copied, err := t.copyFiles(ctx, names, t.Dir())
+	if err != nil {
 		return err
-	}
-	copied := make([]string, 0, len(names))
-	for _, name := range names {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		ok, err := t.copyFile(name, t.Dir())
-		if err != nil {
-			return err
-		}
-		if ok {
-			copied = append(copied, name)
-		}
 	}
 	_, err = t.git.feed(ctx, lines(copied), "update-index", "-z", "--add", "--stdin")
 	return err
@@ -152,14 +151,19 @@ func (t *Tree) stays(name string) bool {
 // weigh checks the files of the origin against the limits and the free space on the disk.
 func (t *Tree) weigh(names []string) error {
 	var total int64
+	files, err := openFolder(t.from)
+	if err != nil {
+		return err
+	}
+	defer files.Close()
 	for _, name := range names {
-		path := filepath.Join(t.from, filepath.FromSlash(name))
-		info, err := os.Lstat(path)
+		info, err := files.lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return fmt.Errorf("read the files of the workspace: %w", err)
 		case info.IsDir():
+			path := filepath.Join(t.from, filepath.FromSlash(name))
 			if inside, err := os.ReadDir(path); err != nil || len(inside) > 0 {
 				return &RefusedError{path, "it is a git repository inside the folder, whose files would not be saved: " +
 					"ignore it in .gitignore, or for a submodule, git submodule deinit it"}
@@ -176,28 +180,34 @@ func (t *Tree) weigh(names []string) error {
 	return nil
 }
 
-// copyFile copies a file or a link into a folder. It returns false if there is no file to copy.
-func (t *Tree) copyFile(name, into string) (bool, error) {
-	from, to := filepath.Join(t.from, filepath.FromSlash(name)), filepath.Join(into, filepath.FromSlash(name))
-	info, err := os.Lstat(from)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0 {
-		return false, nil
+// copyFiles copies files and links of the origin into a folder. It returns the names of those that it has copied: a file may
+// be deleted, or another kind of file.
+func (t *Tree) copyFiles(ctx context.Context, names []string, into string) (copied []string, err error) {
+	if err := t.weigh(names); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(to), 0o755)
+	files, err := openFolder(t.from)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && info.Mode().IsRegular() {
-		err = copyContent(from, to, info)
-	} else if err == nil {
-		var target string
-		if target, err = os.Readlink(from); err == nil {
-			err = os.Symlink(target, to)
+	defer files.Close()
+	target, err := os.OpenRoot(into)
+	if err != nil {
+		return nil, fmt.Errorf("copy files into the workspace: %w", err)
+	}
+	defer target.Close()
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, context.Cause(ctx)
+		}
+		switch ok, err := files.copy(name, target, t.cfg.Limits.FileSize); {
+		case err != nil:
+			return nil, fmt.Errorf("copy %s into the workspace: %w", name, err)
+		case ok:
+			copied = append(copied, name)
 		}
 	}
-	if err != nil {
-		return false, fmt.Errorf("copy %s into the workspace: %w", name, err)
-	}
-	return true, nil
+	return copied, nil
 }
 
 // noteHead stores the last commit and the names of the uncommitted files, which the result needs.
@@ -269,7 +279,7 @@ func (t *Tree) checkOutHead(ctx context.Context) error {
 // copyIgnored copies the ignored files that a tree needs into its folder.
 func (t *Tree) copyIgnored(ctx context.Context, into string) error {
 	patterns := strings.Join(t.cfg.Copy, "\n") + "\n"
-	if more, err := os.ReadFile(filepath.Join(t.from, ".worktreeinclude")); err == nil {
+	if more, ok := patternsOf(filepath.Join(t.from, ".worktreeinclude")); ok {
 		patterns += string(more)
 	}
 	if strings.TrimSpace(patterns) == "" {
@@ -288,13 +298,6 @@ func (t *Tree) copyIgnored(ctx context.Context, into string) error {
 		_, err := os.Lstat(filepath.Join(into, filepath.FromSlash(name)))
 		return err == nil || t.stays(name) || strings.HasSuffix(name, "/")
 	})
-	if err := t.weigh(names); err != nil {
-		return err
-	}
-	for _, name := range names {
-		if _, err := t.copyFile(name, into); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = t.copyFiles(ctx, names, into)
+	return err
 }
