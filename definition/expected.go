@@ -284,7 +284,7 @@ func (e *expecter) iterate(a *Agent) {
 	step := func(only bool) {
 		for i, sub := range a.SubAgents {
 			if (i == p.Finalizer()) == only {
-				for range int(samples(p, i)) {
+				for range leastSamples(p, i) {
 					e.run(sub)
 				}
 			}

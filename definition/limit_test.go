@@ -50,7 +50,8 @@ no_progress: {repeats: 4, swings: 3, keys: [draft]}
 not_worth: {gain: 0.1, per: ktokens}
 score:
   key: review
-  judge: {step: critic, samples: 3}
+  judge: {step: critic, samples: 3..12}
+  target: 8
   dimensions: [clarity, depth]
   dimension_target: 7
 sub_agents:
@@ -90,7 +91,7 @@ sub_agents:
 		NoProgress: &loop.NoProgress{Repeats: 4, Swings: 3, Keys: []string{"draft"}},
 		NotWorth:   &loop.NotWorth{Gain: 0.1, Per: loop.PerKTokens},
 		Score: &loop.Score{
-			Key: "review", Judge: &loop.Judge{Step: "critic", Samples: 3}, Dimensions: []string{"clarity", "depth"}, DimensionTarget: new(7.0),
+			Key: "review", Target: new(8.0), Judge: &loop.Judge{Step: "critic", Samples: 3, Max: 12}, Dimensions: []string{"clarity", "depth"}, DimensionTarget: new(7.0),
 		},
 		Steps: []loop.Step{
 			{

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
@@ -354,8 +357,33 @@ var scoreParts = parts[loop.Score]{rows: []row[loop.Score]{
 
 var judgeParts = parts[loop.Judge]{rows: []row[loop.Judge]{
 	field("step", "step that gives the score", aText, func(j *loop.Judge) *string { return &j.Step }),
-	field("samples", "how often to ask it about the same work, at most 32", wholeFrom[uint](1, ""), func(j *loop.Judge) *uint { return &j.Samples }).shown(1),
+	special("samples", "how often to ask it about the same work, at most 32; 3..12 asks 3 times, and then until it is clear whether the target is reached, at most 12 times",
+		samplesShape, takesSamples).shown(1),
 }, or: "step", form: "the name of a step, or a map with step and samples"}
+
+const rangePattern = `^0*[1-9][0-9]{0,8}\.\.0*[1-9][0-9]{0,8}$`
+
+func samplesShape() shape {
+	return schema.Either(schema.Whole(1), &jsonschema.Schema{Type: "string", Title: "range such as 3..12", Pattern: rangePattern})
+}
+
+// takesSamples reads a number of samples, or a range of them.
+func takesSamples(p place, n *source.Node, j *loop.Judge) bool {
+	low, high, is := strings.Cut(n.Value, "..")
+	if n.Kind != source.Scalar || !is {
+		v, ok := wholeFrom[uint](1, "").read(p, n)
+		j.Samples = v
+		return ok
+	}
+	least, err := strconv.ParseUint(low, 10, 31)
+	most, other := strconv.ParseUint(high, 10, 31)
+	if err != nil || other != nil || least == 0 || most == 0 {
+		p.report(n, CodeValue, "%s must be a whole number of at least 1, or two of them, got %q", p.field, n.Value).Hint = "write a range as 3..12"
+		return false
+	}
+	j.Samples, j.Max = uint(least), uint(most)
+	return true
+}
 
 // wordsAsNumbers warns of numbers that must be found in a model's text: a score without a label, and a comparison
 // that can never hold.

@@ -335,7 +335,15 @@ func perIteration(p *loop.Plan, step int) Bound {
 
 func samples(p *loop.Plan, step int) Bound {
 	if s := p.Score; s != nil && s.Judge != nil && s.Judge.Step == p.Steps[step].Name {
-		return Bound(max(1, s.Judge.Samples))
+		return Bound(s.Judge.Most())
+	}
+	return 1
+}
+
+// leastSamples is how often a step runs in an iteration: a judge with a range of samples mostly stays near the smaller number.
+func leastSamples(p *loop.Plan, step int) int {
+	if s := p.Score; s != nil && s.Judge != nil && s.Judge.Step == p.Steps[step].Name {
+		return int(max(1, s.Judge.Samples))
 	}
 	return 1
 }

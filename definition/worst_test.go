@@ -62,6 +62,8 @@ func TestWorstCase(t *testing.T) {
 		{"a budget of cost", ask + "budget: {cost: 0.5}\nmodel: openai/m\nprices: {m: {input: 1, output: 1}}", `{"runs":1,"turns":5,"calls":15,"tokens":null,"cost":0.5,"seconds":1500}`, definition.Assumed{}},
 		{"backoffs, for each sample", "timeouts: none\nscore: {key: mark, target: 5, judge: {step: a, samples: 3}}\nmax_iterations: 1\nsub_agents: [{name: a, command: [ls], timeout: 1s, output_key: mark, retry: {attempts: 2, backoff: 4s}}]",
 			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":18}`, some},
+		{"the most samples of a range", "timeouts: none\nscore: {key: mark, target: 5, judge: {step: a, samples: 3..12}}\nmax_iterations: 2\nsub_agents: [{name: a, command: [ls], timeout: 1s, output_key: mark}]",
+			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":24}`, some},
 		{"what a server may ask for between attempts", "timeouts: none\nmax_iterations: 1\nsub_agents: [{name: a, url: 'http://localhost/', timeout: 1s, retry: {attempts: 3, backoff: 2s, max_backoff: 30s}}]",
 			`{"runs":1,"turns":0,"calls":0,"tokens":0,"cost":0,"seconds":63}`, some},
 		{"a circuit that is waited for", "timeouts: none\nmax_iterations: 1\nsub_agents: [{name: a, command: [ls], timeout: 1s, circuit: {failures: 2, cooldown: 20s}}]",

@@ -5,6 +5,7 @@ package definition_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 )
 
@@ -145,7 +146,11 @@ func (g *generator) loop(b *strings.Builder, in string, depth int) {
 	judge := fmt.Sprintf("j%d", g.n)
 	judged := g.chance(3)
 	if judged {
-		fmt.Fprintf(b, "%sscore: {key: %s, judge: {step: %s, samples: %d}}\n", in, judge, judge, 1+g.rnd.IntN(3))
+		samples, target := strconv.Itoa(1+g.rnd.IntN(3)), ""
+		if g.chance(3) {
+			samples, target = samples+"..4", ", target: 9"
+		}
+		fmt.Fprintf(b, "%sscore: {key: %s, judge: {step: %s, samples: %s}%s}\n", in, judge, judge, samples, target)
 	}
 	fmt.Fprintf(b, "%ssub_agents:\n", in)
 	for range 1 + g.rnd.IntN(2) {

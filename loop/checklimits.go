@@ -173,9 +173,15 @@ func (c *checker) judge(p *Plan) {
 			}
 			c.add("score.judge.step", fmt.Sprintf("score.judge names %q, which is no step", j.Step), hint)
 		}
-		if j.Samples > maxSamples {
-			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %d", j.Samples),
+		switch most := j.Most(); {
+		case most > maxSamples:
+			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %s", j.Range()),
 				fmt.Sprintf("give at most %d", maxSamples))
+		case j.Max > 0 && j.Max < max(1, j.Samples):
+			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %s", j.Range()), "give the smaller number first, as in 3..12")
+		case j.Max > max(1, j.Samples) && s.Target == nil:
+			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %s, but the score has no target to decide about", j.Range()),
+				"give score.target, or one number of samples")
 		}
 	}
 	if len(s.Dimensions) > maxDims {

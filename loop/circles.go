@@ -28,7 +28,7 @@ func (n *NoProgress) swings() int  { return int(max(1, cmp.Or(n.Swings, 2))) }
 // print adds what a step has produced to the iteration's print, and to that of
 // what the judge will see. A judge's words are no part of what it judges.
 func (p *Plan) print(t *Tally, o *incoming) {
-	if p.samples(o.Step) > 0 {
+	if p.judges(o.Step) {
 		return
 	}
 	if p.NoProgress != nil {

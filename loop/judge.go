@@ -3,8 +3,13 @@
 package loop
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Judge runs a scoring step more than once on the same candidate. The score is the mean. The
@@ -14,6 +19,9 @@ type Judge struct {
 	Step string `json:"step"`
 	// Samples is the number of runs in an iteration, at most 32. 0 means 1.
 	Samples uint `json:"samples,omitzero"`
+	// Max is the largest number of runs in an iteration, at most 32: after Samples of them the step runs
+	// again until it is clear whether the score's Target is reached, which needs 95 %. 0 means Samples.
+	Max uint `json:"max,omitzero"`
 }
 
 // judgeTally is what the samples of a judge have shown so far.
@@ -41,20 +49,27 @@ type judgeTally struct {
 	Since int `json:"since,omitzero"`
 }
 
-// samples is how often the step is run as a judge; 0 if it is none.
-func (p *Plan) samples(step int) int {
-	if p.Score == nil || p.Score.Judge == nil || step < 0 || step >= len(p.Steps) ||
-		p.Score.Judge.Step != p.Steps[step].Name {
-		return 0
+// Most returns the largest number of runs of the judge in an iteration, at least 1.
+func (j *Judge) Most() uint { return max(1, j.Samples, j.Max) }
+
+// Range returns the number of runs in an iteration as a definition writes it, such as 3, or 3..12.
+func (j *Judge) Range() string {
+	if j.Max == 0 || j.Max == max(1, j.Samples) {
+		return strconv.FormatUint(uint64(max(1, j.Samples)), 10)
 	}
-	return int(max(1, p.Score.Judge.Samples))
+	return fmt.Sprintf("%d..%d", max(1, j.Samples), j.Max)
+}
+
+// judges reports whether the step is the judge.
+func (p *Plan) judges(step int) bool {
+	return p.Score != nil && p.Score.Judge != nil && step >= 0 && step < len(p.Steps) &&
+		p.Score.Judge.Step == p.Steps[step].Name
 }
 
 // sample takes down what a judge has said, and reports whether it is to be
 // asked again. A cached answer would be the same again.
 func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
-	n := p.samples(o.Step)
-	if n == 0 {
+	if !p.judges(o.Step) {
 		return false
 	}
 	if t.Judge.Runs == 0 {
@@ -73,7 +88,8 @@ func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 		t.Judge.Samples = append(slices.Clone(t.Judge.Samples), got.score)
 		t.Dimensions = meanOf(t.Dimensions, got.dims, len(t.Judge.Samples))
 	}
-	return t.Judge.Runs < n && !o.Cached
+	j, runs := p.Score.Judge, uint(t.Judge.Runs)
+	return !o.Cached && (runs < max(1, j.Samples) || runs < j.Most() && p.Score.undecided(t))
 }
 
 // meanOf adds the nth sample's dimensions to the mean of those before. A
@@ -126,3 +142,94 @@ func (j *judgeTally) noise(n int) float64 {
 
 // floor is the noise of an iteration as far as it is known.
 func (j *judgeTally) floor() float64 { return j.noise(max(1, len(j.Samples))) }
+
+// The constants of a target that a judge with a range of samples decides about.
+const (
+	sure     = 1.645 // standard errors above the target: 95 %
+	missed   = 1.0   // standard errors below it
+	repeated = 3     // repeated answers before anything is decided
+)
+
+// ranges reports whether the judge is asked until it is clear whether the target is reached.
+func (s *Score) ranges() bool {
+	return s.Judge != nil && s.Judge.Max > max(1, s.Judge.Samples) && s.Target != nil
+}
+
+// answerError is the standard error of the mean of all answers about the version judged last; 0 if they
+// agree, or if too few answers have been repeated to know it.
+func (j *judgeTally) answerError() float64 {
+	f := float64(j.free())
+	if f < repeated {
+		return 0
+	}
+	return math.Sqrt((j.PastSquares + j.Squares) / f * (f + 2) / f / float64(j.Count))
+}
+
+// undecided reports whether the answers so far do not say whether the target is reached.
+func (s *Score) undecided(t *Tally) bool {
+	if !s.ranges() || len(t.Judge.Samples) == 0 {
+		return false
+	}
+	j := t.Judge
+	over := s.gain(*s.Target, j.pool(t.Iteration))
+	if j.free() < repeated {
+		return true
+	}
+	e := j.answerError()
+	return over < sure*e && over+e >= 0
+}
+
+// doubts reports whether the score does not reach the target for sure, although a range of samples asks for that.
+func (s *Score) doubts(t *Tally) bool {
+	return s.ranges() && (t.Ended.Number == 0 || t.Ended.Samples > 0) && s.gain(*s.Target, *t.Score) < sure*t.Judge.answerError()
+}
+
+// reached reports whether the score and its dimensions are at their targets.
+func (s *Score) reached(t *Tally) bool {
+	if s.Target == nil && s.DimensionTarget == nil || t.Score == nil {
+		return false
+	}
+	if s.Target != nil && (s.better(*s.Target, *t.Score) || s.doubts(t)) {
+		return false
+	}
+	return s.DimensionTarget == nil || s.weakest(t.Dimensions) == nil && len(t.Dimensions) > 0
+}
+
+// attained words a target that is reached.
+func (p *Plan) attained(t *Tally) string {
+	var parts []string
+	s := p.Score
+	if s.Target != nil {
+		text := fmt.Sprintf("Score %s %s %s", num(*t.Score), s.sign(), num(*s.Target))
+		if _, exact := p.spread(t); !exact && t.Ended.Samples > 0 {
+			text += fmt.Sprintf(" (%s, %s)", brief.Count(t.answers(), "answer"), p.chance(t))
+		}
+		parts = append(parts, text)
+	}
+	if s.DimensionTarget != nil {
+		parts = append(parts, fmt.Sprintf("every dimension %s %s", s.sign(), num(*s.DimensionTarget)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// odds are the shares that chance writes, as people say them.
+var odds = []struct {
+	share float64
+	words string
+}{{0.5, "1 in 2"}, {2. / 3, "2 in 3"}, {0.75, "3 in 4"}, {0.8, "4 in 5"}, {0.9, "9 in 10"}, {0.95, "19 in 20"}, {0.99, "99 in 100"}}
+
+// chance says how sure it is that the truth behind the score of the iteration is at the target.
+func (p *Plan) chance(t *Tally) string {
+	e := p.errorOf(t)
+	if e == 0 {
+		return "error unknown"
+	}
+	share := math.Erfc(-p.Score.gain(*p.Score.Target, *t.Score)/e/math.Sqrt2) / 2
+	near := odds[0]
+	for _, o := range odds {
+		if math.Abs(o.share-share) < math.Abs(near.share-share) {
+			near = o
+		}
+	}
+	return fmt.Sprintf("± %s: %s", short(e), near.words)
+}

@@ -192,18 +192,6 @@ func (s *Score) sign() string {
 	return "≥"
 }
 
-// attained words a target that is reached.
-func (s *Score) attained(t *Tally) string {
-	var parts []string
-	if s.Target != nil {
-		parts = append(parts, fmt.Sprintf("Score %s %s %s", num(*t.Score), s.sign(), num(*s.Target)))
-	}
-	if s.DimensionTarget != nil {
-		parts = append(parts, fmt.Sprintf("every dimension %s %s", s.sign(), num(*s.DimensionTarget)))
-	}
-	return strings.Join(parts, ", ")
-}
-
 // scoreRows lists the target and the convergence.
 func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	s := p.Score
@@ -212,8 +200,12 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached},
 			Unit: UnitScore, Bound: s.Target, Tense: TenseUnknown}
 		if t.Score != nil {
-			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score), !s.better(*s.Target, *t.Score), t.Score, ""
+			doubts := s.doubts(t)
+			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score), !s.better(*s.Target, *t.Score) && !doubts, t.Score, ""
 			r = r.below(closeness(*t.Score, *s.Target))
+			if doubts {
+				r.Note = "not sure: " + p.chance(t)
+			}
 		}
 		add(r)
 	}

@@ -73,6 +73,7 @@ type past struct {
 	dims                     map[string]float64
 	noise                    float64
 	judged                   bool
+	doubted                  bool   // it may be below the target
 	count                    int    // answers that the score is the mean of
 	print                    string // "" if it cannot be said
 }
@@ -207,7 +208,7 @@ func (m *model) reached() bool {
 	if s == nil || m.last().score == nil || m.last().rejected || s.Target == nil && s.DimensionTarget == nil {
 		return false
 	}
-	if s.Target != nil && m.gain(*s.Target, *m.last().score) < 0 {
+	if s.Target != nil && m.gain(*s.Target, *m.last().score) < 0 || m.last().doubted {
 		return false
 	}
 	if s.DimensionTarget != nil {

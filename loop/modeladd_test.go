@@ -93,7 +93,7 @@ func (m *model) step(d loop.Decision, o loop.Outcome) {
 		if again {
 			kind = loop.IterationTimeout
 		}
-	} else if judge && m.ask(o) < int(max(1, p.Score.Judge.Samples)) && !o.Cached && !exits && !overdue {
+	} else if judge && m.askAgain(o) && !o.Cached && !exits && !overdue {
 		m.tries = 0
 		return
 	}
@@ -200,6 +200,12 @@ func (m *model) ask(o loop.Outcome) int {
 		m.parts = append(m.parts, dims)
 	}
 	return m.asked
+}
+
+// askAgain takes an answer, and reports whether the plan asks for another.
+func (m *model) askAgain(o loop.Outcome) bool {
+	j, n := m.p.Score.Judge, m.ask(o)
+	return n < int(max(1, j.Samples)) || n < int(j.Max) && m.unclear()
 }
 
 func (m *model) policy(step int, kind string) loop.ErrorPolicy {

@@ -74,7 +74,7 @@ func samples(p *loop.Plan, step int) int {
 	if p.Score == nil || p.Score.Judge == nil || p.Score.Judge.Step != p.Steps[step].Name {
 		return 1
 	}
-	return int(max(1, p.Score.Judge.Samples))
+	return int(max(1, p.Score.Judge.Samples, p.Score.Judge.Max))
 }
 
 // times holds the decision's wait and limit against what is left.

@@ -2,7 +2,10 @@
 
 package loop_test
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // proves reports whether the loop decides by proof, as plans of version 2 do under a judge.
 func (m *model) proves() bool { return m.p.Rules == 2 && m.p.Score.Judge != nil }
@@ -21,6 +24,38 @@ func (m *model) prove(it *past) {
 	if m.repeated() == 0 {
 		it.noise = round(math.Sqrt(8) * round(math.Sqrt(m.variance()/float64(it.count))))
 	}
+}
+
+func (m *model) ranges() bool {
+	j := m.p.Score.Judge
+	return j != nil && j.Max > max(1, j.Samples) && m.p.Score.Target != nil
+}
+
+// targetError is the error of the mean of the version judged last, once three answers are repeated.
+func (m *model) targetError() float64 {
+	if m.repeated() < 3 {
+		return 0
+	}
+	return math.Sqrt(m.variance() / float64(len(m.candidates[len(m.candidates)-1].said)))
+}
+
+// unclear reports whether the answers so far leave open whether the target is reached.
+func (m *model) unclear() bool {
+	if !m.ranges() || len(m.said) == 0 {
+		return false
+	}
+	then := *m
+	then.candidates = slices.Clone(m.candidates)
+	if n := len(then.candidates); m.judged == "" || n == 0 || then.candidates[n-1].text != m.judged {
+		then.candidates = append(then.candidates, candidate{text: m.judged})
+	}
+	c := &then.candidates[len(then.candidates)-1]
+	c.said = slices.Concat(c.said, m.said)
+	if then.repeated() < 3 {
+		return true
+	}
+	over, e := m.gain(*m.p.Score.Target, round(average(c.said))), then.targetError()
+	return over < 1.645*e && over >= -e
 }
 
 // repeated is how many answers are not the first about their version.

@@ -95,6 +95,7 @@ func (m *model) score(it *past, o loop.Outcome) {
 		it.count, it.judged = len(c.said), true
 		score, dims, ok = round(average(c.said)), meanOf(m.parts), true
 		it.noise = m.noise(len(m.said))
+		it.doubted = m.ranges() && m.gain(*s.Target, score) < 1.645*m.targetError()
 	}
 	if !ok {
 		return

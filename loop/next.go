@@ -85,7 +85,7 @@ func (p *Plan) step(t *Tally, d *Decision) {
 	if !begins {
 		d.Attempt += t.Attempt
 	}
-	if n := p.samples(d.Step); n > 1 {
+	if p.judges(d.Step) && p.Score.Judge.Most() > 1 {
 		d.Sample = 1
 		if !begins {
 			d.Sample += t.Judge.Runs

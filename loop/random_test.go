@@ -117,6 +117,9 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 		}
 		s.Judge = &loop.Judge{Step: pick(r, names...), Samples: pick(r, 0, 1, 2, uint(3))}
 		p.Rules = pick(r, 0, 2, uint(2))
+		if s.Target != nil && one(r, 2) {
+			s.Judge.Max = max(1, s.Judge.Samples) + uint(r.IntN(6))
+		}
 	}
 	p.Score = s
 	p.QualityGate = maybe(r, 5, new(5.0))

@@ -94,7 +94,7 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 	case ReasonTimeout:
 		return p.lateness(t)
 	case ReasonTarget:
-		return p.Score.attained(t)
+		return p.attained(t)
 	case ReasonNoProgress:
 		return p.NoProgress.evidence(t)
 	case ReasonConverged:

@@ -43,12 +43,18 @@ func (p *Plan) countBest(t *Tally) {
 	}
 }
 
-// answers is of how many answers of the judge the score of the iteration is the mean.
+// answers is of how many answers of the judge the last score is the mean.
 func (t *Tally) answers() int {
-	if t.Ended.Samples == 0 {
+	if t.Ended.Number != 0 && t.Ended.Samples == 0 { // a score of the agent's own
 		return 1
 	}
 	return max(1, t.Judge.Count)
+}
+
+// errorOf is the standard error of the score; 0 if it is unknown, or none.
+func (p *Plan) errorOf(t *Tally) float64 {
+	v, _ := p.spread(t)
+	return tidy(math.Sqrt(v / float64(t.answers())))
 }
 
 // margin is how much worse than the best an iteration may be without being undone.
@@ -83,8 +89,7 @@ func (p *Plan) recordError(t *Tally) {
 	if !p.proves() {
 		return
 	}
-	v, _ := p.spread(t)
-	rec.Error = tidy(math.Sqrt(v / float64(t.answers())))
+	rec.Error = p.errorOf(t)
 	if t.Judge.free() == 0 {
 		rec.Noise = tidy(step * rec.Error)
 	}

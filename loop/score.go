@@ -59,17 +59,6 @@ type Score struct {
 	LowerIsBetter bool `json:"lower_is_better,omitzero"`
 }
 
-// reached reports whether the score and its dimensions are at their targets.
-func (s *Score) reached(t *Tally) bool {
-	if s.Target == nil && s.DimensionTarget == nil || t.Score == nil {
-		return false
-	}
-	if s.Target != nil && s.better(*s.Target, *t.Score) {
-		return false
-	}
-	return s.DimensionTarget == nil || s.weakest(t.Dimensions) == nil && len(t.Dimensions) > 0
-}
-
 // weakest is the dimension furthest from its target, nil if all have reached it.
 func (s *Score) weakest(dims []Dimension) *Dimension {
 	var worst *Dimension

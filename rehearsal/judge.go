@@ -155,28 +155,35 @@ func (s *bench) judgeNoise(f *Finding, l *definition.Agent, t *stage.Take, n noi
 		study.Decimal(math.Round(n.truth*100)/100), study.Decimal(n.off), got)
 	if got.rare(1) {
 		f.Status, f.Guard = Caught, got.guard
-		if sc.Judge != nil && sc.Judge.Samples > 1 {
-			f.Guard = fmt.Sprintf("score.judge.samples: %d", sc.Judge.Samples)
+		if sc.Judge != nil && sc.Judge.Most() > 1 {
+			f.Guard = "score.judge.samples: " + sc.Judge.Range()
 		}
 		return
 	}
 	f.Status = Uncaught
-	step, samples := s.StepIn(s.Goals[l.Name].Scorers[0], l).Name, uint(1)
+	step, most := s.StepIn(s.Goals[l.Name].Scorers[0], l).Name, uint(1)
 	if sc.Judge != nil {
-		step, samples = sc.Judge.Step, max(1, sc.Judge.Samples)
+		step, most = sc.Judge.Step, sc.Judge.Most()
 	}
-	for _, more := range []uint{3, 5, 8, 10, 12, 16, 24, 32} {
-		if more <= samples {
+	var tries []*loop.Judge
+	if sc.Target != nil {
+		tries = []*loop.Judge{{Samples: 3, Max: 12}, {Samples: 3, Max: 24}, {Samples: 5, Max: 32}}
+	}
+	for _, n := range []uint{3, 5, 8, 10, 12, 16, 24, 32} {
+		tries = append(tries, &loop.Judge{Samples: n})
+	}
+	for _, more := range tries {
+		if more.Step = step; more.Most() <= most {
 			continue
 		}
-		then := s.toss(l, t, n, &loop.Judge{Step: step, Samples: more})
+		then := s.toss(l, t, n, more)
 		if !then.rare(0.25) { // with other draws it is to hold, too
 			continue
 		}
 		if _, given := l.FieldPosition("score.judge.samples"); given {
-			f.fix(l.Name, "score.judge.samples", fmt.Sprint(more), "")
+			f.fix(l.Name, "score.judge.samples", more.Range(), "")
 		} else {
-			f.fix(l.Name, "score.judge", fmt.Sprintf("{step: %s, samples: %d}", step, more), "")
+			f.fix(l.Name, "score.judge", fmt.Sprintf("{step: %s, samples: %s}", step, more.Range()), "")
 		}
 		return
 	}

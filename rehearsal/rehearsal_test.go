@@ -201,7 +201,7 @@ func TestGuards(t *testing.T) {
 		},
 		{
 			rehearsal.NoisyJudge, map[string]string{", judge: {step: critic, samples: 12}": ""}, map[string]string{"budget: {tokens: 9000}\n": ""},
-			"score.judge.samples: 12", "score: {judge: {step: critic, samples: 10}} on improve",
+			"score.judge.samples: 12", "score: {judge: {step: critic, samples: 3..12}} on improve",
 		},
 		{
 			rehearsal.JudgeInWords, map[string]string{"max_iterations: 6": "max_iterations: 0"},

@@ -342,6 +342,9 @@ func (f *forest) rules(p place, cfg *loopagent.Config) {
 		}
 		if maybe(4) {
 			cfg.Score.Judge = &loop.Judge{Step: subs[len(subs)-1].Name(), Samples: 2}
+			if cfg.Score.Target != nil && maybe(2) {
+				cfg.Score.Judge.Max = 5
+			}
 		}
 	}
 	if maybe(4) {

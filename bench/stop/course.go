@@ -93,6 +93,9 @@ func (s *setting) plan(f *family, rules uint) *loop.Plan {
 	}
 	if !f.exact {
 		p.Score.Judge = &loop.Judge{Step: "judge", Samples: s.samples}
+		if rules > 0 { // before there were only fixed numbers
+			p.Score.Judge.Max = s.most
+		}
 	}
 	if s.rollback {
 		p.OnRegression = loop.RollbackOnWorse

@@ -126,6 +126,15 @@ func passing(v version, _ int, r *rand.Rand) version {
 	return v
 }
 
+// even is a judge who is off by up to most, each amount alike; normal one of a deviation.
+func even(most float64) func(float64, int, *rand.Rand) float64 {
+	return func(q float64, _ int, r *rand.Rand) float64 { return q + most*(2*r.Float64()-1) }
+}
+
+func normal(deviation float64) func(float64, int, *rand.Rand) float64 {
+	return func(q float64, _ int, r *rand.Rand) float64 { return q + deviation*r.NormFloat64() }
+}
+
 var (
 	five    = version{quality: 5}
 	hundred = version{quality: 100}
@@ -172,6 +181,23 @@ var families = []family{
 	{name: "tests of 20", start: version{quality: 6}, next: passing, exact: true},
 	{name: "exact, decaying", start: five, next: gains(func(i int) float64 { return 1.6 * math.Pow(0.6, float64(i-2)) }), exact: true},
 	{name: "exact, staircase", start: five, next: stairs(1, 3), exact: true, improves: true},
+}
+
+// aims are families for a target of 9: all versions are a little below it, or the fourth is above it.
+var aims = []family{
+	{name: "8.5, even", start: version{quality: 8.5}, next: steady(0), answer: even(1)},
+	{name: "8.5, normal", start: version{quality: 8.5}, next: steady(0), answer: normal(0.6)},
+	{name: "8.5, tails", start: version{quality: 8.5}, next: steady(0), answer: func(q float64, i int, r *rand.Rand) float64 { return q + 0.6*(tails(q, i, r)-q) }},
+	{name: "8.5, whole", start: version{quality: 8.5}, next: steady(0), answer: func(q float64, _ int, r *rand.Rand) float64 { return math.Round(q + 0.6*r.NormFloat64()) }},
+	{name: "9.5, even", start: version{quality: 8}, next: gains(fourth), answer: even(1)},
+	{name: "9.5, normal", start: version{quality: 8}, next: gains(fourth), answer: normal(0.6)},
+}
+
+func fourth(i int) float64 {
+	if i == 4 {
+		return 1.5
+	}
+	return 0
 }
 
 // others are families that no constant was chosen with. They are reported, and no target.

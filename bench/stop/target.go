@@ -10,7 +10,7 @@ import (
 
 // measure is what many runs of a family come to, as means or in percent of the runs.
 type measure struct {
-	early, within8, share, iterations, calls, gain, same float64
+	early, within8, share, iterations, calls, gain, same, reached float64
 }
 
 // target is one number that the rules are held to.
@@ -30,6 +30,8 @@ func iterations(m measure) float64 { return m.iterations }
 func calls(m measure) float64      { return m.calls }
 func gain(m measure) float64       { return m.gain }
 func same(m measure) float64       { return m.same }
+func reached(m measure) float64    { return m.reached }
+func luck(m measure) float64       { return m.reached * 2 }
 func rest(m measure) float64       { return 100 - m.gain }
 
 // set is the setting of most targets.
@@ -43,6 +45,11 @@ func (s setting) with(change func(*setting)) setting {
 func rolls(s *setting)   { s.rollback = true }
 func endless(s *setting) { s.free = true }
 func forty(s *setting)   { s.rollback, s.free, s.limit = true, true, 40 }
+
+// aimed asks for a target of 9 in some iterations.
+func aimed(iterations uint) setting {
+	return setting{samples: 3, most: 12, target: 9, free: true, limit: iterations}
+}
 
 // template is the loop of `refrain init optimize-metric`.
 var template = setting{samples: 5, patience: 3, limit: 20, rollback: true}
@@ -81,6 +88,14 @@ var targets = []target{
 	{"optimize-metric, -3 %, off by 4 %: handed back", "-3 %", template, rest, 58.5, true},
 	{"optimize-metric, -5 %, off by 8 %: handed back", "-5 %", template, rest, 40, true},
 	{"optimize-metric, flat: iterations", "time, flat", template, iterations, 7, true},
+	{"target 9, worth 8.5, off by up to 1, 3..12: luck of 200", "8.5, even", aimed(6), luck, 4, true},
+	{"  judge calls an iteration", "8.5, even", aimed(6), calls, 4.8, true},
+	{"  the fourth is worth 9.5: reached at once, %", "9.5, even", aimed(4), reached, 89, false},
+	{"target 9, worth 8.5, off by N(0, 0.6), 3..12: luck of 200", "8.5, normal", aimed(6), luck, 4, true},
+	{"  judge calls an iteration", "8.5, normal", aimed(6), calls, 4.8, true},
+	{"  the fourth is worth 9.5: reached at once, %", "9.5, normal", aimed(4), reached, 89, false},
+	{"target 9, worth 8.5, heavy tails, 3..12: luck of 200", "8.5, tails", aimed(6), luck, 4, true},
+	{"target 9, worth 8.5, whole numbers, 3..12: luck of 200", "8.5, whole", aimed(6), luck, 15, true},
 	{"exact, tests of 20: decisions of the plain rule, %", "tests of 20", set(1), same, 100, false},
 	{"exact, decaying: decisions of the plain rule, %", "exact, decaying", set(1), same, 100, false},
 	{"exact, staircase: decisions of the plain rule, %", "exact, staircase", set(1), same, 100, false},
@@ -108,6 +123,9 @@ func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 		if e.early {
 			m.early += 100
 		}
+		if e.target {
+			m.reached += 100
+		}
 		if e.iterations <= 8 {
 			m.within8 += 100
 		}
@@ -125,7 +143,7 @@ func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 	}
 	m.share = m.gain / full * 100
 	n := float64(b.runs)
-	for _, x := range []*float64{&m.early, &m.within8, &m.iterations, &m.calls, &m.gain, &m.same} {
+	for _, x := range []*float64{&m.early, &m.within8, &m.iterations, &m.calls, &m.gain, &m.same, &m.reached} {
 		*x /= n
 	}
 	b.known[key] = m
@@ -135,11 +153,11 @@ func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 // check prints the targets, and reports whether all are met on the first of the benches. The rules before are there for
 // comparison, and the seeds of the second bench are those that no constant was chosen with.
 func check(w io.Writer, given, fresh *bench) bool {
-	missed := 0
+	missed, all := 0, slices.Concat(families, aims)
 	fmt.Fprintf(w, "%d runs a row. sd: the standard deviation of one answer of the judge.\n", given.runs)
 	fmt.Fprintf(w, "%-56s %9s %8s %8s %8s\n", "", "target", "before", "now", "fresh")
 	for _, t := range targets {
-		f := &families[slices.IndexFunc(families, func(f family) bool { return f.name == t.family })]
+		f := &all[slices.IndexFunc(all, func(f family) bool { return f.name == t.family })]
 		now, sign, word := t.of(given.measure(f, t.setting, current)), "≥", ""
 		if t.most {
 			sign = "≤"

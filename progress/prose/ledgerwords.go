@@ -115,7 +115,7 @@ func gain(s *loop.Score, lang Language) string {
 	if s.MinDeltaPercent != nil {
 		parts = append(parts, lang.say(whyGainPercent, *s.MinDeltaPercent))
 	}
-	if s.Judge != nil && s.Judge.Samples > 1 {
+	if s.Judge != nil && s.Judge.Most() > 1 {
 		parts = append(parts, lang.say(whyNoise))
 	}
 	if len(parts) == 0 {
