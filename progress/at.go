@@ -3,8 +3,6 @@
 package progress
 
 import (
-	"cmp"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -20,27 +18,55 @@ import (
 // keys. events is the whole log, oldest first, and initial the state that the session was created
 // with, which may be nil. If the events are an outline, whole reads one of them in full; otherwise
 // it may be nil.
-func StateAfter(initial map[string]any, events []*session.Event, seq int64, whole Whole) map[string]any {
-	state := maps.Clone(initial)
-	if state == nil {
-		state = make(map[string]any)
-	}
-	view := session.NewView(session.ViewConfig{State: state, StateOnly: true})
-	var at session.Address
-	for _, ev := range events {
+func StateAfter(initial map[string]any, events iter.Seq[*session.Event], seq int64, whole Whole) map[string]any {
+	f := StateFold{Initial: initial}
+	for ev := range events {
 		if ev.Seq > seq {
 			break
 		}
-		view.Apply(byWriter(ev))
-		at = passOf(ev.Address)
-		if n, ended := endedPass(ev); ended {
-			at = session.Address(fmt.Sprintf("%s[%d]", ev.Address, n))
-			if ev.Seq < seq {
-				view.EndIteration(at)
-			}
-		}
+		f.Add(ev)
 	}
-	all := maps.Collect(view.StateAt(at).All())
+	return f.State(whole)
+}
+
+// StateFold computes the state of a session from its events. It keeps none of them.
+type StateFold struct {
+	// Initial is the state that the session was created with; nil if it was empty.
+	Initial map[string]any
+
+	view  *session.View
+	at    session.Address // the iteration of the last event
+	ended session.Address // the iteration that the last event ended; "" if it ended none
+}
+
+// Add takes the next event of the log.
+func (f *StateFold) Add(ev *session.Event) {
+	if f.view == nil {
+		state := make(map[string]any)
+		maps.Copy(state, f.Initial)
+		f.view = session.NewView(session.ViewConfig{State: state, StateOnly: true})
+	}
+	if f.ended != "" {
+		f.view.EndIteration(f.ended)
+		f.ended = ""
+	}
+	f.view.Apply(byWriter(ev))
+	f.at = passOf(ev.Address)
+	if n, ended := endedPass(ev); ended {
+		f.at = session.Address(passName(ev.Address, n))
+		f.ended = f.at
+	}
+}
+
+// State returns the state after the last event, as the iteration of that event sees it. If the events were an outline,
+// whole reads one of them in full.
+func (f *StateFold) State(whole Whole) map[string]any {
+	if f.view == nil {
+		all := make(map[string]any)
+		maps.Copy(all, f.Initial)
+		return all
+	}
+	all := maps.Collect(f.view.StateAt(f.at).All())
 	cut := make(map[int64][]string) // the keys by the event that has written them, which is read once
 	for key, val := range all {
 		if seq, ok := writtenBy(val); ok {
@@ -48,11 +74,7 @@ func StateAfter(initial map[string]any, events []*session.Event, seq int64, whol
 		}
 	}
 	for _, seq := range slices.Sorted(maps.Keys(cut)) {
-		i, ok := slices.BinarySearchFunc(events, seq, func(ev *session.Event, seq int64) int { return cmp.Compare(ev.Seq, seq) })
-		if !ok {
-			continue
-		}
-		delta := whole.Of(events[i]).Actions.StateDelta
+		delta := whole.Of(&session.Event{Seq: seq, Omitted: 1}).Actions.StateDelta
 		for _, key := range cut[seq] {
 			all[key] = delta[key]
 		}
@@ -73,9 +95,9 @@ func (w Whole) Of(ev *session.Event) *session.Event {
 }
 
 // All yields the events with all their texts.
-func (w Whole) All(events []*session.Event) iter.Seq[*session.Event] {
+func (w Whole) All(events iter.Seq[*session.Event]) iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
-		for _, ev := range events {
+		for ev := range events {
 			if !yield(w.Of(ev)) {
 				return
 			}
@@ -121,11 +143,11 @@ func endedPass(ev *session.Event) (int, bool) {
 // IterationSeq returns the sequence number of the event with which an iteration of a loop of the
 // last run ended, before a rollback; for an iteration that is running, that of its last event.
 // Iteration 0 stands for the place before the first iteration. It returns 0 if the loop has no such
-// iteration.
-func IterationSeq(events []*session.Event, at session.Address, iteration int) int64 {
+// iteration. events are those of the run that are not superseded.
+func IterationSeq(events iter.Seq[*session.Event], at session.Address, iteration int) int64 {
 	var began, last, ended int64
-	pass := session.Address(fmt.Sprintf("%s[%d]", at, iteration))
-	for _, ev := range session.Current(LastRun(events)) {
+	pass := session.Address(passName(at, iteration))
+	for ev := range events {
 		if ev.Address == at && ev.Mark != nil && ev.Mark.Kind == mark.KindLoopStarted {
 			began, last, ended = ev.Seq, 0, 0 // its last attempt counts
 		}

@@ -4,6 +4,7 @@ package progress_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,8 +100,8 @@ func TestOutlinesAreReadWhole(t *testing.T) {
 		t.Errorf("the answer is %q, want %q", got, want)
 	}
 	for _, ev := range log {
-		want := progress.StateAfter(nil, log, ev.Seq, nil)
-		if diff := cmp.Diff(want, progress.StateAfter(nil, outline, ev.Seq, whole)); diff != "" {
+		want := progress.StateAfter(nil, slices.Values(log), ev.Seq, nil)
+		if diff := cmp.Diff(want, progress.StateAfter(nil, slices.Values(outline), ev.Seq, whole)); diff != "" {
 			t.Fatalf("the state after event %d (-log +outline):\n%s", ev.Seq, diff)
 		}
 	}

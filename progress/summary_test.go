@@ -198,11 +198,11 @@ func TestStateAtAnIteration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			initial := map[string]any{"lang": "en"}
 			at := func(n int) map[string]any {
-				seq := progress.IterationSeq(log, "marking", n)
+				seq := progress.IterationSeq(slices.Values(session.Current(log)), "marking", n)
 				if seq == 0 {
 					t.Fatalf("no iteration %d", n)
 				}
-				return progress.StateAfter(initial, log, seq, nil)
+				return progress.StateAfter(initial, slices.Values(log), seq, nil)
 			}
 			for n, want := range []map[string]any{
 				{"n": 0.0, "lang": "en"},
@@ -216,12 +216,12 @@ func TestStateAtAnIteration(t *testing.T) {
 					t.Errorf("iteration %d (-want +got):\n%s", n, diff)
 				}
 			}
-			if progress.IterationSeq(log, "marking", 5) != 0 || progress.IterationSeq(log, "other", 1) != 0 {
+			if progress.IterationSeq(slices.Values(session.Current(log)), "marking", 5) != 0 || progress.IterationSeq(slices.Values(session.Current(log)), "other", 1) != 0 {
 				t.Error("there is an iteration that never was")
 			}
 			over := runEvent(t, log, mark.KindRunEnded, mark.RunEnded{})
 			over.Seq = log[len(log)-1].Seq + 1
-			end := progress.StateAfter(initial, append(slices.Clone(log), over), over.Seq, nil)
+			end := progress.StateAfter(initial, slices.Values(append(slices.Clone(log), over)), over.Seq, nil)
 			if end["draft"] != "version 4" || end["mark"] != 9.0 || end["iteration:now"] != nil {
 				t.Errorf("at the end: %v", end)
 			}
@@ -246,7 +246,7 @@ func TestIterationsOfARetriedLoop(t *testing.T) {
 		ev.Seq = int64(i + 1)
 	}
 	for n, want := range []int64{6, 8, 0} {
-		if got := progress.IterationSeq(l.evs, "refine", n); got != want {
+		if got := progress.IterationSeq(slices.Values(l.evs), "refine", n); got != want {
 			t.Errorf("iteration %d ends with event %d, want %d", n, got, want)
 		}
 	}
@@ -258,7 +258,7 @@ func TestVerifyOfAResumedRun(t *testing.T) {
 	whole := len(logOf(t, marking(t, false), 0, false))
 	for leave := 2; leave < whole-1; leave++ {
 		log := logOf(t, marking(t, false), leave, true)
-		for _, s := range verify.Loops(log, nil) {
+		for _, s := range verify.Of(slices.Values(log)).Loops() {
 			if s.Problem != "" {
 				t.Fatalf("left after %d events: %s: %s", leave, s.Loop, s.Problem)
 			}

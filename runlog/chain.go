@@ -11,7 +11,10 @@ import (
 
 // chain hashes a log event by event: each hash is over the one before and the
 // event, so that the last one stands for all of them in their order.
-type chain struct{ last string }
+type chain struct {
+	last string
+	buf  []byte
+}
 
 // newChain begins with what is known of the run before its first event.
 func newChain(id string, initial map[string]any) (*chain, error) {
@@ -25,17 +28,18 @@ func newChain(id string, initial map[string]any) (*chain, error) {
 	return &chain{last: d.String()}, nil
 }
 
-// add takes the next event.
-func (c *chain) add(ev *session.Event) error {
+// add takes the next event, and returns its canonical JSON, which the next call overwrites.
+func (c *chain) add(ev *session.Event) (data []byte, err error) {
 	d := seal.New()
 	if err := d.AddValue(c.last); err != nil {
-		return err
+		return nil, err
 	}
-	if err := d.Add(ev); err != nil {
-		return err
+	if c.buf, err = ev.AppendCanonical(c.buf[:0]); err != nil {
+		return nil, err
 	}
+	d.AddData(c.buf)
 	c.last = d.String()
-	return nil
+	return c.buf, nil
 }
 
 // Flaw is the first place where a log is not as it was written.
@@ -57,6 +61,11 @@ func (f *Flaw) String() string {
 // Chained makes the chain of a log, and finds the first event that does not fit:
 // one that is missing, or not what it was when its hash was made.
 func (r *Run) Chained() (hash string, found *Flaw, err error) {
+	return r.chained(func(*session.Event, []byte) {})
+}
+
+// chained is Chained, and gives each event with its canonical JSON to each.
+func (r *Run) chained(each func(ev *session.Event, data []byte)) (hash string, found *Flaw, err error) {
 	c, err := newChain(r.ID, r.Initial)
 	if r.File != nil && r.File.Head == nil {
 		c, err = newChain("", nil)
@@ -69,7 +78,7 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 			"is number %d", r.Len(), r.Last().Seq)}
 	}
 	i, before := -1, int64(0)
-	for ev := range r.All() {
+	for ev := range r.Events() {
 		i++
 		line := 0
 		if r.File != nil {
@@ -79,9 +88,11 @@ func (r *Run) Chained() (hash string, found *Flaw, err error) {
 			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d comes after event %d", ev.Seq, before)}
 		}
 		before = ev.Seq
-		if err := c.add(r.Wholes.Of(ev)); err != nil {
+		data, err := c.add(ev)
+		if err != nil {
 			return "", nil, err
 		}
+		each(ev, data)
 		if found == nil && r.File != nil && r.File.audited() && r.File.hashes[i] != c.last {
 			found = &Flaw{ev.Seq, line, fmt.Sprintf("event %d does not match the chain of hashes", ev.Seq)}
 		}

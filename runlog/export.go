@@ -49,12 +49,11 @@ func (r *Run) Export(w io.Writer, opts ExportOptions) (hash string, err error) {
 	if err := enc.Encode(head); err != nil {
 		return "", err
 	}
-	for ev := range r.All() {
-		ev = r.Wholes.Of(ev)
+	for ev := range r.Events() {
 		if ev, err = masked(out, ev); err != nil {
 			return "", fmt.Errorf("event %d: %w", ev.Seq, err)
 		}
-		if err := c.add(ev); err != nil {
+		if _, err := c.add(ev); err != nil {
 			return "", err
 		}
 		line := any(ev)

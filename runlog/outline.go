@@ -41,7 +41,7 @@ func (w *Wholes) Of(ev *session.Event) *session.Event {
 
 // All are events with all their texts.
 func (w *Wholes) All(events []*session.Event) iter.Seq[*session.Event] {
-	return progress.Whole(w.Of).All(events)
+	return progress.Whole(w.Of).All(slices.Values(events))
 }
 
 // Recent are events for whoever shows what was said: the newest ones whole, and of

@@ -99,6 +99,20 @@ func (r *Run) All() iter.Seq[*session.Event] {
 	}
 }
 
+// Events yields the log of the session as All does, with all texts.
+func (r *Run) Events() iter.Seq[*session.Event] {
+	if r.view == nil {
+		return r.All()
+	}
+	return func(yield func(*session.Event) bool) {
+		for ev := range r.view.Log().All() {
+			if ev.Seq > r.last.Seq || !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
 // Log returns the events of All, which it keeps: use All for what can be done event by event.
 func (r *Run) Log() []*session.Event {
 	if r.view == nil {
@@ -175,7 +189,7 @@ func (r *Run) View() *session.View { return r.view }
 
 // StateAfter returns the state after the event of the log with that sequence number.
 func (r *Run) StateAfter(seq int64) map[string]any {
-	return progress.StateAfter(maps.Clone(r.Initial), r.Log(), seq, r.shared)
+	return progress.StateAfter(r.Initial, r.All(), seq, r.shared)
 }
 
 // shared is an event with all its texts. A value that the state still has is the state's own, so that

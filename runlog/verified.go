@@ -63,26 +63,27 @@ func (v *Verified) Named(i int) string {
 	return fmt.Sprintf("run %s, %d of %d", v.Run, slices.Index(ids, v.Runs[i].Run)+1, len(ids))
 }
 
-// Verified makes all hashes again, and the state.
-func (r *Run) Verified() (v *Verified, err error) {
-	v = &Verified{Run: r.ID, Events: r.Len(), Loops: []verify.LoopSeal{}}
+// Verified makes all hashes again, and the state, in one pass over the log.
+func (r *Run) Verified() (*Verified, error) {
+	v := &Verified{Run: r.ID, Events: r.Len(), Loops: []verify.LoopSeal{}}
 	if r.File != nil && r.File.Head == nil {
 		v.Run = ""
 	}
-	if v.Chain, v.Flaw, err = r.Chained(); err != nil {
+	log := verify.New(r.Events())
+	var err error
+	if v.Chain, v.Flaw, err = r.chained(log.Add); err != nil {
 		return nil, err
 	}
 	if r.File != nil && r.File.Masked() > 0 && v.Flaw == nil {
 		v.Flaw = &Flaw{Problem: fmt.Sprintf("secrets were struck out of %d of its lines when it was written, so its hashes "+
 			"are not those of the run; take it out of its store with refrain export", r.File.Masked())}
 	}
-	if loops := verify.Loops(r.Log(), r.Wholes.Of); loops != nil {
+	if loops := log.Loops(); loops != nil {
 		v.Loops = loops
 	}
-	v.Runs = verify.Runs(r.Log(), r.Wholes.Of)
-	if r.Store != nil {
-		v.State = verify.State(r.view, r.Log(), r.Wholes.Of)
-	} else {
+	if v.Runs = log.Runs(); r.Store != nil {
+		v.State = log.State(r.view)
+	} else if log.TellsState() { // else a version before this one has written it
 		r.verifyHead(v)
 	}
 	return v, r.Err()
@@ -90,9 +91,6 @@ func (r *Run) Verified() (v *Verified, err error) {
 
 // verifyHead holds what the first line of a file says of the run against its events.
 func (r *Run) verifyHead(v *Verified) {
-	if !verify.TellsState(r.Log()) {
-		return // a version before this one has written it
-	}
 	if n := len(v.Runs); r.File.Head.over() && n > 0 && v.Runs[n-1].Open && v.Flaw == nil {
 		v.Flaw = &Flaw{Problem: fmt.Sprintf("its first line says that the run is %s, but its end is missing",
 			r.File.Head.Status)}

@@ -228,7 +228,7 @@ var times = cmp.Options{
 func (p *process) checkFold(initial map[string]any) {
 	p.Helper()
 	view := get(p, p.store).(*session.View)
-	for _, seal := range verify.Loops(slices.Collect(view.Log().All()), nil) {
+	for _, seal := range verify.Of(view.Log().All()).Loops() {
 		if seal.Problem != "" {
 			p.Errorf("the stop record of %s, event %d: %s", seal.Loop, seal.Seq, seal.Problem)
 		}

@@ -75,7 +75,7 @@ func checkShown(t testing.TB, svc session.Service, shown []*session.Event) {
 			t.Fatalf("event %d was shown as\n%s\nand the log has\n%s (%v, %v)", ev.Seq, a, b, errA, errB)
 		}
 	}
-	for _, seal := range verify.Loops(log, nil) {
+	for _, seal := range verify.Of(slices.Values(log)).Loops() {
 		if seal.Problem != "" {
 			t.Errorf("the stop record of %s, event %d: %s", seal.Loop, seal.Seq, seal.Problem)
 		}

@@ -150,7 +150,7 @@ func TestSealOfALoopThatIsCanceledAtItsRecord(t *testing.T) {
 	run(true, nil, nil)
 
 	log := slices.Collect(session.ViewOf(get(t, svc)).Log().All())
-	seals := verify.Loops(log, nil)
+	seals := verify.Of(slices.Values(log)).Loops()
 	if len(seals) != 2 {
 		t.Errorf("%d stop records, want that of the loop and that of the canceled one", len(seals))
 	}

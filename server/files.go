@@ -180,7 +180,7 @@ func (s *Server) filesBy(w http.ResponseWriter, r *http.Request) error {
 		trees := make(map[int]workspace.Hash) // by iteration; most are also the one that the next was written from
 		after := func(n int) workspace.Hash {
 			if trees[n] == "" {
-				trees[n] = c.at(progress.IterationSeq(c.run.Log(), loop.Address, n))
+				trees[n] = c.at(progress.IterationSeq(c.run.Current(), loop.Address, n))
 			}
 			return trees[n]
 		}

@@ -270,7 +270,7 @@ func seqAt(run *runlog.Run, place, at string) (int64, error) {
 				at = string(main.Address)
 			}
 		}
-		if seq := progress.IterationSeq(run.Log(), session.Address(at), int(n)); seq > 0 {
+		if seq := progress.IterationSeq(run.Current(), session.Address(at), int(n)); seq > 0 {
 			return seq, nil
 		}
 		return 0, problem.New(http.StatusNotFound, "iteration_not_found", "The loop has no such iteration", "%d", n)

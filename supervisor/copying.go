@@ -69,10 +69,10 @@ func (c *copying) mark(ev, f *session.Event) (err error) {
 		if err := ev.Mark.Decode(&record); err != nil || !c.changed {
 			return err
 		}
-		if made, _, err := seal.OfLoop(session.Without(c.log, c.gone), ev, nil); err != nil || made != record.Digest {
+		if made, _, err := seal.OfLoop(slices.Values(session.Without(c.log, c.gone)), ev); err != nil || made != record.Digest {
 			return err
 		}
-		return seal.Loop(session.Without(c.copied, c.gone), f)
+		return seal.Loop(slices.Values(session.Without(c.copied, c.gone)), f)
 	}
 	return nil
 }

@@ -262,12 +262,12 @@ func TestForkIsSealed(t *testing.T) {
 	}
 	copied := slices.Collect(view(t, changed, id).Log().All())
 	bad := 0
-	for _, seal := range verify.Loops(copied, nil) {
+	for _, seal := range verify.Of(slices.Values(copied)).Loops() {
 		if seal.Problem != "" {
 			bad++
 		}
 	}
-	if ends := verify.Runs(copied, nil); bad != 3 || ends[0].Problem == "" { // two inner loops, and the outer one of the first run
+	if ends := verify.Of(slices.Values(copied)).Runs(); bad != 3 || ends[0].Problem == "" { // two inner loops, and the outer one of the first run
 		t.Errorf("%d loops of the fork do not agree with their records, want 3; ends: %+v", bad, ends)
 	}
 }

@@ -198,17 +198,17 @@ func sound(t testing.TB, store session.Service) {
 		}
 		v := session.ViewOf(got.Session)
 		log := slices.Collect(v.Log().All())
-		for _, seal := range verify.Loops(log, nil) {
+		for _, seal := range verify.Of(slices.Values(log)).Loops() {
 			if seal.Problem != "" {
 				t.Errorf("run %s: loop %s at %d: %s", s.ID(), seal.Loop, seal.Seq, seal.Problem)
 			}
 		}
-		for _, seal := range verify.Runs(log, nil) {
+		for _, seal := range verify.Of(slices.Values(log)).Runs() {
 			if seal.Problem != "" || seal.Unsealed != "" && !seal.Open {
 				t.Errorf("run %s: its end at %d: %s%s", s.ID(), seal.Seq, seal.Problem, seal.Unsealed)
 			}
 		}
-		for _, problem := range verify.State(v, log, nil) {
+		for _, problem := range verify.Of(slices.Values(log)).State(v) {
 			t.Errorf("run %s: its state: %s", s.ID(), problem)
 		}
 	}

@@ -78,7 +78,7 @@ func TestVerifyOfARunThatIsCanceledWhileItReadsItsLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slices.Collect(session.ViewOf(got.Session).Log().All())
-	seals := verify.Loops(log, nil)
+	seals := verify.Of(slices.Values(log)).Loops()
 	if len(seals) < 3 {
 		t.Fatalf("%d stop records are too few for this test", len(seals))
 	}

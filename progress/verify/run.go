@@ -4,8 +4,8 @@ package verify
 
 import (
 	"fmt"
+	"iter"
 
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/seal"
@@ -30,46 +30,56 @@ type RunSeal struct {
 	Unsealed string `json:"unsealed,omitempty"`
 }
 
-// Runs computes the hash of each run again and compares it with the one at the run's end. It
-// covers what [Loops] does not: what runs were started with, such as their definitions and inputs,
-// and steps outside loops. It also finds events after an end that neither continue that run nor
-// begin another. events is the whole log of one session, oldest first. If the events are an
-// outline, whole reads one of them in full; otherwise it may be nil.
+// Runs returns the comparison of each run's end with the run's events. It covers what [Log.Loops] does not: what runs were
+// started with, such as their definitions and inputs, and steps outside loops. It also finds events after an end that
+// neither continue that run nor begin another.
 //
 // A run of a supervisor ([mark.KindRunStarted]) that has not ended has a RunSeal with Unsealed:
 // its last events could have been removed unnoticed.
-func Runs(events []*session.Event, whole progress.Whole) []RunSeal {
-	v := verifier{events: events, whole: whole, forked: -1}
-	for i, ev := range events {
-		if forks(ev) {
-			v.forked = i
-		}
+func (l *Log) Runs() []RunSeal {
+	v := &l.runs
+	if v.run == nil || v.over {
+		return v.seals
 	}
-	for i, ev := range events {
-		v.add(i, ev)
-	}
-	if v.run != nil && !v.over {
-		v.seals = append(v.seals, RunSeal{
-			Run: v.run.InvocationID, Seq: events[len(events)-1].Seq, Open: true,
-			Unsealed: "it has not ended, and nothing holds its last events",
-		})
-	}
-	return v.seals
+	return append(v.seals[:len(v.seals):len(v.seals)], RunSeal{
+		Run: v.run.InvocationID, Seq: v.before.Seq, Open: true,
+		Unsealed: "it has not ended, and nothing holds its last events",
+	})
 }
 
-// verifier goes through a log.
-type verifier struct {
-	events []*session.Event
-	whole  progress.Whole
-	forked int // index of the last mark with which a fork begins; -1: there is none
+// runs goes through a log.
+type runs struct {
+	events iter.Seq[*session.Event]
+	first  int64          // the Seq of the first event
+	mixed  bool           // the numbers of the events do not rise
+	before *session.Event // the event before
+	forked *int           // index of the last mark with which a fork begins; nil: the log was not read for it
 	seals  []RunSeal
 
 	run    *session.Event // with which the last run has begun; nil if the log does not say
 	sealed bool           // each end of it has a seal
 	over   bool           // the event before is an end
+
+	known      map[string]bool // the invocations so far
+	invocation string          // the last of them
+	hash       *seal.Hash      // of the events since its first one
 }
 
-func (v *verifier) add(i int, ev *session.Event) {
+func (v *runs) add(i int, ev *session.Event, data []byte) {
+	if v.before == nil {
+		v.first = ev.Seq
+	} else {
+		v.mixed = v.mixed || ev.Seq <= v.before.Seq
+	}
+	v.mark(i, ev)
+	if !v.known[ev.InvocationID] {
+		v.known[ev.InvocationID], v.invocation, v.hash = true, ev.InvocationID, seal.New()
+	}
+	v.hash.AddData(data)
+	v.before = ev
+}
+
+func (v *runs) mark(i int, ev *session.Event) {
 	behind := v.over
 	if v.over = false; behind && !v.continues(i, ev) {
 		end := &v.seals[len(v.seals)-1]
@@ -85,7 +95,7 @@ func (v *verifier) add(i int, ev *session.Event) {
 	case mark.KindRunStarted:
 		if v.run != nil && v.sealed && !behind {
 			v.seals = append(v.seals, RunSeal{
-				Run: v.run.InvocationID, Seq: v.events[i-1].Seq, Open: true,
+				Run: v.run.InvocationID, Seq: v.before.Seq, Open: true,
 				Problem: fmt.Sprintf("it has no end, and event %d begins another run", ev.Seq),
 			})
 		}
@@ -101,7 +111,7 @@ func (v *verifier) add(i int, ev *session.Event) {
 }
 
 // ended holds an end against what comes before it.
-func (v *verifier) ended(i int, ev *session.Event) RunSeal {
+func (v *runs) ended(i int, ev *session.Event) RunSeal {
 	seal := RunSeal{Run: ev.InvocationID, Seq: ev.Seq}
 	begun := v.run != nil && v.run.InvocationID == ev.InvocationID
 	var end mark.RunEnded
@@ -110,11 +120,11 @@ func (v *verifier) ended(i int, ev *session.Event) RunSeal {
 		seal.Problem = err.Error()
 	case ev.Address != "":
 		seal.Problem = "its end has the address of a step"
-	case !begun && v.events[0].Seq > 1:
+	case !begun && v.first > 1:
 		seal.Unsealed = "the log lacks its beginning"
 	case end.Seal != "" && end.Events > 0:
 		seal.Digest = end.Seal
-		seal.Problem = v.differs(i, end)
+		seal.Problem = v.differs(i, ev, end)
 	case begun && v.sealed:
 		seal.Problem = "its end has no seal: it was taken out"
 	default:
@@ -124,28 +134,48 @@ func (v *verifier) ended(i int, ev *session.Event) RunSeal {
 }
 
 // differs says what does not agree with the seal of the i-th event, an end.
-func (v *verifier) differs(i int, end mark.RunEnded) string {
-	made, n, err := seal.OfRun(v.whole.All(v.events[:i]), v.events[i])
+func (v *runs) differs(i int, ev *session.Event, end mark.RunEnded) string {
+	if !v.mixed && v.invocation == ev.InvocationID { // what a seal covers goes by the numbers
+		if made, err := v.hash.Ended(ev); err == nil && made == end.Seal {
+			return ""
+		}
+	}
+	made, n, err := seal.OfRun(counting(v.events, i, nil), ev)
 	switch {
 	case err != nil:
 		return err.Error()
 	case made == end.Seal:
 		return ""
-	case n != end.Events || v.events[i].Seq != end.Last+1:
+	case n != end.Events || ev.Seq != end.Last+1:
 		return fmt.Sprintf("the log has %d events of it up to its end, which is event %d; its seal is over %d, up to "+
-			"event %d", n, v.events[i].Seq, end.Events, end.Last)
+			"event %d", n, ev.Seq, end.Events, end.Last)
 	}
 	return "an event of it, or what it was started with (its definition, its inputs), was changed"
+}
+
+// copied reports whether the i-th event was copied into a fork: a later one is the mark with which the fork begins.
+func (v *runs) copied(i int) bool {
+	if v.forked == nil {
+		v.forked = new(-1)
+		n := 0
+		for ev := range v.events {
+			if forks(ev) {
+				*v.forked = n
+			}
+			n++
+		}
+	}
+	return i < *v.forked
 }
 
 // continues reports whether the i-th event is one with which a run goes on behind its end,
 // or another one begins. It says that the run is not over any more, so that nobody takes
 // what comes behind it for what has ended.
-func (v *verifier) continues(i int, ev *session.Event) bool {
+func (v *runs) continues(i int, ev *session.Event) bool {
 	if ev.Mark == nil || ev.Address != "" {
 		return false
 	}
-	mine := ev.InvocationID == v.events[i-1].InvocationID
+	mine := ev.InvocationID == v.before.InvocationID
 	r := mark.RunIn(ev.Actions.StateDelta)
 	switch ev.Mark.Kind {
 	case mark.KindRunStarted: // what the user says, with the state
@@ -153,9 +183,9 @@ func (v *verifier) continues(i int, ev *session.Event) bool {
 	case mark.KindRunResumed: // by a runner that nobody supervises
 		return mine
 	case mark.KindRunTaken: // a fork leaves out what its events said of the run
-		return mine && onlyOfLog(ev) && (r != nil && r.Status == mark.RunRunning || r == nil && i < v.forked)
+		return mine && onlyOfLog(ev) && (r != nil && r.Status == mark.RunRunning || r == nil && v.copied(i))
 	case mark.KindRunPaused:
-		return mine && onlyOfLog(ev) && (forks(ev) || r == nil && i < v.forked)
+		return mine && onlyOfLog(ev) && (forks(ev) || r == nil && v.copied(i))
 	}
 	return false
 }

@@ -73,13 +73,13 @@ func endedLog(t *testing.T) []*session.Event {
 func TestRunSealsNoticeEveryChange(t *testing.T) {
 	log := endedLog(t)
 	problems := func(evs []*session.Event) (bad []bool) {
-		for _, s := range verify.Runs(evs, nil) {
+		for _, s := range verify.Of(slices.Values(evs)).Runs() {
 			bad = append(bad, s.Problem != "")
 		}
 		return bad
 	}
 	if got := problems(log); !slices.Equal(got, []bool{false, false}) {
-		t.Fatalf("as it was written: %v", verify.Runs(log, nil))
+		t.Fatalf("as it was written: %v", verify.Of(slices.Values(log)).Runs())
 	}
 	first := len(log) / 2
 	for _, tt := range []struct {
@@ -108,7 +108,7 @@ func TestRunSealsNoticeEveryChange(t *testing.T) {
 	if got := problems(slices.Delete(slices.Clone(log), first+1, first+2)); !slices.Equal(got, []bool{false, true}) {
 		t.Errorf("without an event: %v", got)
 	}
-	part := verify.Runs(log[1:], nil) // nothing is known of the first run
+	part := verify.Of(slices.Values(log[1:])).Runs() // nothing is known of the first run
 	if len(part) != 2 || part[0].Problem != "" || part[0].Unsealed == "" || part[0].Digest != "" || part[1].Problem != "" || part[1].Unsealed != "" {
 		t.Errorf("without its beginning: %+v", part)
 	}
@@ -186,7 +186,7 @@ func TestRunSealsNoticeTheirOwnEnd(t *testing.T) {
 		}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seals := verify.Runs(tt.change(endedLog(t)), nil)
+			seals := verify.Of(slices.Values(tt.change(endedLog(t)))).Runs()
 			last := seals[len(seals)-1]
 			if name == "the first run has no end" {
 				if first := seals[0]; !strings.Contains(first.Problem, "it has no end, and event") {
@@ -222,14 +222,14 @@ func TestEndsOfOldRunsAreUnsealed(t *testing.T) {
 			ev.Mark.Data = json.RawMessage(`{"status":"completed"}`)
 		}
 	}
-	seals := verify.Runs(log, nil)
+	seals := verify.Of(slices.Values(log)).Runs()
 	for _, s := range seals {
 		if s.Problem != "" || !strings.Contains(s.Unsealed, "written before ends had one") {
 			t.Errorf("got %+v", s)
 		}
 	}
 	first := log[:len(log)/2] // the second run notes what there was
-	if len(seals) != 2 || verify.TellsState(first) || !verify.TellsState(endedLog(t)[:len(first)]) {
-		t.Errorf("%d ends, and all of the state: %v", len(seals), verify.TellsState(first))
+	if len(seals) != 2 || verify.Of(slices.Values(first)).TellsState() || !verify.Of(slices.Values(endedLog(t)[:len(first)])).TellsState() {
+		t.Errorf("%d ends, and all of the state: %v", len(seals), verify.Of(slices.Values(first)).TellsState())
 	}
 }

@@ -5,6 +5,7 @@ package verify_test
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ func sealedLog(t *testing.T) []*session.Event {
 
 // M18: a log that nobody has touched agrees with its stop records.
 func TestVerifyAgreesWithAnUntouchedLog(t *testing.T) {
-	seals := verify.Loops(sealedLog(t), nil)
+	seals := verify.Of(slices.Values(sealedLog(t))).Loops()
 	if len(seals) != 6 {
 		t.Fatalf("%d stop records, want 6", len(seals))
 	}
@@ -136,7 +137,7 @@ func TestVerifyNoticesChanges(t *testing.T) {
 		}, "cannot be read"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			seals := verify.Loops(tt.change(sealedLog(t)), nil)
+			seals := verify.Of(slices.Values(tt.change(sealedLog(t)))).Loops()
 			var bad []string
 			for _, s := range seals {
 				if s.Problem != "" {

@@ -126,7 +126,7 @@ func (f *Following) add(ev *session.Event, data []byte, err error) {
 		return
 	}
 	if f.last, f.err = ev.Seq, err; err == nil {
-		f.hash.add(data)
+		f.hash.AddData(data)
 	}
 }
 

@@ -50,7 +50,7 @@ func (l log) sealed(at session.Address, d *seal.Hash) (got, want string) {
 		l.t.Fatal(err)
 	}
 	stop := &session.Event{Seq: l.LastSeq() + 1, InvocationID: "e-1", Address: at, Mark: m}
-	want, n, err := seal.OfLoop(slices.Collect(l.Events().All()), stop, nil)
+	want, n, err := seal.OfLoop(l.Events().All(), stop)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -31,13 +31,13 @@ func New() *Hash { return &Hash{h: sha256.New()} }
 // Add adds the next event. It fails for an event that JSON cannot hold.
 func (d *Hash) Add(ev *session.Event) (err error) {
 	if d.buf, err = ev.AppendCanonical(d.buf[:0]); err == nil {
-		d.add(d.buf)
+		d.AddData(d.buf)
 	}
 	return err
 }
 
-// add adds the next event, which has that canonical JSON.
-func (d *Hash) add(data []byte) {
+// AddData adds the next event, whose [session.Event.AppendCanonical] is data.
+func (d *Hash) AddData(data []byte) {
 	d.write(data)
 	d.n++
 }

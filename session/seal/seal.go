@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -57,14 +56,22 @@ func OfRun(events iter.Seq[*session.Event], end *session.Event) (seal string, n 
 		return "", 0, err
 	}
 	n = int64(d.Len())
+	seal, err = d.Ended(end)
+	return seal, n, err
+}
+
+// Ended returns the seal of a run whose events up to its end are in the hash, without its end. The hash stays as it is.
+// Ended fails for an end that JSON cannot hold.
+func (d *Hash) Ended(end *session.Event) (seal string, err error) {
 	bare := *end
 	if bare.Mark, err = without(end.Mark, "seal"); err != nil {
-		return "", 0, err
+		return "", err
 	}
-	if err := d.Add(&bare); err != nil {
-		return "", 0, err
+	c := d.clone()
+	if err := c.Add(&bare); err != nil {
+		return "", err
 	}
-	return d.String(), n, nil
+	return c.String(), nil
 }
 
 // hashRun is the hash of a run's events before its end, with the Seq of the last.
@@ -86,8 +93,8 @@ func hashRun(events iter.Seq[*session.Event], end *session.Event) (d *Hash, last
 }
 
 // Loop computes the digest of a loop's stop record again and replaces it; see [OfLoop].
-func Loop(before []*session.Event, stop *session.Event) error {
-	seal, _, err := OfLoop(before, stop, nil)
+func Loop(before iter.Seq[*session.Event], stop *session.Event) error {
+	seal, _, err := OfLoop(before, stop)
 	if err == nil {
 		stop.Mark, err = with(stop.Mark, "digest", seal)
 	}
@@ -96,40 +103,43 @@ func Loop(before []*session.Event, stop *session.Event) error {
 
 // OfLoop computes the hash that a loop.StopRecord holds as its digest. The hash covers the events of
 // the loop that are not superseded, from its beginning up to the record, and the record without its
-// digest. stop is the event with the record, a [mark.KindLoopStopped]. before are the session's earlier
-// events, without those superseded by then; n is how many of them are the loop's. If the events are an
-// outline, whole reads a whole event; otherwise it may be nil. OfLoop fails for events that JSON cannot
-// hold.
-func OfLoop(before []*session.Event, stop *session.Event, whole func(*session.Event) *session.Event) (seal string, n int, err error) {
-	bare, err := without(stop.Mark, "digest")
-	if err != nil {
-		return "", 0, err
-	}
-	began := 0
-	for i, ev := range slices.Backward(before) {
-		if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted && ev.Address == stop.Address &&
-			ev.InvocationID == stop.InvocationID {
-			began = i + 1
-			break
+// digest. stop is the event with the record, a [mark.KindLoopStopped]. before yields the session's earlier
+// events, without those superseded by then, and is ranged twice; n is how many of them are the loop's.
+// OfLoop fails for events that JSON cannot hold.
+func OfLoop(before iter.Seq[*session.Event], stop *session.Event) (seal string, n int, err error) {
+	began, i := 0, 0
+	for ev := range before {
+		if i++; starts(ev) && ev.Address == stop.Address && ev.InvocationID == stop.InvocationID {
+			began = i
 		}
 	}
 	d := New()
-	for _, ev := range before[began:] {
-		if ev.InvocationID != stop.InvocationID || !ev.Address.Under(stop.Address) {
+	i = 0
+	for ev := range before {
+		if i++; i <= began || ev.InvocationID != stop.InvocationID || !ev.Address.Under(stop.Address) {
 			continue
-		}
-		if whole != nil {
-			ev = whole(ev)
 		}
 		if err := d.Add(ev); err != nil {
 			return "", 0, err
 		}
 	}
-	if err := d.AddValue(bare.Data); err != nil {
+	return d.stopped(stop)
+}
+
+// stopped is the digest of a loop whose events are in the hash, and how many those are.
+func (d *Hash) stopped(stop *session.Event) (seal string, n int, err error) {
+	bare, err := without(stop.Mark, "digest")
+	if err != nil {
 		return "", 0, err
 	}
-	return d.String(), d.Len(), nil
+	c := d.clone()
+	if err := c.AddValue(bare.Data); err != nil {
+		return "", 0, err
+	}
+	return c.String(), c.Len(), nil
 }
+
+func starts(ev *session.Event) bool { return ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted }
 
 // without is the mark without a field of its data, whatever else the data has.
 func without(m *mark.Mark, field string) (*mark.Mark, error) { return with(m, field, nil) }

@@ -132,7 +132,7 @@ func runBacktest(ctx context.Context, e *term.Env, f backtestFlags, name string)
 		return err
 	}
 	backtest.AddTrees(rows, func(iteration int) string {
-		seq := progress.IterationSeq(run.Log(), rec.Loop, iteration)
+		seq := progress.IterationSeq(run.Current(), rec.Loop, iteration)
 		if seq == 0 {
 			return ""
 		}

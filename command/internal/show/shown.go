@@ -214,7 +214,7 @@ func noIteration(s *progress.Step, n int) error {
 
 // seqOf returns the number of the last event of an iteration.
 func seqOf(r *runstore.Run, s *progress.Step, n int) (int64, error) {
-	seq := progress.IterationSeq(r.Log(), s.Address, n)
+	seq := progress.IterationSeq(r.Current(), s.Address, n)
 	if seq == 0 {
 		return 0, term.UsageError(noIteration(s, n))
 	}

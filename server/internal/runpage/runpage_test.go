@@ -220,7 +220,7 @@ func TestDetail(t *testing.T) {
 				first, last = cmp.Or(first, ev.Seq), ev.Seq
 			}
 		}
-		want := progress.Diff(progress.StateAfter(nil, events, first-1, nil), progress.StateAfter(nil, events, last, nil))
+		want := progress.Diff(progress.StateAfter(nil, slices.Values(events), first-1, nil), progress.StateAfter(nil, slices.Values(events), last, nil))
 		if d, err := p.Detail(a, log(events)); err != nil || !reflect.DeepEqual(d.Changes, want) {
 			t.Errorf("%s changed %+v, want %+v; %v", a, d.Changes, want, err)
 		}
