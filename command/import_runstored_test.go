@@ -21,6 +21,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/show"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/model/provider"
+	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
@@ -156,8 +159,76 @@ func TestStoredRunsResume(t *testing.T) {
 	}
 }
 
+// A run that began when the key of an answer with an output_schema held its text goes on with texts.
+func TestStoredRunsKeepTheirTexts(t *testing.T) {
+	for _, name := range []string{"interrupted", "paused"} {
+		log, err := runstore.OpenLog(&term.Env{Stderr: os.Stderr}, "testdata/v1/"+name+".jsonl")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var started mark.RunStarted
+		if err := log.Events[0].Mark.Decode(&started); err != nil {
+			t.Fatal(err)
+		}
+		p, err := program.Decode(started)
+		if err != nil {
+			t.Fatal(err)
+		}
+		def, err := p.Definition()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if started, err = p.Started(def); err != nil { // as a change of the run's limits writes it
+			t.Fatal(err)
+		}
+		if p, err = program.Decode(started); err != nil {
+			t.Fatal(err)
+		}
+		cfg := p.BuildConfig()
+		cfg.Root, cfg.Getenv = t.TempDir(), os.Getenv
+		script, err := filepath.Abs("testdata/v1/script.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Model = func(ctx context.Context, _ string) (model.LLM, error) {
+			return provider.Open(ctx, "scripted/"+script, os.Getenv)
+		}
+		root, err := def.Build(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reviews := 0
+		for _, ev := range resumedEvents(t, name, root) {
+			if review, wrote := ev.Actions.StateDelta["review"]; wrote && ev.Author == "critic" {
+				reviews++
+				if _, text := review.(string); !text {
+					t.Errorf("%s: the review is %v", name, review)
+				}
+			}
+		}
+		if reviews == 0 {
+			t.Errorf("%s: no review", name)
+		}
+	}
+}
+
 // resumed imports a run, resumes it, and returns the last thing that was said.
 func resumed(t *testing.T, name string, root agent.Agent) (last *session.Event) {
+	t.Helper()
+	events := resumedEvents(t, name, root)
+	for _, ev := range events {
+		if ev.Text() != "" && ev.Mark == nil {
+			last = ev
+		}
+	}
+	if last == nil {
+		t.Fatalf("nothing was said in %d events", len(events))
+	}
+	return last
+}
+
+// resumedEvents imports a run, resumes it, and returns the new events.
+func resumedEvents(t *testing.T, name string, root agent.Agent) (all []*session.Event) {
 	t.Helper()
 	log, err := runstore.OpenLog(&term.Env{Stderr: os.Stderr}, "testdata/v1/"+name+".jsonl")
 	if err != nil {
@@ -171,19 +242,13 @@ func resumed(t *testing.T, name string, root agent.Agent) (last *session.Event) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 0
 	for ev, err := range r.Resume(t.Context(), runstore.UserName, "r", log.Events[0].InvocationID, agent.RunConfig{Pause: new(agent.Pause)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n++; ev.Text() != "" && ev.Mark == nil {
-			last = ev
-		}
+		all = append(all, ev)
 	}
-	if last == nil {
-		t.Fatalf("nothing was said in %d events", n)
-	}
-	return last
+	return all
 }
 
 func readText(t *testing.T, name string) string {

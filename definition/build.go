@@ -61,6 +61,10 @@ type BuildConfig struct {
 	// Cleanup receives functions that stop the tool servers; call them when the agents are no
 	// longer used. With nil the servers run until the process ends.
 	Cleanup func(func() error)
+	// TextAnswers stores an answer that follows an output_schema as its JSON text under the output_key, as runs of
+	// older versions do. False stores the value, such as an object. A run that is resumed needs the value with which it
+	// began; package program records it.
+	TextAnswers bool
 	// StandIns replace everything that leaves the process, for rehearsals.
 	StandIns StandIns
 

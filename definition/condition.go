@@ -232,8 +232,7 @@ func (c *checker) findingsRead(a *Agent, field, src string) {
 	}
 }
 
-// wordsCompared warns of a condition that compares a model's text with a number. A model's answer is a text, even
-// with an output_schema.
+// wordsCompared warns of a condition that compares a model's text, or an answer that is no number, with a number.
 func (c *checker) wordsCompared(a *Agent, field, src string) {
 	p, err := expr.Compile(src, vocabulary.ConditionVariables...)
 	if err != nil {
@@ -242,6 +241,14 @@ func (c *checker) wordsCompared(a *Agent, field, src string) {
 	for _, key := range p.Compared("state") {
 		ws := c.writers[key]
 		if len(ws) != 1 || ws[0].Type != TypeLLM || ws[0].OutputKey != key {
+			continue
+		}
+		if s := ws[0].answer; s != nil {
+			if s.Properties != nil {
+				c.warn(a.at(field), CodeWords, "state.%s is an object that %q writes, not a number, so the condition "+
+					"never holds", key, ws[0].Name).
+					Hint = "compare a field: state." + key + "." + s.PropertyOrder[0]
+			}
 			continue
 		}
 		c.warn(a.at(field), CodeWords, "state.%s is a text that %q writes, not a number, so the condition "+

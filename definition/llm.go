@@ -220,7 +220,7 @@ func (b *builder) llm(a *Agent, cb around) (agent.Agent, error) {
 		Model: b.askedModel(a, name), Instruction: l.Instructions,
 		Context: l.Context, OutputKey: outputKey(a), GenerateContentConfig: generation(l), OutputSchema: l.OutputSchema,
 		RequestRetry: l.RequestRetry, PromptCache: a.promptCache(),
-		StaticInstruction: l.StaticInstruction, FixedKeys: b.fixed,
+		StaticInstruction: l.StaticInstruction, FixedKeys: b.fixed, OutputValue: !b.cfg.TextAnswers,
 	}
 	if a.mayExit() && a.exitTool() == nil {
 		if err := exitTool(a, "", &cfg); err != nil {

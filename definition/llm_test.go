@@ -73,7 +73,7 @@ sub_agents:
 	}
 	rec, cfg := record(t, scripted.Answer{Agent: "writer", Text: `{"story": "Once."}`}, exitCall("critic"))
 	_, after := run(t, d, cfg, nil)
-	if after["draft"] != `{"story": "Once."}` || len(rec.requests) != 2 {
+	if diff := cmp.Diff(map[string]any{"story": "Once."}, after["draft"]); diff != "" || len(rec.requests) != 2 {
 		t.Fatalf("%d requests, state %v", len(rec.requests), after)
 	}
 	asked := rec.requests[0].Config

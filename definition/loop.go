@@ -395,6 +395,9 @@ func (c *checker) wordsAsNumbers(a *Agent) {
 				w.Name).
 				Hint = "give " + quoted(w.Name) + " an output_schema, or the score a label: the word before the number"
 		}
+		if schemas := c.answers(s.Key); s.Field != "" && schemas != nil {
+			c.field(a.at("score.field"), append([]string{s.Key}, strings.Split(s.Field, ".")...), schemas)
+		}
 		c.dimensionTarget(a, s)
 	}
 	if a.Loop.StopWhen != nil {

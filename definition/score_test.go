@@ -28,7 +28,7 @@ sub_agents:
 		{"score: {key: review, target: 8}", schema, ""},
 		{"score: {key: review, target: 8, dimension_target: 7, dimensions: [depth]}", schema, ""},
 		{"stop_when: state.review >= 8", "", `state.review is a text that "critic" writes, not a number, so the condition never holds [LOOP035]`},
-		{"stop_when: {all: [iteration >= 2, {not: 8.5 < state.review}]}", schema, `state.review is a text that "critic" writes, not a number, so the condition never holds [LOOP035]`},
+		{"stop_when: {all: [iteration >= 2, {not: 8.5 < state.review}]}", schema, `state.review is an object that "critic" writes, not a number, so the condition never holds [LOOP035]`},
 		{"stop_when: json(state.review).score >= 8.0", schema, ""},
 		{`stop_when: state.review == "fine"`, "", ""},
 	} {

@@ -138,7 +138,10 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 					return types.WrapErr(err)
 				}
 				return types.Double(f)
-			}))),
+			})),
+			cel.Overload("refrain_number_double", []*cel.Type{cel.DoubleType}, cel.DoubleType, cel.UnaryBinding(itself)),
+			cel.Overload("refrain_number_int", []*cel.Type{cel.IntType}, cel.DoubleType,
+				cel.UnaryBinding(func(v ref.Val) ref.Val { return types.Double(v.(types.Int)) }))),
 		cel.Function("says", cel.Overload("refrain_says", []*cel.Type{cel.StringType, cel.StringType}, cel.BoolType,
 			cel.BinaryBinding(func(text, phrase ref.Val) ref.Val {
 				return types.Bool(Says(string(text.(types.String)), string(phrase.(types.String))))
@@ -146,7 +149,10 @@ var base = sync.OnceValues(func() (*cel.Env, error) {
 		cel.Function("json",
 			cel.Overload("refrain_json", []*cel.Type{cel.StringType}, cel.DynType, cel.UnaryBinding(jsonOf)),
 			cel.Overload("refrain_json_map", []*cel.Type{celTypes[Map]}, cel.DynType, cel.UnaryBinding(itself)),
-			cel.Overload("refrain_json_list", []*cel.Type{celTypes[List]}, cel.DynType, cel.UnaryBinding(itself))),
+			cel.Overload("refrain_json_list", []*cel.Type{celTypes[List]}, cel.DynType, cel.UnaryBinding(itself)),
+			cel.Overload("refrain_json_double", []*cel.Type{cel.DoubleType}, cel.DynType, cel.UnaryBinding(itself)),
+			cel.Overload("refrain_json_int", []*cel.Type{cel.IntType}, cel.DynType, cel.UnaryBinding(itself)),
+			cel.Overload("refrain_json_bool", []*cel.Type{cel.BoolType}, cel.DynType, cel.UnaryBinding(itself))),
 	}
 	return cel.NewCustomEnv(append(opts, arithmeticOptions()...)...)
 })

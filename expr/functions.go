@@ -19,8 +19,8 @@ func Functions() []Function { return slices.Clone(manual) }
 
 // manual lists every function that expressions can call: a test compares it with the environment.
 var manual = []Function{
-	{"number(text)", "first number in a text", `number("Score: 8.5/10") == 8.5`},
-	{"json(text)", "JSON in a text, also between fences", `json('Here: {"score": 8}').score == 8`},
+	{"number(text)", "first number in a text; a number is itself", `number("Score: 8.5/10") == 8.5`},
+	{"json(text)", "JSON in a text, also between fences; a value that is no text is itself", `json('Here: {"score": 8}').score == 8`},
 	{"says(text, phrase)", "whether a text says a phrase and nothing else; case, white space and punctuation do not count",
 		`says("No issues found.", "no issues found")`},
 	{"has(state.key)", "whether the key has a value", `has({"key": 1}.key)`},

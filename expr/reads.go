@@ -39,6 +39,18 @@ func Reads(src, root string) (keys []string, all bool) {
 	return nil, false
 }
 
+// Paths returns the chains of names after the variable root in a source that may not compile: ["review", "score"] for
+// state.review.score, state["review"].?score and json(state.review).score. Each is as long as the source has it.
+func Paths(src, root string) (all [][]string) {
+	p := parse(src)
+	if p == nil {
+		return nil
+	}
+	r := reader{root: root, note: func(ast.Expr, string) {}, path: func(names []string) { all = append(all, names) }}
+	r.walk(p.ast.Expr(), false)
+	return all
+}
+
 // parse returns a program that is not checked; nil if the source cannot be parsed.
 func parse(src string) *Program {
 	env, err := base()
@@ -114,13 +126,20 @@ func (p *Program) mention(e ast.Expr, root, key string) (m Mention, ok bool) {
 type reader struct {
 	root  string
 	note  func(e ast.Expr, key string)
-	all   bool // every key may be read
-	hides bool // a comprehension has a variable of the root's name
+	path  func(names []string) // gets the whole chain of each access; nil needs none
+	all   bool                 // every key may be read
+	hides bool                 // a comprehension has a variable of the root's name
 }
 
 // walk notes what e reads; hidden means that a comprehension's own variable
 // has the root's name.
 func (r *reader) walk(e ast.Expr, hidden bool) {
+	if r.path != nil && !hidden {
+		if names := r.chain(e); len(names) > 0 {
+			r.path(names)
+			return
+		}
+	}
 	if key, ok := r.access(e, hidden); ok {
 		r.note(e, key)
 		return
@@ -146,6 +165,30 @@ func (r *reader) walk(e ast.Expr, hidden bool) {
 			r.walk(c, hidden)
 		}
 	}
+}
+
+// chain returns the names that follow the root in an expression; nil if it is none.
+func (r *reader) chain(e ast.Expr) []string {
+	if e.Kind() == ast.CallKind {
+		switch c := e.AsCall(); {
+		case c.FunctionName() == "json" && len(c.Args()) == 1:
+			return r.chain(c.Args()[0])
+		case c.FunctionName() == operators.In: // the left side may be an element of a list
+			return nil
+		}
+	}
+	operand, key, ok := keyed(e)
+	switch {
+	case !ok:
+		return nil
+	case operand.Kind() == ast.IdentKind && operand.AsIdent() == r.root:
+		return []string{key}
+	}
+	names := r.chain(operand)
+	if names == nil {
+		return nil
+	}
+	return append(names, key)
 }
 
 // access recognises the ways to read one named key of the root.

@@ -36,3 +36,24 @@ func TestMentionsAreThePlacesOfKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestPaths(t *testing.T) {
+	for _, tt := range []struct {
+		src  string
+		want [][]string
+	}{
+		{"state.a.b.c > 1 && state.d", [][]string{{"a", "b", "c"}, {"d"}}},
+		{`json(state.a).b + state["a"]["c"]`, [][]string{{"a", "b"}, {"a", "c"}}},
+		{"state.?a.?b.orValue(0)", [][]string{{"a", "b"}}},
+		{"has(state.a.b)", [][]string{{"a", "b"}}},
+		{"state.a.items.exists(x, x.state.b == state.c.d)", [][]string{{"a", "items"}, {"c", "d"}}},
+		{`"b" in state.a.tags`, [][]string{{"a", "tags"}}},
+		{"state.a[state.i.n].b", [][]string{{"a"}, {"i", "n"}}},
+		{"[1].map(state, state.a.b)", nil},
+		{"state.", nil},
+	} {
+		if diff := cmp.Diff(tt.want, expr.Paths(tt.src, "state")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.src, diff)
+		}
+	}
+}

@@ -45,7 +45,8 @@ func (e *ModelError) Unwrap() error { return e.Err }
 // BuildConfig returns the program's part of the configuration for building its agents. The process adds the models
 // and the environment.
 func (p *Program) BuildConfig() definition.BuildConfig {
-	return definition.BuildConfig{Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), Limits: p.Limits}
+	return definition.BuildConfig{Root: p.Root, DefaultModel: cmp.Or(p.Model, p.DefaultModel), Limits: p.Limits,
+		TextAnswers: p.TextAnswers}
 }
 
 // config returns the program's settings for its agents. The function stops the tool servers that they have started.

@@ -66,6 +66,9 @@ type Program struct {
 	// Message is the A2A message that started the run; nil if it was started otherwise.
 	Message *Message `json:"message,omitempty"`
 
+	// TextAnswers says that answers with an output_schema are texts in the state, because an older version started the
+	// run; see definition.BuildConfig.
+	TextAnswers bool `json:"-"`
 	// Note says that the definition was a file of another product; empty if it was not.
 	Note string `json:"-"`
 }
@@ -148,16 +151,23 @@ func translated(name string, res *dialect.Result, other, err error) (*dialect.Re
 	return res, note, nil
 }
 
+// record is the form in which a run keeps its program. The records of older versions have no AnswerValues.
+type record struct {
+	*Program
+	AnswerValues bool `json:"answer_values,omitempty"`
+}
+
 // Decode returns the program that a run was started with.
 func Decode(started mark.RunStarted) (*Program, error) {
-	p := new(Program)
+	p := record{Program: new(Program)}
 	if len(started.Program) == 0 {
 		return nil, errors.New("its log has no definition, because it was not started by refrain run")
 	}
-	if err := json.Unmarshal(started.Program, p); err != nil {
+	if err := json.Unmarshal(started.Program, &p); err != nil {
 		return nil, fmt.Errorf("read what the run was started with: %w", err)
 	}
-	return p, nil
+	p.TextAnswers = !p.AnswerValues
+	return p.Program, nil
 }
 
 // Definition returns the definition in the run's files, not the current one on the disk.
@@ -174,7 +184,7 @@ func (p *Program) DefinitionFor(code *Code) (*definition.Definition, error) {
 
 // Started returns the program in the form that a run keeps.
 func (p *Program) Started(def *definition.Definition) (mark.RunStarted, error) {
-	text, err := json.Marshal(p)
+	text, err := json.Marshal(record{p, !p.TextAnswers})
 	return mark.RunStarted{Name: def.Name, Program: text}, err
 }
 

@@ -147,6 +147,9 @@ type Config struct {
 
 	// OutputKey is the state key of the agent's final answer.
 	OutputKey string
+	// OutputValue stores the JSON value of an answer that follows OutputSchema under OutputKey, such as
+	// an object. The default stores the text, as ADK does.
+	OutputValue bool
 }
 
 // Agent is the concrete type of [New]'s agents.

@@ -395,7 +395,7 @@ func (r *run) judge(ev *session.Event) bool {
 	return r.wrong == nil
 }
 
-// keep writes a final answer with words in it into the output key.
+// keep writes a final answer with words in it into the output key. The answer fits the output schema.
 func (r *run) keep(ev *session.Event) {
 	text := ev.Text()
 	if r.cfg.OutputKey == "" || strings.TrimSpace(text) == "" {
@@ -405,6 +405,11 @@ func (r *run) keep(ev *session.Event) {
 		ev.Actions.StateDelta = make(map[string]any)
 	}
 	ev.Actions.StateDelta[r.cfg.OutputKey] = text
+	if r.cfg.OutputValue && r.output != nil {
+		if v, err := session.PlainJSON([]byte(text)); err == nil { // an error is impossible in an answer that fits
+			ev.Actions.StateDelta[r.cfg.OutputKey] = v
+		}
+	}
 }
 
 // withRole returns c with a role if it has none, because agents skip a content without a role. It

@@ -234,6 +234,9 @@ func (f *Form) Line(a *definition.Agent) Line {
 	out := Line{Value: f.value(jsonTask(a)), result: f.results()}
 	if text, ok := out.Value.(string); ok {
 		out.Words = text
+		if a.LLM != nil && a.LLM.OutputSchema != nil {
+			_ = json.Unmarshal([]byte(text), &out.Value) // the state has the value; an answer of a script may be no JSON
+		}
 		return out
 	}
 	out.Words = Encode(out.Value)
