@@ -9,6 +9,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -99,7 +100,10 @@ func (s *Supervisor) look(ctx context.Context) ([]*Run, error) {
 		if !interrupted {
 			continue
 		}
-		mine, err := s.recovers(ctx, info)
+		view, mine, err := s.recovers(ctx, info)
+		if err == nil && mine && info.Run.Status == mark.RunRunning {
+			err = s.spares(ctx, info.ID, view)
+		}
 		switch {
 		case err != nil:
 			failure(err)
@@ -111,7 +115,7 @@ func (s *Supervisor) look(ctx context.Context) ([]*Run, error) {
 			s.alarm(info.ID, info.Run.Deadline)
 			continue
 		}
-		r, err := s.Resume(ctx, info.ID, ResumeOptions{})
+		r, err := s.Resume(ctx, info.ID, ResumeOptions{View: view})
 		if _, held := errors.AsType[*lease.HeldError](err); held || errors.Is(err, ErrUnderWay) ||
 			errors.Is(err, ErrOver) || errors.Is(err, ErrClosed) {
 			continue // somebody else was faster, or it has a driver
@@ -156,38 +160,112 @@ func (s *Supervisor) interrupted(ctx context.Context, info Info) (bool, error) {
 }
 
 // recovers reports whether Recover is to continue a run: it is one of its own, and if it is paused,
-// the end of a process has paused it.
-func (s *Supervisor) recovers(ctx context.Context, info Info) (bool, error) {
+// the end of a process has paused it. The view has the run's log; it is nil if a run that is paused needs no look at it.
+func (s *Supervisor) recovers(ctx context.Context, info Info) (*session.View, bool, error) {
 	paused := info.Run.Status == mark.RunIsPaused
-	if !paused && s.cfg.Recovers == nil {
-		return true, nil
+	if info.Run.Status == mark.RunWaiting && s.cfg.Recovers == nil {
+		return nil, true, nil
 	}
 	view, run, err := s.get(ctx, info.ID, paused)
 	if errors.Is(err, ErrNotFound) {
-		return false, nil // somebody has removed it
+		return nil, false, nil // somebody has removed it
 	}
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if paused {
 		var p mark.RunPaused
 		last := view.Events()
 		if last.Len() == 0 || run.Status != mark.RunIsPaused {
-			return false, nil
+			return nil, false, nil
 		}
 		m := last.At(last.Len() - 1).Mark
 		if m == nil || m.Kind != mark.KindRunPaused || m.Decode(&p) != nil || p.Reason != ends {
-			return false, nil
+			return nil, false, nil
 		}
 		if s.cfg.Recovers == nil {
-			return true, nil
+			return nil, true, nil
 		}
 		if view, run, err = s.get(ctx, info.ID, false); err != nil {
-			return false, err
+			return nil, false, err
 		}
 	}
+	if s.cfg.Recovers == nil {
+		return view, true, nil
+	}
 	started, err := startedWith(view, run.ID)
-	return err == nil && s.cfg.Recovers(started), nil
+	return view, err == nil && s.cfg.Recovers(started), nil
+}
+
+// maxDeaths is how many processes in a row may end while they drive a run, before a step of it finishes.
+const maxDeaths = 3
+
+// spares pauses a run that may be the cause why the processes that drive it end. The error then says so.
+func (s *Supervisor) spares(ctx context.Context, id string, view *session.View) error {
+	n, step := deaths(view)
+	if n < maxDeaths {
+		return view.Err()
+	}
+	l, err := s.acquire(ctx, s.key(id), &ResumeOptions{})
+	if _, held := errors.AsType[*lease.HeldError](err); held {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer s.release(l)
+	now, run, err := s.get(ctx, id, false)
+	if err != nil || run.Status != mark.RunRunning || now.LastSeq() != view.LastSeq() {
+		return err
+	}
+	why := fmt.Sprintf("%d processes in a row ended while they drove it, before a step had finished (the last that began "+
+		"is %s): find out why, such as too little memory, and resume the run then", n, step)
+	err = s.undriven(ctx, l, run).idle(now, &wish{Do: doPauseNow, By: s.cfg.Owner, Reason: why})
+	return errors.Join(fmt.Errorf("pause run %q: %s", id, why), err)
+}
+
+// deaths returns how many processes in a row have taken up the last run of a session and ended before a step of it
+// finished, and the step that began last.
+func deaths(view *session.View) (n int, step session.Address) {
+	run, gone := session.RunOf(view), view.Superseded()
+	went, finished, worked := false, false, false // since the run was taken up
+	for ev := range view.Outline() {
+		switch {
+		case run == nil || ev.InvocationID != run.ID || gone.Has(ev.Seq):
+			continue
+		case ev.Mark == nil:
+			worked = worked || ev.Address != ""
+			continue
+		}
+		switch ev.Mark.Kind {
+		case mark.KindRunStarted, mark.KindRunPaused:
+			n, went = 0, false
+		case mark.KindRunTaken:
+			n = next(n, went, finished || worked)
+			went, finished, worked = false, false, false
+		case mark.KindRunResumed: // before that the run may have waited for its turn
+			went = true
+		case mark.KindStepStarted:
+			step = ev.Address
+		case mark.KindStepFinished:
+			var fin mark.StepFinished
+			finished = finished || ev.Mark.Decode(&fin) == nil && !fin.Canceled
+		case mark.KindIterationFinished, mark.KindLoopStopped, mark.KindAnswered:
+			finished = true
+		}
+	}
+	return next(n, went, finished), step // the resumed run may repeat the last step, with what it has yielded
+}
+
+// next counts a process that has ended.
+func next(n int, went, progress bool) int {
+	switch {
+	case progress:
+		return 0
+	case went:
+		return n + 1
+	}
+	return n
 }
 
 // alarm takes up a run that waits for a person when that has no more time.
