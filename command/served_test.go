@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,7 +33,14 @@ type servedRun struct {
 
 func startServe(t *testing.T, dir string, env ...string) *servedRun {
 	t.Helper()
-	cmd := exec.Command("refrain", "serve", "--dir", dir, "--store", "sqlite:"+filepath.Join(dir, "runs.db"), "--addr", "127.0.0.1:0")
+	return startServeBehind(t, dir, nil, env...)
+}
+
+// startServeBehind starts refrain serve as the last arguments of other commands.
+func startServeBehind(t *testing.T, dir string, before []string, env ...string) *servedRun {
+	t.Helper()
+	argv := append(slices.Clone(before), "refrain", "serve", "--dir", dir, "--store", "sqlite:"+filepath.Join(dir, "runs.db"), "--addr", "127.0.0.1:0")
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	out, err := cmd.StderrPipe()
 	if err != nil {

@@ -60,3 +60,29 @@ func TestRunOfAnotherProcessIsNotTakenOver(t *testing.T) {
 		t.Errorf("after the first: %v", err)
 	}
 }
+
+// LOOP 33: runners that are not durable take no lease, but two processes still do not write one session: the second is
+// refused when it appends, its error says that somebody else has written, and the first goes on.
+func TestTwoProcessesWithoutLeases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "refrain.db")
+	open := func() *sqlite.Service {
+		svc, err := sqlite.Open(t.Context(), path, sqlite.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = svc.Close() })
+		return svc
+	}
+	other := newRunner(t, runner.Config{SessionService: open(), AutoCreateSession: true, Agent: speaker(t, "b", "mine")})
+	root := custom(t, "a", func(_ agent.InvocationContext, yield yield) {
+		if !yield(says("one"), nil) {
+			return
+		}
+		said, err := collect(t, ask(t.Context(), other, "me too"))
+		t.Logf("the second: %q, %v", said, err)
+		yield(says("two"), nil)
+	})
+	first := newRunner(t, runner.Config{SessionService: open(), AutoCreateSession: true, Agent: root})
+	said, err := collect(t, ask(t.Context(), first, "Hello"))
+	t.Logf("the first: %q, %v", said, err)
+}
