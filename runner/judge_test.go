@@ -82,7 +82,7 @@ func resumesAnywhere(t *testing.T, tree func() agent.Agent) (rec loop.StopRecord
 		for _, k := range slices.Sorted(maps.Keys(state)) {
 			out = append(out, fmt.Sprint(k, "=", state[k]))
 		}
-		for _, seal := range verify.Loops(slices.Collect(view.Log().All()), nil) {
+		for _, seal := range verify.Of(view.Log().All()).Loops() {
 			if seal.Problem != "" {
 				t.Errorf("the stop record of %s: %s", seal.Loop, seal.Problem)
 			}
