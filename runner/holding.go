@@ -21,6 +21,7 @@ import (
 //   - a mark that joins (see [mark.Mark.Joins]): the end of a step and of an iteration, where
 //     the start of the next step follows. The end of a step that does more than compute waits
 //     for that start and no longer, as a process that dies would make the step again;
+//   - the start of a step that asks a model, where the mark of its request follows at once;
 //   - an event of an agent that only computes (see drive.Brief), such as a step that sets keys
 //     of the state.
 //
@@ -59,9 +60,9 @@ func (r *Runner) holding() holding {
 // joins reports whether an event can wait for the next one. Call it once for each event, in order,
 // because it notes which step is under way.
 func (r *run) joins(ev *session.Event) bool {
-	joins := ev.Mark == nil && ev.Address == r.at && r.at != ""
+	joins, asks := ev.Mark == nil && ev.Address == r.at && r.at != "", false
 	if ev.Mark != nil {
-		joins, ev.Mark.Joins = ev.Mark.Joins, false
+		joins, asks, ev.Mark.Joins, ev.Mark.Asks = ev.Mark.Joins, ev.Mark.Asks, false, false
 	}
 	if r.bulk == nil || ev.Partial || ev.Branch != "" {
 		return false
@@ -71,6 +72,8 @@ func (r *run) joins(ev *session.Event) bool {
 		case ev.Mark.Kind == mark.KindStepFinished:
 			r.done = r.done || joins && ev.Address != r.at
 		case ev.Mark.Kind != mark.KindStepStarted:
+		case asks:
+			r.at = ""
 		case joins:
 			r.at, joins = ev.Address, !r.done
 		default:

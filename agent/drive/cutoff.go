@@ -51,7 +51,7 @@ func (r *record) cutOff(last *record, tree *Tree, drop func(int32)) (again bool)
 				last.cuts++
 			}
 			for range last.cuts { // else a run that is killed each time would never come to its budget of calls
-				last.waste(s.CutOff(r.of.prices))
+				last.waste(s.CutOff())
 			}
 		}
 		last.reopen(drop)
@@ -60,7 +60,7 @@ func (r *record) cutOff(last *record, tree *Tree, drop func(int32)) (again bool)
 	}
 	used := last.used()
 	if s, ok := tree.Find(last.address.Agent()).(Spender); ok && last.end == endless && last.started && used == (budget.Usage{}) {
-		used = s.CutOff(r.of.prices)
+		used = s.CutOff()
 	}
 	r.waste(used)
 	last.lose(drop)

@@ -87,6 +87,7 @@ type invocation struct {
 	fence     *fence        // nil if nothing around the step may be abandoned
 	record    *record       // what the log has of the step's run, if that is resumed; else nil
 	work      *agent.Work   // what a pause waits for, of the step or of one around it; nil if there is none
+	within    *toolLog      // of the step's tool calls; nil if it has made none
 	grace     time.Duration // that the step gives its agent's steps: see Inline; 0 if it gives none
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
@@ -152,7 +153,7 @@ func (i *invocation) copy(ctx context.Context) *invocation {
 		Context: ctx, own: i.own, run: i.run, outer: i.outer, agent: i.agent, branch: i.branch,
 		address: i.address, record: i.record, work: i.work, iteration: i.iteration, attempt: i.attempt,
 		made: i.made, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
-		grace: i.grace,
+		grace: i.grace, within: i.within,
 	}
 	c.ended.Store(i.Ended())
 	c.children.Store(i.counter())
@@ -201,7 +202,7 @@ func parentOf(ctx agent.InvocationContext) *invocation {
 		p.outer = inv.outer
 		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
 		p.address, p.iteration, p.attempt, p.made = inv.address, inv.iteration, inv.attempt, inv.made
-		p.loop, p.tree, p.budget = inv.loop, inv.tree, inv.budget
+		p.loop, p.tree, p.budget, p.within = inv.loop, inv.tree, inv.budget, inv.within
 		p.children.Store(inv.counter())
 	} else {
 		p.budget, p.stranger = p.run.newBudget(), true

@@ -60,12 +60,14 @@ type (
 		Compared(ev *session.Event, v any) any
 	}
 
-	// Spender is an agent whose usage the log has only afterwards: that of an attempt when the attempt ends, or
-	// that of a model call with its answer. CutOff returns the usage to count, at these prices, for an attempt
-	// or a call whose process was killed, unless the attempt was resting then: see [Place.Rest].
-	Spender interface {
-		CutOff(prices budget.Prices) budget.Usage
-	}
+	// Spender is an agent that learns the usage of an attempt only when the attempt ends. CutOff returns the
+	// usage to count for an attempt whose process was killed, unless the attempt was resting then: see
+	// [Place.Rest].
+	Spender interface{ CutOff() budget.Usage }
+
+	// Requester is an agent of which the first event in a run with marks is a mark.KindRequested. Requests reports
+	// that it only computes before that.
+	Requester interface{ Requests() bool }
 
 	// Reopener is a loop that can continue after it has stopped. GoesOn returns an error if its
 	// present limits would stop it at once. stopped is the mark with its stop record, and plan

@@ -22,7 +22,7 @@ import (
 func usedIn(tree *Tree, whole func(*session.Event) *session.Event,
 	prices budget.Prices) func(*session.Event) budget.Usage {
 	return func(ev *session.Event) budget.Usage {
-		if !answers(ev) {
+		if !Answers(ev) {
 			return budget.Usage{} // a callback's words
 		}
 		if ev.UsageMetadata == nil && ev.Omitted > 0 {
@@ -36,8 +36,8 @@ func usedIn(tree *Tree, whole func(*session.Event) *session.Event,
 	}
 }
 
-// answers reports whether an event can be an answer of a model.
-func answers(ev *session.Event) bool {
+// Answers reports whether an event can be an answer of a model, and not that of a callback in the model's place.
+func Answers(ev *session.Event) bool {
 	return ev.UsageMetadata != nil || ev.FinishReason != "" || ev.ModelVersion != ""
 }
 
@@ -73,6 +73,12 @@ func (x *recording) forget(ev *session.Event, fin *mark.StepFinished) {
 			}
 		}
 	}
+	x.wasteAt(at, used)
+}
+
+// wasteAt counts what was used at an address, and what nothing in the recording accounts for: in the run there, or else in
+// the nearest one around it.
+func (x *recording) wasteAt(at session.Address, used budget.Usage) {
 	for used != (budget.Usage{}) {
 		switch r := x.latest[at]; {
 		case at == "":
@@ -102,7 +108,7 @@ func (x *recording) cutEarlier(tree *Tree) {
 			around = around.parent
 		}
 		if around.end != lost {
-			around.waste(s.CutOff(x.prices))
+			around.waste(s.CutOff())
 		}
 	}
 	x.gone = nil

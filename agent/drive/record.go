@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"google.golang.org/genai"
-
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -107,7 +105,7 @@ type recording struct {
 	gone   []*record                   // runs that do not count any more
 	used   func(*session.Event) budget.Usage
 	whole  func(seq int64) *session.Event
-	prices budget.Prices
+	asked  map[session.Address]*request // the last request of each step, without its answer or the step's end
 
 	fin     mark.StepFinished // the one that is read
 	records []record          // those are not in use yet
@@ -180,7 +178,13 @@ func (x *recording) add(ev *session.Event, gone bool) error {
 			x.tried(at)
 		}
 	}
+	x.settle(ev, fin)
 	switch {
+	case kind == mark.KindRequested: // a resumed step does not send that one again
+		if err := x.request(ev); err != nil {
+			return err
+		}
+		r = nil
 	case kind == mark.KindStepStarted:
 		if r = x.begin(ev, gone); gone {
 			r = nil
@@ -240,6 +244,7 @@ func (x *recording) begin(ev *session.Event, gone bool) *record {
 
 // resumed notes that all runs that have not ended were cut off.
 func (x *recording) resumed() {
+	x.unanswered()
 	for _, r := range x.latest {
 		if !r.closed() && r.started && r.works {
 			r.cuts++
@@ -302,26 +307,16 @@ func (r *record) say(x *recording, ev *session.Event) {
 		}
 		(*all)[ev.Address] = append((*all)[ev.Address], len(r.order))
 	}
-	if w.spent = answers(ev); w.spent {
+	if w.spent = Answers(ev); w.spent {
 		r.spends()
 	}
 	r.order = append(r.order, w)
 }
 
-// atWork reports whether a step is at work on its result after an event of its own: its start, or the answers of
-// the tools that its model has called. While tools run, or a person is asked, it asks no model.
+// atWork reports whether a step is at work on its result after an event of its own. While it rests, or asks a
+// person, it is not.
 func atWork(ev *session.Event) bool {
-	if ev.Mark == nil {
-		return ev.Content != nil && slices.ContainsFunc(ev.Content.Parts, func(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil })
-	}
-	switch ev.Mark.Kind {
-	case mark.KindLimited, mark.KindAsked:
-		return false
-	case mark.KindDispatched:
-		var d mark.Dispatched
-		return ev.Mark.Decode(&d) != nil || len(d.Calls) == 0
-	}
-	return true
+	return ev.Mark != nil && ev.Mark.Kind != mark.KindLimited && ev.Mark.Kind != mark.KindAsked
 }
 
 // take takes what is at a place in the order out of the record.

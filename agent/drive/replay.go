@@ -42,7 +42,6 @@ type Replay struct {
 func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay {
 	r := &Replay{tree: tree, gone: superseded}
 	r.recording = newRecording(usedIn(tree, func(ev *session.Event) *session.Event { return r.recording.whole(ev.Seq) }, prices))
-	r.recording.prices = prices
 	r.mu = &r.recording.mu
 	return r
 }
@@ -72,6 +71,7 @@ func (r *Replay) Begin(whole func(seq int64) *session.Event) error {
 	if err := x.fits(r.tree); err != nil {
 		return err
 	}
+	x.unanswered()
 	x.cutEarlier(r.tree)
 	r.superseded = x.supersede(r.tree)
 	for _, owner := range x.owners {

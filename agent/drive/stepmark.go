@@ -63,6 +63,7 @@ func (s *Step) mark(kind mark.Kind, data any, at time.Time) bool {
 		m.Mark = *full
 	}
 	m.Mark.Joins = s.joins.end || s.joins.start && kind == mark.KindStepStarted
+	m.Mark.Asks = s.joins.asks && m.Mark.Joins
 	m.Event.Mark = &m.Mark
 	ev := s.told(&m.Event)
 	return ev != nil && s.pass(ev)
@@ -91,6 +92,8 @@ type joining struct {
 	through bool
 	// start: what follows the start of the step is another mark.
 	start bool
+	// asks: what follows the start of the step is the mark of a request, and then its answer.
+	asks bool
 	// end: nothing that the step does has an effect before its next event.
 	end bool
 }
@@ -99,6 +102,9 @@ func (s *Step) joining() joining {
 	switch agent.TypeOf(s.cfg.Agent) {
 	case agent.TypeLoop, agent.TypeSequential, agent.TypeParallel:
 		return joining{through: true, start: s.base.self != nil && len(s.base.cfg.BeforeAgentCallbacks) == 0}
+	}
+	if q, ok := s.cfg.Agent.(Requester); ok && s.base.self != nil && s.base.bare() && s.parent.run.Callbacks == nil && q.Requests() {
+		return joining{start: true, asks: true}
 	}
 	b, ok := s.cfg.Agent.(Brief)
 	brief := ok && s.base.self != nil && s.base.bare() && b.Brief() // its callbacks may not be

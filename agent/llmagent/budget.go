@@ -29,6 +29,7 @@ const (
 // modelCall is one request to the model, as the run's budget sees it.
 type modelCall struct {
 	req    *model.LLMRequest
+	model  string
 	counts bool  // its bytes are counted, before it is sent
 	bytes  int64 // of the request
 
@@ -53,6 +54,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 	if ask.Model == "" {
 		ask.Model = r.cfg.Model.Name()
 	}
+	c.model = ask.Model
 	var most int64
 	if c.counts {
 		c.bytes = r.history.counted.request(req)
@@ -120,8 +122,8 @@ func (r *run) settle(c *modelCall) {
 	c.room.Settle(r.usedBy(c))
 }
 
-// commit books the request's usage.
-func (r *run) commit() {
+// commit books the request's usage, and returns it.
+func (r *run) commit() budget.Usage {
 	c := r.call
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,6 +138,7 @@ func (r *run) commit() {
 		used.InputTokens = r.meter.input(r.history.counted.request(c.req))
 	}
 	c.room.Commit(used)
+	return used
 }
 
 // usedBy returns the usage of a request, as the provider reports it. Without a report it estimates

@@ -9,11 +9,10 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/tool"
 )
 
 // Package drive asks for these interfaces.
@@ -21,7 +20,7 @@ var (
 	_ drive.Continuer     = (*Agent)(nil)
 	_ drive.Recaller      = (*Agent)(nil)
 	_ drive.Meter         = (*Agent)(nil)
-	_ drive.Spender       = (*Agent)(nil)
+	_ drive.Requester     = (*Agent)(nil)
 	_ drive.HistoryReader = (*Agent)(nil)
 	_ drive.Returner      = (*Agent)(nil)
 )
@@ -97,7 +96,10 @@ func takesAnswer(calls []*genai.FunctionCall) bool {
 
 // countAgain counts the usage that a logged answer had when it was made.
 func (r *run) countAgain(ev *session.Event) error {
-	used := r.used(ev, r.ctx.RunConfig().Prices)
+	var used budget.Usage
+	if drive.Answers(ev) {
+		used = r.used(ev, r.ctx.RunConfig().Prices)
+	}
 	r.tried = r.vain + max(1, int(used.Calls))
 	for range used.Calls {
 		if err := drive.At(r.ctx).CountModelCall(); err != nil {
@@ -108,17 +110,12 @@ func (r *run) countAgain(ev *session.Event) error {
 	return nil
 }
 
-// CutOff returns the usage of a request whose process was killed before the answer was in the log: one call, with
-// an estimate of its tokens. Nothing is lost of a scripted model, which asks nobody, and of a request
-// that another machine makes, whose answer a resumed run gets.
-func (a *Agent) CutOff(prices budget.Prices) budget.Usage {
-	_, far := a.cfg.Model.(*elsewhere.Model)
-	if a.cfg.Model == nil || far || observe.ProviderOf(a.cfg.Model) == "scripted" {
-		return budget.Usage{}
-	}
-	bytes := int64(len(a.cfg.Instruction) + len(a.cfg.StaticInstruction) + len(a.cfg.GlobalInstruction) + len(a.identity) + contentBytes)
-	return prices.Priced(a.modelName(), budget.Usage{Calls: 1, InputTokens: a.meter.input(bytes),
-		OutputTokens: max(a.meter.unheard(), MinOutputTokens), Estimated: true})
+// Requests reports that nothing but computing comes between the agent's start and its first request.
+func (a *Agent) Requests() bool {
+	cfg := &a.cfg
+	return a.pays() && len(cfg.BeforeModelCallbacks)+len(cfg.OnModelCalls)+len(cfg.Toolsets) == 0 &&
+		cfg.InstructionProvider == nil && cfg.GlobalInstructionProvider == nil &&
+		!slices.ContainsFunc(cfg.Tools, func(t tool.Tool) bool { _, ok := t.(tool.RequestProcessor); return ok })
 }
 
 // Used returns the usage of a logged answer; zero for any other event.

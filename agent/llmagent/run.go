@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/deep"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/observe"
@@ -23,23 +24,24 @@ import (
 // run is one run of the agent.
 type run struct {
 	*Agent
-	ctx       agent.InvocationContext
-	yield     func(*session.Event, error) bool
-	history   *history
-	on        *drive.ModelCallbacks // of plugins, then the agent's own
-	call      *modelCall            // the request under way, or the last; nil before the first
-	prompt    string                // what the model is told in place of goOn, once
-	misfits   int                   // final answers that do not fit OutputSchema
-	wrong     []string              // what is wrong with the last one
-	tried     int                   // requests of this turn, with those in vain
-	vain      int                   // requests of the turns just before that came to nothing
-	told      string                // what the model is told of the last one, once
-	next      agent.Agent           // that goes on in this one's place
-	questions int                   // to a person
-	turns     int                   // with those that are in the log
-	before    pass
-	looked    bool // before is known
-	same      repeats
+	ctx        agent.InvocationContext
+	yield      func(*session.Event, error) bool
+	history    *history
+	on         *drive.ModelCallbacks // of plugins, then the agent's own
+	call       *modelCall            // the request under way, or the last; nil before the first
+	prompt     string                // what the model is told in place of goOn, once
+	misfits    int                   // final answers that do not fit OutputSchema
+	wrong      []string              // what is wrong with the last one
+	tried      int                   // requests of this turn, with those in vain
+	vain       int                   // requests of the turns just before that came to nothing
+	told       string                // what the model is told of the last one, once
+	next       agent.Agent           // that goes on in this one's place
+	questions  int                   // to a person
+	turns      int                   // with those that are in the log
+	unanswered budget.Usage          // of requests that no answer in the log accounts for
+	before     pass
+	looked     bool // before is known
+	same       repeats
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
@@ -204,7 +206,12 @@ func (x *exchange) attempt() error {
 	if err := r.reserve(x.req); err != nil {
 		return err
 	}
-	defer r.commit()
+	if !r.announce() {
+		r.call.room.Release()
+		x.unheard = true
+		return nil
+	}
+	defer func() { x.settled(r.commit()) }()
 	call := r.call
 	defer context.AfterFunc(r.ctx, func() { r.settle(call) })()
 	x.failed, x.heard = nil, false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session"
@@ -38,7 +39,7 @@ type answered struct {
 // were cut off have no answer; the event names them, see [drive.MetadataCut].
 func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations,
 	known map[string]map[string]any) (ev *session.Event, pending bool) {
-	done := make([]answered, len(calls))
+	done, end := make([]answered, len(calls)), drive.At(r.ctx).LogToolCalls(r.yield)
 	var tasks []func(context.Context)
 	for i, c := range calls {
 		switch {
@@ -59,6 +60,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	if tasks != nil {
 		platform.RunTasks(r.ctx, tasks)
 	}
+	spent := end()
 	for _, d := range done {
 		if d.crash != nil { // it is the agent's, as that of a single call is
 			panic(d.crash)
@@ -89,6 +91,9 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 		ev.CustomMetadata = map[string]any{drive.MetadataCut: cut}
 	case vain:
 		ev.CustomMetadata = map[string]any{metadataVain: true}
+	}
+	if spent != (budget.Usage{}) {
+		drive.Annotate(ev, drive.MetadataSpent, spent)
 	}
 	return ev, pending
 }

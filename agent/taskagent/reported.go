@@ -156,7 +156,7 @@ func (a *CommandAgent) Compared(ev *session.Event, v any) any {
 }
 
 // CutOff returns the usage of an attempt that was cut off with its process. For a coding agent it is unknown.
-func (a *CommandAgent) CutOff(budget.Prices) (used budget.Usage) {
+func (a *CommandAgent) CutOff() (used budget.Usage) {
 	if a.cfg.CLI != nil {
 		used = budget.Usage{Calls: 1, Estimated: true}
 	}

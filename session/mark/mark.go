@@ -35,6 +35,8 @@ const (
 	// KindDispatched: the step is about to make calls that must not be made twice.
 	// Data is a [Dispatched].
 	KindDispatched Kind = "dispatched"
+	// KindRequested: the step is about to send a request to a model. Data is a [Requested].
+	KindRequested Kind = "requested"
 	// KindRunResumed: a run that was cut off continues. Data is a [RunResumed]. The
 	// event's state delta undoes the changes of the superseded events.
 	KindRunResumed Kind = "run_resumed"
@@ -86,6 +88,9 @@ type Mark struct {
 	// Joins says that the agent yields its next event at once after the mark, with no effect on the outside
 	// world in between. A runner may store the two together. Joins is not stored.
 	Joins bool `json:"-"`
+	// Asks says of a start that joins that the event after it is a [KindRequested]. The start then waits for
+	// that event also behind the end of a step that does more than compute. Asks is not stored.
+	Asks bool `json:"-"`
 	// Sorted says that Data is canonical JSON, from which seals are computed: as encoding/json writes it,
 	// with the fields of all objects sorted by name. Setting it saves a sealed run from reading Data again.
 	// Sorted is not stored.
@@ -141,6 +146,19 @@ const (
 type Dispatched struct {
 	// Calls are the IDs of function calls; empty if the step itself is the call.
 	Calls []string `json:"calls,omitempty"`
+}
+
+// Requested is the data of [KindRequested].
+type Requested struct {
+	// Usage is the budget.Usage that the request is expected to have. A resumed run counts it if the log has
+	// neither the answer nor the end of the step.
+	Usage json.RawMessage `json:"usage"`
+	// Unanswered is the budget.Usage of the step's earlier requests of the same process for which the log has no
+	// answer, such as failed ones; nil if there are none.
+	Unanswered json.RawMessage `json:"unanswered,omitempty"`
+	// At is the address of the step that sends the request, if that step runs in a tool call of the event's step;
+	// otherwise empty.
+	At string `json:"at,omitempty"`
 }
 
 // Limited is the data of [KindLimited].

@@ -5,6 +5,7 @@ package agenttool
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -14,8 +15,12 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/tool"
 )
+
+// errEnded is why an agent may ask its model no more.
+var errEnded = errors.New("the step that called the agent has ended")
 
 // run is one run of an agent for a tool call.
 type run struct {
@@ -81,6 +86,9 @@ func newView(ctx tool.Context, asked *genai.Content) *session.View {
 func (r *run) take(ev *session.Event) error {
 	if ev.Partial {
 		return nil
+	}
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindRequested && !drive.At(r.ctx).LogRequest(ev) {
+		return errEnded
 	}
 	tool.AddUsage(r.ctx, ev.UsageMetadata)
 	ev.Seq = r.view.LastSeq() + 1

@@ -22,6 +22,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -93,7 +94,9 @@ func (c *caller) tool() (tool.Tool, error) {
 
 func (c *caller) call(ctx tool.Context, in map[string]any) (any, error) {
 	r := newRun(ctx, c.asked(in))
-	step := drive.NewStep(r.inside, drive.StepConfig{Agent: c.agent, Tree: c.tree})
+	spent := drive.At(ctx).Budget().Child(budget.Limits{})
+	defer func() { drive.At(ctx).AddSpent(spent.Used()) }()
+	step := drive.NewStep(r.inside, drive.StepConfig{Agent: c.agent, Tree: c.tree, Budget: spent})
 	var lost error // what kept an event from being taken
 	res := step.Run(func(ev *session.Event) bool {
 		if lost == nil {

@@ -80,7 +80,7 @@ func New(cfg Config) (agent.Agent, error) {
 // spends reports whether an agent, or one below it, asks a model.
 func spends(a agent.Agent) bool {
 	s, ok := a.(drive.Spender)
-	return agent.TypeOf(a) == agent.TypeLLM || ok && s.CutOff(nil) != (budget.Usage{}) || slices.ContainsFunc(a.SubAgents(), spends)
+	return agent.TypeOf(a) == agent.TypeLLM || ok && s.CutOff() != (budget.Usage{}) || slices.ContainsFunc(a.SubAgents(), spends)
 }
 
 // Config returns the config that the agent was made from.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/internal/brief"
 	"github.com/refrain-dev/refrain/loop"
@@ -95,6 +96,11 @@ func MarkText(m *mark.Mark) string {
 	case mark.KindRolledBack:
 		if d := in[mark.RolledBack](m); d != nil {
 			return fmt.Sprintf("iteration %d, to what was after %d: %s", d.Iteration, d.To, d.Reason)
+		}
+	case mark.KindRequested:
+		var u budget.Usage
+		if d := in[mark.Requested](m); d != nil && json.Unmarshal(d.Usage, &u) == nil {
+			return fmt.Sprintf("of a model, about %d tokens", u.Tokens())
 		}
 	case mark.KindRunResumed:
 		if d := in[mark.RunResumed](m); d != nil && len(d.Superseded) > 0 {
