@@ -134,6 +134,9 @@ type RunConfig struct {
 	// StateLimit fails a step that makes the state larger than this many bytes; 0 sets no limit.
 	// The loops of the run can set lower limits.
 	StateLimit int64
+	// LogLimit fails the run when its log has more than about this many bytes, as [session.Event.Weight] counts
+	// them; 0 sets no limit. What the log has stays, and with a higher limit the run can be retried.
+	LogLimit int64
 	// Pause ends the run between two steps when it is asked to. A run without one cannot be
 	// paused. A durable run with a Pause can wait for a person's answer.
 	Pause *Pause

@@ -12,6 +12,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"google.golang.org/genai"
 
@@ -166,6 +167,10 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		id: id, in: in, ctx: context.WithoutCancel(in), now: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
 		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free, holding: r.holding(),
 	}
+	if cfg.LogLimit > 0 {
+		run.logged = new(atomic.Int64)
+		run.logged.Store(past.weight)
+	}
 	var gone mark.Spans
 	if run.replay, gone, err = past.begin(r.tree, o.cont, cfg); err != nil {
 		return nil, nil, err
@@ -265,6 +270,7 @@ type past struct {
 	early      []*session.Event // the run's, before its first step
 	others     []*session.Event // behind its first step that are no step's, or another run's
 	first      int64            // the first of the run's events; 0: there are none
+	weight     int64            // of the run's events, also of those that are superseded
 	before     int64            // the last event before its first step
 	state      map[string]any   // as it was before its first step
 }
@@ -289,6 +295,7 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 		mine, counts := ev.InvocationID == id, !p.superseded.Has(ev.Seq)
 		if mine {
 			p.first = cmp.Or(p.first, ev.Seq)
+			p.weight += int64(ev.Weight()) + ev.Omitted
 			if err := p.replay.Add(ev, whole); err != nil {
 				return nil, err
 			}

@@ -31,6 +31,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genai"
@@ -237,8 +238,13 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		defer observed() // also when the consumer panics
 	}
 	defer run.view.Share()()
+	if cfg.LogLimit > 0 && run.logged == nil {
+		if run.logged = new(atomic.Int64); run.first != nil {
+			run.logged.Store(int64(run.first.Weight()))
+		}
+	}
 	ictx := drive.NewInvocation(ctx, drive.Invocation{
-		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay, Refuse: fail,
+		ID: run.id, Session: run.view, UserContent: run.msg, RunConfig: &cfg, Marks: r.cfg.Durable, Replay: run.replay, Refuse: fail, Logged: run.logged,
 		Artifacts: r.artifacts(run.view), Memory: r.memory(run.view), Callbacks: r.callbacks,
 	})
 	ended := func() error { return nil }
@@ -331,6 +337,7 @@ type run struct {
 	first   *session.Event // of this call of Run; nil if it has none
 	notes   bool           // the log does not tell all of the state yet
 	memo    *memo          // temp: keys to remember; nil if there are none
+	logged  *atomic.Int64  // weight of the run's events; nil if it has no limit
 	holding                // events that are not stored yet
 	free    func()         // gives the session back
 
@@ -465,12 +472,15 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 	return got.Session, nil
 }
 
-// complete adds the session's initial state to a mark, and notes the event's temp: keys.
+// complete adds the session's initial state to a mark, notes the event's temp: keys, and counts its weight.
 func (r *run) complete(ev *session.Event) {
 	if r.notes && ev.Mark != nil {
 		r.note(ev)
 	}
 	r.memo.keep(ev)
+	if r.logged != nil {
+		r.logged.Add(int64(ev.Weight()))
+	}
 	if r.now != nil && ev.Timestamp.IsZero() {
 		ev.Timestamp = r.now()
 	}

@@ -107,6 +107,27 @@ func (e *StateLimitError) Unwrap() error { return ErrStateLimit }
 // Permanent returns true, because a retry cannot succeed.
 func (e *StateLimitError) Permanent() bool { return true }
 
+// ErrLogLimit: the log of the run would be larger than its limit.
+var ErrLogLimit = errors.New("the log of the run is too large")
+
+// LogLimitError reports that the log of a run has reached its limit.
+type LogLimitError struct {
+	// Size is the weight that the run's events would have, and Limit the largest one allowed; see [Event.Weight].
+	Size, Limit int64
+}
+
+// Error names the sizes, and says how the run can continue.
+func (e *LogLimitError) Error() string {
+	return fmt.Sprintf("the log of the run would have about %d bytes, and the limit here (--log-limit) is %d: let its steps write less, "+
+		"or retry the run with a higher limit; all that it has written stays", e.Size, e.Limit)
+}
+
+// Unwrap returns [ErrLogLimit].
+func (e *LogLimitError) Unwrap() error { return ErrLogLimit }
+
+// Permanent returns true, because a retry cannot succeed.
+func (e *LogLimitError) Permanent() bool { return true }
+
 // StateChange describes how an event changes the size of the state, in bytes.
 type StateChange struct {
 	// Before and After are the [StateSize] of the state without and with the event.

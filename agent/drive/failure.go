@@ -16,7 +16,7 @@ import (
 
 // RecordedError is the error of a step that ran in an earlier part of the run, as the log records it.
 // errors.Is and errors.As find in it [*agent.StepError], [*agent.PanicError],
-// [agent.ErrTooManyModelCalls], [session.ErrStateLimit], the errors of package budget and those of a context. Other
+// [agent.ErrTooManyModelCalls], [session.ErrStateLimit], [session.ErrLogLimit], the errors of package budget and those of a context. Other
 // types of error are not in the log.
 type RecordedError struct {
 	text string
@@ -62,6 +62,7 @@ var kinds = []struct {
 	{mark.FailurePrice, isA[*budget.UnknownPriceError], like(new(budget.UnknownPriceError))},
 	{mark.FailureModelCalls, wraps(agent.ErrTooManyModelCalls), like(agent.ErrTooManyModelCalls)},
 	{mark.FailureState, wraps(session.ErrStateLimit), like(session.ErrStateLimit)},
+	{mark.FailureLog, wraps(session.ErrLogLimit), like(session.ErrLogLimit)},
 	{mark.FailureDeadline, wraps(context.DeadlineExceeded), like(context.DeadlineExceeded)},
 	{mark.FailureCanceled, wraps(context.Canceled), like(context.Canceled)},
 }
@@ -104,7 +105,7 @@ func (e *RecordedError) Timeout() bool { return e.fin.Timeout }
 
 // Permanent reports whether a retry is useless.
 func (e *RecordedError) Permanent() bool {
-	return e.fin.Permanent || e.fin.Kind == mark.FailurePrice || e.fin.Kind == mark.FailureModelCalls
+	return e.fin.Permanent || e.fin.Kind == mark.FailurePrice || e.fin.Kind == mark.FailureModelCalls || e.fin.Kind == mark.FailureLog
 }
 
 // RetryDelay returns how long to wait before a retry.

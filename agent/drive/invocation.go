@@ -35,6 +35,8 @@ type Invocation struct {
 	// Refuse, if it is set, ends the run with an error that is not the run's own end: a run with marks is
 	// canceled, and can be resumed.
 	Refuse func(error)
+	// Logged is the weight of the run's events in the log. It is nil without RunConfig.LogLimit.
+	Logged *atomic.Int64
 	// Replay answers the steps of a resumed run. It is nil in a new run.
 	Replay *Replay
 	// Callbacks apply to all steps of the invocation; nil means none.

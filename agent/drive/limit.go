@@ -56,6 +56,18 @@ func (i *invocation) weigh(ev *session.Event) error {
 	return nil
 }
 
+// room returns an error if the log of the run has no room for an event that weighs so much.
+func (i *invocation) room(weight int) error {
+	limit, logged := i.run.RunConfig.LogLimit, i.run.Logged
+	if limit <= 0 || logged == nil {
+		return nil
+	}
+	if size := logged.Load() + int64(weight); size > limit {
+		return &session.LogLimitError{Size: size, Limit: limit}
+	}
+	return nil
+}
+
 // Budget returns the budget of the step's model calls. Everything that runs under the step
 // shares it: sub-agents, parallel branches, and agents that are tools. Reserve each model call
 // there. It is never nil. Outside a run it has no limits.

@@ -48,13 +48,13 @@ func (p StepPolicies) Skips(step string, err error) bool {
 	return p[step].SkipOnError && !Overall(err) && !errors.Is(err, budget.ErrExceeded)
 }
 
-// Overall reports whether an error comes from the guard against endless runs, or from a log that cannot be written.
+// Overall reports whether an error comes from a guard against endless runs, or from a log that cannot be written.
 // No policy skips such an error, because an agent that continued would never end.
 func Overall(err error) bool {
 	if _, lost := errors.AsType[*agent.LogError](err); lost {
 		return true
 	}
-	return errors.Is(err, agent.ErrTooManyModelCalls)
+	return errors.Is(err, agent.ErrTooManyModelCalls) || errors.Is(err, session.ErrLogLimit)
 }
 
 // Course runs steps by their policies, one after another.

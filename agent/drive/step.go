@@ -301,6 +301,12 @@ func (s *Step) execute() {
 			s.fail(agent.PanicOf(v))
 		}
 	}()
+	if s.inv.record == nil { // in a loop whose steps say nothing, marks alone fill the log
+		if err := s.inv.room(0); err != nil {
+			s.fail(err)
+			return
+		}
+	}
 	if s.beside == nil || s.within {
 		s.body(s.emit)
 	} else {

@@ -88,7 +88,11 @@ func (s *Step) fresh(ev *session.Event) *session.Event {
 	if ev = s.changed(ev); ev == nil {
 		return nil
 	}
-	if err := s.inv.weigh(ev); err != nil {
+	err := s.inv.weigh(ev)
+	if err == nil && ev.Mark == nil && s.inv.run.Logged != nil {
+		err = s.inv.room(ev.Weight())
+	}
+	if err != nil {
 		s.fail(err)
 		return nil
 	}

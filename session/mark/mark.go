@@ -138,6 +138,7 @@ const (
 	FailurePrice      FailureKind = "price"       // a model's price is unknown
 	FailureModelCalls FailureKind = "model_calls" // too many model calls in one run
 	FailureState      FailureKind = "state_limit" // the state would be too large
+	FailureLog        FailureKind = "log_limit"   // the log of the run would be too large
 	FailureDeadline   FailureKind = "deadline"    // context.DeadlineExceeded
 	FailureCanceled   FailureKind = "canceled"    // context.Canceled
 )
