@@ -67,6 +67,11 @@ type Config struct {
 	// MaxRuns is the largest number of runs driven at once; others wait in the order in which they
 	// were started. 0 means no limit.
 	MaxRuns int
+	// Guest reports whether a run, by its start record, is one of a stranger's definition. At most MaxGuests of
+	// these runs are driven at once, and of those that wait at most MaxQueued; then Start, and Resume with
+	// [ResumeOptions.Refusable], return [ErrQueueFull]. 0 means no limit. A nil Guest means no run.
+	Guest                func(mark.RunStarted) bool
+	MaxGuests, MaxQueued int
 	// OnEvent is called with every event of the runs that this supervisor drives, including pieces of
 	// streamed answers, in order within each run. The run waits until it returns. A panic in OnEvent,
 	// OnBeginning or OnEnding becomes the run's [Ending].Err, and pauses the run. Optional.
@@ -116,7 +121,8 @@ type Request struct {
 	Driver string
 	// Started is recorded with the run and given to Build. The supervisor sets its By.
 	Started mark.RunStarted
-	// Program is used instead of calling Build. The supervisor closes it, even if Start fails. Optional.
+	// Program is used instead of calling Build, unless the run has to wait for its turn: a waiting run has no
+	// agents. The supervisor closes it, even if Start fails. Optional.
 	Program *Program
 }
 
@@ -139,6 +145,8 @@ var (
 	ErrDriver = errors.New("the run has another driver")
 	// ErrChanged: somebody has paused, answered or ended the run since [ResumeOptions.After].
 	ErrChanged = errors.New("the run was paused, answered or ended meanwhile")
+	// ErrQueueFull: too many runs wait for their turn; see Config.MaxQueued.
+	ErrQueueFull = errors.New("too many runs wait for their turn")
 	// ErrClosed: the supervisor was closed.
 	ErrClosed = errors.New("the supervisor is closed")
 )
@@ -156,9 +164,9 @@ func (c *Config) check() error {
 		return errors.New("supervisor needs an AppName and a UserID; set both in Config")
 	case c.Build == nil:
 		return errors.New("supervisor needs a Build function; set Config.Build")
-	case c.MaxRuns < 0 || c.LeaseTTL < 0 || c.LeaseRenew < 0:
-		return fmt.Errorf("supervisor: MaxRuns %d, LeaseTTL %s and LeaseRenew %s must not be negative", c.MaxRuns,
-			c.LeaseTTL, c.LeaseRenew)
+	case c.MaxRuns < 0 || c.MaxGuests < 0 || c.MaxQueued < 0 || c.LeaseTTL < 0 || c.LeaseRenew < 0:
+		return fmt.Errorf("supervisor: MaxRuns %d, MaxGuests %d, MaxQueued %d, LeaseTTL %s and LeaseRenew %s must not be negative",
+			c.MaxRuns, c.MaxGuests, c.MaxQueued, c.LeaseTTL, c.LeaseRenew)
 	}
 	c.LeaseTTL = cmp.Or(c.LeaseTTL, 15*time.Second)
 	c.LeaseRenew = cmp.Or(c.LeaseRenew, c.LeaseTTL/3)

@@ -31,7 +31,7 @@ func (r *Run) drive(prog *Program, first *fresh) {
 	prog, err := r.segments(prog, first)
 	over()
 	beside.Wait()
-	r.s.queue.leave(r.place)
+	r.s.queue.leave(r.ticket)
 	prog.close()
 	r.ended(err)
 	if each := r.s.cfg.OnEnding; each != nil {
@@ -107,13 +107,11 @@ func (r *Run) segments(prog *Program, first *fresh) (*Program, error) {
 
 // turn waits for a place in the queue.
 func (r *Run) turn() error {
-	select {
-	case <-r.place:
+	if !r.Queued() {
 		return nil
-	default:
 	}
 	select {
-	case <-r.place:
+	case <-r.ticket.admitted:
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
 	case <-r.wake:

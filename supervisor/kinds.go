@@ -39,6 +39,7 @@ var kinds = []Kind{
 	{ErrDriver, "driver", "other_driver", "The run is not driven here", http.StatusConflict, 1},
 	{ErrNoQuestion, "no_question", "no_question", "The run asks no such question", http.StatusConflict, 1},
 	{ErrNoCheckpoint, "", "no_checkpoint", "There is no such checkpoint", http.StatusUnprocessableEntity, 2},
+	{ErrQueueFull, "", "queue_full", "Too many runs wait for their turn", http.StatusTooManyRequests, 1},
 	{ErrClosed, "", "closing", "The server is stopping", http.StatusServiceUnavailable, 1},
 	{agent.ErrDiverged, "", "diverged", "The definition does not fit the run", http.StatusConflict, 1},
 	{session.ErrInvalid, "", "bad_value", "A value cannot be stored", http.StatusUnprocessableEntity, 1},

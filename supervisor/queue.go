@@ -3,51 +3,97 @@
 package supervisor
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 )
 
-// queue admits a limited number of callers at once, in the order in which they joined.
+// queue admits a limited number of runs at once, in the order in which they joined. A guest also needs a place among the
+// guests; while there is none, the runs behind it are admitted before it.
 type queue struct {
-	unbounded bool
+	most int // guests that may wait; 0 means no limit
 
-	mu      sync.Mutex
-	free    int
-	waiting []chan struct{}
+	mu          sync.Mutex
+	all, guests places
+	waiting     []*ticket
 }
 
-// join asks for a place. The channel is closed when there is one.
-func (q *queue) join() (place chan struct{}) {
-	place = make(chan struct{})
+// places are the free places of a kind of runs.
+type places struct {
+	unbounded bool
+	free      int
+}
+
+func placesFor(most int) places { return places{free: most, unbounded: most == 0} }
+
+func (p *places) none() bool { return p.free <= 0 && !p.unbounded }
+
+// ticket is a run in the queue, or one that the queue has admitted.
+type ticket struct {
+	admitted chan struct{} // closed when the run has its turn
+	guest    bool
+}
+
+// join asks for a place. If the ticket may be refused, and too many guests wait, it returns [ErrQueueFull].
+func (q *queue) join(t *ticket, refusable bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.unbounded:
-		close(place)
-	case q.free > 0:
-		q.free--
-		close(place)
-	default:
-		q.waiting = append(q.waiting, place)
+	q.waiting = append(q.waiting, t)
+	q.admit()
+	if !refusable || q.most == 0 || !t.guest || t.hasTurn() {
+		return nil
 	}
-	return place
+	n := 0
+	for _, one := range q.waiting {
+		if one.guest {
+			n++
+		}
+	}
+	if n > q.most {
+		q.waiting = q.waiting[:len(q.waiting)-1]
+		return fmt.Errorf("%w: %d runs of clients' definitions wait, and the limit is %d: try again when some of them have ended, "+
+			"or cancel them", ErrQueueFull, n-1, q.most)
+	}
+	return nil
+}
+
+// admit admits the runs for which there is a place. q.mu is held.
+func (q *queue) admit() {
+	q.waiting = slices.DeleteFunc(q.waiting, func(t *ticket) bool {
+		if q.all.none() || t.guest && q.guests.none() {
+			return false
+		}
+		if q.all.free--; t.guest {
+			q.guests.free--
+		}
+		close(t.admitted)
+		return true
+	})
 }
 
 // leave gives a place back, or the wait for one up.
-func (q *queue) leave(place chan struct{}) {
+func (q *queue) leave(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if i := slices.Index(q.waiting, place); i >= 0 {
+	if i := slices.Index(q.waiting, t); i >= 0 {
 		q.waiting = slices.Delete(q.waiting, i, i+1)
 		return
 	}
-	if q.unbounded {
-		return
+	if !t.hasTurn() {
+		return // it has not joined
 	}
-	if len(q.waiting) == 0 {
-		q.free++
-		return
+	if q.all.free++; t.guest {
+		q.guests.free++
 	}
-	close(q.waiting[0])
-	q.waiting = q.waiting[1:]
+	q.admit()
+}
+
+// hasTurn reports whether the run has been admitted.
+func (t *ticket) hasTurn() bool {
+	select {
+	case <-t.admitted:
+		return true
+	default:
+		return false
+	}
 }

@@ -43,6 +43,8 @@ type ResumeOptions struct {
 	// compare the end of the lease with that seen at an earlier Resume, because a live driver renews the
 	// lease. Nil means never.
 	TakeOver func(held *lease.HeldError) bool
+	// Refusable lets Resume fail with [ErrQueueFull] if the run would have to wait and too many do.
+	Refusable bool
 	// View is the run's session as the caller has read it. The caller must not use it until the run has
 	// ended. If nobody has appended since, the log is not read again. Optional.
 	View *session.View
@@ -50,7 +52,7 @@ type ResumeOptions struct {
 
 // Resume continues a run that is paused, waits, was interrupted or was canceled. It returns as soon
 // as the log records this; if MaxRuns runs are driven already, the run continues later. Errors to
-// expect are [ErrNotFound], [ErrOver], [ErrChanged], [ErrDriver], [ErrUnderWay] and a
+// expect are [ErrNotFound], [ErrOver], [ErrChanged], [ErrDriver], [ErrUnderWay], [ErrQueueFull] and a
 // [*lease.HeldError], which names the process that drives the run.
 func (s *Supervisor) Resume(ctx context.Context, id string, opts ResumeOptions) (*Run, error) {
 	r, err := s.takeUp(ctx, id, opts)
@@ -85,13 +87,30 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 		err = fmt.Errorf("%w: it is %s", ErrChanged, run.Status)
 	default:
 		r.run, r.before, r.more = *run, *run, opts.Continue
-		err = r.take(view, opts)
+		if err = r.enqueue(view, &opts); err == nil {
+			err = r.take(view, opts)
+		}
 	}
 	if err != nil {
 		r.quit()
 		return nil, err
 	}
+	if r.Queued() {
+		r.view = nil // it is read again when the run has its turn
+	}
 	return r, nil
+}
+
+// enqueue puts the run into the queue. Whatever is wrong with its start record, Build reports it.
+func (r *Run) enqueue(view *session.View, opts *ResumeOptions) error {
+	var started mark.RunStarted
+	if r.s.cfg.Guest != nil {
+		started, _ = startedWith(view, r.run.ID)
+		if opts.Program != nil {
+			started.Program = opts.Program
+		}
+	}
+	return r.join(started, opts.Refusable)
 }
 
 // changed reports whether somebody has requested the run's present status after an event.

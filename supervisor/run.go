@@ -24,7 +24,7 @@ type Run struct {
 	owner  string // who drives it
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	place  chan struct{} // in the queue
+	ticket *ticket       // in the queue
 	wake   chan struct{} // closed to end the wait for it
 	began  chan error    // has a value when the run is in the log, or cannot be
 	done   chan struct{}
@@ -116,12 +116,7 @@ func (r *Run) Wait(ctx context.Context) (Ending, error) {
 
 // Queued reports whether the run waits for its turn.
 func (r *Run) Queued() bool {
-	select {
-	case <-r.place:
-		return false
-	default:
-		return true
-	}
+	return !r.ticket.hasTurn()
 }
 
 // HandOver pauses the run at its next step boundary, so that another process can continue it: see
@@ -247,7 +242,7 @@ func (s *Supervisor) free(id string) error {
 // add makes a run one that is driven here. s.mu is held.
 func (s *Supervisor) add(ctx context.Context, id string) *Run {
 	r := &Run{
-		s: s, key: s.key(id), owner: s.cfg.Owner, place: s.queue.join(),
+		s: s, key: s.key(id), owner: s.cfg.Owner, ticket: &ticket{admitted: make(chan struct{})},
 		wake: make(chan struct{}), began: make(chan error, 1), done: make(chan struct{}),
 	}
 	r.ctx, r.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -257,6 +252,14 @@ func (s *Supervisor) add(ctx context.Context, id string) *Run {
 		delete(s.alarms, id)
 	}
 	return r
+}
+
+// join puts the run into the queue, by its start record. It fails with [ErrQueueFull] if the run may be refused.
+func (r *Run) join(started mark.RunStarted, refusable bool) error {
+	if isGuest := r.s.cfg.Guest; isGuest != nil {
+		r.ticket.guest = isGuest(started)
+	}
+	return r.s.queue.join(r.ticket, refusable)
 }
 
 // hold gives the run the lease of its session.

@@ -27,7 +27,7 @@ import (
 // event: see [store.Start]. The run does not end with ctx. If MaxRuns runs are driven already, it
 // begins later.
 //
-// Errors to expect are [ErrUnderWay] if the session's last run has not ended, a
+// Errors to expect are [ErrUnderWay] if the session's last run has not ended, [ErrQueueFull], a
 // [*lease.HeldError], and Build's error; then nothing is in the log.
 func (s *Supervisor) Start(ctx context.Context, req Request) (*Run, error) {
 	r, err := s.start(ctx, &req, true)
@@ -93,6 +93,12 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 		return nil, err
 	}
 	req.Started.Session, r.run = id, newRun(req)
+	if drive {
+		if err := r.join(req.Started, true); err != nil {
+			r.quit()
+			return nil, err
+		}
+	}
 	first := fresh{req: req}
 	prog := req.Program
 	if drive && !r.Queued() {
@@ -128,7 +134,8 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 		r.hash = seal.FollowRun(session.ViewOf(made.Session), r.run.ID)
 		go r.drive(prog, &first)
 	default:
-		go r.drive(prog, nil)
+		prog.close()
+		go r.drive(nil, nil)
 	}
 	return r, nil
 }
@@ -195,13 +202,20 @@ func (s *Supervisor) startBehind(ctx context.Context, id string, req *Request, d
 		r.quit()
 		return nil, err
 	}
-	if !drive || r.Queued() {
-		err := r.submit(req)
-		if err != nil || !drive {
-			r.quit()
-			return r, err
-		}
-		go r.drive(req.Program, nil)
+	if drive {
+		err = r.join(req.Started, true)
+	}
+	waits := r.Queued()
+	if err == nil && waits {
+		err = r.submit(req)
+	}
+	if err != nil || !drive {
+		r.quit()
+		return r, err
+	}
+	if waits {
+		req.Program.close()
+		go r.drive(nil, nil)
 		return r, nil
 	}
 	prog := req.Program
@@ -261,7 +275,7 @@ func (r *Run) receive(s session.Session, req *Request) (*genai.Content, error) {
 
 // quit removes a run from those that this process drives.
 func (r *Run) quit() {
-	r.s.queue.leave(r.place)
+	r.s.queue.leave(r.ticket)
 	if r.lease != nil {
 		r.s.release(r.lease)
 	}

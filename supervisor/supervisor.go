@@ -49,7 +49,7 @@ func New(cfg Config) (*Supervisor, error) {
 	}
 	s := &Supervisor{
 		cfg: cfg, leaser: cfg.Service.(lease.Leaser), watcher: cfg.Service.(store.Watcher),
-		queue:   queue{free: cfg.MaxRuns, unbounded: cfg.MaxRuns == 0},
+		queue:   queue{most: cfg.MaxQueued, all: placesFor(cfg.MaxRuns), guests: placesFor(cfg.MaxGuests)},
 		closing: make(chan struct{}), runs: make(map[string]*Run), coming: make(map[string]bool), alarms: make(map[string]*time.Timer),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
