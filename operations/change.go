@@ -23,7 +23,7 @@ type Caller struct {
 // WithCaller returns a context whose changes are recorded as those of a caller. package server does it for each request,
 // unless the context has a caller already.
 func WithCaller(ctx context.Context, c Caller) context.Context {
-	if callerOf(ctx) != nil {
+	if CallerOf(ctx) != nil {
 		return ctx
 	}
 	return context.WithValue(ctx, callerKey{}, &c)
@@ -31,7 +31,8 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 
 type callerKey struct{}
 
-func callerOf(ctx context.Context) *Caller {
+// CallerOf returns the caller of a context; nil if it has none.
+func CallerOf(ctx context.Context) *Caller {
 	c, _ := ctx.Value(callerKey{}).(*Caller)
 	return c
 }
@@ -51,7 +52,7 @@ func (r *Runs) Change(ctx context.Context, verb string, do func() (object string
 		return ErrReadOnly
 	}
 	object, err := do()
-	if c := callerOf(ctx); err == nil && object != "" && c != nil {
+	if c := CallerOf(ctx); err == nil && object != "" && c != nil {
 		r.Log.Info("a client has changed something", "change", verb, "of", credential.Masked(object), "by", c.Name, "from", c.Address,
 			"via", credential.Masked(c.Via))
 	}

@@ -88,9 +88,12 @@ type Config struct {
 	// AllowPrivate lets agents, callbacks and tool servers reach loopback, link-local and private
 	// addresses, and lets them use the proxy of the environment.
 	AllowPrivate bool
-	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 means 64 MiB, and a
-	// negative number no limit.
-	StateLimit int64
+	// StateLimit is the largest state of a run in bytes, whatever its definition says. LogLimit is the largest log of a
+	// run of a client's definition, as supervisor.Program.RunConfig counts it. Of these runs at most MaxClientRuns are
+	// driven at once, and at most MaxQueued wait for their turn. MaxSessions is the largest number of sessions of ADK's
+	// clients in which nothing has run. 0 means the default of [Bounds], and a negative number no limit.
+	StateLimit, LogLimit                  int64
+	MaxClientRuns, MaxQueued, MaxSessions int
 
 	// Observe, if it is set, changes the config of the supervisor, such as to observe its runs.
 	Observe func(*supervisor.Config)
@@ -109,6 +112,7 @@ type Runs struct {
 
 	outgoing http.RoundTripper // of agents; nil is the default one
 	known    map[string]bool   // hashes of the definitions that New has found, if Config.Accepts is set
+	sessions room
 	closing  atomic.Bool
 }
 
@@ -118,7 +122,10 @@ func New(cfg Config) (*Runs, error) {
 	if cfg.Dir == "" && !cfg.ReadOnly {
 		return nil, errors.New("Config.Dir is empty; set it to the folder of the definitions")
 	}
-	cfg.StateLimit = cmp.Or(cfg.StateLimit, definition.DefaultStateLimit)
+	cfg.StateLimit, cfg.LogLimit = BoundOfState.Or(cfg.StateLimit), BoundOfLog.Or(cfg.LogLimit)
+	cfg.MaxClientRuns = int(BoundOfClientRuns.Or(int64(cfg.MaxClientRuns)))
+	cfg.MaxQueued = int(BoundOfQueue.Or(int64(cfg.MaxQueued)))
+	cfg.MaxSessions = int(BoundOfSessions.Or(int64(cfg.MaxSessions)))
 	if cfg.Getenv == nil {
 		cfg.Getenv = os.Getenv
 	}
@@ -154,6 +161,11 @@ func New(cfg Config) (*Runs, error) {
 		Service: cfg.Service, AppName: cfg.AppName, UserID: cfg.UserID, Build: program.Rebuild(r.env()),
 		ArtifactService: cfg.ArtifactService, MemoryService: cfg.MemoryService, PluginConfig: cfg.PluginConfig,
 		Owner: cfg.Owner, Dead: cfg.Dead, LeaseTTL: cfg.LeaseTTL, MaxRuns: cfg.MaxRuns,
+		MaxGuests: cfg.MaxClientRuns, MaxQueued: cfg.MaxQueued,
+		Guest: func(started mark.RunStarted) bool {
+			p, err := program.Decode(started)
+			return err == nil && p.Untrusted
+		},
 		Recovers: func(started mark.RunStarted) bool {
 			p, err := program.Decode(started)
 			return err == nil && p.Served
@@ -278,7 +290,7 @@ func (r *Runs) env() program.Env {
 	return program.Env{
 		Code: r.Code, Getenv: r.Getenv,
 		Report:    func(err error) { r.Log.Warn("a run reports", "error", credential.Masked(err.Error())) },
-		Transport: r.outgoing, StateLimit: max(0, r.StateLimit),
+		Transport: r.outgoing, StateLimit: r.StateLimit, LogLimit: r.LogLimit,
 		Check: func(p *program.Program, def *definition.Definition) error {
 			if !p.Untrusted {
 				return nil

@@ -39,10 +39,11 @@ type ResumeRequest struct {
 
 // Resume continues a run.
 func (r *Runs) Resume(ctx context.Context, id string, req *ResumeRequest) error {
-	return r.change(ctx, "resume", id, func() error { return r.resume(ctx, id, req) })
+	return r.change(ctx, "resume", id, func() error { return r.resume(ctx, id, req, true) })
 }
 
-func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest) error {
+// resume continues a run, or refuses that if too many runs wait. An answer of a person is never refused.
+func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusable bool) error {
 	if r.closing.Load() {
 		return supervisor.ErrClosed
 	}
@@ -83,6 +84,7 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest) error 
 		return CannotBuild(r.Here(err))
 	}
 	made.Close()
+	opts.Refusable = refusable
 	_, err = r.Supervisor.Resume(ctx, id, opts)
 	return err
 }
@@ -143,7 +145,7 @@ func (r *Runs) wake(ctx context.Context, id string) error {
 			return err
 		}
 		if held == nil {
-			if err = r.resume(ctx, id, &ResumeRequest{}); !errors.Is(err, supervisor.ErrUnderWay) {
+			if err = r.resume(ctx, id, &ResumeRequest{}, false); !errors.Is(err, supervisor.ErrUnderWay) {
 				if errors.Is(err, supervisor.ErrOver) {
 					err = nil
 				}
@@ -222,7 +224,7 @@ func (r *Runs) fork(ctx context.Context, id string, req *ForkRequest) (string, e
 	if err != nil || !req.Resume {
 		return forked, err
 	}
-	if err := r.resume(ctx, forked, &req.ResumeRequest); err != nil {
+	if err := r.resume(ctx, forked, &req.ResumeRequest, true); err != nil {
 		return "", errors.Join(err, supervisor.Remove(ctx, r.Service, r.Key(forked)))
 	}
 	return forked, nil
@@ -274,7 +276,7 @@ func (r *Runs) Answer(ctx context.Context, id string, req *AnswerRequest) error 
 		req.Question = open[0].ID
 	}
 	a := mark.Answer{ID: req.Question, Value: req.Value, Reason: req.Reason, ClaimedBy: brief.Clip(req.ClaimedBy, mostClaim), Key: req.Key}
-	if c := callerOf(ctx); c != nil {
+	if c := CallerOf(ctx); c != nil {
 		a.By = c.Name
 	}
 	for _, q := range open {

@@ -21,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -231,6 +232,9 @@ func (r *Runs) startIn(ctx context.Context, id, name string, message *genai.Cont
 	p.Streams = streams
 	req := supervisor.Request{SessionID: id, Message: message}
 	if req.State, err = state(def); err != nil {
+		return err
+	}
+	if err := r.fits(session.StateSize(req.State)); err != nil {
 		return err
 	}
 	if message == nil {

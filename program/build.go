@@ -29,6 +29,8 @@ type Env struct {
 	Elsewhere elsewhere.Dispatcher
 	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 sets no limit.
 	StateLimit int64
+	// LogLimit is the largest log of a run of a client's definition in bytes; 0 sets no limit.
+	LogLimit int64
 	// Check returns an error if the process must refuse the program. Optional.
 	Check func(*Program, *definition.Definition) error
 }

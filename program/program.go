@@ -205,7 +205,9 @@ func (p *Program) Build(ctx context.Context, env Env, def *definition.Definition
 		return nil, p.Otherwise(&env.Code, err)
 	}
 	runs := def.RunConfig(p.Limits)
-	runs.StateLimit = env.StateLimit
+	if runs.StateLimit = env.StateLimit; p.Untrusted {
+		runs.LogLimit = env.LogLimit
+	}
 	if p.Streams {
 		runs.StreamingMode = agent.StreamingModeSSE
 	}

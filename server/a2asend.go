@@ -251,7 +251,7 @@ func (a *a2aAgent) send(ctx context.Context, req *a2a.SendMessageRequest) (*a2a.
 		config = *req.Config
 	}
 	if !config.ReturnImmediately {
-		leave, err := a.s.place() // before anything is done
+		leave, err := a.s.place(ctx) // before anything is done
 		if err != nil {
 			return nil, err
 		}
@@ -315,7 +315,7 @@ func (a *a2aAgent) telling(ctx context.Context,
 			return !left
 		}
 		err := func() error {
-			leave, err := a.s.place() // before anything is done
+			leave, err := a.s.place(ctx) // before anything is done
 			if err != nil {
 				return err
 			}

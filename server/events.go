@@ -9,13 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/operations"
 	"github.com/refrain-dev/refrain/operations/problem"
 	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/server/internal/wire"
@@ -56,10 +59,48 @@ func after(r *http.Request) (int64, error) {
 	return number(r.URL.Query(), "after", 0, 0, 1<<62)
 }
 
-// place takes a place among the streams.
-func (s *Server) place() (func(), error) {
-	return enter(s.streams, problem.New(http.StatusServiceUnavailable, "busy", "There are too many streams", "the limit is %d",
-		cap(s.streams)).With("Retry-After", "5"))
+// streams counts the streams under way. One client has at most half of the places, so that others find one.
+type streams struct {
+	most int
+
+	mu  sync.Mutex
+	all int
+	of  map[netip.Prefix]int
+}
+
+// place takes a place among the streams for the caller of ctx.
+func (s *Server) place(ctx context.Context) (leave func(), err error) {
+	var client netip.Prefix // of no address on standard input
+	if c := operations.CallerOf(ctx); c != nil {
+		client = clientOf(c.Address)
+	}
+	p := &s.streams
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	full := ""
+	switch half := max(1, p.most/2); {
+	case p.all >= p.most:
+		full = fmt.Sprintf("the limit (--max-streams) is %d", p.most)
+	case client.IsValid() && p.of[client] >= half:
+		full = fmt.Sprintf("one client has at most half of the %d streams (--max-streams)", p.most)
+	}
+	if full != "" {
+		return nil, problem.New(http.StatusServiceUnavailable, "busy", "There are too many streams", "%s: close some, or try again later", full).
+			With("Retry-After", "5")
+	}
+	if p.of == nil {
+		p.of = make(map[netip.Prefix]int)
+	}
+	p.all++
+	p.of[client]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if p.of[client]--; p.of[client] == 0 {
+			delete(p.of, client)
+		}
+	}, nil
 }
 
 // enter takes a place in the channel, or returns the problem if it is full.
@@ -112,7 +153,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) error {
 // lacks and, each time that the run has changed, what whole makes of it, under a name; all clients get
 // the same, at most ten times a second. A nil whole is for events alone.
 func (s *Server) tell(r *http.Request, c *client, f *feed, name string, whole func(old time.Duration) (shown, error)) error {
-	leave, err := s.place()
+	leave, err := s.place(r.Context())
 	if err != nil {
 		return err
 	}
@@ -302,7 +343,7 @@ func (s *Server) lines(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	leave, err := s.place()
+	leave, err := s.place(r.Context())
 	if err != nil {
 		return err
 	}

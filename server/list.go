@@ -110,7 +110,7 @@ func (s *Server) listed(ctx context.Context, want *filter) (*runsPage, error) {
 // streamRuns sends the list as "runs", now and each time that it has changed, as long as the client
 // listens.
 func (s *Server) streamRuns(w http.ResponseWriter, r *http.Request, q url.Values, want *filter) error {
-	leave, err := s.place()
+	leave, err := s.place(r.Context())
 	if err != nil {
 		return err
 	}

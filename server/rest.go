@@ -18,7 +18,7 @@ import (
 // untilRest waits until a run has ended, is paused or asks a person, or until nobody drives it. tell is
 // called after an iteration, at most ten times a second; it may be nil.
 func (s *Server) untilRest(ctx context.Context, id string, tell func(*passed) error) error {
-	leave, err := s.place()
+	leave, err := s.place(ctx)
 	if err != nil {
 		return err
 	}

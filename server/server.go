@@ -60,22 +60,18 @@ type Config struct {
 	Hosts      []string
 	AnyAddress bool
 
-	// MaxBody is the largest body of a request in bytes; 0 means 4 MiB.
-	MaxBody int64
-	// MaxStreams is the largest number of streams of events; 0 means 2000.
-	MaxStreams int
-	// MaxConns is the largest number of connections; 0 means 4096. One client (an address; in IPv6 a
-	// network of 64 bits) has at most half of them. A new connection beyond that replaces the oldest
-	// one without a request in progress; if there is none, the new one is closed.
-	MaxConns int
-	// ReadTimeout is how long a client may take to send a body; 0 means 30 s. A body that the
-	// server does not use, such as that of a request without the token, has 1 s.
-	ReadTimeout time.Duration
-	// WriteTimeout is how long a client may take to read a piece of an answer; 0 means 10 s.
-	WriteTimeout time.Duration
-
-	// IdleTimeout is how long a connection stays open without a request; 0 means 1 minute.
-	IdleTimeout time.Duration
+	// MaxBody is the largest body of a request in bytes, MaxStreams the largest number of streams of events and of
+	// calls that wait for a run, and MaxConns that of connections. 0 means the default of [operations.Bounds]. One
+	// client (an address; in IPv6 a network of 64 bits) has at most half of the streams and of the connections. A new
+	// connection beyond that replaces the oldest one without a request in progress; if there is none, the new one
+	// is closed.
+	MaxBody              int64
+	MaxStreams, MaxConns int
+	// ReadTimeout is how long a client may take to send a body. A body that the server does not use, such as that
+	// of a request without the token, has 1 s. WriteTimeout is how long a client may take to read a piece of an
+	// answer, and IdleTimeout how long a connection stays open without a request. 0 means the default of
+	// [operations.Bounds].
+	ReadTimeout, WriteTimeout, IdleTimeout time.Duration
 
 	// Around, if it is set, wraps the handler of all requests, for example to read their trace.
 	Around func(http.Handler) http.Handler
@@ -100,7 +96,7 @@ type Server struct {
 	a2a     http.Handler // of all below a2aPath
 	known   []wire.Route // that the handler has, with their whole paths
 	http    *http.Server
-	streams chan struct{} // a place for each
+	streams streams
 	tries   chan struct{} // a place for each
 	prompts chan struct{} // a place for each that is rebuilt
 	diffs   chan struct{} // a place for each comparison of files
@@ -128,17 +124,17 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("the token has %d characters, which can be guessed: give one of at least %d, such as the output of: "+
 			"openssl rand -hex 20", n, tokenLeast)
 	}
-	cfg.MaxBody = cmp.Or(cfg.MaxBody, 4<<20)
-	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, 2000)
-	cfg.MaxConns = cmp.Or(cfg.MaxConns, 4096)
-	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 30*time.Second)
-	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, 10*time.Second)
-	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, time.Minute)
+	cfg.MaxBody = cmp.Or(cfg.MaxBody, operations.BoundOfBody.Default)
+	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, int(operations.BoundOfStreams.Default))
+	cfg.MaxConns = cmp.Or(cfg.MaxConns, int(operations.BoundOfConns.Default))
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, time.Duration(operations.BoundOfReading.Default))
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, time.Duration(operations.BoundOfWriting.Default))
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, time.Duration(operations.BoundOfIdling.Default))
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
 	s := &Server{
-		streams: make(chan struct{}, cfg.MaxStreams), tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost),
+		streams: streams{most: cfg.MaxStreams}, tries: make(chan struct{}, tryMost), prompts: make(chan struct{}, promptMost),
 		diffs: make(chan struct{}, compareMost), began: time.Now(), closing: make(chan struct{}), feeds: make(map[string]*feed),
 		Exchange: &wire.Exchange{
 			Log: cfg.Log, MaxBody: cfg.MaxBody, Refusals: &wire.Refusals{Log: cfg.Log, Told: cfg.Refused}, Replies: new(wire.Replies),

@@ -26,6 +26,7 @@ func TestKindsOfErrors(t *testing.T) {
 		{supervisor.ErrDriver, "driver", "other_driver", 409, 1},
 		{supervisor.ErrNoCheckpoint, "", "no_checkpoint", 422, 2},
 		{supervisor.ErrClosed, "", "closing", 503, 1},
+		{supervisor.ErrQueueFull, "", "queue_full", 429, 1},
 		{session.ErrExists, "", "run_exists", 409, 1},
 	} {
 		k, ok := supervisor.KindOf(fmt.Errorf("do it: %w", tt.err))

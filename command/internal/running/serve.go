@@ -36,15 +36,20 @@ type serveFlags struct {
 	hosts       []string
 	open        bool
 
-	bodyTime, pieceTime, idleTime time.Duration
+	maxBody                           string
+	maxConns, maxStreams, maxSessions int
+	bodyTime, pieceTime, idleTime     time.Duration
 }
 
 // servedFlags are the flags that refrain serve and refrain mcp share: what they serve, and what clients may do.
 type servedFlags struct {
-	dir, store        string
-	grace             time.Duration
-	maxRuns           int
-	stateLimit        string
+	dir, store string
+	grace      time.Duration
+	stateLimit string
+	logLimit   string
+
+	maxRuns, maxClientRuns, maxQueued int
+
 	commands, private bool
 	ownOnly           bool
 	secretEnv         []string
@@ -89,9 +94,13 @@ runs go on when the server is started again. The second Ctrl-C cuts the steps of
 	fl.StringArrayVar(&f.hosts, "host", nil, "additional host `name` by which browsers reach the server; repeat the flag for "+
 		"more names")
 	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
-	term.DurationFlag(fl, &f.bodyTime, "read-timeout", 30*time.Second, "time that a client has to send the body of a request")
-	term.DurationFlag(fl, &f.pieceTime, "write-timeout", 10*time.Second, "time that a client has to read a part of a response")
-	term.DurationFlag(fl, &f.idleTime, "idle-timeout", time.Minute, "time that a connection stays open without a request")
+	sizeFlag(fl, &f.maxBody, &operations.BoundOfBody, "largest `size` of the body of a request")
+	countFlag(fl, &f.maxConns, &operations.BoundOfConns, "keep at most this many connections, half of them for one client")
+	countFlag(fl, &f.maxStreams, &operations.BoundOfStreams, "serve at most this many streams of events, half of them to one client")
+	countFlag(fl, &f.maxSessions, &operations.BoundOfSessions, "keep at most this many sessions of ADK's clients in which nothing has run; 0 means no limit")
+	timeFlag(fl, &f.bodyTime, &operations.BoundOfReading)
+	timeFlag(fl, &f.pieceTime, &operations.BoundOfWriting)
+	timeFlag(fl, &f.idleTime, &operations.BoundOfIdling)
 	fl.BoolVar(&f.ownOnly, "own-only", false, "serve only the definitions and agents of the program, not the definitions in the folder")
 	return cmd
 }
@@ -126,6 +135,13 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	}
 	cfg.Page = webui.Handler(webui.Files())
 	cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = f.bodyTime, f.pieceTime, f.idleTime
+	cfg.MaxConns, cfg.MaxStreams, cfg.MaxSessions = f.maxConns, f.maxStreams, orNone(f.maxSessions)
+	if cfg.MaxBody, err = limitOf(&operations.BoundOfBody, f.maxBody); err != nil {
+		return err
+	}
+	if cfg.MaxBody < 0 {
+		return term.UsageError(errors.New("--max-body none: a request needs a limit; give a size such as 16MiB"))
+	}
 	var wrong error
 	if wrap := e.Around; wrap != nil {
 		traces := cfg.Around
@@ -173,8 +189,12 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	fl.StringVar(&f.dir, "dir", ".", "`folder` of the definitions, in which their commands run")
 	runstore.Flag(fl, &f.store)
-	fl.IntVar(&f.maxRuns, "max-runs", 0, "drive at most this many runs at once; others wait; 0 means no limit")
-	fl.StringVar(&f.stateLimit, "state-limit", "64MiB", "largest `size` of a run's state, whatever the definition says; none for no limit")
+	countFlag(fl, &f.maxRuns, &operations.BoundOfRuns, "drive at most this many runs at once; others wait; 0 means no limit")
+	countFlag(fl, &f.maxClientRuns, &operations.BoundOfClientRuns,
+		"of the definitions that "+sends+", drive at most this many runs at once; others wait; 0 means no limit")
+	countFlag(fl, &f.maxQueued, &operations.BoundOfQueue, "let at most this many of these runs wait; 0 means no limit")
+	sizeFlag(fl, &f.stateLimit, &operations.BoundOfState, "largest `size` of a run's state, whatever the definition says; none for no limit")
+	sizeFlag(fl, &f.logLimit, &operations.BoundOfLog, "largest `size` of the log of a run of the definitions that "+sends+"; none for no limit")
 	fl.BoolVar(&f.commands, "allow-commands", false, "let definitions that "+sends+" start programs")
 	fl.StringArrayVar(&f.secretEnv, "allow-secret-env", nil,
 		"let definitions that "+sends+" use the secret variable of this `name`; repeat the flag for more")
@@ -182,11 +202,60 @@ func (f *servedFlags) add(fl *pflag.FlagSet, sends, ends string) {
 	term.DurationFlag(fl, &f.grace, "grace", defaultGrace, "time that running steps have to end when "+ends)
 }
 
+// The flags of bounds: numbers, sizes and times.
+func countFlag(fl *pflag.FlagSet, n *int, b *operations.Bound, usage string) {
+	fl.IntVar(n, b.Flag, int(b.Default), usage)
+}
+
+func sizeFlag(fl *pflag.FlagSet, text *string, b *operations.Bound, usage string) {
+	fl.StringVar(text, b.Flag, b.String(), usage)
+}
+
+func timeFlag(fl *pflag.FlagSet, d *time.Duration, b *operations.Bound) {
+	term.DurationFlag(fl, d, b.Flag, time.Duration(b.Default), b.Of)
+}
+
+// check reports flags that have no sense.
+func (f *serveFlags) check() error {
+	for b, n := range map[*operations.Bound]int{&operations.BoundOfConns: f.maxConns, &operations.BoundOfStreams: f.maxStreams} {
+		if n < 1 {
+			return fmt.Errorf("--%s %d: give a number of at least 1", b.Flag, n)
+		}
+	}
+	if f.maxSessions < 0 {
+		return fmt.Errorf("--max-sessions %d: give a number of sessions, or 0 for no limit", f.maxSessions)
+	}
+	return f.servedFlags.check()
+}
+
 func (f *servedFlags) check() error {
-	if f.maxRuns < 0 {
-		return fmt.Errorf("--max-runs %d: give a number of runs, or 0 for no limit", f.maxRuns)
+	for b, n := range map[*operations.Bound]int{&operations.BoundOfRuns: f.maxRuns, &operations.BoundOfClientRuns: f.maxClientRuns,
+		&operations.BoundOfQueue: f.maxQueued} {
+		if n < 0 {
+			return fmt.Errorf("--%s %d: give a number of runs, or 0 for no limit", b.Flag, n)
+		}
 	}
 	return checkGrace(f.grace)
+}
+
+// limitOf reads a size; -1 if the flag says none.
+func limitOf(b *operations.Bound, text string) (int64, error) {
+	if text == "none" {
+		return -1, nil
+	}
+	limit, ok := definition.ParseSize(text)
+	if !ok {
+		return 0, term.UsageError(fmt.Errorf("--%s %q: give a size such as %s or 1GB, or none", b.Flag, text, b))
+	}
+	return limit, nil
+}
+
+// orNone is a number as a config has it, in which 0 means the default.
+func orNone(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
 }
 
 // config changes to the folder of the definitions, because their paths are relative to it, and returns the config of the
@@ -199,14 +268,14 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 		Service: s.Service, AppName: runstore.AppName, UserID: runstore.UserName,
 		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
 		LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
-		StateLimit: -1,
+		MaxClientRuns: orNone(f.maxClientRuns), MaxQueued: orNone(f.maxQueued),
 	}}
-	if f.stateLimit != "none" {
-		limit, ok := definition.ParseSize(f.stateLimit)
-		if !ok {
-			return server.Config{}, term.UsageError(fmt.Errorf("--state-limit %q: give a size such as 64MiB or 1GB, or none", f.stateLimit))
-		}
-		cfg.StateLimit = limit
+	var err error
+	if cfg.StateLimit, err = limitOf(&operations.BoundOfState, f.stateLimit); err != nil {
+		return server.Config{}, err
+	}
+	if cfg.LogLimit, err = limitOf(&operations.BoundOfLog, f.logLimit); err != nil {
+		return server.Config{}, err
 	}
 	cfg.OwnOnly = f.ownOnly
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns

@@ -9,6 +9,7 @@
 package adk
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/refrain-dev/refrain/operations"
@@ -21,7 +22,7 @@ type API struct {
 	*wire.Exchange
 	Runs *operations.Runs
 	// Place takes a place among the streams of the server, and Closing is closed when they have to end.
-	Place   func() (leave func(), err error)
+	Place   func(context.Context) (leave func(), err error)
 	Closing <-chan struct{}
 	// Pieces has those of streamed answers. Required.
 	Pieces *Pieces

@@ -220,6 +220,11 @@ func (a *API) over(ctx context.Context, id string, ev *session.Event) (bool, err
 }
 
 func (a *API) run(w http.ResponseWriter, r *http.Request) error {
+	leave, err := a.Place(r.Context()) // it waits as a stream does
+	if err != nil {
+		return err
+	}
+	defer leave()
 	req, k, err := a.read(w, r)
 	if err != nil {
 		return err
@@ -237,7 +242,7 @@ func (a *API) run(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) runSSE(w http.ResponseWriter, r *http.Request) error {
-	leave, err := a.Place()
+	leave, err := a.Place(r.Context())
 	if err != nil {
 		return err
 	}

@@ -188,15 +188,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) error {
 	if err := givable(state); err != nil {
 		return err
 	}
-	var made session.Session
-	err = a.Runs.Change(r.Context(), "create session", func() (string, error) {
-		got, err := a.Runs.Service.Create(r.Context(), &session.CreateRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
-			SessionID: k.id(), State: state})
-		if err == nil {
-			made = got.Session
-		}
-		return k.id(), err
-	})
+	made, err := a.Runs.CreateSession(r.Context(), k.id(), state)
 	if err != nil {
 		return err
 	}
@@ -252,12 +244,7 @@ func (a *API) patch(w http.ResponseWriter, r *http.Request, k sessionKey) error 
 	if err := givable(req.StateDelta); err != nil {
 		return err
 	}
-	ev := session.NewEvent(r.Context(), "p-"+supervisor.NewID())
-	ev.Author, ev.Actions.StateDelta = "user", req.StateDelta
-	err = a.Runs.Change(r.Context(), "change state", func() (string, error) {
-		return k.id(), a.Runs.Service.AppendEvent(r.Context(), one, ev)
-	})
-	if err != nil {
+	if err := a.Runs.ChangeState(r.Context(), one, req.StateDelta); err != nil {
 		return err
 	}
 	return a.session(w, r, k)
