@@ -46,7 +46,7 @@ type seat struct {
 
 // claim takes the session for a run until free is called. It fails with a [*BusyError]. If ctx has
 // a lease on the session, the lease alone decides, so that a process that takes the lease over need
-// not wait until the former holder has noticed. A durable runner takes the lease of a session that other
+// not wait until the former holder has noticed. The runner takes the lease of a session that other
 // processes can reach; then claim may fail with a [*lease.HeldError], and in holds the lease.
 func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in context.Context, free func(), err error) {
 	if l := lease.From(ctx); l != nil && l.Key == lease.KeyOf(s) {
@@ -57,7 +57,7 @@ func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in c
 		return nil, nil, err
 	}
 	leaser, leases := r.cfg.SessionService.(lease.Leaser)
-	if c, ok := r.cfg.SessionService.(store.Committer); !r.cfg.Durable || !leases || !ok || !c.Commits() {
+	if c, ok := r.cfg.SessionService.(store.Committer); !leases || !ok || !c.Commits() {
 		return ctx, leave, nil
 	}
 	in, release, err := hold(ctx, leaser, lease.KeyOf(s))

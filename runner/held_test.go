@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/runner"
@@ -61,9 +64,8 @@ func TestRunOfAnotherProcessIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// LOOP 33: runners that are not durable take no lease, but two processes still do not write one session: the second is
-// refused when it appends, its error says that somebody else has written, and the first goes on.
-func TestTwoProcessesWithoutLeases(t *testing.T) {
+// LOOP 33: so do runners that are not durable: without a lease the second would be in the log, and the first would fail.
+func TestRunThatIsNotDurableHoldsItsSession(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "refrain.db")
 	open := func() *sqlite.Service {
 		svc, err := sqlite.Open(t.Context(), path, sqlite.Config{})
@@ -79,10 +81,52 @@ func TestTwoProcessesWithoutLeases(t *testing.T) {
 			return
 		}
 		said, err := collect(t, ask(t.Context(), other, "me too"))
-		t.Logf("the second: %q, %v", said, err)
+		if by, ok := errors.AsType[*lease.HeldError](err); !ok || by.Owner != lease.Process() || len(said) > 0 {
+			t.Errorf("the second run: %q, %v", said, err)
+		}
 		yield(says("two"), nil)
 	})
 	first := newRunner(t, runner.Config{SessionService: open(), AutoCreateSession: true, Agent: root})
 	said, err := collect(t, ask(t.Context(), first, "Hello"))
-	t.Logf("the first: %q, %v", said, err)
+	if diff := cmp.Diff([]string{"a: one", "a: two"}, said); diff != "" || err != nil {
+		t.Errorf("the first run: %v, %s", err, diff)
+	}
+	if _, err := collect(t, ask(t.Context(), other, "now")); err != nil {
+		t.Errorf("after the first: %v", err)
+	}
+}
+
+// A process that died in another container holds its session until its lease ends: the error names it and that time,
+// and from then on the run can be resumed.
+func TestResumeAfterTheLeaseOfAnUnknownProcess(t *testing.T) {
+	svc, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "refrain.db"), sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = svc.Close() })
+	cfg := durable(speaker(t, "a", "one"), svc)
+	cfg.AutoCreateSession = true
+	r := newRunner(t, cfg)
+	for range ask(t.Context(), r, "Hello") {
+		break // a run that is cut off
+	}
+	const owner = "refrain 1 on a container (0123456789ab 5)"
+	view := get(t, svc)
+	if _, err := svc.Acquire(t.Context(), lease.KeyOf(view), owner, 2*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	again := func() (err error) {
+		for _, err = range r.Resume(t.Context(), view.UserID(), view.ID(), "", agent.RunConfig{}) {
+		}
+		return err
+	}
+	err = again()
+	held, ok := errors.AsType[*lease.HeldError](err)
+	if !ok || !strings.Contains(err.Error(), owner) || !strings.Contains(err.Error(), held.Until.Format(time.RFC3339)) {
+		t.Fatalf("while the lease lasts: %v", err)
+	}
+	time.Sleep(time.Until(held.Until) + 50*time.Millisecond)
+	if err := again(); err != nil {
+		t.Errorf("after the end of the lease: %v", err)
+	}
 }

@@ -60,9 +60,13 @@ var (
 // is unknown whether it took place. Without a Pause the run ends with [agent.ErrCannotAsk]; it has not ended in
 // its log, and Resume with a Pause asks.
 //
+// The session of a process that died on another machine, or in another container, stays its own until its lease ends,
+// which takes 15 s at most. Resume does not wait for that, because it cannot know that the process is dead: resume
+// again after the Until of the [*lease.HeldError].
+//
 // A run that diverges stores nothing but the mark that it was resumed. Other errors to expect
 // are [ErrFinished], [ErrRunNotFound], [ErrNotDurable], a [*lease.HeldError] that names the process
-// which drives the run, and [session.ErrConflict] if another process has written to it, each in a [*ResumeError], and
+// which drives the run and says until when, and [session.ErrConflict] if another process has written to it, each in a [*ResumeError], and
 // those of [Runner.Run].
 func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID string, cfg agent.RunConfig,
 	opts ...ResumeOption) iter.Seq2[*session.Event, error] {

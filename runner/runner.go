@@ -184,7 +184,7 @@ var nothing = session.NewView(session.ViewConfig{}).Events()
 // An event is in the session before Run yields it, unless the event is partial. The first error
 // ends the run and is yielded last. If ctx was canceled it is context.Cause(ctx). Other errors to
 // expect are [session.ErrNotFound], [*BusyError] if another run is running in the session, a
-// [*lease.HeldError] that names the process which drives a run in the session, if the runner is durable,
+// [*lease.HeldError] that names the process which drives a run in the session,
 // [session.ErrConflict] if another process writes to the session, [ErrNotOpen] for an answer to a
 // question that is not open, and [*agent.StepError] from an agent. A consumer that stops ranging
 // ends the run. Ranging again runs again.
