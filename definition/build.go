@@ -27,6 +27,9 @@ type BuildConfig struct {
 	// Root is the directory in which commands run; the field dir of a command cannot leave it. The
 	// default is the current directory.
 	Root string
+	// Store names the store that has the log of the run, as runfiles.Owner reads it, so that the files of a workspace belong to
+	// this run and not to one of the same ID in another store. Empty means that the store is unknown.
+	Store string
 	// Limits replace those of the file. Build uses MaxIterations and Timeout.
 	Limits
 	// Model opens a model by its name. Build calls it once for each name, with its own context. Nil

@@ -49,6 +49,8 @@ import (
 type Config struct {
 	// Service keeps the runs; see supervisor.Config. Required.
 	Service session.Service
+	// StoreName names the store; see definition.BuildConfig. Empty means that it is unknown.
+	StoreName string
 	// AppName and UserID own the runs. Required.
 	AppName, UserID string
 	// Dir is the folder of the definitions, in which their commands run too. Required, unless ReadOnly
@@ -288,7 +290,7 @@ func (r *Runs) remove(ctx context.Context, id string) error {
 // env returns the config's part of how agents of runs are made.
 func (r *Runs) env() program.Env {
 	return program.Env{
-		Code: r.Code, Getenv: r.Getenv,
+		Code: r.Code, Getenv: r.Getenv, Store: r.StoreName,
 		Report:    func(err error) { r.Log.Warn("a run reports", "error", credential.Masked(err.Error())) },
 		Transport: r.outgoing, StateLimit: r.StateLimit, LogLimit: r.LogLimit,
 		Check: func(p *program.Program, def *definition.Definition) error {

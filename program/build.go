@@ -27,6 +27,8 @@ type Env struct {
 	Transport http.RoundTripper
 	// Elsewhere sends steps with a task queue to their workers: see definition.BuildConfig.
 	Elsewhere elsewhere.Dispatcher
+	// Store names the store that has the logs of the runs: see definition.BuildConfig.
+	Store string
 	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 sets no limit.
 	StateLimit int64
 	// LogLimit is the largest log of a run of a client's definition in bytes; 0 sets no limit.
@@ -56,7 +58,7 @@ func (p *Program) config(ctx context.Context, env Env,
 	def *definition.Definition) (definition.BuildConfig, func(), error) {
 	cfg := p.BuildConfig()
 	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
-	cfg.Elsewhere = env.Elsewhere
+	cfg.Elsewhere, cfg.Store = env.Elsewhere, env.Store
 	env.Code.Into(&cfg)
 	if p.Model != "" && asksModel(def, env.Elsewhere != nil) {
 		llm, err := provider.Open(ctx, p.Model, env.Getenv)

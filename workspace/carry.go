@@ -372,9 +372,9 @@ func (o *object) weigh(within int) int {
 	return o.depth
 }
 
-// Keep stores the trees as those of a run that the store does not have.
-func (c *Carried) Keep(ctx context.Context, run string) error {
-	t := &Tree{name: refName(run), store: filepath.Join(c.store, storeNames[c.format])}
+// Keep stores the trees as those of a run that the store does not have, with its [Config].Owner.
+func (c *Carried) Keep(ctx context.Context, run, owner string) error {
+	t := &Tree{cfg: Config{Owner: owner}, name: refName(run), store: filepath.Join(c.store, storeNames[c.format])}
 	t.room = filepath.Join(c.store, "runs", t.name)
 	lock, err := lockRoom(ctx, t.room)
 	if err != nil {
@@ -402,6 +402,9 @@ func (c *Carried) Keep(ctx context.Context, run string) error {
 				return fmt.Errorf("keep the files of the run: %w", err)
 			}
 		}
+	}
+	if err := t.noteOwner(); err != nil {
+		return err
 	}
 	for name, text := range c.notes {
 		if err := writeFile(filepath.Join(t.room, name), text); err != nil {

@@ -114,7 +114,7 @@ func TestReceiveRefuses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := got.Keep(t.Context(), "r_2"); err != nil {
+				if err := got.Keep(t.Context(), "r_2", ""); err != nil {
 					t.Fatal(err)
 				}
 				if err := got.Close(); err != nil {

@@ -217,6 +217,9 @@ func (t *Tree) create(ctx context.Context) error {
 	if err := writeFile(filepath.Join(t.room, "from"), []byte(t.from)); err != nil {
 		return err
 	}
+	if err := t.noteOwner(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(t.Dir(), 0o700); err != nil {
 		return fmt.Errorf("make the tree: %w", err)
 	}
@@ -261,6 +264,14 @@ func (t *Tree) create(ctx context.Context) error {
 		return t.fork(ctx)
 	}
 	return t.pin(ctx, "start", t.start)
+}
+
+// noteOwner keeps the owner of a new tree.
+func (t *Tree) noteOwner() error {
+	if t.cfg.Owner == "" {
+		return nil
+	}
+	return writeFile(filepath.Join(t.room, "owner"), []byte(t.cfg.Owner))
 }
 
 // fork copies the start and the base from the run that this run is a fork of.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -46,6 +47,9 @@ type Config struct {
 	Store string
 	// Run is the name of the run. Each run has a tree of its own. Required.
 	Run string
+	// Owner names what the run belongs to, such as the database with its log, because another database may have a run of the
+	// same name. A new tree keeps it for [Owner]. Empty for unknown.
+	Owner string
 	// ForkOf names the run that this run is a fork of; the fork continues its tree and result. A new tree then has
 	// the start of that run, which must still be in the store. Empty for a run that is not a fork.
 	ForkOf string
@@ -196,6 +200,15 @@ func Remove(ctx context.Context, store, run string) error {
 		}
 	}
 	return removeAll(room)
+}
+
+// Owner returns the [Config].Owner of the tree of a run. It is empty if the tree was made without one, and if there is none.
+func Owner(store, run string) (string, error) {
+	owner, err := os.ReadFile(filepath.Join(store, "runs", refName(run), "owner"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("find out to whom the files of run %q belong: %w", run, err)
+	}
+	return string(owner), nil
 }
 
 // Has reports whether the files that a store keeps under the name of a run are those of a run with the given trees.

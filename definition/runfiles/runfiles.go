@@ -11,6 +11,9 @@ package runfiles
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -66,6 +69,51 @@ func IsKey(key string) bool { return key == Key || strings.HasPrefix(key, KeyOf(
 
 // Store returns the folder below the root of a run that keeps the files of workspaces.
 func Store(root string) string { return filepath.Join(cmp.Or(root, "."), ".refrain", "files") }
+
+// Owner returns the name of a store of runs for [workspace.Config].Owner. The store is "sqlite:" with an absolute path, which
+// becomes relative to the files, so that both can move together; another name, which stays; or empty if it is unknown.
+func Owner(root, store string) string {
+	path, ok := strings.CutPrefix(store, sqlite)
+	if !ok {
+		return store
+	}
+	files, err := filepath.Abs(Store(root))
+	if err != nil {
+		return store
+	}
+	rel, err := filepath.Rel(realPath(files), realPath(path))
+	if err != nil {
+		return store
+	}
+	return sqlite + filepath.ToSlash(rel)
+}
+
+// sqlite begins the name of a database in a file.
+const sqlite = "sqlite:"
+
+// realPath resolves the links in a path, as far as it exists.
+func realPath(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(realPath(dir), filepath.Base(path))
+	}
+	return path
+}
+
+// OwnerGone reports whether an owner, of [Owner], is a database in a file that does not exist any more.
+func OwnerGone(root, owner string) bool {
+	path, ok := strings.CutPrefix(owner, sqlite)
+	if !ok {
+		return false
+	}
+	if path = filepath.FromSlash(path); !filepath.IsAbs(path) {
+		path = filepath.Join(realPath(Store(root)), path)
+	}
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
 
 // Work says how a command uses the workspace.
 type Work struct {

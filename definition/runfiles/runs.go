@@ -35,6 +35,7 @@ type Runs struct {
 // Place says which run's files these are, and where they are.
 type Place struct {
 	Root     string            // of the run
+	Store    string            // of the run's log, as for [Owner]; empty if it is unknown
 	Withhold []string          // variables that setup does not inherit
 	Keys     map[string]string // the state key of the files that an agent works on, by the agent's name; [Key] for others
 	Overlays []string          // folders in From that the trees never have, relative to it with slashes
@@ -99,7 +100,7 @@ func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*locked, 
 		return d, nil
 	}
 	w := &rs.cfg
-	cfg := workspace.Config{From: filepath.Join(rs.place.Root, filepath.FromSlash(w.From)), Store: Store(rs.place.Root), Run: id,
+	cfg := workspace.Config{From: filepath.Join(rs.place.Root, filepath.FromSlash(w.From)), Store: Store(rs.place.Root), Run: id, Owner: Owner(rs.place.Root, rs.place.Store),
 		Base: w.Base, Copy: w.Copy, Filters: w.Filters, Exclude: rs.place.Overlays, Limits: w.Limits,
 		Environ: child.Inheritance{Withhold: rs.place.Withhold}.Environ()}
 	if was.run != id {

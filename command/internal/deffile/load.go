@@ -160,10 +160,10 @@ func NewProgram(e *term.Env, file, model, root string, limits *Limits) (*program
 	return p, def, err
 }
 
-// Build makes the agents of a program.
-func Build(ctx context.Context, e *term.Env, p *program.Program,
+// Build makes the agents of a program whose runs have their logs in a store, as program.Env names it.
+func Build(ctx context.Context, e *term.Env, store string, p *program.Program,
 	def *definition.Definition) (*supervisor.Program, error) {
-	made, err := p.Build(ctx, EnvOf(e), def)
+	made, err := p.Build(ctx, EnvOf(e, store), def)
 	if err != nil {
 		code := term.ExitUsage
 		if _, late := errors.AsType[*definition.InitError](err); late {
@@ -175,8 +175,8 @@ func Build(ctx context.Context, e *term.Env, p *program.Program,
 }
 
 // EnvOf returns the part of the agents' environment that the command decides.
-func EnvOf(e *term.Env) program.Env {
-	return program.Env{Code: e.Code, Getenv: e.Getenv, Report: func(err error) { term.PrintError(e.Stderr, err) }, Check: findPrograms}
+func EnvOf(e *term.Env, store string) program.Env {
+	return program.Env{Code: e.Code, Getenv: e.Getenv, Store: store, Report: func(err error) { term.PrintError(e.Stderr, err) }, Check: findPrograms}
 }
 
 // findPrograms returns an error if a coding agent that this machine asks is not installed.

@@ -115,11 +115,19 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 	}
 	defer closeFiles()
 	for _, r := range chosen {
-		err := removeWorkspace(ctx, e, store, r.ID)
+		err := removeWorkspace(ctx, e, f.store, store, r.ID)
+		shared := ""
 		if err == nil {
-			err = removeRun(ctx, store, files, r.ID)
+			shared, err = runstore.Neighbor(ctx, e, f.store, r.ID)
+		}
+		if err == nil && shared != "" {
+			fmt.Fprintf(e.Stderr, "the saved files of %s also belong to the run of that ID in %s, and were not removed\n",
+				term.Cell(r.ID, 64), brief.Clean(shared))
 		}
 		if err == nil {
+			err = removeRun(ctx, store, files, shared != "", r.ID)
+		}
+		if err == nil && shared == "" {
 			err = removeMessages(e, f.store, r.ID)
 		}
 		if err != nil {
@@ -192,8 +200,8 @@ func removeMessages(e *term.Env, spec, id string) error {
 }
 
 // removeWorkspace removes the files of a run with a workspace, if they are on this machine. The log of a run that came from
-// elsewhere may name the files of another run; they stay.
-func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id string) error {
+// elsewhere may name the files of another run, or of the run of that ID in another store; they stay.
+func removeWorkspace(ctx context.Context, e *term.Env, spec string, store session.Service, id string) error {
 	got, err := store.Get(ctx, &session.GetRequest{AppName: runstore.AppName, UserID: runstore.UserName, SessionID: id})
 	if err != nil {
 		return err
@@ -204,6 +212,15 @@ func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id
 	}
 	files := runfiles.Store(p.Root)
 	if _, err := os.Stat(files); err != nil {
+		return nil
+	}
+	owner, err := workspace.Owner(files, id)
+	if err != nil {
+		return err
+	}
+	if owner != "" && owner != runfiles.Owner(p.Root, runstore.Name(e, spec)) && !runfiles.OwnerGone(p.Root, owner) {
+		fmt.Fprintf(e.Stderr, "the files that %s has for %s belong to the run of that ID in the store %s, and were not removed\n",
+			brief.Clean(files), term.Cell(id, 64), brief.Clean(owner))
 		return nil
 	}
 	var trees []workspace.Hash
@@ -222,8 +239,8 @@ func removeWorkspace(ctx context.Context, e *term.Env, store session.Service, id
 }
 
 // removeRun removes a run and what is its own, the log last: until then the run
-// can be removed again.
-func removeRun(ctx context.Context, store session.Service, files artifact.Service, id string) error {
+// can be removed again. Shared files stay.
+func removeRun(ctx context.Context, store session.Service, files artifact.Service, shared bool, id string) error {
 	if leaser, ok := store.(lease.Leaser); ok { // goes with the session
 		held, err := lease.Take(ctx, leaser, runstore.KeyOf(id), lease.Process(), time.Minute)
 		if err != nil {
@@ -231,7 +248,7 @@ func removeRun(ctx context.Context, store session.Service, files artifact.Servic
 		}
 		defer leaser.Release(context.WithoutCancel(ctx), held)
 	}
-	if files != nil {
+	if files != nil && !shared {
 		got, err := files.List(ctx, &artifact.ListRequest{AppName: runstore.AppName, UserID: runstore.UserName,
 			SessionID: id})
 		if err != nil {

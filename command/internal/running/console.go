@@ -204,7 +204,7 @@ func (c *console) turn(ctx context.Context, input string) error {
 	if err != nil {
 		return err
 	}
-	prog, err := deffile.Build(ctx, c.e, c.p, c.def)
+	prog, err := deffile.Build(ctx, c.e, c.s.Name(c.e), c.p, c.def)
 	if err != nil {
 		return err
 	}

@@ -309,7 +309,8 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))
 		}
 	}()
-	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session}
+	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session,
+		Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
 	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
 		return false, term.UsageError(err)
 	}

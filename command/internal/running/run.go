@@ -206,7 +206,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 		return f.submit(ctx, e, supervisor.Request{SessionID: f.session, State: state, Started: started,
 			Message: genai.NewContentFromText(input, genai.RoleUser)})
 	}
-	prog, err := deffile.Build(ctx, e, p, def) // before anything of the run exists
+	prog, err := deffile.Build(ctx, e, runstore.Name(e, f.store), p, def) // before anything of the run exists
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ package runstore
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -187,6 +189,27 @@ type noStore string
 func (s noStore) Error() string {
 	return fmt.Sprintf("there are no runs here: %s does not exist; start a run with refrain run, or name another "+
 		"store with --store", string(s))
+}
+
+// Name returns a name of a store for program.Env, without the password. It is empty for a store in memory, and for one of the
+// program's own.
+func Name(e *term.Env, spec string) string {
+	if programs(e, spec) {
+		return ""
+	}
+	kind, where, err := Spec(e, spec)
+	switch {
+	case err != nil:
+		return ""
+	case kind == "postgres":
+		sum := sha256.Sum256([]byte(withoutPassword(where)))
+		return "postgres:" + hex.EncodeToString(sum[:8])
+	case kind == "sqlite":
+		if path, err := filepath.Abs(where); err == nil {
+			return "sqlite:" + path
+		}
+	}
+	return ""
 }
 
 // ArtifactsDir returns the folder of the files that runs of a store have saved, beside an SQLite database; empty for a store

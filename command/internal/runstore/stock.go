@@ -161,6 +161,9 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 	return s, nil
 }
 
+// Name returns the name of the store for program.Env.
+func (s *Stock) Name(e *term.Env) string { return Name(e, s.spec) }
+
 // Elsewhere returns the spec of the store for a process with another working directory.
 func (s *Stock) Elsewhere(e *term.Env) (string, error) {
 	if programs(e, s.spec) {
@@ -259,7 +262,7 @@ func OpenSupervised(ctx context.Context, e *term.Env, spec, word string) (*Stock
 // Supervising returns the config of a supervisor of the runs in the store.
 func (s *Stock) Supervising(e *term.Env) supervisor.Config {
 	cfg := supervisor.Config{
-		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e)),
+		Service: s.Service, AppName: AppName, UserID: UserName, Build: program.Rebuild(deffile.EnvOf(e, s.Name(e))),
 		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
 		Owner: lease.Process(), LeaseTTL: LeaseTTL,
 	}

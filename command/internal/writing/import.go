@@ -164,7 +164,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 		}
 		return term.UsageError(err)
 	}
-	carried, err := receive(ctx, run, name)
+	carried, root, err := receive(ctx, run, name)
 	if err != nil {
 		return term.Failure(fmt.Errorf("%s: %w; nothing was imported", name+bundle, err))
 	}
@@ -191,7 +191,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 		return term.Failure(fmt.Errorf("import %s: %w", name, err))
 	}
 	if carried != nil {
-		if err := carried.Keep(ctx, run.ID); err != nil {
+		if err := carried.Keep(ctx, run.ID, runfiles.Owner(root, runstore.Name(e, f.store))); err != nil {
 			return term.Failure(fmt.Errorf("run %s was imported without its files: %w; remove the run with refrain rm, and import it again",
 				run.ID, err))
 		}
@@ -210,14 +210,13 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 // maxFiles is the size of the largest workspace that can be imported, in bytes.
 const maxFiles = 10 << 30
 
-// receive checks the bundle of a workspace beside an export; nil if there is no bundle.
-func receive(ctx context.Context, run *runlog.Run, name string) (*workspace.Carried, error) {
+// receive checks the bundle of a workspace beside an export; nil if there is no bundle. It also returns the folder of the run.
+func receive(ctx context.Context, run *runlog.Run, name string) (c *workspace.Carried, root string, err error) {
 	if _, err := os.Lstat(name + bundle); name == "-" || err != nil {
-		return nil, nil
+		return nil, "", nil
 	}
-	root, err := runstore.FilesRoot(run.All())
-	if err != nil {
-		return nil, err
+	if root, err = runstore.FilesRoot(run.All()); err != nil {
+		return nil, "", err
 	}
 	here, err := filepath.EvalSymlinks(".")
 	if err == nil {
@@ -227,19 +226,20 @@ func receive(ctx context.Context, run *runlog.Run, name string) (*workspace.Carr
 		root, err = filepath.EvalSymlinks(root)
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if inside, err := filepath.Rel(here, root); err != nil || !filepath.IsLocal(inside) {
 		file := name
 		if abs, err := filepath.Abs(name); err == nil {
 			file = abs
 		}
-		return nil, fmt.Errorf("the run has worked in %s, a folder of this machine, and its files belong there; import it with: "+
+		return nil, "", fmt.Errorf("the run has worked in %s, a folder of this machine, and its files belong there; import it with: "+
 			"cd %s && refrain import %s --as %s-2", root, shellword.Of(root), shellword.Of(file), run.ID)
 	}
 	var trees []workspace.Hash
 	for ev := range run.All() {
 		trees = append(trees, runfiles.Trees(ev.Actions.StateDelta)...)
 	}
-	return workspace.Receive(ctx, runfiles.Store(root), name+bundle, trees, maxFiles)
+	c, err = workspace.Receive(ctx, runfiles.Store(root), name+bundle, trees, maxFiles)
+	return c, root, err
 }
