@@ -58,7 +58,7 @@ func FuzzReadLog(f *testing.F) {
 		if err := back.Err(); err != nil || n != back.Len() {
 			t.Errorf("read %d events of %d, %v", n, back.Len(), err)
 		}
-		if _, err := show.Of(t.Context(), &runstore.Run{Run: back}, ""); err != nil {
+		if _, err := show.Of(t.Context(), &runstore.Run{Run: back}, runlog.ReportOptions{}); err != nil {
 			t.Error(err)
 		}
 	})

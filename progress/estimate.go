@@ -18,32 +18,16 @@ func (l *Loop) Tally() (t loop.Tally, whole bool) {
 	if l.account.whole() {
 		return *l.account.now(l), true
 	}
-	noise := 0.0
+	c := l.past.counts
+	c.tally.Scores = slices.Clip(c.tally.Scores)
 	for _, it := range l.Iterations {
-		if it.Record == nil {
-			continue
+		if it.Number > l.past.upTo {
+			c.add(it)
 		}
-		rec := *it.Record
-		t.Iteration, t.Ended = rec.Number, rec
-		if rec.Complete {
-			t.Complete++
-			t.LastComplete = rec.Number
-		}
-		if t.Score = rec.Score; rec.Score != nil {
-			t.Scores = append(t.Scores, *rec.Score)
-			t.Dimensions = rec.Dimensions
-			if noise = rec.Noise; rec.Best {
-				t.Best, t.BestIteration = rec.Score, rec.Number
-			}
-		}
-		t.Active += it.Took(it.Ended)
-		u := it.Usage()
-		t.Usage.Calls += u.Calls
-		t.Usage.InputTokens += u.InputTokens
-		t.Usage.OutputTokens += u.OutputTokens
 	}
+	t = c.tally
 	// The judge gets samples with the spread that was recorded as noise: see the judge in package loop.
-	t.Judge.PastSquares, t.Judge.PastFreedom = noise*noise/8, 1
+	t.Judge.PastSquares, t.Judge.PastFreedom = c.noise*c.noise/8, 1
 	return t, false
 }
 

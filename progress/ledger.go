@@ -86,9 +86,7 @@ func (l *Loop) Moment(now time.Duration) loop.Moment {
 		}
 		m.Active = max(m.Active, now-s.Began)
 		u := s.live // what it used in earlier attempts is counted
-		for c := range s.Children() {
-			u.Add(c.Usage())
-		}
+		u.Add(s.below())
 		m.Usage.Calls += u.Calls
 		m.Usage.InputTokens += u.InputTokens
 		m.Usage.OutputTokens += u.OutputTokens

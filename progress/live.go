@@ -22,6 +22,13 @@ type Live struct {
 	// Whole reads an event of an outline in full; nil means that events are complete. Without it, a [Loop.Ledger]
 	// cannot evaluate conditions on long texts of outlines.
 	Whole Whole
+	// Most bounds the steps in the tree; 0 means that the tree has all steps. Of a loop with too many it then has the first
+	// iterations, the last ones and the best one: see [Loop.Left]. Only [Live.AddOnce] obeys it.
+	Most int
+	// Keep is an address, such as refine[3]: iterations at it and around it stay in the tree.
+	Keep session.Address
+	// Drop is called with each iteration that leaves the tree. The iteration has ended. Nil means that nobody needs it.
+	Drop func(loop *Step, it *Iteration)
 
 	tree       Tree
 	invocation string
@@ -94,7 +101,9 @@ func (l *Live) AddOnce(ev *session.Event, counts bool) {
 	now := l.now(ev)
 	l.begins(ev)
 	if counts {
-		l.fold(ev, now)
+		if l.fold(ev, now); ev.Mark != nil && ev.Mark.Kind == mark.KindIterationFinished {
+			l.trim(l.steps[ev.Address])
+		}
 	} else {
 		l.tree.Now = now
 	}

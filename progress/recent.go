@@ -24,8 +24,12 @@ type cuttable struct {
 	cut   func()
 }
 
+// overhead is what recent itself takes for a text, in bytes.
+const overhead = 256
+
 // add adds the newest text, and shortens the oldest ones if there is too much.
 func (r *recent) add(bytes int, cut func()) {
+	bytes += overhead
 	r.all = append(r.all, cuttable{bytes, cut})
 	for r.weight += bytes; r.weight > maxRecent && len(r.all) > 1; r.all = r.all[1:] {
 		r.all[0].cut()

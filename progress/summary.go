@@ -3,6 +3,7 @@
 package progress
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"strconv"
@@ -58,17 +59,32 @@ func Summarize(events []*session.Event) *Summary {
 
 // SummarizeAll is Summarize for the events of one run, without superseded ones. It keeps none of them.
 func SummarizeAll(events iter.Seq[*session.Event]) *Summary {
-	s := &Summary{Status: mark.RunRunning}
+	var f SummaryFold
 	for ev := range events {
-		s.add(ev)
+		f.Add(ev)
 	}
-	if s.Status.Over() {
-		return s
+	return f.Summary()
+}
+
+// SummaryFold computes the summary of a run event by event. The zero value is ready to use.
+type SummaryFold struct{ sum Summary }
+
+// Add takes the next event of the run that is not superseded.
+func (f *SummaryFold) Add(ev *session.Event) {
+	f.sum.Status = cmp.Or(f.sum.Status, mark.RunRunning)
+	f.sum.add(ev)
+}
+
+// Summary returns the summary of the events so far.
+func (f *SummaryFold) Summary() *Summary {
+	s := f.sum
+	if s.Status = cmp.Or(s.Status, mark.RunRunning); s.Status.Over() {
+		return &s
 	}
 	for _, q := range s.asked.Open() {
 		s.Waits = append(s.Waits, q.Question)
 	}
-	return s
+	return &s
 }
 
 // LastRun returns the events of the last run in a log: those with the invocation ID of the last

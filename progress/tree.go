@@ -99,6 +99,7 @@ type Loop struct {
 	cut     *loop.StopRecord // what was said of its stop when it was paused
 	account *account         // nil: no mark has said what the loop is
 	state   int              // the iteration after which the state is as it is now
+	past    past
 }
 
 // Iteration is one pass of a loop.
@@ -177,13 +178,20 @@ func (s *Step) Usage() Usage {
 	u := s.own
 	if s.Status != StatusRunning {
 		if u.Unknown && u.Cost == 0 { // its mark has no part of the cost, but those below may
-			for c := range s.Children() {
-				u.Cost += c.Usage().Cost
-			}
+			u.Cost += s.below().Cost
 		}
 		return u
 	}
 	u.Add(s.live)
+	u.Add(s.below())
+	return u
+}
+
+// below returns what the steps below used.
+func (s *Step) below() (u Usage) {
+	if s.Loop != nil {
+		u = s.Loop.past.usage
+	}
 	for c := range s.Children() {
 		u.Add(c.Usage())
 	}
@@ -206,7 +214,7 @@ func (it *Iteration) Failed() bool {
 
 // Failed reports whether the step, or anything below it, has failed.
 func (s *Step) Failed() bool {
-	if s.Status == StatusFailed || s.Error != "" {
+	if s.Status == StatusFailed || s.Error != "" || s.Loop != nil && s.Loop.past.failed {
 		return true
 	}
 	for c := range s.Children() {

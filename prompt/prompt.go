@@ -112,7 +112,7 @@ func Of(ctx context.Context, code program.Code, run *runlog.Run, at session.Addr
 		return nil, &NotRebuiltError{fmt.Errorf("there are %d events before it, and at most %d are played again", k,
 			MostEvents)}
 	}
-	events := slices.Collect(run.Wholes.All(run.Log()[:k]))
+	events := slices.Collect(run.Wholes.All(slices.Values(run.Log()[:k])))
 	if err := run.Wholes.Err; err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ package runlog
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
@@ -40,14 +39,14 @@ func (w *Wholes) Of(ev *session.Event) *session.Event {
 }
 
 // All are events with all their texts.
-func (w *Wholes) All(events []*session.Event) iter.Seq[*session.Event] {
-	return progress.Whole(w.Of).All(slices.Values(events))
+func (w *Wholes) All(events iter.Seq[*session.Event]) iter.Seq[*session.Event] {
+	return progress.Whole(w.Of).All(events)
 }
 
 // Recent are events for whoever shows what was said: the newest ones whole, and of
 // the texts of older ones the beginnings.
-func (w *Wholes) Recent(events []*session.Event) iter.Seq[*session.Event] {
-	return Recent(slices.Values(events), w.Of)
+func (w *Wholes) Recent(events iter.Seq[*session.Event]) iter.Seq[*session.Event] {
+	return Recent(events, w.Of)
 }
 
 // Of the texts of events, Recent yields the newest: so many bytes, in so many events.

@@ -38,35 +38,50 @@ type Report struct {
 	// Loops says how the outermost loops and those that go on stand: see [prose.Outlooks].
 	Loops []prose.Outlook `json:"loops,omitempty"`
 
-	// Log are the events of the run, an outline, and Summary is what they come to.
-	Log     []*session.Event  `json:"-"`
+	// Summary is what the events of the run come to.
 	Summary *progress.Summary `json:"-"`
+	// Used is what the run has used, without its times.
+	Used progress.Resources `json:"-"`
 }
 
-// Report folds the run's events. Of what steps said it has what is recent, and all of one iteration
-// of a loop, such as refine[3], if pass names one. dead is as in [Run.Standing].
-func (r *Run) Report(ctx context.Context, pass session.Address, dead func(string) bool) (*Report, error) {
-	live := progress.Live{Whole: r.Wholes.Of}
+// ReportOptions are the choices of [Run.Report].
+type ReportOptions struct {
+	// Pass is an iteration of a loop, such as refine[3], of which the report has all texts; "" is none.
+	Pass session.Address
+	// Most, Keep and Drop are those of [progress.Live].
+	Most int
+	Keep session.Address
+	Drop func(loop *progress.Step, it *progress.Iteration)
+}
+
+// Report folds the run's events, in one pass. Of what steps said it has what is recent. dead is as in [Run.Standing].
+func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) bool) (*Report, error) {
+	live := progress.Live{Whole: r.Wholes.Of, Most: opts.Most, Keep: cmp.Or(opts.Keep, opts.Pass), Drop: opts.Drop}
 	sees := prose.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
-	last := progress.LastRun(r.Log())
-	for ev := range r.Wholes.Recent(last) {
-		if pass != "" && ev.Address.Under(pass) {
-			ev = r.Wholes.Of(ev)
+	gone := r.superseded()
+	sum := progress.SummarizeAll(func(yield func(*session.Event) bool) {
+		for ev := range Recent(r.newest(), r.Wholes.Of) {
+			if opts.Pass != "" && ev.Address.Under(opts.Pass) {
+				ev = r.Wholes.Of(ev)
+			}
+			counts := !gone.Has(ev.Seq)
+			if live.AddOnce(ev, counts); !counts {
+				continue
+			}
+			sees.Add(ev)
+			if !yield(ev) {
+				return
+			}
 		}
-		live.Add(ev)
-	}
-	for _, ev := range session.Current(last) {
-		sees.Add(ev)
-	}
-	s := Tell(r.ID, progress.Summarize(last), &live, &sees)
-	s.Log = last
+	})
+	s := Tell(r.ID, sum, &live, &sees)
 	var held *lease.HeldError
 	var err error
 	s.Status, held, err = r.Standing(ctx, s.Summary.Status, dead)
 	if held != nil {
 		s.DrivenBy = held.Owner
 	}
-	return s, cmp.Or(err, r.Wholes.Err)
+	return s, cmp.Or(err, r.Err())
 }
 
 // Tell puts together what the folds of a run's events say. The status is that of the log.
@@ -75,7 +90,7 @@ func Tell(id string, sum *progress.Summary, live *progress.Live, sees *prose.Wat
 		Run: id, Status: string(sum.Status), Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
 		Waits: sum.Waits, Parent: sum.Parent, Driver: sum.Driver,
 		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
-		Summary: sum,
+		Summary: sum, Used: sees.Resources,
 	}
 	s.Seconds, s.Loops = s.Tree.Active().Seconds(), prose.Outlooks(s.Tree, prose.English)
 	if s.Tree.Root != nil {

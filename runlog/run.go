@@ -151,9 +151,20 @@ func (r *Run) end(of *session.Event, i int) *session.Event {
 func (r *Run) Current() iter.Seq[*session.Event] {
 	superseded := r.superseded()
 	return func(yield func(*session.Event) bool) {
+		for ev := range r.newest() {
+			if !superseded.Has(ev.Seq) && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// newest yields the events of the last run in the log.
+func (r *Run) newest() iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
 		last := r.Last()
 		for ev := range r.All() {
-			if ev.InvocationID == last.InvocationID && !superseded.Has(ev.Seq) && !yield(ev) {
+			if ev.InvocationID == last.InvocationID && !yield(ev) {
 				return
 			}
 		}

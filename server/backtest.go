@@ -92,7 +92,7 @@ func (s *Server) recording(ctx context.Context, id, loop string) (*runlog.Run, *
 	if err != nil {
 		return nil, nil, fmt.Errorf("run %s: %w", id, err)
 	}
-	all, err := backtest.Recordings(slices.Collect(run.Wholes.All(run.Log())))
+	all, err := backtest.Recordings(slices.Collect(run.Events()))
 	if err == nil {
 		err = run.Wholes.Err
 	}

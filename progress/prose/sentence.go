@@ -159,7 +159,11 @@ func (s *Sentence) over(rec *loop.StopRecord) {
 // flatSince returns the first of the last iterations whose scores hardly differ; 0 if it is the last one. It skips
 // iterations that were not accepted.
 func flatSince(l *progress.Loop, last *float64) (since int) {
-	for _, it := range slices.Backward(l.Iterations) {
+	its := l.Iterations
+	if l.Left() > 0 {
+		its = its[progress.FirstKept:]
+	}
+	for _, it := range slices.Backward(its) {
 		rec := it.Record
 		switch {
 		case rec == nil || rec.Score == nil || rec.Rejected != "":

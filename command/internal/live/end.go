@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -154,7 +155,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		res.canceled("")
 	case isPaused:
 		said := res.answer
-		res.paused(f.log(), f.summary(), runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
+		res.paused(treeOf(f.current(math.MaxInt64)), f.summary(), runstore.HowToResumeIn(context.Background(), f.stock.Service, id))
 		if f.presses.Load() > 0 {
 			res.code = term.ExitInterrupted
 			view, _ := f.stored()
@@ -213,7 +214,9 @@ func (f *follower) storeGone(err error, res *result) {
 }
 
 // summary returns the status of the run from its log.
-func (f *follower) summary() *progress.Summary { return progress.Summarize(f.log()) }
+func (f *follower) summary() *progress.Summary {
+	return progress.SummarizeAll(f.current(math.MaxInt64))
+}
 
 // exitCode returns the exit code of a completed run. A limit or no_progress has its own exit code only where the loop had
 // something else to reach: a criterion or, for time and budget, its number of iterations.

@@ -6,8 +6,8 @@ package live
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -160,33 +160,23 @@ func (f *follower) again(seq int64) {
 }
 
 // refold rebuilds the view from a log.
-func (f *follower) refold(log []*session.Event) {
+func (f *follower) refold(log iter.Seq[*session.Event]) {
 	f.sees = prose.Watch{Fold: progress.Fold{Owned: true, Whole: f.wholes.Of}}
 	f.busy = clocks{}
-	for _, ev := range log {
+	for ev := range log {
 		f.sees.Add(ev)
 		f.busy.add(ev)
 	}
 }
 
-// current returns the log up to an event, without the events that were superseded by then.
-func (f *follower) current(upTo int64) []*session.Event {
-	return session.Current(slices.DeleteFunc(f.log(), func(ev *session.Event) bool { return ev.Seq > upTo }))
-}
-
-// log returns the outline of the run's log in the store; empty if the store is gone. It is not cached, because it grows with the
-// run.
-func (f *follower) log() (log []*session.Event) {
-	view, run := f.stored()
-	if run == nil {
-		return nil
-	}
-	for ev := range view.Outline() {
-		if ev.InvocationID == run.ID {
-			log = append(log, ev)
+// current yields the outline of the run's log in the store up to an event, without the events that were superseded by then.
+// It yields nothing if the store is gone.
+func (f *follower) current(upTo int64) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		if view, run := f.stored(); run != nil {
+			currentOf(view, run.ID, upTo)(yield)
 		}
 	}
-	return log
 }
 
 // stored returns the run as it is in the store now; nil if the store is gone.

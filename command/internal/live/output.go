@@ -62,10 +62,10 @@ func (r *result) waits(next ...string) {
 	r.status, r.code, r.answer, r.next = runstore.WaitsForPerson, term.ExitWaits, "", next
 }
 
-// paused says that the run is paused, from its log and its summary, and how to resume it.
-func (r *result) paused(log []*session.Event, sum *progress.Summary, resume string) {
+// paused says that the run is paused, from its tree and its summary, and how to resume it.
+func (r *result) paused(tree *progress.Tree, sum *progress.Summary, resume string) {
 	r.status, r.code, r.answer = string(mark.RunIsPaused), term.ExitWaits, ""
-	r.next = append(runstore.PausedLines(log, sum), resume)
+	r.next = append(runstore.PausedLines(tree, sum), resume)
 }
 
 // show shows the end of the run. The error has the exit code of the process.

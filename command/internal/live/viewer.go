@@ -3,11 +3,10 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"iter"
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/events"
@@ -41,6 +40,8 @@ type viewer struct {
 	w     *Watching
 	fold  progress.Fold
 	whole progress.Whole // reads an event of the log
+
+	follows bool // the events are new
 }
 
 // Watch follows the run that word names, and that another process drives.
@@ -60,10 +61,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 	}
 	w := NewWatching(run)
 	w.after = f.After
-	for ev := range run.All() {
-		w.Add(ev)
-	}
-	past := session.Current(w.log)
+	past := run.Current()
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	v := &viewer{e: e, leave: leave, w: w, whole: run.Wholes.Of, fold: progress.Fold{Whole: run.Wholes.Of}}
@@ -74,7 +72,7 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 		return err
 	}
 	defer v.out.close()
-	began := Request{Session: run.ID, definition: w.Summary().Name, Most: limitIn(past), at: past[0].Timestamp, leaves: true, watched: true}
+	began := Request{Session: run.ID, definition: w.Summary().Name, Most: limitIn(past), at: w.Summary().Began, leaves: true, watched: true}
 	if err := v.out.started(began); err != nil {
 		return term.Failure(err)
 	}
@@ -87,13 +85,24 @@ func Watch(ctx context.Context, e *term.Env, f WatchOptions, word string) error 
 			return term.Failure(err)
 		}
 	}
-	if run.Wholes.Err != nil {
-		return term.Failure(run.Wholes.Err)
+	if err := run.Err(); err != nil {
+		return term.Failure(err)
 	}
-	if !w.Over() {
+	if v.follows = true; !w.Over() {
 		err = w.Follow(ctx, v.event, v.alive)
 	}
 	return v.finished(ctx, f, err)
+}
+
+// tree returns the tree of the run with its last iterations.
+func (w *Watching) tree(ctx context.Context) *progress.Tree {
+	return treeOf(func(yield func(*session.Event) bool) {
+		for ev, err := range w.until(context.WithoutCancel(ctx), w.last) {
+			if err != nil || !yield(ev) {
+				return
+			}
+		}
+	})
 }
 
 // Ctrl-C and the key d end only refrain watch; the run goes on. The other keys have no effect.
@@ -111,8 +120,8 @@ func (v *viewer) pause() (say string) { return "" }
 func (v *viewer) cancel()             {}
 
 // limitIn returns the iteration limit of the run's loop; 0 if the loop has no limit or has not begun.
-func limitIn(log []*session.Event) uint {
-	for _, ev := range log {
+func limitIn(log iter.Seq[*session.Event]) uint {
+	for ev := range log {
 		if ev.Mark == nil || ev.Mark.Kind != mark.KindLoopStarted || strings.Contains(string(ev.Address), "/") {
 			continue
 		}
@@ -125,7 +134,10 @@ func limitIn(log []*session.Event) uint {
 }
 
 func (v *viewer) event(ev *session.Event) error {
-	lines := v.add(ev)
+	lines, err := v.add(ev)
+	if err != nil {
+		return err
+	}
 	if ev.Mark != nil {
 		switch ev.Mark.Kind {
 		case mark.KindAsked, mark.KindAnswered, mark.KindRunResumed:
@@ -136,17 +148,19 @@ func (v *viewer) event(ev *session.Event) error {
 	return v.out.event(ev, lines, &v.fold)
 }
 
-// add adds an event to the view. If the event supersedes earlier events, add reads the log again.
-func (v *viewer) add(ev *session.Event) []string {
-	if ev.Mark.Supersedes() == nil {
-		return v.fold.Add(ev)
+// add adds an event to the view. If a new event supersedes earlier ones, add reads the log again.
+func (v *viewer) add(ev *session.Event) ([]string, error) {
+	if ev.Mark.Supersedes() == nil || !v.follows {
+		return v.fold.Add(ev), nil
 	}
 	v.fold = progress.Fold{Whole: v.whole}
-	before, _ := slices.BinarySearchFunc(v.w.log, ev.Seq+1, func(e *session.Event, seq int64) int { return cmp.Compare(e.Seq, seq) })
-	for _, old := range session.Current(v.w.log[:before]) { // the log may have later events, which are not shown yet
+	for old, err := range v.w.until(context.Background(), ev) { // the log may have later events, which are not shown yet
+		if err != nil {
+			return nil, err
+		}
 		v.fold.Add(old)
 	}
-	return nil
+	return nil, nil
 }
 
 // alive prints that no worker drives a run of a cluster.
@@ -189,7 +203,7 @@ func (v *viewer) finished(ctx context.Context, f WatchOptions, err error) error 
 	case mark.RunWaiting:
 		res.waits(runstore.Asks(w.id, sum)...)
 	case mark.RunIsPaused:
-		res.paused(w.log, sum, runstore.HowToResumeIn(ctx, w.store, w.id))
+		res.paused(w.tree(ctx), sum, runstore.HowToResumeIn(ctx, w.store, w.id))
 	default:
 		res.code = exitCode(v.fold.Stops(), f.Shown.ZeroOnLimit)
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -18,29 +19,104 @@ import (
 	"github.com/refrain-dev/refrain/session/store"
 )
 
-// Watching follows a run that another process drives.
+// Watching follows a run that another process drives. It keeps no events.
 type Watching struct {
 	store session.Service
 	id    string
-	seen  int64            // number of the last event
-	log   []*session.Event // outline of the last run
-	owned bool             // the process that started the run records its status
-	after int64            // the run continues after this event, whatever its status was
+	seen  int64          // number of the last event
+	last  *session.Event // outline of the last event
+	fold  progress.SummaryFold
+	owned bool  // the process that started the run records its status
+	after int64 // the run continues after this event, whatever its status was
 }
 
-// NewWatching begins to follow a run of a store.
-func NewWatching(r *runstore.Run) *Watching { return &Watching{store: r.Store, id: r.ID} }
+// NewWatching begins to follow a run of a store, after the events that the run has.
+func NewWatching(r *runstore.Run) *Watching {
+	w := &Watching{store: r.Store, id: r.ID, last: new(session.Event)}
+	for ev := range r.Current() {
+		w.take(ev)
+	}
+	if last := r.Last(); last != nil {
+		w.last, w.seen = last.Outlined(), last.Seq
+	}
+	return w
+}
+
+func (w *Watching) take(ev *session.Event) {
+	w.fold.Add(ev)
+	w.owned = w.owned || ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted
+}
 
 // Add adds the next event of the log.
-func (w *Watching) Add(ev *session.Event) {
-	w.seen = ev.Seq
-	if len(w.log) > 0 && w.log[0].InvocationID != ev.InvocationID {
-		w.log, w.owned = nil, false
+func (w *Watching) Add(ctx context.Context, ev *session.Event) error {
+	begins := w.last.InvocationID != ev.InvocationID
+	w.seen, w.last = ev.Seq, ev.Outlined()
+	if !begins && ev.Mark.Supersedes() == nil {
+		w.take(ev)
+		return nil
 	}
-	w.log = append(w.log, ev.Outlined())
-	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunStarted {
-		w.owned = true
+	w.fold = progress.SummaryFold{}
+	if begins {
+		w.owned = false
+		w.take(ev)
+		return nil
 	}
+	for old, err := range w.until(ctx, ev) {
+		if err != nil {
+			return err
+		}
+		w.take(old)
+	}
+	return nil
+}
+
+// until yields the events of the run up to one of them, without those that were superseded by then.
+func (w *Watching) until(ctx context.Context, ev *session.Event) iter.Seq2[*session.Event, error] {
+	return func(yield func(*session.Event, error) bool) {
+		key := runstore.KeyOf(w.id)
+		got, err := w.store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		view := session.ViewOf(got.Session)
+		for old := range currentOf(view, ev.InvocationID, ev.Seq) {
+			if !yield(old, nil) {
+				return
+			}
+		}
+		if err := view.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// currentOf yields the outline of a run up to an event, without the events that were superseded by then.
+func currentOf(view *session.View, invocation string, upTo int64) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		var gone mark.Spans
+		if view.Superseded() != nil {
+			for ev := range view.Marked(mark.KindRunResumed) {
+				if ev.InvocationID == invocation && ev.Seq <= upTo {
+					gone = gone.Union(ev.Mark.Supersedes())
+				}
+			}
+		}
+		for ev := range view.Outline() {
+			if ev.Seq > upTo || ev.InvocationID == invocation && !gone.Has(ev.Seq) && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// treeOf returns the tree of a run with its last iterations.
+func treeOf(events iter.Seq[*session.Event]) *progress.Tree {
+	live := progress.Live{Most: 1024}
+	for ev := range events {
+		live.AddOnce(ev, true)
+	}
+	return live.Tree()
 }
 
 // Over reports whether the run has ended or is paused, so that nothing more happens by itself. If the process that started the
@@ -49,14 +125,10 @@ func (w *Watching) Over() bool { return w.seen > w.after && w.stands() }
 
 // stands reports the same from the log alone.
 func (w *Watching) stands() bool {
-	if len(w.log) == 0 {
+	if w.last.Mark == nil {
 		return false
 	}
-	ev := w.log[len(w.log)-1]
-	if ev.Mark == nil {
-		return false
-	}
-	switch ev.Mark.Kind {
+	switch w.last.Mark.Kind {
 	case mark.KindRunEnded:
 		return true
 	case mark.KindRunPaused:
@@ -69,11 +141,8 @@ func (w *Watching) stands() bool {
 
 // handedOver reports whether the run was paused only to continue in the background.
 func (w *Watching) handedOver() bool {
-	if len(w.log) == 0 {
-		return false
-	}
 	var d mark.RunPaused
-	last := w.log[len(w.log)-1].Mark
+	last := w.last.Mark
 	return last != nil && last.Kind == mark.KindRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
 }
 
@@ -84,7 +153,7 @@ func (w *Watching) moves() bool {
 }
 
 // Summary returns the status of the run.
-func (w *Watching) Summary() *progress.Summary { return progress.Summarize(w.log) }
+func (w *Watching) Summary() *progress.Summary { return w.fold.Summary() }
 
 // GoneError is returned when the process that drove the run has died.
 type GoneError struct{ id, owner, next string }
@@ -143,7 +212,9 @@ func (w *Watching) Follow(ctx context.Context, each func(*session.Event) error, 
 				return term.Failure(it.err)
 			}
 			gone = 0
-			w.Add(it.ev)
+			if err := w.Add(ctx, it.ev); err != nil {
+				return term.Failure(err)
+			}
 			if err := each(it.ev); err != nil || w.Over() {
 				return err
 			}

@@ -213,22 +213,59 @@ func TestPastEventsAreAddedOnce(t *testing.T) {
 		}
 		return &session.Event{Seq: seq, Address: at, Mark: m, InvocationID: "i"}
 	}
-	w := new(Watching)
+	key := runstore.KeyOf("r_1")
+	store := session.InMemoryService()
+	made, err := store.Create(t.Context(), &session.CreateRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	appended := func(ev *session.Event) *session.Event {
+		t.Helper()
+		if s := ev.Mark.Supersedes(); s != nil {
+			ev.Actions.StateDelta = map[string]any{mark.KeySuperseded: s.String()}
+		}
+		if err := store.AppendEvent(t.Context(), made.Session, ev); err != nil {
+			t.Fatal(err)
+		}
+		return ev
+	}
 	for _, ev := range []*session.Event{
 		marked(1, "a", mark.KindStepStarted, nil), marked(2, "a/b", mark.KindStepStarted, nil),
 		marked(3, "", mark.KindRunResumed, mark.RunResumed{Superseded: mark.SpansOf(2)}),
 		marked(4, "a/b", mark.KindStepStarted, nil),
 	} {
-		w.Add(ev)
+		appended(ev)
 	}
+	run, err := runlog.Read(t.Context(), store, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatching(&runstore.Run{Run: run})
 	v := &viewer{w: w}
-	for _, ev := range session.Current(w.log) {
-		v.add(ev)
+	add := func(ev *session.Event) {
+		t.Helper()
+		if _, err := v.add(ev); err != nil {
+			t.Fatal(err)
+		}
 	}
-	end := marked(5, "a/b", mark.KindStepFinished, mark.StepFinished{})
-	w.Add(end)
-	v.add(end)
+	for ev := range run.Current() {
+		add(ev)
+	}
+	v.follows = true
+	comes := func(ev *session.Event) {
+		t.Helper()
+		if err := w.Add(t.Context(), appended(ev)); err != nil {
+			t.Fatal(err)
+		}
+		add(ev)
+	}
+	comes(marked(5, "a/b", mark.KindStepFinished, mark.StepFinished{}))
 	if at, _ := v.fold.Running(); at != "a" {
 		t.Errorf("%q runs, and %q does not any more", at, "a/b")
+	}
+	comes(marked(6, "a/c", mark.KindStepStarted, nil))
+	comes(marked(7, "", mark.KindRunResumed, mark.RunResumed{Superseded: mark.SpansOf(6)}))
+	if at, _ := v.fold.Running(); at != "a" {
+		t.Errorf("%q runs, and its start was superseded", at)
 	}
 }

@@ -106,7 +106,7 @@ func openRecording(ctx context.Context, e *term.Env, f backtestFlags, name strin
 }
 
 func recordingOf(run *runstore.Run, f backtestFlags, name string) (*past.Recording, error) {
-	rec, err := backtest.Recording(slices.Collect(run.Wholes.All(run.Log())), f.loop)
+	rec, err := backtest.Recording(slices.Collect(run.Events()), f.loop)
 	if err = cmp.Or(run.Wholes.Err, err); err != nil {
 		return nil, term.Failure(fmt.Errorf("%s: %w", name, err))
 	}

@@ -84,9 +84,6 @@ func listEvents(ctx context.Context, e *term.Env, f eventsFlags, word string) er
 	var w *live.Watching
 	if f.follow {
 		w = live.NewWatching(run)
-		for ev := range run.All() {
-			w.Add(ev)
-		}
 		summary, coming = w.Summary, !w.Over()
 	}
 	if err := events.Findable(run, shown, f.agent, f.iteration, coming); err != nil {

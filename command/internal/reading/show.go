@@ -28,6 +28,9 @@ rebuilds the request from the events, because the log does not contain it; no mo
 asked. --resources shows time, model calls, tokens, cost and state sizes. CPU time and
 memory are only in the last line of refrain run --json.
 
+Of a loop with more than 50 iterations, show writes the first ten and the last ten; --all
+writes them all, as --json does.
+
 The iterations are those of the outermost loop; --loop chooses another loop by its
 address, such as story[2]/polish.`,
 		Example: `  refrain show last
@@ -50,6 +53,7 @@ address, such as story[2]/polish.`,
 	fl.BoolVar(&f.Files, "files", false, "show the changed files of a workspace; with --diff, as a patch")
 	fl.StringVar(&f.Prompt, "prompt", "", "show what `STEP` sent to its model: a name, or an address such as refine[3]/writer")
 	fl.StringVar(&f.Loop, "loop", "", "`address` of the loop whose iterations to show")
+	fl.BoolVar(&f.All, "all", false, "show all iterations of a long loop")
 	fl.BoolVar(&f.JSON, "json", false, "write JSON")
 	return cmd
 }

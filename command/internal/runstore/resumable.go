@@ -108,12 +108,12 @@ func resumable(view *session.View) (by, flags string, err error) {
 }
 
 // PausedLines tell why a run is paused, and how far it has got.
-func PausedLines(log []*session.Event, sum *progress.Summary) []string {
+func PausedLines(tree *progress.Tree, sum *progress.Summary) []string {
 	sum = new(*sum)
 	sum.Paused = OwnerText(sum.Paused)
 	var lines []string
 	why := "Paused " + sum.Paused
-	if text := whereabouts(progress.TreeOf(log), sum.Score); text != "" {
+	if text := whereabouts(tree, sum.Score); text != "" {
 		lines = append(lines, text)
 		why = strings.ToUpper(sum.Paused[:min(1, len(sum.Paused))]) + sum.Paused[min(1, len(sum.Paused)):]
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/prompt"
+	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -25,8 +26,16 @@ func (s *Shown) promptOf(ctx context.Context, code program.Code, run *runstore.R
 	*prompt.Request, error) {
 	at := session.Address(word)
 	if !strings.ContainsAny(word, "[/") {
+		of := s
+		if n > 0 && s.main != nil && s.main.Loop.Left() > 0 {
+			var err error
+			if of, err = Of(ctx, run, runlog.ReportOptions{Most: mostSteps, Keep: passOf(s.main, n)}); err != nil {
+				return "", nil, err
+			}
+			of.main = of.Tree.Find(s.main.Address)
+		}
 		var err error
-		if at, err = s.stepNamed(word, n); err != nil {
+		if at, err = of.stepNamed(word, n); err != nil {
 			return "", nil, term.UsageError(err)
 		}
 	}

@@ -31,6 +31,7 @@ type Options struct {
 	State, JSON       bool
 	Files             bool // of a workspace
 	Resources         bool
+	All               bool // iterations of a long loop
 }
 
 // Shown is the report of refrain show about a run.
@@ -50,8 +51,12 @@ type Shown struct {
 	resume func() string // returns how to resume the run
 	where  string        // where the files of the result are
 
-	columns int // width of the terminal; 0 without a terminal
+	columns int    // width of the terminal; 0 without a terminal
+	spool   *spool // of the iterations that the tree left out; nil if they are not shown
 }
+
+// mostSteps bounds the steps that show holds.
+const mostSteps = 4096
 
 // Run shows the run, or the file of a run, that word names.
 func Run(ctx context.Context, e *term.Env, f Options, word string) error {
@@ -73,10 +78,20 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 		return err
 	}
 	defer run.Close()
-	s, err := Of(ctx, run, "")
+	opts := runlog.ReportOptions{Most: mostSteps, Keep: session.Address(f.Loop)}
+	var left *spool
+	if whole := !f.One && f.Diff == "" && f.Prompt == "" && !f.Files; whole && (f.JSON || f.All && !f.State && !f.Resources) {
+		left = newSpool()
+		defer left.close()
+		if opts.Drop = left.drop; !f.JSON {
+			opts.Drop = left.dropLines
+		}
+	}
+	s, err := Of(ctx, run, opts)
 	if err != nil {
 		return err
 	}
+	s.spool = left
 	if f.One || f.Diff != "" || f.Loop != "" {
 		if s.main, err = loopOf(s.Tree, f.Loop); err != nil {
 			return term.UsageError(fmt.Errorf("run %s: %w", run.ID, err))
@@ -112,10 +127,8 @@ func Run(ctx context.Context, e *term.Env, f Options, word string) error {
 		}
 	}
 	if f.Resources {
-		s.Resources = new(progress.Resources{Wall: s.Updated.Sub(s.Started), Active: s.Tree.Active()})
-		for _, ev := range session.Current(s.Log) {
-			s.Resources.Add(ev)
-		}
+		s.Resources = &s.Used
+		s.Resources.Wall, s.Resources.Active = s.Updated.Sub(s.Started), s.Tree.Active()
 	}
 	s.columns = term.ColumnsOf(e.Stdout)
 	if err := s.print(e, f); err != nil {
@@ -138,10 +151,9 @@ func parseDiff(s string) (from, to int, err error) {
 	return from, to, nil
 }
 
-// Of returns the report about a run. It has the recent text of all steps, and all text of one iteration of a loop, such as
-// refine[3].
-func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, error) {
-	rep, err := r.Report(ctx, pass, lease.Dead)
+// Of returns the report about a run.
+func Of(ctx context.Context, r *runstore.Run, opts runlog.ReportOptions) (*Shown, error) {
+	rep, err := r.Report(ctx, opts, lease.Dead)
 	if err != nil {
 		err = term.Failure(err)
 	}
@@ -157,10 +169,10 @@ func Of(ctx context.Context, r *runstore.Run, pass session.Address) (*Shown, err
 
 // iterationIn returns an iteration of a loop, with all text of its steps.
 func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n int) (*progress.Iteration, error) {
-	if it, err := iterationOf(main, n); err != nil {
+	if it, err := iterationOf(main, n); err != nil && main.Loop.Left() == 0 {
 		return it, err
 	}
-	s, err := Of(ctx, r, session.Address(fmt.Sprintf("%s[%d]", main.Address, n)))
+	s, err := Of(ctx, r, runlog.ReportOptions{Most: mostSteps, Pass: passOf(main, n)})
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +180,11 @@ func iterationIn(ctx context.Context, r *runstore.Run, main *progress.Step, n in
 		return nil, err
 	}
 	return iterationOf(main, n)
+}
+
+// passOf returns the address of an iteration of a loop.
+func passOf(loop *progress.Step, n int) session.Address {
+	return session.Address(fmt.Sprintf("%s[%d]", loop.Address, n))
 }
 
 // loopOf returns the loop at an address; with an empty address, the main loop of the run.

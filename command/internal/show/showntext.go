@@ -4,6 +4,7 @@ package show
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -29,8 +30,9 @@ func (s *Shown) print(e *term.Env, f Options) error {
 	if f.JSON {
 		if f.One || f.Diff != "" || f.Prompt != "" || f.Files {
 			s.Tree, s.Loops = nil, nil
+			return term.WriteJSON(e.Stdout, s)
 		}
-		return term.WriteJSON(e.Stdout, s)
+		return s.printJSON(e.Stdout)
 	}
 	w := bufio.NewWriter(e.Stdout)
 	switch {
@@ -56,12 +58,29 @@ func (s *Shown) print(e *term.Env, f Options) error {
 	default:
 		s.header(w)
 		s.PrintTree(w)
+		if s.spool != nil && s.spool.err != nil {
+			return s.spool.err
+		}
 		s.ending(e, w)
 	}
 	if f.State {
 		printState(w, s.State, f.One)
 	}
 	return w.Flush()
+}
+
+// printJSON writes the report with the iterations that the tree left out.
+func (s *Shown) printJSON(w io.Writer) error {
+	s.spool.markGaps(s.Tree.Root)
+	var text bytes.Buffer
+	if err := term.WriteJSON(&text, s); err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(w, 1<<16)
+	if err := s.spool.fill(out, text.Bytes()); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // printResources writes the resources that the run has used, as far as its log contains them.
@@ -125,7 +144,7 @@ func (s *Shown) ending(e *term.Env, w io.Writer) {
 	}
 	switch mark.RunStatus(s.Status) {
 	case mark.RunIsPaused:
-		fmt.Fprintf(w, "\n%s\n", strings.Join(runstore.PausedLines(s.Log, s.Summary), "\n"))
+		fmt.Fprintf(w, "\n%s\n", strings.Join(runstore.PausedLines(s.Tree, s.Summary), "\n"))
 	case mark.RunWaiting:
 		fmt.Fprintf(w, "\nThe run %s:\n%s\n", runstore.WaitsForPerson, e.Hint(strings.Join(runstore.Asks(s.Run, s.Summary), "\n")))
 	}

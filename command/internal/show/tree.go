@@ -3,8 +3,10 @@
 package show
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -39,6 +41,9 @@ type treePrinter struct {
 	to  int // the largest length of a line
 	now time.Duration
 	cut progress.Status // of steps that are running in the log, if no process drives the run; else empty
+
+	all   bool   // iterations of a long loop are shown
+	spool *spool // has those that the tree has left out; nil if it has left out none
 }
 
 // longLine is the largest length of a line of a tree where no terminal sets one.
@@ -49,24 +54,66 @@ func (s *Shown) treePrinter(w io.Writer) *treePrinter {
 	if s.columns > 0 {
 		to = min(to, s.columns)
 	}
-	p := &treePrinter{w: w, to: to, now: s.Tree.Now}
+	p := &treePrinter{w: w, to: to, now: s.Tree.Now, all: s.spool != nil, spool: s.spool}
 	if s.Status == runlog.StatusInterrupted || s.Status == string(mark.RunIsPaused) {
 		p.cut = progress.Status(s.Status)
 	}
 	return p
 }
 
+// A loop with more than longLoop iterations is shown with the first and the last endsShown, unless all are asked for.
+const (
+	longLoop  = 50
+	endsShown = progress.FirstKept
+)
+
 // loop writes the iterations and the finalizer of a loop. more means that further lines follow.
 func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
 	its, final := s.Loop.Iterations, s.Loop.Finalizer
 	more = more || final != nil && final.Status != progress.StatusPending
+	ends := !p.all && len(its)+s.Loop.Left() > longLoop
 	for i, it := range its {
 		branch, stem := term.Branches(i == len(its)-1 && !more)
+		switch last := len(its) - endsShown; {
+		case ends && i == endsShown:
+			p.line(guide+branch, fmt.Sprintf("… iterations %d to %d; --all shows them", its[i-1].Number+1, its[last].Number-1))
+			continue
+		case ends && i > endsShown && i < last:
+			continue
+		case p.spool != nil && i > 0:
+			p.leftOut(s.Loop, its[i-1].Number, it.Number, guide)
+		}
 		p.line(guide+branch, p.iteration(s.Loop, it))
 		p.steps(it.Steps, guide+stem, false)
 	}
 	if final != nil && final.Status != progress.StatusPending {
 		p.steps([]*progress.Step{final}, guide, len(s.Steps) > 0)
+	}
+}
+
+// leftOut writes the iterations between two others that the tree has left out.
+func (p *treePrinter) leftOut(l *progress.Loop, after, before int, guide string) {
+	err := p.spool.between(l, after, before, func(text []byte) error {
+		for line := range strings.Lines(string(text)) {
+			p.print(guide + strings.TrimSuffix(line, "\n"))
+		}
+		return nil
+	})
+	if p.spool.err == nil {
+		p.spool.err = err
+	}
+}
+
+// dropLines adds an iteration that leaves the tree, as the lines of the tree. It is not the last one of its loop.
+func (p *spool) dropLines(loop *progress.Step, it *progress.Iteration) {
+	var text bytes.Buffer
+	t := &treePrinter{w: &text, to: math.MaxInt32, all: true, spool: p}
+	branch, stem := term.Branches(false)
+	t.line(branch, t.iteration(loop.Loop, it))
+	t.steps(it.Steps, stem, false)
+	p.add(loop.Loop, it.Number, text.Bytes())
+	for _, s := range it.Steps {
+		p.forget(s)
 	}
 }
 
@@ -90,8 +137,10 @@ func (p *treePrinter) step(s *progress.Step, first, rest string) {
 	p.steps(s.Steps, rest, false)
 }
 
-func (p *treePrinter) line(guide, text string) {
-	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(guide+brief.Clean(text), p.to, "…"), " "))
+func (p *treePrinter) line(guide, text string) { p.print(guide + brief.Clean(text)) }
+
+func (p *treePrinter) print(line string) {
+	fmt.Fprintln(p.w, strings.TrimRight(ansi.TruncateWc(line, p.to, "…"), " "))
 }
 
 // Status returns a status with its duration.
