@@ -75,6 +75,9 @@ func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
 	if left := free(t.room); left >= 0 && left < size+spare {
 		return &LimitError{"disk", t.room, size + spare, left}
 	}
+	if err := noMount(of.Dir()); err != nil {
+		return err
+	}
 	if err := of.copyTo(ctx, t.Dir()); err != nil {
 		return err
 	}

@@ -57,6 +57,13 @@ func (e *NestedError) Error() string {
 		e.Path)
 }
 
+// MountError reports a mount point inside the folder of a run. Nothing behind it was read, changed or deleted.
+type MountError struct{ Path string }
+
+func (e *MountError) Error() string {
+	return fmt.Sprintf("%q is a mount point inside the workspace, so its files belong to another folder: unmount it with umount", e.Path)
+}
+
 // StrangerError reports that files of the tree have changed while no program of the run worked there. The changed
 // files are stored, and nothing was restored.
 type StrangerError struct {

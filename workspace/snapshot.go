@@ -31,7 +31,7 @@ func (t *Tree) Snapshot(ctx context.Context) (Hash, error) {
 	return h, nil
 }
 
-// isFolder returns an error unless the files are in a folder, and not behind a link to a folder elsewhere.
+// isFolder returns an error unless the files are in a folder, and not behind a link to a folder elsewhere or a mount point.
 func (t *Tree) isFolder() error {
 	info, err := os.Lstat(t.Dir())
 	switch {
@@ -39,6 +39,8 @@ func (t *Tree) isFolder() error {
 		err = os.Mkdir(t.Dir(), 0o700)
 	case err == nil && !info.IsDir():
 		err = fmt.Errorf("%s is no folder any more: a program has replaced it", t.Dir())
+	case err == nil:
+		err = noMount(t.Dir())
 	}
 	return err
 }

@@ -181,6 +181,9 @@ func Remove(ctx context.Context, store, run string) error {
 		return err
 	}
 	defer lock.Close()
+	if err := noMount(room); err != nil {
+		return err
+	}
 	for g, err := range repositories(ctx, bin, store) {
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
@@ -238,10 +241,14 @@ func Has(ctx context.Context, store, run string, trees []Hash) (bool, error) {
 	return !kept, nil
 }
 
-// removeAll deletes a folder, including folders in it that have no write permission.
+// removeAll deletes a folder, including folders in it that have no write permission. It fails with a [*MountError] for one with a
+// mount point.
 func removeAll(folder string) error {
-	err := os.RemoveAll(folder)
-	if err == nil {
+	err := noMount(folder)
+	if err != nil {
+		return err
+	}
+	if err = os.RemoveAll(folder); err == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
