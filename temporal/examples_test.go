@@ -416,7 +416,7 @@ func come(t *testing.T, ex *example, store session.Service, id string) *outcome 
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep, err := log.Report(t.Context(), "", nil)
+	rep, err := log.Report(t.Context(), runlog.ReportOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
