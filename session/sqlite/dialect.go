@@ -22,6 +22,7 @@ import (
 type dialect struct {
 	sqlstore.Dialect
 	path string
+	file *file
 	side *sql.Conn
 }
 
@@ -30,7 +31,7 @@ func newDialect(f *file) *dialect {
 	if err != nil {
 		panic(err) // the name is above
 	}
-	d := &dialect{path: f.path}
+	d := &dialect{path: f.path, file: f}
 	d.Dialect = sqlstore.Dialect{
 		Name:       "SQLite database " + f.path,
 		Migrations: files,
@@ -52,6 +53,7 @@ func newDialect(f *file) *dialect {
 // the write-ahead log behind.
 func (d *dialect) closing() {
 	if d.side != nil {
+		d.file.empty(context.Background(), d.side)
 		_ = d.side.Close()
 	}
 }
@@ -121,6 +123,7 @@ func (d *dialect) listen(ctx context.Context, changed func(int64)) {
 			before, delay = version, soon
 			changed(0)
 		}
+		d.file.look()
 		_ = sleep.For(ctx, delay)
 		delay = min(2*delay, late)
 	}

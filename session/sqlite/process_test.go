@@ -44,6 +44,7 @@ var children = map[string]func(path string) error{
 	"write":   writeForEver,
 	"compete": compete,
 	"use":     use,
+	"hold":    hold,
 }
 
 // child is this program again, in a role.

@@ -25,7 +25,7 @@ type RemovedError struct {
 	Replaced bool
 	// Kept is the path of a copy of the whole database; empty if the copy failed, and Err says why. Do not
 	// move the copy to Path while the old log, Path-wal, exists, because SQLite would apply that log to the
-	// copy.
+	// copy. A log beside a file that has replaced the database was moved to Path.replaced-N-wal.
 	Kept string
 	Err  error
 }
@@ -50,11 +50,13 @@ func (e *RemovedError) Unwrap() error { return e.Err }
 // file is the one that a database is in.
 type file struct {
 	path string
-	info os.FileInfo // as it was opened
-	away atomic.Bool // it was not there when it was looked at last
+	info os.FileInfo            // as it was opened
+	logs [len(logs)]os.FileInfo // as they were when it was open
+	away atomic.Bool            // it was not there when it was looked at last
 
-	mu   sync.Mutex
-	gone *RemovedError // since it was found to be away
+	mu    sync.Mutex
+	gone  *RemovedError // since it was found to be away
+	taken []string      // the files that takeLogs has moved
 }
 
 func newFile(path string) (*file, error) {
@@ -133,15 +135,22 @@ func (s *Service) guard(ctx context.Context, add func() error) error {
 
 // look notes whether the file is away. The store looks after each commit, before anybody hears of it.
 func (f *file) look() {
-	if same, _ := f.there(); !same {
+	same, replaced := f.there()
+	if !same {
 		f.away.Store(true)
+	}
+	if replaced {
+		f.takeLogs()
 	}
 }
 
-// found forgets that the file was away.
+// found forgets that the file was away, unless its log was taken away since.
 func (f *file) found() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.taken != nil {
+		return
+	}
 	f.gone = nil
 	f.away.Store(false)
 }
@@ -200,8 +209,12 @@ type guarded struct {
 
 // Connect opens a connection if the file is there.
 func (g guarded) Connect(ctx context.Context) (driver.Conn, error) {
-	if same, replaced := g.file.there(); !same {
+	if same, replaced := g.file.there(); !same || g.file.logsTaken() != nil {
 		return nil, &RemovedError{Path: g.file.path, Replaced: replaced, Err: errors.New("no connection has it")}
 	}
-	return g.Connector.Connect(ctx)
+	c, err := g.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return guardedConn{c.(connection), g.file}, nil // the driver's is one
 }

@@ -77,7 +77,8 @@ const readers = 4
 // refuses those of a newer one.
 //
 // Open returns an error that says what to do for a file that is not an SQLite database, belongs to another
-// program, is damaged, cannot be written, or stays locked for Config.Wait.
+// program, is damaged, cannot be written, or stays locked for Config.Wait. On Linux it does so too for a file that was
+// moved to the place of an earlier one whose write-ahead log is still there.
 func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	if path == "" || path == ":memory:" {
 		return nil, fmt.Errorf("open SQLite database: no file is named; session.InMemoryService needs none")
@@ -93,6 +94,9 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 	}
 	f, err := newFile(path)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.checkLog(); err != nil {
 		return nil, err
 	}
 	d := newDialect(f)
@@ -122,6 +126,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Service, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: its disk does not support a write-ahead log (journal mode %q): "+
 			"move it to a local disk", d.Name, mode), err, s.Close())
 	}
+	f.label()
 	return &Service{s, f, d.side, cfg.ReadOnly}, nil
 }
 
