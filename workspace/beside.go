@@ -26,7 +26,8 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	part := filepath.Join("beside", refName(name))
 	s := &Tree{
 		cfg: t.cfg, from: t.from, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
-		name: t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
+		ignored: ignored{tree: t.ignored.tree, files: t.ignored.files},
+		name:    t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
 	}
 	lock, err := lockRoom(ctx, s.room)
 	if err != nil {

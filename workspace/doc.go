@@ -29,6 +29,8 @@
 // [Tree.Environ] keeps git from looking for a repository above the tree. A tree is no sandbox, because a
 // program that names a path outside the tree can write there.
 //
+// [Config].Protect keeps files as they were when the tree was new, also if git ignores them.
+//
 // Not part of the state are ignored files, empty folders, sockets and pipes, and permissions other
 // than the executable bit.
 package workspace

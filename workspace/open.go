@@ -114,7 +114,7 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 	}
 	if base != "" && start != "" {
 		t.base, t.start = Hash(base), Hash(start)
-		return nil
+		return t.keepIgnored(ctx, t.start, false)
 	}
 	return t.create(ctx)
 }
@@ -259,6 +259,9 @@ func (t *Tree) create(ctx context.Context) error {
 		if t.start, err = t.snapshot(ctx, anySize); err != nil {
 			return err
 		}
+	}
+	if err := t.keepIgnored(ctx, t.start, true); err != nil {
+		return err
 	}
 	if t.cfg.ForkOf != "" {
 		return t.fork(ctx)

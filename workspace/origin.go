@@ -87,6 +87,8 @@ func (t *Tree) copyExcludes(ctx context.Context) error {
 			if folder, err := os.UserConfigDir(); err == nil {
 				all = filepath.Join(folder, "git", "ignore")
 			}
+		} else if !filepath.IsAbs(all) { // git reads it from the top of the repository
+			all = filepath.Join(t.from, strings.Repeat("../", strings.Count(t.prefix, "/")), all)
 		}
 		for _, name := range append(names, all) {
 			if more, ok := patternsOf(name); ok {

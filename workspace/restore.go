@@ -31,11 +31,15 @@ func (t *Tree) Restore(ctx context.Context, h Hash) (salvaged Hash, err error) {
 // the current files and returns their hash as salvaged; salvaged is empty if nothing had to be restored.
 //
 // Ensure returns a [*StrangerError] if files have changed since the last snapshot without an Ensure in between,
-// unless the files are those of the hash. Ensure restores a tree whose folder was deleted.
+// unless the files are those of the hash. Ensure restores a tree whose folder was deleted. It puts back ignored files as
+// [Tree.PutBackIgnored] does.
 func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.sure && t.last == h {
+		if _, err := t.putBackIgnored(ctx, h); err != nil {
+			return "", err
+		}
 		if err := t.begin(); err != nil {
 			return "", err
 		}
@@ -45,6 +49,9 @@ func (t *Tree) Ensure(ctx context.Context, h Hash) (salvaged Hash, err error) {
 		return "", err
 	}
 	was, err := t.restore(ctx, h)
+	if err == nil {
+		_, err = t.putBackIgnored(ctx, h)
+	}
 	if err == nil {
 		err = t.begin()
 	}
@@ -59,7 +66,7 @@ const working = "working"
 
 // begin records that programs may change the files from now on.
 func (t *Tree) begin() error {
-	t.sure = false
+	t.sure, t.ignored.sure = false, false
 	return writeFile(filepath.Join(t.room, "state"), []byte(working))
 }
 

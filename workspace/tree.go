@@ -61,6 +61,9 @@ type Config struct {
 	// Exclude lists folders or files, relative to From with slashes, that the tree never contains. They are neither
 	// copied nor stored. Programs in the tree can still read older versions of them from the git history.
 	Exclude []string
+	// Protect has patterns, as for [Match], of files that stay as they were when the tree was new even if git ignores them, so that
+	// they are not part of the state: see [Tree.PutBackIgnored]. For the files of the state see [Tree.Protected].
+	Protect []string
 	// Setup prepares a new tree, for example by installing packages, in the folder dir with the additional
 	// environment variables env. The changes of the setup are part of the start, not of the result. If a setup is
 	// interrupted, the next one begins with a fresh copy. Nil does nothing.
@@ -112,11 +115,12 @@ type Tree struct {
 
 	against Hash // the tree that Limits are compared with; empty for the start
 
-	mu    sync.Mutex
-	last  Hash  // what the index contains; empty if there is none yet
-	sure  bool  // the files are those of last: no program may have changed them since
-	empty bool  // the folder was deleted from outside
-	size  int64 // upper bound for the size of the store; 0 if it was not measured
+	mu      sync.Mutex
+	ignored ignored
+	last    Hash  // what the index contains; empty if there is none yet
+	sure    bool  // the files are those of last: no program may have changed them since
+	empty   bool  // the folder was deleted from outside
+	size    int64 // upper bound for the size of the store; 0 if it was not measured
 }
 
 // Dir returns the folder with the files.
@@ -188,7 +192,7 @@ func Remove(ctx context.Context, store, run string) error {
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
-		refs, err := g.run(ctx, "for-each-ref", "--format=delete %(refname)", "refs/refrain/"+refName(run)+"/")
+		refs, err := g.run(ctx, "for-each-ref", "--format=delete %(refname)", "refs/refrain/"+refName(run)+"/", protectedRefs(refName(run)))
 		if err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}

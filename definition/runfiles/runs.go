@@ -101,7 +101,7 @@ func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*locked, 
 	}
 	w := &rs.cfg
 	cfg := workspace.Config{From: filepath.Join(rs.place.Root, filepath.FromSlash(w.From)), Store: Store(rs.place.Root), Run: id,
-		Owner: Owner(rs.place.Root, rs.place.Store), Base: w.Base, Copy: w.Copy, Filters: w.Filters, Exclude: rs.place.Overlays, Limits: w.Limits,
+		Owner: Owner(rs.place.Root, rs.place.Store), Base: w.Base, Copy: w.Copy, Filters: w.Filters, Protect: rs.protected, Exclude: rs.place.Overlays, Limits: w.Limits,
 		Environ: child.Inheritance{Withhold: rs.place.Withhold}.Environ()}
 	if was.run != id {
 		cfg.ForkOf = was.run

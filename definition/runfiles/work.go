@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
@@ -77,6 +78,9 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 	return map[string]any{key: now.value()}, nil
 }
 
+// mostNames is how many protected files the state names.
+const mostNames = 100
+
 // protect puts back the protected files that a command has changed.
 func (rs *Runs) protect(ctx agent.InvocationContext, t *workspace.Tree, now *state) error {
 	me := ctx.Agent().Name()
@@ -84,22 +88,37 @@ func (rs *Runs) protect(ctx agent.InvocationContext, t *workspace.Tree, now *sta
 		now.protected, now.by = "", ""
 	}
 	touched, err := rs.touched(ctx, t, now)
-	if err != nil || len(touched) == 0 {
+	if err != nil {
 		return err
 	}
 	var paths []string
 	for _, c := range touched {
 		paths = append(paths, c.Path)
 	}
-	now.protected, now.by = strings.Join(paths, ", "), me
-	if rs.cfg.OnProtected == Fail {
-		return &ProtectedError{paths}
+	if len(touched) > 0 && rs.cfg.OnProtected != Fail {
+		if now.hash, err = t.PutBack(ctx, now.hash, touched); err != nil {
+			return err
+		}
 	}
-	h, err := t.PutBack(ctx, now.hash, touched)
+	ignored, err := t.PutBackIgnored(ctx, now.hash)
 	if err != nil {
 		return err
 	}
-	now.hash = h
+	for _, c := range ignored {
+		paths = append(paths, c.Path)
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	now.protected, now.by = strings.Join(paths[:min(mostNames, len(paths))], ", "), me
+	if more := len(paths) - mostNames; more > 0 {
+		now.protected += fmt.Sprintf(" and %d more", more)
+	}
+	if rs.cfg.OnProtected == Fail {
+		return &ProtectedError{paths}
+	}
 	return nil
 }
 
