@@ -3,10 +3,12 @@
 package command
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +61,46 @@ func TestReadmePicture(t *testing.T) {
 		}
 	default:
 		t.Errorf("the picture in README.md is out of date; run go test ./command -run Readme -update (-want +got):\n%s", diff)
+	}
+}
+
+// The commands of the README about its file work, one after another, in a new folder; only a run that a limit stops has
+// another exit code than 0, and nothing is wrong with the file.
+func TestReadmeCommands(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("\n### A file\n"))
+	text, _, _ = bytes.Cut(text, []byte("\n### "))
+	t.Chdir(t.TempDir())
+	n := 0
+	for _, block := range regexp.MustCompile("(?s)```(yaml|sh)\n(.*?)```").FindAllSubmatch(text, -1) {
+		if string(block[1]) == "yaml" {
+			if err := os.WriteFile("countdown.yaml", block[2], 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for line := range strings.Lines(string(block[2])) {
+			line, _, _ = strings.Cut(line, "#")
+			args := strings.Fields(line)[1:]
+			want := 0
+			if slices.Contains(args, "--max-iterations") {
+				want = 3
+			}
+			code, stdout, stderr := refrain(t, args...)
+			if code != want {
+				t.Errorf("refrain %s: exit code %d\n%s%s", strings.Join(args, " "), code, stdout, stderr)
+			}
+			if args[0] == "check" && strings.Contains(stderr, "countdown.yaml:") {
+				t.Errorf("check has something to say:\n%s", stderr)
+			}
+			n++
+		}
+	}
+	if n < 10 {
+		t.Errorf("%d commands", n)
 	}
 }
 

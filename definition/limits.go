@@ -309,6 +309,13 @@ func (c *checker) presetTimes(a *Agent) {
 	if total && iteration || l.Timeout == 0 || l.IterationTimeout == 0 || l.MaxIterations == 0 {
 		return // said already, or not to be said
 	}
+	computes := true // every step, so that an iteration takes no time that counts
+	for sub := range a.All {
+		computes = computes && (sub.Type.Workflow() || sub.Type != "" && sub.Type.kind().most == nil)
+	}
+	if computes {
+		return
+	}
 	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d "+
 			"iterations of up to %s", brief.Duration(l.Timeout), a.Name, l.MaxIterations, brief.Duration(l.IterationTimeout))

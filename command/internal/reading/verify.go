@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/runlog"
 )
 
@@ -51,7 +53,7 @@ of the whole log in another place, and give it to --expect.`,
   refrain export last --audit -o audit.jsonl
   refrain verify audit.jsonl --expect sha256:4be1...`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verify(cmd.Context(), e, f, args[0])
+			return runVerify(cmd.Context(), e, f, args[0])
 		},
 	}
 	fl := cmd.Flags()
@@ -61,7 +63,7 @@ of the whole log in another place, and give it to --expect.`,
 	return cmd
 }
 
-func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error {
+func runVerify(ctx context.Context, e *term.Env, f verifyFlags, word string) error {
 	run, err := runstore.Open(ctx, e, f.store, word)
 	if err != nil {
 		return err
@@ -85,6 +87,7 @@ func verify(ctx context.Context, e *term.Env, f verifyFlags, word string) error 
 		return term.Failure(fmt.Errorf("%s: %d of %d seals do not match, so the log was changed", word, bad, compared))
 	case len(v.State) > 0:
 		return term.Failure(fmt.Errorf("%s: the state of the run does not match its events: %s", word, v.State[0]))
+	case slices.ContainsFunc(v.Runs, func(r verify.RunSeal) bool { return r.Open }): // its seal comes with its end
 	case compared == 0 && !(run.File != nil && run.File.Hashed()) && f.expect == "":
 		return term.Failure(fmt.Errorf("%s: the log has no seal to compare, because no loop has stopped and no run has "+
 			"ended", word))
