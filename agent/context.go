@@ -128,7 +128,10 @@ type RunConfig struct {
 	// Budget limits what the model calls of the run use; nil sets no limit. If a call in a loop
 	// exceeds it, the loop stops and hands back its result.
 	Budget *budget.Limits
-	// Prices are the prices of models. The cost of a model without a price is unknown, and a
+	// Meter is a budget, made with [budget.New], that runs share; nil means none. Budget applies below it. Meter counts
+	// a run that is resumed in this process once, and a run that another process began as a whole.
+	Meter *budget.Meter
+	// Prices are the prices of models; with a Meter they are those of the Meter. The cost of a model without a price is unknown, and a
 	// budget that limits cost refuses to call it.
 	Prices budget.Prices
 	// StateLimit fails a step that makes the state larger than this many bytes; 0 sets no limit.

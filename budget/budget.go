@@ -41,6 +41,7 @@ type Meter struct {
 
 	mu sync.Mutex // the root's guards what follows in the whole tree
 
+	runs     map[string]*Meter // by ID; nil if b is shared by no runs
 	used     usage
 	ahead    usage // of what is used: what will be booked again
 	reserved amount
@@ -69,6 +70,25 @@ func (b *Meter) Child(l Limits) *Meter {
 	c.costed = c.costed || b.costed
 	return c
 }
+
+// Run returns the budget below b of the run with an ID. For one ID it is always the same, so that b counts a run once
+// that is resumed in this process. b keeps it.
+func (b *Meter) Run(id string) *Meter {
+	c := b.Child(Limits{})
+	mu := b.lock()
+	defer mu.Unlock()
+	if known := b.runs[id]; known != nil {
+		return known
+	}
+	if b.runs == nil {
+		b.runs = make(map[string]*Meter)
+	}
+	b.runs[id] = c
+	return c
+}
+
+// Prices returns the price list of the tree of budgets.
+func (b *Meter) Prices() Prices { return b.top().prices }
 
 // Named sets the name of b in errors, such as a loop's name, and returns b. Call it before the
 // budget is used.
@@ -111,6 +131,17 @@ func (b *Meter) BookAhead(u Usage) {
 	mu := b.lock()
 	defer mu.Unlock()
 	b.book(u.internal(Price{}, false), true)
+}
+
+// Recount says that usage of an earlier part of the run will be booked in the budgets below. Of that b, and the budgets
+// above it, do not count again what b has counted before.
+func (b *Meter) Recount(u Usage) {
+	again := u.internal(Price{}, false)
+	mu := b.lock()
+	defer mu.Unlock()
+	known := b.used
+	again.sub(known.less(again))
+	b.ahead = again
 }
 
 // book counts in b and above. The root's mu is held.

@@ -274,3 +274,26 @@ func TestBookAhead(t *testing.T) {
 		t.Errorf("one has used %+v", u)
 	}
 }
+
+// A budget that runs share has one budget for each run. What a resumed run books again is counted there already; what it
+// used in another process is not.
+func TestRunsOfASharedBudget(t *testing.T) {
+	all := budget.New(budget.Limits{Calls: 10}, nil)
+	one := all.Run("one")
+	if all.Run("one") != one || all.Run("two") == one {
+		t.Error("the budget of a run is not its own")
+	}
+	use(t, one.Child(budget.Limits{}), "x", 100, 10)
+	use(t, one.Child(budget.Limits{}), "x", 100, 10)
+	earlier := budget.Usage{Calls: 3, InputTokens: 300, OutputTokens: 30} // the third call in another process
+	one.Recount(earlier)
+	again := one.Child(budget.Limits{})
+	again.BookAhead(earlier)
+	again.Child(budget.Limits{}).Book(earlier)
+	use(t, again, "x", 50, 0)
+	for name, b := range map[string]*budget.Meter{"the run": one, "all": all, "the resumed part": again} {
+		if u := b.Used(); u.Calls != 4 || u.InputTokens != 350 || u.OutputTokens != 30 {
+			t.Errorf("%s used %+v", name, u)
+		}
+	}
+}

@@ -79,6 +79,9 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 		for _, opt := range opts {
 			opt(&o)
 		}
+		if cfg.Meter != nil {
+			cfg.Prices = cfg.Meter.Prices()
+		}
 		run, resumed, err := r.restart(ctx, userID, sessionID, invocationID, cfg, o)
 		if err != nil {
 			yield(nil, &ResumeError{invocationID, err})

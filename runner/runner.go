@@ -204,6 +204,9 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 			yield(nil, context.Cause(ctx))
 			return
 		}
+		if cfg.Meter != nil {
+			cfg.Prices = cfg.Meter.Prices()
+		}
 		run, err := r.start(ctx, userID, sessionID, msg, o)
 		if err != nil {
 			yield(nil, err)

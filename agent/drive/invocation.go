@@ -56,6 +56,9 @@ func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
 	if in.Replay != nil {
 		inv.record = in.Replay.recording.root
+		if m := in.RunConfig.Meter; m != nil {
+			m.Run(in.ID).Recount(inv.record.used())
+		}
 		inv.bookEarlier(inv.budget)
 	}
 	return inv

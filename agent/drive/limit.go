@@ -89,12 +89,15 @@ func (p Place) Budget() *budget.Meter {
 // newBudget returns the budget of a run.
 func (s *shared) newBudget() *budget.Meter {
 	c := s.RunConfig
-	if c == nil || c.Budget == nil && c.Prices == nil {
+	if c == nil || c.Budget == nil && c.Prices == nil && c.Meter == nil {
 		return &s.unlimited
 	}
 	var limits budget.Limits
 	if c.Budget != nil {
 		limits = *c.Budget
+	}
+	if c.Meter != nil {
+		return c.Meter.Run(s.ID).Child(limits)
 	}
 	return budget.New(limits, c.Prices)
 }
