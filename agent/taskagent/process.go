@@ -88,14 +88,16 @@ func (p *process) shown(ctx agent.InvocationContext, root string, yield func(*se
 // run starts the command for a call of an ID, in a folder below root, and waits for it. The error
 // says that it could not be started or was killed.
 func (p *process) run(parent context.Context, root, id string) (ended, error) {
-	dir, err := workDir(root, p.Dir)
+	work, err := openWorkDir(root, p.Dir)
 	if err != nil {
 		return ended{}, err
 	}
-	if err := p.checkPaths(root, dir); err != nil {
+	defer work.folder.Close()
+	dir := work.path
+	if err := p.checkPaths(root, work); err != nil {
 		return ended{}, err
 	}
-	if err := removeReport(dir, p.Report); err != nil {
+	if err := removeReport(work.folder, p.Report); err != nil {
 		return ended{}, err
 	}
 	ctx := parent
@@ -145,7 +147,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 			return ended{}, err
 		}
 	}
-	err = cmd.Start()
+	err = work.start(cmd)
 	started := err == nil
 	if started {
 		err = cmd.Wait()
@@ -169,7 +171,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	}
 	report := ""
 	if err == nil {
-		if report, err = readReport(dir, p.Report, p.Limit); err != nil {
+		if report, err = readReport(work.folder, p.Report, p.Limit); err != nil {
 			return ended{}, err
 		}
 	}
@@ -191,8 +193,8 @@ func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill conte
 	cmd.WaitDelay = p.Grace
 	var doing func(words string)
 	if p.tell != nil {
-		secrets := child.Secrets(p.Env)
-		doing = func(words string) { p.tell(secrets.StrikeWhole(strings.ReplaceAll(words, cmd.Dir+"/", ""))) }
+		secrets, dir := child.Secrets(p.Env), cmd.Dir
+		doing = func(words string) { p.tell(secrets.StrikeWhole(strings.ReplaceAll(words, dir+"/", ""))) }
 	}
 	heard, stop := func() {}, func() bool { return true }
 	if p.Idle > 0 {

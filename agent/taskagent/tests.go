@@ -68,15 +68,10 @@ func (a *CommandAgent) counted(out outcome, got *ended) (outcome, error) {
 }
 
 // removeReport deletes the report that an earlier command has left, so that it is not read for this one's.
-func removeReport(dir, name string) error {
+func removeReport(r *os.Root, name string) error {
 	if name == "" {
 		return nil
 	}
-	r, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("open the working directory: %w", err)
-	}
-	defer r.Close()
 	if err := r.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the report of an earlier run: %w", err)
 	}
@@ -84,15 +79,10 @@ func removeReport(dir, name string) error {
 }
 
 // readReport reads a report of at most limit bytes; it is empty if there is none.
-func readReport(dir, name string, limit int64) (string, error) {
+func readReport(r *os.Root, name string, limit int64) (string, error) {
 	if name == "" {
 		return "", nil
 	}
-	r, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", fmt.Errorf("open the working directory: %w", err)
-	}
-	defer r.Close()
 	info, err := r.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -6,46 +6,68 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 )
 
-// workDir is the path of a directory below root, which dir cannot leave.
-func workDir(root, dir string) (string, error) {
+// workDir is the directory of a command: its path, and the folder that was there when it was checked.
+type workDir struct {
+	path   string
+	folder *os.Root
+}
+
+// openWorkDir opens a directory below root, which dir cannot leave.
+func openWorkDir(root, dir string) (w workDir, err error) {
 	if root == "" {
 		root = "."
 	}
-	root, err := filepath.Abs(root)
+	root, err = filepath.Abs(root)
 	if err != nil {
-		return "", fmt.Errorf("find the root directory: %w", err)
+		return w, fmt.Errorf("find the root directory: %w", err)
 	}
 	if dir == "" {
 		dir = "."
 	}
 	if !filepath.IsLocal(dir) {
-		return "", fmt.Errorf("working directory %q is outside the root %q: it has to be a path below it", dir, root)
+		return w, fmt.Errorf("working directory %q is outside the root %q: it has to be a path below it", dir, root)
 	}
 	// The path is cleaned first, so that the checked path is the used one.
 	dir = filepath.Clean(dir)
 	r, err := os.OpenRoot(root)
 	if err != nil {
-		return "", fmt.Errorf("open the root directory: %w", err)
+		return w, fmt.Errorf("open the root directory: %w", err)
 	}
 	defer r.Close()
 	info, err := r.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return w, fmt.Errorf("working directory %q below the root %q is not a directory", dir, root)
+	}
+	if err == nil {
+		w.folder, err = r.OpenRoot(dir)
+	}
 	if err != nil {
-		return "", fmt.Errorf("working directory %q below the root %q: %w", dir, root, err)
+		return w, fmt.Errorf("working directory %q below the root %q: %w", dir, root, err)
 	}
-	if !info.IsDir() {
-		return "", fmt.Errorf("working directory %q below the root %q is not a directory", dir, root)
+	w.path = filepath.Join(root, dir)
+	return w, nil
+}
+
+// start starts a command in the folder, also if a program has put a link in place of its path.
+func (w workDir) start(cmd *exec.Cmd) error {
+	folder, err := w.folder.Open(".")
+	if err != nil {
+		return err
 	}
-	return filepath.Join(root, dir), nil
+	defer folder.Close()
+	cmd.Dir = opened(folder, w.path)
+	return cmd.Start()
 }
 
 // checkPaths returns an error unless each path that a value has chosen, relative to the working directory dir, names
 // a file or a folder that exists inside root. A program can follow a link that is put in place afterwards.
-func (p *process) checkPaths(root, dir string) error {
+func (p *process) checkPaths(root string, dir workDir) error {
 	if len(p.Files)+len(p.Folders) == 0 && !p.DirChosen {
 		return nil
 	}
@@ -69,14 +91,21 @@ func (p *process) checkPaths(root, dir string) error {
 		if info, err := r.Stat(filepath.Join(p.Dir, path)); err != nil || !info.IsDir() {
 			return fmt.Errorf("folder %q must exist inside the root %q: %w", path, root, cmp.Or(err, error(syscall.ENOTDIR)))
 		}
-		if err := ownRepository(root, filepath.Join(dir, path)); err != nil {
+		if err := ownRepository(root, filepath.Join(dir.path, path)); err != nil {
 			return err
 		}
 	}
-	if p.DirChosen {
-		return ownRepository(root, dir)
+	if !p.DirChosen {
+		return nil
 	}
-	return nil
+	was, err := dir.folder.Stat(".")
+	if err != nil {
+		return err
+	}
+	if is, err := os.Stat(dir.path); err != nil || !os.SameFile(was, is) {
+		return fmt.Errorf("another program replaces the folder %q: %w", p.Dir, cmp.Or(err, error(syscall.ENOTDIR)))
+	}
+	return ownRepository(root, dir.path)
 }
 
 // ownRepository returns an error if a folder is in a repository of its own below root, because the settings of a
