@@ -4,6 +4,7 @@ package runner
 
 import (
 	"fmt"
+	"iter"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
@@ -59,12 +60,41 @@ func (p *past) readAgain(without mark.Spans, tree *drive.Tree, cfg agent.RunConf
 	return p.view.Err()
 }
 
-// counting are the run's events that count.
-func (p *past) counting() (count []*session.Event) {
+// counting returns the run's events that count.
+func (p *past) counting() *counted {
+	c := &counted{log: p.outline, read: p.reader()}
 	for ev := range p.outline() {
 		if ev.InvocationID == p.id && !p.superseded.Has(ev.Seq) {
-			count = append(count, ev)
+			c.seqs = append(c.seqs, ev.Seq)
 		}
 	}
-	return count
+	return c
+}
+
+// counted are events that are read when somebody looks at them: a log may be long.
+type counted struct {
+	log  func() iter.Seq[*session.Event] // has their outline, and others
+	read func(seq int64) *session.Event
+	seqs []int64
+}
+
+func (c *counted) Len() int { return len(c.seqs) }
+
+func (c *counted) At(i int) *session.Event { return c.read(c.seqs[i]) }
+
+func (c *counted) All() iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		i := 0
+		for ev := range c.log() {
+			if i == len(c.seqs) {
+				return
+			}
+			if ev.Seq != c.seqs[i] {
+				continue
+			}
+			if i++; !yield(ev) {
+				return
+			}
+		}
+	}
 }

@@ -53,12 +53,13 @@ func isPlan(ev *session.Event) bool {
 //
 // A loop inside another loop cannot continue, because the outer loop has used its result. The
 // error says what to do instead.
-func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address, gone mark.Spans, err error) {
+func StoppedLoops(events session.Events, tree *Tree) (loops []session.Address, gone mark.Spans, err error) {
 	s := stops{events: events, tree: tree, ends: make(map[session.Address]int),
 		plans: make(map[session.Address]*mark.Mark)}
 	var root session.Address
-	for i, ev := range events {
-		if ev.Address == "" {
+	i := -1
+	for ev := range events.All() {
+		if i++; ev.Address == "" {
 			continue
 		}
 		if root == "" {
@@ -93,7 +94,7 @@ func StoppedLoops(events []*session.Event, tree *Tree) (loops []session.Address,
 
 // stops holds the ends of loops in a log.
 type stops struct {
-	events []*session.Event
+	events session.Events
 	tree   *Tree
 	ends   map[session.Address]int // where in events
 	plans  map[session.Address]*mark.Mark
@@ -130,7 +131,7 @@ func (s *stops) goesOn(at session.Address) error {
 	if !ok || s.plans[at] == nil {
 		return nil
 	}
-	return l.GoesOn(s.events[s.ends[at]].Mark, s.plans[at])
+	return l.GoesOn(s.events.At(s.ends[at]).Mark, s.plans[at])
 }
 
 // instead adds to an error what can be done for a loop that is within another agent,
@@ -155,7 +156,7 @@ func (s *stops) limited(at session.Address) bool {
 	var rec struct {
 		Reason string `json:"reason"`
 	}
-	if s.events[s.ends[at]].Mark.Decode(&rec) != nil {
+	if s.events.At(s.ends[at]).Mark.Decode(&rec) != nil {
 		return false
 	}
 	return slices.Contains(limits, rec.Reason)
@@ -171,9 +172,10 @@ func (s *stops) behind(loops []session.Address) (mark.Spans, error) {
 	var gone []int64
 	for _, at := range loops {
 		n := s.ends[at]
-		for ; n > 0 && (inFinal(s.events[n-1], at) || s.beside(s.events[n-1].Address, at)); n-- {
+		for ; n > 0 && (inFinal(s.events.At(n-1), at) || s.beside(s.events.At(n-1).Address, at)); n-- {
 		}
-		for _, ev := range s.events[n:] {
+		for ; n < s.events.Len(); n++ {
+			ev := s.events.At(n)
 			if ev.Address == "" || s.beside(ev.Address, at) {
 				continue
 			}

@@ -44,10 +44,10 @@ func End(events []*session.Event) (*mark.StepFinished, error) {
 // of the step, the ends of the steps around it, and their events since. The rest is the log of
 // a run that was cut off in that step. In a parallel agent several steps can have failed; all
 // of them run again. events are the events of a failed run that are not superseded, in order.
-func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
+func Failed(events session.Events, tree *Tree) (mark.Spans, error) {
 	f := failures{events: events, tree: tree, gone: make(map[int64]bool)}
-	for i := len(events) - 1; i >= 0; i-- {
-		if ev := events[i]; ev.Address != "" && ev.Address.Parent() == "" && f.failed(i) != nil {
+	for i := events.Len() - 1; i >= 0; i-- {
+		if ev := events.At(i); ev.Address != "" && ev.Address.Parent() == "" && f.failed(i) != nil {
 			f.takeBack(i)
 			break
 		}
@@ -64,7 +64,7 @@ func Failed(events []*session.Event, tree *Tree) (mark.Spans, error) {
 
 // failures holds the failures in a log.
 type failures struct {
-	events []*session.Event
+	events session.Events
 	tree   *Tree
 	gone   map[int64]bool
 }
@@ -72,7 +72,7 @@ type failures struct {
 // failed is the end that event i says of a step which has failed; nil if it says
 // something else.
 func (f *failures) failed(i int) *mark.StepFinished {
-	ev := f.events[i]
+	ev := f.events.At(i)
 	if ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished {
 		return nil
 	}
@@ -85,31 +85,31 @@ func (f *failures) failed(i int) *mark.StepFinished {
 
 // takeBack takes back the failure in which event i is the end of a step.
 func (f *failures) takeBack(i int) {
-	top := f.events[i].Address
+	top := f.events.At(i).Address
 	j := f.origin(i)
-	at := f.events[j].Address
+	at := f.events.At(j).Address
 	f.words(j)
 	if j == i { // it was cut off by another one, perhaps when something in it had failed
 		f.inside(at, i)
 	}
-	for k := f.stopped(j); k < len(f.events); k++ {
-		if ev := f.events[k]; ev.Address != "" && at.Under(ev.Address) && ev.Address.Under(top) {
+	for k := f.stopped(j); k < f.events.Len(); k++ {
+		if ev := f.events.At(k); ev.Address != "" && at.Under(ev.Address) && ev.Address.Under(top) {
 			f.gone[ev.Seq] = true
 		}
 	}
 	for a := at.Parent(); a != "" && a.Under(top); a = a.Parent() {
 		if p := f.tree.Find(a.Agent()); p != nil && agent.TypeOf(p) == agent.TypeParallel {
-			f.inside(a, len(f.events))
+			f.inside(a, f.events.Len())
 		}
 	}
 }
 
 // origin is the end of the step from which the failure comes whose end event i is.
 func (f *failures) origin(i int) int {
-	top := f.events[i].Address
+	top := f.events.At(i).Address
 	for at := session.Address(f.failed(i).At); at != "" && at != top && at.Under(top); at = at.Parent() {
 		for j := i; j >= 0; j-- {
-			ev := f.events[j]
+			ev := f.events.At(j)
 			if ev.Address != at || ev.Mark == nil || ev.Mark.Kind != mark.KindStepFinished {
 				continue
 			}
@@ -124,9 +124,9 @@ func (f *failures) origin(i int) int {
 
 // stopped returns the place where a failed step began to end: for a loop, its stop record.
 func (f *failures) stopped(i int) int {
-	at := f.events[i].Address
+	at := f.events.At(i).Address
 	for j := i - 1; j >= 0; j-- {
-		ev := f.events[j]
+		ev := f.events.At(j)
 		if ev.Address != at || ev.Mark == nil {
 			continue
 		}
@@ -142,13 +142,13 @@ func (f *failures) stopped(i int) int {
 // by that again: an answer of its model that was no good, what it came to, or a
 // question that nobody has answered in time. What it said before is still good.
 func (f *failures) words(i int) {
-	at := f.events[i].Address
+	at := f.events.At(i).Address
 	a := f.tree.Find(at.Agent())
 	if a == nil || !continues(a) {
 		return // it begins anew
 	}
 	for j := i - 1; j >= 0; j-- {
-		ev := f.events[j]
+		ev := f.events.At(j)
 		if ev.Address != at {
 			continue
 		}
@@ -175,7 +175,7 @@ func (f *failures) inside(at session.Address, i int) {
 	skipper, _ := a.(Skipper)
 	done := make(map[session.Address]bool)
 	for i--; i >= 0; i-- {
-		ev := f.events[i]
+		ev := f.events.At(i)
 		if ev.Mark == nil {
 			continue
 		}
