@@ -114,7 +114,7 @@ func activeFor(t *testing.T, store session.Service, id string, want time.Duratio
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := run.Report(t.Context(), "", nil)
+	told, err := run.Report(t.Context(), runlog.ReportOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
