@@ -64,7 +64,7 @@ func (m *meter) flush() {
 func (m *meter) weigh(v ref.Val) float64 { return m.weighAt(v, 0) }
 
 func (m *meter) weighAt(v ref.Val, depth int) float64 {
-	ns := 200 + 0.1*float64(length(v))
+	ns := 250 + 0.1*float64(length(v))
 	m.spend(ns)
 	if depth > maxNesting {
 		return ns
@@ -84,11 +84,15 @@ func (m *meter) weighAt(v ref.Val, depth int) float64 {
 	case traits.Mapper:
 		for it := x.Iterator(); it.HasNext() == types.True; {
 			k := it.Next()
-			ns += 700 + m.weighAt(k, depth+1) + m.weighAt(x.Get(k), depth+1)
+			m.spend(perEntry)
+			ns += perEntry + m.weighAt(k, depth+1) + m.weighAt(x.Get(k), depth+1)
 		}
 	}
 	return ns
 }
+
+// perEntry is the time, in nanoseconds, to find the value of a key of a map, besides that for the key and the value.
+const perEntry = 900
 
 // price charges a call for the time that it will take.
 type price func(m *meter, args []ref.Val)

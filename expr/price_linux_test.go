@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,12 +15,13 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
 // hostile has values at the limits.
 var hostile = func() map[string]any {
 	ints, texts, long, objects := make([]any, 1_000_000), make([]any, 200_000), make([]any, 100_000), make([]any, 20_000)
-	big := make(map[string]any, 200_000)
+	big, maps, longKeys := make(map[string]any, 200_000), make(map[string]any, len(objects)), make(map[string]any, len(objects))
 	same := strings.Repeat("a", 64<<10)
 	for i := range ints {
 		ints[i] = float64((i * 7919) % len(ints))
@@ -35,6 +35,8 @@ var hostile = func() map[string]any {
 	}
 	for i := range objects {
 		objects[i] = map[string]any{"id": float64(i), "list": []any{1.0, "x"}}
+		maps[fmt.Sprint(i)] = map[string]any{"a": map[string]any{"b": "y"}}
+		longKeys[strings.Repeat(fmt.Sprint(i), 9)] = "y"
 	}
 	var deep any = "x"
 	for range 90 {
@@ -42,7 +44,7 @@ var hostile = func() map[string]any {
 	}
 	whole := strings.Repeat("a", expr.MaxValue)
 	return map[string]any{
-		"ints": ints, "texts": texts, "long": long, "objects": objects, "big": big, "deep": deep, "whole": whole, "copy": strings.Clone(whole),
+		"ints": ints, "texts": texts, "long": long, "objects": objects, "big": big, "maps": maps, "longKeys": longKeys, "deep": deep, "whole": whole, "copy": strings.Clone(whole),
 		"half": strings.Repeat("a", expr.MaxValue/2), "bytes": []byte(whole), "digits": strings.Repeat("a1", expr.MaxValue/2),
 		"commas": strings.Repeat("1,", expr.MaxValue/2), "json": "[" + strings.Repeat("1,", expr.MaxValue/2-2) + "1]",
 		"objectsJSON": "[" + strings.Repeat(`{"a":[]},`, expr.MaxValue/9-2) + "1]", "brackets": strings.Repeat("[", 64) + strings.Repeat("1,",
@@ -57,7 +59,7 @@ var hostile = func() map[string]any {
 // calls has expressions for each function that ask as much of it as the values let.
 var calls = map[string][]string{
 	"_==_": {"state.whole == state.copy", "state.deep == state.deep", "state.ints == state.ints", "state.objects == state.objects",
-		"state.big == state.big"},
+		"state.big == state.big", "state.maps == state.maps", "state.longKeys == state.longKeys", "state.texts == state.texts"},
 	"_!=_": {"state.whole != state.copy", "state.deep != state.deep", "state.big != state.big"},
 	"_<_":  {"state.whole < state.copy"}, "_<=_": {"state.whole <= state.copy"}, "_>_": {"state.whole > state.copy"}, "_>=_": {"state.whole >= state.copy"},
 	"@in": {"state.objects[0] in state.objects", "-1 in state.ints", "state.copy in state.long", "[state.deep] in [state.deep]", `"x" in state.big`},
@@ -113,8 +115,9 @@ func init() {
 	}
 }
 
-// shapes call an expression once, in each iteration of a comprehension, and in a comprehension over a map.
-var shapes = []string{"%s", "lists.range(1000000).all(i, [%s].size() >= 0)", "lists.range(1000).map(i, lists.range(1000).map(j, %s))",
+// shapes call an expression once, several times in each iteration of a comprehension, and in comprehensions over others and
+// over a map.
+var shapes = []string{"%s", "lists.range(1000).map(i, [%s, %s, %s])", "lists.range(1000000).all(i, [%s].size() >= 0)", "lists.range(1000).map(i, lists.range(1000).map(j, %s))",
 	"lists.range(100000).all(i, state.big.exists(k, dyn(%s) != k))"}
 
 // No expression uses more than about a second of a core, whichever function it calls with whatever values. The test
@@ -128,10 +131,7 @@ func TestTimeAgainstCostOfEveryFunction(t *testing.T) {
 	if slowdown > 1 {
 		t.Skip("the race detector takes most of the time")
 	}
-	tries := 1
-	if os.Getenv("REFRAIN_LONG") != "" {
-		tries = len(shapes)
-	}
+	tries := longtest.N(2, len(shapes))
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		for _, call := range calls[name] {
 			for _, shape := range shapes[:tries] {
@@ -140,7 +140,7 @@ func TestTimeAgainstCostOfEveryFunction(t *testing.T) {
 				if spent > 100*time.Millisecond {
 					t.Logf("%v for %d units: %.100s: %.60v", spent.Round(time.Millisecond), cost, src, err)
 				}
-				if limit := 3 * time.Second * slowdown; spent > limit {
+				if limit := 2 * time.Second * slowdown; spent > limit {
 					t.Errorf("%s: %.200s used %v of a core, %d units", name, src, spent, cost)
 				}
 			}
