@@ -18,6 +18,9 @@ type Caller struct {
 	Address string
 	// Via is the method and path, or the protocol, of the request.
 	Via string
+	// Agent says that a model decides what the client asks for, and may be able to write the files of the folder: see
+	// Config.Accepts.
+	Agent bool
 }
 
 // WithCaller returns a context whose changes are recorded as those of a caller. package server does it for each request,

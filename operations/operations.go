@@ -28,6 +28,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -78,8 +79,9 @@ type Config struct {
 	// clients name Go code only with AllowCommands.
 	Code program.Code
 
-	// Accepts reports whether a definition of Dir with this hash, see program.Program.Hash, may start programs although it is new or
-	// has changed since New. Nil means that all definitions of Dir may.
+	// Accepts reports whether a person has accepted a definition of Dir with this hash, see program.Program.Hash. An agent, see
+	// [Caller], cannot run one that starts programs and is new or has changed since New, unless it is accepted. Nil means that
+	// all definitions of Dir are.
 	Accepts func(hash string) bool
 	// AllowCommands lets definitions that come from clients start programs.
 	AllowCommands bool
@@ -113,7 +115,8 @@ type Runs struct {
 	Folder *Folder
 
 	outgoing http.RoundTripper // of agents; nil is the default one
-	known    map[string]bool   // hashes of the definitions that New has found, if Config.Accepts is set
+	consent  sync.Mutex
+	known    map[string]bool // hashes of the definitions that New has found or Accept has got, if Config.Accepts is set
 	sessions room
 	closing  atomic.Bool
 }

@@ -73,7 +73,7 @@ func TestRedirectsStayOnTheInternet(t *testing.T) {
 			"name: x\nendpoint: http://public.example/a2a\n":                                    "requests go to the server of the agent's card only",
 			fmt.Sprintf("name: x\nurl: http://public.example/\nredirect_hosts: [%q]\n", u.Host): "private network",
 		} {
-			p, def, err := s.program("", text)
+			p, def, err := s.program(t.Context(), "", text)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -68,7 +68,7 @@ func (r *Runs) resume(ctx context.Context, id string, req *ResumeRequest, refusa
 		return problem.New(http.StatusConflict, "another_folder", "The run was started in another folder",
 			"it was started in %s; resume it there with: %s resume %s", p.Dir, cmp.Or(p.Program, "refrain"), id)
 	}
-	change := &program.Change{Definition: r.other(req), AddIterations: req.AddIterations, Retry: req.Retry}
+	change := &program.Change{Definition: r.other(ctx, req), AddIterations: req.AddIterations, Retry: req.Retry}
 	if change.Limits, err = req.Limits.given(); err != nil {
 		return err
 	}
@@ -120,12 +120,12 @@ func refused(err error) error {
 }
 
 // other returns what reads the definition that a request has; nil if it has none.
-func (r *Runs) other(req *ResumeRequest) func(*program.Program) (*definition.Definition, error) {
+func (r *Runs) other(ctx context.Context, req *ResumeRequest) func(*program.Program) (*definition.Definition, error) {
 	if req.Definition == "" && req.Text == "" {
 		return nil
 	}
 	return func(p *program.Program) (*definition.Definition, error) {
-		next, def, err := r.program(req.Definition, req.Text)
+		next, def, err := r.program(ctx, req.Definition, req.Text)
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +205,7 @@ func (r *Runs) fork(ctx context.Context, id string, req *ForkRequest) (string, e
 	}
 	var p *program.Program
 	var def *definition.Definition
-	if read := r.other(&req.ResumeRequest); read != nil {
+	if read := r.other(ctx, &req.ResumeRequest); read != nil {
 		run, err := r.Brief(ctx, id, 0)
 		if err != nil {
 			return "", err

@@ -111,7 +111,7 @@ func (r *Runs) start(ctx context.Context, req *StartRequest, key string, text []
 			return false, err
 		}
 	}
-	p, def, err := r.program(req.Definition, req.Text)
+	p, def, err := r.program(ctx, req.Definition, req.Text)
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +136,7 @@ var ErrKeyUsed = problem.New(http.StatusUnprocessableEntity, "key_used", "The Id
 	"the other request had another body")
 
 // program reads the definition of a new run.
-func (r *Runs) program(name, text string) (*program.Program, *definition.Definition, error) {
+func (r *Runs) program(ctx context.Context, name, text string) (*program.Program, *definition.Definition, error) {
 	p := &program.Program{Program: r.Code.Name, DefaultModel: r.Getenv("REFRAIN_MODEL")}
 	var def *definition.Definition
 	switch {
@@ -157,7 +157,7 @@ func (r *Runs) program(name, text string) (*program.Program, *definition.Definit
 		if src, own := r.Folder.ownIn(file); own {
 			def, err = p.ReadOwn(name, src)
 		} else if def, err = p.ReadIn(r.Folder.FS(), path.Join(filepath.ToSlash(r.Dir), file), file, data); err == nil {
-			err = r.accepted(p, def, file)
+			err = r.accepted(ctx, p, def, file)
 		}
 		if err != nil {
 			return nil, nil, r.Here(err)
@@ -225,7 +225,7 @@ func (r *Runs) startIn(ctx context.Context, id, name string, message *genai.Cont
 	if r.closing.Load() {
 		return supervisor.ErrClosed
 	}
-	p, def, err := r.program(name, "")
+	p, def, err := r.program(ctx, name, "")
 	if err != nil {
 		return err
 	}

@@ -78,17 +78,17 @@ func (r *Runs) hashes() (map[string]bool, error) {
 		if err != nil {
 			continue
 		}
-		if p, _, err := Load(r.Folder.FS(), files[name], text); err == nil {
-			known[p.Hash()] = true
+		if p, def, err := Load(r.Folder.FS(), files[name], text); err == nil {
+			known[p.Hash(def, r.Dir)] = true
 		}
 	}
 	return known, nil
 }
 
-// accepted returns an error for a definition of the folder that starts programs, and that is new or has changed without a person's
-// consent.
-func (r *Runs) accepted(p *program.Program, def *definition.Definition, file string) error {
-	if r.Accepts == nil {
+// accepted returns a [*NotAcceptedError] for a definition of the folder that starts programs, that an agent calls, and that is
+// new or has changed, or a file that its programs name has, without a person's consent.
+func (r *Runs) accepted(ctx context.Context, p *program.Program, def *definition.Definition, file string) error {
+	if c := CallerOf(ctx); r.Accepts == nil || c == nil || !c.Agent {
 		return nil
 	}
 	what := ""
@@ -100,11 +100,47 @@ func (r *Runs) accepted(p *program.Program, def *definition.Definition, file str
 			what = starts
 		}
 	}
-	if hash := p.Hash(); what == "" || r.known[hash] || r.Accepts(hash) {
+	if what == "" {
 		return nil
 	}
-	return problem.New(http.StatusForbidden, "not_accepted", "The definition is new or has changed since this server started",
-		"it has %s; ask the user to look at it, and to accept it with: refrain trust %s", what, shellword.Of(filepath.Join(r.Dir, filepath.FromSlash(file))))
+	hash := p.Hash(def, r.Dir)
+	r.consent.Lock()
+	known := r.known[hash]
+	r.consent.Unlock()
+	if known || r.Accepts(hash) {
+		return nil
+	}
+	return &NotAcceptedError{Hash: hash, File: file, Starts: program.Commands(def), Scripts: program.Scripts(def, r.Dir),
+		problem: problem.New(http.StatusForbidden, "not_accepted", "The definition is new or has changed since this server started",
+			"it has %s, and it or a file that its programs name is new; ask the user to look at it, and to accept it with: refrain trust %s",
+			what, shellword.Of(filepath.Join(r.Dir, filepath.FromSlash(file))))}
+}
+
+// NotAcceptedError refuses a definition that a person has to accept first. It is a [*problem.Problem], too.
+type NotAcceptedError struct {
+	// Hash is that of the definition with its files; see [Runs.Accept].
+	Hash string
+	// File is the file of the definition in the folder, Starts lists the programs that it starts, a line each, and
+	// Scripts the files that these programs name.
+	File            string
+	Starts, Scripts []string
+
+	problem *problem.Problem
+}
+
+func (e *NotAcceptedError) Error() string { return e.problem.Error() }
+
+// Unwrap returns the problem.
+func (e *NotAcceptedError) Unwrap() error { return e.problem }
+
+// Accept lets the definition with a hash start programs until the server ends: a person has accepted it.
+func (r *Runs) Accept(ctx context.Context, e *NotAcceptedError) error {
+	return r.change(ctx, "accept definition", e.File, func() error {
+		r.consent.Lock()
+		defer r.consent.Unlock()
+		r.known[e.Hash] = true
+		return nil
+	})
 }
 
 // secretOf returns a variable that an agent uses and may not, and the field that names it: one that signs a webhook,

@@ -90,7 +90,7 @@ const (
 
 // callerOf returns who sends a request that was let in.
 func (s *Server) callerOf(r *http.Request) operations.Caller {
-	c := operations.Caller{Name: callerToken, Address: r.RemoteAddr, Via: r.Method + " " + r.URL.Path}
+	c := operations.Caller{Name: callerToken, Address: r.RemoteAddr, Via: r.Method + " " + r.URL.Path, Agent: r.URL.Path == mcpPath}
 	if s.cfg.Token == "" {
 		c.Name = callerLocal
 	}

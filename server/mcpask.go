@@ -30,12 +30,13 @@ const newProtocol = "2026-07-28"
 // the tool again with the answers. It is nil if nothing is asked, or if the client cannot do that: then
 // its model reads the question.
 func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
-	caps := req.ClientCapabilities()
-	if !t.waited || t.Status != string(mark.RunWaiting) || caps == nil || caps.Elicitation == nil ||
-		caps.Elicitation.Form == nil && caps.Elicitation.URL != nil {
+	if !t.waited || t.Status != string(mark.RunWaiting) || !showsForms(req) {
 		return nil
 	}
 	before, _ := asked(req)
+	if strings.HasPrefix(req.Params.RequestState, consentState) {
+		before = 1
+	}
 	if before >= asksMost || before > 0 && req.ProtocolVersion() < newProtocol {
 		return nil
 	}
@@ -50,6 +51,47 @@ func asksUser(req *mcp.CallToolRequest, t *toldResult) *mcp.CallToolResult {
 		return nil
 	}
 	return &mcp.CallToolResult{InputRequests: forms, RequestState: strconv.Itoa(before+1) + " " + t.ID}
+}
+
+// showsForms reports whether the client can show forms to its user.
+func showsForms(req *mcp.CallToolRequest) bool {
+	caps := req.ClientCapabilities()
+	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
+}
+
+// consentState begins the state of a call that has asked the user to accept a definition; the definition's hash follows.
+const (
+	consentState = "accept "
+	consentField = "accept"
+)
+
+// asksConsent is the result of a tool that has the client ask its user, once a call, whether a definition may start programs;
+// nil if the call has asked, or if the client cannot. accepted reports that the user has accepted this very definition.
+func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError) (asks *mcp.CallToolResult, accepted bool) {
+	state := consentState + refused.Hash
+	if strings.HasPrefix(req.Params.RequestState, consentState) {
+		form, ok := req.Params.InputResponses[consentField].(*mcp.ElicitResult)
+		return nil, ok && form.Action == "accept" && form.Content[consentField] == true && req.Params.RequestState == state
+	}
+	if req.Params.RequestState != "" || !showsForms(req) {
+		return nil, false
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "The definition %s is new or has changed since the server started. If you accept it, it may start these programs on your machine:\n",
+		brief.Clean(refused.File))
+	for _, line := range refused.Starts {
+		text.WriteString("  " + line + "\n")
+	}
+	if len(refused.Scripts) > 0 {
+		text.WriteString("They name these files, which count as they are now: " + brief.Clean(strings.Join(refused.Scripts, ", ")) + "\n")
+	}
+	text.WriteString("Look at the files first: an agent may have written them.")
+	return &mcp.CallToolResult{RequestState: state, InputRequests: mcp.InputRequestMap{consentField: &mcp.ElicitParams{
+		Mode: "form", Message: credential.Masked(text.String()), RequestedSchema: map[string]any{
+			"type": "object", "required": []string{consentField},
+			"properties": map[string]any{consentField: map[string]any{"type": "boolean", "title": "Let it start these programs"}},
+		},
+	}}}, false
 }
 
 // asked says how often a call has asked the user already, about which run; 0 if it is a new call.

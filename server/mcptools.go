@@ -4,7 +4,9 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -137,6 +139,17 @@ func addTool[In any, Out told](s *Server, m *mcp.Server, name, title string, doe
 			ctx, cancel := withRequest(ctx)
 			defer cancel()
 			out, err := do(ctx, req, &in)
+			if refused, ok := errors.AsType[*operations.NotAcceptedError](err); ok {
+				asks, accepted := asksConsent(req, refused)
+				if asks != nil {
+					return asks, out, nil
+				}
+				if accepted {
+					if err = s.runs.Accept(ctx, refused); err == nil {
+						out, err = do(ctx, req, &in)
+					}
+				}
+			}
 			if err != nil {
 				p := problem.Of(err)
 				if p.Status >= 500 && p.Err != nil {
@@ -177,7 +190,7 @@ func (t *toldDefinitions) text() string {
 	for _, d := range t.Definitions {
 		b.WriteString(d.Name)
 		if d.Description != "" {
-			b.WriteString(": " + d.Description)
+			b.WriteString(": " + quoted(d.Description))
 		}
 		sep := "; inputs: "
 		for _, in := range d.Inputs {
@@ -187,12 +200,12 @@ func (t *toldDefinitions) text() string {
 				b.WriteString(", required")
 			}
 			if in.Choices != nil {
-				b.WriteString(", one of " + strings.Join(in.Choices, ", "))
+				b.WriteString(", one of " + quoted(in.Choices...))
 			}
 			b.WriteString(")")
 		}
 		if !d.Valid {
-			b.WriteString(" (it has mistakes: " + d.Problem + ")")
+			b.WriteString(" (it has mistakes: " + quoted(d.Problem) + ")")
 		}
 		b.WriteByte('\n')
 	}
@@ -413,7 +426,7 @@ func valueOf(q *mark.Question) string {
 		return `{"action": "retry"}, {"action": "skip"} or {"action": "result", "result": TEXT}`
 	}
 	if len(q.Options) > 0 {
-		return "one of " + strings.Join(q.Options, ", ")
+		return "one of " + quoted(q.Options...)
 	}
 	return "a text"
 }
@@ -437,7 +450,7 @@ func (t *toldRun) sentence() string {
 	}
 	for _, why := range []string{t.Error, t.Paused} {
 		if why != "" {
-			text.WriteString(": " + why)
+			text.WriteString(": " + quoted(why))
 		}
 	}
 	return text.String() + "."
@@ -447,16 +460,26 @@ func (t *toldResult) text() string {
 	var text strings.Builder
 	text.WriteString(t.sentence())
 	for _, q := range t.Waits {
-		text.WriteString("\nQuestion " + q.ID + ": " + q.Text)
+		text.WriteString("\nQuestion " + q.ID + ": " + quoted(q.Text))
 		if len(q.Options) > 0 {
-			text.WriteString(" (" + strings.Join(q.Options, ", ") + ")")
+			text.WriteString(" (" + quoted(q.Options...) + ")")
 		}
 	}
 	if t.Next != "" {
 		text.WriteString("\nNext: " + t.Next + ".")
 	}
 	if t.Result != "" {
-		text.WriteString("\nResult:\n" + t.Result)
+		mark := "--- data " + rand.Text()[:8] + " ---" // the text cannot know it
+		text.WriteString("\nResult:\n" + mark + "\n" + t.Result + "\n" + mark)
 	}
 	return text.String()
+}
+
+// quoted writes texts that are data for the model that reads them, each in quotes and on one line.
+func quoted(texts ...string) string {
+	all := make([]string, len(texts))
+	for i, text := range texts {
+		all[i] = strconv.Quote(text)
+	}
+	return strings.Join(all, ", ")
 }

@@ -71,8 +71,8 @@ The server listens on 127.0.0.1:8080. Another address needs a token, which clien
 Authorization: Bearer TOKEN; give it in the environment as REFRAIN_TOKEN, where other
 users cannot see it.
 
-Definitions in the folder may do anything, as with refrain run. Definitions that clients
-send start no programs unless you give --allow-commands, and agents reach no loopback,
+Definitions in the folder may do anything, as with refrain run; for clients of MCP see
+refrain help mcp. Definitions that clients send start no programs unless you give --allow-commands, and agents reach no loopback,
 link-local or private addresses unless you give --allow-private.
 
 At the first Ctrl-C the server waits for running steps to end, and pauses their runs. The
@@ -280,6 +280,10 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	cfg.OwnOnly = f.ownOnly
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
 	cfg.AllowSecretEnv = f.secretEnv
+	cfg.Accepts = func(hash string) bool {
+		k, err := trust.Open(e.Getenv)
+		return err == nil && k.Accepts(hash)
+	}
 	cfg.Version, cfg.Log = term.Version(), slog.New(slog.NewTextHandler(e.Stderr, nil))
 	if o := e.Telemetry.Observer(); o != nil {
 		cfg.Observe, cfg.Around = e.Telemetry.Observe, o.Handler
@@ -353,7 +357,8 @@ Context Protocol, over standard input and output. Clients such as coding agents 
 command themselves. doc/server.md lists the tools. refrain serve offers the same at /mcp.
 
 Definitions that are in the folder at the start may do anything, as with refrain run. One
-that is new or has changed since then starts programs only after refrain trust FILE.
+that is new or has changed since then, or whose commands name a file that has, starts
+programs only when the user accepts it in the client, or with refrain trust FILE.
 Definitions that the client sends start no programs unless you give --allow-commands, and agents reach no
 loopback, link-local or private addresses unless you give --allow-private.
 
@@ -382,10 +387,6 @@ func serveMCP(ctx context.Context, e *term.Env, f servedFlags) error {
 	cfg, err := f.config(e, s)
 	if err != nil {
 		return err
-	}
-	cfg.Accepts = func(hash string) bool {
-		k, err := trust.Open(e.Getenv)
-		return err == nil && k.Accepts(hash)
 	}
 	srv, err := server.New(cfg)
 	if err != nil {

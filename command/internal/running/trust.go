@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,9 +36,10 @@ store in a folder, such as one that came with a cloned repository, is read only,
 command continues its runs. A store that you name with --store or REFRAIN_STORE needs no
 such step.
 
-With FILE, show what these definitions start, and accept them as they are now. refrain mcp
-refuses a definition that starts programs and is new or has changed since refrain mcp was
-started, unless it was accepted.
+With FILE, show what these definitions start, and accept them as they are now, with the
+files that their commands name. Over MCP, refrain mcp and refrain serve refuse a
+definition that starts programs and is new or has changed since they were started, unless
+it was accepted.
 
 What you accept is kept in $XDG_STATE_HOME/refrain or ~/.local/state/refrain
 (REFRAIN_STATE_DIR names another folder). The command asks before it accepts; without a
@@ -127,7 +129,7 @@ func showUnfinished(ctx context.Context, e *term.Env, store session.Service) err
 
 // startsOf lists the programs that a definition starts, a line each.
 func startsOf(def *definition.Definition) string {
-	lines := trust.Starts(def)
+	lines := program.Commands(def)
 	if len(lines) == 0 {
 		return "  no programs\n"
 	}
@@ -147,7 +149,12 @@ func trustFiles(e *term.Env, files []string, yes bool) error {
 			return term.UsageError(err)
 		}
 		fmt.Fprintf(e.Stdout, "%s starts:\n%s", brief.Clean(file), startsOf(def))
-		hashes = append(hashes, p.Hash())
+		for _, root := range rootsOf(file) {
+			if scripts := program.Scripts(def, root); len(scripts) > 0 {
+				fmt.Fprintf(e.Stdout, "  with these files of %s, as they are now: %s\n", brief.Clean(root), brief.Clean(strings.Join(scripts, ", ")))
+			}
+			hashes = append(hashes, p.Hash(def, root))
+		}
 	}
 	if err := agree(e, "Accept this?", yes); err != nil {
 		return err
@@ -158,6 +165,16 @@ func trustFiles(e *term.Env, files []string, yes bool) error {
 		}
 	}
 	return nil
+}
+
+// rootsOf returns the folders in which a server can run the commands of a definition: the file's own and, for a definition with a
+// folder of its own, the one around it.
+func rootsOf(file string) []string {
+	dir := filepath.Dir(file)
+	if base := filepath.Base(file); base == "loop.yaml" || base == "root_agent.yaml" {
+		return []string{dir, filepath.Dir(dir)}
+	}
+	return []string{dir}
 }
 
 // agree asks a person for consent, and returns an error without it.

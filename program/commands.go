@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package trust
+package program
 
 import (
 	"strings"
@@ -10,9 +10,9 @@ import (
 	"github.com/refrain-dev/refrain/internal/shellword"
 )
 
-// Starts lists the programs that a definition starts, one a line: the agent, and the command with its arguments as they are in the
-// definition.
-func Starts(def *definition.Definition) (lines []string) {
+// Commands lists the programs that a definition starts, for a person, one a line: the agent, and the command with its arguments
+// as they are in the definition.
+func Commands(def *definition.Definition) (lines []string) {
 	add := func(who string, args []string) {
 		if len(args) == 0 {
 			return
