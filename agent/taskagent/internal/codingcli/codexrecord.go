@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -101,16 +102,17 @@ func variable(env []string, name string) (value string) {
 
 // endOf is the end of a file, from the beginning of a line on; nil if it is no file that can be read.
 func endOf(path string) []byte {
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+	was, err := os.Lstat(path)
+	if err != nil || !was.Mode().IsRegular() {
 		return nil
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place would block
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
+	if err != nil || !os.SameFile(was, info) {
 		return nil
 	}
 	from := max(0, info.Size()-recordLength)
