@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -107,6 +108,9 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 	return checkGrace(f.grace)
 }
 
+// longLog is the number of events from which on a resume collects garbage more often.
+const longLog = 100_000
+
 // resumeIn resumes a run of a store, and follows the run.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
 	view, run, err := s.View(ctx, id)
@@ -114,6 +118,9 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 		return term.Failure(err)
 	}
 	view.Remember()
+	if view.LastSeq() > longLog && e.Getenv("GOGC") == "" {
+		debug.SetGCPercent(40) // what a resume knows of such a log is live until the run has come to its end
+	}
 	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
 		return term.UsageError(err)
