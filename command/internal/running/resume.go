@@ -118,12 +118,12 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 		return term.Failure(err)
 	}
 	view.Remember()
-	if view.LastSeq() > longLog && e.Getenv("GOGC") == "" {
-		debug.SetGCPercent(40) // what a resume knows of such a log is live until the run has come to its end
-	}
 	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
 		return term.UsageError(err)
+	}
+	if view.LastSeq() > longLog && e.Getenv("GOGC") == "" { // the first collection, which sets the usual percent, is past
+		debug.SetGCPercent(40) // what a resume knows of such a log is live until the run has come to its end
 	}
 	if f.stranger || runlog.IsImported(view) {
 		fmt.Fprintf(e.Stderr, "run %s comes from elsewhere. It works in %s, and starts:\n%s", id, brief.Clean(p.Root), startsOf(def))
