@@ -102,6 +102,17 @@ func (a *Agent) writes() (keys []string) {
 	return keys
 }
 
+// scoreKeys returns the state keys that a score is read from.
+func scoreKeys(s *loop.Score) (keys []string) {
+	if s.Expr == "" {
+		return []string{s.Key}
+	}
+	if p, err := expr.Compile(s.Expr, vocabulary.ConditionVariables...); err == nil {
+		keys, _ = p.Reads("state")
+	}
+	return keys
+}
+
 // scoredBy returns a step with best_of and the following steps up to the one that writes the score; why is set if no
 // step writes it.
 func (a *Agent) scoredBy() (steps []*Agent, why string) {
@@ -109,12 +120,7 @@ func (a *Agent) scoredBy() (steps []*Agent, why string) {
 	if s == nil {
 		return nil, fmt.Sprintf("%q has best_of, but the loop %q has no score", a.Name, a.parent.Name)
 	}
-	keys := []string{s.Key}
-	if s.Expr != "" {
-		if p, err := expr.Compile(s.Expr, vocabulary.ConditionVariables...); err == nil {
-			keys, _ = p.Reads("state")
-		}
-	}
+	keys := scoreKeys(s)
 	all, end := inOrder(a.parent), -1
 	from := slices.Index(all, a)
 	for i := max(0, from); i < len(all); i++ {

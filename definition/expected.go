@@ -290,6 +290,14 @@ func (e *expecter) iterate(a *Agent) {
 			}
 		}
 	}
+	for _, i := range p.BaselineSteps() {
+		begin := e.during(func() {
+			for range leastSamples(p, i) {
+				e.run(a.SubAgents[i])
+			}
+		})
+		of.Total.add(&begin)
+	}
 	for i := range n {
 		here := &e.loops[at]
 		here.starts, here.more = append(here.starts, len(e.said)), i+1 < n || more

@@ -243,8 +243,44 @@ func (a *Agent) Plan() *loop.Plan {
 	for _, sub := range a.SubAgents {
 		p.Steps = append(p.Steps, sub.planStep())
 	}
+	p.Score = a.withBaseline(p.Score)
 	p.Rules = p.Current()
 	return p
+}
+
+// withBaseline returns the score of a loop with the steps that give it, if it has a baseline. Where commands measure
+// what other commands make of the files of a workspace, it has one unless the file says no.
+func (a *Agent) withBaseline(s *loop.Score) *loop.Score {
+	if s == nil {
+		return nil
+	}
+	names, measured := a.scorers(s)
+	_, given := a.nodes["score.baseline"]
+	if !s.Baseline && (given || !measured || a.def == nil || a.def.Workspace == nil) {
+		return s
+	}
+	own := *s
+	own.Baseline, own.Scorers = true, names
+	return &own
+}
+
+// scorers returns the steps of a loop that write what its score is read from. measured reports that all of them are
+// commands, and that another command works before them.
+func (a *Agent) scorers(s *loop.Score) (names []string, measured bool) {
+	keys := scoreKeys(s)
+	works := false
+	measured = true
+	for _, sub := range inOrder(a) {
+		if !sub.contains(func(in *Agent) bool {
+			return slices.ContainsFunc(in.writes(), func(key string) bool { return slices.Contains(keys, key) })
+		}) {
+			works = works || sub.hasCommand()
+			continue
+		}
+		names = append(names, sub.Name)
+		measured = measured && sub.Command != nil && works
+	}
+	return names, measured && names != nil
 }
 
 // planStep returns how the enclosing loop runs the agent as a step.
@@ -346,6 +382,7 @@ var scoreParts = parts[loop.Score]{rows: []row[loop.Score]{
 	field("expr", "expression that computes the score, in place of key", aWords, func(s *loop.Score) *string { return &s.Expr }),
 	field("holdout", "state key of a second score, read in the same way, such as of tests that the agent never sees; the loop reports when it falls while the score rises", aText, func(s *loop.Score) *string { return &s.Holdout }),
 	field("judge", "step that gives the score; or {step, samples} to ask it several times", judgeParts.value(), func(s *loop.Score) **loop.Judge { return &s.Judge }),
+	field("baseline", "true scores what is there before the first iteration, so that a worse first one is not kept; the default where commands measure the files of a workspace", aBool, func(s *loop.Score) *bool { return &s.Baseline }),
 	field("dimensions", "parts of the score: fields of the JSON", each(aText, listing{empty: "leave it out to count whatever the answer has"}), func(s *loop.Score) *[]string { return &s.Dimensions }),
 	field("dimension_target", "target that every part must reach too", maybe(aNumber), func(s *loop.Score) **float64 { return &s.DimensionTarget }),
 	field("target", "end the loop when the score reaches this", maybe(aNumber), func(s *loop.Score) **float64 { return &s.Target }),

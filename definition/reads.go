@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session/statekey"
 	"github.com/refrain-dev/refrain/template"
 )
 
@@ -29,6 +30,9 @@ func (c *checker) readsKnown() {
 			return
 		}
 		rd := &c.reads[i]
+		if statekey.OfIteration(rd.name) || rd.any {
+			rd.agent.judgesOnce()
+		}
 		if rd.any || rd.inner && !rd.known(c.keys) {
 			continue
 		}
@@ -44,6 +48,16 @@ func (c *checker) readsKnown() {
 		} else {
 			c.late(rd, key)
 			c.fieldsRead(rd, key)
+		}
+	}
+}
+
+// judgesOnce notes that an agent reads what only the iteration has, so that a judge which contains it cannot judge the
+// best again after a rollback.
+func (a *Agent) judgesOnce() {
+	for ; a.parent != nil; a = a.parent {
+		if l := a.parent.Loop; l != nil && l.Score != nil && l.Score.Judge != nil && l.Score.Judge.Step == a.Name {
+			l.Score.Judge.Bound = true
 		}
 	}
 }

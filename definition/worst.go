@@ -272,6 +272,16 @@ func (w *worst) loop(a *Agent) AtMost {
 	each.Seconds += told(a, hook.BeforeIteration, hook.AfterIteration) // no iteration's time
 	n := iterations(p)
 	u := each.often(n)
+	if i := judgeAgain(p); i >= 0 && n > 1 {
+		_, once := w.runsOf(p, i, a.SubAgents[i])
+		u = u.plus(once.often(again(p, i).times(n - 1)))
+		u.Seconds += waits(p, i, a.SubAgents[i]).times(n - 1)
+	}
+	for _, i := range p.BaselineSteps() {
+		_, once := w.runsOf(p, i, a.SubAgents[i])
+		u = u.plus(once.often(perIteration(p, i)))
+		u.Seconds += waits(p, i, a.SubAgents[i])
+	}
 	if between := Bound(time.Duration(p.DelayAfter + after).Seconds()); n > 1 {
 		u.Seconds += between.times(n - 1)
 	}
@@ -321,16 +331,33 @@ func (w *worst) runsOf(p *loop.Plan, step int, sub *Agent) (runs Bound, once AtM
 	if step == p.Finalizer() {
 		return 1, once // it is not tried again
 	}
-	return perIteration(p, step).times(iterations(p)), once
+	runs = perIteration(p, step).times(iterations(p))
+	if slices.Contains(p.BaselineSteps(), step) {
+		runs += perIteration(p, step)
+	}
+	if n := iterations(p); step == judgeAgain(p) && n > 1 {
+		runs += again(p, step).times(n - 1)
+	}
+	return runs, once
 }
 
 // perIteration returns how often a step runs in one iteration: its samples times their attempts.
-func perIteration(p *loop.Plan, step int) Bound {
-	n := Bound(1)
+func perIteration(p *loop.Plan, step int) Bound { return again(p, step).times(samples(p, step)) }
+
+// again returns the largest number of attempts of a step.
+func again(p *loop.Plan, step int) Bound {
 	if r := p.Steps[step].Retry; r != nil {
-		n = Bound(max(1, r.Attempts))
+		return Bound(max(1, r.Attempts))
 	}
-	return n.times(samples(p, step))
+	return 1
+}
+
+// judgeAgain returns the judge, if it is asked about the best once more after each rollback; else -1.
+func judgeAgain(p *loop.Plan) int {
+	if !p.Rejudges() {
+		return -1
+	}
+	return slices.IndexFunc(p.Steps, func(s loop.Step) bool { return s.Name == p.Score.Judge.Step })
 }
 
 func samples(p *loop.Plan, step int) Bound {

@@ -64,7 +64,7 @@ func (p *Plan) accept(t *Tally, scored bool) {
 		p.reject(t, "a failure cut the iteration short")
 	case t.Best == nil, p.bestAgain(t):
 	case t.Score == nil:
-		p.reject(t, fmt.Sprintf("it has no score; the best so far is %s (iteration %d)", num(*t.Best), t.BestIteration))
+		p.reject(t, "it has no score; "+t.bestText())
 	case -s.gain(*t.Best, *t.Score) > p.margin(t):
 		p.reject(t, p.worse(t))
 	}

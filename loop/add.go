@@ -19,7 +19,7 @@ func (p *Plan) Add(t *Tally, o Outcome) {
 	in := incoming{&o}
 	stopped := p.reason(t) != ""
 	p.add(t, &in, stopped)
-	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 {
+	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 && t.Iteration > 0 {
 		switch p.reason(t) { // in the middle of an iteration
 		case ReasonBudget, ReasonTimeout:
 			t.Rejections++
@@ -35,10 +35,18 @@ func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
 		p.rolledBack(t, o)
 		return
 	}
+	if t.Rejudge && !stopped && (o.Canceled != "" || p.judges(o.Step)) {
+		p.addRejudged(t, o)
+		return
+	}
 	if final := p.Finalizer(); stopped || o.Step >= 0 && o.Step == final {
 		if stopped && final >= 0 && !t.Finalized && (o.Step == final || o.Canceled != "") {
 			t.finalize(o)
 		}
+		return
+	}
+	if _, due := p.scoresStart(t); due {
+		p.addBaseline(t, o)
 		return
 	}
 	if o.Canceled == "" || o.Step >= 0 {
@@ -147,6 +155,7 @@ func (p *Plan) rolledBack(t *Tally, o *incoming) {
 		t.Rollbacks++
 		t.Accepted = t.Best
 		t.Undone = t.Ended.Number == 0
+		p.rejudge(t)
 	}
 }
 
@@ -308,6 +317,8 @@ func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
 		StateSize: o.StateSize}
 	t.Fresh = true
 	p.weighState(t, o)
+	p.compare(t)
+	t.Ended.Rejudged, t.Rejudged = t.Rejudged, nil
 	if t.ExitWords != "" {
 		t.Ended.warn(t.ExitWords + " wrote exit_loop() in words and did not call the tool, so the loop did not end")
 	}

@@ -95,6 +95,18 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	// cancellation between two steps.
 	at := func(a Action) bool { return o.Step < 0 && (o.Canceled == "" || then == nil || then.Action == a) }
 	d := b.next(at(Rollback))
+	rejudges, rejudged := b.t.Rejudge && d.Action == RunStep, then != nil && b.was.Rejudge && then.Action == RunStep
+	if then == nil {
+		rejudged = rejudges && o.Step == d.Step && o.Iteration == d.Iteration
+	}
+	switch {
+	case rejudges && !rejudged: // nobody knows what the judge would have said: the mean stays
+		p.Add(&b.t, Outcome{Iteration: d.Iteration, Step: d.Step, Wrote: []string{}})
+		d = b.next(at(Rollback))
+	case rejudged && !rejudges && d.Action == RunStep: // this plan would not have asked
+		b.recorded.Add(&b.was, *o)
+		return false
+	}
 	switch {
 	case d.Action == Stop, d.Action == Finalize && o.Step != final && !(o.Canceled != "" && at(Finalize)):
 		b.stop(d)

@@ -184,6 +184,9 @@ func (c *checker) judge(p *Plan) {
 				"give score.target, or one number of samples")
 		}
 	}
+	if s.Baseline && len(p.BaselineSteps()) == 0 {
+		c.add("score.baseline", "score.baseline has no step that gives the score", "give score.judge, or name the steps in scorers")
+	}
 	if len(s.Dimensions) > maxDims {
 		c.add("score.dimensions", fmt.Sprintf("score has %d dimensions", len(s.Dimensions)),
 			fmt.Sprintf("give at most %d", maxDims))

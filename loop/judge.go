@@ -22,6 +22,9 @@ type Judge struct {
 	// Max is the largest number of runs in an iteration, at most 32: after Samples of them the step runs
 	// again until it is clear whether the score's Target is reached, which needs 95 %. 0 means Samples.
 	Max uint `json:"max,omitzero"`
+	// Bound says that the step reads what only its iteration has, so that it cannot judge the best again after a
+	// rollback.
+	Bound bool `json:"bound,omitzero"`
 }
 
 // judgeTally is what the samples of a judge have shown so far.

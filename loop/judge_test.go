@@ -32,7 +32,7 @@ func said(p loop.Plan, texts string, scores ...[]float64) script {
 			}
 			return o
 		}
-		return loop.Outcome{State: map[string]any{"score": scores[i][max(d.Sample, 1)-1]}, Fingerprint: "words of the judge"}
+		return loop.Outcome{State: map[string]any{"score": scores[i][min(max(d.Sample, 1), len(scores[i]))-1]}, Fingerprint: "words of the judge"}
 	}
 }
 

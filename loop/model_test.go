@@ -18,32 +18,35 @@ type model struct {
 	p   *loop.Plan
 	seq []int
 
-	open       bool // an iteration is
-	iteration  int
-	place      int
-	tries      int                      // failed ones, of the step that is due
-	told       time.Duration            // how long the last of them asks to wait
-	asked      int                      // of the judge, in this iteration
-	said       []float64                // by the judge
-	parts      []map[string]float64     // the dimensions of that
-	prints     []string                 // in this iteration
-	unjudged   []string                 // since the judge ran last
-	judged     string                   // what it judged then; "" if it is unknown
-	failures   int                      // in this iteration
-	worked     int                      // steps of it that did not fail
-	wrote      bool                     // one of them the score's key
-	running    uint                     // failures
-	idle       int                      // steps running that were refused
-	spent      time.Duration            // in this iteration
-	after      time.Duration            // the delay to wait
-	runs       map[int][]time.Duration  // of a step, that count for its limit
-	fails      map[string]uint          // of a circuit, running
-	opened     map[string]time.Duration // when a circuit did
-	truths     map[string][]bool        // of a condition, at the ends of iterations
-	holds      bool                     // stop_when, at the last outcome
-	worthless  bool                     // what comes next, seen when an iteration ended
-	past       []*past
-	candidates []candidate
+	open        bool // an iteration is
+	iteration   int
+	place       int
+	tries       int                      // failed ones, of the step that is due
+	told        time.Duration            // how long the last of them asks to wait
+	asked       int                      // of the judge, in this iteration
+	start       *past                    // what was there before the first one; nil if it has no score
+	started     bool                     // the start has been scored, or cannot be
+	scoredSteps int                      // steps of it that ran
+	said        []float64                // by the judge
+	parts       []map[string]float64     // the dimensions of that
+	prints      []string                 // in this iteration
+	unjudged    []string                 // since the judge ran last
+	judged      string                   // what it judged then; "" if it is unknown
+	failures    int                      // in this iteration
+	worked      int                      // steps of it that did not fail
+	wrote       bool                     // one of them the score's key
+	running     uint                     // failures
+	idle        int                      // steps running that were refused
+	spent       time.Duration            // in this iteration
+	after       time.Duration            // the delay to wait
+	runs        map[int][]time.Duration  // of a step, that count for its limit
+	fails       map[string]uint          // of a circuit, running
+	opened      map[string]time.Duration // when a circuit did
+	truths      map[string][]bool        // of a condition, at the ends of iterations
+	holds       bool                     // stop_when, at the last outcome
+	worthless   bool                     // what comes next, seen when an iteration ended
+	past        []*past
+	candidates  []candidate
 
 	active, lateActive time.Duration
 	used, lateUsed     loop.Usage // what is known of the cost
@@ -53,6 +56,7 @@ type model struct {
 	fatal                                string // what has failed: a step and how, iteration, state or rollback
 	exit                                 loop.StopReason
 	size                                 int64 // of the state
+	again                                bool  // the judge is due for the best
 	due, undone                          bool  // a rollback; one in the middle of an iteration
 	accepted                             *float64
 	bestMean                             float64 // of all answers about the best
@@ -111,7 +115,28 @@ func (m *model) best() *past {
 			return it
 		}
 	}
-	return nil
+	return m.start
+}
+
+// begins reports whether the next step begins an iteration.
+func (m *model) begins() bool { return !m.open && m.startSteps() == nil && !m.again }
+
+// startSteps are the steps that have yet to score what was there before the first iteration.
+func (m *model) startSteps() (left []int) {
+	s := m.p.Score
+	if s == nil || !s.Baseline || m.started || m.iteration > 0 {
+		return nil
+	}
+	for _, i := range m.seq {
+		name := m.p.Steps[i].Name
+		if s.Judge != nil && name == s.Judge.Step || s.Judge == nil && slices.Contains(s.Scorers, name) {
+			left = append(left, i)
+		}
+	}
+	if m.scoredSteps >= len(left) {
+		return nil
+	}
+	return left[m.scoredSteps:]
 }
 
 // reason is the first in the order of checks, but what no iteration has succeeded

@@ -32,6 +32,9 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 			return
 		}
 		m.due, m.undone = false, m.open
+		if !m.open && m.p.Rules == 3 && m.last().score != nil && m.best() != nil && m.proves() {
+			m.again = m.variance() > 0
+		}
 		if m.accepted = nil; m.best() != nil {
 			m.accepted = new(m.bestMean)
 		}
@@ -41,6 +44,12 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 		return
 	case o.Canceled != "" && o.Step < 0:
 		m.canceled = true
+		return
+	case m.again:
+		m.rejudge(d, o)
+		return
+	case m.startSteps() != nil:
+		m.scoreStart(d, o)
 		return
 	}
 	around := m.after + time.Duration(p.DelayBefore)
@@ -66,6 +75,86 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 func (m *model) fail(has bool, what string) {
 	if has {
 		m.fatal = what
+	}
+}
+
+// rejudge takes an answer about the best, which a rollback has restored.
+func (m *model) rejudge(d loop.Decision, o loop.Outcome) {
+	if o.Canceled != "" {
+		m.canceled = true
+		return
+	}
+	idle := m.idle
+	kind := m.remember(d.Step, o)
+	m.idle = idle
+	if f := o.Failure; f != nil {
+		if m.triesAgain(d.Step, kind, f) {
+			return
+		}
+		if m.timedOut, m.refused = kind == loop.TotalTimeout, kind == loop.BudgetSpent; m.timedOut || m.refused {
+			return
+		}
+	}
+	m.tries, m.again = 0, false
+	score, _, ok := decode(o.State["score"], m.p.Score)
+	if o.Failure != nil || !ok || !wrote(o) {
+		return
+	}
+	n := float64(m.bestCount)
+	m.bestMean = round((m.bestMean*n + score) / (n + 1))
+	m.bestCount++
+	m.accepted = new(m.bestMean)
+}
+
+// triesAgain reports whether a failed step outside of iterations is run once more.
+func (m *model) triesAgain(step int, kind string, f *loop.Failure) bool {
+	switch kind {
+	case loop.IterationTimeout, loop.TotalTimeout, loop.BudgetSpent, loop.CircuitOpen:
+		return false
+	}
+	if f.Permanent || m.tries+1 >= attempts(m.p, step) || f.RetryAfter > longestWait(m.p.Steps[step].Retry) {
+		return false
+	}
+	m.tries++
+	m.told = f.RetryAfter
+	return true
+}
+
+// scoreStart takes the outcome of a step that scores what was there before the first iteration.
+func (m *model) scoreStart(d loop.Decision, o loop.Outcome) {
+	s, idle := &m.p.Steps[d.Step], m.idle
+	if o.Canceled != "" {
+		m.canceled = true
+		return
+	}
+	kind := m.remember(d.Step, o)
+	m.idle = idle
+	judge := m.p.Score.Judge != nil
+	if f := o.Failure; f != nil {
+		if m.triesAgain(d.Step, kind, f) {
+			return
+		}
+		m.tries = 0
+		m.timedOut, m.refused = kind == loop.TotalTimeout, kind == loop.BudgetSpent
+		m.started = !m.timedOut && !m.refused
+	} else {
+		if judge && m.askAgain(o) && !o.Cached && (o.Exit == nil || !m.p.MayExit(s.Name)) {
+			m.tries = 0
+			return
+		}
+		m.tries = 0
+		m.wrote = m.wrote || wrote(o)
+		m.scoredSteps++
+		if m.startSteps() == nil {
+			m.started = true
+			it := &past{best: true}
+			if m.score(it, loop.Outcome{State: o.State}); it.score != nil {
+				m.start, m.accepted, m.bestMean, m.bestCount = it, it.score, *it.score, it.count
+			}
+		}
+	}
+	if m.started {
+		m.asked, m.said, m.wrote = 0, nil, false
 	}
 }
 

@@ -26,15 +26,22 @@ func (m *model) next() (decision string, reason loop.StopReason) {
 	case reason == "":
 		d.Attempt = 1
 		place := 0
-		if m.open {
-			place, d.Attempt = m.place, m.tries+1
-		} else {
+		if m.begins() {
 			d.Iteration++
+		} else {
+			place, d.Attempt = m.place%len(m.seq), m.tries+1
 		}
 		d.Step = m.seq[place]
-		if n := samples(p, d.Step); n > 1 {
+		if m.again {
+			d.Step = slices.IndexFunc(p.Steps, func(s loop.Step) bool { return s.Name == p.Score.Judge.Step })
+			d.Sample = m.asked + 2
+		}
+		if start := m.startSteps(); start != nil {
+			d.Step = start[0]
+		}
+		if n := samples(p, d.Step); n > 1 && !m.again {
 			d.Sample = 1
-			if m.open {
+			if !m.begins() {
 				d.Sample += m.asked
 			}
 		}
@@ -100,7 +107,7 @@ func (m *model) times(t *testing.T, d loop.Decision) {
 			own = max(0, own-m.spent) // it was canceled at its end, and goes on
 		}
 	}
-	if !m.open && d.Action == loop.RunStep && d.Attempt == 1 {
+	if m.begins() && d.Action == loop.RunStep && d.Attempt == 1 {
 		around = m.after + time.Duration(p.DelayBefore)
 		if own != ever {
 			own += around
@@ -117,7 +124,7 @@ func (m *model) times(t *testing.T, d loop.Decision) {
 		}
 	default:
 		high = m.after + time.Duration(s.DelayBefore)
-		if !m.open {
+		if m.begins() {
 			high += time.Duration(p.DelayBefore)
 		}
 		low = high

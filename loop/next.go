@@ -17,8 +17,9 @@ const (
 
 // Decision says what the driver does next.
 type Decision struct {
-	Action    Action `json:"action"`
-	Iteration int    `json:"iteration"`
+	Action Action `json:"action"`
+	// Iteration is 0 for a step that scores what is there before the first iteration; see Score.Baseline.
+	Iteration int `json:"iteration"`
 	// Step is an index into Plan.Steps, -1 if nothing runs.
 	Step int `json:"step"`
 	// Attempt is the attempt of the step in this iteration, from 1. Sample is the sample
@@ -75,12 +76,19 @@ func (p *Plan) Next(t *Tally) (d Decision) {
 // step makes a decision the one to go on.
 func (p *Plan) step(t *Tally, d *Decision) {
 	d.Action = RunStep
-	place, begins := t.Place, p.between(t)
-	if begins {
+	begins := p.between(t)
+	step, start := p.scoresStart(t)
+	switch {
+	case start:
+		begins, d.Step = false, step
+	case t.Rejudge:
+		begins, d.Step = false, p.judgeStep()
+	case begins:
 		d.Iteration++
-		place = 0
+		d.Step = p.stepAt(0)
+	default:
+		d.Step = p.stepAt(t.Place)
 	}
-	d.Step = p.stepAt(place)
 	d.Attempt = 1
 	if !begins {
 		d.Attempt += t.Attempt
@@ -91,6 +99,9 @@ func (p *Plan) step(t *Tally, d *Decision) {
 			d.Sample += t.Judge.Runs
 		}
 	}
+	if t.Rejudge { // it is no sample of the iteration, and none that failed
+		d.Sample = 2 + t.Judge.Runs
+	}
 	w, around := p.wait(t, d, begins)
 	d.Wait = w
 	if wait, open := p.open(t, d.Step); open && t.Idle+1 < p.length() {
@@ -100,7 +111,7 @@ func (p *Plan) step(t *Tally, d *Decision) {
 	} else if open {
 		d.Wait = max(d.Wait, wait)
 	}
-	p.bound(t, d, begins, around)
+	p.bound(t, d, begins || t.Rejudge, around)
 }
 
 // reason is why the loop stops now, "" if it goes on. A loop that would stop for

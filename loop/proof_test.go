@@ -4,6 +4,7 @@ package loop_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,7 +123,7 @@ func TestLaw14NoiseOfTheCourse(t *testing.T) {
 
 // LOOP 14, 18: a version is undone if it is worse than the best by more than 1.5 standard errors of the difference.
 func TestLaw14UndoneByAMargin(t *testing.T) {
-	tr := proved(t, func(p *loop.Plan) { p.OnRegression = loop.RollbackOnWorse }, 0.4, 8.2, 7.9, 7.4, 8.1)
+	tr := proved(t, func(p *loop.Plan) { p.OnRegression, p.Score.Judge.Bound = loop.RollbackOnWorse, true }, 0.4, 8.2, 7.9, 7.4, 8.1)
 	if tr.ended[1].Rejected != "" || tr.stop.Rollbacks != 1 || tr.stop.BestIteration != 1 {
 		t.Errorf("%v: %+v", tr.stop, tr.ended)
 	}
@@ -132,6 +133,60 @@ func TestLaw14UndoneByAMargin(t *testing.T) {
 	}
 	if *tr.ended[3].Delta < -0.1001 || *tr.ended[3].Delta > -0.0999 {
 		t.Errorf("after a rollback gains count from the best: %+v", tr.ended[3])
+	}
+}
+
+// LOOP 14, 18: after a rollback the judge is asked once more about the best, and its answer joins the mean.
+func TestLaw14TheRestoredBestIsJudgedAgain(t *testing.T) {
+	p := judged(3)
+	p.Rules, p.MaxIterations, p.OnRegression = p.Current(), 4, loop.RollbackOnWorse
+	as := func(again func() loop.Outcome) script {
+		even := said(p, "abcd", []float64{7.8, 8.2, 8.6}, []float64{7, 7.4, 7.8}, []float64{7.8, 8.1, 8.4}, []float64{5, 5.4, 5.8})
+		return func(d loop.Decision) loop.Outcome {
+			if d.Step == 1 && d.Sample > 3 {
+				return again()
+			}
+			return even(d)
+		}
+	}
+	tr := run(t, p, as(func() loop.Outcome { return loop.Outcome{State: map[string]any{"score": 7.6}} }))
+	// The last iteration is undone too, and nothing follows it.
+	const ran = "writer@1 judge@1 judge@1 judge@1 writer@2 judge@2 judge@2 judge@2 back to 1 judge@2 " +
+		"writer@3 judge@3 judge@3 judge@3 writer@4 judge@4 judge@4 judge@4 back to 3"
+	if got := strings.Join(tr.ran, " "); got != ran {
+		t.Errorf("ran %s", got)
+	}
+	it := tr.ended[2]
+	if it.Rejudged == nil || *it.Rejudged != (loop.Rejudged{Iteration: 1, Score: 7.6, Mean: 8.05, Answers: 4}) || *it.Delta != 0.05 || !it.Best ||
+		tr.stop.BestIteration != 3 || tr.stop.Rollbacks != 2 || tr.ended[3].Rejudged != nil {
+		t.Errorf("%v: %+v", tr.stop, tr.ended)
+	}
+	var sampled []int
+	for _, d := range tr.decided {
+		if d.Iteration == 2 && d.Sample > 0 {
+			sampled = append(sampled, d.Sample)
+		}
+	}
+	if !slices.Equal(sampled, []int{1, 2, 3, 5}) { // the fourth may be one that failed
+		t.Errorf("samples %v", sampled)
+	}
+	// A judge that fails then, or says no number, ends nothing.
+	for name, o := range map[string]loop.Outcome{"fails": failure(""), "no number": {State: map[string]any{"score": "?"}}, "wrote nothing": {Wrote: []string{}}} {
+		tr = run(t, p, as(func() loop.Outcome { return o }))
+		if tr.stop.Reason != loop.ReasonMaxIterations || tr.ended[2].Rejudged != nil || tr.stop.BestIteration != 1 {
+			t.Errorf("%s: %v: %+v", name, tr.stop, tr.ended)
+		}
+	}
+	for name, change := range map[string]func(*loop.Plan){
+		"it reads what the iteration had": func(p *loop.Plan) { p.Score.Judge.Bound = true },
+		"the rules before":                func(p *loop.Plan) { p.Rules = 2 },
+		"the best is kept":                func(p *loop.Plan) { p.OnRegression = loop.KeepBest },
+	} {
+		own := p
+		own.Score = new(*p.Score)
+		own.Score.Judge = new(*p.Score.Judge)
+		change(&own)
+		run(t, own, as(func() loop.Outcome { t.Errorf("%s: it is judged again", name); return loop.Outcome{} }))
 	}
 }
 
@@ -152,7 +207,7 @@ func TestNotWorthByProof(t *testing.T) {
 func TestRulesOfALaterVersion(t *testing.T) {
 	p := judged(3)
 	p.Rules = p.Current() + 1
-	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "the plan follows version 3 of the rules, and this program knows 2") {
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "the plan follows version 4 of the rules, and this program knows 3") {
 		t.Error(err)
 	}
 }

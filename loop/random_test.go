@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/loop"
@@ -116,10 +117,17 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 			}
 		}
 		s.Judge = &loop.Judge{Step: pick(r, names...), Samples: pick(r, 0, 1, 2, uint(3))}
-		p.Rules = pick(r, 0, 2, uint(2))
+		p.Rules = pick(r, 0, 2, 3, uint(3))
 		if s.Target != nil && one(r, 2) {
 			s.Judge.Max = max(1, s.Judge.Samples) + uint(r.IntN(6))
 		}
+	}
+	if one(r, 4) {
+		s.Baseline, s.Scorers = true, []string{p.Steps[len(p.Steps)-1].Name}
+		if p.Steps[len(p.Steps)-1].Finalizer {
+			s.Scorers = []string{p.Steps[0].Name, p.Steps[len(p.Steps)-2].Name}
+		}
+		s.Baseline = s.Judge != nil || !slices.ContainsFunc(p.Steps, func(step loop.Step) bool { return step.Finalizer && slices.Contains(s.Scorers, step.Name) })
 	}
 	p.Score = s
 	p.QualityGate = maybe(r, 5, new(5.0))

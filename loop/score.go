@@ -36,6 +36,12 @@ type Score struct {
 	// Judge runs the scoring step more than once. nil: the score is read once, at the
 	// end of the iteration.
 	Judge *Judge `json:"judge,omitzero"`
+	// Baseline scores what is there before the first iteration, by the Judge or the Scorers. A first iteration that is
+	// worse is then neither the best, nor kept where worse ones are undone. A step that fails there ends the baseline and
+	// not the loop.
+	Baseline bool `json:"baseline,omitzero"`
+	// Scorers are the names of the steps that write what the score is read from; a Baseline without a Judge needs them.
+	Scorers []string `json:"scorers,omitzero"`
 	// Dimensions are the names of the parts that the score must have, at most 32: fields of the
 	// JSON, or of the object "dimensions" in it. If a score has no number of its own, it is the
 	// mean of its parts. Without names, all parts in "dimensions" count.

@@ -114,6 +114,15 @@ type tallied struct {
 	// convergence is proved.
 	BestCount int     `json:"best_count,omitzero"`
 	Course    []point `json:"course,omitzero"`
+	// Rejudge says that the judge is due once more, for the best, whose state a rollback has restored. Rejudged is what it
+	// said, until the next iteration ends.
+	Rejudge  bool      `json:"rejudge,omitzero"`
+	Rejudged *Rejudged `json:"rejudged,omitzero"`
+	// BaselineOver says that what was there before the first iteration has been scored, or cannot be. Start is that
+	// score; StartNote says why there is none.
+	BaselineOver bool     `json:"baseline_over,omitzero"`
+	Start        *float64 `json:"start,omitzero"`
+	StartNote    string   `json:"start_note,omitzero"`
 	// Flat is how many times running the improvement was too small.
 	Flat uint `json:"flat,omitzero"`
 	// FlatBy is the threshold that the last improvement stayed below.
@@ -213,6 +222,11 @@ type IterationRecord struct {
 	// previous score; Percent is nil if that score is zero.
 	Delta   *float64 `json:"delta,omitzero"`
 	Percent *float64 `json:"percent,omitzero"`
+	// Baseline is the score of what was there before the first iteration, in the record of that iteration. nil if the
+	// plan asks for none, or if there is none.
+	Baseline *float64 `json:"baseline,omitzero"`
+	// Rejudged is what the judge said about the best before this iteration, after a rollback; nil if it was not asked.
+	Rejudged *Rejudged `json:"rejudged,omitzero"`
 	// Best says that the score is the best so far. Met says that it is
 	// Tally.Met.
 	Best bool `json:"best,omitzero"`

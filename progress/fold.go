@@ -185,6 +185,16 @@ func (f *Fold) iteration(ev *session.Event) []string {
 		delete(f.began, ev.Address)
 	}
 	lines := []string{line}
+	if it.Baseline != nil {
+		lines = []string{before + fmt.Sprintf("Before the first iteration: Score %.6g", *it.Baseline), line}
+	}
+	if j := it.Rejudged; j != nil {
+		about := "the start"
+		if j.Iteration > 0 {
+			about = fmt.Sprintf("iteration %d", j.Iteration)
+		}
+		lines = append([]string{before + fmt.Sprintf("The judge again about %s: %.6g; now %.6g of %d answers", about, j.Score, j.Mean, j.Answers)}, lines...)
+	}
 	if it.Unscored != "" {
 		lines = append(lines, before+"No score: "+brief.Line(it.Unscored, lineText))
 	}

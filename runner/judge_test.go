@@ -124,3 +124,43 @@ func TestResumeBetweenSamples(t *testing.T) {
 		t.Errorf("%+v", rec)
 	}
 }
+
+// LOOP 14a, 30: a run that is killed while its start is scored, or after that, comes to the same.
+func TestResumeFromABaseline(t *testing.T) {
+	by := map[session.Address]float64{
+		"l/judge": 7, "l/judge#2": 7.4, "l[1]/judge": 5, "l[1]/judge#2": 5.4, "l[2]/judge": 6.8, "l[2]/judge#2": 6.6, "l[3]/judge": 5, "l[3]/judge#2": 5.2,
+		"l[1]/judge#4": 7.2, "l[2]/judge#4": 7.2,
+	}
+	rec := resumesAnywhere(t, func() agent.Agent {
+		return judgedTree(t, by, func(c *loopagent.Config) {
+			c.MaxIterations, c.OnRegression = 3, loop.RollbackOnWorse
+			c.Score = &loop.Score{Key: "score", Baseline: true, Judge: &loop.Judge{Step: "judge", Samples: 2}}
+		})
+	})
+	if rec.BestIteration != 0 || *rec.BestScore != 7.2 || rec.Rollbacks != 3 || rec.Result != (loop.Result{Source: loop.FromBest}) {
+		t.Errorf("%+v", rec)
+	}
+}
+
+// LOOP 14, 30: a run that is killed between a rollback and the judge's second look at the best, or during it, comes to the same.
+func TestResumeWhileTheBestIsJudgedAgain(t *testing.T) {
+	by := map[session.Address]float64{}
+	for i, answers := range [][]float64{{8, 8.4}, {5, 5.4, 7}, {7.8, 8}, {4, 4.4, 8.2}, {7.8, 7.6}} {
+		for k, x := range answers {
+			at := session.Address(fmt.Sprintf("l[%d]/judge", i+1))
+			if n := k + 1 + k/2; k > 0 { // the third number is left to a sample that fails
+				at += session.Address(fmt.Sprint("#", n))
+			}
+			by[at] = x
+		}
+	}
+	rec := resumesAnywhere(t, func() agent.Agent {
+		return judgedTree(t, by, func(c *loopagent.Config) {
+			c.MaxIterations, c.OnRegression = 5, loop.RollbackOnWorse
+			c.Score = &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 2}}
+		})
+	})
+	if rec.BestIteration != 3 || rec.Rollbacks != 2 || *rec.BestScore != 8 {
+		t.Errorf("%+v, best %v", rec, *rec.BestScore)
+	}
+}

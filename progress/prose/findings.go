@@ -39,6 +39,9 @@ func neverDone(h *history, in Language) (f Finding, ok bool) {
 	ran := in.say(neverAfter, string(s.Reason), in.iterations(len(h.records)))
 	if target, lower, scored := h.target(); scored && s.BestScore != nil {
 		f.Evidence = in.say(neverBest, ran, in.num(*s.BestScore), in.num(target), s.BestIteration)
+		if s.BestIteration == 0 {
+			f.Evidence = in.say(neverStart, ran, in.num(*s.BestScore), in.num(target))
+		}
 		switch ahead, err := h.forecast(); {
 		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget && ahead.High > 2*ahead.Iterations+1:
 			f.Suggestion = in.say(neverElse) // a range as wide as that is no figure to set a limit by
@@ -218,7 +221,9 @@ func regression(h *history, in Language) (f Finding, ok bool) {
 	if len(where) == 1 {
 		f.Evidence = in.say(fellIn1, where[0])
 	}
-	if h.stop.BestScore != nil {
+	if h.stop.BestScore != nil && h.stop.BestIteration == 0 {
+		f.Evidence += in.say(fellStart, in.num(*h.stop.BestScore))
+	} else if h.stop.BestScore != nil {
 		f.Evidence += in.say(fellBest, in.num(*h.stop.BestScore), h.stop.BestIteration)
 	}
 	switch {

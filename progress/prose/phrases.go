@@ -61,6 +61,7 @@ var (
 	inIterationQuote = phrase{"in iteration %s: “%s”.", "na iteração %s: “%s”."}
 	afterIteration   = phrase{"after iteration %s.", "depois da iteração %s."}
 	withoutTarget    = phrase{"without reaching %s.", "sem chegar a %s."}
+	bestAtStart      = phrase{"The best is %s, that of the start.", "O melhor é %s, o do início."}
 	bestIn           = phrase{"The best is %s, in iteration %s.", "O melhor é %s, na iteração %s."}
 	keptSaved        = phrase{"What was saved is kept.", "O que foi salvo continua salvo."}
 
@@ -113,6 +114,7 @@ var (
 		"Veja primeiro os erros deles; max_consecutive_failures: 3 teria encerrado o loop cedo"}
 	neverTitle = phrase{"The loop never reached its criterion", "O loop nunca chegou ao seu critério"}
 	neverAfter = phrase{"%s after %s", "%s depois de %s"}
+	neverStart = phrase{"%s, best score %s of %s (the start)", "%s, melhor score %s de %s (o início)"}
 	neverBest  = phrase{"%s, best score %s of %s (iteration %s)", "%s, melhor score %s de %s (iteração %s)"}
 	neverRate  = phrase{"At this rate it takes %s more: set max_iterations to %s",
 		"Nesse ritmo ainda leva %s: ponha max_iterations em %s"}
@@ -157,6 +159,7 @@ var (
 	fellTo         = phrase{"%s (to %s)", "%s (para %s)"}
 	fellIn1        = phrase{"in iteration %s", "na iteração %s"}
 	fellInN        = phrase{"in iterations %s", "nas iterações %s"}
+	fellStart      = phrase{"; the best is %s, the start", "; o melhor é %s, o início"}
 	fellBest       = phrase{"; the best is %s in iteration %s", "; o melhor é %s, na iteração %s"}
 	fellUndone     = phrase{"; all were rolled back", "; todas foram desfeitas"}
 	fellTellCritic = phrase{"Tell the critic why with {{rejected.reason}}; if it knows, its feedback may contradict itself",

@@ -173,8 +173,11 @@ func (s *Sentence) atLimit(lang Language, where string) Words {
 
 // best says which score is the best; "" if there is none.
 func (s *Sentence) best(lang Language) string {
-	if s.Best == nil {
+	switch {
+	case s.Best == nil:
 		return ""
+	case s.BestIteration == 0:
+		return " " + lang.say(bestAtStart, *s.Best)
 	}
 	return " " + lang.say(bestIn, *s.Best, s.BestIteration)
 }

@@ -3,6 +3,7 @@
 package loopagent
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 
@@ -23,6 +24,7 @@ type candidates struct {
 	told                 bool     // something was made outside parallel agents
 	cur, last, best, met candidate
 	ended, whole         candidate      // of the last iteration that ended, and of the last complete one, silent or not
+	start                candidate      // what was there before the first iteration, if it has a score
 	cut                  candidate      // the values of Config.HandBack before the finalizer ran
 	beside, verdict      *session.Event // in this iteration: what was made in a parallel agent, and said of what was made
 }
@@ -130,7 +132,10 @@ func (r *run) valuesOf(iteration int) (delta map[string]any) {
 	c := &r.made
 	all := []candidate{c.ended, c.best, c.met, c.whole, c.cut}
 	i := slices.IndexFunc(all, func(c candidate) bool { return c.number == iteration && c.kept != nil })
-	if iteration == 0 || i < 0 {
+	switch {
+	case iteration == 0 && c.start.kept != nil:
+		all[0], i = c.start, 0
+	case iteration == 0 || i < 0:
 		return nil // the state is that of the result
 	}
 	for k, now := range r.kept() {
@@ -212,6 +217,9 @@ func (r *run) alone(step int) bool {
 	return slices.ContainsFunc(r.plan.Steps, func(s loop.Step) bool { return !s.Finalizer && !r.plan.MayExit(s.Name) })
 }
 
+// nothingBetter is the result of a loop that hands back what was there before its first iteration.
+const nothingBetter = "No iteration was better than the start, which stays."
+
 // value returns the current value of Config.Result, or nil.
 func (r *run) value() any {
 	if r.cfg.Result == "" {
@@ -223,8 +231,13 @@ func (r *run) value() any {
 // result returns the loop's result as an event, and its origin. If the iteration made nothing, the
 // result is that of an earlier iteration. The event is nil without a result.
 func (r *run) result(from loop.Result) (*session.Event, loop.Result) {
-	if from.Source == loop.FromFinalizer && r.final != nil {
+	switch {
+	case from.Source == loop.FromFinalizer && r.final != nil:
 		return r.final, from
+	case from.Source == loop.FromBest && from.Iteration == 0:
+		ev := &session.Event{}
+		ev.Content = genai.NewContentFromText(cmp.Or(drive.TextOf(r.made.start.value), nothingBetter), genai.RoleModel)
+		return ev, from
 	}
 	now := r.made.open()
 	if r.tally.Ended.Number == 0 {

@@ -16,6 +16,9 @@ import (
 )
 
 func (r *run) beginIteration(n int) bool {
+	if n == 1 && r.tally.BaselineOver {
+		r.begun()
+	}
 	r.loop.Iteration = n
 	if r.looks && r.loop.History == nil {
 		r.loop.History = new(drive.History)
@@ -26,6 +29,22 @@ func (r *run) beginIteration(n int) bool {
 	}
 	r.written.before = nil
 	return len(r.cfg.BeforeIteration) == 0 || r.callBefore(n)
+}
+
+// begun keeps the start, which has just been scored, as what the loop hands back if no iteration is better.
+func (r *run) begun() {
+	now := r.snap(r.loop.Address)
+	if r.plan.OnRegression == loop.RollbackOnWorse {
+		r.initial = now
+	}
+	if r.tally.Start == nil {
+		return
+	}
+	r.made.start = candidate{value: now.state[r.cfg.Result], kept: r.kept()}
+	r.loop.BestScore = r.tally.Start
+	if r.cfg.KeepStates {
+		r.loop.Best = now.state
+	}
 }
 
 // callBefore and callAfter are apart from their callers, which pay for no closure where

@@ -21,7 +21,7 @@ type observed struct {
 // its first step that is not in the log.
 func (r *run) observed(n int) context.Context {
 	o := r.ctx.RunConfig().Observer
-	if o == nil || r.finalizing {
+	if o == nil || r.finalizing || n == 0 || r.tally.Rejudge {
 		return nil
 	}
 	if r.watching.ctx == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
@@ -59,7 +60,9 @@ func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult)
 			return false
 		}
 	}
-	r.heard(d.Step, res)
+	if !r.scoresStart(d) {
+		r.heard(d.Step, res)
+	}
 	if o.Exit != nil && r.exit == nil {
 		r.refused = new(session.Exit)
 	}
@@ -139,16 +142,20 @@ func (r *run) goOn() bool {
 	return true
 }
 
-// sameRules gives the loop the version of the rules that its log was made by.
+// sameRules gives the loop the version of the rules that its log was made by, and a baseline only if it had one.
 func (r *run) sameRules() {
 	var was loop.Plan
 	known := r.me.Recorded()
-	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted || known.Mark.Decode(&was) != nil ||
-		was.Rules == r.plan.Rules {
+	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted || known.Mark.Decode(&was) != nil {
 		return
 	}
 	own := *r.plan
 	own.Rules = was.Rules
+	if s := own.Score; s != nil && was.Score != nil && (s.Baseline != was.Score.Baseline || !slices.Equal(s.Scorers, was.Score.Scorers)) {
+		score := *s
+		score.Baseline, score.Scorers = was.Score.Baseline, was.Score.Scorers
+		own.Score = &score
+	}
 	r.plan = &own
 }
 

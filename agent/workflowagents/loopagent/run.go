@@ -145,6 +145,7 @@ func (r *run) prepare() {
 	if goesBack {
 		r.initial = r.snap(r.loop.Address)
 	}
+	r.loop.Pass = r.loop.Address
 	for i := range r.plan.Steps {
 		goesBack = goesBack || r.retries(i)
 	}
@@ -243,7 +244,7 @@ func (r *run) step(d *loop.Decision) bool {
 	if res.Left {
 		return false
 	}
-	if r.sums {
+	if r.sums && !r.scoresStart(d) {
 		r.heard(d.Step, res)
 	}
 	// A log keeps no monotonic clock, and a replayed time must give the same span.
@@ -267,6 +268,9 @@ func (r *run) step(d *loop.Decision) bool {
 	r.add(d, &o, res.Err)
 	return true
 }
+
+// scoresStart reports whether a step scores what is there before the first iteration.
+func (r *run) scoresStart(d *loop.Decision) bool { return d.Iteration == 0 && !r.finalizing }
 
 // done lets a pause take effect, because the outcome of the step is in the log.
 func (r *run) done() {
@@ -400,14 +404,15 @@ func (r *run) placeFrom(n int) {
 	r.buf, *p = buf, places{n, session.Address(buf), ends}
 }
 
-// address returns the address of a step. The finalizer is in no iteration; a judge's second sample
-// is its second run at its address.
+// address returns the address of a step. The finalizer and the steps that score the start are in no iteration; a
+// judge's second sample is its second run at its address.
 func (r *run) address(d *loop.Decision) session.Address {
-	switch {
-	case r.finalizing:
-		return r.loop.Address + "/" + session.Address(r.plan.Steps[d.Step].Name)
-	case d.Sample > 1:
-		return r.at[d.Step] + session.Address("#"+strconv.Itoa(d.Sample))
+	at := r.at[d.Step]
+	if r.finalizing || r.scoresStart(d) {
+		at = r.loop.Address + "/" + session.Address(r.plan.Steps[d.Step].Name)
 	}
-	return r.at[d.Step]
+	if d.Sample > 1 {
+		at += session.Address("#" + strconv.Itoa(d.Sample))
+	}
+	return at
 }

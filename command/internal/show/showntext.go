@@ -223,7 +223,9 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	if rec.Result.Iteration > 0 {
 		result += fmt.Sprintf(", iteration %d", rec.Result.Iteration)
 	}
-	if rec.BestScore != nil {
+	if rec.BestScore != nil && rec.BestIteration == 0 {
+		result += fmt.Sprintf("; best score %.4g, that of the start", *rec.BestScore)
+	} else if rec.BestScore != nil {
 		result += fmt.Sprintf("; best score %.4g in iteration %d", *rec.BestScore, rec.BestIteration)
 	}
 	if rec.Trend != "" {

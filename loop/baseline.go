@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"cmp"
+	"slices"
+)
+
+// BaselineSteps returns the steps that score what is there before the first iteration, as indices into Steps; nil if
+// the plan has no baseline.
+func (p *Plan) BaselineSteps() []int {
+	s := p.Score
+	if s == nil || !s.Baseline {
+		return nil
+	}
+	names := s.Scorers
+	if s.Judge != nil {
+		names = []string{s.Judge.Step}
+	}
+	var steps []int
+	for _, i := range p.Sequence() {
+		if slices.Contains(names, p.Steps[i].Name) {
+			steps = append(steps, i)
+		}
+	}
+	return steps
+}
+
+// scoresStart returns the step of the baseline that is due; ok is false if the baseline is over, or if there is none.
+func (p *Plan) scoresStart(t *Tally) (step int, ok bool) {
+	if t.Iteration > 0 || t.BaselineOver {
+		return 0, false
+	}
+	steps := p.BaselineSteps()
+	if t.Place >= len(steps) {
+		return 0, false
+	}
+	return steps[t.Place], true
+}
+
+// addBaseline takes the outcome of a step of the baseline. One that fails ends the baseline, and not the loop: then the
+// first iteration is compared with nothing.
+func (p *Plan) addBaseline(t *Tally, o *incoming) {
+	if o.Canceled != "" {
+		t.Canceled = clip(o.Canceled)
+		return
+	}
+	p.remember(t, o)
+	if p.pending(t, o) {
+		return
+	}
+	t.Attempt = 0
+	t.Steps++
+	if o.Failure != nil {
+		if p.failApart(t, o) {
+			t.ScoreNote = t.LastFailure.String()
+			p.endBaseline(t)
+		}
+		return
+	}
+	t.ScoreWritten = t.ScoreWritten || p.Score.writtenBy(o.Wrote)
+	t.Place++
+	if _, more := p.scoresStart(t); more {
+		return
+	}
+	if got, ok := p.measure(t, o); ok {
+		t.Best, t.Accepted, t.Start = new(got.score), new(got.score), new(got.score)
+		p.trace(t, got.score)
+		p.countBest(t)
+	}
+	p.endBaseline(t)
+}
+
+// failApart counts the failure of a step outside of iterations, which does not end the loop. over is false if a limit of
+// the loop has cut the step short.
+func (p *Plan) failApart(t *Tally, o *incoming) (over bool) {
+	switch f := o.Failure; f.Kind {
+	case TotalTimeout:
+		t.TimedOut, t.Bounds = cmp.Or(clip(f.Message), "out of time"), p.bounds()
+		return false
+	case BudgetSpent:
+		t.Spent, t.Bounds = cmp.Or(clip(f.Message), "a call did not fit"), p.bounds()
+		return false
+	default:
+		t.Failures++
+		t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: f.Kind, Message: clip(f.Message)}}
+		return true
+	}
+}
+
+// endBaseline leaves nothing of the baseline in what counts for an iteration.
+func (p *Plan) endBaseline(t *Tally) {
+	t.BaselineOver, t.Place, t.StartNote = true, 0, t.ScoreNote
+	t.Ended, t.ScoreNote, t.Dimensions = IterationRecord{}, "", nil
+	t.Judge.Runs, t.Judge.Samples = 0, nil
+}
+
+// compare writes into the record of the first iteration what it is compared with.
+func (p *Plan) compare(t *Tally) {
+	if t.Iteration != 1 || !t.BaselineOver {
+		return
+	}
+	if t.Ended.Baseline = t.Start; t.Start == nil {
+		t.Ended.warn("the start has no score: " + t.StartNote)
+	}
+}
+
+// Rejudged is what the judge said once more about the best iteration, after a rollback to it.
+type Rejudged struct {
+	// Iteration is the best iteration, 0 for the start. Score is the answer.
+	Iteration int     `json:"iteration"`
+	Score     float64 `json:"score"`
+	// Mean is the mean of all Answers about it.
+	Mean    float64 `json:"mean"`
+	Answers int     `json:"answers"`
+}
+
+// Rejudges reports whether the judge is asked once more about the best after a rollback to it, if its scores have noise:
+// one lucky score would block the loop.
+func (p *Plan) Rejudges() bool {
+	return p.Rules >= 3 && p.proves() && p.OnRegression == RollbackOnWorse && !p.Score.Judge.Bound
+}
+
+// rejudge makes the judge due for the best, whose state has just been restored because an iteration was worse.
+func (p *Plan) rejudge(t *Tally) {
+	if p.Rejudges() && t.Ended.Number != 0 && t.Score != nil && t.Best != nil {
+		v, _ := p.spread(t)
+		t.Rejudge = v > 0
+	}
+}
+
+// judgeStep returns the index of the judge, -1 if there is none.
+func (p *Plan) judgeStep() int {
+	return slices.IndexFunc(p.Steps, func(s Step) bool { return s.Name == p.Score.Judge.Step })
+}
+
+// addRejudged takes what the judge says about the best. If it fails, the mean stays.
+func (p *Plan) addRejudged(t *Tally, o *incoming) {
+	if o.Canceled != "" {
+		t.Canceled = clip(o.Canceled)
+		return
+	}
+	p.remember(t, o)
+	if f := o.Failure; f != nil {
+		switch {
+		case p.again(o.Step, t.Attempt+1, f):
+			t.Attempt++
+			t.Retries++
+			t.RetryAfter = f.RetryAfter
+			return
+		case !p.failApart(t, o):
+			return
+		}
+	}
+	t.Attempt, t.RetryAfter, t.Rejudge = 0, 0, false
+	t.Steps++
+	if o.Failure != nil || !p.Score.writtenBy(o.Wrote) {
+		return
+	}
+	got, err := p.Score.read(t, o)
+	if err != nil {
+		return
+	}
+	n := float64(max(1, t.BestCount))
+	t.Best = new(tidy((*t.Best*n + got.score) / (n + 1)))
+	t.BestCount = int(n) + 1
+	t.Accepted = new(*t.Best)
+	t.Rejudged = &Rejudged{t.BestIteration, got.score, *t.Best, t.BestCount}
+}
