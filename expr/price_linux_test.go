@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
 // hostile has values at the limits.
@@ -117,7 +117,8 @@ func init() {
 
 // shapes call an expression once, several times in each iteration of a comprehension, and in comprehensions over others and
 // over a map.
-var shapes = []string{"%s", "lists.range(1000).map(i, [%s, %s, %s])", "lists.range(1000000).all(i, [%s].size() >= 0)", "lists.range(1000).map(i, lists.range(1000).map(j, %s))",
+var shapes = []string{"%s", "lists.range(1000).map(i, [%s, %s, %s])", "lists.range(1000000).all(i, [%s].size() >= 0)",
+	"lists.range(1000).map(i, lists.range(1000).map(j, %s))",
 	"lists.range(100000).all(i, state.big.exists(k, dyn(%s) != k))"}
 
 // No expression uses more than about a second of a core, whichever function it calls with whatever values. The test
@@ -131,7 +132,10 @@ func TestTimeAgainstCostOfEveryFunction(t *testing.T) {
 	if slowdown > 1 {
 		t.Skip("the race detector takes most of the time")
 	}
-	tries := longtest.N(2, len(shapes))
+	tries := 2
+	if os.Getenv("REFRAIN_LONG") != "" { // takes a quarter of an hour, so .ci/long leaves it out
+		tries = len(shapes)
+	}
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
 		for _, call := range calls[name] {
 			for _, shape := range shapes[:tries] {

@@ -216,7 +216,8 @@ func TestStateAtAnIteration(t *testing.T) {
 					t.Errorf("iteration %d (-want +got):\n%s", n, diff)
 				}
 			}
-			if progress.IterationSeq(slices.Values(session.Current(log)), "marking", 5) != 0 || progress.IterationSeq(slices.Values(session.Current(log)), "other", 1) != 0 {
+			current := slices.Values(session.Current(log))
+			if progress.IterationSeq(current, "marking", 5) != 0 || progress.IterationSeq(current, "other", 1) != 0 {
 				t.Error("there is an iteration that never was")
 			}
 			over := runEvent(t, log, mark.KindRunEnded, mark.RunEnded{})

@@ -143,3 +143,13 @@ func isRepository(dir string) bool {
 	}
 	return has("HEAD") && has("objects")
 }
+
+// opened returns a path of an open folder that no program can replace, for the time until a command has started. Where the
+// system has no such paths, as outside Linux, it returns path.
+func opened(folder *os.File, path string) string {
+	name := fmt.Sprintf("/proc/self/fd/%d", folder.Fd())
+	if _, err := os.Stat(name); err != nil {
+		return path
+	}
+	return name
+}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -108,9 +107,6 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 	return checkGrace(f.grace)
 }
 
-// longLog is the number of events from which on a resume collects garbage more often.
-const longLog = 100_000
-
 // resumeIn resumes a run of a store, and follows the run.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
 	view, run, err := s.View(ctx, id)
@@ -121,9 +117,6 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
 		return term.UsageError(err)
-	}
-	if view.LastSeq() > longLog && e.Getenv("GOGC") == "" { // the first collection, which sets the usual percent, is past
-		debug.SetGCPercent(40) // what a resume knows of such a log is live until the run has come to its end
 	}
 	if f.stranger || runlog.IsImported(view) {
 		fmt.Fprintf(e.Stderr, "run %s comes from elsewhere. It works in %s, and starts:\n%s", id, brief.Clean(p.Root), startsOf(def))
