@@ -47,7 +47,11 @@ func TestMemoryOfLongLogs(t *testing.T) {
 	}
 	few, many := peaks(t, 2000, 4000, verbs), peaks(t, 8000, 4000, verbs)
 	for i := range verbs {
-		if grown := many[i] - few[i]; grown > 24<<20 {
+		most := int64(24 << 20)
+		if verbs[i][0] == "resume" {
+			most += 16 << 20 // of 42,000 events more
+		}
+		if grown := many[i] - few[i]; grown > most {
 			t.Errorf("%v takes %d MiB for 2,000 iterations and %d MiB for 8,000", verbs[i], few[i]>>20, many[i]>>20)
 		}
 	}

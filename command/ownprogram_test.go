@@ -235,7 +235,7 @@ func (b *bakery) overMCP() {
 		}
 		return all.String()
 	}
-	b.has(asked("list_definitions", nil), "bake: Bakes until", "taster")
+	b.has(asked("list_definitions", nil), `bake: "Bakes until`, "taster")
 	b.has(asked("run", map[string]any{"definition": "bake"}), "completed", "The loaf weighs 3.")
 }
 

@@ -140,6 +140,9 @@ func TestTimeAgainstCostOfEveryFunction(t *testing.T) {
 		for _, call := range calls[name] {
 			for _, shape := range shapes[:tries] {
 				src := strings.ReplaceAll(shape, "%s", call)
+				if len(src) > 8192 && strings.Count(shape, "%s") > 1 {
+					continue // CEL's limit
+				}
 				spent, cost, err := timed(t, src)
 				if spent > 100*time.Millisecond {
 					t.Logf("%v for %d units: %.100s: %.60v", spent.Round(time.Millisecond), cost, src, err)

@@ -118,7 +118,7 @@ func TestPackedEventHasAllFields(t *testing.T) {
 	for i, ev := range evs {
 		ev.Seq, ev.Partial = 0, false
 		if ev.Mark != nil {
-			ev.Mark.Sorted = false // it is in no log
+			ev.Mark.Sorted, ev.Mark.Asks = false, false // they are in no log
 		}
 		if ev.Mark != nil && ev.Mark.Data != nil {
 			ev.Mark.Data = json.RawMessage(fmt.Sprintf(`{"n":%d}`, i))
