@@ -5,6 +5,7 @@ package llmagent
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
@@ -25,6 +26,7 @@ type written struct {
 	said bool   // it is no key
 	seq  int64
 	text string
+	json string // the words whose JSON is the value of the key; "" if there are none
 }
 
 // madeIn reads the output from the events of an iteration that a branch can see. If several agents
@@ -63,7 +65,11 @@ func madeIn(it drive.PastIteration, branch string) made {
 		case v == nil: // the key is gone
 			continue
 		default:
-			o.text = drive.TextOf(v)
+			if o.text = drive.TextOf(v); ev.Speaks() {
+				if said, err := session.PlainJSON([]byte(ev.Text())); err == nil && reflect.DeepEqual(said, v) {
+					o.json = wordsOf(ev)
+				}
+			}
 		}
 		outputs = append(outputs, o)
 	}
@@ -76,7 +82,9 @@ func madeIn(it drive.PastIteration, branch string) made {
 	m := made{it: it}
 	for _, o := range outputs {
 		// An agent's text repeats the value of its key, and a loop repeats its result.
-		again := func(other written) bool { return other.text == o.text && (!other.said || other.seq < o.seq) }
+		again := func(other written) bool {
+			return (other.text == o.text || other.json == o.text) && (!other.said || other.seq < o.seq)
+		}
 		if !o.said || !slices.ContainsFunc(outputs, again) {
 			m.outputs = append(m.outputs, o)
 		}
