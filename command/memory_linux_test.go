@@ -14,11 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/refrain-dev/refrain/internal/longtest"
 )
 
-var iterations = flag.Int("iterations", longtest.N(0, 20_000), "iterations of the run in the long form of TestMemoryOfLongLogs, such as 70000")
+var iterations = flag.Int("iterations", 0, "iterations of the run in the long form of TestMemoryOfLongLogs, such as 70000")
 
 // What reads the log of a run does so with a window: its memory does not grow with the number of iterations, by more than a
 // few bytes for each event. The short form compares 2,000 with 8,000 iterations with large values in the state; in the long
