@@ -42,7 +42,7 @@ echo "paid $1"
 `
 
 // LOOP 32a: a server that numbers the calls of each answer gives the second payment the ID of the first. If the process is
-// killed in the second, what became of that is found out by its own ID, and it is made once.
+// killed in the second, reconcile asks about that payment by an ID of its own, and it is made once.
 func TestKilledCallIsMadeOnce(t *testing.T) {
 	for _, when := range []string{"before", "after"} {
 		t.Run(when, func(t *testing.T) {

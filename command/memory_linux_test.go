@@ -55,7 +55,7 @@ func TestMemoryOfLongLogs(t *testing.T) {
 	}
 }
 
-// peaks makes a run of so many iterations, each of which writes a value of so many bytes, and returns the most memory
+// peaks makes a run in which each iteration writes a value of the given size in bytes, and returns the most memory
 // that each command takes about it.
 func peaks(t *testing.T, iterations, size int, verbs [][]string) []int64 {
 	t.Helper()

@@ -97,7 +97,7 @@ func (d *Definition) Build(ctx context.Context, cfg BuildConfig) (agent.Agent, e
 	if cfg.CallbackFailed == nil {
 		cfg.CallbackFailed = func(err error) { slog.Warn("a callback failed", "error", err) }
 	}
-	b := builder{cfg: cfg, kept: d.kept, works: d.works, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks),
+	b := builder{cfg: cfg, kept: d.kept, subjects: d.subjects, models: make(map[string]model.LLM), hooks: make(map[*Agent]hooks),
 		fixed: fixedKeys(d)}
 	var err error
 	if b.limiting, err = d.limited(cfg.Limits); err != nil {
@@ -152,12 +152,12 @@ func (d *Definition) secretVariables() (names []string) {
 
 type builder struct {
 	limiting
-	cfg    BuildConfig
-	kept   map[*Agent]bool
-	works  map[*Agent]string
-	models map[string]model.LLM // by name
-	hooks  map[*Agent]hooks
-	fixed  []string // keys of the state that stay in a run
+	cfg      BuildConfig
+	kept     map[*Agent]bool
+	subjects map[*Agent]string
+	models   map[string]model.LLM // by name
+	hooks    map[*Agent]hooks
+	fixed    []string // keys of the state that stay in a run
 
 	functions map[string]function
 	files     *runfiles.Runs // nil without a workspace

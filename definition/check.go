@@ -78,7 +78,7 @@ func (l *loader) check(d *Definition) *checker {
 		}
 	}
 	c.keeps()
-	c.works()
+	c.noteSubjects()
 	c.caches()
 	for a := range d.Root.All {
 		c.bestOf(a)

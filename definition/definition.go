@@ -113,7 +113,7 @@ type Definition struct {
 	warnings Problems
 	notes    Problems
 	kept     map[*Agent]bool                            // loops whose earlier states are read
-	works    map[*Agent]string                          // the key that a loop's finalizer works on, if it is one
+	subjects map[*Agent]string                          // the key that a loop's finalizer works on, if it is one
 	paths    map[*jsonschema.Schema]taskagent.ShapeType // those of the types file and folder
 	shapes   map[string]taskagent.Shape                 // all that are declared
 }

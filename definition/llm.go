@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
+	"github.com/refrain-dev/refrain/expr"
 	"github.com/refrain-dev/refrain/internal/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/source"
 	"github.com/refrain-dev/refrain/model"
@@ -404,4 +405,72 @@ func generation(l *LLM) *genai.GenerateContentConfig {
 		g.ThinkingConfig = &genai.ThinkingConfig{ThinkingLevel: l.Thinking}
 	}
 	return g
+}
+
+// fieldsRead warns of fields that the schema of a key does not have.
+func (c *checker) fieldsRead(rd *read, key string) {
+	schemas := c.answers(key)
+	if schemas == nil {
+		return
+	}
+	var paths [][]string
+	switch {
+	case rd.code:
+		root := "state"
+		if strings.HasPrefix(rd.name, "prev.") {
+			root = "prev"
+		}
+		paths = expr.Paths(rd.source, root)
+	case !rd.bare:
+		if _, rest, ok := strings.Cut(rd.name, key+"."); ok {
+			paths = [][]string{append([]string{key}, strings.Split(rest, ".")...)}
+		}
+	}
+	seen := make(map[string]bool)
+	for _, path := range paths {
+		if whole := strings.Join(path, "."); path[0] == key && !seen[whole] {
+			seen[whole] = true
+			c.field(rd.place(), path, schemas)
+		}
+	}
+}
+
+// answers returns the schemas of the values that a key can have; nil if it can have others.
+func (c *checker) answers(key string) (all []*jsonschema.Schema) {
+	if _, given := c.def.State[key]; given || c.input(key) {
+		return nil
+	}
+	for _, w := range c.writers[key] {
+		if w.Type != TypeLLM || w.OutputKey != key || w.answer == nil {
+			return nil
+		}
+		all = append(all, w.answer)
+	}
+	return all
+}
+
+// field warns of a path to a field that none of some schemas has.
+func (c *checker) field(at source.Span, path []string, schemas []*jsonschema.Schema) {
+	for i, name := range path[1:] {
+		var inner []*jsonschema.Schema
+		var names []string
+		for _, s := range schemas {
+			if s.Properties == nil { // alternatives, a list or no object
+				return
+			}
+			names = append(names, s.PropertyOrder...)
+			if of := s.Properties[name]; of != nil {
+				inner = append(inner, of)
+			}
+		}
+		if inner == nil {
+			slices.Sort(names)
+			names = slices.Compact(names)
+			c.warn(at, CodeUnknownKey, "%s has no field %q in the output_schema of %q", strings.Join(path[:i+1], "."), name,
+				c.writers[path[0]][0].Name).
+				Hint = meant.Hint(name, names, "its fields are "+strings.Join(names, ", "))
+			return
+		}
+		schemas = inner
+	}
 }

@@ -196,7 +196,7 @@ func (b *builder) loop(a *Agent, cb around) (agent.Agent, error) {
 	l := b.as(a).Loop
 	cfg := loopagent.Config{
 		AgentConfig: base, Plan: b.as(a).Plan(),
-		Goal: l.Goal, Instructions: l.Instructions, Result: cmp.Or(l.Result, b.works[a]), OutputKey: outputKey(a), KeepStates: b.kept[a],
+		Goal: l.Goal, Instructions: l.Instructions, Result: cmp.Or(l.Result, b.subjects[a]), OutputKey: outputKey(a), KeepStates: b.kept[a],
 	}
 	if b.files != nil && a.hasCommand() {
 		cfg.HandBack = []string{a.workspaceKey()}

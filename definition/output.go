@@ -60,6 +60,30 @@ func outputKey(a *Agent) string {
 	return a.OutputKey
 }
 
+// noteSubjects notes the key of each loop that its finalizer reads, of those that its steps write, if it is one: this is the
+// candidate where the finalizer does not run (LOOP 16).
+func (c *checker) noteSubjects() {
+	c.def.subjects = make(map[*Agent]string)
+	for a := range c.def.Root.All {
+		fin := a.finalizer()
+		if fin == nil {
+			continue
+		}
+		var keys []string
+		for i := range c.reads {
+			rd := &c.reads[i]
+			kind, key := rd.split()
+			made := slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return w != a && w.in(a) && !w.in(fin) })
+			if rd.agent.in(fin) && (kind == "key" || kind == "loop") && made && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) == 1 {
+			c.def.subjects[a] = keys[0]
+		}
+	}
+}
+
 // untold warns of a loop whose result is unclear, because the step that speaks last may be a judge or a maker. A run
 // then takes the last text (LOOP 16).
 func (c *checker) untold(a *Agent) {

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/definition/runfiles"
@@ -62,74 +60,6 @@ func (a *Agent) judgesOnce() {
 	}
 }
 
-// fieldsRead warns of fields that the schema of a key does not have.
-func (c *checker) fieldsRead(rd *read, key string) {
-	schemas := c.answers(key)
-	if schemas == nil {
-		return
-	}
-	var paths [][]string
-	switch {
-	case rd.code:
-		root := "state"
-		if strings.HasPrefix(rd.name, "prev.") {
-			root = "prev"
-		}
-		paths = expr.Paths(rd.source, root)
-	case !rd.bare:
-		if _, rest, ok := strings.Cut(rd.name, key+"."); ok {
-			paths = [][]string{append([]string{key}, strings.Split(rest, ".")...)}
-		}
-	}
-	seen := make(map[string]bool)
-	for _, path := range paths {
-		if whole := strings.Join(path, "."); path[0] == key && !seen[whole] {
-			seen[whole] = true
-			c.field(rd.place(), path, schemas)
-		}
-	}
-}
-
-// answers returns the schemas of the values that a key can have; nil if it can have others.
-func (c *checker) answers(key string) (all []*jsonschema.Schema) {
-	if _, given := c.def.State[key]; given || c.input(key) {
-		return nil
-	}
-	for _, w := range c.writers[key] {
-		if w.Type != TypeLLM || w.OutputKey != key || w.answer == nil {
-			return nil
-		}
-		all = append(all, w.answer)
-	}
-	return all
-}
-
-// field warns of a path to a field that none of some schemas has.
-func (c *checker) field(at source.Span, path []string, schemas []*jsonschema.Schema) {
-	for i, name := range path[1:] {
-		var inner []*jsonschema.Schema
-		var names []string
-		for _, s := range schemas {
-			if s.Properties == nil { // alternatives, a list or no object
-				return
-			}
-			names = append(names, s.PropertyOrder...)
-			if of := s.Properties[name]; of != nil {
-				inner = append(inner, of)
-			}
-		}
-		if inner == nil {
-			slices.Sort(names)
-			names = slices.Compact(names)
-			c.warn(at, CodeUnknownKey, "%s has no field %q in the output_schema of %q", strings.Join(path[:i+1], "."), name,
-				c.writers[path[0]][0].Name).
-				Hint = meant.Hint(name, names, "its fields are "+strings.Join(names, ", "))
-			return
-		}
-		schemas = inner
-	}
-}
-
 // keeps notes the loops whose earlier states are read.
 func (c *checker) keeps() {
 	c.def.kept = make(map[*Agent]bool)
@@ -140,30 +70,6 @@ func (c *checker) keeps() {
 		}
 		if around := rd.loop(); around != nil {
 			c.def.kept[around] = true
-		}
-	}
-}
-
-// works notes the key of each loop that its finalizer reads, of those that its steps write, if it is one: this is the
-// candidate where the finalizer does not run (LOOP 16).
-func (c *checker) works() {
-	c.def.works = make(map[*Agent]string)
-	for a := range c.def.Root.All {
-		fin := a.finalizer()
-		if fin == nil {
-			continue
-		}
-		var keys []string
-		for i := range c.reads {
-			rd := &c.reads[i]
-			kind, key := rd.split()
-			made := slices.ContainsFunc(c.writers[key], func(w *Agent) bool { return w != a && w.in(a) && !w.in(fin) })
-			if rd.agent.in(fin) && (kind == "key" || kind == "loop") && made && !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) == 1 {
-			c.def.works[a] = keys[0]
 		}
 	}
 }

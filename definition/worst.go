@@ -274,7 +274,7 @@ func (w *worst) loop(a *Agent) AtMost {
 	u := each.often(n)
 	if i := judgeAgain(p); i >= 0 && n > 1 {
 		_, once := w.runsOf(p, i, a.SubAgents[i])
-		u = u.plus(once.often(again(p, i).times(n - 1)))
+		u = u.plus(once.often(attempts(p, i).times(n - 1)))
 		u.Seconds += waits(p, i, a.SubAgents[i]).times(n - 1)
 	}
 	for _, i := range p.BaselineSteps() {
@@ -336,16 +336,16 @@ func (w *worst) runsOf(p *loop.Plan, step int, sub *Agent) (runs Bound, once AtM
 		runs += perIteration(p, step)
 	}
 	if n := iterations(p); step == judgeAgain(p) && n > 1 {
-		runs += again(p, step).times(n - 1)
+		runs += attempts(p, step).times(n - 1)
 	}
 	return runs, once
 }
 
 // perIteration returns how often a step runs in one iteration: its samples times their attempts.
-func perIteration(p *loop.Plan, step int) Bound { return again(p, step).times(samples(p, step)) }
+func perIteration(p *loop.Plan, step int) Bound { return attempts(p, step).times(samples(p, step)) }
 
-// again returns the largest number of attempts of a step.
-func again(p *loop.Plan, step int) Bound {
+// attempts returns the largest number of attempts of a step.
+func attempts(p *loop.Plan, step int) Bound {
 	if r := p.Steps[step].Retry; r != nil {
 		return Bound(max(1, r.Attempts))
 	}

@@ -100,7 +100,7 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		rejudged = rejudges && o.Step == d.Step && o.Iteration == d.Iteration
 	}
 	switch {
-	case rejudges && !rejudged: // nobody knows what the judge would have said: the mean stays
+	case rejudges && !rejudged: // the recording has no such answer of the judge, so the mean stays
 		p.Add(&b.t, Outcome{Iteration: d.Iteration, Step: d.Step, Wrote: []string{}})
 		d = b.next(at(Rollback))
 	case rejudged && !rejudges && d.Action == RunStep: // this plan would not have asked

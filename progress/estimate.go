@@ -18,10 +18,10 @@ func (l *Loop) Tally() (t loop.Tally, whole bool) {
 	if l.account.whole() {
 		return *l.account.now(l), true
 	}
-	c := l.past.counts
+	c := l.omission.counts
 	c.tally.Scores = slices.Clip(c.tally.Scores)
 	for _, it := range l.Iterations {
-		if it.Number > l.past.upTo {
+		if it.Number > l.omission.upTo {
 			c.add(it)
 		}
 	}

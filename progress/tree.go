@@ -96,10 +96,10 @@ type Loop struct {
 	// Stop is why the loop stopped; nil if it is running or paused.
 	Stop *loop.StopRecord `json:"stop,omitempty"`
 
-	cut     *loop.StopRecord // what was said of its stop when it was paused
-	account *account         // nil: no mark has said what the loop is
-	state   int              // the iteration after which the state is as it is now
-	past    past
+	cut      *loop.StopRecord // what was said of its stop when it was paused
+	account  *account         // nil: no mark has said what the loop is
+	state    int              // the iteration after which the state is as it is now
+	omission omission
 }
 
 // Iteration is one pass of a loop.
@@ -190,7 +190,7 @@ func (s *Step) Usage() Usage {
 // below returns what the steps below used.
 func (s *Step) below() (u Usage) {
 	if s.Loop != nil {
-		u = s.Loop.past.usage
+		u = s.Loop.omission.usage
 	}
 	for c := range s.Children() {
 		u.Add(c.Usage())
@@ -214,7 +214,7 @@ func (it *Iteration) Failed() bool {
 
 // Failed reports whether the step, or anything below it, has failed.
 func (s *Step) Failed() bool {
-	if s.Status == StatusFailed || s.Error != "" || s.Loop != nil && s.Loop.past.failed {
+	if s.Status == StatusFailed || s.Error != "" || s.Loop != nil && s.Loop.omission.failed {
 		return true
 	}
 	for c := range s.Children() {

@@ -9,14 +9,14 @@ import (
 	"github.com/refrain-dev/refrain/session"
 )
 
-// A tree with a bound has at least so many of the first and of the last iterations of a loop.
+// The numbers of first and of last iterations of a loop that a tree with a bound has at least.
 const (
 	FirstKept = 10
 	LastKept  = 20
 )
 
-// past is what a loop keeps of the iterations that its tree left out.
-type past struct {
+// omission is what a loop keeps of the iterations that its tree left out.
+type omission struct {
 	left   int // how many
 	usage  Usage
 	failed bool // something in them
@@ -25,14 +25,14 @@ type past struct {
 }
 
 // Left returns how many iterations the tree left out because of [Live.Most]. They are behind the first [FirstKept].
-func (l *Loop) Left() int { return l.past.left }
+func (l *Loop) Left() int { return l.omission.left }
 
 // trim takes iterations out of a tree that has too many steps.
 func (l *Live) trim(s *Step) {
 	if l.Most == 0 || len(l.steps) <= l.Most || s == nil || s.Loop == nil || len(s.Loop.Iterations) <= FirstKept+LastKept {
 		return
 	}
-	its, best, p := s.Loop.Iterations, s.Loop.Best(), &s.Loop.past
+	its, best, p := s.Loop.Iterations, s.Loop.Best(), &s.Loop.omission
 	to := len(its) - LastKept
 	kept := slices.Clone(its[:FirstKept])
 	for i, it := range its[:to] {

@@ -47,7 +47,7 @@ func (x *recording) request(ev *session.Event) error {
 	return nil
 }
 
-// settle notes what became of the requests of a step, and of the agents in its tool calls: an event has their usage.
+// settle takes the requests off the list whose usage an event has: those of its step, and those of agents in its tool calls.
 func (x *recording) settle(ev *session.Event, fin *mark.StepFinished) {
 	q := x.asked[ev.Address]
 	switch {
@@ -73,7 +73,7 @@ func (x *recording) drop(at session.Address) {
 	}
 }
 
-// unanswered counts the requests of which nobody knows what they have used, because their process has ended.
+// unanswered books the estimates of the requests whose process ended before their usage was known.
 func (x *recording) unanswered() {
 	for at, q := range x.asked {
 		x.wasteAt(at, q.last.Add(q.earlier))

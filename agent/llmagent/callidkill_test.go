@@ -19,7 +19,7 @@ import (
 )
 
 // LOOP 32a: whatever IDs a model's server gives, and wherever the process dies, a call that must not be made twice is made
-// once, because what became of it is asked for by an ID that no other call has.
+// once: reconcile asks about it by an ID that no other call has.
 func TestKilledCallsAreMadeOnce(t *testing.T) {
 	for wire, open := range formats {
 		for name, id := range hostileIDs {

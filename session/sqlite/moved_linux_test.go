@@ -95,8 +95,8 @@ func wantStore(t *testing.T, path string, n int) {
 	}
 }
 
-// held returns a store that a process has open, with 20 events in its log, and another store with 5.
-func held(t *testing.T) (path, other string, h *holder) {
+// openHeldStore returns a store that a process has open, with 20 events in its log, and another store with 5.
+func openHeldStore(t *testing.T) (path, other string, h *holder) {
 	t.Helper()
 	path, other = written(t, 0), written(t, 5)
 	h = newHolder(t, path)
@@ -130,7 +130,7 @@ func wantRefused(t *testing.T, path string) {
 // G7: a store that is moved to the place of an open one is not destroyed by the log of that one, and the other way round.
 func TestStoreIsMovedOverAnOpenOne(t *testing.T) {
 	t.Run("the process appends", func(t *testing.T) {
-		path, other, h := held(t)
+		path, other, h := openHeldStore(t)
 		mv(t, other, path)
 		wantRefused(t, path)
 		said := h.append(t)
@@ -144,7 +144,7 @@ func TestStoreIsMovedOverAnOpenOne(t *testing.T) {
 		wantStore(t, kept, 21)
 	})
 	t.Run("the process ends", func(t *testing.T) {
-		path, other, h := held(t)
+		path, other, h := openHeldStore(t)
 		mv(t, path, path+".mine")
 		mv(t, other, path)
 		wantRefused(t, path)
@@ -156,7 +156,7 @@ func TestStoreIsMovedOverAnOpenOne(t *testing.T) {
 		}
 	})
 	t.Run("the earlier one comes back", func(t *testing.T) {
-		path, other, h := held(t)
+		path, other, h := openHeldStore(t)
 		mv(t, path, path+".mine")
 		mv(t, other, path)
 		if said := h.append(t); !strings.Contains(said, "was replaced by another file") {
@@ -170,7 +170,7 @@ func TestStoreIsMovedOverAnOpenOne(t *testing.T) {
 		wantStore(t, path, 21)
 	})
 	t.Run("two processes", func(t *testing.T) {
-		path, other, h := held(t)
+		path, other, h := openHeldStore(t)
 		second := newHolder(t, path)
 		mv(t, other, path)
 		h.close(t)
@@ -191,7 +191,7 @@ func TestStoreIsMovedOverAnOpenOne(t *testing.T) {
 		wantStore(t, path+".kept-1", 21)
 	})
 	t.Run("the process was killed", func(t *testing.T) {
-		path, other, h := held(t)
+		path, other, h := openHeldStore(t)
 		must(t, h.Process.Kill())
 		_ = h.Wait()
 		mv(t, other, path)
@@ -206,7 +206,7 @@ func TestStoreIsMovedOverAnOpenOne(t *testing.T) {
 func TestCopiedStoreHasItsLog(t *testing.T) {
 	for _, how := range []string{"cp -a", "mv"} {
 		t.Run(how, func(t *testing.T) {
-			path, _, h := held(t)
+			path, _, h := openHeldStore(t)
 			must(t, h.Process.Kill())
 			_ = h.Wait()
 			to := filepath.Join(t.TempDir(), "copy")
