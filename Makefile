@@ -39,6 +39,10 @@ temporal: ## check and test package temporal, a module of its own, against a rea
 clis: ## test steps that are coding agents with the real programs, which npm installs
 	REFRAIN_CLIS=$$(./.ci/clis all) go test ./agent/taskagent ./command -run RealCodingAgent -count 1 -v
 
+.PHONY: suites
+suites: ## hold schema, examples, OpenAPI, metrics, expressions and the MCP server against tools of others, fetched by npm and apt-get
+	./.ci/suites
+
 .PHONY: soak
 soak: ## start, kill, pause, fork and move runs at random; SOAK=15m for longer
 	./.ci/soak
@@ -59,11 +63,11 @@ gates: ## measure what users do against its goals and floors; ONLY=resume for on
 .PHONY: bench-server
 bench-server: ## measure the server and its page under load; ONLY=long for one part
 	cd bench && go test -run 'TestServer/$(ONLY)' -v -server -count 1 -timeout 30m
-	go test ./webui -run TestALongRunIsDrawnInPart -v -paint -count 1
+	go test ./internal/web/page -run TestALongRunIsDrawnInPart -v -paint -count 1
 
 .PHONY: bench-stop
 bench-stop: ## measure when loops stop and what they hand back under noise, against targets and the rules of others
-	cd bench && go run ./stop && go run ./stop -regret -runs 300
+	cd bench && go run ./stop && go run ./stop -regret -runs 300 && go run ./stop -pairs -runs 300 && go run ./stop -legs
 
 .PHONY: bench-temporal
 bench-temporal: ## measure runs on a Temporal cluster with PostgreSQL; SERVER=path of a server that was built before
@@ -75,7 +79,7 @@ notices: ## print the licenses of all that refrain is built from, to hand on bes
 
 .PHONY: pictures
 pictures: ## make the pictures in the README again
-	REFRAIN_PICTURES=$(CURDIR)/doc go test ./webui -run Pictures -count 1
+	REFRAIN_PICTURES=$(CURDIR)/doc go test ./internal/web/page -run Pictures -count 1
 
 .PHONY: fmt
 fmt: ## format, and apply go fix

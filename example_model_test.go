@@ -8,13 +8,11 @@ import (
 	"log"
 	"strings"
 
-	"google.golang.org/genai"
-
+	"github.com/refrain-dev/refrain"
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -53,18 +51,11 @@ func Example_model() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r, err := runner.NewInMemory("app", root)
+	res, err := refrain.Run(ctx, root, "a story")
 	if err != nil {
 		log.Fatal(err)
 	}
-	for ev, err := range r.Run(ctx, "ana", "s1", genai.NewContentFromText("a story", genai.RoleUser), agent.RunConfig{}) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		if ev.Text() != "" {
-			fmt.Println(ev.Author, ev.Text())
-		}
-	}
+	fmt.Println(res.State["story"], "-", res.Stop.Reason)
 	// Output:
-	// writer A cat sat.
+	// A cat sat. - exit_loop
 }

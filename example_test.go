@@ -4,6 +4,7 @@ package refrain_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"log"
@@ -14,10 +15,10 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain"
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
@@ -32,6 +33,7 @@ func Example() {
 	path := filepath.Join(dir, "runs.db")
 	critic := says("critic", "more rhyme")
 	editor := says("editor", "a better poem")
+	killed := errors.New("the process was killed")
 
 	refine, err := loopagent.New(loopagent.Config{
 		AgentConfig:   agent.Config{Name: "refine", SubAgents: []agent.Agent{critic, editor}},
@@ -46,23 +48,24 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer store.Close()
-	r, err := runner.New(runner.Config{AppName: "app", Agent: refine, SessionService: store, AutoCreateSession: true, Durable: true})
+
+	first, kill := context.WithCancelCause(ctx)
+	res, err := refrain.Run(first, refine, "a poem", refrain.Session(store, "poem"), refrain.OnEvent(func(ev *session.Event) {
+		if ev.Author == "critic" && ev.Iteration == 2 {
+			kill(killed)
+		}
+	}))
+	fmt.Println(err, "- best so far:", *res.Best.Score)
+
+	// The same call again, in this process or in a new one, continues where the first one was cut off.
+	res, err = refrain.Run(ctx, refine, "a poem", refrain.Session(store, "poem"))
 	if err != nil {
 		log.Fatal(err)
 	}
-	for ev, err := range r.Run(ctx, "ana", "s1", genai.NewContentFromText("a poem", genai.RoleUser), agent.RunConfig{}) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		if ev.Text() != "" {
-			fmt.Println(ev.Author, ev.Text())
-		}
-	}
+	fmt.Println(res.Text, "-", res.Stop)
 	// Output:
-	// critic more rhyme
-	// editor a better poem
-	// critic more rhyme
-	// editor a better poem
+	// the process was killed - best so far: 4
+	// a better poem - Stopped: target_reached after 2 iterations: Score 8 ≥ 8
 }
 
 // says returns an agent that says a text and raises the score by 2.
@@ -88,29 +91,33 @@ func says(name, text string) agent.Agent {
 	return a
 }
 
-// The Go code in the README is that of two examples and of a program.
-func TestReadmeCodeIsCompiled(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := []string{"example_test.go", "example_model_test.go", "examples/bananas/main.go"}
-	parts := strings.Split(string(readme), "```go\n")[1:]
-	if len(parts) != len(sources) {
-		t.Fatalf("README.md has %d pieces of Go code, want %d", len(parts), len(sources))
-	}
-	for i, name := range sources {
-		source, err := os.ReadFile(name)
+// The Go code in the README and in doc/go.md is that of programs and tests that are compiled.
+func TestGoCodeOfDocumentsIsCompiled(t *testing.T) {
+	for doc, sources := range map[string][]string{
+		"README.md": {"example_test.go", "example_model_test.go", "examples/bananas/main.go"},
+		"doc/go.md": {"example_test.go", "refrain_test.go", "synctest_test.go", "examples/bananas/main.go"},
+	} {
+		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		code, _, closed := strings.Cut(parts[i], "```")
-		if !closed {
-			t.Fatalf("README.md: the code of %s has no end", name)
+		parts := strings.Split(string(text), "```go\n")[1:]
+		if len(parts) != len(sources) {
+			t.Fatalf("%s has %d pieces of Go code, want %d", doc, len(parts), len(sources))
 		}
-		for line := range strings.Lines(code) {
-			if line != "\n" && !strings.Contains(string(source), "\t"+line) {
-				t.Errorf("README.md has a line that %s does not have: %s", name, line)
+		for i, name := range sources {
+			source, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, _, closed := strings.Cut(parts[i], "```")
+			if !closed {
+				t.Fatalf("%s: the code of %s has no end", doc, name)
+			}
+			for line := range strings.Lines(code) {
+				if line != "\n" && !strings.Contains(string(source), "\t"+line) && !strings.Contains(string(source), "\n"+line) {
+					t.Errorf("%s has a line that %s does not have: %s", doc, name, line)
+				}
 			}
 		}
 	}

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite doc/requirements.md")
 
 const (
 	requirementsDoc  = "doc/requirements.md"
-	requirementsText = "testdata/requirements.txt"
+	requirementsText = "doc/testdata/requirements.txt"
 )
 
 // TestRequirementsHaveTests checks that each requirement has a test that names it,

@@ -10,8 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
@@ -118,8 +118,8 @@ const (
 // RunConfig configures a run. Its zero value is ADK's default.
 type RunConfig struct {
 	StreamingMode StreamingMode
-	// SaveInputBlobsAsArtifacts stores the files in the user's message as artifacts, and
-	// replaces them by their names.
+	// SaveInputBlobsAsArtifacts stores the files in the user's message as artifacts, and replaces each by a text with its
+	// name: artifact_INVOCATION_INDEX. Without an artifact service it has no effect, and the message keeps its files.
 	SaveInputBlobsAsArtifacts bool
 	// MaxLLMCalls fails the run after this many model calls. 0 means [DefaultMaxLLMCalls]; a
 	// negative number means no limit. It guards against endless runs. To stop a loop at a limit
@@ -140,6 +140,9 @@ type RunConfig struct {
 	// LogLimit fails the run when its log has more than about this many bytes, as [session.Event.Weight] counts
 	// them; 0 sets no limit. What the log has stays, and with a higher limit the run can be retried.
 	LogLimit int64
+	// LogLimitName is what the error of such a run calls the limit, such as the setting that raises it. The default is "its
+	// limit".
+	LogLimitName string
 	// Pause ends the run between two steps when it is asked to. A run without one cannot be
 	// paused. A durable run with a Pause can wait for a person's answer.
 	Pause *Pause

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/artifact/artifacttest"
+	"github.com/refrain-dev/refrain/internal/testkit/artifacttest"
 )
 
 // E6

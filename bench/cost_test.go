@@ -15,7 +15,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/keeper"
+	"github.com/refrain-dev/refrain/internal/process/keeper"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/anthropic"
 	"github.com/refrain-dev/refrain/model/gemini"

@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"iter"
+	"strings"
 	"testing"
 
 	"google.golang.org/adk/v2/agent"
@@ -19,8 +20,47 @@ import (
 	"google.golang.org/adk/v2/tool/functiontool"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/bench/ours"
 	"github.com/refrain-dev/refrain/model"
 )
+
+// adkRunner is the loop of three agents with ADK's runner, in a new session in memory each time.
+func adkRunner(iterations int) (op, error) {
+	var subs []agent.Agent
+	for _, name := range ours.Names {
+		a, err := agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(yield func(*session.Event, error) bool) {
+				ev := session.NewEvent(ctx, ctx.InvocationID())
+				ev.Content = genai.NewContentFromText(strings.Clone(text), genai.RoleModel)
+				ev.Actions.StateDelta[key] = ev.Content.Parts[0].Text
+				yield(ev, nil)
+			}
+		}})
+		if err != nil {
+			return nil, err
+		}
+		subs = append(subs, a)
+	}
+	loop, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "refine", SubAgents: subs}, MaxIterations: uint(iterations)})
+	if err != nil {
+		return nil, err
+	}
+	svc := session.InMemoryService()
+	r, err := runner.New(runner.Config{AppName: app, Agent: loop, SessionService: svc, AutoCreateSession: true})
+	if err != nil {
+		return nil, err
+	}
+	return func() (n int, _ error) {
+		ctx := context.Background()
+		for _, err := range r.Run(ctx, user, "s", genai.NewContentFromText("Go", genai.RoleUser), agent.RunConfig{}) {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, svc.Delete(ctx, &session.DeleteRequest{AppName: app, UserID: user, SessionID: "s"})
+	}, nil
+}
 
 // runADK runs a loop with ADK for Go.
 func runADK(t *testing.T, l costLoop, open opener) error {

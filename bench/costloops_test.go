@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/keeper"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/process/keeper"
+	"github.com/refrain-dev/refrain/internal/text/template"
 )
 
 // costLoop is a loop as all frameworks run it. Ours runs the definition, if there is one; the others run the steps.

@@ -60,6 +60,7 @@
 //
 //	impl=ours        this project
 //	impl=marks       the same with the marks of a durable run
+//	impl=adk         ADK for Go, through its runner
 //	impl=eino        Eino's loop agent; its runner keeps events for the run only. It has
 //	                 no marks and no durable runs. Its cost an event grows with the
 //	                 iterations, so it stops at 1,000, and in any case at 5 GiB of memory

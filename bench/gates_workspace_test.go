@@ -13,8 +13,8 @@ import (
 
 	"github.com/refrain-dev/refrain/bench/ours"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/session/sqlite"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // An iteration whose command changes one of 10,000 files, as part of a run and by hand: git add and

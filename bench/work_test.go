@@ -30,6 +30,7 @@ type implementation struct {
 var implementations = []implementation{
 	{name: "ours", direct: oursDirect, runner: oursRunner(false), concurrent: oursConcurrent(false)},
 	{name: "marks", runner: oursRunner(true), concurrent: oursConcurrent(true)},
+	{name: "adk", runner: adkRunner, upTo: 1000},
 	{name: "eino", direct: einoDirect, runner: einoRunner, upTo: 1000},
 	{name: "floor", direct: bareDirect(bareEvent), runner: bareRunner(bareEvent), concurrent: bareConcurrent(bareEvent)},
 	{name: "floorid", direct: bareDirect(bareEventWithID), runner: bareRunner(bareEventWithID), concurrent: bareConcurrent(bareEventWithID)},

@@ -5,7 +5,7 @@ package budget
 import (
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // ListPrice is the published price of a provider for a model, in US dollars, on one day. It is for estimates before a

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // prices of the models "a" and "b" are whole billionths a token, so that sums

@@ -15,8 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/internal/longtest"
-	"github.com/refrain-dev/refrain/internal/programtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/programtest"
 	"github.com/refrain-dev/refrain/model/modeltest"
 	"github.com/refrain-dev/refrain/model/scripted"
 )

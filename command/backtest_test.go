@@ -21,7 +21,7 @@ import (
 )
 
 // writeRecord writes the record that a run of the plan leaves whose iterations
-// have these scores. Each step takes a second and, if a price is given, a call
+// have these scores, each the mean of three answers if there is a judge. Each step takes a second and, if a price is given, a call
 // of a hundred tokens.
 func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64) string {
 	t.Helper()
@@ -55,6 +55,11 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 			add("refine", mark.KindLoopStopped, d.Stop, nil)
 			break
 		}
+		if d.Action == loop.Rollback {
+			add("refine", mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To}, nil)
+			plan.Add(&tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true})
+			continue
+		}
 		name := plan.Steps[d.Step].Name
 		at := session.Address("refine/" + name)
 		if d.Action == loop.RunStep {
@@ -68,6 +73,9 @@ func writeRecord(t *testing.T, plan loop.Plan, price *float64, scores ...float64
 		var delta map[string]any
 		if name == "critic" {
 			delta = map[string]any{"score": scores[d.Iteration-1]}
+			if plan.Score.Judge != nil {
+				delta["score"] = scores[d.Iteration-1] + []float64{-0.5, 0, 0.5, 0}[min(d.Sample-1, 3)]
+			}
 			state["score"] = delta["score"]
 		}
 		text, err := json.Marshal(o)
@@ -123,14 +131,14 @@ same: {plan: {can_exit: []}}
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	want := `policy      stops after  reason                                                                        result                     saves iterations  steps  time  tokens  cost  cost then  from cache
-recorded    5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0s    0       0     2.5        50%, 0.5 saved
-set         1            timeout                                                                       finalizer 1, best 1 (5.2)   4                 8      8s    800     2     0.5        50%, 0.1 saved
-early       4            converged                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.5   2          50%, 0.4 saved
+recorded    5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0     0       0     2.50       50%, 0.50 saved
+set         1            timeout                                                                       finalizer 1, best 1 (5.2)   4                 8      8s    800     2.00  0.50       50%, 0.10 saved
+early       4            converged                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.50  2.00       50%, 0.40 saved
 late        more than 5  unknown beyond the recording
 other way   more than 0  in iteration 1 this plan would run "critic", the recording has "writer"
-enough      3            target_reached                                                                finalizer 3, best 3 (7.4)   2                 4      4s    400     1     1.5        50%, 0.3 saved
-any of two  4            condition                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.5   2          50%, 0.4 saved
-same        5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0s    0       0     2.5        50%, 0.5 saved
+enough      3            target_reached                                                                finalizer 3, best 3 (7.4)   2                 4      4s    400     1.00  1.50       50%, 0.30 saved
+any of two  4            condition                                                                     finalizer 4, best 4 (7.6)   1                 2      2s    200     0.50  2.00       50%, 0.40 saved
+same        5            max_iterations                                                                finalizer 5, best 5 (7.61)  0                 0      0     0       0     2.50       50%, 0.50 saved
 `
 	if diff := cmp.Diff(unpadded(want), unpadded(out)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -144,6 +152,52 @@ func unpadded(text string) []string {
 		lines[i] = strings.Join(strings.Fields(l), " ")
 	}
 	return lines
+}
+
+// LOOP 14: a run that was made by an earlier version of the rules is shown under both, with each policy, and so are the
+// answers that nobody gave.
+func TestBacktestUnderBothRules(t *testing.T) {
+	plan := refinePlan()
+	plan.MaxIterations, plan.Score.MinDelta, plan.Score.Patience = 8, new(0.1), 2
+	plan.Score.Judge, plan.OnRegression = &loop.Judge{Step: "critic", Samples: 3}, loop.RollbackOnWorse
+	scores := []float64{6, 7.2, 5, 7.3, 7.3, 7.3, 7.3, 7.3}
+	const footnote = "The run was made by version 0 of the rules about a judge's scores; today's rules are version 3."
+	for _, tt := range []struct {
+		name  string
+		rules uint
+		args  []string
+		want  []string
+	}{
+		{"as it was", 0, nil, []string{
+			"recorded 4 converged finalizer 4, best 2 (7.2) 0 0 0",
+			"recorded, today's rules more than 4 unknown beyond the recording",
+			footnote,
+			"recorded, today's rules: the judge would have been asked again about the best after 1 rollback; the run has no such answer, so the mean stays as it was.",
+		}},
+		{"two policies", 0, []string{"--policy", "short: max_iterations=3", "--policy", "by three: rules=3, max_iterations=2"}, []string{
+			"recorded 4 converged finalizer 4, best 2 (7.2) 0 0 0",
+			"recorded, today's rules more than 4 unknown beyond the recording",
+			"short 3 max_iterations finalizer 3, best 2 (7.2) 1 2 4s",
+			"short, today's rules 3 max_iterations finalizer 3, best 2 (7.2 ± 0.33) 1 2 4s",
+			"by three 2 max_iterations finalizer 2, best 2 (7.2 ± 0.35) 2 4 8s",
+			footnote,
+			"recorded, today's rules: the judge would have been asked again about the best after 1 rollback; the run has no such answer, so the mean stays as it was.",
+		}},
+		{"today's rules", plan.Current(), []string{"--policy", "short: max_iterations=4"}, []string{
+			"recorded 8 converged finalizer 8, best 4 (7.3 ± 0.31) 0 0 0",
+			"short 4 max_iterations finalizer 4, best 4 (7.3 ± 0.32) 4 8 16s",
+		}},
+	} {
+		p := plan
+		p.Rules = tt.rules
+		code, out, errs := refrain(t, append([]string{"backtest", writeRecord(t, p, nil, scores...)}, tt.args...)...)
+		if code != term.ExitOK || errs != "" {
+			t.Fatalf("%s: exit code %d: %s", tt.name, code, errs)
+		}
+		if diff := cmp.Diff(tt.want, unpadded(strings.TrimSpace(out))[1:]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
 }
 
 func TestBacktestJSON(t *testing.T) {

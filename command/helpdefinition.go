@@ -6,23 +6,34 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/expr/cel"
 )
 
 // newHelpDefinition is a topic and no command: refrain help definition.
-func newHelpDefinition() *cobra.Command {
-	return &cobra.Command{
+func newHelpDefinition(e *term.Env) *cobra.Command {
+	cmd := &cobra.Command{
 		Use:    "definition",
 		Hidden: true, // the help of refrain names it
 		Short:  "Every field of a definition",
-		Long:   definitionHelp(),
 	}
+	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		width := helpWidth
+		if columns := term.ColumnsOf(e.Stdout); columns > 0 {
+			width = min(width, columns)
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), e.Hint(definitionHelp(width)))
+	})
+	return cmd
 }
+
+// helpWidth is the width of a help text where there is room.
+const helpWidth = 80
 
 // strictTopics makes the commands of Cobra's own refuse what they do not know: by
 // themselves they show something else, and call that a success.
@@ -62,11 +73,12 @@ func helpAbout(cmd *cobra.Command, args []string) error {
 }
 
 // definitionHelp is the reference of the fields, made of the table that files
-// are read by.
-func definitionHelp() string {
+// are read by, in lines of at most width characters.
+func definitionHelp(width int) string {
 	var b strings.Builder
-	b.WriteString("A definition is a YAML file with one agent, the root, and those in it. These are\nthe fields of " +
-		"agents.\n")
+	wrapped := func(text, indent string) string { return wrapped(text, indent, indent, width) }
+	title := func(text, indent string) string { return wrappedTitle(text, indent, width) }
+	b.WriteString(wrapped("A definition is a YAML file with one agent, the root, and those in it. These are the fields of agents.", ""))
 	for _, f := range definition.Fields() {
 		of := "every agent"
 		if f.Root {
@@ -79,36 +91,42 @@ func definitionHelp() string {
 			}
 			of = strings.Join(names, ", ")
 		}
-		fmt.Fprintf(&b, "\n%s  (%s; %s)\n%s", f.Name, f.Value(), of, wrapped(f.Doc, "    "))
+		fmt.Fprintf(&b, "\n%s%s", title(fmt.Sprintf("%s  (%s; %s)", f.Name, f.Value(), of), ""), wrapped(f.Doc, "    "))
 		for _, p := range f.Parts() {
 			doc := p.Doc
 			if p.Needed {
 				doc += "; required"
 			}
-			fmt.Fprintf(&b, "      %s  (%s)\n%s", p.Name, p.Value, wrapped(doc, "          "))
+			b.WriteString(title(fmt.Sprintf("%s  (%s)", p.Name, p.Value), "      ") + wrapped(doc, "          "))
 		}
 	}
-	b.WriteString("\nThe functions of expressions, besides the operators of CEL (https://cel.dev):\n\n")
-	for _, f := range expr.Functions() {
+	b.WriteString("\n" + wrapped("The functions of expressions, besides the operators of CEL (https://cel.dev):", "") + "\n")
+	for _, f := range cel.Functions() {
 		b.WriteString(wrapped(f.Form, "  ") + wrapped(f.Doc, "      "))
 	}
 	b.WriteString("\nThe codes of problems:\n\n")
 	for _, code := range definition.SortedCodes() {
-		fmt.Fprintf(&b, "  %s  %s\n", code, definition.Codes[code])
+		b.WriteString(title(fmt.Sprintf("%s  %s", code, definition.Codes[code]), "  "))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// wrapped breaks a text into lines of at most 80 characters.
-func wrapped(text, indent string) string {
+// wrapped breaks a text into lines of at most width characters, which begin with an indent; the first line has its own.
+func wrapped(text, first, indent string, width int) string {
 	var b strings.Builder
-	line := indent
+	line, begun := first, false
 	for word := range strings.FieldsSeq(text) {
-		if len([]rune(line))+len([]rune(word)) >= 80 && strings.TrimSpace(line) != "" {
+		if begun && utf8.RuneCountInString(line)+utf8.RuneCountInString(word) >= width {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 			line = indent
 		}
-		line += word + " "
+		line, begun = line+word+" ", true
 	}
 	return b.String() + strings.TrimRight(line, " ") + "\n"
+}
+
+// wrappedTitle breaks a text that begins with a name and two spaces.
+func wrappedTitle(text, indent string, width int) string {
+	name, rest, _ := strings.Cut(text, "  ")
+	return wrapped(rest, indent+name+"  ", indent+"    ", width)
 }

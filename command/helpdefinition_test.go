@@ -12,7 +12,7 @@ import (
 // The reference of the fields says of each what it is and what it can be.
 func TestHelpDefinition(t *testing.T) {
 	const golden = "testdata/help-definition.golden"
-	got := definitionHelp() + "\n"
+	got := definitionHelp(helpWidth) + "\n"
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/events"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/show"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -27,10 +27,14 @@ func FuzzReadLog(f *testing.F) {
 	f.Add(`{"type":"run","schema":1,"id":"r_1","events":1,"state":{"temp:x":1}}` + "\n" + `{"invocationId":"i","seq":1,"author":"user","actions":{}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		log, err := runlog.ReadFile("-", strings.NewReader(text))
-		if err != nil || len(log.Events) == 0 {
+		if err != nil {
 			return
 		}
-		run := &runlog.Run{ID: "r_1", File: log, FileEvents: log.Events}
+		defer log.Close()
+		if log.Len() == 0 {
+			return
+		}
+		run := &runlog.Run{ID: "r_1", File: log}
 		if log.Head != nil {
 			run.Initial = log.Head.State
 		}
@@ -45,8 +49,8 @@ func FuzzReadLog(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back.Len() != len(log.Events) {
-			t.Errorf("%d events, want %d", back.Len(), len(log.Events))
+		if back.Len() != log.Len() {
+			t.Errorf("%d events, want %d", back.Len(), log.Len())
 		}
 		n := 0
 		for ev := range back.All() {

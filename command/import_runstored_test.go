@@ -21,10 +21,10 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/show"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -167,7 +167,7 @@ func TestStoredRunsKeepTheirTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		var started mark.RunStarted
-		if err := log.Events[0].Mark.Decode(&started); err != nil {
+		if err := log.Run().First().Mark.Decode(&started); err != nil {
 			t.Fatal(err)
 		}
 		p, err := program.Decode(started)
@@ -235,14 +235,14 @@ func resumedEvents(t *testing.T, name string, root agent.Agent) (all []*session.
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&runlog.Run{ID: "r", File: log, FileEvents: log.Events, Initial: log.Head.State}).Save(t.Context(), store, runstore.KeyOf("r")); err != nil {
+	if err := (&runlog.Run{ID: "r", File: log, Initial: log.Head.State}).Save(t.Context(), store, runstore.KeyOf("r")); err != nil {
 		t.Fatal(err)
 	}
 	r, err := runner.New(runner.Config{AppName: runstore.AppName, Agent: root, SessionService: store, Durable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ev, err := range r.Resume(t.Context(), runstore.UserName, "r", log.Events[0].InvocationID, agent.RunConfig{Pause: new(agent.Pause)}) {
+	for ev, err := range r.Resume(t.Context(), runstore.UserName, "r", log.Run().First().InvocationID, agent.RunConfig{Pause: new(agent.Pause)}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestStoredRunThatWaitsGoesOnWithTheAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := session.InMemoryService()
-	if err := (&runlog.Run{ID: "r_e0000001", File: log, FileEvents: log.Events}).Save(t.Context(), store, runstore.KeyOf("r_e0000001")); err != nil {
+	if err := (&runlog.Run{ID: "r_e0000001", File: log}).Save(t.Context(), store, runstore.KeyOf("r_e0000001")); err != nil {
 		t.Fatal(err)
 	}
 	sup := reviewing(t, store)

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // inputSize is how many bytes each program of takersLoop has to be given.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )

@@ -30,7 +30,7 @@ import (
 	_ "github.com/refrain-dev/refrain/command/internal/firstgc" // a short command needs no collection
 	"github.com/refrain-dev/refrain/command/internal/otlp"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/process/child"
 )
 
 // Main runs the command, and returns its exit code. It panics if an option is a mistake of the program, such as two agents

@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 			os.Exit(code)
 		},
 		"shelf": shelf,
+		"desk":  desk,
 	})
 }
 
@@ -61,6 +62,28 @@ func shelf() {
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "burn", Description: "Burns a book."}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return nil, map[string]any{}, os.WriteFile("burnt", nil, 0o600)
+	})
+	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// desk is an MCP server whose tool asks the user for the day and the number of seats.
+func desk() {
+	s := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
+	form := map[string]any{"type": "object", "required": []string{"day", "seats"}, "properties": map[string]any{
+		"day":   map[string]any{"type": "string", "title": "On which day?", "enum": []string{"monday", "friday"}},
+		"seats": map[string]any{"type": "integer", "minimum": 1, "maximum": 9},
+		"quiet": map[string]any{"type": "boolean", "default": true},
+	}}
+	mcp.AddTool(s, &mcp.Tool{Name: "reserve", Description: "Reserves seats."}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+		answer, ok := req.Params.InputResponses["seats"].(*mcp.ElicitResult)
+		if !ok {
+			return &mcp.CallToolResult{RequestState: "asked", InputRequests: mcp.InputRequestMap{
+				"seats": &mcp.ElicitParams{Message: "Which seats?", RequestedSchema: form}}}, nil, nil
+		}
+		text := fmt.Sprintf("%s %v, %s", answer.Action, answer.Content, req.Params.RequestState)
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 	})
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, err)

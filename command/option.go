@@ -13,13 +13,13 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/internal/process/hook"
+	"github.com/refrain-dev/refrain/internal/runs/cluster"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/memory"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -91,15 +91,17 @@ func Toolset(sets ...tool.Toolset) Option {
 //
 // All runs share the agent. The step runs the agent itself if it has the agent's name and adds no callbacks and no
 // output_key. Otherwise the agent becomes the step's sub-agent; if agent.New made it, the step runs a copy with the
-// step's name and callbacks. For an agent that is made anew for each run, use [NewAgent].
+// step's name and callbacks. In a definition and on the command line its name has _ in place of a blank and other
+// characters that no definition can have in its name. For an agent that is made anew for each run, use [NewAgent].
 func Agent(agents ...agent.Agent) Option {
 	return adds(func(o *options) {
 		for _, a := range agents {
 			if a == nil {
 				panic("command.Main: an agent is nil")
 			}
-			NewAgent(a.Name(), program.Shared(a)).apply(o)
-			o.code.Describe(a.Name(), a.Description())
+			name := program.DefinitionName(a.Name())
+			NewAgent(name, program.Shared(a)).apply(o)
+			o.code.Describe(name, a.Description())
 		}
 	})
 }

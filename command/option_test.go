@@ -15,10 +15,10 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/internal/process/hook"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/plugin"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -316,4 +316,21 @@ func TestProgramWithAModelHasItsName(t *testing.T) {
 	open := func(context.Context, string) (model.LLM, error) { return nil, errors.New("closed") }
 	name := strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	requires(t, 0, "Usage:\n  "+name+" ")(called(t, []Option{Model("kiosk", open)}, "--help"))
+}
+
+// An agent has in definitions and on the command line a name that a definition can have, and its description.
+func TestAgentWithABlankInItsName(t *testing.T) {
+	a, err := agent.New(agent.Config{Name: "count up", Description: "Counts to four.", Run: func(agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		return func(yield func(*session.Event, error) bool) {
+			ev := new(session.Event)
+			ev.Content = genai.NewContentFromText("one, two, three, four", genai.RoleModel)
+			yield(ev, nil)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	requires(t, 0, "one, two, three, four")(called(t, []Option{Agent(a)}, "run", "count_up", "Go.", "--store", "memory"))
+	requires(t, 0, "four")(called(t, []Option{Agent(a), Definition("name: x\nsub_agents: [{name: a, type: func, func: count_up}]\ntype: sequential\n")},
+		"run", "x", "Go.", "--store", "memory"))
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/internal/programtest"
+	"github.com/refrain-dev/refrain/internal/testkit/programtest"
 )
 
 // bakery is a program of one's own in a folder, whose runs are all in one store.

@@ -52,7 +52,7 @@ func TestRunGoesOnInTheBackground(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.press("d")
-			a.shows("Leaving after one finishes (up to 4m")
+			a.shows("Leaving after one finishes (up to ")
 			tt.end(a)
 			touch(t, at("go-one"))
 			if code := a.wait(); code != term.ExitOK {
@@ -61,6 +61,9 @@ func TestRunGoesOnInTheBackground(t *testing.T) {
 			if tt.name == "the terminal stays" {
 				a.shows("run s1 continues in the background: follow it with refrain watch s1")
 				a.restored()
+				if strings.Contains(a.text(), "PAUSED") {
+					t.Errorf("the last frame says that the run is paused, though it continues:\n%s", a.text())
+				}
 				a.hangUp()
 			}
 			a.until("the second step, in the background", func() bool { return exists(at("at-two-1")) })
@@ -170,7 +173,7 @@ func TestRunInMemoryCannotBeLeft(t *testing.T) {
 		t.Errorf("offered: %s", s)
 	}
 	a.press("?dp\x03")
-	a.shows("Stopping after one finishes (up to 4m")
+	a.shows("Stopping after one finishes (up to ")
 	a.press("\x03")
 	if code := a.wait(); code != term.ExitInterrupted {
 		t.Errorf("exit code %d", code)

@@ -16,12 +16,12 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/hook"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/process/hook"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model/scripted"
 )
@@ -110,19 +110,21 @@ type Agent struct {
 	Human      *Human
 	Func       string // the name of a Go agent; see BuildConfig.Agents
 
-	def    *Definition        // that it is of
-	answer *jsonschema.Schema // output_schema as it was read
-	script *scripted.Script   // of the model; nil if there is none, or it could not be read
-	parent *Agent
-	tool   bool         // parent has it as a tool
-	alias  *source.Node // where an alias stands for it; nil if none does
-	use    *use         // of the file that describes it; nil if it is described where it is
-	src    *source.Source
-	node   *source.Node
-	broken bool                    // a field could not be read
-	unread []string                // fields that could not be read, or not whole
-	anyone bool                    // it may exit because no agent of its loop has can_exit_loop
-	nodes  map[string]*source.Node // the values of fields, by path
+	def     *Definition        // that it is of
+	answer  *jsonschema.Schema // output_schema as it was read
+	script  *scripted.Script   // of the model; nil if there is none, or it could not be read
+	parent  *Agent
+	tool    bool         // parent has it as a tool
+	alias   *source.Node // where an alias stands for it; nil if none does
+	use     *use         // of the file that describes it; nil if it is described where it is
+	written *use         // the same, as the file has it
+	change  *change      // how the agent differs from its description; nil if it does not
+	src     *source.Source
+	node    *source.Node
+	broken  bool                    // a field could not be read
+	unread  []string                // fields that could not be read, or not whole
+	anyone  bool                    // it may exit because no agent of its loop has can_exit_loop
+	nodes   map[string]*source.Node // the values of fields, by path
 }
 
 // LoopOutput is the output key that makes a step of a loop its finalizer.
@@ -338,7 +340,7 @@ func (r *reader) color(n *source.Node, _ string) (string, bool) {
 	} else if hexColor().MatchString("#" + text) {
 		hint = `write "#` + text + `"`
 	}
-	r.report(n, CodeValue, "there is no color %q", text).Hint = meant.Hint(text, colors, hint)
+	r.report(n, CodeValue, "there is no color %q", text).suggest(meant.Hint(text, colors, hint))
 	return text, true
 }
 
@@ -362,7 +364,12 @@ func (r *reader) agent(n *source.Node, parent *Agent) *Agent {
 // the file; it is nil for an agent without a ref.
 func (r *reader) described(n *source.Node, ps []pair, parent *Agent, use *use) *Agent {
 	ps = r.configured(ps)
-	a := &Agent{def: r.def, parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node), use: use}
+	a := &Agent{def: r.def, parent: parent, src: r.src, node: source.Deref(n), nodes: make(map[string]*source.Node), written: use, change: r.change}
+	if r.change != nil {
+		r.copies++
+	}
+	ps, use = r.change.changed(a.node, ps, use)
+	a.use = use
 	a.Type = r.typeOf(a, ps)
 	begin(a)
 	for _, p := range ps {
@@ -414,7 +421,7 @@ func (r *reader) typeOf(a *Agent, ps []pair) Type {
 	if given != nil {
 		t, ok := r.text(given, "type")
 		if word = t; ok && !Type(t).known() {
-			r.report(given, CodeValue, "there is no type %q of agent", t).Hint = typeHint(t)
+			r.report(given, CodeValue, "there is no type %q of agent", t).suggest(typeHint(t))
 		}
 	}
 	is := TypeOf(word, names...)
@@ -433,8 +440,8 @@ func (r *reader) meant(a *Agent, ps []pair) bool {
 		if fieldNamed(p.key).Name != "" {
 			return false
 		}
-		_, tells := otherWord(a, p)
-		return tells || fieldNamed(expr.Nearest(p.key, r.names(a))).Types != nil
+		_, _, tells := otherWord(a, p)
+		return tells || fieldNamed(suggest.Nearest(p.key, r.names(a))).Types != nil
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // probes are values of every sort.

@@ -3,11 +3,9 @@
 package definition
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,13 +14,13 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/definition/runfiles"
+	"github.com/refrain-dev/refrain/definition/internal/rename"
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // copies describes the branches of the parallel agent that stands for a step with best_of. Branch i runs copy i of
@@ -46,11 +44,19 @@ func copyBranch(step string, i int) string { return copyName(step+"_copy", i) }
 
 // bestOf checks a step with best_of.
 func (c *checker) bestOf(a *Agent) {
-	if !a.copied() || !a.isStep() {
+	if !a.copied() || !a.isStep() && a.Type != TypeLoop {
 		return
 	}
 	report := func(field, format string, args ...any) *Problem {
 		return c.report(a.at(field), CodeConflict, format, args...)
+	}
+	if a.Type == TypeLoop {
+		if c.racer(a, "best_of") {
+			for i := range a.Step.BestOf {
+				c.ownKeys(a, func(key string) string { return copyName(key, i) })
+			}
+		}
+		return
 	}
 	const byHand = "write the copies as branches of a parallel agent with keep_best"
 	for _, field := range []string{"can_exit_loop", "exit_when"} {
@@ -120,6 +126,9 @@ func (a *Agent) scoredBy() (steps []*Agent, why string) {
 	if s == nil {
 		return nil, fmt.Sprintf("%q has best_of, but the loop %q has no score", a.Name, a.parent.Name)
 	}
+	if s.Judge != nil && s.Judge.Compare != "" {
+		return nil, fmt.Sprintf("%q has best_of, and the judge of the loop %q compares only with the best", a.Name, a.parent.Name)
+	}
 	keys := scoreKeys(s)
 	all, end := inOrder(a.parent), -1
 	from := slices.Index(all, a)
@@ -148,12 +157,20 @@ func (l *loader) expand(c *checker) {
 	}
 	problems, notes := l.problems, l.notes
 	for a := range d.Root.All {
-		if a.Type != TypeLoop {
-			continue
+		if l.copies > maxCopies {
+			l.report(a.src.Of(a.node), CodeFile, "the definition has more than %d agents in loops that run side by side", maxCopies)
+			break
+		}
+		if a.races() && a.unexpanded() {
+			l.apart(a)
+			found = true
 		}
 		subs := slices.Clone(a.SubAgents)
 		for i, sub := range subs {
-			if sub.copied() {
+			switch {
+			case sub.copied() && sub.Type == TypeLoop:
+				subs[i], found = l.raceOf(sub), true
+			case sub.copied() && a.Type == TypeLoop:
 				subs[i], found = l.expanded(sub), true
 			}
 		}
@@ -203,7 +220,15 @@ func (l *loader) expanded(a *Agent) *Agent {
 			renamed[a.workspaceKey()] = runfiles.KeyOf(branch.Name)
 		}
 		for _, s := range steps {
-			cp := l.copyOf(s, branch, i, renamed)
+			ch := change{without: ofPlace, names: rename.Names{Reads: maps.Clone(renamed), Writes: make(map[string]string),
+				Agents: map[string]string{s.Name: copyName(s.Name, i)}}}
+			for _, key := range s.writes() {
+				ch.names.Writes[key] = copyName(key, i)
+			}
+			if s.Command == nil && s.HTTP == nil {
+				ch.without = append(slices.Clone(ofPlace), "timeout")
+			}
+			cp := l.copyOf(s, branch, ch)
 			if cp.OnError = s.OnError; cp.OnError == "" {
 				cp.OnError = a.parent.OnError
 			}
@@ -223,119 +248,13 @@ func (l *loader) expanded(a *Agent) *Agent {
 var ofPlace = []string{"best_of", "on_error", "continue_on_error", "delay_before", "delay_after", "retry", "circuit",
 	"adaptive_timeout", "cache", "can_exit_loop", "exit_when", "exit_reason"}
 
-// copyOf reads a step again as a part of copy i. renamed maps keys to their names in the copy.
-func (l *loader) copyOf(s, branch *Agent, i int, renamed map[string]string) *Agent {
-	change := func(r *reader, p pair) (pair, bool) {
-		switch {
-		case slices.Contains(ofPlace, p.key), p.key == "timeout" && s.Command == nil && s.HTTP == nil:
-			return p, false
-		case p.key == "name", p.key == "output_key", p.key == "result_key":
-			p.value = scalar(p.value, copyName(p.value.Value, i))
-		case p.key == "set":
-			p.value = r.renamed(p, renamed)
-			own := *p.value
-			own.Content = slices.Clone(own.Content)
-			for k := 0; k < len(own.Content); k += 2 {
-				own.Content[k] = scalar(own.Content[k], copyName(source.Deref(own.Content[k]).Value, i))
-			}
-			p.value = &own
-		case p.key != "type" && p.key != "model":
-			p.value = r.renamed(p, renamed)
-		}
-		return p, true
-	}
-	r := &reader{loader: l, src: s.src, def: s.def}
-	ps, _ := r.pairs(s.node, "an agent")
-	var own []pair
-	for _, p := range r.configured(ps) {
-		if p, ok := change(r, p); ok {
-			own = append(own, p)
-		}
-	}
-	var use *use
-	if s.use != nil {
-		again := *s.use
-		again.fields = nil
-		for _, b := range s.use.fields {
-			if p, ok := change(b.reader, b.pair); ok {
-				again.fields = append(again.fields, beside{p, b.reader})
-			}
-		}
-		use = &again
-	}
-	return r.described(s.node, own, branch, use)
-}
-
-// scalar returns a copy of a scalar node with another text, at the same position.
-func scalar(n *source.Node, text string) *source.Node {
-	own := *source.Deref(n)
-	own.Value = text
-	return &own
-}
-
-// renamed returns the value of a field with other names of keys in its texts and expressions.
-func (r *reader) renamed(p pair, names map[string]string) *source.Node {
-	rewrite := func(n *source.Node) string {
-		d := template.Mustache
-		if slices.Contains([]string{"instructions", "text", "question"}, p.key) {
-			d = template.Canonical
-		}
-		found, err := vocabulary.TextKeys(n.Value, d)
-		code := p.key == "set" || p.key == "value"
-		if code {
-			found, _ = vocabulary.CelKeys(n.Value)
-		}
-		if err != nil && !code {
-			return n.Value
-		}
-		var b strings.Builder
-		at := 0
-		for _, m := range found {
-			to, ok := names[m.Name]
-			if !ok || m.Earlier {
-				continue
-			}
-			b.WriteString(n.Value[at:m.From])
-			if m.Dot && !vocabulary.CelName(to) { // state.key is state["key"]
-				before := strings.TrimRight(b.String(), "?")
-				optional := len(before) < b.Len()
-				b.Reset()
-				b.WriteString(strings.TrimSuffix(before, "."))
-				to = map[bool]string{true: `[?`, false: `[`}[optional] + strconv.Quote(to) + "]"
-			}
-			b.WriteString(to)
-			at = m.To
-		}
-		return b.String() + n.Value[at:]
-	}
-	var walk func(n *source.Node) *source.Node
-	walk = func(n *source.Node) *source.Node {
-		n = source.Deref(n)
-		if n.Kind == source.Scalar {
-			if text := rewrite(n); text != n.Value {
-				return scalar(n, text)
-			}
-			return n
-		}
-		own := *n
-		own.Content = slices.Clone(n.Content)
-		for i, c := range own.Content {
-			if n.Kind == source.List || i%2 == 1 {
-				own.Content[i] = walk(c)
-			}
-		}
-		return &own
-	}
-	return walk(p.value)
-}
-
 // aroundCopies adds callbacks to a step with best_of. Before the step they remove the scores of
 // earlier copies; after the step they copy the keys and the answer of the best copy to the step's own.
 func (b *builder) aroundCopies(a *Agent, cb around) around {
 	c := a.Parallel.copies
 	rehearsed := b.cfg.StandIns.Agent != nil // there, nothing scores
 	cb.before = append([]agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
-		if drive.At(ctx).Replays() {
+		if drive.At(ctx).IsReplay() {
 			return nil, nil
 		}
 		for i := range c.branches {
@@ -351,7 +270,7 @@ func (b *builder) aroundCopies(a *Agent, cb around) around {
 		return nil, nil
 	}}, cb.before...)
 	cb.after = append([]agent.AfterAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
-		if drive.At(ctx).Replays() {
+		if drive.At(ctx).IsReplay() {
 			return nil, nil
 		}
 		i, err := c.best(ctx)
@@ -398,88 +317,4 @@ func (c *copies) best(ctx agent.Context) (int, error) {
 		return i, &NoScoreError{Agent: c.step, Copies: errors.Join(why...)}
 	}
 	return i, nil
-}
-
-// keepBest checks the keys of keep_best, each of which has the score of one branch.
-func (c *checker) keepBest(a *Agent) {
-	if a.Parallel == nil || len(a.Parallel.KeepBest) == 0 {
-		return
-	}
-	subs, seen := a.branches(), make(map[string]bool)
-	if c.def.Workspace == nil || len(subs) == 0 {
-		c.report(a.at("keep_best"), CodeWorkspace, "keep_best of %q needs a workspace in which its branches work", a.Name)
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.Parallel.KeepBest)) {
-		field, key := "keep_best."+name, a.Parallel.KeepBest[name]
-		if !slices.ContainsFunc(subs, func(sub *Agent) bool { return sub.Name == name }) {
-			c.report(a.at("key of "+field), CodeWorkspace, "%q is no branch of %q that works in the workspace", name, a.Name)
-		}
-		if seen[key] {
-			c.report(a.at(field), CodeWorkspace, "two branches of %q have the score %q", a.Name, key)
-		}
-		seen[key] = true
-		c.keyRead(a, field, key)
-	}
-	for _, sub := range subs {
-		if _, ok := a.Parallel.KeepBest[sub.Name]; !ok {
-			c.report(a.at("keep_best"), CodeWorkspace, "keep_best names no score of the branch %q", sub.Name)
-		}
-	}
-}
-
-// NoScoreError reports that no branch of a parallel agent has a score, so none can be kept.
-type NoScoreError struct {
-	Agent  string
-	Keys   []string // in which the scores would be
-	Copies error    // why no copy of a step with best_of has one; nil for branches with keep_best
-}
-
-func (e *NoScoreError) Error() string {
-	if e.Copies != nil {
-		return fmt.Sprintf("no copy of %q has a score, so none can be kept: %s", e.Agent, strings.ReplaceAll(e.Copies.Error(), "\n", "; "))
-	}
-	return fmt.Sprintf("no branch of %q has a score, so none can be kept: there is no number in %s", e.Agent, strings.Join(e.Keys, ", "))
-}
-
-// best returns the branch with the highest score, the first of several equal ones.
-func (a *Agent) best(ctx agent.Context) (name string, err error) {
-	if c := a.Parallel.copies; c != nil {
-		i, err := c.best(ctx)
-		return c.branches[max(0, i)], err
-	}
-	var most float64
-	for _, sub := range a.branches() {
-		v, err := ctx.State().Get(a.Parallel.KeepBest[sub.Name])
-		if err != nil {
-			continue
-		}
-		score, ok := scoreOf(v)
-		if ok && (name == "" || score > most) {
-			name, most = sub.Name, score
-		}
-	}
-	if name == "" {
-		return "", &NoScoreError{Agent: a.Name, Keys: slices.Sorted(maps.Values(a.Parallel.KeepBest))}
-	}
-	return name, nil
-}
-
-// scoreOf reads a score: a number, or the first one in a text.
-func scoreOf(v any) (float64, bool) {
-	switch x := v.(type) {
-	case float64:
-		return x, !math.IsNaN(x) && !math.IsInf(x, 0)
-	case int:
-		return float64(x), true
-	case int64:
-		return float64(x), true
-	case json.Number:
-		f, err := x.Float64()
-		return f, err == nil
-	case string:
-		f, err := expr.Number(x)
-		return f, err == nil
-	}
-	return 0, false
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/process/hook"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -27,6 +27,8 @@ type BuildConfig struct {
 	// Root is the directory in which commands run; the field dir of a command cannot leave it. The
 	// default is the current directory.
 	Root string
+	// Permissions are those of all coding agents in place of the definition's; empty changes nothing.
+	Permissions string
 	// Store names the store that has the log of the run, as runfiles.Owner reads it, so that the files of a workspace belong to
 	// this run and not to one of the same ID in another store. Empty means that the store is unknown.
 	Store string
@@ -121,8 +123,8 @@ func (d *Definition) Lacks(cfg BuildConfig) (Problems, error) {
 		for _, callbacks := range a.Callbacks {
 			for _, cb := range callbacks {
 				if cb.Func != "" && cfg.Callbacks[cb.Func] == nil {
-					_, hint, err := b.hook(&cb)
-					l.report(a.at(cb.field), CodeCallback, "%s", err).Hint = hint
+					_, err := b.hook(&cb)
+					l.report(a.at(cb.field), CodeCallback, "%s", err).suggest(b.hookHint(&cb))
 				}
 			}
 		}
@@ -172,6 +174,9 @@ func (b *builder) build(a *Agent) (agent.Agent, error) {
 	cb := b.around(a)
 	if a.Parallel != nil && a.Parallel.copies != nil {
 		cb = b.aroundCopies(a, cb)
+	}
+	if a.races() {
+		cb = b.aroundRace(a, cb)
 	}
 	if b.files != nil {
 		cb = b.withFiles(a, cb)
@@ -256,8 +261,8 @@ func (b *builder) resolveAgent(l *loader, a *Agent) {
 	if b.cfg.Agents[a.Func] != nil {
 		return
 	}
-	l.report(a.at("func"), CodeTask, "there is no Go agent %q", a.Func).Hint = notHere(a.Func, b.cfg.Agents, "agents",
-		"a program in Go gives agents, with command.Agent or in BuildConfig.Agents; this program has none")
+	l.report(a.at("func"), CodeTask, "there is no Go agent %q", a.Func).suggest(notHere(a.Func, b.cfg.Agents, "agents",
+		"a program in Go gives agents, with command.Agent or in BuildConfig.Agents; this program has none"))
 }
 
 // goAgent makes an agent of a Go program.

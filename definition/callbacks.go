@@ -18,12 +18,12 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/hook"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/process/hook"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/template"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -121,8 +121,8 @@ func (r *reader) callbacks(a *Agent, n *source.Node) {
 		field := "callbacks." + p.key
 		a.nodes[field], a.nodes["key of "+field] = p.value, p.at
 		if !slices.Contains(hook.Points(), point) {
-			r.report(p.at, CodeField, "there is no callback %q", p.key).Hint = meant.Hint(p.key, wordsOf(hook.Points()),
-				"the callbacks are "+strings.Join(wordsOf(hook.Points()), ", "))
+			r.report(p.at, CodeField, "there is no callback %q", p.key).suggest(meant.Hint(p.key, wordsOf(hook.Points()),
+				"the callbacks are "+strings.Join(wordsOf(hook.Points()), ", ")))
 			continue
 		}
 		items, _ := r.items(p.value, field)
@@ -277,9 +277,9 @@ func (b *builder) resolveHooks(l *loader, a *Agent) {
 	for _, point := range hook.Points() {
 		for i := range a.Callbacks[point] {
 			cb := &a.Callbacks[point][i]
-			h, hint, err := b.hook(cb)
+			h, err := b.hook(cb)
 			if err != nil {
-				l.report(a.at(cb.field), CodeCallback, "%s", err).Hint = hint
+				l.report(a.at(cb.field), CodeCallback, "%s", err).suggest(b.hookHint(cb))
 				continue
 			}
 			if b.hooks[a] == nil {
@@ -290,19 +290,18 @@ func (b *builder) resolveHooks(l *loader, a *Agent) {
 	}
 }
 
-// hook makes a hook. The error says why it cannot, and the hint what to do.
-func (b *builder) hook(cb *Callback) (h *hook.Hook, hint string, err error) {
+// hook makes a hook. The error says why it cannot, and hookHint what to do.
+func (b *builder) hook(cb *Callback) (h *hook.Hook, err error) {
 	cfg := hook.Config{Timeout: cb.Timeout, Veto: cb.Veto, OnError: cb.OnError, Failed: b.cfg.CallbackFailed}
 	switch {
 	case cb.Webhook != "":
 		secret := ""
 		if cb.SecretEnv != "" {
 			if secret = b.cfg.Getenv(cb.SecretEnv); secret == "" {
-				return nil, "set " + cb.SecretEnv + " in the environment",
-					fmt.Errorf("the webhook is signed with %s, which is not set", cb.SecretEnv)
+				return nil, fmt.Errorf("the webhook is signed with %s, which is not set", cb.SecretEnv)
 			}
 			if err := hook.CheckSecret(secret); err != nil {
-				return nil, "", fmt.Errorf("%s: %w", cb.SecretEnv, err)
+				return nil, fmt.Errorf("%s: %w", cb.SecretEnv, err)
 			}
 		}
 		h, err = hook.NewWebhook(hook.WebhookConfig{Config: cfg, URL: cb.Webhook, Secret: secret,
@@ -313,20 +312,30 @@ func (b *builder) hook(cb *Callback) (h *hook.Hook, hint string, err error) {
 	default:
 		f := b.cfg.Callbacks[cb.Func]
 		if f == nil {
-			hint = notHere(cb.Func, b.cfg.Callbacks, "functions",
-				"a program in Go gives functions, with command.Callback or in BuildConfig.Callbacks; this program has none")
-			return nil, hint, fmt.Errorf("there is no callback function %q", cb.Func)
+			return nil, fmt.Errorf("there is no callback function %q", cb.Func)
 		}
 		h, err = hook.NewFunc(cb.Func, f, cfg)
 	}
-	return h, "", err
+	return h, err
 }
 
-// notHere returns the hint for a name of Go code that a program does not have; none is the hint for a program that
-// has no code of the kind.
-func notHere[T any](name string, has map[string]T, kind, none string) string {
+// hookHint returns what to do about a hook that cannot be made, with the name that it suggests.
+func (b *builder) hookHint(cb *Callback) (hint, suggestion string) {
+	switch {
+	case cb.Func != "" && b.cfg.Callbacks[cb.Func] == nil:
+		return notHere(cb.Func, b.cfg.Callbacks, "functions",
+			"a program in Go gives functions, with command.Callback or in BuildConfig.Callbacks; this program has none")
+	case cb.SecretEnv != "" && b.cfg.Getenv(cb.SecretEnv) == "":
+		return "set " + cb.SecretEnv + " in the environment", ""
+	}
+	return "", ""
+}
+
+// notHere returns the hint for a name of Go code that a program does not have, with the name that it suggests; none is the hint
+// for a program that has no code of the kind.
+func notHere[T any](name string, has map[string]T, kind, none string) (hint, suggestion string) {
 	if len(has) == 0 {
-		return none
+		return none, ""
 	}
 	names := slices.Sorted(maps.Keys(has))
 	return meant.Hint(name, names, "the "+kind+" are "+strings.Join(names, ", "))
@@ -359,7 +368,7 @@ func (b *builder) around(a *Agent) (cb around) {
 			return
 		}
 		f := func(ctx agent.Context) (*genai.Content, error) {
-			if drive.At(ctx).Replays() {
+			if drive.At(ctx).IsReplay() {
 				return nil, nil
 			}
 			ev := eventOf(ctx, point, drive.At(ctx).CallID())
@@ -386,7 +395,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 	hs := b.hooks[a]
 	if hs[hook.BeforeIteration] != nil {
 		cfg.BeforeIteration = append(cfg.BeforeIteration, func(ctx agent.Context, n int) error {
-			if drive.At(ctx).Replays() {
+			if drive.At(ctx).IsReplay() {
 				return nil
 			}
 			ev := eventOf(ctx, hook.BeforeIteration, drive.At(ctx).CallID(), n)
@@ -396,7 +405,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 	}
 	if hs[hook.AfterIteration] != nil {
 		cfg.AfterIteration = append(cfg.AfterIteration, func(ctx agent.Context, it loop.IterationRecord) error {
-			if drive.At(ctx).Replays() {
+			if drive.At(ctx).IsReplay() {
 				return nil
 			}
 			ev := eventOf(ctx, hook.AfterIteration, drive.At(ctx).CallID(), it.Number)
@@ -408,7 +417,7 @@ func (b *builder) aroundIterations(a *Agent, cfg *loopagent.Config) {
 	}
 	if hs[hook.AfterRun] != nil {
 		cfg.OnStop = func(ctx agent.InvocationContext, rec *loop.StopRecord) {
-			if rec.Reason != loop.ReasonError || drive.At(ctx).Replays() {
+			if rec.Reason != loop.ReasonError || drive.At(ctx).IsReplay() {
 				return // nobody calls what is around an agent that failed
 			}
 			ev := eventOf(ctx, hook.AfterRun, drive.At(ctx).CallID())

@@ -22,7 +22,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/hook"
+	"github.com/refrain-dev/refrain/internal/process/hook"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/session"

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
+	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/expr"
 )
 
@@ -75,6 +76,7 @@ func (l *loader) check(d *Definition) *checker {
 	for a := range d.Root.All {
 		if a.Type == TypeLoop {
 			c.untold(a)
+			c.compares(a)
 		}
 	}
 	c.keeps()
@@ -82,6 +84,7 @@ func (l *loader) check(d *Definition) *checker {
 	c.caches()
 	for a := range d.Root.All {
 		c.bestOf(a)
+		c.race(a)
 	}
 	c.worthKnowing()
 	return c
@@ -175,34 +178,26 @@ func (c *checker) unread() {
 // inside reports the errors of an expression at their positions in a field.
 func (c *checker) inside(a *Agent, field string, errs expr.Errors) {
 	for _, e := range errs {
-		msg, hint := hintedMessage(e.Msg)
-		p := c.report(a.inField(field, e.Line, e.Column), CodeExpr, "%s: %s", field, msg)
-		p.err, p.Hint = e, hint
-		quotedName, unknown := strings.CutPrefix(msg, "nothing is called ")
-		name := strings.Trim(quotedName, `"`)
+		p := c.report(a.inField(field, e.Line, e.Column), CodeExpr, "%s: %s", field, e.Msg)
+		p.err = e
+		name := e.Unknown
 		switch {
-		case !unknown:
+		case name == "":
 			continue
-		case hint == "" && slices.Contains(lengths, name):
+		case e.Suggestion != "":
+			p.suggest(meant.Name(e.Suggestion))
+		case slices.Contains(lengths, name):
 			p.Hint = "the length of a text or a list is size(x)"
-		case hint == "":
+		default:
 			p.Hint = fmt.Sprintf("in an expression, a text needs quotes, as in '%s'; a state key is written state.%s", name, name)
 		}
-		p.hint = func() string { // once all keys are known
+		p.hint = func() (hint, suggestion string) { // once all keys are known
 			if c.keys[name] == "" {
-				return p.Hint
+				return p.Hint, p.Suggestion
 			}
-			return "a state key is written state." + name
+			return "a state key is written state." + name, ""
 		}
 	}
-}
-
-// hintedMessage splits "message (did you mean …)" in two.
-func hintedMessage(msg string) (text, hint string) {
-	if i := strings.LastIndex(msg, " (did you mean "); i >= 0 && strings.HasSuffix(msg, ")") {
-		return msg[:i], strings.TrimSuffix(msg[i+2:], ")")
-	}
-	return msg, ""
 }
 
 // lengths are the names of the function size in other languages.

@@ -96,6 +96,14 @@ func TestPreflight(t *testing.T) {
 			"\"both\" judges itself", "let one agent write, and another one judge", [2]string{"sub_agents:", "sub_agents:\n  - {name: writer, instructions: Write., can_exit_loop: false}"},
 		},
 		{
+			"a model whose score is taken for exact", "max_iterations: 8\nscore: {key: mark, label: 'Mark:', min_delta: 0.1}\nsub_agents:\n  - {name: writer, instructions: Write., can_exit_loop: false}\n  - {name: critic, instructions: Mark., can_exit_loop: false, output_key: mark}", "3:8", definition.SeverityNote, definition.CodeNoise,
+			"the score of the model \"critic\" is taken for exact", "judge: {step: critic} lets the loop learn the noise", [2]string{"min_delta: 0.1", "min_delta: 0.1, judge: {step: critic}"},
+		},
+		{
+			"a judge and few iterations", "score: {key: mark, label: 'Mark:', min_delta: 0.1, judge: {step: critic, samples: 3}}\nmax_iterations: 6\nsub_agents:\n  - {name: writer, instructions: Write., can_exit_loop: false}\n  - {name: critic, instructions: Mark., can_exit_loop: false, output_key: mark}", "3:17", definition.SeverityNote, definition.CodeNoise,
+			"with a judge a flat loop is seen after about 7", "set max_iterations above 7", [2]string{"max_iterations: 6", "max_iterations: 12"},
+		},
+		{
 			"what nothing bounds", "max_iterations: 0\ntimeouts: none\nsub_agents: [{name: a, command: [ls], timeout: 1s, exit_when: result.exit_code == 0}]", "2:17", definition.SeverityNote, definition.CodeNoBound,
 			"nothing limits the iterations of \"x\"", "give timeout, or max_iterations", [2]string{"max_iterations: 0", "max_iterations: 8"},
 		},

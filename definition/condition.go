@@ -11,11 +11,12 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/expr/cel"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // condition reads an expression, a map of one of when, any, all and not, perhaps with for, or a map of a phrase and
@@ -65,7 +66,7 @@ func (r *reader) conditionOf(a *Agent, n *source.Node, field string) *loop.Condi
 		default:
 			keys := []string{"when", "any", "all", "not", "for", "text", "of"}
 			r.report(p.at, CodeField, "unknown field %q of a condition", p.key).
-				Hint = meant.Hint(p.key, keys, "a condition has when, any, all or not, and for; or text and of")
+				suggest(meant.Hint(p.key, keys, "a condition has when, any, all or not, and for; or text and of"))
 			ok = false
 			continue
 		}
@@ -119,7 +120,7 @@ func (r *reader) said(a *Agent, n *source.Node, field string, ps []pair) *loop.C
 			r.report(p.at, CodeStop, "%s is not allowed beside text and of", p.key).Hint = "combine them with any or all"
 		default:
 			r.report(p.at, CodeField, "unknown field %q of a condition", p.key).
-				Hint = meant.Hint(p.key, []string{"text", "of", "for"}, "a phrase has text and of, and for")
+				suggest(meant.Hint(p.key, []string{"text", "of", "for"}, "a phrase has text and of, and for"))
 		}
 	}
 	switch {
@@ -152,7 +153,7 @@ func (r *reader) saidBy(a *Agent, n *source.Node, field string) string {
 			return r.saidKey(in, n, field)
 		}
 	}
-	r.report(n, CodeStop, "%s names %q, which is not an agent in this loop", field, name).Hint = meant.Hint(name, names, "")
+	r.report(n, CodeStop, "%s names %q, which is not an agent in this loop", field, name).suggest(meant.Hint(name, names, ""))
 	return ""
 }
 
@@ -223,11 +224,11 @@ func eachExpression(field string, cond *loop.Condition, visit func(field, src st
 // findingsRead reports kinds of findings that no iteration can have.
 func (c *checker) findingsRead(a *Agent, field, src string) {
 	kinds := loop.FindingKinds()
-	read, _ := expr.Reads(src, "findings")
+	read, _ := cel.Reads(src, "findings")
 	for _, kind := range read {
 		if !slices.Contains(kinds, kind) {
 			c.report(a.at(field), CodeValue, "findings has no kind %q", kind).
-				Hint = meant.Hint(kind, kinds, "the kinds are "+strings.Join(kinds, ", "))
+				suggest(meant.Hint(kind, kinds, "the kinds are "+strings.Join(kinds, ", ")))
 		}
 	}
 }
@@ -321,7 +322,7 @@ func (c *checker) template(a *Agent, field, text string, d template.Dialect) {
 }
 
 // expression checks an expression and notes what it reads. The result is nil if it does not compile, or is empty.
-func (c *checker) expression(a *Agent, field, text string, vars []expr.Var) *expr.Program {
+func (c *checker) expression(a *Agent, field, text string, vars []expr.Var) expr.Program {
 	if text == "" {
 		return nil
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 )
 
 // shapeParts declares the shape of a value of the state.
@@ -78,6 +78,11 @@ func (d *Definition) declare() {
 		}
 	}
 	maps.Copy(all, d.Shapes)
+	for a := range d.Root.All {
+		if a.races() {
+			a.Parallel.Race.declare(all)
+		}
+	}
 	d.shapes = all
 }
 
@@ -171,7 +176,7 @@ func (c *checker) shaped() {
 		}
 		root := c.def.Root
 		c.report(root.src.Of(root.nodes["key of shapes."+name]), CodeUnknownKey, "shapes names the key %q, which no agent writes", head).
-			Hint = meant.Hint(head, slices.Sorted(maps.Keys(c.keys)), "")
+			suggest(meant.Hint(head, slices.Sorted(maps.Keys(c.keys)), ""))
 	}
 }
 
@@ -372,7 +377,7 @@ func (s *schemaReader) unknown(p pair) {
 		problem.Hint = fmt.Sprintf("write properties: {%s: {type: %s}}", p.key, t)
 		return
 	}
-	problem.Hint = meant.Hint(p.key, schema.Keywords, "describe each value in properties, under its name")
+	problem.suggest(meant.Hint(p.key, schema.Keywords, "describe each value in properties, under its name"))
 }
 
 // types reads one type, or one and "null".
@@ -390,7 +395,7 @@ func (s *schemaReader) types(n *source.Node, f string) {
 				at = source.Deref(n.Content[i])
 			}
 			s.report(at, CodeValue, "%s: JSON Schema has no type %q", s.what, t).
-				Hint = typeNamed(t, schema.Types, "the types are "+strings.Join(schema.Types, ", "))
+				suggest(typeNamed(t, schema.Types, "the types are "+strings.Join(schema.Types, ", ")))
 			return
 		}
 	}
@@ -458,7 +463,7 @@ func (s *schemaReader) whole() {
 		if _, ok := out.Properties[name]; !ok {
 			s.report(source.Deref(s.at["required"].Content[i]), CodeValue,
 				"%s requires %q, which is not among its properties", s.what, name).
-				Hint = meant.Hint(name, slices.Sorted(slices.Values(out.PropertyOrder)), "")
+				suggest(meant.Hint(name, slices.Sorted(slices.Values(out.PropertyOrder)), ""))
 		}
 	}
 	s.values()

@@ -70,11 +70,11 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/internal/pipe"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/process/pipe"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // Definition is the content of a file after its checks. Do not change it.
@@ -212,7 +212,7 @@ func (l *loader) definition(src *source.Source, n *source.Node) (*Definition, er
 	l.problems = l.problems.sort().first(maxProblems)
 	for _, p := range l.problems {
 		if p.hint != nil {
-			p.Hint = p.hint()
+			p.suggest(p.hint())
 		}
 	}
 	if l.problems.count(SeverityError) > 0 {
@@ -229,6 +229,7 @@ const (
 	maxBraces   = 20_000 // that texts are searched for placeholders
 	maxHinted   = 200    // bytes of a name in a hint
 	maxProblems = 200    // what is shown; there may be more
+	maxCopies   = 5000   // agents that are read again, for loops that run side by side
 	maxFound    = 20_000 // what is found after that is not counted
 )
 
@@ -242,6 +243,8 @@ type loader struct {
 	nodes    int                // seen so far
 	reading  []*source.Source   // files around the current place
 	uses     int                // refs that were followed
+	copies   int                // agents that were read again
+	change   *change            // of the agents that are read; nil if they are as the file describes them
 	opened   map[string]*opened // files that were read, by path
 }
 
@@ -413,10 +416,10 @@ func (r *reader) ref(parent *Agent, ps []pair, outer *use) *Agent {
 }
 
 // fileNear suggests a file with a similar name for one that does not exist.
-func (r *reader) fileNear(target, from string) string {
+func (r *reader) fileNear(target, from string) (hint, suggestion string) {
 	entries, err := fs.ReadDir(r.fsys, path.Dir(target))
 	if err != nil || len(entries) > meant.MaxNames {
-		return ""
+		return "", ""
 	}
 	var names []string
 	for _, e := range entries {
@@ -424,15 +427,15 @@ func (r *reader) fileNear(target, from string) string {
 			names = append(names, e.Name())
 		}
 	}
-	near := expr.Nearest(path.Base(target), names)
+	near := suggest.Nearest(path.Base(target), names)
 	if near == "" {
-		return ""
+		return "", ""
 	}
 	rel, err := filepath.Rel(filepath.FromSlash(from), filepath.FromSlash(path.Join(path.Dir(target), near)))
 	if err != nil {
-		return ""
+		return "", ""
 	}
-	return fmt.Sprintf("did you mean %q?", filepath.ToSlash(rel))
+	return meant.Name(filepath.ToSlash(rel))
 }
 
 // opened is a file that was read.
@@ -459,7 +462,7 @@ func (r *reader) open(at source.Span, name, target string) *opened {
 		p := r.loader.report(at, CodeRef, "ref %q cannot be read: %v", name, source.Cause(err))
 		p.err = err
 		if errors.Is(err, fs.ErrNotExist) {
-			p.Hint = r.fileNear(target, path.Dir(r.src.Path))
+			p.suggest(r.fileNear(target, path.Dir(r.src.Path)))
 		}
 		if leadsOut(err) {
 			p.Hint = linkHint

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/expr/cel"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
 	"github.com/refrain-dev/refrain/runner"
@@ -43,7 +43,7 @@ func TestManualListsEveryFunction(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| function | what it gives | example, which is true |\n|---|---|---|\n")
 	code := func(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
-	for _, f := range expr.Functions() {
+	for _, f := range cel.Functions() {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", strings.ReplaceAll(code(f.Form), "), ", ")`, `"), f.Doc, code(f.Example))
 	}
 	manualHas(t, "functions", table.String())

@@ -25,6 +25,8 @@ type house struct {
 	id     string           // the run's
 	events []*session.Event // what the last process has said
 	after  func(*session.Event) bool
+	pause  *agent.Pause // of the next process; nil for one of its own
+	resume []runner.ResumeOption
 }
 
 func newHouse(t *testing.T, text string, cfg definition.BuildConfig) *house {
@@ -44,8 +46,11 @@ func (h *house) run() error {
 	if err != nil {
 		h.Fatal(err)
 	}
-	cfg := agent.RunConfig{Pause: new(agent.Pause)}
-	seq := r.Resume(h.Context(), "ana", "s1", h.id, cfg)
+	cfg := agent.RunConfig{Pause: h.pause}
+	if cfg.Pause == nil {
+		cfg.Pause = new(agent.Pause)
+	}
+	seq := r.Resume(h.Context(), "ana", "s1", h.id, cfg, h.resume...)
 	if h.id == "" {
 		state, err := h.def.InitialState(nil)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -190,7 +190,7 @@ func (r *reader) reconcile(a *Agent, n *source.Node, what string) (*Agent, bool)
 			find.Command.Timeout, _ = r.duration(p.value, what+".timeout")
 		case !slices.Contains(known, p.key):
 			r.report(p.at, CodeField, "unknown field %q of %s with %s", p.key, what, known[0]).
-				Hint = meant.Hint(p.key, append(slices.Clone(known), "timeout"), "")
+				suggest(meant.Hint(p.key, append(slices.Clone(known), "timeout"), ""))
 		case source.IsNull(p.value):
 			r.report(p.value, CodeValue, "%s.%s has no value", what, p.key).Hint = "leave the field out, or give it one"
 		default:

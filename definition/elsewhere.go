@@ -8,9 +8,9 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // A2A is a remote agent, which is called over A2A. AgentCardSource is the field endpoint; [Definition.Build] sets the

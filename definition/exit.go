@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -262,10 +262,14 @@ func (a *Agent) Stops() []StopWay {
 		return nil
 	}
 	var ways []StopWay
-	add := func(r loop.StopReason, format string, args ...any) {
-		ways = append(ways, StopWay{r, fmt.Sprintf(format, args...)})
-	}
 	l := a.Loop
+	add := func(r loop.StopReason, format string, args ...any) {
+		text := fmt.Sprintf(format, args...)
+		if r == loop.ReasonConverged && len(l.OnPlateau) > 0 {
+			text += ", and again after each entry of on_plateau"
+		}
+		ways = append(ways, StopWay{r, text})
+	}
 	for _, step := range steps(a) {
 		if how := step.exitWords(); how != "" {
 			add(loop.ReasonExit, "%s: %s", step.Name, how)
@@ -284,11 +288,14 @@ func (a *Agent) Stops() []StopWay {
 		add(loop.ReasonConverged, "when the next %s is expected to gain less than %s",
 			perWords[cmp.Or(l.NotWorth.Per, loop.PerIteration)], decimal(l.NotWorth.Gain))
 	}
+	if p := a.parent; p != nil && p.races() {
+		p.Parallel.Race.stops(p.Name, add)
+	}
 	if l.MaxIterations > 0 {
 		add(loop.ReasonMaxIterations, "after %s", brief.Count(l.MaxIterations, "iteration"))
 	}
 	if l.Timeout > 0 {
-		add(loop.ReasonTimeout, "after %s", brief.Duration(l.Timeout))
+		add(loop.ReasonTimeout, "after %s", brief.Clock(l.Timeout))
 	}
 	if b := l.Budget; b != nil {
 		add(loop.ReasonBudget, "when %s are used", budgetWords(b))

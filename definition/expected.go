@@ -10,16 +10,15 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // Expected is the expected cost of a run, computed from the texts of the definition: see [Definition.Expected].
@@ -144,9 +143,8 @@ func (d *Definition) Expected(given Assumed) *Expected {
 		e.out.Prices = append(e.out.Prices, e.prices[name])
 	}
 	missing := slices.Collect(maps.Keys(e.missing))
-	sort.Slice(missing, func(i, k int) bool { // 20 KB smaller than slices.SortFunc
-		a, b := missing[i], missing[k]
-		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name)) < 0
+	slices.SortFunc(missing, func(a, b Uncounted) int {
+		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Name, b.Name))
 	})
 	e.out.Uncounted = missing
 	return &e.out
@@ -231,8 +229,12 @@ func (e *expecter) run(a *Agent) {
 func (e *expecter) parallel(a *Agent) {
 	before := len(e.said)
 	var all []said
-	for _, sub := range a.SubAgents {
-		e.run(sub)
+	for i, sub := range a.SubAgents {
+		if a.races() && (i > 0 || !a.Parallel.Race.Rest) { // as if the first one went on
+			e.sliced(sub, a.Parallel.Race, func() { e.run(sub) })
+		} else {
+			e.run(sub)
+		}
 		all = append(all, e.said[before:]...)
 		e.said = e.said[:before:before]
 	}

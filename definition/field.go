@@ -13,10 +13,10 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/source"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // Field is a field that an agent of a definition can have.
@@ -371,23 +371,23 @@ func (r *reader) names(a *Agent) []string {
 
 func (r *reader) unknown(a *Agent, p pair) {
 	problem := r.report(p.at, CodeField, "unknown field %q", p.key)
-	if hint, _ := otherWord(a, p); hint != "" {
-		problem.Hint = hint
+	if hint, near, _ := otherWord(a, p); hint != "" {
+		problem.suggest(hint, near)
 		return
 	}
 	if p.key == "stop" && a.Type == TypeLoop {
-		problem.Hint = `did you mean "stop_when"? not_worth, no_progress and the limits are fields of their own`
+		problem.suggest(`did you mean "stop_when"? not_worth, no_progress and the limits are fields of their own`, "stop_when")
 		return
 	}
 	if near := nearField(p, r.names(a)); near != "" {
-		problem.Hint = fmt.Sprintf("did you mean %q?", near)
+		problem.suggest(meant.Name(near))
 		return
 	}
 	var others []string
 	for _, f := range fields {
 		others = append(others, f.Name)
 	}
-	if near := fieldNamed(expr.Nearest(p.key, others)); near.Name != "" && a.Type != "" {
+	if near := fieldNamed(suggest.Nearest(p.key, others)); near.Name != "" && a.Type != "" {
 		problem.Hint = fieldOf(near, a)
 	}
 }
@@ -418,7 +418,7 @@ func (r *reader) misplaced(a *Agent, p pair, f Field) {
 		problem.Hint = "max_cost limits what one call of the program may cost; budget is for the loop around it"
 	}
 	if alsoMeant(p.key) {
-		problem.Hint, _ = otherWord(a, p)
+		problem.Hint, problem.Suggestion, _ = otherWord(a, p)
 	}
 }
 
@@ -464,16 +464,16 @@ func last(p pair) int {
 }
 
 // typeHint suggests a known type for an unknown one.
-func typeHint(typed string) string {
+func typeHint(typed string) (hint, suggestion string) {
 	switch typed {
 	case "task":
 		return "leave the type out: instructions asks a model, command runs a program, url sends a request, set or value " +
-			"computes, text writes"
+			"computes, text writes", ""
 	case "workflow":
-		return "the types of workflow agents are loop, sequential and parallel"
+		return "the types of workflow agents are loop, sequential and parallel", ""
 	}
 	if known := meant.Types[typed]; known != "" {
-		return "did you mean \"" + known + "\"?"
+		return meant.Name(known)
 	}
 	return meant.Hint(typed, wordsOf(Types()), "the types are "+strings.Join(wordsOf(Types()), ", "))
 }
@@ -481,18 +481,19 @@ func typeHint(typed string) string {
 // otherWord returns the hint for an unknown field that is a known mistake: another name of a field, a type in place
 // of a field, or a field that belongs into another one. tells reports whether the word identifies the type of the
 // agent. The hint is empty for any other field.
-func otherWord(a *Agent, p pair) (hint string, tells bool) {
+func otherWord(a *Agent, p pair) (hint, suggestion string, tells bool) {
 	if hint := meant.Advice[p.key]; hint != "" {
-		return hint, hint == meant.TaskField
+		return hint, "", hint == meant.TaskField
 	}
 	names := meant.Fields[p.key]
 	for _, name := range names {
 		if f := fieldNamed(name); a.Type == "" || f.has(a.Type) {
-			return fmt.Sprintf("did you mean %q?", f.Name), f.Types != nil
+			hint, suggestion = meant.Name(f.Name)
+			return hint, suggestion, f.Types != nil
 		}
 	}
 	if names != nil {
-		return fieldOf(fieldNamed(names[0]), a), false
+		return fieldOf(fieldNamed(names[0]), a), "", false
 	}
 	t := Type(p.key)
 	if !Type(p.key).known() {
@@ -500,15 +501,15 @@ func otherWord(a *Agent, p pair) (hint string, tells bool) {
 	}
 	switch {
 	case t == TypeCommand:
-		return "write the step as {name: …, " + meant.CommandLine(p.value.Value) + "}", true
+		return "write the step as {name: …, " + meant.CommandLine(p.value.Value) + "}", "", true
 	case t != "" && a.parent == nil:
-		return fmt.Sprintf("write type: %s, and its fields at the top of the file", t), true
+		return fmt.Sprintf("write type: %s, and its fields at the top of the file", t), "", true
 	case t.Workflow():
-		return fmt.Sprintf("write such a step as {name: …, type: %s, sub_agents: […]}", t), true
+		return fmt.Sprintf("write such a step as {name: …, type: %s, sub_agents: […]}", t), "", true
 	case t != "":
-		return fmt.Sprintf("write such a step as {name: …, type: %s, …}, with its fields beside the type", t), true
+		return fmt.Sprintf("write such a step as {name: …, type: %s, …}, with its fields beside the type", t), "", true
 	}
-	return insideOf(a, p.key), false
+	return insideOf(a, p.key), "", false
 }
 
 // fieldOf names the agents that have a field which this agent cannot have.

@@ -21,7 +21,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 var frozenPrint = flag.String("frozen.print", "", "write what came of each generated definition to a file, to compare two versions by diff")

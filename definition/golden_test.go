@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,6 +17,9 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the golden files")
+
+// proposal matches the proposal in a hint, which programs have as the suggestion.
+var proposal = regexp.MustCompile(`did you mean (?:"([^"]+)"|(\{\{[^}]+\}\}))`)
 
 // A9, A15, A16, F9, G1, D11, D17, T11, T33, C1, C7, C9, C16, C26
 func TestBrokenDefinitions(t *testing.T) {
@@ -40,6 +44,9 @@ func TestBrokenDefinitions(t *testing.T) {
 			for _, p := range problems {
 				if _, ok := definition.Codes[p.Code]; !ok {
 					t.Errorf("no code %q", p.Code)
+				}
+				if m := proposal.FindStringSubmatch(p.Hint); m != nil && p.Suggestion != m[1]+m[2] || m == nil && p.Suggestion != "" {
+					t.Errorf("the hint is %q, and the suggestion %q", p.Hint, p.Suggestion)
 				}
 			}
 			golden := strings.TrimSuffix(file, ".yaml") + ".golden"

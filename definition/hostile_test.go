@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // hostile are texts that are meant to exhaust whoever reads them. They are as

@@ -20,10 +20,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/runner"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // hostileScripts are things that an agent may do in its tree. Those that would reach the user's files by a path of

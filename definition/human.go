@@ -16,10 +16,10 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/humanagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // Human is a question to a person.
@@ -183,7 +183,7 @@ func (c *checker) deadline(a *Agent) {
 				source.Describe(n))
 		case h.Options != nil && !slices.Contains(h.Options, text):
 			c.report(at, CodeConflict, "default %q is not one of the options", text).
-				Hint = meant.Hint(text, h.Options, "the options are "+strings.Join(h.Options, ", "))
+				suggest(meant.Hint(text, h.Options, "the options are "+strings.Join(h.Options, ", ")))
 		}
 	case mark.AskEdit:
 		c.defaultEdit(a, at)
@@ -200,7 +200,7 @@ func (c *checker) defaultEdit(a *Agent, at source.Span) {
 	for _, key := range slices.Sorted(maps.Keys(edit)) {
 		if !slices.Contains(a.unread, "keys") && !slices.Contains(a.Human.Keys, key) {
 			c.report(a.at("default."+key), CodeConflict, "default sets %q, which is not among the keys", key).
-				Hint = meant.Hint(key, a.Human.Keys, "")
+				suggest(meant.Hint(key, a.Human.Keys, ""))
 		}
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/internal/deep"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 )
 
 // Input is an input of a run; its value is stored under a key of the state.
@@ -131,7 +131,7 @@ func (r *reader) inputType(n *source.Node, what string) (InputType, bool) {
 	text, ok := r.text(n, what)
 	if ok && !slices.Contains(inputTypes, text) {
 		r.report(n, CodeValue, "there is no type %q of input", text).
-			Hint = typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map, path and file")
+			suggest(typeNamed(text, inputTypes, "the types are string, int, number, bool, list, map, path and file"))
 		return "", false
 	}
 	return InputType(text), ok
@@ -144,10 +144,10 @@ var alsoTypes = map[string][]string{
 }
 
 // typeNamed returns the hint for an unknown type.
-func typeNamed(typed string, known []string, otherwise string) string {
+func typeNamed(typed string, known []string, otherwise string) (hint, suggestion string) {
 	for _, name := range alsoTypes[strings.ToLower(typed)] {
 		if slices.Contains(known, name) {
-			return fmt.Sprintf("did you mean %q?", name)
+			return meant.Name(name)
 		}
 	}
 	return meant.Hint(typed, known, otherwise)
@@ -302,10 +302,8 @@ func (d *Definition) InitialState(values map[string]string) (map[string]any, err
 			if len(names) > 0 {
 				known = "its inputs: " + strings.Join(names, ", ")
 			}
-			errs = append(errs, &InputError{
-				Input: key, Msg: fmt.Sprintf("there is no input %q", key),
-				Hint: meant.Hint(key, names, known),
-			})
+			hint, _ := meant.Hint(key, names, known)
+			errs = append(errs, &InputError{Input: key, Msg: fmt.Sprintf("there is no input %q", key), Hint: hint})
 			continue
 		}
 		v, err := t.parse(values[key])

@@ -16,9 +16,9 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -259,7 +259,7 @@ func (c *checker) times(a *Agent) {
 		// Not the product, which may be more than a duration can be.
 		if need := float64(n) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 			c.warn(a.at("timeout"), CodeTimes, "%d iterations of up to %s can take longer than the %s of the loop", n,
-				brief.Duration(l.IterationTimeout), brief.Duration(l.Timeout)).
+				brief.Clock(l.IterationTimeout), brief.Clock(l.Timeout)).
 				Hint = moreTime(need) + "; else the loop ends with reason timeout"
 		}
 	}
@@ -294,7 +294,7 @@ func (c *checker) stepTime(a, sub *Agent) {
 	if _, given := sub.nodes["timeout"]; !given {
 		at = sub.at("timeouts")
 	}
-	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, brief.Duration(may), what, a.Name, brief.Duration(has))
+	p := c.warn(at, CodeTimes, "%q may take %s, but %s %q only %s", sub.Name, brief.Clock(may), what, a.Name, brief.Clock(has))
 	if _, given := a.nodes[field]; !given {
 		p.Hint = fmt.Sprintf("this limit is from the preset %s of %q; set %s there, or timeouts: none", a.Loop.Timeouts,
 			a.Name, field)
@@ -318,7 +318,7 @@ func (c *checker) presetTimes(a *Agent) {
 	}
 	if need := float64(l.MaxIterations) * float64(l.IterationTimeout); need > float64(l.Timeout) {
 		p := c.note(a.at("max_iterations"), CodeTimes, "the %s of the loop %q may not be enough for its %d "+
-			"iterations of up to %s", brief.Duration(l.Timeout), a.Name, l.MaxIterations, brief.Duration(l.IterationTimeout))
+			"iterations of up to %s", brief.Clock(l.Timeout), a.Name, l.MaxIterations, brief.Clock(l.IterationTimeout))
 		p.Hint = moreTime(need)
 	}
 }

@@ -16,11 +16,13 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/expr/cel"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/genaischema"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // LLM holds the fields that only agents of type llm have.
@@ -63,7 +65,7 @@ var llmRows = []row[LLM]{
 	field("output_schema", "JSON Schema of the answer, which is then JSON", own(func() shape { return schema.By("answer") }, (*reader).outputSchema), func(l *LLM) **genai.Schema { return &l.OutputSchema }),
 	field("temperature", "temperature, from 0 to 2; that of the model if left out", maybe(aTemperature), func(l *LLM) **float64 { return &l.Temperature }),
 	field("max_tokens", "most tokens of an answer; that of the model if left out", wholeFrom[uint](1, "leave it out for the model's own limit"), func(l *LLM) *uint { return &l.MaxTokens }),
-	field("thinking", "how much the model thinks before it answers: minimal, low, medium or high; that of the model if left out", as(oneWord("minimal", "low", "medium", "high"), thinkingLevel), func(l *LLM) *genai.ThinkingLevel { return &l.Thinking }),
+	field("thinking", "how much the model thinks before it answers: minimal, low, medium or high; that of the model if left out", as(oneWord(loop.ThinkingLevels()...), thinkingLevel), func(l *LLM) *genai.ThinkingLevel { return &l.Thinking }),
 	field("request_retry", "attempts of a request in all, when the provider is busy or does not answer; 3 if left out; or {attempts, backoff, max_backoff, max_retry_after}", requestRetryParts.inPlace(), func(l *LLM) *llmagent.RequestRetry { return &l.RequestRetry }).shown(3),
 }
 
@@ -81,7 +83,7 @@ var requestRetryParts = parts[llmagent.RequestRetry]{or: "attempts", rows: []row
 
 func (r *reader) outputSchema(a *Agent, n *source.Node, field string) (*genai.Schema, bool) {
 	a.answer = r.schema(n, field)
-	return schema.Genai(a.answer), a.answer != nil
+	return genaischema.From(a.answer), a.answer != nil
 }
 
 func thinkingLevel(word string) genai.ThinkingLevel {
@@ -151,8 +153,8 @@ func contextNamed(p place, n *source.Node) (c llmagent.ContextConfig, ok bool) {
 		return llmagent.ContextConfig{Policy: llmagent.ContextPolicy(text)}, ok
 	}
 	problem := p.report(n, CodeValue, contextForms+", got %q", text)
-	if problem.Hint = meant.Hint(text, contexts, ""); text == "last" {
-		problem.Hint = "say how many iterations, as {last: 3}"
+	if problem.suggest(meant.Hint(text, contexts, "")); text == "last" {
+		problem.suggest("say how many iterations, as {last: 3}", "")
 	}
 	return c, false
 }
@@ -223,6 +225,12 @@ func (b *builder) llm(a *Agent, cb around) (agent.Agent, error) {
 		RequestRetry: l.RequestRetry, PromptCache: a.promptCache(),
 		StaticInstruction: l.StaticInstruction, FixedKeys: b.fixed, OutputValue: !b.cfg.TextAnswers,
 	}
+	for _, by := range a.legModels() {
+		if cfg.Models == nil {
+			cfg.Models = make(map[string]model.LLM)
+		}
+		cfg.Models[by.Model] = b.askedModel(a, by.modelName())
+	}
 	if a.mayExit() && a.exitTool() == nil {
 		if err := exitTool(a, "", &cfg); err != nil {
 			return nil, err
@@ -282,16 +290,19 @@ func (w *worst) request(a *Agent) (tokens, cost Bound) {
 	if in > 0 && out > 0 {
 		tokens = Bound(in + out)
 	}
-	price, known := w.price(a)
-	switch {
-	case !known:
-		return tokens, unbounded
-	case price.MostInput(true) == 0 && price.Output == 0:
-		return tokens, 0
-	case tokens.Unbounded():
-		return tokens, unbounded
+	prices, unknown := w.prices(a)
+	for _, price := range prices {
+		switch {
+		case unknown != "":
+			return tokens, unbounded
+		case price.MostInput(true) == 0 && price.Output == 0:
+		case tokens.Unbounded():
+			return tokens, unbounded
+		default:
+			cost = max(cost, Bound((float64(in)*price.most()+float64(out)*price.Output)/1e6))
+		}
 	}
-	return tokens, Bound((float64(in)*price.MostInput(w.writes(a)) + float64(out)*price.Output) / 1e6)
+	return tokens, cost
 }
 
 func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
@@ -311,11 +322,12 @@ func (w *WorstCase) callNotes(l *loader, u *AgentWorst) {
 	if w.of.given.EveryModel != "" {
 		return
 	}
-	if by := a.naming(); by != nil && u.Unpriced && u.Cost.Unbounded() &&
-		!strings.HasPrefix(by.Model, scriptedProvider+"/") {
-		l.note(by.at("model"), CodePrice, "the price of %q is not known", by.Model).
-			Hint = "add it to the root: prices: {" + by.Model +
-			": {input: …, output: …}}, for a million tokens; 0 is free"
+	for _, by := range append(a.legModels(), a.naming()) {
+		if by != nil && by.Model == u.UnpricedModel && u.Cost.Unbounded() && !strings.HasPrefix(by.Model, scriptedProvider+"/") {
+			l.note(by.at("model"), CodePrice, "the price of %q is not known", by.Model).
+				Hint = "add it to the root: prices: {" + by.Model +
+				": {input: …, output: …}}, for a million tokens; 0 is free"
+		}
 	}
 }
 
@@ -420,7 +432,7 @@ func (c *checker) fieldsRead(rd *read, key string) {
 		if strings.HasPrefix(rd.name, "prev.") {
 			root = "prev"
 		}
-		paths = expr.Paths(rd.source, root)
+		paths = cel.Paths(rd.source, root)
 	case !rd.bare:
 		if _, rest, ok := strings.Cut(rd.name, key+"."); ok {
 			paths = [][]string{append([]string{key}, strings.Split(rest, ".")...)}
@@ -466,9 +478,15 @@ func (c *checker) field(at source.Span, path []string, schemas []*jsonschema.Sch
 		if inner == nil {
 			slices.Sort(names)
 			names = slices.Compact(names)
+			if strings.HasSuffix(name, "()") {
+				c.warn(at, CodeUnknownKey, "%s has no %s: it is an object by the output_schema of %q, and no text",
+					strings.Join(path[:i+1], "."), name, c.writers[path[0]][0].Name).
+					Hint = "ask a field of it; its fields are " + strings.Join(names, ", ")
+				return
+			}
 			c.warn(at, CodeUnknownKey, "%s has no field %q in the output_schema of %q", strings.Join(path[:i+1], "."), name,
 				c.writers[path[0]][0].Name).
-				Hint = meant.Hint(name, names, "its fields are "+strings.Join(names, ", "))
+				suggest(meant.Hint(name, names, "its fields are "+strings.Join(names, ", ")))
 			return
 		}
 		schemas = inner

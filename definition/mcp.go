@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
 )
@@ -33,6 +33,8 @@ type MCP struct {
 	PassEnv []string
 	URL     string
 	Headers map[string]string
+	// Inherit names environment variables of the run. In URL and Headers, ${NAME} stands for the value of one of them.
+	Inherit []string
 	// Only lists the tools that the model gets, by the server's names; nil means all.
 	Only []string
 	// Prefix is put before the tools' names for the model.
@@ -54,16 +56,18 @@ var mcpParts = parts[MCP]{rows: []row[MCP]{
 	special("env", "environment variables: NAME passes one on, NAME=value sets one; or a map", mcpEnvShape,
 		takesMCPEnv),
 	field("url", "address of a server that is already running", aText, func(m *MCP) *string { return &m.URL }),
-	field("headers", "request headers", named(aWords), func(m *MCP) *map[string]string { return &m.Headers }),
+	field("headers", "request headers; ${NAME} is a variable that inherit names", named(aWords),
+		func(m *MCP) *map[string]string { return &m.Headers }),
+	field("inherit", "environment variables that url and headers name as ${NAME}", variableNames, func(m *MCP) *[]string { return &m.Inherit }),
 	field("only", "tools that the model gets; all if left out", someTools, func(m *MCP) *[]string { return &m.Only }),
 	field("prefix", "prefix of the tools' names for the model", aText, func(m *MCP) *string { return &m.Prefix }),
 	special("confirm", "tools that need a person's consent, or true for all",
 		func() shape { return schema.Either(schema.YesNo(), someTools.shape()) }, takesConfirm),
 	field("effect", "side effect of the calls; the server's own word if left out", anEffect,
 		func(m *MCP) *agent.Effect { return &m.Effect }).helped(effectsHint),
-}, what: "an MCP server", has: "it has command and env, or url and headers, and only, prefix, confirm and effect",
+}, what: "an MCP server", has: "it has command and env, or url, headers and inherit, and only, prefix, confirm and effect",
 	also: func(s shape) {
-		s.OneOf = []*jsonschema.Schema{schema.Without("command", "headers"), schema.Without("url", "env")}
+		s.OneOf = []*jsonschema.Schema{schema.Without("command", "headers", "inherit"), schema.Without("url", "env")}
 	}}
 
 // someTools reads a list of names of tools.
@@ -140,6 +144,8 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 		c.report(a.at(field), CodeMissing, "an MCP server needs a command or a url")
 	case m.URL == "" && m.Headers != nil:
 		c.report(a.at(field+".headers"), CodeConflict, "headers belong to a url")
+	case m.URL == "" && m.Inherit != nil:
+		c.report(a.at(field+".inherit"), CodeConflict, "inherit belongs to a url").Hint = "a command gets variables with env: [NAME]"
 	case len(m.Command) == 0 && (m.Env != nil || m.PassEnv != nil):
 		c.report(a.at(field+".env"), CodeConflict, "env belongs to a command")
 	case m.Prefix != "" && !toolName().MatchString(m.Prefix):
@@ -152,7 +158,7 @@ func (c *checker) mcp(a *Agent, field string, m *MCP) {
 		for _, name := range slices.Sorted(maps.Keys(m.Env)) {
 			c.asItStands(a, field+".env."+name, m.Env[name], serverText)
 		}
-		set, err := mcptoolset.New(mcpConfig(m, "."))
+		set, err := mcptoolset.New(m.Config(".", func(string) string { return "x" }))
 		if err != nil {
 			msg := strings.Replace(errors.Unwrap(err).Error(), "the Command", "the command", 1)
 			c.report(a.at(field), CodeTool, "%s", msg).err = err
@@ -167,7 +173,7 @@ func (c *checker) confirm(a *Agent, field string, m *MCP) {
 	for _, name := range m.Confirm {
 		if m.Only != nil && !slices.Contains(m.Only, name) {
 			c.report(a.at(field+".confirm"), CodeConflict, "confirm names %q, which is not in only", name).
-				Hint = meant.Hint(name, m.Only, "")
+				suggest(meant.Hint(name, m.Only, ""))
 		}
 	}
 }
@@ -185,12 +191,9 @@ func (b *builder) mcp(a *Agent, m *MCP, cfg *llmagent.Config) error {
 		cfg.Toolsets = append(cfg.Toolsets, noTools(a.Name))
 		return nil
 	}
-	own := mcpConfig(m, b.cfg.Root)
+	own := m.Config(b.cfg.Root, b.cfg.Getenv)
 	own.RoundTripper = b.cfg.Transport
 	own.ConnectTimeout = b.cfg.InitTimeout + time.Second // who waits for it says it better
-	for _, name := range m.PassEnv {
-		own.Env = append(own.Env, name+"="+b.cfg.Getenv(name))
-	}
 	set, err := mcptoolset.New(own)
 	if err != nil {
 		return err
@@ -217,16 +220,37 @@ func (m *MCP) String() string {
 		return "MCP server"
 	}
 	u.RawQuery = ""
-	return "MCP server " + u.Redacted()
+	return "MCP server " + strings.NewReplacer("$%7B", "${", "%7D", "}").Replace(u.Redacted())
 }
 
-func mcpConfig(m *MCP, dir string) mcptoolset.Config {
+// Variables returns the names of the environment variables whose values the server gets.
+func (m *MCP) Variables() []string { return slices.Concat(m.PassEnv, m.Inherit) }
+
+// ServersWithVariables returns the MCP servers to which the agent sends environment variables over HTTP.
+func (a *Agent) ServersWithVariables() (servers []*MCP) {
+	if a.LLM == nil {
+		return nil
+	}
+	for _, t := range a.LLM.Tools {
+		if t.MCP != nil && len(t.MCP.Inherit) > 0 {
+			servers = append(servers, t.MCP)
+		}
+	}
+	return servers
+}
+
+// Config returns the configuration of the server's toolset. dir is the working directory of its command; getenv returns the
+// values of [MCP.Variables].
+func (m *MCP) Config(dir string, getenv func(string) string) mcptoolset.Config {
 	cfg := mcptoolset.Config{
 		Command: slices.Clone(m.Command), Dir: dir, URL: m.URL, Prefix: m.Prefix, RequireConfirmation: m.ConfirmAll,
 		Effect: m.Effect,
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
 		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
+	}
+	for _, name := range m.Variables() {
+		cfg.Env = append(cfg.Env, name+"="+getenv(name))
 	}
 	if len(m.Headers) > 0 {
 		cfg.Headers = make(http.Header)
@@ -282,5 +306,6 @@ func (c *chosen) meant(name string, has []string) string {
 	if own, ok := strings.CutPrefix(name, c.prefix); ok && c.prefix != "" && slices.Contains(has, own) {
 		return "; write names without the prefix: " + own
 	}
-	return " (" + meant.Hint(name, has, "it has "+strings.Join(has, ", ")) + ")"
+	hint, _ := meant.Hint(name, has, "it has "+strings.Join(has, ", "))
+	return " (" + hint + ")"
 }

@@ -99,6 +99,32 @@ func TestToolsOfAnMCPServer(t *testing.T) {
 	}
 }
 
+// A token is in the environment alone: the server gets it, the file and the log have its name.
+func TestTokenOfAnMCPServerIsAVariable(t *testing.T) {
+	text := "name: a\ninstructions: a\ntools: [{mcp: {url: '" + shelfURL(t) + "/${SHELF}', headers: {X-Shelf: '${WORD}tion', X-Token: '${SHELF_TOKEN}'}, " +
+		"inherit: [WORD, SHELF, SHELF_TOKEN], only: [find]}}]"
+	const token = "t0ken-of-the-shelf"
+	values := map[string]string{"WORD": "fic", "SHELF": "here", "SHELF_TOKEN": token}
+	d := parse(t, text)
+	rec, cfg := record(t, call("", "find", map[string]any{"Title": token}), scripted.Answer{Text: "Shelf 4."})
+	cfg.Getenv = func(name string) string { return values[name] }
+	evs, err := events(t, d, closing(t, cfg))
+	if err != nil || len(rec.requests) != 2 {
+		t.Fatalf("%d requests, %v", len(rec.requests), err)
+	}
+	if got := fmt.Sprint(answers(rec.requests[1])["find"]); got != "map[result:[secret] is on shelf 4]" {
+		t.Errorf("the server that repeats the token answers %s: %s", got, asJSON(t, evs))
+	}
+	delete(values, "SHELF_TOKEN")
+	if _, err := d.Build(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "needs SHELF_TOKEN, which is not set") {
+		t.Errorf("without the variable: %v", err)
+	}
+	if _, err := definition.Parse("x.yaml", []byte(strings.Replace(text, "[WORD, SHELF, SHELF_TOKEN]", "[WORD, SHELF]", 1)), definition.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "the header X-Token: the variable SHELF_TOKEN is not given: add it to inherit") {
+		t.Errorf("a variable that inherit does not name: %v", err)
+	}
+}
+
 // A tool that the file chooses and the server does not have is an error: an
 // agent that does without it would not be noticed.
 func TestChosenToolsAreThere(t *testing.T) {

@@ -22,8 +22,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/model/scripted"
@@ -54,7 +54,7 @@ func (c *checker) model(a *Agent) {
 		if e, ok := errors.AsType[*provider.NameError](err); ok {
 			problem.Message, problem.Hint = "model "+quoted(e.Name)+": "+e.Reason, ""
 			if e.Meant != "" {
-				problem.Hint = "did you mean " + quoted(e.Meant) + "?"
+				problem.suggest("did you mean "+quoted(e.Meant)+"?", e.Meant)
 			}
 		}
 		return
@@ -208,6 +208,19 @@ func resolveModel(ctx context.Context, b *builder, l *loader, a *Agent) error {
 			Hint = "use --model provider/name, set REFRAIN_MODEL, or write model: provider/name in the file"
 		return nil
 	}
+	if err := b.open(ctx, l, a, by, name); err != nil {
+		return err
+	}
+	for _, by := range a.legModels() {
+		if err := b.open(ctx, l, a, by, by.modelName()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens a model of an agent, unless it is open.
+func (b *builder) open(ctx context.Context, l *loader, a, by *Agent, name string) error {
 	if _, opened := b.models[name]; opened || b.cfg.queue(a).Name != "" {
 		return nil // or its workers open it
 	}
@@ -365,19 +378,23 @@ var aPrice = aFactor.checked(func(v float64) bool { return v >= 0 }, "%s must no
 // unpriced reports agents that ask a model without a price inside a loop with a budget of cost. The price of a script
 // is unknown before a run, because the script itself names its model.
 func (c *checker) unpriced(a *Agent) {
-	var name, price string // the model, and as what a call looks for its price
-	var at source.Span
 	switch by := a.naming(); {
 	case a.Type == TypeCLI:
-		name, at = a.Command.CLI.PricedAs(), a.at("cli")
-		price = name
-	case a.Type == TypeLLM && by != nil:
-		p, rest, err := provider.Find(by.Model)
-		if err != nil || p.Name == scriptedProvider {
-			return
+		c.unpricedModel(a, a.Command.CLI.PricedAs(), a.Command.CLI.PricedAs(), a.at("cli"))
+	case a.Type == TypeLLM:
+		for _, by := range append(a.legModels(), by) {
+			if by == nil {
+				continue
+			}
+			if p, rest, err := provider.Find(by.Model); err == nil && p.Name != scriptedProvider {
+				c.unpricedModel(a, by.Model, rest, by.at("model"))
+			}
 		}
-		name, price, at = by.Model, rest, by.at("model")
 	}
+}
+
+// unpricedModel reports a model of an agent, and price is as what a call looks for its price.
+func (c *checker) unpricedModel(a *Agent, name, price string, at source.Span) {
 	around := a.loopAround()
 	for around != nil && (around.Loop.Budget == nil || around.Loop.Budget.Cost == nil) {
 		around = around.loopAround()
@@ -386,24 +403,30 @@ func (c *checker) unpriced(a *Agent) {
 		return
 	}
 	p := c.report(at, CodePrice, "the loop %q has a budget of cost, but the price of %q is not known", around.Name, name)
-	if p.Hint = c.priceHint(name); a.Type == TypeCLI {
-		p.Hint = "codex does not say what it costs; add it to the root: prices: {" + name +
-			": {input: …, output: …}}, for a million tokens; or give a budget of tokens"
+	if p.suggest(c.priceHint(name)); a.Type == TypeCLI {
+		p.suggest("codex does not say what it costs; add it to the root: prices: {"+name+
+			": {input: …, output: …}}, for a million tokens; or give a budget of tokens", "")
 	}
 }
 
-func (c *checker) priceHint(model string) string {
+func (c *checker) priceHint(model string) (hint, suggestion string) {
 	names := slices.Sorted(maps.Keys(c.def.Prices))
-	if near := meant.Hint(model, names, ""); near != "" {
-		return strings.TrimSuffix(near, "?") + " in prices?"
+	if _, near := meant.Hint(model, names, ""); near != "" {
+		return fmt.Sprintf("did you mean %q in prices?", near), near
 	}
-	return "add it to the root: prices: {" + model + ": {input: …, output: …}}, for a million tokens; 0 is free"
+	return "add it to the root: prices: {" + model + ": {input: …, output: …}}, for a million tokens; 0 is free", ""
 }
 
-// writes reports whether the model's provider charges for writing into its cache, by the price or by known rules.
-func (w *worst) writes(a *Agent) bool {
-	price, _ := w.price(a)
-	return price.CacheWrite > 0 || price.CacheWrite1h > 0 || cachesOf(w.modelOf(a)).Charged
+// most returns the most that input tokens cost. A provider may charge for writing them into its cache, by the price or by
+// known rules.
+func (p *priced) most() float64 {
+	return p.MostInput(p.CacheWrite > 0 || p.CacheWrite1h > 0 || cachesOf(p.model).Charged)
+}
+
+// priced is a model with its price.
+type priced struct {
+	budget.Price
+	model string
 }
 
 // cachesOf returns the rules of the cache of a model's provider.
@@ -416,8 +439,9 @@ func cachesOf(name string) model.Caches {
 }
 
 // price returns the price of the model of an agent.
-func (w *worst) price(a *Agent) (budget.Price, bool) {
-	name := w.modelOf(a)
+func (w *worst) price(a *Agent) (budget.Price, bool) { return w.priceOf(w.modelOf(a)) }
+
+func (w *worst) priceOf(name string) (budget.Price, bool) {
 	if name == "" {
 		return budget.Price{}, false
 	}
@@ -425,6 +449,24 @@ func (w *worst) price(a *Agent) (budget.Price, bool) {
 		return w.def.Prices.Of(rest) // as a call looks for it
 	}
 	return w.def.Prices.Of(name)
+}
+
+// prices returns the prices of the models that an agent asks, with those of on_plateau. unknown is a model whose price is
+// not known, or ? for a model that has no name; empty if all are known.
+func (w *worst) prices(a *Agent) (all []priced, unknown string) {
+	names := []string{w.modelOf(a)}
+	for _, by := range a.legModels() {
+		if w.given.EveryModel == "" {
+			names = append(names, by.Model)
+		}
+	}
+	for _, name := range names {
+		price, known := w.priceOf(name)
+		if all = append(all, priced{price, name}); !known && unknown == "" {
+			unknown = cmp.Or(name, "?")
+		}
+	}
+	return all, unknown
 }
 
 // modelOf returns the name of an agent's model; empty if neither the definition nor its user names one.

@@ -121,7 +121,7 @@ func (c *checker) besides(a *Agent) {
 	for len(speak) > 0 && a.Type == TypeLoop && c.isJudge(a, speak[len(speak)-1], speak[:len(speak)-1]) {
 		speak = speak[:len(speak)-1]
 	}
-	if len(speak) == 0 || speak[len(speak)-1].Type != TypeParallel || !a.handsOn() ||
+	if len(speak) == 0 || speak[len(speak)-1].Type != TypeParallel || speak[len(speak)-1].races() || !a.handsOn() ||
 		a.Type != TypeLoop && a.parent != nil && (a.Type == TypeParallel || a.OutputKey == "") {
 		return
 	}

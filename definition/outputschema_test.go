@@ -179,13 +179,16 @@ func TestFieldsOfASchemaAreKnown(t *testing.T) {
 		{"{{review.why}}", "{{review.why.size}}", ""},
 		{"name: tune", "name: tune\nstate: {review: {scor: 1}}", ""},
 		{"{{review.score}}", "{{review.quality}}", "its fields are done, id, score, why"},
+		{"json(state.review).done", `state.review.contains("yes")`, "review has no contains(): it is an object"},
+		{"json(state.review).done", `json(state.review).trim() == ""`, "ask a field of it; its fields are done, id, score, why"},
+		{"json(state.review).done", `state.review.why.contains("yes")`, ""},
 	} {
 		d := parse(t, strings.Replace(judged, tt.old, tt.new, 1))
 		var b strings.Builder
 		if err := d.Warnings().Format(&b); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.String(); tt.want == "" && strings.Contains(got, "no field") || !strings.Contains(got, tt.want) ||
+		if got := b.String(); tt.want == "" && strings.Contains(got, "has no ") || !strings.Contains(got, tt.want) ||
 			tt.want == why && !strings.Contains(got, `review has no field "scor" in the output_schema of "critic"`) {
 			t.Errorf("%s: got %s, want %s", tt.new, got, tt.want)
 		}

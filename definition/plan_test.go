@@ -13,7 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // LOOP 1: what check looks at is what runs. For each loop of thousands of made-up
@@ -141,7 +141,7 @@ func TestFieldsTellTheTypeAndTheirParts(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"score judge": "step samples", "retry": "attempts backoff max_backoff", "inputs anything": "type default description choices pattern", "goal": "", "nothing": "",
+		"score judge": "step samples compare", "retry": "attempts backoff max_backoff", "inputs anything": "type default description choices pattern", "goal": "", "nothing": "",
 	} {
 		if got := strings.Join(definition.Parts(strings.Fields(path)...), " "); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)

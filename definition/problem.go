@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Severity says how serious a problem is.
@@ -40,14 +40,20 @@ type Problem struct {
 	Message string `json:"message"`
 	// Hint says what may help; empty if there is no hint.
 	Hint string `json:"hint,omitzero"`
+	// Suggestion is the text that the Hint proposes instead of the text at the problem's place; empty if it proposes none. A
+	// placeholder has its braces.
+	Suggestion string `json:"suggestion,omitzero"`
 	// Excerpt is the line of the file.
 	Excerpt string `json:"excerpt,omitzero"`
 
 	err  error
-	hint func() string    // makes the hint of a problem that is shown, if that takes long
-	file int              // which file, in the order of loading
-	left map[Severity]int // of the first problem: how many there are besides all that are shown
+	hint func() (hint, suggestion string) // makes the hint of a problem that is shown, if that takes long
+	file int                              // which file, in the order of loading
+	left map[Severity]int                 // of the first problem: how many there are besides all that are shown
 }
+
+// suggest sets the hint with its suggestion.
+func (p *Problem) suggest(hint, suggestion string) { p.Hint, p.Suggestion = hint, suggestion }
 
 // Error returns file:line:column: severity: message [code], on one line and without control characters.
 func (p *Problem) Error() string {
@@ -264,6 +270,7 @@ const (
 	CodeJudge    = "LOOP034"
 	CodeWords    = "LOOP035"
 	CodeSpoiled  = "LOOP036"
+	CodeNoise    = "LOOP037"
 
 	CodeTask    = "LOOP040"
 	CodeOutside = "LOOP041"
@@ -319,6 +326,7 @@ var Codes = map[string]string{
 	CodeWords:    "a score must be found in a model's words",
 
 	CodeSpoiled: "a placeholder keeps the provider's cache from what stands behind it",
+	CodeNoise:   "scores vary by chance, and the loop cannot see it",
 
 	CodeTask:    "the task cannot run as described",
 	CodeOutside: "a path leaves its folder",

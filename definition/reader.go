@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition/internal/meant"
+	"github.com/refrain-dev/refrain/definition/internal/rename"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // reader reads the values of one file.
@@ -140,7 +141,7 @@ func (r *reader) choice(n *source.Node, what string, words []string) string {
 	if !ok || slices.Contains(words, text) {
 		return text
 	}
-	r.report(n, CodeValue, "%s must be %s, got %q", what, schema.Join(words, "or"), text).Hint = meant.Hint(text, words, "")
+	r.report(n, CodeValue, "%s must be %s, got %q", what, schema.Join(words, "or"), text).suggest(meant.Hint(text, words, ""))
 	return ""
 }
 
@@ -452,4 +453,60 @@ func (r *reader) delay(n *source.Node, what string) (time.Duration, bool) {
 		return 0, true
 	}
 	return r.duration(n, what)
+}
+
+// change is how agents differ from their description in the file.
+type change struct {
+	names   rename.Names
+	of      *source.Node // the outermost of these agents
+	without []string     // fields that it does not have
+	outer   *change      // an earlier change of the same agents; nil if there is none
+}
+
+// apply returns a field of an agent that n describes; false if the agent does not have the field.
+func (c *change) apply(n *source.Node, p pair) (pair, bool) {
+	if c == nil {
+		return p, true
+	}
+	p, ok := c.outer.apply(n, p)
+	if !ok || n == c.of && slices.Contains(c.without, p.key) {
+		return p, false
+	}
+	p.value = c.names.Field(p.key, p.value)
+	return p, true
+}
+
+// changed returns the fields of an agent, and those beside its ref, after the change.
+func (c *change) changed(n *source.Node, ps []pair, u *use) ([]pair, *use) {
+	if c == nil {
+		return ps, u
+	}
+	var own []pair
+	for _, p := range ps {
+		if p, ok := c.apply(n, p); ok {
+			own = append(own, p)
+		}
+	}
+	if u == nil {
+		return own, nil
+	}
+	other := *u
+	other.fields = nil
+	for _, b := range u.fields {
+		if p, ok := c.apply(n, b.pair); ok {
+			other.fields = append(other.fields, beside{p, b.reader})
+		}
+	}
+	return own, &other
+}
+
+// copyOf reads an agent again, with the agents inside it, as a part of another agent.
+func (l *loader) copyOf(a, parent *Agent, c change) *Agent {
+	r := &reader{loader: l, src: a.src, def: a.def}
+	c.of, c.outer = a.node, a.change
+	before := l.change
+	l.change = &c
+	defer func() { l.change = before }()
+	ps, _ := r.pairs(a.node, "an agent")
+	return r.described(a.node, ps, parent, a.written)
 }

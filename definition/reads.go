@@ -12,13 +12,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/refrain-dev/refrain/definition/internal/meant"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/expr/cel"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/session/statekey"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // readsKnown checks whether an agent, an input or the initial state provides each key that is read.
@@ -168,11 +169,11 @@ func (c *checker) unknownKey(rd *read, key string) {
 	if rd.bare {
 		p.Message = fmt.Sprintf("%s names the key %q, which no agent writes", rd.field, key)
 	}
-	p.hint = func() string { return c.keyHint(rd, key) }
+	p.hint = func() (hint, suggestion string) { return c.keyHint(rd, key) }
 }
 
 // keyHint suggests another key.
-func (c *checker) keyHint(rd *read, key string) string {
+func (c *checker) keyHint(rd *read, key string) (hint, suggestion string) {
 	form := func(name string) string {
 		other := *rd
 		if kind, _ := rd.split(); kind == "loop" {
@@ -182,54 +183,60 @@ func (c *checker) keyHint(rd *read, key string) string {
 		other.name = name
 		return other.String()
 	}
+	known := func(name string) (hint, suggestion string) {
+		if suggestion = form(name); !strings.HasPrefix(suggestion, "{{") { // an expression may have other forms
+			suggestion = ""
+		}
+		return fmt.Sprintf("did you mean %s (%s)?", form(name), c.keys[name]), suggestion
+	}
 	if rd.code && slices.Contains(vocabulary.BuiltIn, key) {
-		return fmt.Sprintf("%s is no key of the state: write %s alone", key, key)
+		return fmt.Sprintf("%s is no key of the state: write %s alone", key, key), ""
 	}
 	if rd.agent.parameter(key) {
-		return fmt.Sprintf("%s is a parameter: the texts of the command name it as {{%s}}", key, key)
+		return fmt.Sprintf("%s is a parameter: the texts of the command name it as {{%s}}", key, key), ""
 	}
 	if whole, field, dotted := strings.Cut(key, "."); dotted && rd.field == "score.key" && c.keys[whole] != "" {
-		return fmt.Sprintf("a field of a key is written score: {key: %s, field: %s}", whole, field)
+		return fmt.Sprintf("a field of a key is written score: {key: %s, field: %s}", whole, field), ""
 	}
 	if a := c.names[key]; a != nil && a.OutputKey != "" && a.OutputKey != LoopOutput {
-		return fmt.Sprintf("%s is an agent: read what it writes, %s", key, form(a.OutputKey))
+		return fmt.Sprintf("%s is an agent: read what it writes, %s", key, form(a.OutputKey)), ""
 	} else if a != nil && a.OutputKey == "" {
-		return fmt.Sprintf("%s is an agent: give it an output_key, and read that key", key)
+		return fmt.Sprintf("%s is an agent: give it an output_key, and read that key", key), ""
 	}
 	if key == LoopOutput {
-		return "loop_output marks the finalizer; give the loop an output_key and read that"
+		return "loop_output marks the finalizer; give the loop an output_key and read that", ""
 	}
 	if len(c.keys) > meant.MaxNames {
-		return ""
+		return "", ""
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(c.keys)), func(name string) bool { return len(name) > maxHinted })
-	if near := expr.Nearest(key, names); near != "" {
-		return fmt.Sprintf("did you mean %s (%s)?", form(near), c.keys[near])
+	if near := suggest.Nearest(key, names); near != "" {
+		return known(near)
 	}
-	if near := expr.Nearest(rd.name, vocabulary.BuiltIn); near != "" && !rd.code && !rd.bare {
-		return fmt.Sprintf("did you mean {{%s}} (built in)?", near)
+	if near := suggest.Nearest(rd.name, vocabulary.BuiltIn); near != "" && !rd.code && !rd.bare {
+		return fmt.Sprintf("did you mean {{%s}} (built in)?", near), "{{" + near + "}}"
 	}
 	if c.def.hasCode() {
-		return "if Go code writes it, declare it under state, with its first value"
+		return "if Go code writes it, declare it under state, with its first value", ""
 	}
 	if len(names) == 0 {
-		return "declare it under inputs or state, or have an agent write it with output_key"
+		return "declare it under inputs or state, or have an agent write it with output_key", ""
 	}
 	if kin := relative(key, names); kin != "" && !rd.bare {
 		if earlier(key) && !rd.code && rd.loop() != nil {
-			return fmt.Sprintf("did you mean {{prev.%s}}, what %q was after the iteration before (%s)?", kin, kin,
-				c.keys[kin])
+			return fmt.Sprintf("did you mean {{prev.%s}}, what %q was after the iteration before (%s)?", kin, kin, c.keys[kin]),
+				"{{prev." + kin + "}}"
 		}
-		return fmt.Sprintf("did you mean %s (%s)?", form(kin), c.keys[kin])
+		return known(kin)
 	}
 	if len(names) > 8 {
 		names = append(names[:8], "…")
 	}
 	all := "the keys are " + strings.Join(names, ", ")
 	if kind, _ := rd.split(); kind == "loop" || rd.bare {
-		return all
+		return all, ""
 	}
-	return all + "; declare a value from outside under inputs"
+	return all + "; declare a value from outside under inputs", ""
 }
 
 // inputsRead warns of inputs that no agent reads.
@@ -326,7 +333,7 @@ func (c *checker) noSpaces() {
 		key := strings.Join(strings.Fields(rd.name), "_")
 		if _, known := c.keys[key]; known || slices.Contains(vocabulary.BuiltIn, key) {
 			c.report(rd.place(), CodeTemplate, "%s is not a placeholder: the name of a key has no spaces", rd).
-				Hint = fmt.Sprintf("did you mean {{%s}}?", key)
+				suggest(fmt.Sprintf("did you mean {{%s}}?", key), "{{"+key+"}}")
 			continue
 		}
 		c.warn(rd.place(), CodeTemplate, "%s is not a placeholder and is not replaced: the name of a key has no spaces",
@@ -391,6 +398,14 @@ func (c *checker) written(a *Agent) {
 	}
 	if a.Parallel != nil && a.Parallel.copies != nil {
 		for _, key := range a.Parallel.copies.keys {
+			c.wrote(key, by, a)
+		}
+	}
+	if a.copied() && a.Type == TypeLoop {
+		c.wrote(a.winnerKey(), by, a)
+	}
+	if a.races() {
+		for _, key := range append(a.Parallel.Race.keys, a.winnerKey()) {
 			c.wrote(key, by, a)
 		}
 	}
@@ -461,7 +476,7 @@ func (c *checker) keyRead(a *Agent, field, key string) {
 func (c *checker) exprReads(a *Agent, field, src string) {
 	for _, root := range []string{"state", "prev"} {
 		prefix := strings.TrimPrefix(root+".", "state.")
-		keys, all := expr.Reads(src, root)
+		keys, all := cel.Reads(src, root)
 		for _, key := range keys {
 			rd := read{agent: a, field: field, name: prefix + key, code: true, source: src}
 			rd.line, rd.column = keyIn(src, rd.name)

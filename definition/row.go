@@ -14,7 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -367,8 +367,10 @@ func (of parts[S]) unknown(p place, e pair) {
 	names := of.names()
 	otherwise := cmp.Or(of.has, "there are "+strings.Join(names, ", "))
 	what := cmp.Or(of.what, p.field)
-	p.report(e.at, CodeField, "unknown field %q of %s", e.key, what).
-		Hint = cmp.Or(meant.Advice[what+"."+e.key], meant.Hint(e.key, names, otherwise))
+	problem := p.report(e.at, CodeField, "unknown field %q of %s", e.key, what)
+	if problem.Hint = meant.Advice[what+"."+e.key]; problem.Hint == "" {
+		problem.suggest(meant.Hint(e.key, names, otherwise))
+	}
 }
 
 func (of parts[S]) names() []string { return rowNames(of.rows) }
@@ -475,6 +477,9 @@ func Schema() []byte {
 			t.Needs = []string{"sub_agents"}
 		case k.is == TypeExpression:
 			t.Some = []shape{schema.Has("set", &jsonschema.Schema{MinProperties: new(1)}), schema.Has("value", nil), schema.Has("exit_when", nil)}
+		}
+		if k.is == TypeHuman { // a default is the answer at the deadline
+			t.Some = []shape{{Not: schema.Has("default", nil)}, schema.Has("deadline", nil)}
 		}
 		if d.Types = append(d.Types, t); k.is == TypeCommand {
 			tool = d.Agent(&t, false)

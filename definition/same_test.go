@@ -223,6 +223,7 @@ func withoutTimes(data map[string]any) {
 	for _, c := range conditions {
 		if c, ok := c.(map[string]any); ok && c["name"] == "timeout" {
 			delete(c, "value")
+			delete(c, "have")
 		}
 	}
 	if outcome, ok := data["outcome"].(map[string]any); ok {

@@ -204,3 +204,37 @@ func TestSchemaFile(t *testing.T) {
 		t.Errorf("%s is out of date; run go test ./definition -update (-file +made):\n%s", file, diff)
 	}
 }
+
+// A default is the answer at the deadline: an editor says that it needs one, as the checker does.
+func TestSchemaWantsADeadlineForADefault(t *testing.T) {
+	s := compiledSchema(t)
+	for field, want := range map[string]bool{"": true, "deadline: 1h": true, "default: true": false, "default: true, deadline: 1h": true} {
+		file := write(t, t.TempDir(), "ask.yaml", "name: x\nsub_agents:\n  - {name: ask, question: Go?, "+field+"}\n  - {name: say, text: hi}\nmax_iterations: 1\n")
+		data, _ := asData(t, file)
+		_, err := definition.Load(file)
+		if refused := s.Validate(data); (refused == nil) != want || (err == nil) != want {
+			t.Errorf("%q: the schema says %v, the checker %v", field, refused, err)
+		}
+	}
+}
+
+// An editor that has no title shows the name of a part of the schema, such as "agent.unknown", in its messages.
+func TestPartsOfTheSchemaHaveWords(t *testing.T) {
+	var doc struct {
+		Defs map[string]struct{ Title string } `json:"$defs"`
+	}
+	if err := json.Unmarshal(definition.Schema(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for name, part := range doc.Defs {
+		if part.Title == "" || strings.ContainsAny(part.Title, ".$") {
+			t.Errorf("%s has the title %q", name, part.Title)
+		}
+	}
+	for name, want := range map[string]string{"agent.unknown": "agent", "root.loop": "loop agent", "config.llm": "config of llm",
+		"step": "step", "field.cache": "true or false, duration or map"} {
+		if got := doc.Defs[name].Title; got != want {
+			t.Errorf("%s has the title %q, want %q", name, got, want)
+		}
+	}
+}

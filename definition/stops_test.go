@@ -42,7 +42,7 @@ func spoken(agent string, texts ...string) (answers []scripted.Answer) {
 	return answers
 }
 
-// K11, T21, T23, T25, T26, T27: the four recipes are whole, load without a warning, and end
+// K11, T21, T23, T25, T26, T27: the recipes are whole, load without a warning, and end
 // as the document says.
 func TestRecipesStopAsPromised(t *testing.T) {
 	reviews := func(scores ...string) (all []string) {
@@ -59,6 +59,8 @@ func TestRecipesStopAsPromised(t *testing.T) {
 	}{
 		"By score":       {append(spoken("judge", reviews("6", "7.5", "8.2")...), drafts...), loop.ReasonTarget, loop.Result{Source: loop.FromBest, Iteration: 3}},
 		"By improvement": {append(spoken("judge", reviews("6", "7", "7.5", "7.55", "7.5")...), drafts...), loop.ReasonConverged, loop.Result{Source: loop.FromBest, Iteration: 4}},
+		"On a plateau": {append(spoken("judge", reviews("6", "7", "7.05", "7.02", "8", "8.3", "8.32", "8.25")...),
+			append(drafts, spoken("writer", "six", "seven", "eight")...)...), loop.ReasonConverged, loop.Result{Source: loop.FromBest, Iteration: 7}},
 		"By criteria": {append(spoken("reviewer", `{"failed_tests": 1, "documented": true, "quality": 9, "next": "1900 is none."}`,
 			`{"failed_tests": 0, "documented": true, "quality": 8, "next": "Nothing."}`), spoken("coder", "func", "func leap")...),
 			loop.ReasonCondition, loop.Result{Source: loop.FromLast, Iteration: 2}},

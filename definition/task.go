@@ -18,11 +18,11 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 )
 
 // Command is a program to run, or with CLI a coding agent to ask, whose prompt is Stdin. [Definition.Build] sets the
@@ -117,6 +117,7 @@ var commandRows = []row[Command]{
 	field("env", "additional environment variables; text of any content only in those that begin with INPUT_", named(aWords), func(c *Command) *map[string]string { return &c.Env }),
 	field("clean_env", "true removes the environment except PATH, HOME and the like", aBool, func(c *Command) *bool { return &c.CleanEnv }),
 	field("inherit", "environment variables that the command gets besides: keys of models, REFRAIN_… and others that Refrain itself uses; with clean_env any variable", variableNames, func(c *Command) *[]string { return &c.Inherit }),
+	field("open", "placeholders of type file or folder whose value the command gets as an open file, /dev/fd/3, which no program can replace", each(aText, listing{empty: "leave it out for none", unique: true}), func(c *Command) *[]string { return &c.Open }),
 	field("dir", "working directory, inside the run's root", aText, func(c *Command) *string { return &c.Dir }),
 	field("output_limit", "largest output, such as 1MB", aSize, func(c *Command) *int64 { return &c.OutputLimit }),
 	field("ok_exit_codes", "exit codes that mean success; [0] if left out, with tests [0, 1]", each(wholeIn(0, 255), listing{empty: "leave it out for the default"}), func(c *Command) *[]int { return &c.OKExitCodes }).shown([]int{0}),
@@ -144,7 +145,9 @@ var cliRows = []row[Command]{
 	field("prompt", "what the coding agent is asked to do, with placeholders", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("model", "", aText, func(c *Command) *string { return &c.CLI.Model }).alone(),
 	field("permissions", "what the coding agent may do without asking: read, edit (default: change files in its folder) or all", oneWord("read", "edit", "all"), func(c *Command) *string { return &c.CLI.Permissions }).shown("edit"),
+	field("allow", "shell commands that the coding agent may run besides, such as go test ./..., with any arguments after their first words", each(aText, listing{empty: "leave it out for none"}), func(c *Command) *[]string { return &c.CLI.Allow }),
 	field("denied", "what follows when the coding agent was not allowed to use a tool: fail (default) or allow; codex does not say so", oneWord("fail", "allow"), func(c *Command) *string { return &c.CLI.Denied }).shown("fail"),
+	field("unfinished", "what follows when the coding agent fails after it has changed files of the workspace: fail (default) undoes the changes and fails the step, keep keeps them and goes on", oneWord("fail", "keep"), func(c *Command) *string { return &c.CLI.Unfinished }).shown("fail"),
 	field("max_turns", "most requests of the coding agent to its model; only claude", wholeFrom[int](1, "leave it out for no limit"), func(c *Command) *int { return &c.CLI.MaxTurns }),
 	field("max_cost", "most that the coding agent may spend, in US dollars, if the run's budget leaves more; only claude", aCost, func(c *Command) *float64 { return &c.CLI.MaxCost }),
 	field("args", "further arguments of the coding agent, without placeholders", each(aText, listing{empty: "leave it out for none"}), func(c *Command) *[]string { return &c.CLI.Args }),
@@ -333,7 +336,7 @@ func (c *checker) conversation(a *Agent) {
 }
 
 // resultReads checks that exit_when reads only fields that the result has.
-func (c *checker) resultReads(a *Agent, p *expr.Program) {
+func (c *checker) resultReads(a *Agent, p expr.Program) {
 	known := a.Type.kind().result
 	if known == nil {
 		return
@@ -346,7 +349,7 @@ func (c *checker) resultReads(a *Agent, p *expr.Program) {
 		rd := read{agent: a, field: "exit_when", name: "result." + key, bare: true, line: 1}
 		rd.column = 1 + len([]rune(a.ExitWhen[:max(0, strings.Index(a.ExitWhen, "result."+key))]))
 		c.report(rd.place(), CodeUnknownKey, "the result of %s agent has no %q", article(a.Type), key).
-			Hint = meant.Hint(key, known, "it has "+strings.Join(known, ", "))
+			suggest(meant.Hint(key, known, "it has "+strings.Join(known, ", ")))
 	}
 }
 
@@ -500,6 +503,10 @@ func commandConfig(a *Agent, base taskagent.Config, cfg BuildConfig) taskagent.C
 	c := *a.Command
 	c.Config, c.Withhold, c.Root, c.Around = base, cfg.withhold, cfg.Root, cfg.workspace
 	c.Shapes, c.Parameters = a.places()
+	if c.CLI != nil && cfg.Permissions != "" {
+		cli := *c.CLI
+		cli.Permissions, c.CLI = cfg.Permissions, &cli
+	}
 	return c
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/definition/internal/meant"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/agenttool"
@@ -83,8 +83,8 @@ func (r *reader) toolName(a *Agent, field string, n *source.Node) {
 	case toolForms[name] != "":
 		r.report(n, CodeTool, "the tool %s must be a map, not a name", name).Hint = "write " + toolForms[name]
 	default:
-		if near := meant.Hint(name, toolNames, ""); near != "" {
-			r.report(n, CodeTool, "there is no tool %q", name).Hint = near + " (a Go function is written {func: " + name + "})"
+		if hint, near := meant.Hint(name, toolNames, ""); near != "" {
+			r.report(n, CodeTool, "there is no tool %q", name).suggest(hint+" (a Go function is written {func: "+name+"})", near)
 			return
 		}
 		r.function(a, field, n, name)
@@ -142,7 +142,7 @@ func (r *reader) toolMap(a *Agent, field string, n *source.Node) {
 	case exitlooptool.Name, exitlooptool.Alias:
 		r.report(p.at, CodeTool, "the tool %s has no settings", p.key).Hint = "write its name alone"
 	default:
-		r.report(p.at, CodeTool, "there is no tool %q", p.key).Hint = meant.Hint(p.key, toolNames, toolsHint)
+		r.report(p.at, CodeTool, "there is no tool %q", p.key).suggest(meant.Hint(p.key, toolNames, toolsHint))
 	}
 }
 
@@ -170,8 +170,8 @@ func (r *reader) commandTool(a *Agent, field string, n *source.Node, ps []pair) 
 					r.report(p.value, CodeValue, "parameters must be of type object: a tool gets named values")
 				}
 			}
-		case fieldNamed(p.key).Name == "" && expr.Nearest(p.key, []string{"parameters"}) != "":
-			r.report(p.at, CodeField, "unknown field %q", p.key).Hint = `did you mean "parameters"?`
+		case fieldNamed(p.key).Name == "" && suggest.Nearest(p.key, []string{"parameters"}) != "":
+			r.report(p.at, CodeField, "unknown field %q", p.key).suggest(meant.Name("parameters"))
 		default:
 			own.Content = append(own.Content, p.at, p.value)
 		}
@@ -280,9 +280,13 @@ func (b *builder) resolveTools(l *loader, a *Agent) {
 		if t.MCP == nil {
 			continue
 		}
-		for _, name := range t.MCP.PassEnv {
+		where := ".env"
+		if t.MCP.URL != "" {
+			where = ".inherit"
+		}
+		for _, name := range t.MCP.Variables() {
 			if b.cfg.Getenv(name) == "" {
-				l.report(a.at(t.field+".env"), CodeTool, "the MCP server needs %s, which is not set", name).Hint = "set " + name + " in the environment"
+				l.report(a.at(t.field+where), CodeTool, "the MCP server needs %s, which is not set", name).Hint = "set " + name + " in the environment"
 			}
 		}
 	}
@@ -292,9 +296,9 @@ func (b *builder) resolveTools(l *loader, a *Agent) {
 func (b *builder) resolveFunctions(l *loader, a *Agent) {
 	for _, t := range a.LLM.Tools {
 		if _, ok := b.functions[t.Func]; t.Func != "" && !ok {
-			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).Hint = notHere(t.Func, b.functions, "functions",
+			l.report(a.at(t.field), CodeTool, "there is no function %q", t.Func).suggest(notHere(t.Func, b.functions, "functions",
 				"a program in Go gives functions, with command.Tool or in BuildConfig.Tools; this program has none, "+
-					"so write {command: […], name: …} or {mcp: {…}}")
+					"so write {command: […], name: …} or {mcp: {…}}"))
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 )
 
 func TestKeyIsRefusedWithItsReason(t *testing.T) {

@@ -20,13 +20,13 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/sequentialagent"
 	"github.com/refrain-dev/refrain/definition/internal/schema"
-	"github.com/refrain-dev/refrain/definition/internal/vocabulary"
-	"github.com/refrain-dev/refrain/definition/runfiles"
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/sleep"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
+	"github.com/refrain-dev/refrain/internal/vocabulary"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // Parallel holds the fields that only parallel agents have.
@@ -37,6 +37,10 @@ type Parallel struct {
 	// with the highest score are kept; without it the changes of all branches are merged.
 	KeepBest map[string]string
 
+	// Race compares the branches, which are loops, and keeps the state and the files of the best one; nil runs them
+	// without comparing them.
+	Race *Race
+
 	copies *copies // of a step with best_of, which the branches are
 }
 
@@ -45,6 +49,8 @@ var parallelRows = []row[Parallel]{
 		func(p *Parallel) *uint { return &p.MaxConcurrency }),
 	field("keep_best", "state key of each branch's score, to keep only the files of the best branch; the changes of all are merged if left out", named(aText),
 		func(p *Parallel) *map[string]string { return &p.KeepBest }),
+	field("race", "true compares the sub-agents, which are loops with a score, and keeps the state and the files of the best; {slices: [3 iterations, rest]} compares them after three iterations, and lets the best go on", raceParts.value(),
+		func(p *Parallel) **Race { return &p.Race }),
 }
 
 var subRows = []row[Agent]{does("sub_agents", "the agents inside, in order; {ref: file.yaml} reads one from a file",
@@ -163,24 +169,31 @@ var parallelKind = kind{is: TypeParallel,
 		if err != nil {
 			return nil, err
 		}
-		if a.OutputKey != "" {
+		if a.OutputKey != "" && !a.races() {
 			base.AfterAgentCallbacks = append([]agent.AfterAgentCallback{keepWordsEach(outputKey(a), a)}, cb.after...)
 		}
 		return parallelagent.New(parallelagent.Config{AgentConfig: base, MaxConcurrency: a.Parallel.MaxConcurrency,
-			Steps: b.policies(a)})
+			Steps: b.policies(a), Race: a.raceConfig()})
 	},
 	most: (*worst).parallel, expect: (*expecter).parallel,
 	notes: func(w *WorstCase, l *loader, u *AgentWorst) { w.besideNote(l, u.Agent) },
-	data:  func(*Agent) bool { return true },
+	data:  func(a *Agent) bool { return !a.races() },
 }
 
 // parallel returns the most that the branches use together. They run at the same time. If only some may run at once,
 // in the worst case the last branch begins when the others have done all the work before it.
 func (w *worst) parallel(a *Agent) AtMost {
-	var u AtMost
+	var u, rest AtMost
+	var parts []AtMost
+	if a.races() {
+		parts, rest = w.race(a)
+	}
 	longest := Bound(0)
-	for _, sub := range a.SubAgents {
+	for i, sub := range a.SubAgents {
 		one := w.once(sub)
+		if a.races() {
+			one = parts[i]
+		}
 		longest = max(longest, one.Seconds)
 		u = u.plus(one)
 	}
@@ -190,14 +203,14 @@ func (w *worst) parallel(a *Agent) AtMost {
 	} else if !longest.Unbounded() {
 		u.Seconds = min(u.Seconds, u.Seconds/lanes+longest*(1-1/lanes))
 	}
-	return u
+	return u.plus(rest)
 }
 
 // policies returns how a sequence or a parallel agent runs its steps.
 func (b *builder) policies(a *Agent) drive.StepPolicies {
 	by := make(drive.StepPolicies)
 	for _, sub := range a.SubAgents {
-		p := drive.StepPolicy{SkipOnError: sub.OnError == loop.SkipStep}
+		p := drive.StepPolicy{SkipOnError: sub.OnError == loop.SkipStep && !a.races()} // there, on_error is for the steps of the loop
 		if s := sub.Step; s != nil && !b.cfg.StandIns.NoCallbacks {
 			p.DelayBefore, p.DelayAfter = s.DelayBefore, s.DelayAfter
 		}
@@ -250,7 +263,7 @@ var stepRows = []row[Step]{
 	field("delay_before", "pause before the agent; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayBefore }),
 	field("delay_after", "pause after the agent, also if it fails; for the steps of workflow agents, and a loop at the root", aDelay, func(s *Step) *time.Duration { return &s.DelayAfter }),
 	field("cache", "reuse the result while the input is equal: true, or for a duration, or {ttl, key}; for steps of a loop", value[*Cache]{cacheShape, cacheOf}, func(s *Step) **Cache { return &s.Cache }),
-	field("best_of", "copies of the step that run side by side; each is scored by the steps behind it, and the best is kept; for steps of a loop with a score", wholeIn(2, 16), func(s *Step) *int { return &s.BestOf }),
+	field("best_of", "copies of the step that run side by side; each is scored by the steps behind it, a loop by its own score, and the best is kept; for steps of a loop with a score, and loops", wholeIn(2, 16), func(s *Step) *int { return &s.BestOf }),
 }
 
 var retryParts = parts[loop.Retry]{rows: []row[loop.Retry]{
@@ -289,6 +302,9 @@ func (c *checker) stepPlace(a *Agent) {
 			}
 			continue
 		}
+		if field == "best_of" && (a.Type == TypeLoop || a.races()) {
+			continue
+		}
 		p := c.report(a.at(field), CodeNoLoop, "%s is for steps of a loop; %q is not one", field, a.Name)
 		if step := a.within(); step != nil {
 			p.Hint = fmt.Sprintf("give it to %q", step.Name)
@@ -323,7 +339,7 @@ func waiting(cfg *loopagent.Config, before, after time.Duration) {
 		if told != nil {
 			told(ctx, rec)
 		}
-		if rec.Reason == loop.ReasonError && !drive.At(ctx).Replays() { // nobody calls what is around an agent that failed
+		if rec.Reason == loop.ReasonError && !drive.At(ctx).IsReplay() { // nobody calls what is around an agent that failed
 			_ = sleep.For(ctx, after) // the loop ends anyway
 		}
 	}

@@ -5,9 +5,12 @@ package definition
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,11 +20,12 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/text/source"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 var workspaceParts = parts[runfiles.Config]{rows: []row[runfiles.Config]{
@@ -189,7 +193,7 @@ func (b *builder) withFiles(a *Agent, cb around) around {
 	for _, sub := range a.branches() {
 		all.Names = append(all.Names, sub.Name)
 	}
-	if len(all.Scores) > 0 || a.Parallel.copies != nil {
+	if len(all.Scores) > 0 || a.Parallel.copies != nil || a.races() {
 		all.Best = a.best
 	}
 	cb.before = append([]agent.BeforeAgentCallback{func(ctx agent.Context) (*genai.Content, error) {
@@ -261,6 +265,7 @@ var workRows = []row[runfiles.Work]{
 	field("in", "clean runs the step in a fresh checkout of the workspace's files, with protected files as they were at the start; what it changes there is dropped", oneWord(runfiles.Clean), func(w *runfiles.Work) *string { return &w.In }),
 	field("overlay", "folder inside the run's root that is laid over the clean checkout, such as tests that the agent never sees", aText, func(w *runfiles.Work) *string { return &w.Overlay }),
 	field("changes", "required fails the step if it leaves the files of the workspace as they were", oneWord(runfiles.Required), func(w *runfiles.Work) *string { return &w.Changes }),
+	field("commit", "state key, or KEY.FIELD, of the message for a commit of the files after the step; no commit while the key has no value", aText, func(w *runfiles.Work) *string { return &w.Commit }),
 }
 
 // mistaken reports whether the definition has a workspace that cannot be read, which is already reported.
@@ -287,6 +292,10 @@ func (c *checker) work(a *Agent) {
 	if w.In == runfiles.Clean && w.Changes != "" {
 		c.report(a.at("changes"), CodeWorkspace, "%q works in a clean checkout, whose changes are dropped, so none can be required", a.Name).
 			Hint = "remove changes or in"
+	}
+	if w.In == runfiles.Clean && w.Commit != "" {
+		c.report(a.at("commit"), CodeWorkspace, "%q works in a clean checkout, whose changes are dropped, so there is nothing to commit", a.Name).
+			Hint = "remove commit or in"
 	}
 	if w.Overlay == "" {
 		return
@@ -381,4 +390,91 @@ func (a *Agent) watch() *loop.Watch {
 		return nil
 	}
 	return w
+}
+
+// keepBest checks the keys of keep_best, each of which has the score of one branch.
+func (c *checker) keepBest(a *Agent) {
+	if a.Parallel == nil || len(a.Parallel.KeepBest) == 0 {
+		return
+	}
+	subs, seen := a.branches(), make(map[string]bool)
+	if c.def.Workspace == nil || len(subs) == 0 {
+		c.report(a.at("keep_best"), CodeWorkspace, "keep_best of %q needs a workspace in which its branches work", a.Name)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Parallel.KeepBest)) {
+		field, key := "keep_best."+name, a.Parallel.KeepBest[name]
+		if !slices.ContainsFunc(subs, func(sub *Agent) bool { return sub.Name == name }) {
+			c.report(a.at("key of "+field), CodeWorkspace, "%q is no branch of %q that works in the workspace", name, a.Name)
+		}
+		if seen[key] {
+			c.report(a.at(field), CodeWorkspace, "two branches of %q have the score %q", a.Name, key)
+		}
+		seen[key] = true
+		c.keyRead(a, field, key)
+	}
+	for _, sub := range subs {
+		if _, ok := a.Parallel.KeepBest[sub.Name]; !ok {
+			c.report(a.at("keep_best"), CodeWorkspace, "keep_best names no score of the branch %q", sub.Name)
+		}
+	}
+}
+
+// NoScoreError reports that no branch of a parallel agent has a score, so none can be kept.
+type NoScoreError struct {
+	Agent  string
+	Keys   []string // in which the scores would be
+	Copies error    // why no copy of a step with best_of has one; nil for branches with keep_best
+}
+
+func (e *NoScoreError) Error() string {
+	if e.Copies != nil {
+		return fmt.Sprintf("no copy of %q has a score, so none can be kept: %s", e.Agent, strings.ReplaceAll(e.Copies.Error(), "\n", "; "))
+	}
+	return fmt.Sprintf("no branch of %q has a score, so none can be kept: there is no number in %s", e.Agent, strings.Join(e.Keys, ", "))
+}
+
+// best returns the branch with the highest score, the first of several equal ones.
+func (a *Agent) best(ctx agent.Context) (name string, err error) {
+	switch c := a.Parallel.copies; {
+	case a.races():
+		return a.winner(ctx), nil
+	case c != nil:
+		i, err := c.best(ctx)
+		return c.branches[max(0, i)], err
+	}
+	var most float64
+	for _, sub := range a.branches() {
+		v, err := ctx.State().Get(a.Parallel.KeepBest[sub.Name])
+		if err != nil {
+			continue
+		}
+		score, ok := scoreOf(v)
+		if ok && (name == "" || score > most) {
+			name, most = sub.Name, score
+		}
+	}
+	if name == "" {
+		return "", &NoScoreError{Agent: a.Name, Keys: slices.Sorted(maps.Values(a.Parallel.KeepBest))}
+	}
+	return name, nil
+}
+
+// scoreOf reads a score: a number, or the first one in a text.
+func scoreOf(v any) (float64, bool) {
+	switch x := v.(type) {
+	case float64:
+		return x, !math.IsNaN(x) && !math.IsInf(x, 0)
+	case int:
+		return float64(x), true
+	case int64:
+		return float64(x), true
+	case json.Number:
+		f, err := x.Float64()
+		return f, err == nil
+	case string:
+		f, err := expr.Number(x)
+		return f, err == nil
+	}
+	return 0, false
 }

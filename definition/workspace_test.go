@@ -14,8 +14,8 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
 	"github.com/refrain-dev/refrain/runner"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // What a workspace cannot do is said by check, and what this process cannot do before a run.

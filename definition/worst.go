@@ -4,117 +4,13 @@ package definition
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/llmagent"
-	"github.com/refrain-dev/refrain/hook"
-	"github.com/refrain-dev/refrain/internal/source"
+	"github.com/refrain-dev/refrain/internal/process/hook"
 	"github.com/refrain-dev/refrain/loop"
 )
-
-// Bound is an upper limit. It is infinite if no limit applies or if the limit is unknown. JSON has
-// null for infinite.
-type Bound float64
-
-// Unbounded reports whether the limit is infinite.
-func (b Bound) Unbounded() bool { return math.IsInf(float64(b), 1) }
-
-// MarshalJSON writes the number, or null if it is infinite.
-func (b Bound) MarshalJSON() ([]byte, error) {
-	if b.Unbounded() {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(b))
-}
-
-var unbounded = Bound(math.Inf(1))
-
-// times multiplies; zero times infinity is zero.
-func (b Bound) times(n Bound) Bound {
-	if b == 0 || n == 0 {
-		return 0
-	}
-	return b * n
-}
-
-// AtMost is the most that a run, or an agent in it, can use.
-type AtMost struct {
-	// Runs is the number of times that the agent runs.
-	Runs Bound `json:"runs"`
-	// Turns is the number of questions to models. Calls is the number of requests if each question
-	// is sent as often as its retries allow. Budgets count requests.
-	Turns Bound `json:"turns"`
-	Calls Bound `json:"calls"`
-	// Tokens are input and output tokens together, and Cost is their cost.
-	Tokens Bound `json:"tokens"`
-	Cost   Bound `json:"cost"`
-	// Seconds is the time of steps and delays, without overhead. A step that does not stop at its
-	// timeout is abandoned two seconds later. The time that people may take to answer is included,
-	// although no timeout limits it.
-	Seconds Bound `json:"seconds"`
-
-	tokensEach, costEach Bound // of the largest request
-	waits                Bound // seconds for people to answer, which no timeout bounds
-	limited              Bound // seconds for limits of providers to end, which only the timeout of a loop bounds
-}
-
-// Time returns Seconds as a duration; ok is false if the time is unbounded.
-func (u AtMost) Time() (d time.Duration, ok bool) {
-	if u.Seconds.Unbounded() || float64(u.Seconds) > math.MaxInt64/float64(time.Second) {
-		return 0, false
-	}
-	return time.Duration(math.Ceil(float64(u.Seconds)*1e6)) * time.Microsecond, true
-}
-
-// plus returns the sum for two agents that run one after the other.
-func (u AtMost) plus(v AtMost) AtMost {
-	return AtMost{
-		Turns: u.Turns + v.Turns, Calls: u.Calls + v.Calls, Tokens: u.Tokens + v.Tokens, Cost: u.Cost + v.Cost,
-		Seconds:    u.Seconds + v.Seconds,
-		waits:      u.waits + v.waits,
-		limited:    u.limited + v.limited,
-		tokensEach: max(u.tokensEach, v.tokensEach), costEach: max(u.costEach, v.costEach),
-	}
-}
-
-// often multiplies the use by a number of runs.
-func (u AtMost) often(n Bound) AtMost {
-	u.Turns, u.Calls, u.Tokens, u.Cost, u.Seconds = u.Turns.times(n), u.Calls.times(n), u.Tokens.times(n),
-		u.Cost.times(n), u.Seconds.times(n)
-	u.waits, u.limited = u.waits.times(n), u.limited.times(n)
-	return u
-}
-
-// within limits the use to that of the enclosing agent.
-func (u AtMost) within(v AtMost) AtMost {
-	u = u.atMostCalls(v.Calls)
-	u.Turns, u.Tokens, u.Cost, u.Seconds = min(u.Turns, v.Turns), min(u.Tokens, v.Tokens), min(u.Cost, v.Cost),
-		min(u.Seconds+u.limited, v.Seconds+v.limited)
-	u.limited = 0
-	u.waits = min(u.waits, v.waits)
-	return u
-}
-
-// waiting adds the time in which people answer and limits of providers end.
-func (u AtMost) waiting() AtMost {
-	u.Seconds, u.waits, u.limited = u.Seconds+u.waits+u.limited, 0, 0
-	return u
-}
-
-// atMostCalls limits the number of requests.
-func (u AtMost) atMostCalls(n Bound) AtMost {
-	if n < u.Calls {
-		u.Calls, u.Turns = n, min(u.Turns, n)
-		u.Tokens, u.Cost = min(u.Tokens, n.times(u.tokensEach)), min(u.Cost, n.times(u.costEach))
-	}
-	return u
-}
 
 // WorstCase is the most that a run of a definition can use.
 type WorstCase struct {
@@ -135,8 +31,10 @@ type AgentWorst struct {
 	// Model is the name of the agent's model, from the file or from what was assumed; empty if
 	// neither names one, or if the agent asks no model.
 	Model string
-	// Unpriced reports that the price of the model is unknown.
-	Unpriced bool
+	// Unpriced reports that the price of the model is unknown, or that of another model that a loop may have the agent ask;
+	// UnpricedModel is that model.
+	Unpriced      bool
+	UnpricedModel string
 }
 
 // Worst computes the most that a run can use. It is a pure function of the definition and of the assumptions:
@@ -169,14 +67,15 @@ type worst struct {
 	def    *Definition
 	given  Assumed
 	agents []AgentWorst
+	slices map[*Agent]*Race // loops that have only a slice
 }
 
 // spread records the use of an agent and of those inside it, each limited to the use of its parent.
 func (w *worst) spread(a *Agent, depth int, u AtMost) {
 	one := AgentWorst{Agent: a, Depth: depth, AtMost: u.waiting()}
 	if a.Type == TypeLLM {
-		_, known := w.price(a)
-		one.Model, one.Unpriced = w.modelOf(a), !known
+		_, unknown := w.prices(a)
+		one.Model, one.Unpriced, one.UnpricedModel = w.modelOf(a), unknown != "", unknown
 	}
 	w.agents = append(w.agents, one)
 	each := func(sub *Agent, all AtMost, runs Bound) {
@@ -237,18 +136,6 @@ func (w *worst) run(a *Agent) AtMost {
 	return AtMost{}
 }
 
-// noLimit is the use of an agent about which nothing is known.
-var noLimit = AtMost{Turns: unbounded, Calls: unbounded, Tokens: unbounded, Cost: unbounded, Seconds: unbounded,
-	tokensEach: unbounded, costEach: unbounded}
-
-// seconds converts a timeout, of which 0 means no limit.
-func seconds[D time.Duration | loop.Duration](d D) Bound {
-	if d == 0 {
-		return unbounded
-	}
-	return Bound(time.Duration(d).Seconds())
-}
-
 // loop returns the use of one run of a loop: all its iterations, and the finalizer.
 func (w *worst) loop(a *Agent) AtMost {
 	p := w.planOf(a)
@@ -292,23 +179,6 @@ func (w *worst) loop(a *Agent) AtMost {
 		u.Seconds, u.limited = min(u.Seconds, t), min(u.limited, t)
 	}
 	return u.budgeted(p.Budget)
-}
-
-// budgeted limits the use to a budget.
-func (u AtMost) budgeted(b *loop.Budget) AtMost {
-	if b == nil {
-		return u
-	}
-	if b.Calls > 0 {
-		u = u.atMostCalls(Bound(b.Calls))
-	}
-	if b.Tokens > 0 {
-		u.Tokens = min(u.Tokens, Bound(b.Tokens))
-	}
-	if b.Cost != nil {
-		u.Cost = min(u.Cost, Bound(*b.Cost))
-	}
-	return u
 }
 
 // iterations returns the largest number of iterations.
@@ -430,7 +300,38 @@ type Assumed struct {
 }
 
 // planOf returns the rules that a loop follows in the run; nil for an agent that is not a loop.
-func (w *worst) planOf(a *Agent) *loop.Plan { return w.as(a).Plan() }
+func (w *worst) planOf(a *Agent) *loop.Plan {
+	p := w.as(a).Plan()
+	if r := w.slices[a]; r != nil {
+		if r.Iterations > 0 && (p.MaxIterations == 0 || r.Iterations < p.MaxIterations) {
+			p.MaxIterations = r.Iterations
+		}
+	}
+	return p
+}
+
+// sliced calls f while a loop of a race has only its slice.
+func (w *worst) sliced(a *Agent, r *Race, f func()) {
+	if w.slices == nil {
+		w.slices = make(map[*Agent]*Race)
+	}
+	w.slices[a] = r
+	f()
+	delete(w.slices, a)
+}
+
+// race returns the most that the loops of a race use in their slices, in order, and the most that the one which goes on
+// uses after that.
+func (w *worst) race(a *Agent) (parts []AtMost, rest AtMost) {
+	for _, sub := range a.SubAgents {
+		var part AtMost
+		w.sliced(sub, a.Parallel.Race, func() { part = w.once(sub).budgeted(a.Parallel.Race.Budget) })
+		if parts = append(parts, part); a.Parallel.Race.Rest {
+			rest = rest.most(w.once(sub).less(part))
+		}
+	}
+	return parts, rest
+}
 
 // allowed returns the budget of the run in the form of a loop's; nil if there is none.
 func (w *worst) allowed() *loop.Budget {
@@ -438,128 +339,4 @@ func (w *worst) allowed() *loop.Budget {
 		return nil
 	}
 	return new(loop.Budget(*w.given.Budget))
-}
-
-// Stops returns the ways in which a loop of the run can end, as [Agent.Stops] does, under the
-// assumptions.
-func (w *WorstCase) Stops(a *Agent) []StopWay {
-	if a.Type != TypeLoop {
-		return nil
-	}
-	ways := w.of.as(a).Stops()
-	if b := w.of.allowed(); b != nil && a.asksModel() {
-		ways = append(ways, StopWay{loop.ReasonBudget, "when the run has used " + budgetWords(b)})
-	}
-	return ways
-}
-
-// Problems returns the warnings and notes of the definition that hold under the assumptions, and
-// those of [WorstCase.Notes].
-func (w *WorstCase) Problems() Problems {
-	of := w.of
-	all := slices.Concat(of.def.warnings, of.def.notes)
-	if a := of.limited; a != nil {
-		stale := timeProblems(a)
-		all = slices.DeleteFunc(all, func(p *Problem) bool {
-			// Not by their places, which may have been traced to another file.
-			return slices.ContainsFunc(stale, func(q *Problem) bool {
-				return p.Code == q.Code && p.Message == q.Message
-			})
-		})
-		as := of.as(a)
-		if of.given.Timeout != nil { // as if the file gave it
-			as.nodes = maps.Clone(a.nodes)
-			if _, given := a.nodes["timeout"]; !given {
-				as.nodes["timeout"] = cmp.Or(a.nodes["max_iterations"], a.nodes["name"], a.node)
-			}
-		}
-		all = append(all, timeProblems(as)...)
-	}
-	return append(all, w.Notes()...)
-}
-
-// timeProblems are what there is to say about a loop's times.
-func timeProblems(a *Agent) Problems {
-	c := &checker{loader: newLoader()}
-	c.times(a)
-	c.presetTimes(a)
-	return append(c.problems, c.notes...)
-}
-
-// Notes returns a note for each missing limit: an agent that may ask a model without end, an agent
-// without a time limit, a model whose price is unknown. Each has its position in the file.
-func (w *WorstCase) Notes() Problems {
-	l := newLoader()
-	for i := range w.Agents {
-		if notes := w.Agents[i].Agent.Type.kind().notes; notes != nil {
-			notes(w, l, &w.Agents[i])
-		}
-	}
-	return l.notes.sort()
-}
-
-func (w *WorstCase) timeNote(l *loader, u *AgentWorst) {
-	if !w.Total.Seconds.Unbounded() || !u.Seconds.Unbounded() || u.Agent.tool {
-		return
-	}
-	hint := "give it a timeout"
-	switch step := u.Agent.within(); {
-	case u.Agent.isStep():
-	case step != nil && u.Agent.Type == TypeLLM:
-		hint = fmt.Sprintf("give %q or the loop around it a timeout", step.Name)
-	case u.Agent.Type == TypeLLM:
-		hint = "put it into a loop with max_iterations: 1 and a timeout"
-	}
-	l.note(u.Agent.at("name"), CodeNoBound, "nothing limits how long %q takes", u.Agent.Name).Hint = hint
-}
-
-// besideNote says that branches which are meant to work at once wait for each other,
-// as the budget has no room for the first answers of all.
-func (w *WorstCase) besideNote(l *loader, a *Agent) {
-	var all int64
-	for _, branch := range a.SubAgents {
-		var most int64
-		for b := range branch.All {
-			if b.Type != TypeLLM {
-				continue
-			}
-			out := int64(llmagent.DefaultOutputTokens)
-			if b.LLM.MaxTokens > 0 {
-				out = min(out, int64(b.LLM.MaxTokens))
-			}
-			most = max(most, out)
-		}
-		all += most
-	}
-	for _, b := range w.of.budgetsOn(a) {
-		if b.Tokens > 0 && all > b.Tokens {
-			l.note(a.at("name"), CodeStop, "the branches of %q wait for each other: their first answers need %d "+
-				"tokens in all, but the budget of %s has %d", a.Name, all, b.of, b.Tokens).
-				Hint = "give the agents in it max_tokens"
-		}
-	}
-}
-
-// roomOf is a budget, what it is of, and where it is said.
-type roomOf struct {
-	Tokens int64
-	Cost   *float64
-	of     string
-	at     source.Span
-}
-
-// budgetsOn are the budgets that an agent's requests have to fit into: those of the
-// loops around it, and that of the run.
-func (w *worst) budgetsOn(a *Agent) (all []roomOf) {
-	for p := a; p != nil; p = p.parent {
-		if p.Type != TypeLoop || p.Loop == nil || p.Loop.Budget == nil {
-			continue
-		}
-		b := p.Loop.Budget
-		all = append(all, roomOf{b.Tokens, b.Cost, quoted(p.Name), p.at("budget")})
-	}
-	if g := w.given.Budget; g != nil {
-		all = append(all, roomOf{g.Tokens, g.Cost, "the run", a.at("name")})
-	}
-	return all
 }

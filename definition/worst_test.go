@@ -108,7 +108,7 @@ sub_agents:
 		"condition: when (state.done) or ((score > 3) in 2 iterations running)",
 		"target_reached: when the score is ≥ 8 and every part of it is ≥ 7", "converged: when the score improves by less than 0.1 or 5%, 2 times running",
 		"no_progress: when it goes round in circles", "converged: when the next minute is expected to gain less than 0.1",
-		"max_iterations: after 9 iterations", "timeout: after 30m", "budget: when 40 requests or 9000 tokens are used",
+		"max_iterations: after 9 iterations", "timeout: after 30m", "budget: when 40 requests or 9,000 tokens are used",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

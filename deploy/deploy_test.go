@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 
-	"github.com/refrain-dev/refrain/metrics"
+	"github.com/refrain-dev/refrain/telemetry/metrics"
 )
 
 var promQL = parser.NewParser(parser.Options{})

@@ -1,95 +1,154 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package expr compiles and evaluates typed expressions without side effects over the values of a
-// run. The language is CEL (https://cel.dev), extended for people who write stop conditions:
+// Package expr has the expressions of conditions, scores and tasks: typed, without side effects, over the values of a run.
+// [Number], [JSON] and [Says] read the answers of models.
 //
-//   - Numbers mix. state.level + 1 works whether level is an int or a float64,
-//     so an expression does not change its meaning when its state was stored
-//     as JSON and read back. For the same reason numbers that come from state
-//     divide exactly (7 by 2 is 3.5), and a division by zero is an error for
-//     every kind of number. Only where the checker sees two ints, as in 7 / 2
-//     or size(state.items) / 2, the division is CEL's integer division.
-//   - number(text) is the first number in a text, json(text) the JSON in it.
-//   - says(text, phrase) reports whether a text says a phrase and nothing else;
-//     case, white space and punctuation do not count.
-//   - A key that is not there is an error that names it; has(state.key) and
-//     state.?key.orValue(0) ask first.
-//   - Maps are walked in the order of their keys, so the same values always
-//     give the same result.
+// An engine compiles the expressions. The engine is package expr/cel, which a program has to import, if only for that:
 //
-// An expression has no clock, no input or output and no unbounded loop. Every function is charged for the
-// time that its arguments ask before it starts, and an expression that costs too much is stopped with an error:
-// the dearest that was measured used 1.3 seconds of a core.
+//	import _ "github.com/refrain-dev/refrain/expr/cel"
 //
 //	p, err := expr.Compile("state.score >= 8.0", expr.Var{Name: "state", Type: expr.Map})
 //	...
-//	ok, err := p.EvalBool(map[string]any{"state": state})
+//	ok, err := expr.EvalBool(p, map[string]any{"state": state})
+//
+// A program that sets no expression needs no engine and is 8 MB smaller. Package definition imports the engine.
 package expr
 
 import (
 	"context"
-	"fmt"
-	"strings"
-
-	"cel.dev/cel-go/cel"
-	"cel.dev/cel-go/common/ast"
+	"errors"
+	"math"
 )
 
 // Program is a compiled expression. It is safe for concurrent use.
-type Program struct {
-	src  string
-	vars []Var
-	prg  cel.Program
-	ast  *ast.AST
-	typ  Type
-
-	comparison func() *comparison
-}
-
-// Compile compiles a source and checks it against the variables. Its error is [Errors], with a
-// position for each mistake.
-func Compile(src string, vars ...Var) (p *Program, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			p, err = nil, Errors{{Line: 1, Column: 1, Msg: fmt.Sprintf("cannot compile: %v", r)}}
-		}
-	}()
-	if strings.TrimSpace(src) == "" {
-		return nil, Errors{{Line: 1, Column: 1, Msg: "empty expression"}}
-	}
-	env, err := environment(vars)
-	if err != nil {
-		return nil, Errors{{Line: 1, Column: 1, Msg: err.Error()}}
-	}
-	checked, issues := env.Compile(src)
-	if issues != nil && issues.Err() != nil {
-		return nil, compileErrors(issues, env, vars)
-	}
-	if p, err = plan(env, checked.NativeRep(), vars); err != nil {
-		return nil, Errors{{Line: 1, Column: 1, Msg: err.Error()}}
-	}
-	p.src = src
-	return p, nil
-}
-
-// String returns the source.
-func (p *Program) String() string { return p.src }
-
-// Type returns the type of the result, or Dyn if it is not known before evaluation.
-func (p *Program) Type() Type { return p.typ }
-
-// Eval evaluates the expression. The result is an int64, float64, string, bool, []any,
-// map[string]any or nil, or a uint64 for an integer too large for an int64; a time is a text in RFC
-// 3339, a duration a text such as "90s". The result shares nothing with vals.
 //
-// A missing key is a [*KeyError]. A variable without a value, an operation on types that do not
-// fit, and a cost above the limit are errors too.
-func (p *Program) Eval(vals map[string]any) (any, error) {
+// The result of an expression is an int64, float64, string, bool, []any, map[string]any or nil, or a uint64 for an integer too
+// large for an int64; a time is a text in RFC 3339, a duration a text such as "90s". It shares nothing with the values of the
+// variables. A missing key is a [*KeyError]. A variable without a value, an operation on types that do not fit, and a cost above
+// the engine's limit are errors too.
+type Program interface {
+	// String returns the source.
+	String() string
+	// Type returns the type of the result, or Dyn if it is not known before evaluation.
+	Type() Type
+	// EvalIn evaluates the expression. It stops when ctx ends, with an error that wraps the cause.
+	EvalIn(ctx context.Context, s Scope) (any, error)
+	// Test evaluates a condition: a result that is not a bool is an error. It also returns the compared values, unless that would
+	// cost too much.
+	Test(s Scope) (Verdict, error)
+	// Reads returns the keys of the variable root that the expression can read, by state.key, state["key"], "key" in state or
+	// has(state.key), sorted. all is true if it may read any key: it indexes by a computed key or uses the whole map.
+	Reads(root string) (keys []string, all bool)
+	// Compared returns the keys of the variable root that the expression compares directly with a number, such as
+	// state.review >= 8, sorted.
+	Compared(root string) []string
+}
+
+// ErrNoEngine is the error of Compile in a program that imports no engine.
+var ErrNoEngine = errors.New("expressions need an engine, which this program does not have; " +
+	`add import _ "github.com/refrain-dev/refrain/expr/cel"`)
+
+// engine compiles expressions; nil if the program imports none.
+var engine func(src string, vars ...Var) (Program, error)
+
+// Register sets the engine that [Compile] uses. The package of an engine calls it in its init. It panics if there is one already.
+func Register(compile func(src string, vars ...Var) (Program, error)) {
+	if engine != nil {
+		panic("expr: a second engine is registered")
+	}
+	engine = compile
+}
+
+// Compile compiles a source and checks it against the variables. Its error is [Errors], with a position for each mistake, or
+// [ErrNoEngine].
+func Compile(src string, vars ...Var) (Program, error) {
+	if engine == nil {
+		return nil, ErrNoEngine
+	}
+	return engine(src, vars...)
+}
+
+// Eval evaluates an expression with the values of its variables.
+func Eval(p Program, vals map[string]any) (any, error) {
 	return p.EvalIn(context.Background(), Values(vals))
 }
 
 // EvalBool is Eval for a condition: a result that is not a bool is an error.
-func (p *Program) EvalBool(vals map[string]any) (bool, error) {
-	holds, _, err := p.evalBool(Values(vals))
-	return holds, err
+func EvalBool(p Program, vals map[string]any) (bool, error) {
+	v, err := p.Test(Values(vals))
+	return v.Holds, err
+}
+
+// Type is the type of a variable.
+type Type string
+
+// The types of variables. Dyn, the zero value, is a type that is known only when the expression is
+// evaluated.
+const (
+	Dyn        Type = ""
+	Bool       Type = "bool"
+	Int        Type = "int"
+	Double     Type = "double"
+	String     Type = "string"
+	List       Type = "list"         // of anything
+	ListDouble Type = "list(double)" // of float64
+	Map        Type = "map"          // text keys, any values
+)
+
+// Var declares a variable of an expression.
+type Var struct {
+	Name string
+	Type Type
+}
+
+// Scope gives an expression the values of its variables when they are needed, without a map of all
+// of them.
+type Scope interface {
+	// Value returns the value of a variable; ok is false if it has none.
+	Value(name string) (v any, ok bool)
+}
+
+// Values is a [Scope] made from a map.
+type Values map[string]any
+
+// Value implements Scope.
+func (m Values) Value(name string) (any, bool) {
+	v, ok := m[name]
+	return v, ok
+}
+
+// exact is the largest int up to which a float64 holds every int exactly.
+const exact = 1<<53 - 1
+
+// Verdict is the result of a condition.
+type Verdict struct {
+	Holds bool
+	// Op is the outermost comparison, > >= < <= == or !=, and Left and Right are the values of its
+	// sides; "" if the condition is not a comparison.
+	Op          string
+	Left, Right Side
+}
+
+// Side is one side of a comparison.
+type Side struct {
+	// Value is its value; see [Program].
+	Value any
+}
+
+// Number returns the side's number; ok is false if it is not a number, or one that a float64
+// does not hold exactly.
+func (s Side) Number() (f float64, ok bool) {
+	switch x := s.Value.(type) {
+	case int64:
+		return float64(x), math.Abs(float64(x)) <= exact
+	case float64:
+		return x, x == x
+	}
+	return 0, false
+}
+
+// Text returns the side's text; ok is false if it is not a text.
+func (s Side) Text() (text string, ok bool) {
+	text, ok = s.Value.(string)
+	return text, ok
 }

@@ -34,6 +34,9 @@ func (p *Plan) take(t *Tally, got reading) {
 	rec.Dimensions, t.Dimensions = got.dims, got.dims
 	t.Scores = slices.Concat(t.Scores[max(0, len(t.Scores)-maxScores+1):], []float64{got.score})
 	t.Scored++
+	if p.compares() {
+		t.Rival.Ahead++
+	}
 	p.trace(t, got.score)
 	p.recordError(t)
 	if t.Accepted != nil {
@@ -53,7 +56,7 @@ func (p *Plan) take(t *Tally, got reading) {
 // rejected for being worse than another, nor are its changes of state undone.
 func (p *Plan) accept(t *Tally, scored bool) {
 	s, rec := p.Score, &t.Ended
-	rolls := p.OnRegression == RollbackOnWorse
+	rolls, ground := p.OnRegression == RollbackOnWorse, p.ground(t)
 	switch {
 	case p.QualityGate != nil && t.Score == nil:
 		p.reject(t, fmt.Sprintf("it has no score, and the quality gate is %s", num(*p.QualityGate)))
@@ -62,10 +65,10 @@ func (p *Plan) accept(t *Tally, scored bool) {
 	case !rolls || p.handsBack(t):
 	case !scored:
 		p.reject(t, "a failure cut the iteration short")
-	case t.Best == nil, p.bestAgain(t):
+	case ground.Score == nil, p.judgedAgain(t, ground):
 	case t.Score == nil:
-		p.reject(t, "it has no score; "+t.bestText())
-	case -s.gain(*t.Best, *t.Score) > p.margin(t):
+		p.reject(t, "it has no score; "+p.bestText(t))
+	case -s.gain(*ground.Score, *t.Score) > p.margin(t):
 		p.reject(t, p.worse(t))
 	}
 	t.RollbackDue = rolls && rec.Rejected != "" && !p.handsBack(t)
@@ -76,14 +79,11 @@ func (p *Plan) accept(t *Tally, scored bool) {
 		return
 	}
 	t.Accepted = new(*t.Score)
-	if p.bestAgain(t) {
-		t.Best, t.BestCount = new(*t.Score), t.Judge.Count
-		return
-	}
-	if t.Best == nil || s.better(*t.Score, *t.Best) && s.gain(*t.Best, *t.Score) > p.lead(t) {
-		rec.Best = true
-		p.countBest(t)
-		t.Best, t.BestIteration = new(*t.Score), t.Iteration
+	top, first := p.rank(t, t.top())
+	t.Best, t.BestIteration, t.BestCount, rec.Best = top.Score, top.Iteration, top.Count, first
+	p.challenge(t, first)
+	if p.afresh(t) {
+		t.Own, _ = p.rank(t, t.Own)
 	}
 }
 
@@ -125,7 +125,7 @@ func (p *Plan) meet(t *Tally) {
 // iteration wrote it.
 func (p *Plan) measure(t *Tally, o *incoming) (got reading, ok bool) {
 	j := &t.Judge
-	own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil
+	own := o.Exit != nil && o.Exit.Score != nil && t.Exit != nil && !p.compares()
 	if p.Score.Judge == nil || own {
 		var err error
 		if !own && !t.ScoreWritten {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	_ "github.com/refrain-dev/refrain/expr/cel"
 	"github.com/refrain-dev/refrain/loop"
 )
 

@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Add adds an outcome to the tally. It reads o.State and does not keep it. Once the loop has a
@@ -17,8 +15,8 @@ import (
 // of a rollback.
 func (p *Plan) Add(t *Tally, o Outcome) {
 	in := incoming{&o}
-	stopped := p.reason(t) != ""
-	p.add(t, &in, stopped)
+	stopped, leg := p.reason(t) != "", p.legDue(t)
+	p.add(t, &in, stopped, leg)
 	if p.OnRegression == RollbackOnWorse && !stopped && t.Ended.Number == 0 && t.Iteration > 0 {
 		switch p.reason(t) { // in the middle of an iteration
 		case ReasonBudget, ReasonTimeout:
@@ -28,11 +26,15 @@ func (p *Plan) Add(t *Tally, o Outcome) {
 	}
 }
 
-func (p *Plan) add(t *Tally, o *incoming, stopped bool) {
+func (p *Plan) add(t *Tally, o *incoming, stopped, leg bool) {
 	took := t.count(o, stopped)
 	t.Fresh = false
 	if t.RollbackDue && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
 		p.rolledBack(t, o)
+		return
+	}
+	if leg && (o.RolledBack || o.Canceled != "" || o.Failure != nil) {
+		p.beginLeg(t, o)
 		return
 	}
 	if t.Rejudge && !stopped && (o.Canceled != "" || p.judges(o.Step)) {
@@ -153,7 +155,7 @@ func (p *Plan) rolledBack(t *Tally, o *incoming) {
 	default:
 		t.RollbackDue = false
 		t.Rollbacks++
-		t.Accepted = t.Best
+		t.Accepted, t.Rival.Ahead = p.ground(t).Score, t.Rival.BestAhead
 		t.Undone = t.Ended.Number == 0
 		p.rejudge(t)
 	}
@@ -313,7 +315,7 @@ func (p *Plan) asker(o *incoming) string {
 
 // end closes the iteration. One that a failure has cut short is not scored.
 func (p *Plan) end(t *Tally, o *incoming, complete, scored bool) {
-	t.Ended = IterationRecord{Number: t.Iteration, Complete: complete, Failures: t.IterationFailures,
+	t.Ended = IterationRecord{Number: t.Iteration, Leg: t.Leg, Complete: complete, Failures: t.IterationFailures,
 		StateSize: o.StateSize}
 	t.Fresh = true
 	p.weighState(t, o)
@@ -379,7 +381,7 @@ func (p *Plan) succeed(t *Tally, complete bool) {
 		pause = min(pause, firstPause<<(t.Barren-1))
 	}
 	t.After = plus(t.After, pause)
-	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", brief.Count(t.Barren, "iteration"),
+	t.Ended.warn(fmt.Sprintf("%s failed one after another: the next begins %s later", count(t.Barren, "iteration"),
 		pause))
 }
 

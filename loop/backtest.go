@@ -5,7 +5,10 @@ package loop
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // BacktestResult describes how a recorded run would have gone under another plan.
@@ -37,6 +40,9 @@ type BacktestResult struct {
 	// have run other steps. Note says which.
 	Unknown bool   `json:"unknown,omitzero"`
 	Note    string `json:"note,omitzero"`
+	// Unasked is how often the plan would have asked the judge once more about the best, after a rollback, of which the
+	// recording has no answer. The mean then stays as it was.
+	Unasked int `json:"unasked,omitzero"`
 	// Records are the records of the iterations, in order.
 	Records []IterationRecord `json:"records,omitzero"`
 }
@@ -64,6 +70,8 @@ func (p *Plan) BacktestOf(recorded *Plan, outcomes []Outcome) BacktestResult {
 	}
 	if d := b.next(false); d.Action == RunStep || d.Action == Rollback {
 		b.unknown(beyond)
+	} else if d.Action == BeginLeg {
+		b.unknown(beyond+", where this plan would begin leg %d: %s", d.Leg, p.Leg(d.Leg))
 	} else {
 		b.stop(d)
 	}
@@ -95,15 +103,24 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	// cancellation between two steps.
 	at := func(a Action) bool { return o.Step < 0 && (o.Canceled == "" || then == nil || then.Action == a) }
 	d := b.next(at(Rollback))
-	rejudges, rejudged := b.t.Rejudge && d.Action == RunStep, then != nil && b.was.Rejudge && then.Action == RunStep
-	if then == nil {
-		rejudged = rejudges && o.Step == d.Step && o.Iteration == d.Iteration
+	mine, theirs := p.askFor(&b.t, &d), noAsk
+	switch {
+	case then != nil:
+		theirs = b.recorded.askFor(&b.was, then)
+	case mine == askBest && o.Step == d.Step && o.Iteration == d.Iteration, mine == askStart && o.Iteration == 0:
+		theirs = mine
 	}
 	switch {
-	case rejudges && !rejudged: // the recording has no such answer of the judge, so the mean stays
+	case mine == theirs:
+	case mine == askStart:
+		return b.unknown("this plan would score the start, of which the recording has no answer of %q", p.nameOf(d.Step))
+	case mine == askBest: // the recording has no such answer of the judge, so the mean stays
+		b.res.Unasked++
 		p.Add(&b.t, Outcome{Iteration: d.Iteration, Step: d.Step, Wrote: []string{}})
 		d = b.next(at(Rollback))
-	case rejudged && !rejudges && d.Action == RunStep: // this plan would not have asked
+	case theirs == askStart && d.Action == RunStep && p.BaselineSteps() != nil:
+		return b.unknown("this plan would begin with iteration %d, the recording asks %q once more about the start", d.Iteration, p.nameOf(o.Step))
+	case theirs != noAsk && d.Action == RunStep: // this plan would not have asked
 		b.recorded.Add(&b.was, *o)
 		return false
 	}
@@ -111,6 +128,8 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 	case d.Action == Stop, d.Action == Finalize && o.Step != final && !(o.Canceled != "" && at(Finalize)):
 		b.stop(d)
 		return true
+	case (d.Action == BeginLeg || then != nil && then.Action == BeginLeg) && !b.sameLeg(&d, then, o):
+		return b.otherLeg(&d, then, o)
 	case d.Action == Rollback && o.Step >= 0:
 		return b.unknown("after iteration %d this plan would roll back, but the recorded run continued",
 			d.Iteration)
@@ -122,6 +141,11 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		return b.unknown("after iteration %d the recording rolls back, this plan would go on", o.Iteration)
 	case o.Step == final && last:
 		return b.unknown(beyond)
+	case o.Step == d.Step && b.comparesOtherwise(&d):
+		return b.unknown("in iteration %d this plan would ask %q about other versions than the recording", d.Iteration, p.nameOf(d.Step))
+	case o.Step != d.Step && d.Sample > 1:
+		return b.unknown("in iteration %d this plan would ask %q once more, of which the recording has no answer", d.Iteration,
+			p.nameOf(d.Step))
 	case o.Step != d.Step:
 		return b.unknown("in iteration %d this plan would run %q, the recording has %q", d.Iteration,
 			p.nameOf(d.Step), p.nameOf(o.Step))
@@ -148,6 +172,67 @@ func (b *backtest) over(o *Outcome, last bool) bool {
 		}
 	}
 	return false
+}
+
+// ask says about what a step is asked outside of the iterations.
+type ask int
+
+const (
+	noAsk    ask = iota
+	askStart     // a step of the baseline, about what is there before the first iteration
+	askBest      // the judge, about the best that a rollback has restored
+)
+
+// askFor returns what a decision asks about.
+func (p *Plan) askFor(t *Tally, d *Decision) ask {
+	switch _, start := p.scoresStart(t); {
+	case d.Action != RunStep:
+		return noAsk
+	case start:
+		return askStart
+	case t.Rejudge:
+		return askBest
+	}
+	return noAsk
+}
+
+// comparesOtherwise reports whether the judge of only one of the plans compares versions, or each with another one.
+func (b *backtest) comparesOtherwise(d *Decision) bool {
+	switch {
+	case b.recorded == nil || !b.plan.judges(d.Step):
+		return false
+	case b.plan.compares() != b.recorded.compares():
+		return true
+	}
+	return b.plan.compares() && b.t.Rival.Iteration != b.was.Rival.Iteration
+}
+
+// sameLeg reports whether the plan begins the leg that the recording begins with an outcome.
+func (b *backtest) sameLeg(d, then *Decision, o *Outcome) bool {
+	if then == nil {
+		return o.Step < 0
+	}
+	if d.Action != then.Action || d.To != then.To {
+		return false
+	}
+	was, is := b.recorded.Leg(then.Leg), b.plan.Leg(d.Leg)
+	return was.String() == is.String() && was.Instructions == is.Instructions && slices.Equal(was.Steps, is.Steps)
+}
+
+// otherLeg ends the backtest where only one of the plans begins a leg, or each another.
+func (b *backtest) otherLeg(d, then *Decision, o *Outcome) bool {
+	after := d.Iteration
+	if o.Step < 0 && o.Iteration > 0 {
+		after = o.Iteration
+	}
+	is, was := "would go on", "goes on"
+	if d.Action == BeginLeg {
+		is = fmt.Sprintf("would begin leg %d (%s)", d.Leg, b.plan.Leg(d.Leg))
+	}
+	if then != nil && then.Action == BeginLeg {
+		was = fmt.Sprintf("begins leg %d (%s)", then.Leg, b.recorded.Leg(then.Leg))
+	}
+	return b.unknown("after iteration %d this plan %s, the recording %s", after, is, was)
 }
 
 // next is what the plan would do. A rollback that the plan would stop after is
@@ -203,10 +288,18 @@ type extent struct {
 }
 
 func (e *extent) measure(recorded, p *Plan, outcomes []Outcome) {
+	var t Tally // counts the steps of a plan that is known
+	known := recorded != nil
 	recorded = cmp.Or(recorded, p)
 	final := recorded.Finalizer()
+	if known {
+		defer func() { e.steps = t.Steps }()
+	}
 	var iteration, step int
 	for _, o := range outcomes {
+		if known {
+			recorded.Add(&t, o)
+		}
 		if o.Step < 0 || o.Step == final {
 			continue
 		}
@@ -275,12 +368,12 @@ func (b *backtest) as(o Outcome, d, then *Decision) (Outcome, but) {
 	case same, limited && d.Timeout == 0 && then == nil:
 	case limited && (d.Timeout == 0 || took < d.Timeout-off):
 		return o, but{note: fmt.Sprintf("in iteration %d the recording cuts %q short after %s, this plan would not",
-			d.Iteration, name, took.Round(time.Millisecond))}
+			d.Iteration, name, brief.Clock(took))}
 	case d.Timeout > 0 && (limited || took > d.Timeout+off):
-		f := &Failure{Kind: d.TimeoutKind, Message: fmt.Sprintf("%s is cut short after %s", name, d.Timeout)}
+		f := &Failure{Kind: d.TimeoutKind, Message: fmt.Sprintf("%s is cut short after %s", name, brief.Clock(d.Timeout))}
 		return b.cut(&o, o.Waited, d.Timeout, f), but{
 			note: fmt.Sprintf("in iteration %d this plan would cut %q short after %s, the recording has %s",
-				d.Iteration, name, d.Timeout, took.Round(time.Millisecond)),
+				d.Iteration, name, brief.Clock(d.Timeout), brief.Clock(took)),
 			// What the iteration comes to depends on the state that the step found.
 			exact: b.state != nil || d.TimeoutKind == TotalTimeout,
 		}

@@ -3,6 +3,7 @@
 package loop_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -105,16 +106,16 @@ func TestBacktestSaysWhereItIsUnknown(t *testing.T) {
 		"a retry that was not recorded": {base, at(base, "a", 2, failure(""), scores), with(func(p *loop.Plan) { p.Steps[0].Retry = &loop.Retry{Attempts: 2} }),
 			`in iteration 2 this plan would run "a", the recording has "b"`, ""},
 		"samples that were not": {base, scores, with(func(p *loop.Plan) { p.Score.Judge = &loop.Judge{Step: "b", Samples: 2} }),
-			`in iteration 1 this plan would run "b", the recording has "a"`, ""},
+			`in iteration 1 this plan would ask "b" once more, of which the recording has no answer`, ""},
 		"in another iteration": {loop.Plan{Steps: steps("a"), MaxIterations: 3}, nil, loop.Plan{Steps: steps("a"), MaxIterations: 2, Score: &loop.Score{Key: "s", Judge: &loop.Judge{Step: "a", Samples: 2}}},
 			`this plan would run "a" in iteration 1, the recording does in 2`, ""},
 		"a circuit that was open": {circuit, at(base, "a", 1, failure(""), scores), base, `in iteration 2 this plan would run "a", whose circuit was open in the recording`, ""},
 		"one that is":             {base, at(base, "a", 1, failure(""), scores), circuit, `in iteration 2 this plan would not run "a", whose circuit is open`, ""},
 		"a step that would be cut short": {base, at(base, "a", 2, slow, scores), with(func(p *loop.Plan) { p.Steps[0].Timeout = secs(5) }),
-			`in iteration 2 this plan would cut "a" short after 5s, the recording has 1m0s`, ""},
+			`in iteration 2 this plan would cut "a" short after 5s, the recording has 1m`, ""},
 		"the very first, in a state that nobody knows": {loop.Plan{Steps: steps("a"), MaxIterations: 2}, lastingAll(time.Minute),
 			loop.Plan{Steps: []loop.Step{{Name: "a", Timeout: secs(5)}}, MaxIterations: 1, Score: &loop.Score{Key: "score"}},
-			`in iteration 1 this plan would cut "a" short after 5s, the recording has 1m0s`, ""},
+			`in iteration 1 this plan would cut "a" short after 5s, the recording has 1m`, ""},
 		"one that was": {with(func(p *loop.Plan) { p.Steps[0].Timeout = secs(5) }), at(base, "a", 2, slow, scores), with(func(p *loop.Plan) { p.Steps[0].Timeout = secs(9) }),
 			`in iteration 2 the recording cuts "a" short after 5s, this plan would not`, ""},
 		"a call that was refused": {with(func(p *loop.Plan) { p.Budget = &loop.Budget{Calls: 9} }), at(base, "a", 2, failure(loop.BudgetSpent), scores),
@@ -232,5 +233,96 @@ func TestBacktestOfACanceledRun(t *testing.T) {
 		if got.Unknown || got.Stop.Reason != loop.ReasonMaxIterations || got.Stop.Result.Source != loop.FromFinalizer {
 			t.Errorf("%s: stopped before: %+v", name, got.Stop)
 		}
+	}
+}
+
+// LOOP 14, 18: a run whose judge was asked again about the best, after a rollback. Another version of the rules does not ask, so the answer
+// does not count; where it asks and the recording has no answer, the result says how often. No answer is made up.
+func TestBacktestOfARunThatIsJudgedAgain(t *testing.T) {
+	p := judged(3)
+	p.Rules, p.MaxIterations, p.OnRegression = p.Current(), 4, loop.RollbackOnWorse
+	even := said(p, "abcd", []float64{7.8, 8.2, 8.6}, []float64{7, 7.4, 7.8}, []float64{7.8, 8.1, 8.4}, []float64{7.7, 8, 8.3})
+	script := func(d loop.Decision) loop.Outcome {
+		if d.Step == 1 && d.Sample > 3 {
+			return loop.Outcome{State: map[string]any{"score": 7.6}}
+		}
+		return even(d)
+	}
+	before := p
+	before.Rules = 2
+	now, was := run(t, p, script), run(t, before, script)
+	if now.stop.BestIteration != 3 || was.stop.BestIteration != 1 {
+		t.Fatalf("the answer decides nothing: %v, %v", now.stop, was.stop)
+	}
+	short := p
+	short.MaxIterations = 2
+	for name, c := range map[string]struct {
+		plan, recorded loop.Plan
+		of             trace
+		want           *loop.StopRecord
+		unasked, saved int
+	}{
+		"itself":                             {p, p, now, now.stop, 0, 0},
+		"itself, by the rules before":        {before, before, was, was.stop, 0, 0},
+		"by the rules before":                {before, p, now, was.stop, 0, 1}, // the answer would not have been asked for
+		"a run by the rules before, by now":  {p, before, was, was.stop, 1, 0},
+		"two iterations":                     {short, p, now, nil, 0, 5},
+		"two iterations by the rules before": {short, before, was, nil, 0, 4},
+	} {
+		got := c.plan.BacktestOf(&c.recorded, c.of.outcomes)
+		if got.Unknown || got.Unasked != c.unasked || got.SavedSteps != c.saved {
+			t.Errorf("%s: %s, unasked %d, saved %d steps", name, got.Note, got.Unasked, got.SavedSteps)
+			continue
+		}
+		if c.want != nil && (got.Stop.BestIteration != c.want.BestIteration || *got.Stop.BestScore != *c.want.BestScore || got.Stop.Reason != c.want.Reason) {
+			t.Errorf("%s: %v, want %v", name, got.Stop, c.want)
+		}
+		if strings.HasPrefix(name, "itself") && !cmp.Equal(c.want, got.Stop) {
+			t.Errorf("%s:\n%s", name, cmp.Diff(c.want, got.Stop))
+		}
+	}
+	// A range of samples asks for answers that a fixed number does not have.
+	more := p
+	more.Score = new(*p.Score)
+	more.Score.Judge, more.Score.Target = &loop.Judge{Step: "judge", Samples: 3, Max: 12}, new(8.0)
+	if got := more.BacktestOf(&p, now.outcomes); got.Note != `in iteration 1 this plan would ask "judge" once more, of which the recording has no answer` {
+		t.Errorf("3..12: %+v", got)
+	}
+}
+
+// LOOP 14a: a run whose start was scored. What is asked about the start is no answer about the first iteration.
+func TestBacktestOfABaseline(t *testing.T) {
+	p := loop.Plan{Steps: steps("judge", "writer"), MaxIterations: 3, CanExit: []string{},
+		Score: &loop.Score{Key: "score", Baseline: true, Judge: &loop.Judge{Step: "judge", Samples: 2}}}
+	script := func(d loop.Decision) loop.Outcome {
+		o := loop.Outcome{State: map[string]any{"score": []float64{8, 5, 6, 7}[d.Iteration]}}
+		if d.Iteration == 0 && d.Sample == 1 {
+			o.Exit = &loop.Exit{Reason: "enough"}
+		}
+		return o
+	}
+	tr := run(t, p, script)
+	with := func(change func(*loop.Plan)) *loop.Plan {
+		q := clone(&p)
+		change(q)
+		return q
+	}
+	if got := p.BacktestOf(&p, tr.outcomes); !cmp.Equal(tr.stop, got.Stop) || got.SavedSteps != 0 || got.BestIteration != 0 || *got.BestScore != 8 {
+		t.Errorf("itself: %+v\n%s", got, cmp.Diff(tr.stop, got.Stop))
+	}
+	if got := with(func(q *loop.Plan) { q.MaxIterations = 1 }).BacktestOf(&p, tr.outcomes); got.SavedSteps != 4 || got.SavedIterations != 2 {
+		t.Errorf("one iteration: %+v", got)
+	}
+	bare := with(func(q *loop.Plan) { q.Score.Baseline = false })
+	if got := bare.BacktestOf(&p, tr.outcomes); got.Unknown || got.BestIteration != 3 || got.SavedSteps != 1 {
+		t.Errorf("without a baseline: %+v", got)
+	}
+	if got := p.BacktestOf(bare, run(t, *bare, script).outcomes); got.Note != `this plan would score the start, of which the recording has no answer of "judge"` {
+		t.Errorf("with one: %+v", got)
+	}
+	// The judge may leave while it judges the start, so that it is asked no second time.
+	exits := with(func(q *loop.Plan) { q.CanExit = nil })
+	if got := exits.BacktestOf(&p, tr.outcomes); got.Note != `this plan would begin with iteration 1, the recording asks "judge" once more about the start` {
+		t.Errorf("with exits: %+v", got)
 	}
 }

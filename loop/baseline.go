@@ -67,7 +67,10 @@ func (p *Plan) addBaseline(t *Tally, o *incoming) {
 	if got, ok := p.measure(t, o); ok {
 		t.Best, t.Accepted, t.Start = new(got.score), new(got.score), new(got.score)
 		p.trace(t, got.score)
-		p.countBest(t)
+		if p.proves() {
+			t.BestCount, t.StartCount = t.answers(), t.answers()
+		}
+		p.challenge(t, true)
 	}
 	p.endBaseline(t)
 }
@@ -117,14 +120,14 @@ type Rejudged struct {
 }
 
 // Rejudges reports whether the judge is asked once more about the best after a rollback to it, if its scores have noise:
-// one lucky score would block the loop.
+// one lucky score would block the loop. A comparison asks about both versions each time.
 func (p *Plan) Rejudges() bool {
-	return p.Rules >= 3 && p.proves() && p.OnRegression == RollbackOnWorse && !p.Score.Judge.Bound
+	return p.Rules >= 3 && p.proves() && p.OnRegression == RollbackOnWorse && !p.Score.Judge.Bound && !p.compares()
 }
 
 // rejudge makes the judge due for the best, whose state has just been restored because an iteration was worse.
 func (p *Plan) rejudge(t *Tally) {
-	if p.Rejudges() && t.Ended.Number != 0 && t.Score != nil && t.Best != nil {
+	if p.Rejudges() && t.Ended.Number != 0 && t.Score != nil && p.ground(t).Score != nil {
 		v, _ := p.spread(t)
 		t.Rejudge = v > 0
 	}
@@ -162,9 +165,15 @@ func (p *Plan) addRejudged(t *Tally, o *incoming) {
 	if err != nil {
 		return
 	}
-	n := float64(max(1, t.BestCount))
-	t.Best = new(tidy((*t.Best*n + got.score) / (n + 1)))
-	t.BestCount = int(n) + 1
-	t.Accepted = new(*t.Best)
-	t.Rejudged = &Rejudged{t.BestIteration, got.score, *t.Best, t.BestCount}
+	b := p.ground(t)
+	n := float64(max(1, b.Count))
+	b.Score, b.Count = new(tidy((*b.Score*n+got.score)/(n+1))), int(n)+1
+	if b.Iteration == t.BestIteration {
+		t.Best, t.BestCount = b.Score, b.Count
+	}
+	if p.afresh(t) {
+		t.Own = b
+	}
+	t.Accepted = new(*b.Score)
+	t.Rejudged = &Rejudged{b.Iteration, got.score, *b.Score, b.Count}
 }

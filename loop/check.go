@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // PlanError is one problem of a plan.
@@ -19,7 +21,9 @@ type PlanError struct {
 	Field string
 	Msg   string
 	Hint  string // what to do about it; may be empty
-	Err   error  // an expression's expr.Errors; else nil
+	// Suggestion is the name that Hint proposes instead of an unknown one; may be empty.
+	Suggestion string
+	Err        error // an expression's expr.Errors; else nil
 }
 
 // Error returns the field, the problem and the hint.
@@ -34,7 +38,8 @@ func (e *PlanError) Error() string {
 func (e *PlanError) Unwrap() error { return e.Err }
 
 // Check returns all problems of the plan, joined, each a [*PlanError]. It also compiles the
-// expressions, so that Add does not compile them.
+// expressions, so that Add does not compile them. In a program without an engine for them, one of the
+// problems is [expr.ErrNoEngine].
 func (p *Plan) Check() error {
 	var c checker
 	if p.Rules > currentRules {
@@ -59,13 +64,28 @@ func (p *Plan) Check() error {
 	}
 	c.limits(p)
 	c.acceptance(p)
+	if c.noEngine != "" { // said once, and not for each part of a condition
+		c.errs = append(c.errs, &PlanError{Field: c.noEngine, Msg: fmt.Sprintf("%s: %v", c.noEngine, expr.ErrNoEngine), Err: expr.ErrNoEngine})
+	}
 	return errors.Join(c.errs...)
 }
 
-type checker struct{ errs []error }
+type checker struct {
+	errs     []error
+	noEngine string // the first field with an expression, if no engine can compile it
+}
 
 func (c *checker) add(field, msg, hint string) {
 	c.errs = append(c.errs, &PlanError{Field: field, Msg: msg, Hint: hint})
+}
+
+// unknown reports a name that is none of names. The hint suggests a similar one, or is otherwise.
+func (c *checker) unknown(field, msg, name string, names []string, otherwise string) {
+	e := &PlanError{Field: field, Msg: msg, Hint: otherwise}
+	if near := suggest.Nearest(name, names); near != "" {
+		e.Hint, e.Suggestion = fmt.Sprintf("did you mean %q?", near), near
+	}
+	c.errs = append(c.errs, e)
 }
 
 func (c *checker) steps(p *Plan) {
@@ -120,11 +140,7 @@ func (c *checker) order(p *Plan) {
 		case slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Name == n }):
 			c.add(field, fmt.Sprintf("Order names the finalizer %q", n), "it runs after the last iteration")
 		default:
-			hint := ""
-			if near := expr.Nearest(n, names); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			c.add(field, "Order name not found in agent names: "+n, hint)
+			c.unknown(field, "Order name not found in agent names: "+n, n, names, "")
 		}
 	}
 	for _, n := range names {
@@ -163,6 +179,11 @@ func (c *checker) condition(field string, cond *Condition) {
 
 func (c *checker) expression(field, src string, want ...expr.Type) {
 	q, err := compile(src)
+	if errors.Is(err, expr.ErrNoEngine) {
+		top, _, _ := strings.Cut(field, ".")
+		c.noEngine = cmp.Or(c.noEngine, top)
+		return
+	}
 	if err != nil {
 		c.errs = append(c.errs, &PlanError{Field: field, Msg: fmt.Sprintf("%s: %v", field, err), Err: err})
 		return

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/refrain-dev/refrain/expr"
 )
 
 // limits checks what bounds the loop and its steps.
@@ -149,6 +147,7 @@ func (c *checker) acceptance(p *Plan) {
 				`use "iteration", "minute", "ktokens" or "cost"`)
 		}
 	}
+	c.legs(p)
 	if p.FinalizeEach && p.finalIndex() < 0 {
 		c.add("finalize_each", "finalize_each needs a finalizer", "")
 	}
@@ -167,11 +166,7 @@ func (c *checker) judge(p *Plan) {
 			}
 		}
 		if !slices.Contains(names, j.Step) {
-			hint := "name a step of the loop"
-			if near := expr.Nearest(j.Step, names); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			c.add("score.judge.step", fmt.Sprintf("score.judge names %q, which is no step", j.Step), hint)
+			c.unknown("score.judge.step", fmt.Sprintf("score.judge names %q, which is no step", j.Step), j.Step, names, "name a step of the loop")
 		}
 		switch most := j.Most(); {
 		case most > maxSamples:
@@ -183,6 +178,7 @@ func (c *checker) judge(p *Plan) {
 			c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %s, but the score has no target to decide about", j.Range()),
 				"give score.target, or one number of samples")
 		}
+		c.compare(s)
 	}
 	if s.Baseline && len(p.BaselineSteps()) == 0 {
 		c.add("score.baseline", "score.baseline has no step that gives the score", "give score.judge, or name the steps in scorers")
@@ -197,6 +193,34 @@ func (c *checker) judge(p *Plan) {
 		}
 	}
 	c.finite("score.dimension_target", s.DimensionTarget)
+}
+
+// compare checks a judge that compares versions.
+func (c *checker) compare(s *Score) {
+	j := s.Judge
+	switch j.Compare {
+	case "":
+		return
+	case CompareBest:
+	default:
+		c.add("score.judge.compare", fmt.Sprintf("score.judge.compare is %q", j.Compare), `use "best"`)
+	}
+	if j.Samples == 0 || j.Samples%2 != 0 || j.Max > 0 {
+		c.add("score.judge.samples", fmt.Sprintf("score.judge.samples is %s, but a comparison is made an even number of times", j.Range()),
+			"give 2 or 4, so that each version stands in each place equally often")
+	}
+	for _, f := range []struct {
+		name string
+		is   bool
+	}{
+		{"lower_is_better", s.LowerIsBetter}, {"dimensions", len(s.Dimensions) > 0}, {"dimension_target", s.DimensionTarget != nil},
+		{"min_delta_percent", s.MinDeltaPercent != nil}, {"holdout", s.Holdout != ""},
+	} {
+		if f.is {
+			c.add("score."+f.name, "score."+f.name+" means nothing for a judge that compares two versions",
+				"leave it out, or leave out score.judge.compare")
+		}
+	}
 }
 
 func (c *checker) duration(field string, d Duration) {

@@ -92,14 +92,20 @@ func printOf(state map[string]any, keys []string) uint64 {
 	return max(uint64(h), unknownPrint+1)
 }
 
-// circling reports whether the loop goes round.
-func (n *NoProgress) circling(t *Tally) bool {
-	return t.Repeats >= n.repeats() || t.Swings >= n.swings()
+// circles returns the counts of a tally with their limits.
+func (n *NoProgress) circles(t *Tally) *Circles {
+	return &Circles{Repeats: t.Repeats, MaxRepeats: n.repeats(), Swings: t.Swings, MaxSwings: n.swings()}
 }
 
-// evidence says how it does.
+// circling reports whether the results repeat often enough to end the loop.
+func (n *NoProgress) circling(t *Tally) bool {
+	c := n.circles(t)
+	return c.Repeating() || c.Swinging()
+}
+
+// evidence describes the repetition.
 func (n *NoProgress) evidence(t *Tally) string {
-	if t.Repeats >= n.repeats() {
+	if n.circles(t).Repeating() {
 		return fmt.Sprintf("the same result %d times running", t.Repeats)
 	}
 	return fmt.Sprintf("two results take turns, %d times running", t.Swings)

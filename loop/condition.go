@@ -26,6 +26,8 @@ import (
 //	elapsed    seconds spent in steps
 //	findings   kinds of the findings of the iteration that has ended; see Finding
 //
+// Expressions need an engine: see package expr.
+//
 // After a step, score is the score of the last iteration that ended.
 //
 // A condition that cannot be evaluated, such as one over a missing key, is false, and so
@@ -115,7 +117,7 @@ const maxPrograms = 1024
 // program is an expression with the keys of state that it reads; all says that it
 // may read any.
 type program struct {
-	*expr.Program
+	expr.Program
 	reads []string
 	all   bool
 }

@@ -222,9 +222,9 @@ func (c *course) band(sign float64, iteration, n int) []BandPoint {
 func (c *course) ahead(s *Score, f fit, luck float64, flat uint, left int) (n int, until StopReason, final float64) {
 	sign := s.sense()
 	at, gain := f.level, f.next
-	points, samples := slices.Clip(c.points), 1
+	points, last := slices.Clip(c.points), point{N: 1}
 	if n := len(points); n > 0 {
-		samples = points[n-1].N
+		last = points[n-1]
 	}
 	for n = 1; n <= left; n++ {
 		before := at
@@ -238,7 +238,10 @@ func (c *course) ahead(s *Score, f fit, luck float64, flat uint, left int) (n in
 			flat = 0
 		}
 		if c.proves {
-			points = append(points[max(0, len(points)-window+1):], point{tidy(at + luck), samples})
+			if last.Y = tidy(at + luck); last.Gap > 0 {
+				last.Gap++
+			}
+			points = append(points[max(0, len(points)-window+1):], last)
 		}
 		if flat >= s.patience() && (s.MinDelta != nil || s.MinDeltaPercent != nil) &&
 			(!c.proves || s.weigh(points, c.variance, s.patience(), s.threshold).holds()) {

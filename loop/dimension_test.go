@@ -94,13 +94,15 @@ func TestDimensionTarget(t *testing.T) {
 	}
 	p := loop.Plan{Steps: steps("a"), MaxIterations: 1, Score: &loop.Score{Key: "score", Target: new(8.0), DimensionTarget: new(7.0)}}
 	tr := run(t, p, scored(dims(9, 5, 6)))
-	want := loop.ConditionRecord{Name: "dimension_target", Value: "a 5", Threshold: "every one ≥ 7"}
-	if got, _ := condition(tr.stop, "dimension_target"); got != want {
+	want := loop.ConditionRecord{Name: "dimension_target", Value: "a 5", Threshold: "every one ≥ 7", Unit: loop.UnitScore,
+		Have: new(5.0), Bound: new(7.0)}
+	if got, _ := condition(tr.stop, "dimension_target"); !cmp.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 	tr = run(t, p, scored(dims(5, 8, 8)))
-	want = loop.ConditionRecord{Name: "dimension_target", Value: "all of 2", Threshold: "every one ≥ 7", Holds: true}
-	if got, _ := condition(tr.stop, "dimension_target"); got != want {
+	want = loop.ConditionRecord{Name: "dimension_target", Value: "all of 2", Threshold: "every one ≥ 7", Holds: true, Unit: loop.UnitScore,
+		Have: new(8.0), Bound: new(7.0)}
+	if got, _ := condition(tr.stop, "dimension_target"); !cmp.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -43,7 +43,7 @@ func checkFindings(t *testing.T, p *loop.Plan, found map[int][]loop.Finding, all
 func TestRandomPlansFindAllKinds(t *testing.T) {
 	clear(foundKinds)
 	for seed := range uint64(1500) {
-		runRandom(t, 2*seed, false)
+		runRandom(t, 2*seed, false, map[string]int{})
 	}
 	for _, kind := range []loop.FindingKind{loop.FindingProtected, loop.FindingTests, loop.FindingHoldout, loop.FindingGrowth} {
 		if foundKinds[kind] == 0 {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // Forecast describes what to expect of the next iterations. It assumes that gains shrink by the
@@ -97,10 +95,10 @@ func averages(t *Tally) Forecast {
 }
 
 func (p *Plan) forecast(f *Forecast, t *Tally, iteration int) {
-	s, scores, noise := p.Score, t.Scores, t.Judge.floor()
-	f.Trend = s.trend(scores, noise)
+	s, scores, noise := p.Score, t.recent(), t.Judge.floor()
+	f.Trend = p.Trend(t)
 	if n := len(scores); n < 3 {
-		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", brief.Count(n, "score"))
+		f.Note = fmt.Sprintf("not predictable yet: %s, three are needed", count(n, "score"))
 		return
 	}
 	var c course
@@ -148,13 +146,16 @@ const (
 const trendWindow = 5
 
 // Trend returns the direction of the last five scores; "" if the loop has fewer than three. It
-// ignores differences within the judge's noise or below a hundredth of the score; small changes
-// in one direction add up.
+// ignores differences below a hundredth of the score, unless the scores rise or fall steadily. Small changes
+// in one direction add up. Of scores with noise it looks at the last eight, and ignores what chance explains.
 func (p *Plan) Trend(t *Tally) Trend {
 	if p.Score == nil {
 		return ""
 	}
-	return p.Score.trend(t.Scores, t.Judge.floor())
+	if v, exact := p.spread(t); !exact && v > 0 && len(t.Course) >= 3 {
+		return direction(t.Course, v)
+	}
+	return p.Score.trend(t.recent(), t.Judge.floor())
 }
 
 func (s *Score) trend(scores []float64, noise float64) Trend {
@@ -198,6 +199,11 @@ func trend(scores []float64, noise float64) Trend {
 	}
 	net := way(scores[0], scores[n-1])
 	switch {
+	case steady(scores) && math.Abs(scores[n-1]-scores[0]) > noise:
+		if scores[n-1] > scores[0] {
+			return Improving
+		}
+		return Regressing
 	case turns >= 2 && math.Abs(level-scores[0]) <= 0.4*path: // much to and fro, for little
 		return Oscillating
 	case last == 0 || n-1-moved >= 2: // it has moved, but does so no longer
@@ -208,6 +214,16 @@ func trend(scores []float64, noise float64) Trend {
 		return Plateau // up, and back to where it was
 	}
 	return Improving
+}
+
+// steady reports whether all steps between scores go in one direction, none less than half as far as another.
+func steady(scores []float64) bool {
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := 1; i < len(scores); i++ {
+		d := scores[i] - scores[i-1]
+		least, most = min(least, d), max(most, d)
+	}
+	return least > 0 && least >= most/2 || most < 0 && most <= least/2
 }
 
 // NotWorth ends a loop when the expected gain of the score per Per is less than Gain. It needs
@@ -232,11 +248,12 @@ const (
 // worth is the expected gain of the next iteration for each Per; known is false
 // if it cannot be said.
 func (p *Plan) worth(t *Tally) (gain float64, known bool) {
-	if len(t.Scores) < 3 || t.Complete == 0 {
+	scores := t.recent()
+	if len(scores) < 3 || t.Complete == 0 {
 		return 0, false
 	}
 	var c course
-	if !c.through(p, t.Scores, t.Judge.floor()) {
+	if !c.through(p, scores, t.Judge.floor()) {
 		return 0, false
 	}
 	n := float64(t.Complete)

@@ -3,6 +3,7 @@
 package loop_test
 
 import (
+	std "cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -25,9 +26,9 @@ var plans = flag.Int("plans", longtest.N(1000, 100_000), "how many random plans 
 //
 // LOOP 31
 func TestRandomPlans(t *testing.T) {
-	decisions, reasons, reopened := 0, map[loop.StopReason]int{}, map[loop.StopReason]int{}
+	decisions, reasons, reopened, legs := 0, map[loop.StopReason]int{}, map[loop.StopReason]int{}, map[string]int{}
 	for seed := range uint64(*plans) {
-		n, stops := runRandom(t, seed, false)
+		n, stops := runRandom(t, seed, false, legs)
 		decisions += n
 		for i, s := range stops {
 			if reasons[s]++; i < len(stops)-1 {
@@ -35,7 +36,10 @@ func TestRandomPlans(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d plans, %d decisions: %v, reopened %v", *plans, decisions, reasons, reopened)
+	t.Logf("%d plans, %d decisions: %v, reopened %v, legs %v", *plans, decisions, reasons, reopened, legs)
+	if len(legs) < 4 {
+		t.Errorf("legs are missing: %v", legs)
+	}
 	if len(reasons) != 13 {
 		t.Errorf("only %d reasons came about: %v", len(reasons), reasons)
 	}
@@ -51,12 +55,12 @@ func FuzzNext(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
 	}
-	f.Fuzz(func(t *testing.T, seed uint64) { runRandom(t, seed, true) })
+	f.Fuzz(func(t *testing.T, seed uint64) { runRandom(t, seed, true, map[string]int{}) })
 }
 
 // runRandom runs a random plan with a driver that does anything, and holds every
 // decision against the model. stops are why it stopped: the last one for good.
-func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []loop.StopReason) {
+func runRandom(t *testing.T, seed uint64, always bool, legs map[string]int) (decisions int, stops []loop.StopReason) {
 	t.Helper()
 	r, look := rand.New(rand.NewPCG(seed, 7)), rand.New(rand.NewPCG(seed, 8))
 	p := randomPlan(r)
@@ -98,6 +102,9 @@ func runRandom(t *testing.T, seed uint64, always bool) (decisions int, stops []l
 			t.Fatalf("seed %d, after %d: stops by %s, want %s", seed, n, d.Stop.Reason, why)
 		}
 		m.times(t, d)
+		if l := p.Leg(d.Leg); l != nil {
+			legs[fmt.Sprintf("fresh %v, %s", l.Fresh, std.Or(p.OnRegression, loop.KeepBest))]++
+		}
 		if d.Ended.Number != 0 {
 			found[d.Ended.Number] = d.Ended.Findings
 		}
@@ -181,7 +188,7 @@ func (w *driver) reopen(t *testing.T, p *loop.Plan, u *loop.Tally, m *model) boo
 
 // decided is what a driver does next.
 func decided(d loop.Decision) string {
-	s := fmt.Sprintf("%s step %d in %d, attempt %d, sample %d, to %d", d.Action, d.Step, d.Iteration, d.Attempt, d.Sample, d.To)
+	s := fmt.Sprintf("%s step %d in %d, attempt %d, sample %d, to %d, leg %d", d.Action, d.Step, d.Iteration, d.Attempt, d.Sample, d.To, d.Leg)
 	if d.Refuse != nil {
 		s += ", refused"
 	}

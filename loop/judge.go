@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Judge runs a scoring step more than once on the same candidate. The score is the mean. The
@@ -25,6 +25,64 @@ type Judge struct {
 	// Bound says that the step reads what only its iteration has, so that it cannot judge the best again after a
 	// rollback.
 	Bound bool `json:"bound,omitzero"`
+	// Compare makes the step compare each version with another one, in place of marking it. "" means that it marks.
+	Compare Comparison `json:"compare,omitzero"`
+}
+
+// Comparison is the version with which a judge compares each version. It is asked an even number of times, every second time
+// with the places of the two swapped, and answers with a number from -2 to 2: by how much the first of them is better. The
+// score of a version is its place in the chain: the score of the other version plus the mean of the answers. The first
+// version has the score 0, for which the judge runs once, and its answer does not count.
+type Comparison string
+
+// CompareBest compares with the best version at the time at which it was proved to be better than the one that was compared
+// with until then: by 1.5 standard errors.
+const CompareBest Comparison = "best"
+
+// mostBetter is the largest answer of a comparison.
+const mostBetter = 2
+
+// rival is the version that a judge compares others with.
+type rival struct {
+	Score     *float64 `json:"score,omitzero"` // nil if there is none yet
+	Iteration int      `json:"iteration,omitzero"`
+	Ahead     int      `json:"ahead,omitzero"`      // iterations from it to the state
+	BestAhead int      `json:"best_ahead,omitzero"` // iterations from it to the best
+}
+
+// compares reports whether the judge compares versions.
+func (p *Plan) compares() bool { return p.Score != nil && p.Score.compares() }
+
+func (s *Score) compares() bool { return s.Judge != nil && s.Judge.Compare != "" }
+
+// placed makes an answer of the judge a score: if it compares versions, a place in the chain.
+func (p *Plan) placed(t *Tally, answer float64) (float64, error) {
+	if !p.compares() {
+		return answer, nil
+	}
+	if math.Abs(answer) > mostBetter {
+		return 0, fmt.Errorf("the judge %s compares two versions and answers from -2 to 2, not %s", clip(p.Score.Judge.Step), num(answer))
+	}
+	switch other := t.Rival.Score; {
+	case other == nil:
+		return 0, nil
+	case t.Judge.Runs%2 == 0: // swapped
+		return tidy(*other - answer), nil
+	default:
+		return tidy(*other + answer), nil
+	}
+}
+
+// challenge makes the iteration that has just ended, or the start, the version with which later ones are compared, if it is better
+// than that by more than chance. best says that it is the best.
+func (p *Plan) challenge(t *Tally, best bool) {
+	if !p.compares() || !best {
+		return
+	}
+	t.Rival.BestAhead = t.Rival.Ahead
+	if other := t.Rival.Score; other == nil || *t.Best-*other > undone*p.errorOf(t) {
+		t.Rival = rival{Score: t.Best, Iteration: t.BestIteration}
+	}
 }
 
 // judgeTally is what the samples of a judge have shown so far.
@@ -85,6 +143,9 @@ func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 	if p.Score.writtenBy(o.Wrote) {
 		got, err = p.Score.read(t, o)
 	}
+	if err == nil {
+		got.score, err = p.placed(t, got.score)
+	}
 	if err != nil {
 		t.ScoreNote = clip(err.Error())
 	} else {
@@ -92,6 +153,9 @@ func (p *Plan) sample(t *Tally, o *incoming) (again bool) {
 		t.Dimensions = meanOf(t.Dimensions, got.dims, len(t.Judge.Samples))
 	}
 	j, runs := p.Score.Judge, uint(t.Judge.Runs)
+	if p.compares() && t.Rival.Score == nil { // there is nothing to compare with
+		return false
+	}
 	return !o.Cached && (runs < max(1, j.Samples) || runs < j.Most() && p.Score.undecided(t))
 }
 
@@ -205,7 +269,7 @@ func (p *Plan) attained(t *Tally) string {
 	if s.Target != nil {
 		text := fmt.Sprintf("Score %s %s %s", num(*t.Score), s.sign(), num(*s.Target))
 		if _, exact := p.spread(t); !exact && t.Ended.Samples > 0 {
-			text += fmt.Sprintf(" (%s, %s)", brief.Count(t.answers(), "answer"), p.chance(t))
+			text += fmt.Sprintf(" (%s, %s)", count(t.answers(), "answer"), p.chance(t))
 		}
 		parts = append(parts, text)
 	}
@@ -234,5 +298,5 @@ func (p *Plan) chance(t *Tally) string {
 			near = o
 		}
 	}
-	return fmt.Sprintf("± %s: %s", short(e), near.words)
+	return strings.TrimSpace(brief.OffBy(e)) + ": " + near.words
 }

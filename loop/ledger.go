@@ -22,28 +22,19 @@ type Ledger struct {
 	Forecast *Forecast `json:"forecast,omitzero"`
 }
 
-// Row is one stop condition in a [Ledger].
+// Row is one stop condition in a [Ledger]. While the loop runs, Have is the value now.
 type Row struct {
 	ConditionRecord
 	Tense Tense `json:"tense"`
-	// Unit is the unit of Have, Bound, Counted and Kept. Without a Unit these are absent.
-	Unit Unit `json:"unit,omitzero"`
-	// Have is the value now, and Bound the value at which the condition holds. A nil Have means
-	// unknown, not zero.
-	Have  *float64 `json:"have,omitzero"`
-	Bound *float64 `json:"bound,omitzero"`
-	// Counted is the part of Have that comes from the running iteration.
+	// Counted is the part of Have that comes from the running iteration, in the row's Unit.
 	Counted float64 `json:"counted,omitzero"`
-	// Kept is the amount beyond Bound that is kept for the finalizer.
+	// Kept is the amount beyond Bound that is kept for the finalizer, in the row's Unit.
 	Kept float64 `json:"kept,omitzero"`
 	// Near is how close the condition is to holding, from 0 to 1; 1 if it holds.
 	Near float64 `json:"near"`
 	// Provisional says that the value depends on the score of the running iteration, which may
 	// still change.
 	Provisional bool `json:"provisional,omitzero"`
-	// Who lists the agents that may ask to leave; nil means any step. Only the row exit_loop
-	// has it.
-	Who []string `json:"who,omitzero"`
 }
 
 // Tense is the status of a stop condition.
@@ -213,7 +204,7 @@ func (p *Plan) at(t *Tally, m *Moment) (u Tally, provisional bool) {
 		got.score = *m.Score
 	}
 	u.Iteration = m.Iteration
-	u.Ended = IterationRecord{Number: m.Iteration, Complete: true, Failures: u.IterationFailures, Samples: samples}
+	u.Ended = IterationRecord{Number: m.Iteration, Leg: u.Leg, Complete: true, Failures: u.IterationFailures, Samples: samples}
 	p.take(&u, got)
 	return u, true
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // rows lists every condition of the plan. It is what stop records and ledgers are made of.
@@ -42,7 +42,8 @@ func (p *Plan) rows(t *Tally, reason StopReason) (rows []Row) {
 			Name: "not_worth", Value: "not predictable", Threshold: fmt.Sprintf("< %s per %s", num(p.NotWorth.Gain),
 				p.NotWorth.per()),
 			Holds: p.notWorth(t), Fired: reason == ReasonConverged && !p.converged(t),
-		}, Unit: UnitGain, Bound: &p.NotWorth.Gain, Tense: TenseUnknown}
+			Unit: UnitGain, Bound: &p.NotWorth.Gain,
+		}, Tense: TenseUnknown}
 		if t.Worth != nil {
 			r.Value, r.Have, r.Near, r.Tense = num(*t.Worth), t.Worth, ratio(p.NotWorth.Gain, t.Worth), ""
 		}
@@ -78,9 +79,9 @@ func (r Row) below(near float64) Row {
 func (p *Plan) limitRows(t *Tally, reason StopReason, add func(Row)) {
 	if p.Timeout > 0 {
 		limit, all := p.deadline()
-		active := t.Active - t.FinalActive
+		active := (t.Active - t.FinalActive).Round(time.Millisecond)
 		r := Row{ConditionRecord: ConditionRecord{
-			Name: "timeout", Value: active.Round(time.Millisecond).String(), Threshold: "≥ " + limit.String(),
+			Name: "timeout", Value: active.String(), Threshold: "≥ " + limit.String(),
 			Holds: p.late(t), Fired: reason == ReasonTimeout, Note: t.TimedOut,
 		}, Kept: (all - limit).Seconds()}.of(UnitSeconds, active.Seconds(), limit.Seconds())
 		add(r.below(float64(active) / float64(limit)))
@@ -122,7 +123,7 @@ func (p *Plan) circleRow(t *Tally, reason StopReason, add func(Row)) {
 	r := Row{ConditionRecord: ConditionRecord{
 		Name: "no_progress", Value: fmt.Sprintf("same result %d×, two in turns %d×", t.Repeats, t.Swings),
 		Threshold: fmt.Sprintf("%d× or %d×", n.repeats(), n.swings()),
-		Holds:     n.circling(t), Fired: reason == ReasonNoProgress,
+		Holds:     n.circling(t), Fired: reason == ReasonNoProgress, Circles: n.circles(t),
 	}}.of(UnitTimes, float64(t.Repeats), float64(n.repeats()))
 	if t.Swings > 1 { // the first two results are one swing, if they differ
 		r = r.of(UnitTimes, float64(t.Swings), float64(n.swings()))
@@ -148,7 +149,7 @@ func (p *Plan) exitRow(t *Tally, reason StopReason) Row {
 		r.Fired = reason == t.Exit.reason()
 	}
 	if t.Refusals > 0 {
-		r.Note = fmt.Sprintf("%s refused", brief.Count(t.Refusals, "exit"))
+		r.Note = fmt.Sprintf("%s refused", count(t.Refusals, "exit"))
 	}
 	return r
 }
@@ -197,11 +198,11 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	s := p.Score
 	if s.Target != nil {
 		r := Row{ConditionRecord: ConditionRecord{Name: "target", Expr: s.what(), Value: "no score",
-			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached},
-			Unit: UnitScore, Bound: s.Target, Tense: TenseUnknown}
+			Threshold: s.sign() + " " + num(*s.Target), Note: t.ScoreNote, Fired: reached,
+			Unit: UnitScore, Bound: s.Target}, Tense: TenseUnknown}
 		if t.Score != nil {
 			doubts := s.doubts(t)
-			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score), !s.better(*s.Target, *t.Score) && !doubts, t.Score, ""
+			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score)+brief.OffBy(p.errorOf(t)), !s.better(*s.Target, *t.Score) && !doubts, t.Score, ""
 			r = r.below(closeness(*t.Score, *s.Target))
 			if doubts {
 				r.Note = "not sure: " + p.chance(t)
@@ -211,8 +212,8 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	}
 	if s.DimensionTarget != nil {
 		r := Row{ConditionRecord: ConditionRecord{Name: "dimension_target", Value: "no dimensions",
-			Threshold: "every one " + s.sign() + " " + num(*s.DimensionTarget), Fired: reached},
-			Unit: UnitScore, Bound: s.DimensionTarget, Tense: TenseUnknown}
+			Threshold: "every one " + s.sign() + " " + num(*s.DimensionTarget), Fired: reached,
+			Unit: UnitScore, Bound: s.DimensionTarget}, Tense: TenseUnknown}
 		if worst := s.weakest(t.Dimensions); worst != nil {
 			r.Value, r.Have, r.Tense = worst.Name+" "+num(worst.Value), &worst.Value, ""
 			r = r.below(closeness(worst.Value, *s.DimensionTarget))
@@ -256,7 +257,11 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 	if t.Flat > 0 {
 		part = 0 // the last one is counted already
 	}
-	add(p.still(t).row(r.below((float64(t.Flat) + part) / float64(s.patience()))))
+	r = p.still(t).row(r.below((float64(t.Flat) + part) / float64(s.patience())))
+	if legs := p.legWords(t); legs != "" {
+		r.Note = strings.TrimPrefix(r.Note+"; "+legs, "; ")
+	}
+	add(r)
 }
 
 // least is the worst of some dimensions.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Budget limits the model calls of a loop and of everything in it. 0 and nil set no limit.
@@ -126,7 +128,7 @@ func (p *Plan) lateness(t *Tally) string {
 		return t.TimedOut
 	}
 	limit, _ := p.deadline()
-	return fmt.Sprintf("%s of %s used", (t.Active - t.FinalActive).Round(time.Millisecond), limit)
+	return fmt.Sprintf("%s of %s used", brief.Clock(t.Active-t.FinalActive), brief.Clock(limit))
 }
 
 // iterationLate reports whether the iteration's time is over.

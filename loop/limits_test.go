@@ -298,8 +298,9 @@ func TestBudgetCountsWhatIsKnown(t *testing.T) {
 	if tr.stop.String() != "Stopped: budget after 3 iterations: 1.2 of 1 cost used" || tr.stop.Usage.Cost != nil {
 		t.Errorf("%v, cost %v", tr.stop, tr.stop.Usage.Cost)
 	}
-	want := loop.ConditionRecord{Name: "budget.cost", Value: "1.2", Threshold: "≥ 1", Holds: true, Fired: true, Note: "some prices are unknown and not counted"}
-	if got, _ := condition(tr.stop, "budget.cost"); got != want {
+	want := loop.ConditionRecord{Name: "budget.cost", Value: "1.2", Threshold: "≥ 1", Holds: true, Fired: true, Note: "some prices are unknown and not counted",
+		Unit: loop.UnitCost, Have: new(1.2), Bound: new(1.0)}
+	if got, _ := condition(tr.stop, "budget.cost"); !cmp.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
 	tr = run(t, p, func(loop.Decision) loop.Outcome { return loop.Outcome{Usage: loop.Usage{Calls: 1}} })

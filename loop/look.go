@@ -176,5 +176,5 @@ func side(s expr.Side) string {
 	if text, ok := s.Text(); ok {
 		return briefText(text)
 	}
-	return shortly(s.Plain())
+	return shortly(s.Value)
 }

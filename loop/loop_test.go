@@ -85,6 +85,9 @@ func ran(p *loop.Plan, d loop.Decision) string {
 	if d.Action == loop.Rollback {
 		return fmt.Sprintf("back to %d", d.To)
 	}
+	if d.Action == loop.BeginLeg {
+		return fmt.Sprintf("leg %d from %d", d.Leg, d.To)
+	}
 	s := fmt.Sprintf("%s@%d", p.Steps[d.Step].Name, d.Iteration)
 	if d.Refuse != nil {
 		s += " refused"
@@ -108,7 +111,7 @@ func carryOut(p *loop.Plan, d loop.Decision, s script) loop.Outcome {
 		o.Iteration, o.Step = d.Iteration, d.Step
 	}
 	switch {
-	case d.Action == loop.Rollback:
+	case d.Action == loop.Rollback || d.Action == loop.BeginLeg:
 		o.RolledBack = o.Failure == nil && o.Canceled == ""
 	case d.Refuse != nil:
 		o.Failure, took = d.Refuse, 0

@@ -64,12 +64,16 @@ type model struct {
 	price                                float64 // of an iteration, in points of the score
 	course                               []mean  // more is better
 	finalized, finalFailed               bool
+	leg, legFrom                         int // its number, and how many iterations had ended before it
+	ownMean                              float64
+	ownCount                             int // of the best of a leg from the start
 }
 
 // past is an iteration that has ended.
 type past struct {
 	number, failures         int
 	complete, best, rejected bool
+	own                      bool // the best of its leg
 	succeeded, undone        bool
 	held                     uint // for how many iterations running stop_when has, its For apart
 	score, delta             *float64
@@ -159,10 +163,42 @@ func (m *model) reason() loop.StopReason {
 	return r
 }
 
+// legDue reports whether the loop goes on in another leg in place of stopping.
+func (m *model) legDue() bool {
+	if m.leg == len(m.p.OnPlateau) || m.p.MaxIterations > 0 && m.iteration >= int(m.p.MaxIterations) || m.holding() != loop.ReasonConverged {
+		return false
+	}
+	_, full := m.budget()
+	return !full
+}
+
+func (m *model) fresh() bool { return m.leg > 0 && m.p.OnPlateau[m.leg-1].Fresh }
+
+// ground is what a rollback restores, and the mean of the answers about it.
+func (m *model) ground() (it *past, mean float64, count int) {
+	if !m.fresh() {
+		return m.best(), m.bestMean, m.bestCount
+	}
+	it = m.start
+	for _, own := range m.past[m.legFrom:] {
+		if own.own {
+			it = own
+		}
+	}
+	return it, m.ownMean, m.ownCount
+}
+
 func (m *model) first() loop.StopReason {
+	if m.legDue() {
+		return ""
+	}
+	return m.holding()
+}
+
+// budget reports whether it is exceeded, and whether nothing of it is left.
+func (m *model) budget() (over, full bool) {
 	p := m.p
 	calls, tokens, cost := m.counted()
-	over, full := false, false
 	if b := p.Budget; b != nil {
 		keep := 1 - p.Share()
 		if b.Calls > 0 {
@@ -177,6 +213,13 @@ func (m *model) first() loop.StopReason {
 			over, full = over || cost > round(*b.Cost*keep), full || cost >= round(*b.Cost*keep)
 		}
 	}
+	return over, full
+}
+
+// holding is the first reason that holds.
+func (m *model) holding() loop.StopReason {
+	p := m.p
+	over, full := m.budget()
 	switch {
 	case m.canceled:
 		return loop.ReasonCanceled
@@ -263,7 +306,7 @@ func (m *model) converged() bool {
 		return false
 	}
 	n := uint(0)
-	for _, it := range m.past {
+	for _, it := range m.past[m.legFrom:] {
 		if it.delta == nil || it.failures > 0 {
 			continue
 		}
@@ -290,7 +333,7 @@ func (m *model) circling() bool {
 		return false
 	}
 	var all []string
-	for _, it := range m.past {
+	for _, it := range m.past[m.legFrom:] {
 		if it.print != "" && it.complete {
 			all = append(all, it.print)
 		}
@@ -327,11 +370,11 @@ func (m *model) notWorth() bool {
 	if _, _, cost := m.counted(); !m.priceless && m.used.Cost != nil {
 		u.Usage.Cost = &cost
 	}
-	for _, it := range m.past {
+	for i, it := range m.past {
 		if it.complete {
 			u.Complete++
 		}
-		if it.score != nil {
+		if i >= m.legFrom && it.score != nil {
 			u.Scores = append(u.Scores, *it.score)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 func (m *model) add(d loop.Decision, o loop.Outcome) {
 	p := m.p
 	stopped := m.reason() != ""
+	leg := d.Action == loop.BeginLeg
 	took := o.Finished.Sub(o.Started)
 	if took < 0 || o.Started.IsZero() {
 		took = 0
@@ -32,11 +33,19 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 			return
 		}
 		m.due, m.undone = false, m.open
-		if !m.open && m.p.Rules == 3 && m.last().score != nil && m.best() != nil && m.proves() {
+		best, mean, _ := m.ground()
+		if !m.open && m.p.Rules == 3 && m.last().score != nil && best != nil && m.proves() {
 			m.again = m.variance() > 0
 		}
-		if m.accepted = nil; m.best() != nil {
-			m.accepted = new(m.bestMean)
+		if m.accepted = nil; best != nil {
+			m.accepted = &mean
+		}
+		return
+	case leg:
+		m.canceled = o.Canceled != ""
+		m.fail(!m.canceled && o.Failure != nil, "rollback")
+		if !m.canceled && m.fatal == "" {
+			m.beginLeg()
 		}
 		return
 	case d.Action == loop.Finalize:
@@ -71,6 +80,25 @@ func (m *model) add(d loop.Decision, o loop.Outcome) {
 	}
 }
 
+// beginLeg forgets what counts towards convergence.
+func (m *model) beginLeg() {
+	m.leg++
+	m.legFrom, m.course, m.worthless = len(m.past), nil, false
+	if n := len(m.candidates); n > 0 {
+		m.candidates[n-1].times = 1
+	}
+	if m.fresh() {
+		m.again, m.ownMean, m.ownCount = false, 0, 0
+		if m.start != nil {
+			m.ownMean, m.ownCount = *m.start.score, m.start.count
+		}
+	}
+	m.accepted = nil
+	if best, mean, _ := m.ground(); best != nil {
+		m.accepted = &mean
+	}
+}
+
 // fail ends the loop if something has failed.
 func (m *model) fail(has bool, what string) {
 	if has {
@@ -100,10 +128,15 @@ func (m *model) rejudge(d loop.Decision, o loop.Outcome) {
 	if o.Failure != nil || !ok || !wrote(o) {
 		return
 	}
-	n := float64(m.bestCount)
-	m.bestMean = round((m.bestMean*n + score) / (n + 1))
-	m.bestCount++
-	m.accepted = new(m.bestMean)
+	best, mean, n := m.ground()
+	mean = round((mean*float64(n) + score) / float64(n+1))
+	if m.best() == best {
+		m.bestMean, m.bestCount = mean, n+1
+	}
+	if m.fresh() {
+		m.ownMean, m.ownCount = mean, n+1
+	}
+	m.accepted = &mean
 }
 
 // triesAgain reports whether a failed step outside of iterations is run once more.
@@ -339,6 +372,7 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	m.size = o.StateSize
 	m.fail(p.StateLimit > 0 && o.StateSize > p.StateLimit, "state")
 	best := m.best()
+	ground, groundMean, _ := m.ground()
 	m.past = append(m.past, it)
 	if p.Score != nil && scored {
 		m.score(it, o)
@@ -354,22 +388,32 @@ func (m *model) end(o loop.Outcome, complete, scored bool) {
 	it.rejected = p.QualityGate != nil && (it.score == nil || m.gain(*p.QualityGate, *it.score) < 0)
 	wanted := m.wanted(it)
 	if rolls && !wanted {
-		it.rejected = it.rejected || !scored || best != nil && (!m.judgesBest(it, best) && (it.score == nil || -m.gain(m.bestMean, *it.score) > m.margin(it)))
+		it.rejected = it.rejected || !scored || ground != nil && (!m.judgesBest(it, ground) && (it.score == nil || -m.gain(groundMean, *it.score) > m.margin(it)))
 	}
 	m.due = rolls && it.rejected && !wanted
-	if n := len(m.course); m.due && m.proves() && it.score != nil && it.failures == 0 && best != nil {
-		m.course[n-1].y = m.sense() * m.bestMean
+	if n := len(m.course); m.due && m.proves() && it.score != nil && it.failures == 0 && ground != nil {
+		m.course[n-1].y = m.sense() * groundMean
 	}
 	if it.score != nil && !it.rejected {
 		m.accepted = it.score
-		switch {
-		case best == nil, !m.proves() && m.gain(m.bestMean, *it.score) > it.noise, m.proves() && !m.judgesBest(it, best) && m.gain(m.bestMean, *it.score) > 0:
-			it.best = true
-			m.bestMean, m.bestCount = *it.score, it.count
-		case m.judgesBest(it, best):
+		if it.best = m.beats(it, best, m.bestMean); it.best || m.judgesBest(it, best) {
 			m.bestMean, m.bestCount = *it.score, it.count
 		}
+		if it.own = m.fresh() && m.beats(it, ground, groundMean); m.fresh() && (it.own || m.judgesBest(it, ground)) {
+			m.ownMean, m.ownCount = *it.score, it.count
+		}
 	}
+}
+
+// beats reports whether an iteration is better than the best before it.
+func (m *model) beats(it, best *past, mean float64) bool {
+	switch {
+	case best == nil:
+		return true
+	case m.proves():
+		return !m.judgesBest(it, best) && m.gain(mean, *it.score) > 0
+	}
+	return m.gain(mean, *it.score) > it.noise
 }
 
 // wanted reports whether the loop ends with this iteration for what it is: it is the

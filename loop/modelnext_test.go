@@ -20,7 +20,12 @@ func (m *model) next() (decision string, reason loop.StopReason) {
 	switch {
 	case m.due && !broken:
 		d.Action = loop.Rollback
-		if best := m.best(); best != nil {
+		if best, _, _ := m.ground(); best != nil {
+			d.To = best.number
+		}
+	case m.legDue():
+		d.Action, d.Leg = loop.BeginLeg, m.leg+1
+		if best := m.best(); best != nil && !p.OnPlateau[m.leg].Fresh {
 			d.To = best.number
 		}
 	case reason == "":

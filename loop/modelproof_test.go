@@ -87,7 +87,11 @@ func (m *model) variance() float64 {
 }
 
 func (m *model) lastScores(n int) (scores []float64) {
-	for _, it := range m.past {
+	from := 0
+	if m.fresh() {
+		from = m.legFrom
+	}
+	for _, it := range m.past[from:] {
 		if it.score != nil {
 			scores = append(scores, *it.score)
 		}
@@ -109,7 +113,8 @@ func (m *model) margin(it *past) float64 {
 		return it.noise
 	}
 	v := m.variance()
-	return round(1.5 * math.Sqrt(v/float64(it.count)+v/float64(m.bestCount)))
+	_, _, count := m.ground()
+	return round(1.5 * math.Sqrt(v/float64(it.count)+v/float64(max(1, count))))
 }
 
 // still compares the likelihood of no slope with that of twice the gain, over each stretch that ends now.

@@ -9,10 +9,11 @@ type Action string
 
 // The actions.
 const (
-	RunStep  Action = "run_step" // run Decision.Step in Decision.Iteration
-	Rollback Action = "rollback" // restore the state after iteration Decision.To
-	Finalize Action = "finalize" // run the finalizer, Decision.Step
-	Stop     Action = "stop"     // hand back the result that Decision.Stop names
+	RunStep  Action = "run_step"  // run Decision.Step in Decision.Iteration
+	Rollback Action = "rollback"  // restore the state after iteration Decision.To
+	Finalize Action = "finalize"  // run the finalizer, Decision.Step
+	BeginLeg Action = "begin_leg" // restore the state after iteration Decision.To, and go on with the settings of Decision.Leg
+	Stop     Action = "stop"      // hand back the result that Decision.Stop names
 )
 
 // Decision says what the driver does next.
@@ -34,9 +35,13 @@ type Decision struct {
 	TimeoutKind string        `json:"timeout_kind,omitzero"`
 	// Refuse is set if the step must not run; its outcome is this failure.
 	Refuse *Failure `json:"refuse,omitzero"`
-	// To is the iteration whose state a Rollback restores; 0: the state at the loop's
+	// To is the iteration whose state a Rollback or BeginLeg restores; 0: the state at the loop's
 	// start.
 	To int `json:"to,omitzero"`
+	// Leg is the number of the leg that begins, from 1; 0 if none does.
+	Leg int `json:"leg,omitzero"`
+	// Why says why the loop begins a leg, for people.
+	Why string `json:"why,omitzero"`
 	// Ended is set (its Number is not 0) if the outcome just added has ended
 	// an iteration.
 	Ended IterationRecord `json:"ended,omitzero"`
@@ -49,7 +54,8 @@ type Decision struct {
 // tally give the same decision. All times come from the tally, so that a replay decides as the
 // run did.
 //
-// The first reason that holds is the stop reason, in the order canceled, error,
+// A loop that has converged begins its next leg, if it has one; see Plan.OnPlateau. Otherwise
+// the first reason that holds is the stop reason, in the order canceled, error,
 // budget exceeded, time over, exit, stop_when, and at the end of an iteration
 // target, convergence, no progress, not worth it, budget spent, limit.
 func (p *Plan) Next(t *Tally) (d Decision) {
@@ -60,7 +66,9 @@ func (p *Plan) Next(t *Tally) (d Decision) {
 	reason := p.reason(t)
 	switch fails := reason == ReasonCanceled || reason == ReasonError; {
 	case t.RollbackDue && !fails:
-		d.Action, d.To = Rollback, t.BestIteration
+		d.Action, d.To = Rollback, p.ground(t).Iteration
+	case p.legDue(t):
+		p.toLeg(t, &d)
 	case reason == "":
 		p.step(t, &d)
 	case !fails && !t.Finalized && p.Finalizer() >= 0:
@@ -134,8 +142,16 @@ func (t *Tally) barren() bool {
 	return t.Succeeded == 0 && t.Barren > 0 && (t.Ended.Number != 0 || t.Worked == 0)
 }
 
-// first is the first reason that holds.
+// first is the first reason that holds, unless the loop begins another leg because of it.
 func (p *Plan) first(t *Tally) StopReason {
+	if p.legDue(t) {
+		return ""
+	}
+	return p.holding(t)
+}
+
+// holding is the first reason that holds, legs apart.
+func (p *Plan) holding(t *Tally) StopReason {
 	ended := t.Ended.Number != 0
 	full, over := false, t.Spent != ""
 	if p.Budget != nil {

@@ -13,6 +13,7 @@ const (
 	window    = 8              // scores that convergence looks at
 	fewScores = 5              // with fewer, a course does not show its noise
 	least     = 1.0 / 3        // the least gain an iteration that counts, in errors of a score
+	leastPair = 0.22           // the same for comparisons of two versions
 	undone    = 1.5            // standard errors of the difference by which an iteration is undone
 	step      = 2 * math.Sqrt2 // errors of a score that two scores differ by chance
 	mostProof = 6              // the patience from which proof is not harder
@@ -22,12 +23,21 @@ const (
 type point struct {
 	Y float64 `json:"y"`
 	N int     `json:"n"`
+	// Of a comparison: the score of the other version, and for how many iterations the loop has gone on from it; 0 if there is none.
+	From float64 `json:"from,omitzero"`
+	Gap  int     `json:"gap,omitzero"`
 }
 
 // trace adds the score of the iteration that has just ended to the course, unless a step of it failed.
 func (p *Plan) trace(t *Tally, score float64) {
 	if p.proves() && t.IterationFailures == 0 {
-		own := point{p.Score.sense() * score, t.answers()}
+		own := point{Y: p.Score.sense() * score, N: t.answers()}
+		if p.compares() {
+			if t.Rival.Score == nil { // compared with nothing
+				return
+			}
+			own.From, own.Gap = *t.Rival.Score, t.Rival.Ahead
+		}
 		t.Course = slices.Concat(t.Course[max(0, len(t.Course)-window+1):], []point{own})
 	}
 }
@@ -35,11 +45,13 @@ func (p *Plan) trace(t *Tally, score float64) {
 // retrace makes the iteration that is undone count as the best, to which the loop goes back: a trial that
 // failed is no sign of a stand-still.
 func (p *Plan) retrace(t *Tally) {
-	n := len(t.Course)
-	if n == 0 || t.Score == nil || t.Best == nil || t.IterationFailures > 0 {
+	n, ground := len(t.Course), p.ground(t).Score
+	if n == 0 || t.Score == nil || ground == nil || t.IterationFailures > 0 {
 		return
 	}
-	t.Course = slices.Concat(t.Course[:n-1], []point{{p.Score.sense() * *t.Best, t.Course[n-1].N}})
+	own := t.Course[n-1]
+	own.Y = p.Score.sense() * *ground
+	t.Course = slices.Concat(t.Course[:n-1], []point{own})
 }
 
 // free is how many answers repeat another about the same version.
@@ -55,7 +67,7 @@ func (p *Plan) spread(t *Tally) (v float64, exact bool) {
 		v = (t.Judge.PastSquares + t.Judge.Squares) / f * (f + 2) / f
 		return v, v == 0
 	}
-	return courseSpread(t.Scores), false
+	return courseSpread(p.spreadScores(t)), false
 }
 
 // courseSpread is the variance of single answers from the second differences of the last scores, which neither
@@ -97,7 +109,7 @@ func (p *Plan) still(t *Tally) standstill {
 		return standstill{plain: true}
 	case t.Judge.Same >= int(s.patience()):
 		return standstill{plain: true, same: t.Judge.Same}
-	case v == 0 && len(t.Scores) >= fewScores: // they lie on a line
+	case v == 0 && len(p.spreadScores(t)) >= fewScores: // they lie on a line
 		return standstill{plain: true}
 	}
 	return s.weigh(t.Course, v, s.patience(), s.threshold)
@@ -123,20 +135,15 @@ func (s *Score) weigh(course []point, v float64, patience uint, threshold func(l
 	if v == 0 {
 		return most
 	}
+	share := least
+	if s.compares() {
+		share = leastPair
+	}
 	for m := int(min(patience+1, window)); m <= len(course); m++ {
-		var n, x, y, xx, xy float64
-		c := course[len(course)-m:]
-		for i, p := range c {
-			n, x, y = n+float64(p.N), x+float64(p.N*i), y+float64(p.N)*p.Y
-		}
-		x, y = x/n, y/n
-		for i, p := range c {
-			d := float64(i) - x
-			xx, xy = xx+float64(p.N)*d*d, xy+float64(p.N)*d*(p.Y-y)
-		}
-		now := standstill{scores: m, slope: xy / xx, need: most.need}
+		slope, xx, y, n := slopeOf(course[len(course)-m:])
+		now := standstill{scores: m, slope: slope, need: most.need}
 		now.gain, now.percent = threshold(y)
-		if floor := least * math.Sqrt(v*float64(m)/n); now.gain < floor {
+		if floor := share * math.Sqrt(v*float64(m)/n); now.gain < floor {
 			now.gain, now.percent, now.vague = floor, 0, true
 		}
 		if now.odds = 2 * now.gain * (now.gain - now.slope) * xx / v; now.odds > most.odds {
@@ -144,6 +151,42 @@ func (s *Score) weigh(course []point, v float64, patience uint, threshold func(l
 		}
 	}
 	return most
+}
+
+// slopeOf returns the gain an iteration of a course, by which its variance is divided, and its mean, of n answers. Marks are
+// compared with their mean. A comparison has a gain of its own, over the iterations since the other version.
+func slopeOf(course []point) (slope, xx, y, n float64) {
+	var x, xy float64
+	if course[len(course)-1].Gap > 0 {
+		for _, p := range course {
+			k := float64(p.N) * float64(p.Gap)
+			n, y, xx, xy = n+float64(p.N), y+float64(p.N)*p.Y, xx+k*float64(p.Gap), xy+k*(p.Y-p.From)
+		}
+		return xy / xx, xx, y / n, n
+	}
+	for i, p := range course {
+		n, x, y = n+float64(p.N), x+float64(p.N*i), y+float64(p.N)*p.Y
+	}
+	x, y = x/n, y/n
+	for i, p := range course {
+		d := float64(i) - x
+		xx, xy = xx+float64(p.N)*d*d, xy+float64(p.N)*d*(p.Y-y)
+	}
+	return xy / xx, xx, y, n
+}
+
+// direction is the trend of scores with noise: the gain of the last 8 differs from 0 by more than chance, and that of the
+// last 5 agrees.
+func direction(course []point, v float64) Trend {
+	all, xx, _, _ := slopeOf(course)
+	late, _, _, _ := slopeOf(course[max(0, len(course)-trendWindow):])
+	switch chance := sure * math.Sqrt(v/xx); {
+	case all > chance && late >= all/2:
+		return Improving
+	case all < -chance && late <= all/2:
+		return Regressing
+	}
+	return Plateau
 }
 
 // String words what has converged.
@@ -248,16 +291,9 @@ func (p *Plan) lead(t *Tally) float64 {
 	return t.Ended.Noise
 }
 
-// bestAgain reports whether the judge has judged the best version again: its mean is now that of all its answers.
-func (p *Plan) bestAgain(t *Tally) bool {
-	return p.proves() && t.Ended.Samples > 0 && t.Judge.Same > 0 && t.BestIteration > 0 && t.BestIteration == t.Judge.Since
-}
-
-// countBest takes down of how many answers the new best is the mean.
-func (p *Plan) countBest(t *Tally) {
-	if p.proves() {
-		t.BestCount = t.answers()
-	}
+// judgedAgain reports whether the judge has judged the best version again: its mean is now that of all its answers.
+func (p *Plan) judgedAgain(t *Tally, b best) bool {
+	return p.proves() && t.Ended.Samples > 0 && t.Judge.Same > 0 && b.Iteration > 0 && b.Iteration == t.Judge.Since
 }
 
 // answers is of how many answers of the judge the last score is the mean.
@@ -274,19 +310,32 @@ func (p *Plan) errorOf(t *Tally) float64 {
 	return tidy(math.Sqrt(v / float64(t.answers())))
 }
 
+// bestError is the standard error of the best score, the mean of all answers about the best; 0 if it is unknown, or none.
+func (p *Plan) bestError(t *Tally) float64 {
+	if t.Best == nil {
+		return 0
+	}
+	v, _ := p.spread(t)
+	return tidy(math.Sqrt(v / float64(max(1, t.BestCount))))
+}
+
 // margin is how much worse than the best an iteration may be without being undone.
 func (p *Plan) margin(t *Tally) float64 {
 	if !p.proves() {
 		return t.Ended.Noise
 	}
 	v, _ := p.spread(t)
-	n := t.answers()
-	return tidy(undone * math.Sqrt(v/float64(n)+v/float64(max(1, t.BestCount))))
+	ground := p.ground(t)
+	both := v / float64(t.answers())
+	if !p.compares() || ground.Iteration != t.Rival.Iteration { // else the error is that of a comparison with it
+		both += v / float64(max(1, ground.Count))
+	}
+	return tidy(undone * math.Sqrt(both))
 }
 
 // worse says for people that the iteration is worse than the best.
 func (p *Plan) worse(t *Tally) string {
-	s := fmt.Sprintf("score %s is worse than %s, %s", num(*t.Score), num(*t.Best), t.whichBest())
+	s := fmt.Sprintf("score %s is worse than %s, %s", num(*t.Score), num(*p.ground(t).Score), p.whichBest(t))
 	if m := p.margin(t); p.proves() && m > 0 {
 		s += ", by more than " + short(m)
 	}
@@ -313,16 +362,33 @@ func (p *Plan) recordError(t *Tally) {
 }
 
 // whichBest names the best for people, and bestText says how good it is.
-func (t *Tally) whichBest() string {
-	if t.BestIteration == 0 {
+func (p *Plan) whichBest(t *Tally) string {
+	switch b := p.ground(t); {
+	case b.Iteration == 0:
 		return "the start"
+	case p.afresh(t):
+		return fmt.Sprintf("the best of this leg (iteration %d)", b.Iteration)
+	default:
+		return fmt.Sprintf("the best so far (iteration %d)", b.Iteration)
 	}
-	return fmt.Sprintf("the best so far (iteration %d)", t.BestIteration)
 }
 
-func (t *Tally) bestText() string {
-	if t.BestIteration == 0 {
-		return "the start has " + num(*t.Best)
+func (p *Plan) bestText(t *Tally) string {
+	switch b := p.ground(t); {
+	case b.Iteration == 0:
+		return "the start has " + num(*b.Score)
+	case p.afresh(t):
+		return fmt.Sprintf("the best of this leg is %s (iteration %d)", num(*b.Score), b.Iteration)
+	default:
+		return fmt.Sprintf("the best so far is %s (iteration %d)", num(*b.Score), b.Iteration)
 	}
-	return fmt.Sprintf("the best so far is %s (iteration %d)", num(*t.Best), t.BestIteration)
+}
+
+// BestError returns the standard error of the best score, by which it is off by chance; 0 if it is exact or unknown.
+func (p *Plan) BestError(t *Tally) float64 {
+	v, _ := p.spread(t)
+	if t.BestCount == 0 {
+		return 0
+	}
+	return tidy(math.Sqrt(v / float64(t.BestCount)))
 }

@@ -50,9 +50,10 @@ type Outcome struct {
 	StateSize int64 `json:"state_size,omitzero"`
 	// Cached says that the step did not run and its earlier outcome is used again.
 	Cached bool `json:"cached,omitzero"`
-	// RolledBack says that the state has been restored, as Rollback asked.
-	// Step is -1 then.
+	// RolledBack says that the state has been restored, as Rollback or BeginLeg asked; Leg is the number of the
+	// leg that begins, 0 after a Rollback. Step is -1 then.
 	RolledBack bool `json:"rolled_back,omitzero"`
+	Leg        int  `json:"leg,omitzero"`
 }
 
 // active is the time that the step took, its delay included.

@@ -13,6 +13,9 @@
 //		plan.Add(&t, run(d))
 //	}
 //	return d.Stop
+//
+// Expressions (StopWhen, Score.Expr) need an engine: a program that sets one imports _ "github.com/refrain-dev/refrain/expr/cel",
+// or package definition, which does.
 package loop
 
 import (
@@ -70,6 +73,8 @@ type Plan struct {
 	NoProgress *NoProgress `json:"no_progress,omitzero"`
 	// NotWorth ends a loop whose next iteration promises too little. nil: no such limit.
 	NotWorth *NotWorth `json:"not_worth,omitzero"`
+	// OnPlateau is what the loop does when it has converged, before it stops. nil: it stops.
+	OnPlateau []Leg `json:"on_plateau,omitzero"`
 	// QualityGate is the score that an iteration needs to be accepted. nil: none.
 	QualityGate *float64 `json:"quality_gate,omitzero"`
 	// OnRegression says what happens after a worse iteration. "" means KeepBest.

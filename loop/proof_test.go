@@ -211,3 +211,26 @@ func TestRulesOfALaterVersion(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// LOOP 14: a score says by how much it is off, in the record of an iteration, in that of the stop and in the ledger; an exact
+// one does not.
+func TestScoreSaysHowFarItIsOff(t *testing.T) {
+	tr := proved(t, func(p *loop.Plan) { p.Score.Target = new(9.0) }, 0.5, 7, 8, 7.5)
+	if got := tr.ended[1].String(); got != "Iteration 2: Score 8 ± 0.35 → Improvement: +1 (14.3%)" {
+		t.Error(got)
+	}
+	if got := tr.ended[2].String(); got != "Iteration 3: Score 7.5 ± 0.33 → Improvement: -0.5 (-6.2%), within the judge's noise" {
+		t.Error(got)
+	}
+	if got := fmt.Sprintf("%.2g", tr.stop.BestError); got != "0.33" || tr.stop.BestIteration != 2 {
+		t.Errorf("best %v ± %s", *tr.stop.BestScore, got)
+	}
+	if row, _ := condition(tr.stop, "target"); row.Value != "7.5 ± 0.33" {
+		t.Errorf("%+v", row)
+	}
+	exact := proved(t, func(p *loop.Plan) { p.Score.Target = new(9.0) }, 0, 7, 8, 7.5)
+	if row, _ := condition(exact.stop, "target"); exact.ended[1].String() != "Iteration 2: Score 8 → Improvement: +1 (14.3%)" ||
+		exact.stop.BestError != 0 || row.Value != "7.5" {
+		t.Errorf("%v, %+v, %v", exact.ended[1], row, exact.stop.BestError)
+	}
+}

@@ -136,6 +136,11 @@ func randomScore(r *rand.Rand, p *loop.Plan) {
 	if one(r, 5) {
 		p.NotWorth = &loop.NotWorth{Gain: pick(r, 0.05, 0.7), Per: pick(r, "", loop.PerIteration, loop.PerMinute, loop.PerKTokens, loop.PerCost)}
 	}
+	if s.MinDelta != nil || s.MinDeltaPercent != nil || p.NotWorth != nil {
+		for range r.IntN(4) {
+			p.OnPlateau = append(p.OnPlateau, pick(r, loop.Leg{Model: "other"}, loop.Leg{Fresh: true}, loop.Leg{Thinking: "high", Fresh: one(r, 2)}))
+		}
+	}
 }
 
 func randomCondition(r *rand.Rand, depth int) *loop.Condition {
@@ -189,7 +194,7 @@ func (w *driver) carryOut(d loop.Decision) loop.Outcome {
 	}
 	w.watch(&o)
 	switch {
-	case d.Action == loop.Rollback:
+	case d.Action == loop.Rollback || d.Action == loop.BeginLeg:
 		o.RolledBack = true
 		if one(r, 30) {
 			o.RolledBack, o.Failure = false, &loop.Failure{Message: "no room"}

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // Dimension is one part of a score.

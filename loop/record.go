@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/refrain-dev/refrain/internal/brief"
 )
 
 // record writes down why the loop stops and what it hands back.
@@ -16,7 +14,7 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 		Loop: p.Name, Reason: reason,
 		Iterations: t.Complete, Iteration: t.Iteration,
 		Result:    p.result(t, reason),
-		BestScore: t.Best, BestIteration: t.BestIteration,
+		BestScore: t.Best, BestIteration: t.BestIteration, BestError: p.bestError(t), Leg: t.Leg,
 		Usage: t.Usage, Elapsed: t.Active,
 		Trend: p.Trend(t), Rejections: t.Rejections, Rollbacks: t.Rollbacks,
 		Retries: t.Retries, Timeouts: t.Timeouts, CacheHits: t.CacheHits, StateSize: t.StateSize,
@@ -32,6 +30,7 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 		r.By, r.Scope = t.Exit.By, t.Exit.Scope
 	}
 	r.Detail = p.detail(t, reason)
+	r.NoneSucceeded = reason == ReasonError && t.Fatal == nil && t.barren()
 	rows := p.rows(t, reason)
 	r.Conditions, r.Nearest = make([]ConditionRecord, len(rows)), nearest(rows)
 	for i := range rows {
@@ -98,22 +97,44 @@ func (p *Plan) detail(t *Tally, reason StopReason) string {
 	case ReasonNoProgress:
 		return p.NoProgress.evidence(t)
 	case ReasonConverged:
-		if !p.converged(t) {
-			return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", num(*t.Worth),
-				p.NotWorth.per(), num(p.NotWorth.Gain))
+		if legs := p.legWords(t); legs != "" {
+			return p.plateau(t) + "; " + legs
 		}
-		if still := p.still(t); !still.plain || still.same > 0 {
-			return convergence + still.String()
-		}
-		s := convergence + "Improvement < " + t.FlatBy
-		if n := p.Score.patience(); n > 1 {
-			s += fmt.Sprintf(", %d times running", n)
-		}
-		return s
+		return p.plateau(t)
 	case ReasonMaxIterations:
-		return "limit of " + brief.Count(p.MaxIterations, "iteration")
+		return "limit of " + count(p.MaxIterations, "iteration")
 	}
-	return cmp.Or(t.Exit.Reason, "no reason given by "+t.Exit.By)
+	return cmp.Or(t.Exit.Reason, noReason(t.Exit.By))
+}
+
+func noReason(by string) string { return "no reason given by " + by }
+
+// Request returns the reason that the agent By gave for ending the loop; "" if it gave none. ok is false if no agent asked for the end.
+func (r *StopRecord) Request() (reason string, ok bool) {
+	switch r.Reason {
+	case ReasonExit, ReasonEscalated, ReasonImpossible, ReasonBlocked:
+		if r.Detail != noReason(r.By) {
+			reason = r.Detail
+		}
+		return reason, true
+	}
+	return "", false
+}
+
+// plateau words why the loop has converged.
+func (p *Plan) plateau(t *Tally) string {
+	if !p.converged(t) {
+		return fmt.Sprintf("the next iteration is expected to gain %s per %s, less than %s", num(*t.Worth),
+			p.NotWorth.per(), num(p.NotWorth.Gain))
+	}
+	if still := p.still(t); !still.plain || still.same > 0 {
+		return convergence + still.String()
+	}
+	s := convergence + "Improvement < " + t.FlatBy
+	if n := p.Score.patience(); n > 1 {
+		s += fmt.Sprintf(", %d times running", n)
+	}
+	return s
 }
 
 func (p *Plan) failure(t *Tally) string {
@@ -126,7 +147,7 @@ func (p *Plan) failure(t *Tally) string {
 	case f == nil:
 		return "the plan has no step to run"
 	case f.Running > 0:
-		return fmt.Sprintf("%s failed one after another, the last: %s", brief.Count(f.Running, "step"), f)
+		return fmt.Sprintf("%s failed one after another, the last: %s", count(f.Running, "step"), f)
 	}
 	return f.String()
 }

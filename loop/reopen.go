@@ -59,6 +59,18 @@ func (p *Plan) Reopen(t *Tally) error {
 	return nil
 }
 
+// Extend is [Plan.Reopen] for a loop that continues in the run that it has stopped in: a step that was cut short has
+// its place in the log, so its iteration ends there, and the next one follows.
+func (p *Plan) Extend(t *Tally) error {
+	u := *t
+	u.Undone = u.Undone || u.Ended.Number == 0
+	if err := p.reopen(&u); err != nil {
+		return err
+	}
+	*t = u
+	return nil
+}
+
 func (p *Plan) reopen(t *Tally) error {
 	if err := p.refuses(t); err != nil {
 		return err
@@ -72,7 +84,7 @@ func (p *Plan) reopen(t *Tally) error {
 	case t.Undone:
 		t.Ended = IterationRecord{Number: t.Iteration, Failures: t.IterationFailures,
 			Rejected: "the loop stopped before it was complete"}
-	case inStep && t.Place > 0:
+	case inStep && t.Place > 0 && t.Iteration > 0: // a step of the baseline that was cut short has not moved the place
 		t.Place--
 		t.Attempt = 0
 	}

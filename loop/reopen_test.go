@@ -113,6 +113,23 @@ func TestLaw31Reopen(t *testing.T) {
 	}
 }
 
+// LOOP 14a, 31: a step of the baseline that a limit has cut short is due again, and not the one before it.
+func TestReopenWithinABaseline(t *testing.T) {
+	p := loop.Plan{Steps: steps("a", "b"), MaxIterations: 2, Budget: &loop.Budget{Tokens: 100},
+		Score: &loop.Score{Key: "score", Baseline: true, Scorers: []string{"a", "b"}}}
+	larger := p
+	larger.Budget = &loop.Budget{Tokens: 1000}
+	first := run(t, p, unless(p, "b", 0, failure(loop.BudgetSpent)))
+	u := first.tally
+	if err := larger.Reopen(&u); err != nil {
+		t.Fatal(err)
+	}
+	rest := goOn(t, larger, u, using)
+	if got := strings.Join(append(first.ran, rest.ran...), " "); got != "a@0 b@0 b@0 a@1 b@1 a@2 b@2" {
+		t.Errorf("ran %s", got)
+	}
+}
+
 // LOOP 31: what the first finalizer used counts, and it runs again.
 func TestReopenedLoopFinalizesAgain(t *testing.T) {
 	p := loop.Plan{Steps: steps("a", "final"), Budget: &loop.Budget{Calls: 4}}

@@ -62,6 +62,8 @@ type StopRecord struct {
 	Detail string     `json:"detail,omitzero"` // for people
 	// By is the agent that asked, or the step that failed.
 	By string `json:"by,omitzero"`
+	// NoneSucceeded is true if the loop ended without a fatal error, and failed because none of its iterations succeeded.
+	NoneSucceeded bool `json:"none_succeeded,omitzero"`
 	// Scope is the scope of an exit that leaves more than this loop; see Exit.
 	Scope string `json:"scope,omitzero"`
 	// Iterations is the number of complete iterations. The loop stopped in or after
@@ -74,13 +76,18 @@ type StopRecord struct {
 	// none was close.
 	Nearest string `json:"nearest,omitzero"`
 	Result  Result `json:"result"`
-	// Answer is the text of the result of a loop that was canceled, which cannot yield it. It is "" if the result is what
-	// the loop said last.
+	// Answer is the text of the result of a loop that does not yield it, because it was canceled, or has only what ADK's
+	// loops have. It is "" if the result is what the loop said last.
 	Answer string `json:"answer,omitzero"`
 	// BestScore and BestIteration are set if at least one iteration was scored.
 	BestScore     *float64 `json:"best_score,omitzero"`
 	BestIteration int      `json:"best_iteration,omitzero"`
-	Usage         Usage    `json:"usage,omitzero"`
+	// BestError is the standard error of a judge's BestScore: the score is off by ± BestError, by chance. It is 0 if that
+	// is unknown, and for exact scores.
+	BestError float64 `json:"best_error,omitzero"`
+	Usage     Usage   `json:"usage,omitzero"`
+	// Leg is the number of the leg in which the loop stopped; 0 before the first. See Plan.OnPlateau.
+	Leg int `json:"leg,omitzero"`
 	// Elapsed is the time spent in steps. In JSON it is a text like "8m32s".
 	Elapsed time.Duration `json:"-"`
 	// Trend is the direction of the scores.
@@ -113,7 +120,8 @@ type StopRecord struct {
 	Digest string `json:"digest,omitzero"`
 }
 
-// ConditionRecord is one condition of a plan at the moment of the stop.
+// ConditionRecord is one condition of a plan at the moment of the stop. Value, Threshold and Note are for people; Unit, Have, Bound,
+// Who and Circles say the same to programs. Records of older versions have only the texts.
 type ConditionRecord struct {
 	Name      string `json:"name"` // exit_loop, stop_when, stop_when.any[0], target, converged, no_progress, not_worth, timeout, budget.calls, max_iterations, …
 	Expr      string `json:"expr,omitzero"`
@@ -122,7 +130,32 @@ type ConditionRecord struct {
 	Holds     bool   `json:"holds"`
 	Fired     bool   `json:"fired"` // the condition is the stop reason
 	Note      string `json:"note,omitzero"`
+	// Unit is the unit of Have and Bound. Without a Unit these are absent.
+	Unit Unit `json:"unit,omitzero"`
+	// Have is the value, and Bound the value at which the condition holds. A nil Have means unknown, not zero.
+	Have  *float64 `json:"have,omitzero"`
+	Bound *float64 `json:"bound,omitzero"`
+	// Who lists the agents that may ask to leave; nil means any step, and an empty list none. Only exit_loop has it.
+	Who []string `json:"who,omitzero"`
+	// Circles has the counts of no_progress; nil for any other condition.
+	Circles *Circles `json:"circles,omitzero"`
 }
+
+// Circles counts the repetitions that [NoProgress] looks for.
+type Circles struct {
+	// Repeats is how often in a row the last result came. The loop ends at MaxRepeats.
+	Repeats    int `json:"repeats"`
+	MaxRepeats int `json:"max_repeats"`
+	// Swings is how often in a row two results alternated. The loop ends at MaxSwings.
+	Swings    int `json:"swings"`
+	MaxSwings int `json:"max_swings"`
+}
+
+// Repeating reports whether the last result came MaxRepeats times in a row.
+func (c *Circles) Repeating() bool { return c.Repeats >= c.MaxRepeats }
+
+// Swinging reports whether two results alternated MaxSwings times in a row.
+func (c *Circles) Swinging() bool { return c.Swings >= c.MaxSwings }
 
 type stopJSON struct {
 	*plainStop

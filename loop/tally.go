@@ -31,6 +31,8 @@ type Tally struct {
 	// Best is the best score, nil if there is none, and BestIteration its iteration.
 	Best          *float64 `json:"best,omitzero"`
 	BestIteration int      `json:"best_iteration,omitzero"`
+	// Leg is the number of the running leg, from 1; 0 before the first. See Plan.OnPlateau.
+	Leg int `json:"leg,omitzero"`
 	// Failures is the number of failed steps.
 	Failures int `json:"failures,omitzero"`
 	// Fatal is the failure that ends the loop, LastFailure the last failure of any.
@@ -119,10 +121,14 @@ type tallied struct {
 	Rejudge  bool      `json:"rejudge,omitzero"`
 	Rejudged *Rejudged `json:"rejudged,omitzero"`
 	// BaselineOver says that what was there before the first iteration has been scored, or cannot be. Start is that
-	// score; StartNote says why there is none.
+	// score, of StartCount answers; StartNote says why there is none.
 	BaselineOver bool     `json:"baseline_over,omitzero"`
 	Start        *float64 `json:"start,omitzero"`
+	StartCount   int      `json:"start_count,omitzero"`
 	StartNote    string   `json:"start_note,omitzero"`
+	// LegScored is how many scores there were when the running leg began. Own is the best of a leg from the loop's start.
+	LegScored int  `json:"leg_scored,omitzero"`
+	Own       best `json:"own,omitzero"`
 	// Flat is how many times running the improvement was too small.
 	Flat uint `json:"flat,omitzero"`
 	// FlatBy is the threshold that the last improvement stayed below.
@@ -143,6 +149,8 @@ type tallied struct {
 	Watched watched `json:"watched,omitzero"`
 	// Judge is what the judge's samples have shown.
 	Judge judgeTally `json:"judge,omitzero"`
+	// Rival is the version that the judge compares others with; zero if it marks them.
+	Rival rival `json:"rival,omitzero"`
 
 	// Print stands for what the running iteration has produced; Prints are
 	// those of the last two iterations before, the older one first.
@@ -215,6 +223,8 @@ type StepFailure struct {
 type IterationRecord struct {
 	// Number is the iteration, from 1; 0 means no record.
 	Number int `json:"number"`
+	// Leg is the number of the leg that the iteration belongs to; 0 before the first.
+	Leg int `json:"leg,omitzero"`
 	// Score is nil if the iteration has none.
 	Score *float64 `json:"score,omitzero"`
 	// Delta is the improvement over the previous score; a positive Delta is better, even if a

@@ -56,7 +56,7 @@ func TestLaw14AsksUntilTheTargetIsClear(t *testing.T) {
 	}
 	p = ranged(func(p *loop.Plan) { p.MaxIterations = 1 })
 	tr := run(t, p, said(p, "a", wide))
-	if row, _ := condition(tr.stop, "target"); row.Holds || row.Value != "9.26667" || row.Note != "not sure: ± 0.216: 9 in 10" {
+	if row, _ := condition(tr.stop, "target"); row.Holds || row.Value != "9.26667 ± 0.22" || row.Note != "not sure: ± 0.22: 9 in 10" {
 		t.Errorf("not sure: %+v", row)
 	}
 }
@@ -80,9 +80,9 @@ func TestTargetSaysHowSureItIs(t *testing.T) {
 	}{
 		"three answers": {judged(3), func(p loop.Plan) script {
 			return said(p, "abc", []float64{7.8, 8.1, 8.4}, []float64{8, 8.4, 8.6}, []float64{8.8, 9.2, 9.6})
-		}, "Score 9.2 ≥ 9 (3 answers, ± 0.226: 4 in 5)"},
+		}, "Score 9.2 ≥ 9 (3 answers, ± 0.23: 4 in 5)"},
 		"a range": {ranged(nil), func(p loop.Plan) script { return said(p, "a", []float64{9.4, 9.6, 9.3, 9.5}) },
-			"Score 9.45 ≥ 9 (4 answers, ± 0.0833: 99 in 100)"},
+			"Score 9.45 ≥ 9 (4 answers, ± 0.083: 99 in 100)"},
 		"one answer": {judged(1), func(p loop.Plan) script { return said(p, "a", []float64{9.2}) }, "Score 9.2 ≥ 9 (1 answer, error unknown)"},
 		"all agree":  {judged(3), func(p loop.Plan) script { return said(p, "a", []float64{9.2, 9.2, 9.2}) }, "Score 9.2 ≥ 9"},
 		"no judge":   {loop.Plan{Steps: steps("a"), MaxIterations: 9, Score: &loop.Score{Key: "score"}}, func(loop.Plan) script { return scored(9.2) }, "Score 9.2 ≥ 9"},

@@ -10,23 +10,42 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
+// TextWithinNoise says in every text that a judge does not tell two versions apart.
+const TextWithinNoise = "within the judge's noise"
+
+// WithinNoise reports whether the judge does not tell the score from the one before, because they differ by no more
+// than Noise. It is false for exact scores.
+func (r IterationRecord) WithinNoise() bool {
+	return r.Delta != nil && r.Noise > 0 && math.Abs(*r.Delta) <= r.Noise
+}
+
+// WithinNoise reports whether two scores, with their standard errors, differ by no more than twice the standard error
+// of their difference. It is false if both are exact.
+func WithinNoise(a, aError, b, bError float64) bool {
+	e := math.Hypot(aError, bError)
+	return e > 0 && math.Abs(a-b) <= 2*e
+}
+
 // String returns the record as text, such as "Iteration 2: Score 6.8 → Improvement: +1.6
-// (30.8%)".
+// (30.8%)", with the error of a score that has one, and "within the judge's noise" after a difference that is.
 func (r IterationRecord) String() string {
 	s := fmt.Sprintf("Iteration %d", r.Number)
 	if r.Score == nil {
 		return s
 	}
-	s += ": Score " + num(*r.Score) + " → Improvement: "
+	s += ": Score " + brief.Score(*r.Score) + brief.OffBy(r.Error) + " → Improvement: "
 	if r.Delta == nil {
 		return s + "N/A"
 	}
-	s += signed(*r.Delta)
+	s += brief.Signed(*r.Delta)
 	if r.Percent != nil {
 		s += fmt.Sprintf(" (%.1f%%)", tidy(*r.Percent))
+	}
+	if r.WithinNoise() {
+		s += ", " + TextWithinNoise
 	}
 	return s
 }
@@ -56,12 +75,21 @@ func tidy(f float64) float64 {
 	return math.Round(f*1e9) / 1e9
 }
 
-// num writes a number with at most six significant digits, an int with all.
+// num writes a number with at most six significant digits, an int with all. Logs have its texts, and a resumed run writes the same
+// ones, so they stay as they are.
 func num(f float64) string {
 	if f == math.Trunc(f) && math.Abs(f) < 1<<53 {
 		return strconv.FormatFloat(f, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(f, 'g', 6, 64)
+}
+
+// count writes a number with its noun. Its texts stay as they are too.
+func count[N int | int64 | uint](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func signed(f float64) string {
@@ -97,7 +125,7 @@ func briefText(text string) string {
 	if len(text) <= 24 && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 		return strconv.Quote(text)
 	}
-	return "text of " + brief.Count(utf8.RuneCountInString(text), "character")
+	return "text of " + count(utf8.RuneCountInString(text), "character")
 }
 
 func kind(v any) string {

@@ -34,6 +34,9 @@ func TestTrend(t *testing.T) {
 		{"to and fro, four", []float64{5, 7, 5, 7}, loop.Oscillating},
 		{"forward in jerks", []float64{5, 7, 6, 8}, loop.Improving},
 		{"long ago", []float64{1, 2, 3, 7, 7, 7, 7, 7}, loop.Plateau},
+		{"steadily, in small steps", []float64{39.6, 39.7, 39.8, 39.9, 40}, loop.Improving},
+		{"steadily down", []float64{40, 39.9, 39.8, 39.7, 39.6}, loop.Regressing},
+		{"ever less", []float64{39.6, 39.7, 39.72, 39.73, 39.731}, loop.Plateau},
 		{"around zero", []float64{-1, 0, 1}, loop.Improving},
 		{"zero", []float64{0, 0, 0}, loop.Plateau},
 	} {
@@ -48,6 +51,38 @@ func TestTrend(t *testing.T) {
 		p.Score.LowerIsBetter = true
 		if got := p.Trend(&loop.Tally{Scores: c.scores}); got != c.want {
 			t.Errorf("%s, lower is better: %v are %q, want %q", c.name, c.scores, got, c.want)
+		}
+	}
+}
+
+// 37 l: a score that rises by the same amount in each iteration improves, however long the loop has run. So does one with
+// noise whose gains add up, though no two of its scores differ by more than chance.
+func TestTrendOfASteadyRise(t *testing.T) {
+	p := loop.Plan{Steps: []loop.Step{{Name: "judge"}}, MaxIterations: 1000, Score: &loop.Score{Key: "score", MinDelta: new(0.01), Patience: 2}}
+	var tally loop.Tally
+	for n := 1; n <= 500; n++ {
+		p.Add(&tally, loop.Outcome{Iteration: n, State: map[string]any{"score": 5 + 0.1*float64(n)}, Wrote: []string{"score"}})
+		if got := p.Trend(&tally); n >= 3 && got != loop.Improving {
+			t.Fatalf("iteration %d: %q", n, got)
+		}
+	}
+	if d := p.Next(&tally); d.Action != loop.RunStep {
+		t.Errorf("it stops: %+v", d.Stop)
+	}
+	for _, c := range []struct {
+		gain, until float64
+		want        loop.Trend
+	}{{0.2, 20, loop.Improving}, {-0.2, 20, loop.Regressing}, {0, 20, loop.Plateau}, {0.2, 2, loop.Plateau}} {
+		p := loop.Plan{Steps: []loop.Step{{Name: "judge"}}, Score: &loop.Score{Key: "score", Judge: &loop.Judge{Step: "judge", Samples: 3}}}
+		p.Rules = p.Current()
+		var tally loop.Tally
+		for n := 1; n <= 9; n++ {
+			for _, off := range []float64{-0.5, 0, 0.5} {
+				p.Add(&tally, loop.Outcome{Iteration: n, State: map[string]any{"score": 7 + c.gain*min(float64(n), c.until) + off}, Wrote: []string{"score"}})
+			}
+		}
+		if got := p.Trend(&tally); got != c.want {
+			t.Errorf("a gain of %g until iteration %g: %q, want %q", c.gain, c.until, got, c.want)
 		}
 	}
 }

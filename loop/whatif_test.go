@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -83,7 +84,7 @@ func (w *world) work(o *loop.Outcome, d loop.Decision) {
 	}
 	calls, cost := int64(r.IntN(4)), float64(r.IntN(20))/100
 	if d.Timeout > 0 && took > d.Timeout {
-		took, kind, message = d.Timeout, d.TimeoutKind, fmt.Sprintf("%s is cut short after %s", w.p.Steps[d.Step].Name, d.Timeout)
+		took, kind, message = d.Timeout, d.TimeoutKind, fmt.Sprintf("%s is cut short after %s", w.p.Steps[d.Step].Name, brief.Clock(d.Timeout))
 	} else if b := w.p.Budget; w.strict && b != nil && b.Calls > 0 && w.calls+calls > b.Calls-w.p.Held().Calls {
 		kind, message = loop.BudgetSpent, "it does not fit"
 	}
@@ -95,7 +96,7 @@ func (w *world) work(o *loop.Outcome, d loop.Decision) {
 	w.calls += calls
 	o.Usage = loop.Usage{Calls: calls, InputTokens: calls * 100, Cost: &cost}
 	o.Fingerprint = pick(r, "x", "x", "y", "z")
-	if one(r, 15) {
+	if one(r, 15) && d.Iteration > 0 {
 		o.Exit = &loop.Exit{Reason: "enough"}
 	}
 	w.state["n"], w.state["text"], w.state["done"] = n+1, o.Fingerprint, one(r, 20)
@@ -118,10 +119,14 @@ func loose(r *rand.Rand) *loop.Plan {
 	if one(r, 2) {
 		p.Steps = append(p.Steps, loop.Step{Name: "final", Finalizer: true})
 	}
-	if one(r, 3) {
+	if one(r, 2) {
 		p.Score.Judge = &loop.Judge{Step: p.Steps[0].Name, Samples: pick(r, 1, uint(2))}
+		p.Rules = pick(r, 0, p.Current())
 	}
 	p.IterationTimeout = maybe(r, 6, secs(20))
+	if one(r, 3) {
+		p.Score.Baseline, p.Score.Scorers = true, []string{p.Steps[0].Name}
+	}
 	return p
 }
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // With returns a copy of the plan with another value of one field, for back-tests and forms. The path
@@ -105,7 +105,7 @@ func (w walk) field(v any, t reflect.Type, rest []string) (any, error) {
 	i := slices.Index(names, rest[0])
 	if i < 0 {
 		msg := fmt.Sprintf("%s: there is no field %q", w.path, rest[0])
-		if near := expr.Nearest(rest[0], names); near != "" {
+		if near := suggest.Nearest(rest[0], names); near != "" {
 			return nil, fmt.Errorf("%s (did you mean %q?)", msg, near)
 		}
 		if below := fieldBelow(names, types, rest[0]); below != "" {
@@ -170,7 +170,7 @@ func (w walk) element(v any, t reflect.Type, rest []string) (any, error) {
 	}
 	if at < 0 {
 		msg := fmt.Sprintf("%s: there is no %q in a list of %d", w.path, rest[0], len(list))
-		if near := expr.Nearest(rest[0], names); near != "" {
+		if near := suggest.Nearest(rest[0], names); near != "" {
 			msg += fmt.Sprintf(" (did you mean %q?)", near)
 		}
 		return nil, errors.New(msg)

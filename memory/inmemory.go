@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"sort"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -79,10 +79,9 @@ func (m *inMemory) SearchMemory(_ context.Context, req *SearchRequest) (*SearchR
 		}
 	}
 	m.mu.RUnlock()
-	sort.Slice(hits, func(i, k int) bool { // 20 KB smaller than slices.SortFunc
-		a, b := &hits[i], &hits[k]
+	slices.SortFunc(hits, func(a, b hit) int {
 		return cmp.Or(cmp.Compare(b.words, a.words), b.entry.Timestamp.Compare(a.entry.Timestamp),
-			cmp.Compare(a.entry.ID, b.entry.ID)) < 0
+			cmp.Compare(a.entry.ID, b.entry.ID))
 	})
 	res := new(SearchResponse)
 	for _, h := range hits {

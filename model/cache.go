@@ -2,6 +2,8 @@
 
 package model
 
+import "context"
+
 // CacheHint says which parts of a request later requests are expected to repeat. A provider whose cache
 // must be requested, and paid for, keeps only these parts. A provider that caches by itself ignores all
 // fields but Key and Retention.
@@ -30,4 +32,18 @@ type CacheHint struct {
 	// Before says that the request begins with the whole previous request, which had Next, so that the
 	// provider can read what that request wrote.
 	Before bool `json:"before,omitzero"`
+}
+
+type cacheKey struct{}
+
+// WithCacheHint returns a context whose request to a model asks for a cache as the hint says. The hint is not a field of
+// [LLMRequest], so that requests that a stand-in of a test has captured compare as those of ADK do.
+func WithCacheHint(ctx context.Context, hint *CacheHint) context.Context {
+	return context.WithValue(ctx, cacheKey{}, hint)
+}
+
+// CacheHintOf returns the hint of [WithCacheHint], or nil: then a model asks its provider for no cache.
+func CacheHintOf(ctx context.Context) *CacheHint {
+	hint, _ := ctx.Value(cacheKey{}).(*CacheHint)
+	return hint
 }

@@ -38,8 +38,6 @@ type LLMRequest struct {
 	// Config holds the system instruction, tools' declarations, schema and
 	// sampling settings; nil means the provider's defaults.
 	Config *genai.GenerateContentConfig
-	// Cache says which parts later requests will repeat; nil asks the provider for no cache.
-	Cache *CacheHint `json:",omitempty"`
 	// Tools holds the tools behind the declarations in Config, by name.
 	Tools map[string]any `json:"-"`
 }

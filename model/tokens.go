@@ -60,3 +60,11 @@ func Used(u *genai.GenerateContentResponseUsageMetadata) budget.Usage {
 	}
 	return used
 }
+
+// ThoughtTokens returns how many of a request's output tokens were thoughts; 0 if u is nil.
+func ThoughtTokens(u *genai.GenerateContentResponseUsageMetadata) int64 {
+	if u == nil {
+		return 0
+	}
+	return max(0, int64(u.ThoughtsTokenCount))
+}

@@ -28,7 +28,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/refrain-dev/refrain/internal/values/uuid"
 )
 
 type (
@@ -75,7 +75,7 @@ func NewUUID(ctx context.Context) string {
 	if p := UUIDProviderOf(ctx); p != nil {
 		return p()
 	}
-	return uuid.NewString()
+	return uuid.New().String()
 }
 
 // RunTasks runs tasks with the runner of ctx, or else each task in a goroutine of its own, and returns when

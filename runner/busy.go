@@ -31,15 +31,15 @@ func (e *BusyError) Error() string {
 // Is reports whether target is [session.ErrConflict].
 func (e *BusyError) Is(target error) bool { return target == session.ErrConflict }
 
-// underWay has the runs of this process, by session. Other processes are excluded by the session's
+// activeRuns has the runs of this process, by session. Other processes are excluded by the session's
 // log, and those of a supervisor by its lease.
-var underWay = struct {
+var activeRuns = struct {
 	mu   sync.Mutex
-	runs map[seat]string
-}{runs: make(map[seat]string)}
+	runs map[sessionKey]string
+}{runs: make(map[sessionKey]string)}
 
-// seat identifies the session that a run occupies.
-type seat struct {
+// sessionKey identifies the session that a run occupies.
+type sessionKey struct {
 	service       session.Service
 	app, user, id string
 }
@@ -52,7 +52,7 @@ func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in c
 	if l := lease.From(ctx); l != nil && l.Key == lease.KeyOf(s) {
 		return ctx, func() {}, nil
 	}
-	leave, err := r.sit(s, run)
+	leave, err := r.claimInProcess(s, run)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -60,7 +60,7 @@ func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in c
 	if c, ok := r.cfg.SessionService.(store.Committer); !leases || !ok || !c.Commits() {
 		return ctx, leave, nil
 	}
-	in, release, err := hold(ctx, leaser, lease.KeyOf(s))
+	in, release, err := takeLease(ctx, leaser, lease.KeyOf(s))
 	if err != nil {
 		leave()
 		return nil, nil, err
@@ -68,31 +68,31 @@ func (r *Runner) claim(ctx context.Context, s session.Session, run string) (in c
 	return in, func() { release(); leave() }, nil
 }
 
-// sit takes the session for a run of this process until leave is called.
-func (r *Runner) sit(s session.Session, run string) (leave func(), err error) {
+// claimInProcess takes the session for a run of this process until leave is called.
+func (r *Runner) claimInProcess(s session.Session, run string) (leave func(), err error) {
 	if !reflect.ValueOf(r.cfg.SessionService).Comparable() {
 		return func() {}, nil
 	}
-	at := seat{r.cfg.SessionService, s.AppName(), s.UserID(), s.ID()}
-	underWay.mu.Lock()
-	defer underWay.mu.Unlock()
-	if first, busy := underWay.runs[at]; busy {
+	at := sessionKey{r.cfg.SessionService, s.AppName(), s.UserID(), s.ID()}
+	activeRuns.mu.Lock()
+	defer activeRuns.mu.Unlock()
+	if first, busy := activeRuns.runs[at]; busy {
 		return nil, &BusyError{SessionID: at.id, RunID: first}
 	}
-	underWay.runs[at] = run
+	activeRuns.runs[at] = run
 	return func() {
-		underWay.mu.Lock()
-		defer underWay.mu.Unlock()
-		delete(underWay.runs, at)
+		activeRuns.mu.Lock()
+		defer activeRuns.mu.Unlock()
+		delete(activeRuns.runs, at)
 	}, nil
 }
 
 // leaseTTL is how long a session still belongs to a process that has died.
 const leaseTTL = 15 * time.Second
 
-// hold takes the lease of a session and keeps it until release is called. in ends with [lease.ErrLost] when
+// takeLease takes the lease of a session and keeps it until release is called. in ends with [lease.ErrLost] when
 // the lease is lost.
-func hold(ctx context.Context, leaser lease.Leaser, key lease.Key) (in context.Context, release func(), err error) {
+func takeLease(ctx context.Context, leaser lease.Leaser, key lease.Key) (in context.Context, release func(), err error) {
 	l, err := lease.Take(ctx, leaser, key, lease.Process(), leaseTTL)
 	if err != nil {
 		return nil, nil, err

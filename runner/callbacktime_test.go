@@ -27,7 +27,7 @@ func TestContinueWhenCallbacksHaveTakenTheTime(t *testing.T) {
 			l, err := loopagent.New(loopagent.Config{
 				AgentConfig: agent.Config{Name: "l", SubAgents: []agent.Agent{speaker(t, "step", "a", "b", "c", "d")}}, MaxIterations: 4, Timeout: limit,
 				BeforeIteration: []loopagent.BeforeIterationCallback{func(ctx agent.Context, _ int) error {
-					if drive.At(ctx).Replays() {
+					if drive.At(ctx).IsReplay() {
 						return nil
 					}
 					told++

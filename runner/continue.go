@@ -20,14 +20,14 @@ import (
 // answered. The message is not stored.
 var ErrNotOpen = errors.New("confirmation is not open")
 
-// who returns the agent that a message is for: the agent whose function call the message answers,
+// targetAgent returns the agent that a message is for: the agent whose function call the message answers,
 // or the agent that the user was talking to, or the root.
-func (r *Runner) who(evs session.Events, msg *genai.Content) (agent.Agent, error) {
-	called, err := r.caller(evs, responses(msg))
+func (r *Runner) targetAgent(evs session.Events, msg *genai.Content) (agent.Agent, error) {
+	called, err := r.askingAgent(evs, responses(msg))
 	if called != nil || err != nil {
 		return called, err
 	}
-	return r.speaker(evs), nil
+	return r.lastSpeaker(evs), nil
 }
 
 // ambiguous refuses an answer to a confirmation that was asked for with two different calls: nobody knows which of
@@ -78,10 +78,10 @@ func responses(c *genai.Content) []*genai.FunctionResponse {
 	return all
 }
 
-// caller returns the agent whose calls the answers are for, or nil. It reads the newest events
+// askingAgent returns the agent whose calls the answers are for, or nil. It reads the newest events
 // first.
-func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (agent.Agent, error) {
-	var confirmations, others open
+func (r *Runner) askingAgent(evs session.Events, answers []*genai.FunctionResponse) (agent.Agent, error) {
+	var confirmations, others openCalls
 	for _, a := range answers {
 		if a.Name != toolconfirmation.FunctionCallName {
 			others = append(others, a.ID)
@@ -105,11 +105,11 @@ func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (
 			}
 			continue
 		}
-		if called == "" && others.take(ev, func(*genai.FunctionCall) bool { return true }) {
+		if called == "" && others.remove(ev, func(*genai.FunctionCall) bool { return true }) {
 			called = ev.Author
 		}
 		// A model can write a call of that name, but not make it long-running.
-		if !confirmations.take(ev, func(c *genai.FunctionCall) bool {
+		if !confirmations.remove(ev, func(c *genai.FunctionCall) bool {
 			return c.Name == toolconfirmation.FunctionCallName && slices.Contains(ev.LongRunningToolIDs, c.ID)
 		}) {
 			continue
@@ -138,11 +138,11 @@ func (r *Runner) caller(evs session.Events, answers []*genai.FunctionResponse) (
 	return a, nil
 }
 
-// open are the IDs of calls that are still looked for.
-type open []string
+// openCalls are the IDs of calls that are still looked for.
+type openCalls []string
 
-// take removes the IDs of an event's calls and reports whether there were any.
-func (o *open) take(ev *session.Event, is func(*genai.FunctionCall) bool) (found bool) {
+// remove removes the IDs of an event's calls and reports whether there were any.
+func (o *openCalls) remove(ev *session.Event, is func(*genai.FunctionCall) bool) (found bool) {
 	if len(*o) == 0 || ev.Content == nil {
 		return false
 	}
@@ -159,7 +159,7 @@ func (o *open) take(ev *session.Event, is func(*genai.FunctionCall) bool) (found
 }
 
 // answeredBy is one of the IDs that an event has an answer for.
-func (o open) answeredBy(ev *session.Event) (id string, ok bool) {
+func (o openCalls) answeredBy(ev *session.Event) (id string, ok bool) {
 	for _, a := range responses(ev.Content) {
 		if a.Name == toolconfirmation.FunctionCallName && slices.Contains(o, a.ID) {
 			return a.ID, true
@@ -168,11 +168,11 @@ func (o open) answeredBy(ev *session.Event) (id string, ok bool) {
 	return "", false
 }
 
-// speaker is the agent that spoke last, if it and all above it hand the
+// lastSpeaker is the agent that spoke last, if it and all above it hand the
 // conversation from one to another; or else the root.
-func (r *Runner) speaker(evs session.Events) agent.Agent {
+func (r *Runner) lastSpeaker(evs session.Events) agent.Agent {
 	root := r.cfg.Agent
-	if !handsBack(root) || len(root.SubAgents()) == 0 {
+	if !returnsConversation(root) || len(root.SubAgents()) == 0 {
 		return root
 	}
 	for i := evs.Len() - 1; i >= 0; i-- {
@@ -180,26 +180,26 @@ func (r *Runner) speaker(evs session.Events) agent.Agent {
 		if ev.Author == "user" || ev.Content == nil || len(ev.Content.Parts) == 0 {
 			continue
 		}
-		if a := r.tree.Find(ev.Author); a != nil && r.keeps(a) {
+		if a := r.tree.Find(ev.Author); a != nil && r.keepsConversation(a) {
 			return a
 		}
 	}
 	return root
 }
 
-// keeps reports whether an agent keeps the conversation for the next message.
-func (r *Runner) keeps(a agent.Agent) bool {
+// keepsConversation reports whether an agent keeps the conversation for the next message.
+func (r *Runner) keepsConversation(a agent.Agent) bool {
 	for ; a != nil; a = r.tree.Parent(a.Name()) {
-		if !handsBack(a) {
+		if !returnsConversation(a) {
 			return false
 		}
 	}
 	return true
 }
 
-// handsBack reports whether an agent asks a model and may hand the conversation
+// returnsConversation reports whether an agent asks a model and may hand the conversation
 // to the agent above.
-func handsBack(a agent.Agent) bool {
+func returnsConversation(a agent.Agent) bool {
 	h, ok := a.(drive.Returner)
 	return ok && h.CanTransferToParent()
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/history/progress/backtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -64,7 +64,7 @@ func growLoop(t testing.TB, seed uint64, iterations uint) (agent.Agent, *world) 
 // twice, cut off on the way or not, and comes to what it would have come to with
 // that limit from its start.
 func TestContinueWithALargerLimit(t *testing.T) {
-	ignore := cmp.Options{times, counted, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" }, cmp.Ignore())}
+	ignore := cmp.Options{times, loggedEvents, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Ended" }, cmp.Ignore())}
 	for seed := range longtest.N[uint64](5, 60) {
 		initial := map[string]any{"k0": "before", "text": "first"}
 		start := func(n uint, store session.Service) *process {

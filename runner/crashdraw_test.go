@@ -24,7 +24,7 @@ import (
 )
 
 // noted is a value as a Go program has it.
-type noted struct {
+type isSnapshot struct {
 	Text string
 	Took time.Duration
 	Data []byte `json:"data"`
@@ -38,7 +38,7 @@ func goValue(m string) any {
 	case 0:
 		return n
 	case 1:
-		return noted{m, time.Duration(n), []byte(m), math.MaxUint64 - uint64(n)}
+		return isSnapshot{m, time.Duration(n), []byte(m), math.MaxUint64 - uint64(n)}
 	case 2:
 		return []byte(m)
 	case 3:
@@ -97,7 +97,7 @@ func counts(ctx agent.Context, key string) error {
 }
 
 // counted leaves those keys out: what was made again has counted twice.
-var counted = cmpopts.IgnoreMapEntries(func(key string, _ any) bool {
+var loggedEvents = cmpopts.IgnoreMapEntries(func(key string, _ any) bool {
 	return strings.HasPrefix(key, "user:") && strings.Contains(key, "count_")
 })
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/internal/committest"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/committest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
@@ -51,7 +51,7 @@ type reads struct {
 }
 
 // newest is the number of events that come with a session.
-const newest = 64
+const newestUnfinished = 64
 
 func (r *reads) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
 	resp, err := r.Service.Get(ctx, req)
@@ -72,7 +72,7 @@ func (r *reads) Get(ctx context.Context, req *session.GetRequest) (*session.GetR
 		},
 	}
 	maps.Insert(cfg.State, whole.State().All())
-	cfg.Older = int(max(0, cfg.LastSeq-newest))
+	cfg.Older = int(max(0, cfg.LastSeq-newestUnfinished))
 	cfg.Events, err = cfg.Load(int64(cfg.Older+1), cfg.LastSeq)
 	return &session.GetResponse{Session: session.NewView(cfg)}, err
 }
@@ -101,7 +101,7 @@ func TestResumeReadsTheLogOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d events of %d", store.n, length)
-	if store.n > length+newest {
-		t.Errorf("a resumed run reads %d events of a log of %d, want at most %d", store.n, length, length+newest)
+	if store.n > length+newestUnfinished {
+		t.Errorf("a resumed run reads %d events of a log of %d, want at most %d", store.n, length, length+newestUnfinished)
 	}
 }

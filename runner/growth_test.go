@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/internal/heaptest"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/heaptest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -39,10 +37,9 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// What an event costs beyond the making of it. What is not configured costs nothing: the
-// bounds leave no room for another value in every step, be it a map, a closure or a context.
-// One allocation is the agent's own, the sequence that it returns. Marks are part of the cost
-// of the event that they are around.
+// What an event costs in bytes beyond the making of it, the marks around it included. The limits are about ten times what
+// is measured: they find a cost that grows with the run or a copy of the state in every event. Package bench compares the time
+// with ADK's.
 func TestCostPerEvent(t *testing.T) {
 	made := memoryPerEvent(t, func() int {
 		const n = 3000
@@ -51,26 +48,19 @@ func TestCostPerEvent(t *testing.T) {
 		}
 		return n
 	})
-	padding, pooled := 0.0, 1.0
-	if raceEnabled() {
-		padding = 16 // bytes, for each allocation
-		pooled = 2   // a sync.Pool drops some of what it gets; .ci/long runs this without the detector
-	}
 	for _, tt := range []struct {
 		name string
 		run  func() int
-		most memory
+		most float64 // bytes
 	}{
-		{"loop alone", direct(t, 1000), memory{bytes: 60, allocs: 1.1}},
-		{"through the runner", throughRunner(t, 1000, false), memory{bytes: 80, allocs: 1.2}},
-		{"through the runner, with marks", throughRunner(t, 1000, true), memory{bytes: 2600, allocs: 17}},
+		{"loop alone", direct(t, 1000), 1000},
+		{"through the runner", throughRunner(t, 1000, false), 1000},
+		{"through the runner, with marks", throughRunner(t, 1000, true), 30_000},
 	} {
 		got := memoryPerEvent(t, tt.run)
-		own := memory{got.bytes - made.bytes, got.allocs - made.allocs}
 		t.Logf("%s: %v, of which the event itself is %v", tt.name, got, made)
-		tt.most.allocs *= pooled
-		if tt.most.bytes = tt.most.bytes*pooled + padding*tt.most.allocs; own.bytes > tt.most.bytes || own.allocs > tt.most.allocs {
-			t.Errorf("%s: an event takes %v beyond itself, at most %v is allowed", tt.name, own, tt.most)
+		if own := got.bytes - made.bytes; own > tt.most {
+			t.Errorf("%s: an event takes %.0f bytes beyond itself, at most %.0f are allowed", tt.name, own, tt.most)
 		}
 	}
 }
@@ -89,15 +79,9 @@ func TestKeptPerEvent(t *testing.T) {
 	})
 	each := float64(held) / (3 * iterations)
 	t.Logf("%.0f bytes an event", each)
-	if most := 2300.0; each > most {
+	if most := 2500.0; each > most {
 		t.Errorf("a run keeps %.0f bytes for each event that an agent said, at most %.0f are allowed", each, most)
 	}
-}
-
-// raceEnabled reports whether the race detector is at work.
-func raceEnabled() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // memory is what one event allocates.

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/progress/verify"
+	"github.com/refrain-dev/refrain/internal/history/progress/verify"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/store"
 )
@@ -159,7 +159,7 @@ func (d death) die(t *testing.T, seed uint64, want outcome) {
 	if strings.Contains(fmt.Sprint(err), "the run has ended") { // it died behind its end
 		return
 	}
-	if diff := cmp.Diff(want, next.outcome(err), times, counted); diff != "" {
+	if diff := cmp.Diff(want, next.outcome(err), times, loggedEvents); diff != "" {
 		t.Errorf("(-whole +resumed):\n%s\nthe log of the dead:\n%s\nand then:\n%s", diff, strings.Join(brief(log), "\n"), strings.Join(brief(next.shown), "\n"))
 	}
 	checkShown(t, w, next.shown)

@@ -147,11 +147,11 @@ func (f *failing) AppendEvent(ctx context.Context, s session.Session, ev *sessio
 
 // foreign is a session service whose sessions are of its own type, and which
 // does not know the runner's.
-type foreign struct{ inner session.Service }
+type callPlugin struct{ inner session.Service }
 
 type foreignSession struct{ session.Session }
 
-func (f foreign) Create(ctx context.Context, req *session.CreateRequest) (*session.CreateResponse, error) {
+func (f callPlugin) Create(ctx context.Context, req *session.CreateRequest) (*session.CreateResponse, error) {
 	resp, err := f.inner.Create(ctx, req)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (f foreign) Create(ctx context.Context, req *session.CreateRequest) (*sessi
 	return &session.CreateResponse{Session: foreignSession{resp.Session}}, nil
 }
 
-func (f foreign) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
+func (f callPlugin) Get(ctx context.Context, req *session.GetRequest) (*session.GetResponse, error) {
 	resp, err := f.inner.Get(ctx, req)
 	if err != nil {
 		return nil, err
@@ -167,15 +167,15 @@ func (f foreign) Get(ctx context.Context, req *session.GetRequest) (*session.Get
 	return &session.GetResponse{Session: foreignSession{resp.Session}}, nil
 }
 
-func (f foreign) List(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
+func (f callPlugin) List(ctx context.Context, req *session.ListRequest) (*session.ListResponse, error) {
 	return f.inner.List(ctx, req)
 }
 
-func (f foreign) Delete(ctx context.Context, req *session.DeleteRequest) error {
+func (f callPlugin) Delete(ctx context.Context, req *session.DeleteRequest) error {
 	return f.inner.Delete(ctx, req)
 }
 
-func (f foreign) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
+func (f callPlugin) AppendEvent(ctx context.Context, s session.Session, ev *session.Event) error {
 	return f.inner.AppendEvent(ctx, foreignSession{s}, ev)
 }
 

@@ -16,8 +16,8 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/internal/history/progress/verify"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress/verify"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -80,7 +80,7 @@ func TestResumeAfterInterruptions(t *testing.T) {
 			if errors.Is(err, runner.ErrFinished) { // it was the last event that we have seen
 				got.Err = want.Err
 			}
-			if diff := cmp.Diff(want, got, times, usage, counted); diff != "" {
+			if diff := cmp.Diff(want, got, times, usage, loggedEvents); diff != "" {
 				t.Fatalf("seed %d, canceled %t (-whole +interrupted):\n%s\n%s", seed, cancels, diff, lines(brief(p.log())))
 			}
 			got.usedNoLess(t, want)

@@ -54,7 +54,7 @@ func TestLogLimit(t *testing.T) {
 				return err
 			}
 			full, ok := errors.AsType[*session.LogLimitError](drive(limit, false))
-			if !ok || full.Limit != limit || full.Size < limit/2 || !strings.Contains(full.Error(), "--log-limit") {
+			if !ok || full.Limit != limit || full.Size < limit/2 || !strings.Contains(full.Error(), "and its limit is ") || strings.Contains(full.Error(), "--") {
 				t.Fatalf("the run ended with %v", err)
 			}
 			weight := func() (n int) {

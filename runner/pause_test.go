@@ -87,7 +87,7 @@ func TestPauseAndResume(t *testing.T) {
 				got.Err = want.Err
 			}
 			// A callback that a pause cancels is made again, and counts twice where sessions share a key.
-			if diff := cmp.Diff(want, got, times, counted); diff != "" {
+			if diff := cmp.Diff(want, got, times, loggedEvents); diff != "" {
 				t.Fatalf("seed %d (-whole +paused):\n%s\n%s", seed, diff, lines(brief(p.log())))
 			}
 			if diff := cmp.Diff(wantRan, ran); diff != "" && len(wantRan)+len(ran) > 0 {

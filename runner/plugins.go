@@ -71,30 +71,37 @@ func add[F any](list *[]F, f F) {
 
 // receive returns the user's message, as the plugins want it, and the agent that it is for.
 func (r *Runner) receive(ctx context.Context, run *run) (a agent.Agent, msg *genai.Content, err error) {
-	a, err = r.who(run.view.Events(), run.msg)
-	if err != nil || run.msg == nil || r.callbacks == nil {
+	a, err = r.targetAgent(run.view.Events(), run.msg)
+	if err != nil || run.msg == nil {
 		return a, run.msg, err
 	}
-	msg, err = r.pass(ctx, a, run.id, run.view, run.msg)
-	if err == nil && msg != run.msg {
-		a, err = r.who(run.view.Events(), msg)
+	if msg, err = r.runMessageCallbacks(ctx, a, run.id, run.view, run.msg); err == nil && msg != run.msg {
+		a, err = r.targetAgent(run.view.Events(), msg)
 	}
 	return a, msg, err
 }
 
-// Receive passes the user's message to the plugins, as the beginning of [Runner.Run] does, and returns the message
-// that the plugins make of it. It is for a run of the session s that another process drives, or that starts later by
-// [Runner.Resume]. It stores nothing. It fails with the error of a plugin that refuses the message.
-func (r *Runner) Receive(ctx context.Context, s session.Session, invocationID string, msg *genai.Content) (*genai.Content, error) {
-	if msg == nil || r.callbacks == nil {
-		return msg, nil
+// Receive passes the user's message in ev to the plugins, as the beginning of [Runner.Run] does, and sets in ev the
+// message that the plugins make of it. It is for a run of the session s that another process drives, or that starts
+// later by [Runner.Resume]. It stores no event; with SaveInputBlobsAsArtifacts it stores the files of the message. It
+// fails with the error of a plugin that refuses the message, and with that of the artifact service.
+func (r *Runner) Receive(ctx context.Context, s session.Session, ev *session.Event, cfg agent.RunConfig) (err error) {
+	if ev.Content == nil {
+		return nil
 	}
-	return r.pass(ctx, r.cfg.Agent, invocationID, session.ViewOf(s), msg)
+	view := session.ViewOf(s)
+	if ev.Content, err = r.runMessageCallbacks(ctx, r.cfg.Agent, ev.InvocationID, view, ev.Content); err != nil {
+		return err
+	}
+	return r.keepFiles(ctx, view, ev, cfg)
 }
 
-// pass gives a message for an agent to the plugins. The first one that returns a message ends the list.
-func (r *Runner) pass(ctx context.Context, a agent.Agent, id string, view *session.View, msg *genai.Content) (_ *genai.Content, err error) {
-	ictx := drive.Outside(drive.NewInvocation(ctx, drive.Invocation{
+// runMessageCallbacks gives a message for an agent to the plugins. The first one that returns a message ends the list.
+func (r *Runner) runMessageCallbacks(ctx context.Context, a agent.Agent, id string, view *session.View, msg *genai.Content) (_ *genai.Content, err error) {
+	if r.callbacks == nil {
+		return msg, nil
+	}
+	ictx := drive.WithoutStep(drive.NewInvocation(ctx, drive.Invocation{
 		ID: id, Session: view, UserContent: msg, Artifacts: r.artifacts(view), Memory: r.memory(view),
 	}), a)
 	for _, p := range r.cfg.PluginConfig.Plugins {
@@ -103,7 +110,7 @@ func (r *Runner) pass(ctx context.Context, a agent.Agent, id string, view *sessi
 			continue
 		}
 		var other *genai.Content
-		err := foreign("on user message callback of plugin", p.Name(), func() (err error) {
+		err := callPlugin("on user message callback of plugin", p.Name(), func() (err error) {
 			other, err = f(ictx, msg)
 			return err
 		})
@@ -117,8 +124,8 @@ func (r *Runner) pass(ctx context.Context, a agent.Agent, id string, view *sessi
 	return msg, nil
 }
 
-// foreign calls code of a plugin or an observer. The error, which may be a panic, names the callback and its owner.
-func foreign(what, whose string, f func() error) (err error) {
+// callPlugin calls code of a plugin or an observer. The error, which may be a panic, names the callback and its owner.
+func callPlugin(what, whose string, f func() error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("%s %q: %w", what, whose, err)
@@ -132,8 +139,8 @@ func foreign(what, whose string, f func() error) (err error) {
 func (r *Runner) afterRun(ctx agent.InvocationContext, a agent.Agent) (err error) {
 	for _, p := range r.cfg.PluginConfig.Plugins {
 		if f := p.AfterRunCallback(); f != nil {
-			err = errors.Join(err, foreign("after run callback of plugin", p.Name(), func() error {
-				f(drive.Outside(ctx, a))
+			err = errors.Join(err, callPlugin("after run callback of plugin", p.Name(), func() error {
+				f(drive.WithoutStep(ctx, a))
 				return nil
 			}))
 		}
@@ -155,7 +162,7 @@ func (c PluginConfig) Close() error {
 	go func() {
 		var errs []error
 		for _, p := range slices.Backward(c.Plugins) {
-			errs = append(errs, foreign("close plugin", p.Name(), p.Close))
+			errs = append(errs, callPlugin("close plugin", p.Name(), p.Close))
 		}
 		done <- errors.Join(errs...)
 	}()

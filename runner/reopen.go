@@ -14,8 +14,8 @@ import (
 
 // begin begins the replay of the run. The spans are the events that the resumed run leaves
 // out: those of steps that were cut off and, with cont, those of the run's end.
-func (p *past) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, mark.Spans, error) {
-	end, err := drive.End(p.ends)
+func (p *loggedRun) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.Replay, mark.Spans, error) {
+	end, err := drive.End(p.endMarks)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -28,12 +28,12 @@ func (p *past) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.R
 	case !cont:
 		return nil, nil, ErrFinished
 	case end.Error != "":
-		back, err = drive.Failed(p.counting(), tree)
+		back, err = drive.Failed(p.currentEvents(), tree)
 	default:
-		loops, back, err = drive.StoppedLoops(p.counting(), tree)
+		loops, back, err = drive.StoppedLoops(p.currentEvents(), tree)
 	}
 	if err == nil && back != nil {
-		err = p.readAgain(back, tree, cfg)
+		err = p.reread(back, tree, cfg)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -45,8 +45,8 @@ func (p *past) begin(tree *drive.Tree, cont bool, cfg agent.RunConfig) (*drive.R
 	return p.replay, back.Union(p.replay.Superseded()), nil
 }
 
-// readAgain reads the run's events without some more of them.
-func (p *past) readAgain(without mark.Spans, tree *drive.Tree, cfg agent.RunConfig) error {
+// reread reads the run's events without some more of them.
+func (p *loggedRun) reread(without mark.Spans, tree *drive.Tree, cfg agent.RunConfig) error {
 	whole := p.reader()
 	p.replay = drive.NewReplay(p.superseded.Union(without), tree, cfg.Prices)
 	for ev := range p.outline() {
@@ -60,9 +60,9 @@ func (p *past) readAgain(without mark.Spans, tree *drive.Tree, cfg agent.RunConf
 	return p.view.Err()
 }
 
-// counting returns the run's events that count.
-func (p *past) counting() *counted {
-	c := &counted{log: p.outline, read: p.reader()}
+// currentEvents returns the run's events that count.
+func (p *loggedRun) currentEvents() *loggedEvents {
+	c := &loggedEvents{log: p.outline, read: p.reader()}
 	for ev := range p.outline() {
 		if ev.InvocationID == p.id && !p.superseded.Has(ev.Seq) {
 			c.seqs = append(c.seqs, ev.Seq)
@@ -71,18 +71,18 @@ func (p *past) counting() *counted {
 	return c
 }
 
-// counted are events that are read when somebody looks at them: a log may be long.
-type counted struct {
+// loggedEvents are events that are read when somebody looks at them: a log may be long.
+type loggedEvents struct {
 	log  func() iter.Seq[*session.Event] // has their outline, and others
 	read func(seq int64) *session.Event
 	seqs []int64
 }
 
-func (c *counted) Len() int { return len(c.seqs) }
+func (c *loggedEvents) Len() int { return len(c.seqs) }
 
-func (c *counted) At(i int) *session.Event { return c.read(c.seqs[i]) }
+func (c *loggedEvents) At(i int) *session.Event { return c.read(c.seqs[i]) }
 
-func (c *counted) All() iter.Seq[*session.Event] {
+func (c *loggedEvents) All() iter.Seq[*session.Event] {
 	return func(yield func(*session.Event) bool) {
 		i := 0
 		for ev := range c.log() {

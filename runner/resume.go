@@ -18,10 +18,10 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
 	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // Errors of [Runner.Resume] that callers branch on; compare with errors.Is.
@@ -87,9 +87,9 @@ func (r *Runner) Resume(ctx context.Context, userID, sessionID, invocationID str
 			yield(nil, &ResumeError{invocationID, err})
 			return
 		}
-		defer run.free()
+		defer run.release()
 		if yield(resumed, nil) {
-			r.drive(run.in, run, cfg, yield)
+			r.drive(run.agentCtx, run, cfg, yield)
 		}
 	}
 }
@@ -151,9 +151,9 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		}
 		view = session.ViewOf(got.Session)
 	}
-	view.HoldToLog()
+	view.RequireLog()
 	if id == "" {
-		if id, err = newest(view); err != nil {
+		if id, err = newestUnfinished(view); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -171,8 +171,8 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 		return nil, nil, err
 	}
 	run := &run{
-		id: id, in: in, ctx: context.WithoutCancel(in), now: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
-		msg: past.msg, others: past.others, memo: newMemo(r.tree), free: free, holding: r.holding(),
+		id: id, agentCtx: in, ctx: context.WithoutCancel(in), now: platform.TimeProviderOf(ctx), service: r.cfg.SessionService,
+		msg: past.message, outsideSteps: past.betweenSteps, temp: newTempMemo(r.tree), release: free, batch: r.newBatch(),
 	}
 	if cfg.LogLimit > 0 {
 		run.logged = new(atomic.Int64)
@@ -182,7 +182,7 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 	if run.replay, gone, err = past.begin(r.tree, o.cont, cfg); err != nil {
 		return nil, nil, err
 	}
-	resumed, err := past.resume(view, id, r.cfg.Agent.Name(), gone)
+	resumed, err := past.resumedEvent(view, id, r.cfg.Agent.Name(), gone)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,106 +191,106 @@ func (r *Runner) restart(ctx context.Context, userID, sessionID, id string, cfg 
 	if err := run.append(resumed); err != nil {
 		return nil, nil, err
 	}
-	run.view = view.Rewind(past.before, past.state)
-	run.others, run.behind = append(run.others, resumed), behind{past.first, resumed.Seq, past.reader()}
-	for _, ev := range past.early {
-		run.memo.restore(run.view, ev)
+	run.view = view.Rewind(past.lastSeqBefore, past.state)
+	run.outsideSteps, run.unobserved = append(run.outsideSteps, resumed), unobserved{past.first, resumed.Seq, past.reader()}
+	for _, ev := range past.beforeFirstStep {
+		run.temp.restoreTemp(run.view, ev)
 	}
 	if run.agent = r.tree.Find(run.replay.Root()); run.agent == nil {
-		run.agent, err = r.who(view.Rewind(past.first-1, nil).Events(), run.msg)
-		run.notes = !view.Noted() && len(past.state) > 0
+		run.agent, err = r.targetAgent(view.Rewind(past.first-1, nil).Events(), run.msg)
+		run.needsSnapshot = !view.Noted() && len(past.state) > 0
 	}
 	return run, resumed, err
 }
 
-// again reports whether an event of a resumed run is in its log already, and takes
+// matchLogged reports whether an event of a resumed run is in its log already, and takes
 // it into the view then.
-func (r *run) again(ev *session.Event) bool {
+func (r *run) matchLogged(ev *session.Event) bool {
 	switch {
 	case r.replay == nil || ev.Partial:
 		return false
-	case !r.replay.Take(ev):
-		if r.replay.Over() {
-			r.catchUp(math.MaxInt64)
+	case !r.replay.Consume(ev):
+		if r.replay.Done() {
+			r.replayOutsideSteps(math.MaxInt64)
 		}
 		return false
 	}
-	r.catchUp(ev.Seq)
+	r.replayOutsideSteps(ev.Seq)
 	r.view.Replay(ev)
-	r.retell(ev.Seq, ev)
-	r.memo.restore(r.view, ev)
+	r.renotify(ev.Seq, ev)
+	r.temp.restoreTemp(r.view, ev)
 	return true
 }
 
-// behind has the logged events of the run that the observer has not been notified of again yet.
-type behind struct {
+// unobserved has the logged events of the run that the observer has not been notified of again yet.
+type unobserved struct {
 	next, last int64
 	read       func(seq int64) *session.Event
 }
 
-// retell tells again of the events of the log up to a sequence number. One of them may be known.
-func (r *run) retell(upTo int64, known *session.Event) {
-	if r.behind.read == nil {
+// renotify tells again of the events of the log up to a sequence number. One of them may be known.
+func (r *run) renotify(upTo int64, known *session.Event) {
+	if r.unobserved.read == nil {
 		return
 	}
-	for ; r.behind.next <= min(upTo, r.behind.last); r.behind.next++ {
+	for ; r.unobserved.next <= min(upTo, r.unobserved.last); r.unobserved.next++ {
 		ev := known
-		if ev == nil || ev.Seq != r.behind.next {
-			ev = r.behind.read(r.behind.next)
+		if ev == nil || ev.Seq != r.unobserved.next {
+			ev = r.unobserved.read(r.unobserved.next)
 		}
 		if ev != nil { // else it is missing in a session of somebody else
-			r.view.Retell(ev)
+			r.view.NotifyReplayed(ev)
 		}
 	}
-	if r.behind.next > r.behind.last {
-		r.behind = behind{}
+	if r.unobserved.next > r.unobserved.last {
+		r.unobserved = unobserved{}
 	}
 }
 
-// catchUp replays the events of no step that come before a sequence number.
-func (r *run) catchUp(seq int64) {
-	for len(r.others) > 0 && r.others[0].Seq < seq {
-		r.view.Replay(r.view.Whole(r.others[0]))
-		r.others = r.others[1:]
+// replayOutsideSteps replays the events of no step that come before a sequence number.
+func (r *run) replayOutsideSteps(seq int64) {
+	for len(r.outsideSteps) > 0 && r.outsideSteps[0].Seq < seq {
+		r.view.Replay(r.view.FullEvent(r.outsideSteps[0]))
+		r.outsideSteps = r.outsideSteps[1:]
 	}
 }
 
-// note writes the session's own state into an event, so that from there on the
+// snapshotState writes the session's own state into an event, so that from there on the
 // log alone tells it.
-func (r *run) note(ev *session.Event) {
+func (r *run) snapshotState(ev *session.Event) {
 	delta := statekey.OwnState(r.view.State())
 	maps.Copy(delta, ev.Actions.StateDelta)
 	delta[mark.KeyNoted] = true
 	ev.Actions.StateDelta = delta
-	r.notes = false
+	r.needsSnapshot = false
 }
 
-// past has the facts about one run in a session's log.
-type past struct {
-	id         string
-	view       *session.View
-	log        []*session.Event // its outline; nil if the view remembers it
-	superseded mark.Spans
-	msg        *genai.Content   // that the run was started with
-	replay     *drive.Replay    // with the run's events
-	ends       []*session.Event // the marks of the run's own step that count
-	early      []*session.Event // the run's, before its first step
-	others     []*session.Event // behind its first step that are no step's, or another run's
-	first      int64            // the first of the run's events; 0: there are none
-	weight     int64            // of the run's events, also of those that are superseded
-	before     int64            // the last event before its first step
-	state      map[string]any   // as it was before its first step
+// loggedRun has the facts about one run in a session's log.
+type loggedRun struct {
+	id              string
+	view            *session.View
+	log             []*session.Event // its outline; nil if the view remembers it
+	superseded      mark.Spans
+	message         *genai.Content   // that the run was started with
+	replay          *drive.Replay    // with the run's events
+	endMarks        []*session.Event // the marks of the run's own step that count
+	beforeFirstStep []*session.Event // the run's, before its first step
+	betweenSteps    []*session.Event // behind its first step that are no step's, or another run's
+	first           int64            // the first of the run's events; 0: there are none
+	weight          int64            // of the run's events, also of those that are superseded
+	lastSeqBefore   int64            // the last event before its first step
+	state           map[string]any   // as it was before its first step
 }
 
 // read reads the log once, and keeps its outline if the view does not. superseded has the events
 // known not to count.
-func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, superseded mark.Spans, keep bool) (*past, error) {
-	p := &past{id: id, view: view, superseded: superseded, before: view.LastSeq(),
+func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, superseded mark.Spans, keep bool) (*loggedRun, error) {
+	p := &loggedRun{id: id, view: view, superseded: superseded, lastSeqBefore: view.LastSeq(),
 		replay: drive.NewReplay(superseded, r.tree, cfg.Prices)}
-	state, whole := fold{}, view.Reader()
+	state, whole := stateFold{}, view.Reader()
 	began, marked := false, false
 	if keep {
-		p.log = make([]*session.Event, 0, p.before)
+		p.log = make([]*session.Event, 0, p.lastSeqBefore)
 	}
 	for ev := range view.Outline() {
 		if keep {
@@ -307,28 +307,28 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 				return nil, err
 			}
 			marked = marked || ev.Mark != nil
-			if ev.Address == "" && ev.Author == "user" && p.msg == nil {
-				p.msg = view.Whole(ev).Content
+			if ev.Address == "" && ev.Author == "user" && p.message == nil {
+				p.message = view.FullEvent(ev).Content
 			}
 			if counts && isEnd(ev) {
-				p.ends = append(p.ends, ev)
+				p.endMarks = append(p.endMarks, ev)
 			}
 		}
 		if !began && mine && ev.Address != "" {
 			began = true
-			p.before = ev.Seq - 1
-			if noted(ev) {
+			p.lastSeqBefore = ev.Seq - 1
+			if isSnapshot(ev) {
 				state.add(ev)
 			}
 		}
 		switch {
-		case !began && (counts || noted(ev)):
+		case !began && (counts || isSnapshot(ev)):
 			state.add(ev)
 		case began && counts && (!mine || ev.Address == ""):
-			p.others = append(p.others, ev)
+			p.betweenSteps = append(p.betweenSteps, ev)
 		}
 		if !began && mine {
-			p.early = append(p.early, ev)
+			p.beforeFirstStep = append(p.beforeFirstStep, ev)
 		}
 	}
 	if !slices.Equal(p.superseded, superseded) { // the session's state does not tell
@@ -349,7 +349,7 @@ func (r *Runner) read(view *session.View, id string, cfg agent.RunConfig, supers
 }
 
 // outline is that of the log, read once more or not.
-func (p *past) outline() iter.Seq[*session.Event] {
+func (p *loggedRun) outline() iter.Seq[*session.Event] {
 	if p.log != nil {
 		return slices.Values(p.log)
 	}
@@ -357,7 +357,7 @@ func (p *past) outline() iter.Seq[*session.Event] {
 }
 
 // reader reads an event of the log in full, by its sequence number.
-func (p *past) reader() func(seq int64) *session.Event {
+func (p *loggedRun) reader() func(seq int64) *session.Event {
 	log, read := p.log, p.view.Reader()
 	if log == nil {
 		return read
@@ -370,8 +370,8 @@ func (p *past) reader() func(seq int64) *session.Event {
 	}
 }
 
-// newest returns the ID of the unfinished run with the newest event.
-func newest(view *session.View) (string, error) {
+// newestUnfinished returns the ID of the unfinished run with the newest event.
+func newestUnfinished(view *session.View) (string, error) {
 	var open []string
 	none, gone := ErrRunNotFound, view.Superseded()
 	for ev := range view.Outline() {
@@ -383,7 +383,7 @@ func newest(view *session.View) (string, error) {
 			continue
 		}
 		open = slices.DeleteFunc(open, func(o string) bool { return o == id })
-		if finishes(ev) && !gone.Has(ev.Seq) {
+		if endsRun(ev) && !gone.Has(ev.Seq) {
 			none = ErrFinished
 		} else {
 			open = append(open, id)
@@ -398,8 +398,8 @@ func newest(view *session.View) (string, error) {
 	return open[len(open)-1], nil
 }
 
-// finishes reports whether an event is the end of a run, which was not cut off.
-func finishes(ev *session.Event) bool {
+// endsRun reports whether an event is the end of a run, which was not cut off.
+func endsRun(ev *session.Event) bool {
 	if ev.Mark.Kind == mark.KindRunEnded {
 		return true
 	}
@@ -413,9 +413,9 @@ func isEnd(ev *session.Event) bool {
 		ev.Address != "" && ev.Address.Parent() == ""
 }
 
-// resume returns the event with the mark that the run was resumed. The event undoes the state
+// resumedEvent returns the event with the mark that the run was resumed. The event undoes the state
 // changes of newly superseded events.
-func (p *past) resume(view *session.View, id, author string, gone mark.Spans) (*session.Event, error) {
+func (p *loggedRun) resumedEvent(view *session.View, id, author string, gone mark.Spans) (*session.Event, error) {
 	m, err := mark.New(mark.KindRunResumed, mark.RunResumed{Superseded: gone})
 	if err != nil {
 		return nil, err
@@ -425,10 +425,10 @@ func (p *past) resume(view *session.View, id, author string, gone mark.Spans) (*
 		return ev, nil
 	}
 	all := p.superseded.Union(gone)
-	left, touched := fold{}, make(map[string]bool)
+	left, touched := stateFold{}, make(map[string]bool)
 	for e := range p.outline() {
 		switch {
-		case noted(e) || !all.Has(e.Seq):
+		case isSnapshot(e) || !all.Has(e.Seq):
 			left.add(e)
 		case gone.Has(e.Seq):
 			for k := range e.Actions.StateDelta {
@@ -447,11 +447,11 @@ func (p *past) resume(view *session.View, id, author string, gone mark.Spans) (*
 	return ev, nil
 }
 
-// fold is a session's own state as the sum of events: by key the one that wrote it.
-type fold map[string]*session.Event
+// stateFold is a session's own state as the sum of events: by key the one that wrote it.
+type stateFold map[string]*session.Event
 
-func (f fold) add(ev *session.Event) {
-	if noted(ev) {
+func (f stateFold) add(ev *session.Event) {
+	if isSnapshot(ev) {
 		clear(f)
 	}
 	for k, v := range ev.Actions.StateDelta {
@@ -466,13 +466,13 @@ func (f fold) add(ev *session.Event) {
 }
 
 // all are the keys with their values.
-func (f fold) all(view *session.View) map[string]any {
+func (f stateFold) all(view *session.View) map[string]any {
 	values := make(map[string]any, len(f))
 	for k, ev := range f {
-		values[k] = view.Whole(ev).Actions.StateDelta[k]
+		values[k] = view.FullEvent(ev).Actions.StateDelta[k]
 	}
 	return values
 }
 
-// noted reports whether an event has the whole state, as it was already.
-func noted(ev *session.Event) bool { return ev.Actions.StateDelta[mark.KeyNoted] != nil }
+// isSnapshot reports whether an event has the whole state, as it was already.
+func isSnapshot(ev *session.Event) bool { return ev.Actions.StateDelta[mark.KeyNoted] != nil }

@@ -15,10 +15,10 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 var errGone = errors.New("the disk is gone")
@@ -276,7 +276,8 @@ func TestResumeNoticesAnotherTree(t *testing.T) {
 		"a step is gone":     {sequence(t, "root", a, b), sequence(t, "root", b), "root/a", []string{"step_started of root/a", `"root" has no sub-agent "a"`}},
 		"a step more":        {sequence(t, "root", a, b), sequence(t, "root", c, a, b), "root/a", []string{"step_started of root/a", "a run of root/c"}},
 		"another order":      {sequence(t, "root", a, c, b), sequence(t, "root", c, a, b), "root/a", []string{"a run of root/c"}},
-		"other rules":        {loopOf(3, a, b), loopOf(3, b, a), "loop[1]/a", []string{"step_started of loop[1]/a", "a run of loop[1]/b"}},
+		"order of steps":     {sequence(t, "root", a, c, b), sequence(t, "root", c, a, b), "root/a", []string{"a run of root/c, so the order of the sub-agents has changed"}},
+		"other rules":        {loopOf(3, a, b), loopOf(3, b, a), "loop[1]/a", []string{"step_started of loop[1]/a", "a run of loop[1]/b, so the order of the sub-agents has changed"}},
 		"other words":        {own("hello", 2, a, b), own("hi", 2, a, b), "own", []string{`"hello"`, `"hi"`}},
 		"it does less":       {own("hello", 2, a, b), own("hello", 0, a, b), "own/a", []string{"step_started of own/a", "the end of own"}},
 		"from loop to steps": {loopOf(3, a, b), sequence(t, "loop", a, b), "loop", []string{"loop_started"}},

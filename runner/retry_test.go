@@ -114,7 +114,7 @@ func TestRetryFromAnywhere(t *testing.T) {
 				if err != nil && !strings.Contains(err.Error(), errLeaf.Error()) && !strings.Contains(err.Error(), session.ErrNotJSON.Error()) {
 					t.Fatalf("%s: %v\n%s", what, err, lines(brief(p.log())))
 				}
-			} else if diff := cmp.Diff(want, got, times, usage, counted); diff != "" {
+			} else if diff := cmp.Diff(want, got, times, usage, loggedEvents); diff != "" {
 				t.Fatalf("%s (-whole +tried again):\n%s\n%s", what, diff, lines(brief(p.log())))
 			}
 			if p.checkFold(initial); t.Failed() {

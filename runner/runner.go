@@ -39,12 +39,12 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
 	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/platform"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/statekey"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // Config configures a runner.
@@ -150,11 +150,12 @@ func WithOpening(s session.Session, ev *session.Event) RunOption {
 	return func(o *runOptions) { o.made, o.opening = s, ev }
 }
 
-// Opening returns the first event of a run in a new session, which has these IDs, and stores nothing. Create the
+// Opening returns the first event of a run in a new session, which has these IDs, and stores nothing but the files in
+// the message that cfg makes artifacts. Create the
 // session together with the event by store.Start, and run it with [WithOpening]. Then a process that dies in
 // between leaves no session without a run. It fails with [ErrNotOpen] for a message that answers a question that
 // was not asked, and with the error of a plugin that refuses the message.
-func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *genai.Content,
+func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig,
 	opts ...RunOption) (*session.Event, error) {
 	var o runOptions
 	for _, opt := range opts {
@@ -167,14 +168,17 @@ func (r *Runner) Opening(ctx context.Context, userID, sessionID string, msg *gen
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	ev, err := o.event(id, msg)
+	if err == nil {
+		err = r.keepFiles(ctx, view, ev, cfg)
+	}
 	if err == nil && r.cfg.Durable {
-		newMemo(r.tree).keep(ev)
+		newTempMemo(r.tree).saveTemp(ev)
 	}
 	return ev, err
 }
 
-// nothing is what was said before a session's first event.
-var nothing = session.NewView(session.ViewConfig{}).Events()
+// noEvents is what was said before a session's first event.
+var noEvents = session.NewView(session.ViewConfig{}).Events()
 
 // Run gives the user's message to the agents and yields their events. The message goes to the root,
 // with two exceptions. The answer to a function call goes to the agent that made the call, and only
@@ -207,16 +211,16 @@ func (r *Runner) Run(ctx context.Context, userID, sessionID string, msg *genai.C
 		if cfg.Meter != nil {
 			cfg.Prices = cfg.Meter.Prices()
 		}
-		run, err := r.start(ctx, userID, sessionID, msg, o)
+		run, err := r.start(ctx, userID, sessionID, msg, cfg, o)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		defer run.free()
+		defer run.release()
 		if o.yieldsUser && run.msg != nil && !yield(run.first, nil) {
 			return
 		}
-		r.drive(run.in, run, cfg, yield)
+		r.drive(run.agentCtx, run, cfg, yield)
 	}
 }
 
@@ -232,7 +236,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 	var failed error // what the run has come to
 	observed := func() error { return nil }
 	if o := cfg.Observer; o != nil {
-		in, end, err := begin(ctx, o, run.observed(r.cfg.Agent.Name()))
+		in, end, err := begin(ctx, o, run.observedRun(r.cfg.Agent.Name()))
 		if err != nil {
 			yield(nil, err)
 			return
@@ -240,7 +244,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		ctx, observed = in, sync.OnceValue(func() error { return drive.ObservedEnd(end, failed) })
 		defer observed() // also when the consumer panics
 	}
-	defer run.view.Share()()
+	defer run.view.ShareEvents()()
 	if cfg.LogLimit > 0 && run.logged == nil {
 		if run.logged = new(atomic.Int64); run.first != nil {
 			run.logged.Store(int64(run.first.Weight()))
@@ -267,7 +271,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		case left:
 			return false
 		case stored != nil: // how it ended is still for the log, if that can be
-			if ev.Mark != nil && run.replay.Err() == nil && !errors.Is(stored, session.ErrConflict) && !run.again(ev) {
+			if ev.Mark != nil && run.replay.Err() == nil && !errors.Is(stored, session.ErrConflict) && !run.matchLogged(ev) {
 				_ = run.append(ev)
 			}
 			return false
@@ -275,22 +279,22 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 		if stored = run.replay.Err(); stored != nil {
 			return false
 		}
-		if run.again(ev) {
+		if run.matchLogged(ev) {
 			return true
 		}
-		if run.joins(ev) {
-			run.hold(ev)
+		if run.mayBatch(ev) {
+			run.addToBatch(ev)
 			return true
 		}
 		if stored = run.append(ev); stored != nil {
 			fail(stored)
 			return false
 		}
-		return run.show(show) && show(ev)
+		return run.yieldCommitted(show) && show(ev)
 	})
 	if !left && stored == nil && run.replay.Err() == nil {
 		if stored = run.flush(); stored == nil {
-			run.show(show)
+			run.yieldCommitted(show)
 		}
 	}
 	if err := run.replay.Err(); err != nil {
@@ -312,7 +316,7 @@ func (r *Runner) drive(ctx context.Context, run *run, cfg agent.RunConfig, yield
 
 // begin tells an observer that the run begins. A panic of the observer is an error.
 func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.Context, end func(error), err error) {
-	err = foreign("observer of the beginning of run", r.InvocationID, func() error {
+	err = callPlugin("observer of the beginning of run", r.InvocationID, func() error {
 		if in, end = o.Run(ctx, r); in == nil || end == nil {
 			panic("the observer's Run returned nil")
 		}
@@ -321,36 +325,36 @@ func begin(ctx context.Context, o observe.Observer, r *observe.Run) (in context.
 	return in, end, err
 }
 
-// observed returns the description of the run for an observer.
-func (r *run) observed(root string) *observe.Run {
+// observedRun returns the description of the run for an observer.
+func (r *run) observedRun(root string) *observe.Run {
 	return &observe.Run{Agent: root, InvocationID: r.id, AppName: r.view.AppName(), UserID: r.view.UserID(),
 		SessionID: r.view.ID(), Resumed: r.replay != nil}
 }
 
 // run is one call of Run.
 type run struct {
-	id      string
-	in      context.Context       // of the agents; with the session's lease, if the runner holds it
-	ctx     context.Context       // for the store: what was said is kept even when the run is canceled
-	now     platform.TimeProvider // of the context, which allocates when it is asked; else nil
-	service session.Service
-	view    *session.View
-	agent   agent.Agent // that the message is for
-	msg     *genai.Content
-	first   *session.Event // of this call of Run; nil if it has none
-	notes   bool           // the log does not tell all of the state yet
-	memo    *memo          // temp: keys to remember; nil if there are none
-	logged  *atomic.Int64  // weight of the run's events; nil if it has no limit
-	holding                // events that are not stored yet
-	free    func()         // gives the session back
+	id            string
+	agentCtx      context.Context       // of the agents; with the session's lease, if the runner holds it
+	ctx           context.Context       // for the store: what was said is kept even when the run is canceled
+	now           platform.TimeProvider // of the context, which allocates when it is asked; else nil
+	service       session.Service
+	view          *session.View
+	agent         agent.Agent // that the message is for
+	msg           *genai.Content
+	first         *session.Event // of this call of Run; nil if it has none
+	needsSnapshot bool           // the log does not tell all of the state yet
+	temp          *tempMemo      // temp: keys to remember; nil if there are none
+	logged        *atomic.Int64  // weight of the run's events; nil if it has no limit
+	batch                        // events that are not stored yet
+	release       func()         // gives the session back
 
-	replay *drive.Replay    // of a run that is resumed; else nil
-	others []*session.Event // that are no step's, and are still to be replayed
-	behind behind
+	replay       *drive.Replay    // of a run that is resumed; else nil
+	outsideSteps []*session.Event // that are no step's, and are still to be replayed
+	unobserved   unobserved
 }
 
 // start fetches the session and appends the user's message.
-func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai.Content, o runOptions) (*run, error) {
+func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai.Content, cfg agent.RunConfig, o runOptions) (*run, error) {
 	s, err := o.made, error(nil)
 	if s == nil {
 		s, err = r.session(ctx, userID, sessionID)
@@ -361,56 +365,60 @@ func (r *Runner) start(ctx context.Context, userID, sessionID string, msg *genai
 	run := &run{
 		id: o.id(ctx), ctx: context.WithoutCancel(ctx), now: platform.TimeProviderOf(ctx),
 		service: r.cfg.SessionService, view: session.ViewOf(s), msg: msg,
-		holding: r.holding(),
+		batch: r.newBatch(),
 	}
-	run.view.HoldToLog()
+	run.view.RequireLog()
 	if r.cfg.Durable {
-		run.memo = newMemo(r.tree)
+		run.temp = newTempMemo(r.tree)
 	}
 	if o.opening != nil {
 		run.msg, run.first = o.opening.Content, o.opening
 	}
-	if run.in, run.free, err = r.claim(ctx, run.view, run.id); err != nil {
+	if run.agentCtx, run.release, err = r.claim(ctx, run.view, run.id); err != nil {
 		return nil, fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
-	run.ctx = context.WithoutCancel(run.in)
-	if err := r.open(ctx, run, o); err != nil {
-		run.free()
+	run.ctx = context.WithoutCancel(run.agentCtx)
+	if err := r.open(ctx, run, cfg, o); err != nil {
+		run.release()
 		return nil, err
 	}
 	return run, nil
 }
 
 // open appends the user's message, or the mark that the run has started.
-func (r *Runner) open(ctx context.Context, run *run, o runOptions) (err error) {
+func (r *Runner) open(ctx context.Context, run *run, cfg agent.RunConfig, o runOptions) (err error) {
 	if o.opening != nil {
 		return r.opened(run, o.opening)
 	}
-	run.notes = r.notes(run.view, nil)
+	run.needsSnapshot = r.needsSnapshot(run.view, nil)
 	if run.agent, run.msg, err = r.receive(ctx, run); err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	if run.msg == nil && len(o.stateDelta) == 0 && o.start == nil {
 		return nil
 	}
-	if run.first, err = o.event(run.id, run.msg); err != nil {
+	if run.first, err = o.event(run.id, run.msg); err == nil {
+		err = r.keepFiles(ctx, run.view, run.first, cfg)
+	}
+	if err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
+	run.msg = run.first.Content
 	return run.append(run.first)
 }
 
 // opened is open for a session that begins with the run's first event.
 func (r *Runner) opened(run *run, ev *session.Event) (err error) {
-	run.notes = r.notes(run.view, ev)
-	if run.agent, err = r.who(nothing, run.msg); err != nil {
+	run.needsSnapshot = r.needsSnapshot(run.view, ev)
+	if run.agent, err = r.targetAgent(noEvents, run.msg); err != nil {
 		return fmt.Errorf("run %q: %w", r.cfg.Agent.Name(), err)
 	}
 	return nil
 }
 
-// notes reports whether the session has state that is not in its log. said is the session's only
+// needsSnapshot reports whether the session has state that is not in its log. said is the session's only
 // event, or nil.
-func (r *Runner) notes(view *session.View, said *session.Event) bool {
+func (r *Runner) needsSnapshot(view *session.View, said *session.Event) bool {
 	if !r.cfg.Durable || view.Noted() {
 		return false
 	}
@@ -477,10 +485,10 @@ func (r *Runner) session(ctx context.Context, userID, sessionID string) (session
 
 // complete adds the session's initial state to a mark, notes the event's temp: keys, and counts its weight.
 func (r *run) complete(ev *session.Event) {
-	if r.notes && ev.Mark != nil {
-		r.note(ev)
+	if r.needsSnapshot && ev.Mark != nil {
+		r.snapshotState(ev)
 	}
-	r.memo.keep(ev)
+	r.temp.saveTemp(ev)
 	if r.logged != nil {
 		r.logged.Add(int64(ev.Weight()))
 	}
@@ -496,7 +504,7 @@ func (r *run) append(ev *session.Event) error {
 	if ev.Partial {
 		return r.flush()
 	}
-	r.retell(math.MaxInt64, nil)
+	r.renotify(math.MaxInt64, nil)
 	r.complete(ev)
 	if err := r.store(ev); err != nil {
 		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", ev.Author, err)}

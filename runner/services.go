@@ -4,6 +4,8 @@ package runner
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"google.golang.org/genai"
 
@@ -47,6 +49,33 @@ func (a *sessionArtifacts) LoadVersion(ctx context.Context, name string, version
 		AppName: a.session.AppName(), UserID: a.session.UserID(), SessionID: a.session.ID(), FileName: name,
 		Version: int64(version),
 	})
+}
+
+// keepFiles saves the files in the user's message as artifacts if the config asks for it, and puts their names in their
+// places. The caller's content stays as it is. Without an artifact service the files stay in the message.
+func (r *Runner) keepFiles(ctx context.Context, view *session.View, ev *session.Event, cfg agent.RunConfig) error {
+	files := r.artifacts(view)
+	if !cfg.SaveInputBlobsAsArtifacts || files == nil || ev.Content == nil {
+		return nil
+	}
+	parts := slices.Clone(ev.Content.Parts)
+	for i, p := range parts {
+		if p == nil || p.InlineData == nil {
+			continue
+		}
+		name := fmt.Sprintf("artifact_%s_%d", ev.InvocationID, i)
+		saved, err := files.Save(ctx, name, p)
+		if err != nil {
+			return fmt.Errorf("save part %d of the user's message as artifact %q: %w", i+1, name, err)
+		}
+		if ev.Actions.ArtifactDelta == nil {
+			ev.Actions.ArtifactDelta = make(map[string]int64)
+		}
+		ev.Actions.ArtifactDelta[name] = saved.Version
+		parts[i] = genai.NewPartFromText("Uploaded file: " + name + ". It has been saved to the artifacts")
+	}
+	ev.Content = &genai.Content{Role: ev.Content.Role, Parts: parts}
+	return nil
 }
 
 // memory narrows the memory service to the session's user; nil without one.

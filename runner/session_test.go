@@ -237,7 +237,7 @@ func TestWithoutServicesThereAreNone(t *testing.T) {
 
 // A18: the service that the next tests use is a good one, but for the view.
 func TestForeignServiceIsAService(t *testing.T) {
-	svc := foreign{session.InMemoryService()}
+	svc := callPlugin{session.InMemoryService()}
 	made, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana"})
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestForeignServiceIsAService(t *testing.T) {
 
 // E4, E5: any service will do, whatever its sessions are made of.
 func TestServiceWithSessionsOfItsOwn(t *testing.T) {
-	svc := foreign{session.InMemoryService()}
+	svc := callPlugin{session.InMemoryService()}
 	a := custom(t, "a", func(ctx agent.InvocationContext, yield yield) {
 		for range 3 {
 			n, _ := ctx.Session().State().Get("n")

@@ -23,11 +23,11 @@ import (
 	"github.com/a2aproject/a2a-go/v2/log"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -89,14 +89,16 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 	if path = "/" + path; path == cardPath {
 		return s.sendCard(w, r, name, old)
 	}
+	var body []byte
 	if r.Method == http.MethodPost {
-		body, err := s.Body(w, r, "application/json", "application/a2a+json")
+		var err error
+		body, err = s.Body(w, r, "application/json", "application/a2a+json")
 		if err != nil {
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	agent := &a2aAgent{s: s, name: name, err: cmp.Or(fitting(old, r.Header.Get(a2a.SvcParamVersion)), none)}
+	agent := &a2aAgent{s: s, name: name, old: old, err: cmp.Or(fitting(old, r.Header.Get(a2a.SvcParamVersion)), none, emptyPage(r, body))}
 	options := []a2asrv.TransportOption{
 		a2asrv.WithTransportKeepAlive(beat), a2asrv.WithTransportPanicHandler(s.panicked),
 	}
@@ -165,7 +167,7 @@ func (s *Server) panicked(v any) error {
 	return a2a.NewError(a2a.ErrInternalError, "the server failed with a panic; its log has the details")
 }
 
-// onlyCard is the card of a server with one definition.
+// onlyCard is the card of a server with one definition. Its address names no version of the protocol: it is for both.
 func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.runs.Definitions()
 	if err != nil {
@@ -175,11 +177,10 @@ func (s *Server) onlyCard(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(http.StatusNotFound, "no_card", "The server is not one agent", "it has %d definitions, and each is an "+
 			"agent: the card of one is at %sNAME%s", len(all), a2aNow, cardPath)
 	}
-	return s.sendCard(w, r, all[0].Name, false)
+	return s.sendCard(w, r, all[0].Name, true)
 }
 
-// sendCard sends the card of an agent, for clients of version 0.3 or of 1.0. What is for both is not read
-// by all of the latter.
+// sendCard sends the card of an agent, in the form of 1.0, or if old is set in one for clients of 0.3 too.
 func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, old bool) error {
 	file, text, err := s.runs.Folder.Read(name)
 	if err != nil {
@@ -189,7 +190,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	if err != nil {
 		return s.runs.Here(err)
 	}
-	here := schemeOf(r) + "://" + r.Host
+	here := schemeOf(r) + "://" + r.Host + s.cfg.BasePath
 	card := cardOf(name, operations.TagOf(text), def)
 	add := func(at string, version a2a.ProtocolVersion) {
 		for _, binding := range []a2a.TransportProtocol{a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON} {
@@ -205,17 +206,44 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 		}}
 		card.SecurityRequirements = a2a.SecurityRequirementsOptions{{"token": {}}}
 	}
-	var body []byte
-	if producer, ok := a2av0.NewStaticAgentCardProducer(card).(a2asrv.AgentCardJSONProducer); ok && old {
-		body, err = producer.CardJSON(r.Context())
-	} else {
-		body, err = progress.MarshalJSON(card)
+	body, err := progress.MarshalJSON(card)
+	if producer, ok := a2av0.NewStaticAgentCardProducer(card).(a2asrv.AgentCardJSONProducer); err == nil && ok && old {
+		var more []byte
+		if more, err = producer.CardJSON(r.Context()); err == nil {
+			body, err = both(body, more)
+		}
 	}
 	if err != nil {
 		return err
 	}
 	wire.SendText(w, http.StatusOK, []byte(credential.Masked(string(body))))
 	return nil
+}
+
+// both returns a card in the form of 1.0 with what only that of 0.3 has. The SDK's own form for both has security schemes
+// that clients of 1.0 do not know.
+func both(now, old []byte) ([]byte, error) {
+	var card, more map[string]any
+	if err := errors.Join(json.Unmarshal(now, &card), json.Unmarshal(old, &more)); err != nil {
+		return nil, err
+	}
+	complement(card, more)
+	return progress.MarshalJSON(card)
+}
+
+// complement adds the members of an object that another one lacks, also in the objects in it.
+func complement(to, from map[string]any) {
+	for key, v := range from {
+		has, known := to[key]
+		inner, isObject := has.(map[string]any)
+		other, areObjects := v.(map[string]any)
+		switch {
+		case !known:
+			to[key] = v
+		case isObject && areObjects:
+			complement(inner, other)
+		}
+	}
 }
 
 // cardOf tells about the agent that a definition is. Its version changes with the text.
@@ -238,7 +266,7 @@ func cardOf(name, tag string, def *definition.Definition) *a2a.AgentCard {
 	}
 	return &a2a.AgentCard{
 		Name: def.Root.Shown(), Description: about, Version: strings.Trim(tag, `"`),
-		Capabilities:      a2a.AgentCapabilities{Streaming: true},
+		Capabilities:      a2a.AgentCapabilities{Streaming: true, PushNotifications: true},
 		DefaultInputModes: skill.InputModes, DefaultOutputModes: skill.OutputModes,
 		Skills: []a2a.AgentSkill{skill},
 	}

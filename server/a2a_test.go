@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	oldcard "github.com/a2aproject/a2a-go/a2aclient/agentcard"
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2aclient"
 	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
@@ -449,6 +450,29 @@ func TestA2AListTasks(t *testing.T) {
 	}
 }
 
+// A list is refused if its pageSize is 0 or its status is unknown. The error names the field.
+func TestA2AListNamesTheWrongField(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	for field, values := range map[string][]any{"pageSize": {0, -1, 101}, "status": {"nonsense", "completed", "TASK_STATE_DONE"}} {
+		for _, value := range values {
+			call := map[string]any{"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": map[string]any{field: value}}
+			if got := s.do("POST", "/a2a/v1/counting", call); !strings.Contains(string(got.body), `"code":-32602`) || !strings.Contains(string(got.body), field) {
+				t.Errorf("%s %v over JSON-RPC: %s", field, value, got.body)
+			}
+			got := s.do("GET", fmt.Sprintf("/a2a/v1/counting/tasks?%s=%v", field, value), nil)
+			if got.status != http.StatusBadRequest || !strings.Contains(string(got.body), field) {
+				t.Errorf("%s %v over REST: %d %s", field, value, got.status, got.body)
+			}
+		}
+	}
+	for _, params := range []map[string]any{{}, {"pageSize": 1}, {"pageSize": 100}, {"status": "TASK_STATE_AUTH_REQUIRED"}} {
+		call := map[string]any{"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": params}
+		if got := s.do("POST", "/a2a/v1/counting", call); !strings.Contains(string(got.body), `"tasks":[]`) {
+			t.Errorf("%v: %s", params, got.body)
+		}
+	}
+}
+
 // asking is a definition with a question.
 func asking(question string) string {
 	return "name: asking\ntype: sequential\nstate: {draft: old}\nsub_agents:\n  - " + question + "\n"
@@ -687,6 +711,15 @@ func TestA2AToken(t *testing.T) {
 	s.ok("GET", "/.well-known/agent-card.json", nil, &card, "Authorization", "Bearer "+token)
 	if card.Name != "counting" || card.SupportedInterfaces[0].URL != s.url+"/a2a/v1/counting" {
 		t.Errorf("the card is %+v", card)
+	}
+	// Its card is for clients of both versions.
+	both := agentcard.NewResolver(&http.Client{Transport: bearer(token)})
+	if now, err := both.Resolve(t.Context(), s.url); err != nil || len(now.SecuritySchemes) != 1 || len(now.SupportedInterfaces) != 4 {
+		t.Errorf("a client of 1.0 reads %+v, %v", now, err)
+	}
+	oldest, err := oldcard.NewResolver(&http.Client{Transport: bearer(token)}).Resolve(t.Context(), s.url)
+	if err != nil || oldest.URL != s.url+"/a2a/counting" || len(oldest.SecuritySchemes) != 1 || len(oldest.Security) != 1 {
+		t.Errorf("a client of 0.3 reads %+v, %v", oldest, err)
 	}
 	s.start(func(c *server.Config) { c.ReadOnly = true })
 	s.refused(403, "read_only", "POST", "/a2a/v1/counting", body)

@@ -18,11 +18,11 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -55,7 +55,9 @@ func (a *a2aAgent) read(req *a2a.SendMessageRequest) (*said, error) {
 	}
 	if c := req.Config; c != nil {
 		if c.PushConfig != nil {
-			return nil, errNoPush
+			if err := a.sendable(c.PushConfig); err != nil {
+				return nil, err
+			}
 		}
 		if err := wellLong(c.HistoryLength); err != nil {
 			return nil, err
@@ -105,6 +107,11 @@ func (a *a2aAgent) take(ctx context.Context, req *a2a.SendMessageRequest) (id, w
 	if errors.Is(err, operations.ErrKeyUsed) {
 		err = problem.New(http.StatusUnprocessableEntity, "key_used", "The messageId was used already",
 			"the other message had another text")
+	}
+	if err == nil && req.Config != nil && req.Config.PushConfig != nil {
+		c := *req.Config.PushConfig
+		c.TaskID = a2a.TaskID(id)
+		err = a.s.pushes.add(ctx, &c, a.old)
 	}
 	return id, wrong, err
 }
@@ -180,6 +187,9 @@ func (a *a2aAgent) answer(ctx context.Context, m *a2a.Message, what *said) (wron
 		value := operations.Said(q, what.text)
 		if what.hasData {
 			value, _ = json.Marshal(what.data) // it was JSON
+			if q.Kind == mark.AskForm {
+				value = operations.Said(q, string(value))
+			}
 		}
 		err = a.s.runs.Answer(ctx, id, &operations.AnswerRequest{
 			Question: q.ID, Value: value, Reason: what.reason, ClaimedBy: "a client over A2A", Key: m.ID,
@@ -201,7 +211,7 @@ func (a *a2aAgent) answered(ctx context.Context, id, message string) (bool, mark
 	if err != nil {
 		return false, "", err
 	}
-	for ev := range view.Marked(mark.KindAnswered) {
+	for ev := range view.OutlineByKind(mark.KindAnswered) {
 		var answer mark.Answer
 		if err := ev.Mark.Decode(&answer); err != nil {
 			return false, "", err
@@ -228,6 +238,8 @@ func accepted(q *mark.Question) string {
 			return "one of " + strings.Join(q.Options, ", ")
 		}
 		return `retry, skip, or data such as {"action": "result", "result": TEXT}`
+	case mark.AskForm:
+		return "decline, cancel, or data: an object with the fields of the form"
 	}
 	if len(q.Options) > 0 {
 		return "one of " + strings.Join(q.Options, ", ")

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -10,17 +11,18 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -32,6 +34,7 @@ type a2aAgent struct {
 	s    *Server
 	name string
 	err  error // why it answers nothing
+	old  bool  // the client speaks version 0.3
 	runs string
 }
 
@@ -213,13 +216,13 @@ func (a *a2aAgent) history(ctx context.Context, info a2a.TaskInfo) (all []*a2a.M
 			id = m.ID
 		}
 		var text strings.Builder
-		for _, part := range view.Whole(ev).Content.Parts {
+		for _, part := range view.FullEvent(ev).Content.Parts {
 			text.WriteString(part.Text)
 		}
 		add(a2a.MessageRoleUser, id, text.String())
 		break
 	}
-	for ev := range view.Marked(mark.KindAsked, mark.KindAnswered) {
+	for ev := range view.OutlineByKind(mark.KindAsked, mark.KindAnswered) {
 		if ev.InvocationID != run.ID || gone.Has(ev.Seq) {
 			continue
 		}
@@ -265,6 +268,30 @@ const (
 	tasksMost = 100
 )
 
+// emptyPage refuses a list with pages of no tasks, which the SDK takes for a list without pageSize.
+func emptyPage(r *http.Request, body []byte) error {
+	size := r.URL.Query().Get("pageSize")
+	if bytes.Contains(body, []byte(`"pageSize"`)) {
+		var call struct {
+			Params struct{ PageSize json.Number }
+		}
+		_ = json.Unmarshal(body, &call) // the SDK refuses a call that is none
+		size = call.Params.PageSize.String()
+	}
+	if size == "" || strings.Trim(size, "0") != "" {
+		return nil
+	}
+	return badPage(0)
+}
+
+func badPage(size int) error {
+	return problem.Bad("pageSize %d: give a number from 1 to %d, or leave it out for %d", size, tasksMost, tasksSize)
+}
+
+// taskStates lists what a list of tasks can be restricted to.
+var taskStates = []a2a.TaskState{a2a.TaskStateSubmitted, a2a.TaskStateWorking, a2a.TaskStateInputRequired, a2a.TaskStateAuthRequired,
+	a2a.TaskStateCompleted, a2a.TaskStateFailed, a2a.TaskStateCanceled, a2a.TaskStateRejected}
+
 // ListTasks lists the tasks, the last changed first.
 func (a *a2aAgent) ListTasks(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.ListTasksResponse, error) {
 	out, err := a.list(ctx, req)
@@ -280,7 +307,9 @@ func (a *a2aAgent) list(ctx context.Context, req *a2a.ListTasksRequest) (*a2a.Li
 	case err != nil:
 		return nil, err
 	case size < 0 || size > tasksMost:
-		return nil, problem.Bad("pageSize %d: give a number from 1 to %d", size, tasksMost)
+		return nil, badPage(size)
+	case req.Status != "" && !slices.Contains(taskStates, req.Status):
+		return nil, problem.Bad("status %q: give one of %v", req.Status, taskStates)
 	case wellLong(req.HistoryLength) != nil:
 		return nil, wellLong(req.HistoryLength)
 	}
@@ -429,25 +458,4 @@ func (a *a2aAgent) CancelTask(ctx context.Context, req *a2a.CancelTaskRequest) (
 // GetExtendedAgentCard reports that there is no extended card.
 func (a *a2aAgent) GetExtendedAgentCard(context.Context, *a2a.GetExtendedAgentCardRequest) (*a2a.AgentCard, error) {
 	return nil, a2a.NewError(a2a.ErrExtendedCardNotConfigured, "the agent has no other card")
-}
-
-// errNoPush: nothing is sent to other servers.
-var errNoPush = a2a.NewError(a2a.ErrPushNotificationNotSupported,
-	"the server sends no notifications: subscribe to the task, or get it from time to time")
-
-func (*a2aAgent) GetTaskPushConfig(context.Context, *a2a.GetTaskPushConfigRequest) (*a2a.PushConfig, error) {
-	return nil, errNoPush
-}
-
-func (*a2aAgent) ListTaskPushConfigs(context.Context,
-	*a2a.ListTaskPushConfigRequest) (*a2a.ListTaskPushConfigResponse, error) {
-	return nil, errNoPush
-}
-
-func (*a2aAgent) CreateTaskPushConfig(context.Context, *a2a.PushConfig) (*a2a.PushConfig, error) {
-	return nil, errNoPush
-}
-
-func (*a2aAgent) DeleteTaskPushConfig(context.Context, *a2a.DeleteTaskPushConfigRequest) error {
-	return errNoPush
 }

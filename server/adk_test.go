@@ -286,7 +286,6 @@ func TestADKBodies(t *testing.T) {
 	s.refused(501, "not_here", "POST", "/api/apps/greeter/eval_sets/x", nil)
 	var spans []any
 	s.ok("GET", "/api/debug/trace/session/s1", nil, &spans)
-	s.refused(501, "no_events", "POST", sessions, map[string]any{"state": map[string]any{}, "events": []any{map[string]any{"author": "user"}}})
 	s.refused(409, "no_question", "POST", "/api/run", func() map[string]any {
 		s.ok("POST", "/api/apps/asks/users/ana/sessions/w", nil, nil)
 		run := map[string]any{"appName": "asks", "userId": "ana", "sessionId": "w"}

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,12 +13,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/history/progress/backtest"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress/backtest"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -37,6 +38,8 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		Set map[string]json.RawMessage `json:"set"`
 		// Sweep is a field of the plan to move: see backtest.SweepFields.
 		Sweep string `json:"sweep"`
+		// Rules are those by which a judge's scores decide: recorded, those of each run, or today.
+		Rules string `json:"rules"`
 	}
 	if err := s.Read(w, r, &req); err != nil {
 		return err
@@ -44,8 +47,11 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case len(req.Runs) == 0 || len(req.Runs) > backtestMost:
 		return problem.Bad("give 1 to %d runs", backtestMost)
-	case (len(req.Set) == 0) == (req.Sweep == ""):
-		return problem.Bad("give either set or sweep; sweep is one of %s", strings.Join(backtest.SweepFields(), ", "))
+	case len(req.Set) > 0 && req.Sweep != "" || len(req.Set) == 0 && req.Sweep == "" && req.Rules != rulesToday:
+		return problem.Bad("give either set or sweep, or rules: today; sweep is one of %s", strings.Join(backtest.SweepFields(), ", "))
+	}
+	if err := checkRules(req.Rules); err != nil {
+		return err
 	}
 	var recs []*backtest.Recording
 	for _, id := range req.Runs {
@@ -58,12 +64,16 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		}
 		recs = append(recs, rec)
 	}
+	older := backtest.Older(recs)
+	if req.Rules == rulesToday {
+		recs = backtest.ByToday(recs)
+	}
 	if req.Sweep != "" {
 		sweep, err := backtest.NewSweep(recs, req.Sweep)
 		if err != nil {
 			return problem.Bad("sweep: %v", err)
 		}
-		return s.Send(w, http.StatusOK, map[string]any{"runs": req.Runs, "sweep": sweep})
+		return s.Send(w, http.StatusOK, map[string]any{"runs": req.Runs, "sweep": sweep, "older": older})
 	}
 	change := func(p *loop.Plan) (*loop.Plan, error) {
 		for _, path := range slices.Sorted(maps.Keys(req.Set)) {
@@ -83,7 +93,20 @@ func (s *Server) backtest(w http.ResponseWriter, r *http.Request) error {
 		return problem.Bad("set: %v", err)
 	}
 	balance, trials := backtest.Run(recs, change)
-	return s.Send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials})
+	return s.Send(w, http.StatusOK, map[string]any{"runs": req.Runs, "balance": balance, "trials": trials, "older": older})
+}
+
+// The rules by which a back-test decides about a judge's scores.
+const (
+	rulesRecorded = "recorded" // those of each run; the default
+	rulesToday    = "today"
+)
+
+func checkRules(rules string) error {
+	if rules != "" && rules != rulesRecorded && rules != rulesToday {
+		return problem.Bad("rules=%s: give recorded, the rules that each run was made by, or today", rules)
+	}
+	return nil
 }
 
 // recording reads the log of a run, and the loop at an address in it; nil if there is none.
@@ -126,6 +149,9 @@ type study struct {
 	Unit   string       `json:"unit,omitzero"`
 	Now    *float64     `json:"now,omitzero"`
 	Levels []studyLevel `json:"levels,omitzero"`
+	// Rules are those by which a judge's scores decide, recorded or today. Older counts the runs that were made by earlier ones.
+	Rules string `json:"rules"`
+	Older int    `json:"older,omitzero"`
 	// At is the level that the runs had, or the first one; Safe the one that saves most and loses no
 	// result that is known, -1: none.
 	At   int        `json:"at"`
@@ -174,9 +200,13 @@ const (
 // study answers with a study of the last runs of the definition in the query.
 func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	out := &study{Definitions: []studied{}, Definition: q.Get("definition"), Field: q.Get("field"), Safe: -1}
+	out := &study{Definitions: []studied{}, Definition: q.Get("definition"), Field: q.Get("field"),
+		Rules: cmp.Or(q.Get("rules"), rulesRecorded), Safe: -1}
 	if out.Field != "" && !slices.Contains(backtest.SweepFields(), out.Field) {
 		return problem.Bad("field=%s: it cannot be moved", out.Field)
+	}
+	if err := checkRules(out.Rules); err != nil {
+		return err
 	}
 	ids, err := s.scored(r, out)
 	if err != nil {
@@ -201,6 +231,10 @@ func (s *Server) study(w http.ResponseWriter, r *http.Request) error {
 		}
 		recs = append(recs, rec)
 		out.Runs = append(out.Runs, runOf(id, run, rec))
+	}
+	out.Older = backtest.Older(recs)
+	if out.Rules == rulesToday {
+		recs = backtest.ByToday(recs)
 	}
 	if len(recs) > 0 {
 		if err := out.sweep(recs); err != nil {
@@ -252,7 +286,7 @@ func runOf(id string, run *runlog.Run, rec *backtest.Recording) studyRun {
 	}
 	undone := make(map[int]bool)
 	for i := range rec.Outcomes {
-		if o := &rec.Outcomes[i]; o.RolledBack {
+		if o := &rec.Outcomes[i]; o.RolledBack && o.Leg == 0 {
 			undone[o.Iteration] = true
 		}
 	}

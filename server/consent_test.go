@@ -4,12 +4,15 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/server"
@@ -87,6 +90,11 @@ func TestAPersonAcceptsWhatAnAgentHasWritten(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(s.dir, "ran")); !os.IsNotExist(err) {
 				t.Fatalf("the program has run: %v", err)
 			}
+			says = false
+			write("sends.yaml", "name: sends\nmodel: scripted/s.yaml\ninstructions: go\ntools: [{mcp: {url: 'http://127.0.0.1:1/x', headers: {A: '${BOOKS}'}, inherit: [BOOKS]}}]\n")
+			if refused("sends"); !strings.Contains(asked[len(asked)-1], "sends: sends BOOKS to MCP server http://127.0.0.1:1/x") {
+				t.Errorf("a server that gets a variable is accepted by %q", asked[len(asked)-1])
+			}
 			if got := s.wait(s.run(map[string]any{"definition": "new"}).Run); got != "completed" {
 				t.Errorf("the run of a person is %s", got)
 			}
@@ -126,5 +134,63 @@ func TestTextsOfOthersAreMarkedAsData(t *testing.T) {
 	mark, rest, ok := strings.Cut(strings.TrimPrefix(done.text[strings.Index(done.text, "Result:\n"):], "Result:\n"), "\n")
 	if !ok || !strings.HasPrefix(mark, "--- data ") || rest != order+"\n"+mark {
 		t.Errorf("the result is told as %q", done.text)
+	}
+}
+
+// Clients of A2A and of ADK are agents as those of MCP are: over these protocols nothing starts that no person has accepted.
+func TestAgentsOfAllProtocolsWaitForAPerson(t *testing.T) {
+	var accepted atomic.Bool
+	s := open(t, map[string]string{"old.yaml": "name: old\ncommand: [echo, first]\n"}, func(c *server.Config) {
+		c.Accepts = func(string) bool { return accepted.Load() }
+	})
+	adk := func(name, kind string) {
+		t.Helper()
+		run := map[string]any{"appName": name, "userId": "ana",
+			"newMessage": map[string]any{"role": "user", "parts": []any{map[string]any{"text": "go"}}}}
+		for i, route := range []string{"/api/run", "/api/run_sse"} {
+			id := fmt.Sprint(name, kind, i)
+			run["sessionId"] = id
+			s.ok("POST", "/api/apps/"+name+"/users/ana/sessions/"+id, map[string]any{}, nil)
+			if kind == "" {
+				s.ok("POST", route, run, nil)
+			} else if why := s.refused(403, kind, "POST", route, run); !strings.Contains(why, "refrain trust ") {
+				t.Errorf("%s says %q", route, why)
+			}
+		}
+	}
+	start := func(name string, by speech) (*peer, error) {
+		t.Helper()
+		p := s.peer(name, by)
+		_, err := p.SendMessage(t.Context(), &a2a.SendMessageRequest{Message: words("go")})
+		return p, err
+	}
+	for _, by := range speeches {
+		if _, err := start("old", by); err != nil {
+			t.Errorf("%s: a definition of before: %v", by, err)
+		}
+	}
+	adk("old", "")
+	if err := os.WriteFile(filepath.Join(s.dir, "new.yaml"), []byte("name: new\ncommand: [touch, ran]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, by := range speeches {
+		p, err := start("new", by)
+		p.refusal(err, a2a.ErrUnauthorized, "refrain trust ")
+		for ev, err := range p.SendStreamingMessage(t.Context(), &a2a.SendMessageRequest{Message: words("go")}) {
+			if p.refusal(err, a2a.ErrUnauthorized, "refrain trust "); ev != nil {
+				t.Errorf("%s: a stream says %+v", by, ev)
+			}
+		}
+	}
+	adk("new", "not_accepted")
+	if _, err := os.Stat(filepath.Join(s.dir, "ran")); !os.IsNotExist(err) {
+		t.Fatalf("the program has run: %v", err)
+	}
+	accepted.Store(true)
+	if _, err := start("new", speeches[0]); err != nil {
+		t.Errorf("accepted: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "ran")); err != nil {
+		t.Errorf("accepted, the program has not run: %v", err)
 	}
 }

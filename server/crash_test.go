@@ -94,7 +94,12 @@ func TestRecoverRightAfterACrash(t *testing.T) {
 	}
 	g.let <- struct{}{}
 	g.let <- struct{}{}
-	if got := s.wait(id); got != "completed" || !strings.Contains(s.logs.String(), "continue a run that was left unfinished") {
+	got := s.wait(id)
+	noted := func() bool { return strings.Contains(s.logs.String(), "continue a run that was left unfinished") }
+	for end := time.Now().Add(soon); !noted() && time.Now().Before(end); { // perhaps a moment after the run goes on
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got != "completed" || !noted() {
 		t.Errorf("the run is %s; the log of the server: %s", got, s.logs)
 	}
 }

@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/edit"
-	"github.com/refrain-dev/refrain/definition/form"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
-	"github.com/refrain-dev/refrain/rehearsal"
-	"github.com/refrain-dev/refrain/server/internal/runpage"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/authoring/edit"
+	"github.com/refrain-dev/refrain/internal/authoring/form"
+	"github.com/refrain-dev/refrain/internal/authoring/rehearsal"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/web/runpage"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -273,7 +273,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var renamed []edit.Renaming
+	renamed := []edit.Renaming{}
 	for _, c := range req.Changes {
 		var ren edit.Renaming
 		var err error

@@ -17,11 +17,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -432,7 +432,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 		Events   []json.RawMessage `json:"events"`
 	}{Last: view.LastSeq(), Events: []json.RawMessage{}}
 	for i, ev := range found {
-		text, err := wire.Event(view.Whole(ev))
+		text, err := wire.Event(view.FullEvent(ev))
 		if err != nil {
 			return err
 		}

@@ -9,13 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
-	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/server/internal/runpage"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/web/runpage"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -218,7 +218,7 @@ func (f *feed) fold(ctx context.Context) error {
 		now.invocation = view.Log().At(n - 1).InvocationID
 	}
 	gone := view.Superseded()
-	for ev := range runlog.Recent(outlined(view), view.Whole) {
+	for ev := range runlog.Recent(outlined(view), view.FullEvent) {
 		now.put(f.s, ev, !gone.Has(ev.Seq))
 	}
 	if err := view.Err(); err != nil {

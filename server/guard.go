@@ -23,10 +23,10 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 )
 
 // policy is what a browser may load for the page: what comes from here, and nothing else.
@@ -90,11 +90,17 @@ const (
 
 // callerOf returns who sends a request that was let in.
 func (s *Server) callerOf(r *http.Request) operations.Caller {
-	c := operations.Caller{Name: callerToken, Address: r.RemoteAddr, Via: r.Method + " " + r.URL.Path, Agent: r.URL.Path == mcpPath}
+	c := operations.Caller{Name: callerToken, Address: r.RemoteAddr, Via: r.Method + " " + r.URL.Path, Agent: fromAgent(r.URL.Path)}
 	if s.cfg.Token == "" {
 		c.Name = callerLocal
 	}
 	return c
+}
+
+// fromAgent reports whether a path belongs to a protocol that agents speak: MCP, A2A or ADK's API. People use the page and the
+// API below v1Path.
+func fromAgent(path string) bool {
+	return path == mcpPath || strings.HasPrefix(path, a2aPath) || strings.HasPrefix(path, adkPath) && !strings.HasPrefix(path, v1Path)
 }
 
 // timedBody is a body with a deadline, which ends with the body. Until then the request does not count as
@@ -120,7 +126,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // without the token.
 func closed(r *http.Request) bool {
 	path := r.URL.Path
-	return strings.HasPrefix(path, "/api/") || path == mcpPath || strings.HasPrefix(path, a2aPath) || path == cardPath ||
+	return strings.HasPrefix(path, adkPath) || path == mcpPath || strings.HasPrefix(path, a2aPath) || path == cardPath ||
 		path == metricsPath
 }
 

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"

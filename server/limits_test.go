@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/server"
 )
 
@@ -45,14 +45,14 @@ func TestRunsOfClientsDefinitionsAreLimited(t *testing.T) {
 // A run of a client's definition fails when its log has reached the limit. A definition of the folder has no limit.
 func TestLogLimitOfClientsDefinitions(t *testing.T) {
 	fills := strings.Replace(counting, `"It is {{n}}."`, `"`+strings.Repeat("{{n}} ", 2000)+`"`, 1)
-	s := open(t, map[string]string{"fills.yaml": fills}, func(c *server.Config) { c.LogLimit = 128 << 10 })
+	s := open(t, map[string]string{"fills.yaml": fills}, func(c *server.Config) { c.LogLimit, c.LogLimitName = 128<<10, "the limit --log-limit" })
 	id := s.run(map[string]any{"text": fills}).Run
 	if got := s.wait(id); got != "failed" {
 		t.Fatalf("the run is %s", got)
 	}
 	var rows struct{ Runs []listed }
 	s.ok("GET", "/api/v1/runs?q="+id, nil, &rows)
-	if got := rows.Runs[0].Error; !strings.Contains(got, "the limit here (--log-limit) is 131072") || !strings.Contains(got, "retry") {
+	if got := rows.Runs[0].Error; !strings.Contains(got, "the limit --log-limit is 131072") || !strings.Contains(got, "retry") {
 		t.Errorf("the run failed with %q", got)
 	}
 	size := 0
@@ -93,7 +93,7 @@ func TestSessionsAreLimited(t *testing.T) {
 	s.refused(http.StatusRequestEntityTooLarge, "too_large", "PATCH", at+"/s1", map[string]any{"stateDelta": map[string]any{"y": strings.Repeat("x", 6<<10)}})
 	for i := 0; ; i++ {
 		got := s.do("PATCH", at+"/s1", map[string]any{"stateDelta": map[string]any{"x": strings.Repeat("x", 6<<10)}})
-		if got.status == http.StatusRequestEntityTooLarge && strings.Contains(string(got.body), "--log-limit") {
+		if got.status == http.StatusRequestEntityTooLarge && strings.Contains(string(got.body), "its limit is ") {
 			break
 		}
 		if got.status != http.StatusOK || i > 5 {

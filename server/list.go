@@ -16,13 +16,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -87,7 +87,7 @@ func statusesOf(asked []string) (statuses []string, err error) {
 			statuses = append(statuses, one)
 		default:
 			hint := ""
-			if near := expr.Nearest(one, all); near != "" {
+			if near := suggest.Nearest(one, all); near != "" {
 				hint = fmt.Sprintf(" (did you mean %q?)", near)
 			}
 			return nil, problem.Bad("there is no status %q%s; use some of %s", one, hint, strings.Join(all, ", "))
@@ -146,7 +146,7 @@ func (f *filter) mayHave(one session.Session) bool {
 	}
 	fits := len(f.statuses) == 0 || slices.ContainsFunc(f.statuses, func(want string) bool { return runlog.MayHave(run.Status, want) })
 	return fits && (f.name == "" || run.Name == f.name) &&
-		strings.Contains(strings.ToLower(one.ID()+" "+run.Name+" "+run.Error), f.text)
+		strings.Contains(strings.ToLower(one.ID()+" "+run.Name+" "+run.Error+" "+run.Input), f.text)
 }
 
 func (f *filter) has(row *runlog.Row) bool {

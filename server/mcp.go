@@ -13,17 +13,18 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
 )
 
 // mcpInstructions tell a client's model what the server is for.
@@ -50,12 +51,16 @@ func (s *Server) newMCP() *mcp.Server {
 		Instructions: instructions,
 		// Nothing is told of changes: a run is watched with a tool.
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { *c = private },
 	})
 	s.addTools(m)
 	s.addResources(m)
 	m.AddReceivingMiddleware(s.mcpGuarded)
 	return m
 }
+
+// private keeps results out of shared caches: runs and definitions are for clients that may read them.
+var private = mcp.Cacheable{CacheScope: "private"}
 
 // ServeMCP serves a client of the Model Context Protocol that writes a request a line to in and reads answers
 // from out, until in ends or [Server.Shutdown]. It then returns nil; later input is lost. A request of more
@@ -117,8 +122,11 @@ func withRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, func() { stop(); cancel() }
 }
 
-// mcpGuarded refuses arguments that are too large, survives a panic, and masks secrets in whatever is
-// answered.
+// mcpAbsent are the methods of features that the server does not declare, which the SDK would answer all the same.
+var mcpAbsent = []string{"prompts/list", "prompts/get", "logging/setLevel", "completion/complete", "resources/subscribe", "resources/unsubscribe"}
+
+// mcpGuarded refuses methods of features that the server lacks, states that it has not given out and arguments that are too
+// large, survives a panic, and masks secrets in whatever is answered.
 func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
@@ -130,7 +138,15 @@ func (s *Server) mcpGuarded(next mcp.MethodHandler) mcp.MethodHandler {
 				masks(res)
 			}
 		}()
-		if call, ok := req.(*mcp.CallToolRequest); ok && int64(len(call.Params.Arguments)) > s.cfg.MaxBody {
+		if slices.Contains(mcpAbsent, method) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + ": the server has tools and resources, and no other features"}
+		}
+		call, calls := req.(*mcp.CallToolRequest)
+		if calls && !isState(call.Params.RequestState) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not one that this server has given: " +
+				"send the one of the result as it is, or leave it out for a new call"}
+		}
+		if calls && int64(len(call.Params.Arguments)) > s.cfg.MaxBody {
 			large := new(mcp.CallToolResult)
 			large.SetError(toolError(problem.New(http.StatusRequestEntityTooLarge, "too_large", "The request is too large",
 				"the limit is %d bytes; put the text into a file of the server's folder", s.cfg.MaxBody)))
@@ -368,7 +384,7 @@ func resourceError(uri string, err error) error {
 // listResources lists the definitions, and then the runs, page by page. The cursor is the ID of the last
 // run of a page.
 func (s *Server) listResources(ctx context.Context, req *mcp.ListResourcesRequest) (mcp.Result, error) {
-	out := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
+	out := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: private}
 	want := &filter{limit: pageSize}
 	if req.Params != nil {
 		want.after = req.Params.Cursor

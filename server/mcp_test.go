@@ -5,6 +5,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/server"
@@ -336,11 +338,62 @@ func TestMCPAsksTheUser(t *testing.T) {
 		t.Errorf("after %d times the run tells %+v", declines, now)
 	}
 	// What a client makes up about an earlier call leads nowhere.
-	for state, says := range map[string]string{"5 none": "no run", "1 ../../x": "no run", "-1 x": "On from 6?", "x": "On from 6?"} {
+	for state, says := range map[string]string{"5 none": "no run", "1 ../../x": "no run"} {
 		res, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "watch", Arguments: map[string]any{"run": left.Run},
 			RequestState: state, InputResponses: mcp.InputResponseMap{"x": &mcp.ElicitResult{Action: "accept"}}})
 		if err != nil || !strings.Contains(textOf(res), says) {
 			t.Errorf("state %q: %v, %+v", state, err, res)
+		}
+	}
+}
+
+// A state that no result has given is an error of the protocol, and starts no run.
+func TestMCPStateThatNoResultHasGiven(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	c := s.dialed("")
+	for _, state := range []string{"garbage", "-1 x", "0 x", "9 x", "1", "1 ", "1 a b", "accept ", "accept garbage", "accept " + strings.Repeat("g", 64)} {
+		_, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "run", Arguments: map[string]any{"definition": "counting"}, RequestState: state})
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); !ok || wire.Code != jsonrpc.CodeInvalidParams || !strings.Contains(wire.Message, "requestState") {
+			t.Errorf("state %q: %v", state, err)
+		}
+	}
+	if runs := c.call("list_runs", nil).Runs; len(runs) != 0 {
+		t.Errorf("the runs are %+v", runs)
+	}
+}
+
+// No shared cache may keep what clients read, which is behind the token.
+func TestMCPResultsArePrivate(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	id := s.run(map[string]any{"definition": "counting"}).Run
+	s.wait(id)
+	c := s.dialed("")
+	tools, err := c.ListTools(t.Context(), nil)
+	if err != nil || tools.CacheScope != "private" {
+		t.Errorf("tools/list: %+v, %v", tools, err)
+	}
+	list, err := c.ListResources(t.Context(), nil)
+	if err != nil || list.CacheScope != "private" {
+		t.Errorf("resources/list: %+v, %v", list, err)
+	}
+	read, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "refrain://runs/" + id})
+	if err != nil || read.CacheScope != "private" {
+		t.Errorf("resources/read: %+v, %v", read, err)
+	}
+}
+
+// A method of a feature that the server does not declare is refused.
+func TestMCPRefusesWhatItDoesNotDeclare(t *testing.T) {
+	s := open(t, nil)
+	for method, params := range map[string]any{"prompts/list": nil, "prompts/get": map[string]any{"name": "x"},
+		"logging/setLevel":      map[string]any{"level": "info"},
+		"completion/complete":   map[string]any{"ref": map[string]any{"type": "ref/prompt", "name": "x"}, "argument": map[string]any{"name": "a", "value": "b"}},
+		"resources/subscribe":   map[string]any{"uri": "refrain://runs/x"},
+		"resources/unsubscribe": map[string]any{"uri": "refrain://runs/x"}} {
+		got := s.do("POST", "/mcp", map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params},
+			"Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2025-06-18")
+		if !strings.Contains(string(got.body), `"code":-32601`) {
+			t.Errorf("%s: %s", method, got.body)
 		}
 	}
 }

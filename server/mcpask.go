@@ -12,10 +12,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -77,7 +78,7 @@ func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError)
 		return nil, false
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "The definition %s is new or has changed since the server started. If you accept it, it may start these programs on your machine:\n",
+	fmt.Fprintf(&text, "The definition %s is new or has changed since the server started. If you accept it, it may do this on your machine:\n",
 		brief.Clean(refused.File))
 	for _, line := range refused.Starts {
 		text.WriteString("  " + line + "\n")
@@ -97,11 +98,17 @@ func asksConsent(req *mcp.CallToolRequest, refused *operations.NotAcceptedError)
 // asked says how often a call has asked the user already, about which run; 0 if it is a new call.
 func asked(req *mcp.CallToolRequest) (times int, run string) {
 	count, run, ok := strings.Cut(req.Params.RequestState, " ")
-	if times, err := strconv.Atoi(count); ok && err == nil && times > 0 {
+	if times, err := strconv.Atoi(count); ok && err == nil && times > 0 && times <= asksMost {
 		return times, run
 	}
 	return 0, ""
 }
+
+// stateShape is the shape of the states that asksUser and asksConsent give out.
+var stateShape = lazyregexp.New(`^([1-` + strconv.Itoa(asksMost) + `] \S+|` + consentState + `[0-9a-f]{64})$`)
+
+// isState reports whether the state of a call may come from an earlier result. A new call has none.
+func isState(state string) bool { return state == "" || stateShape().MatchString(state) }
 
 // again goes on with a call that has asked the user: it answers the run's questions, and waits for the run
 // as the call did. It reports false for a new call. If the user does not want to answer, it tells how the
@@ -118,6 +125,11 @@ func (s *Server) again(ctx context.Context, req *mcp.CallToolRequest, w *waits) 
 	declined := false
 	for i := range open {
 		res, ok := req.Params.InputResponses[open[i].ID].(*mcp.ElicitResult)
+		if ok && res.Action == mark.FormDecline && open[i].Kind == mark.AskForm { // the user's decision, for the server that asks
+			res = &mcp.ElicitResult{Action: "accept", Content: map[string]any{"action": mark.FormDecline}}
+		} else if ok && open[i].Kind == mark.AskForm {
+			res = &mcp.ElicitResult{Action: res.Action, Content: map[string]any{"action": mark.FormAccept, "content": res.Content}}
+		}
 		if !ok || res.Action != "accept" {
 			declined = declined || ok
 			continue
@@ -153,6 +165,13 @@ func callerOf(req *mcp.CallToolRequest) string {
 func formOf(q *mark.Question) map[string]any {
 	if text, err := json.Marshal([]any{q.Options, q.Keys}); err != nil || credential.Masked(string(text)) != string(text) {
 		return nil
+	}
+	if q.Kind == mark.AskForm {
+		var form map[string]any
+		if json.Unmarshal(q.Form, &form) != nil || credential.Masked(string(q.Form)) != string(q.Form) {
+			return nil
+		}
+		return form
 	}
 	fields, required := map[string]any{}, []string{}
 	switch q.Kind {

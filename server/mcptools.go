@@ -15,12 +15,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -424,6 +425,8 @@ func valueOf(q *mark.Question) string {
 			return `{"action": A}, with A one of ` + strings.Join(q.Options, ", ")
 		}
 		return `{"action": "retry"}, {"action": "skip"} or {"action": "result", "result": TEXT}`
+	case mark.AskForm:
+		return `{"action": "accept", "content": FIELDS} with the fields of the question's form, {"action": "decline"} or {"action": "cancel"}`
 	}
 	if len(q.Options) > 0 {
 		return "one of " + quoted(q.Options...)
@@ -443,7 +446,7 @@ func (t *toldRun) sentence() string {
 		text.WriteString(", iteration " + strconv.Itoa(t.Iteration))
 	}
 	if t.Score != nil {
-		text.WriteString(", score " + strconv.FormatFloat(*t.Score, 'g', 6, 64))
+		text.WriteString(", score " + brief.Score(*t.Score))
 	}
 	if t.StopReason != "" {
 		text.WriteString(", stopped by " + t.StopReason)

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -144,7 +145,7 @@ func passedIn(s prose.Sentence, ended int) string {
 		text += " of " + strconv.Itoa(s.Limit)
 	}
 	if s.Best != nil {
-		text += ", best " + strconv.FormatFloat(*s.Best, 'f', s.Decimals, 64)
+		text += ", best " + brief.Score(*s.Best)
 	}
 	return text
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/server/internal/adk"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/web/adk"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 )
 
 // v1 returns the operations of the API, which openapi.json describes. A path that ends in {id}:verb stands for an action on a run.
@@ -64,17 +64,22 @@ func (s *Server) v1() []wire.Route {
 // metricsPath is where Prometheus asks.
 const metricsPath = "/metrics"
 
-// mcpPath is where clients of the Model Context Protocol are served.
-const mcpPath = "/mcp"
+// mcpPath is where clients of the Model Context Protocol are served, adkPath is above the routes of ADK's API, and v1Path, in
+// adkPath, is above those of the page and of programs.
+const (
+	mcpPath = "/mcp"
+	adkPath = "/api/"
+	v1Path  = adkPath + "v1/"
+)
 
 // routes is the handler of all paths.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	if s.runs.Offers(true) { // no client of ADK is without sessions of its own
 		api := &adk.API{Exchange: s.Exchange, Runs: s.runs, Place: s.place, Closing: s.closing, Pieces: &s.pieces}
-		s.register(mux, "/api", api.Routes())
+		s.register(mux, strings.TrimSuffix(adkPath, "/"), api.Routes())
 	}
-	s.register(mux, "/api/v1", s.v1())
+	s.register(mux, strings.TrimSuffix(v1Path, "/"), s.v1())
 	s.agents(mux)
 	s.register(mux, "", []wire.Route{
 		wire.At("GET", "/healthz", s.healthy),
@@ -82,7 +87,7 @@ func (s *Server) routes() http.Handler {
 		wire.At("GET", metricsPath, s.metrics),
 	})
 	mux.Handle(mcpPath, s.Answering(s.overMCP()))
-	for _, rest := range []string{"/api/", "/healthz", "/readyz", metricsPath} {
+	for _, rest := range []string{adkPath, "/healthz", "/readyz", metricsPath} {
 		mux.Handle(rest, s.Answering(s.noRoute))
 	}
 	if s.cfg.Page != nil {
@@ -170,6 +175,9 @@ func (s *Server) noRoute(_ http.ResponseWriter, r *http.Request) error {
 // has reports whether the path of a request, which is escaped, is one of a route.
 func has(r wire.Route, path string) bool {
 	want, got := strings.Split(r.Path, "/"), strings.Split(path, "/")
+	if n := len(want) - 1; strings.HasSuffix(want[n], "...}") && len(got) > n { // the rest of a path is any
+		want, got = want[:n], got[:n]
+	}
 	return slices.EqualFunc(want, got, func(want, got string) bool {
 		name, verb, acts := strings.Cut(want, "}:")
 		switch {

@@ -12,15 +12,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/server/internal/wire"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/supervisor"
 )
 
 // Pages of lists.
@@ -143,7 +145,7 @@ func loopOf(t *progress.Tree, q url.Values) (*progress.Step, error) {
 	return step, nil
 }
 
-// runDefinition is the text of the definition that a run keeps.
+// runDefinition is the text of the definition that a run keeps, with the input and the state that the run began with.
 func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
 	started, err := s.runs.Started(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -153,8 +155,22 @@ func (s *Server) runDefinition(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problem.New(http.StatusNotFound, "no_definition", "The run has no definition", "%v", err)
 	}
-	return s.Send(w, http.StatusOK, map[string]any{
-		"name": started.Name, "path": p.Path, "text": credential.Masked(p.Files[p.Path]), "model": p.Model,
+	log, err := s.runs.Brief(r.Context(), r.PathValue("id"), 0)
+	if err != nil {
+		return err
+	}
+	first, values := new(session.Event), map[string]any{}
+	if log.Log().Len() > 0 {
+		first = log.Log().At(0)
+	}
+	for key, v := range first.Actions.StateDelta {
+		if !strings.HasPrefix(key, mark.KeyPrefix) {
+			values[key] = v
+		}
+	}
+	return s.SendMasked(w, http.StatusOK, map[string]any{
+		"name": started.Name, "path": p.Path, "text": p.Files[p.Path], "model": p.Model,
+		"input": first.Text(), "state": values,
 	})
 }
 
@@ -178,7 +194,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) error {
 			status = http.StatusOK
 		}
 		row, err := s.runs.Row(r.Context(), req.ID)
-		w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(req.ID))
+		w.Header().Set("Location", s.cfg.BasePath+"/api/v1/runs/"+url.PathEscape(req.ID))
 		return status, row, err
 	})
 }
@@ -211,9 +227,13 @@ func (s *Server) acts(w http.ResponseWriter, r *http.Request, status int, req an
 func (s *Server) pause(w http.ResponseWriter, r *http.Request) error {
 	var req struct {
 		Reason string `json:"reason"`
+		By     string `json:"by"`
 		Now    bool   `json:"now"`
 	}
 	return s.acts(w, r, http.StatusAccepted, &req, func(ctx context.Context, id string) error {
+		if req.By != "" {
+			ctx = supervisor.As(ctx, req.By)
+		}
 		return s.runs.Pause(ctx, id, req.Reason, req.Now)
 	})
 }
@@ -247,7 +267,7 @@ func (s *Server) fork(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		r.SetPathValue("id", forked)
-		w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(forked))
+		w.Header().Set("Location", s.cfg.BasePath+"/api/v1/runs/"+url.PathEscape(forked))
 		return nil
 	})
 }

@@ -69,6 +69,30 @@ func TestRunsAreListed(t *testing.T) {
 	s.refused(404, "run_not_found", "GET", "/api/v1/runs/"+failed+"/state", nil)
 }
 
+// A list of runs has the beginnings of their requests, and finds them; a fork and a resumed run have them too.
+func TestRunsHaveTheirRequests(t *testing.T) {
+	s := open(t, map[string]string{"counting.yaml": counting})
+	id := s.run(map[string]any{"definition": "counting", "input": "A story about the Moon\n" + strings.Repeat("and the cat ", 50)}).Run
+	s.run(map[string]any{"definition": "counting", "input": "another"})
+	s.wait(id)
+	var fork struct{ Run string }
+	s.ok("POST", "/api/v1/runs/"+id+":fork", map[string]any{"iteration": 1}, &fork)
+	s.ok("POST", "/api/v1/runs/"+fork.Run+":resume", nil, nil)
+	s.wait(fork.Run)
+	var page struct {
+		Runs []struct{ Run, Input string }
+	}
+	s.ok("GET", "/api/v1/runs?q=the+moon", nil, &page)
+	if len(page.Runs) != 2 || page.Runs[0].Run != fork.Run || page.Runs[1].Run != id {
+		t.Fatalf("found %+v", page.Runs)
+	}
+	for _, r := range page.Runs {
+		if !strings.HasPrefix(r.Input, "A story about the Moon\nand the cat ") || len(r.Input) > 200 {
+			t.Errorf("%s has the request %q", r.Run, r.Input)
+		}
+	}
+}
+
 // G7, G9: state at any place, what changed, and the log with its hashes.
 func TestStateDiffAndExport(t *testing.T) {
 	s := open(t, map[string]string{"counting.yaml": counting})
@@ -507,3 +531,48 @@ func TestForkWithAnotherDefinition(t *testing.T) {
 		t.Errorf("the fork said %q", state.State["said"])
 	}
 }
+
+// LOOP 19a: a fork at the last iteration of a loop that has lost a race continues with that loop, by event as by iteration.
+func TestForkAtALoser(t *testing.T) {
+	s := open(t, map[string]string{"search.yaml": searching}, private)
+	id := s.run(map[string]any{"definition": "search"}).Run
+	s.wait(id)
+	result := func(id string) any {
+		var state struct{ State map[string]any }
+		s.ok("GET", "/api/v1/runs/"+id+"/state", nil, &state)
+		return state.State["said"]
+	}
+	if got := result(id); got != "bold 10" {
+		t.Fatalf("the run said %q", got)
+	}
+	for n, want := range map[int]string{1: "bold 10", 2: "calm 5"} {
+		var fork listed
+		s.ok("POST", "/api/v1/runs/"+id+":fork", map[string]any{"loop": "all/search/calm", "iteration": n, "resume": true}, &fork)
+		if got := s.wait(fork.Run); got != "completed" || result(fork.Run) != want {
+			t.Errorf("after iteration %d the fork is %s and said %q, want %q", n, got, result(fork.Run), want)
+		}
+	}
+}
+
+// searching has two loops of which the first is better after two iterations, and goes on.
+const searching = `
+name: all
+type: sequential
+state: {points: 0}
+sub_agents:
+  - name: search
+    type: parallel
+    race: {slices: [2 iterations, rest]}
+    sub_agents:
+      - name: bold
+        max_iterations: 5
+        score: points
+        sub_agents:
+          - {name: b, set: {points: state.points + 2}}
+      - name: calm
+        max_iterations: 5
+        score: points
+        sub_agents:
+          - {name: c, set: {points: state.points + 1}}
+  - {name: say, text: "{{search_winner}} {{points}}", output_key: said}
+`

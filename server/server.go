@@ -32,16 +32,18 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/server/internal/adk"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/web/adk"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -80,6 +82,9 @@ type Config struct {
 
 	// Page answers requests that are not below /api; the default is a short text.
 	Page http.Handler
+	// BasePath is the path below which a proxy shows the server, such as /refrain; empty for the root. Requests are answered
+	// with it and without it, because a proxy may take it away.
+	BasePath string
 	// Refused, if it is set, is called for each refused request, with the kind of problem.
 	Refused func(kind string)
 	// Version is the program's version.
@@ -108,6 +113,7 @@ type Server struct {
 	store   storeProbe
 	mcp     func() *mcp.Server // made when it is first needed
 
+	pushes *pushes
 	list   *board
 	pieces adk.Pieces // for streams of ADK's API
 
@@ -123,6 +129,9 @@ func New(cfg Config) (*Server, error) {
 	if n := utf8.RuneCountInString(cfg.Token); n > 0 && n < tokenLeast {
 		return nil, fmt.Errorf("the token has %d characters, which can be guessed: give one of at least %d, such as the output of: "+
 			"openssl rand -hex 20", n, tokenLeast)
+	}
+	if base := cfg.BasePath; base != "" && (base[0] != '/' || path.Clean(base) != base || base == "/" || strings.ContainsAny(base, "?#%\"<> ")) {
+		return nil, fmt.Errorf("the base path is %q: write a path without a slash at its end, such as /refrain", base)
 	}
 	cfg.MaxBody = cmp.Or(cfg.MaxBody, operations.BoundOfBody.Default)
 	cfg.MaxStreams = cmp.Or(cfg.MaxStreams, int(operations.BoundOfStreams.Default))
@@ -153,8 +162,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.Config = s.runs.Config // with its defaults
 	s.cfg, s.list = cfg, newBoard(s)
-	s.mcp = sync.OnceValue(s.newMCP)
-	s.handler = s.guarded(s.routes())
+	s.mcp, s.pushes = sync.OnceValue(s.newMCP), newPushes(s)
+	s.handler = below(cfg.BasePath, s.guarded(s.routes()))
 	if cfg.Around != nil {
 		s.handler = cfg.Around(s.handler)
 	}
@@ -164,6 +173,24 @@ func New(cfg Config) (*Server, error) {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 	}
 	return s, nil
+}
+
+// below serves a handler below a path, and without it.
+func below(base string, next http.Handler) http.Handler {
+	if base == "" {
+		return next
+	}
+	stripped := http.StripPrefix(base, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == base:
+			http.Redirect(w, r, base+"/", http.StatusPermanentRedirect)
+		case strings.HasPrefix(r.URL.Path, base+"/"):
+			stripped.ServeHTTP(w, r)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 // Handler returns the handler of all requests. Use it with your own server, instead of Serve.
@@ -179,6 +206,7 @@ func (s *Server) Recover(ctx context.Context) error {
 	if !s.runs.Offers(true) {
 		return nil
 	}
+	s.pushes.lookAfter()
 	runs, err := s.runs.Supervisor.Recover(ctx)
 	s.recovered(runs, nil)
 	return err
@@ -212,6 +240,7 @@ func (s *Server) Serve(l net.Listener) error {
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.runs.Close(ctx)
 	s.once.Do(func() { close(s.closing) })
+	s.pushes.close()
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if late := s.http.Shutdown(within); late != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
 	"github.com/refrain-dev/refrain/session"
 )
 

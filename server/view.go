@@ -11,15 +11,15 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/operations/problem"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
-	"github.com/refrain-dev/refrain/prompt"
-	"github.com/refrain-dev/refrain/server/internal/runpage"
-	"github.com/refrain-dev/refrain/server/internal/wire"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/runs/prompt"
+	"github.com/refrain-dev/refrain/internal/web/runpage"
+	"github.com/refrain-dev/refrain/internal/web/wire"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -114,8 +114,9 @@ func (s *Server) viewIterations(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	lang := wire.LanguageOf(r)
 	return s.ofPage(w, r, func(f *feed) (any, error) {
-		return f.page.Iterations(session.Address(q.Get("loop")), int(from), int(limit))
+		return f.page.Iterations(session.Address(q.Get("loop")), int(from), int(limit), lang)
 	})
 }
 

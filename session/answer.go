@@ -9,14 +9,14 @@ import "strings"
 // event of a branch does not replace an event from before the parallel agent, and of two branches the one
 // whose name comes first in the alphabet wins.
 func Answer(earlier, later *Event) *Event {
-	if earlier == nil || later != nil && later.replaces(earlier) {
+	if earlier == nil || later != nil && later.isBetterAnswer(earlier) {
 		return later
 	}
 	return earlier
 }
 
-// replaces reports whether e answers in place of an earlier event.
-func (e *Event) replaces(earlier *Event) bool {
+// isBetterAnswer reports whether e answers in place of an earlier event.
+func (e *Event) isBetterAnswer(earlier *Event) bool {
 	if e.Branch == earlier.Branch || e.Branch == "" {
 		return true
 	}
@@ -33,12 +33,12 @@ func (e *Event) replaces(earlier *Event) bool {
 			same++
 		}
 	}
-	name, rival := parted(e.Address, earlier.Address)
+	name, rival := splitStep(e.Address, earlier.Address)
 	return same%2 == 0 || name <= rival // two runs of one agent follow one another
 }
 
-// parted returns the first agent of each address that is not in the other.
-func parted(a, b Address) (of, other string) {
+// splitStep returns the first agent of each address that is not in the other.
+func splitStep(a, b Address) (of, other string) {
 	i := sameStart(a, b)
 	for i > 0 && a[i-1] != '/' {
 		i--

@@ -15,6 +15,6 @@
 // Read four files first: service.go (what a store does), session.go, event.go and state.go. A [View], in
 // view.go, is the session that the stores of this project return: it shows a window of the log (log.go,
 // gaps.go), reads older events from its store (older.go, remember.go), and is rewound to an earlier point
-// when a run is resumed (rewind.go). The in-memory service is memory.go, with its records (record.go) and
-// their shared memory (memoryroom.go, pack.go).
+// when a run is resumed (rewind.go). The in-memory service is memory.go, with its records (record.go).
+// A view that remembers its log packs the events (pack.go).
 package session

@@ -9,15 +9,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -79,7 +77,7 @@ func checkCanonical(t *testing.T, ev *session.Event) {
 	}
 }
 
-// checkJSON demands that the JSON for stores is that of json.Marshal, with sorted fields.
+// checkJSON demands that the JSON for stores is that of json.Marshal, with sorted fields, and the data of a mark as they are.
 func checkJSON(t *testing.T, ev *session.Event) {
 	t.Helper()
 	first, err := json.Marshal(ev)
@@ -168,9 +166,6 @@ func TestCanonicalRandomEvents(t *testing.T) {
 		filler.rare = filler.dice.IntN(4) // some events have much, others little
 		filler.fill(reflect.ValueOf(ev).Elem(), 0)
 		ev.Omitted = 0
-		if ev.Mark != nil {
-			ev.Mark.Sorted = false // data at random are not, and only who writes them may say so
-		}
 		if _, err := slowly(ev); err != nil {
 			t.Fatal(err)
 		}
@@ -265,42 +260,6 @@ func (f *filler) fill(v reflect.Value, depth int) {
 	}
 }
 
-// The encoder names the fields of these types one by one: one that is added to them must be
-// added to session/eventjson.go too, in its place in the order.
-func TestCanonicalKnowsEveryField(t *testing.T) {
-	for _, tt := range []struct {
-		v    any
-		want string
-	}{
-		{session.Event{}, "actions address attempt author avgLogprobs branch citationMetadata content customMetadata errorCode " +
-			"errorMessage finishReason groundingMetadata id interrupted invocationId iteration logprobsResult longRunningToolIds mark " +
-			"modelVersion partial seq timestamp turnComplete usageMetadata"},
-		{session.EventActions{}, "artifactDelta escalate exit requestedToolConfirmations skipSummarization stateDelta transferToAgent"},
-		{session.Exit{}, "by handledBy plain reason refused scope score status"},
-		{mark.Mark{}, "data kind"},
-		{genai.Content{}, "parts role"},
-		{genai.Part{}, "audioTranscription codeExecutionResult executableCode fileData functionCall functionResponse inlineData " +
-			"mediaProcessing mediaResolution partMetadata speechMetadata text thought thoughtSignature toolCall toolResponse videoMetadata"},
-		{genai.Blob{}, "data displayName mimeType"},
-		{genai.FunctionCall{}, "args id name partialArgs willContinue"},
-		{genai.FunctionResponse{}, "id name parts response scheduling willContinue"},
-		{genai.GenerateContentResponseUsageMetadata{}, "cacheTokensDetails cachedContentTokenCount candidatesTokenCount " +
-			"candidatesTokensDetails promptTokenCount promptTokensDetails thoughtsTokenCount toolUsePromptTokenCount " +
-			"toolUsePromptTokensDetails totalTokenCount trafficType"},
-	} {
-		var names []string
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(tt.v)) {
-			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "-" && !f.Anonymous {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		if diff := cmp.Diff(strings.Fields(tt.want), names); diff != "" {
-			t.Errorf("%T has other fields than session/eventjson.go writes (-known +has):\n%s", tt.v, diff)
-		}
-	}
-}
-
 // ordinary is what a step says in most runs.
 func ordinary() *session.Event {
 	ev := &session.Event{ID: "17", Seq: 17, Author: "critic", InvocationID: "e-1", Address: "story/refine[3]/critic", Iteration: 3, Attempt: 1,
@@ -311,24 +270,10 @@ func ordinary() *session.Event {
 	return ev
 }
 
-// An ordinary event, with a mark that its writer has sorted, is encoded without reflection, and without an allocation.
-func TestCanonicalAllocations(t *testing.T) {
-	ev, buf := ordinary(), make([]byte, 0, 4096)
-	ev.Mark.Data, ev.Mark.Sorted = json.RawMessage(`{"outcome":{"iteration":3,"step":1},"seconds":0.001}`), true
-	checkCanonical(t, ev)
-	if n := testing.AllocsPerRun(100, func() {
-		if _, err := ev.AppendCanonical(buf); err != nil {
-			t.Fatal(err)
-		}
-	}); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 func TestCanonicalRefusesAnExcerpt(t *testing.T) {
 	ev := ordinary()
 	ev.Omitted = 5
-	if _, err := ev.AppendCanonical(nil); err == nil || !strings.Contains(err.Error(), "View.Whole") {
+	if _, err := ev.AppendCanonical(nil); err == nil || !strings.Contains(err.Error(), "View.FullEvent") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -50,17 +50,15 @@ func (l *eventLog) at(i int) *Event { return l.chunks[i/chunkSize][i%chunkSize] 
 
 // window is the part of a log from one event on.
 type window struct {
-	older  *older // what comes before the log's; nil if that is nowhere
+	older  *pager // what comes before the log's; nil if that is nowhere
 	before int    // how many of those are in the window
 	first  int64  // the sequence number of the first of those
 	log    eventLog
 	from   int
-	start  int64 // of the in-memory service's: the number of its first event; 0 is 1
 }
 
 // skip leaves out the first events.
 func (w *window) skip(n int) {
-	w.start = max(w.start, 1) + int64(n)
 	older := min(n, w.before)
 	w.before, w.first, w.from = w.before-older, w.first+int64(older), w.from+n-older
 }

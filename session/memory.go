@@ -19,9 +19,8 @@ import (
 )
 
 // InMemoryService returns a service that keeps sessions in the memory of this process. Appending takes
-// constant time; readers share the events. About 16 MiB of events stay unpacked. Older events, of sessions
-// to which nothing was appended for some time, are packed into bytes; each reader then gets its own copies.
-// The service is also a [lease.Leaser], a store.Watcher, a store.Starter and a store.BulkAppender.
+// constant time; readers share the events. It keeps all events until their session is deleted; an event takes 1 kB
+// of memory or more. The service is also a [lease.Leaser], a store.Watcher, a store.Starter and a store.BulkAppender.
 func InMemoryService() Service {
 	return &memory{
 		sessions: make(map[sessionKey]*record),
@@ -37,7 +36,6 @@ type (
 
 type memory struct {
 	leases atomic.Int64 // how many were given out
-	room   room         // for events
 
 	mu       sync.RWMutex
 	sessions map[sessionKey]*record
@@ -57,7 +55,6 @@ func (m *memory) Create(ctx context.Context, req *CreateRequest) (*CreateRespons
 		return nil, fmt.Errorf("create session %q: %w", req.SessionID, err)
 	}
 	m.sessions[rec.key] = rec
-	m.room.enter(rec)
 	return &CreateResponse{Session: rec.view()}, nil
 }
 
@@ -85,7 +82,7 @@ func (m *memory) make(req *CreateRequest, id string, now time.Time) (*record, er
 		user: scopeOf(m.users, userKey{req.AppName, req.UserID}),
 	}
 	for k, val := range state {
-		if durable(k) && val != nil {
+		if isDurable(k) && val != nil {
 			rec.set(k, val)
 		}
 	}
@@ -112,11 +109,10 @@ func (m *memory) Start(ctx context.Context, req *StartRequest) (*StartResponse, 
 		rec.add(v, ev)
 	}
 	if req.Owner != "" {
-		resp.Lease = rec.lease(req.Owner, req.TTL)
+		resp.Lease = rec.grant(req.Owner, req.TTL)
 	}
 	rec.mu.Unlock()
 	m.sessions[rec.key] = rec
-	m.room.enter(rec)
 	return resp, nil
 }
 
@@ -139,10 +135,10 @@ func (m *memory) Get(_ context.Context, req *GetRequest) (*GetResponse, error) {
 	}
 	v := rec.view()
 	if !req.After.IsZero() {
-		v.events.skip(firstFrom(&v.events, req.After))
+		v.log.window.skip(firstFrom(&v.log.window, req.After))
 	}
-	if n := req.NumRecentEvents; n > 0 && v.events.Len() > n {
-		v.events.skip(v.events.Len() - n)
+	if n := req.NumRecentEvents; n > 0 && v.log.window.Len() > n {
+		v.log.window.skip(v.log.window.Len() - n)
 	}
 	return &GetResponse{Session: v}, nil
 }
@@ -175,7 +171,7 @@ func (m *memory) List(_ context.Context, req *ListRequest) (*ListResponse, error
 	resp := &ListResponse{Sessions: make([]Session, len(recs))}
 	for i, rec := range recs {
 		v := rec.view()
-		v.events.skip(v.events.Len())
+		v.log.window.skip(v.log.window.Len())
 		resp.Sessions[i] = v
 	}
 	return resp, nil
@@ -199,9 +195,6 @@ func (m *memory) Delete(_ context.Context, req *DeleteRequest) error {
 	}
 	m.mu.Unlock()
 	rec.mu.Lock()
-	if !rec.deleted {
-		m.room.leave(rec)
-	}
 	rec.deleted = true
 	rec.tell()
 	rec.mu.Unlock()
@@ -264,7 +257,6 @@ func (m *memory) AppendEvents(ctx context.Context, s Session, evs []*Event) erro
 	if err := rec.append(ctx, s, v, evs...); err != nil {
 		return fmt.Errorf("append to session %q: %w", rec.key.id, err)
 	}
-	m.room.make()
 	return nil
 }
 
@@ -306,8 +298,7 @@ func (r *record) since(seen int64, w *window) (<-chan struct{}, error) {
 	if r.deleted {
 		return nil, fmt.Errorf("session %q of user %q: %w", r.key.id, r.key.user, ErrNotFound)
 	}
-	w.start = seen + 1
-	if r.show(w); r.last() > seen {
+	if w.log, w.from = r.log, int(seen); r.last() > seen {
 		return closed, nil
 	}
 	if r.changed == nil {

@@ -4,10 +4,12 @@ package session_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/testkit/heaptest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sessiontest"
 )
@@ -125,29 +127,31 @@ func TestViewOfAnotherStoreKeepsItsWindow(t *testing.T) {
 	}
 }
 
-// Appending must not copy: its cost is that of the event's place in the log.
-func TestAppendAllocatesLittle(t *testing.T) {
-	svc := session.InMemoryService()
-	writer := create(t, svc)
-	const n = 2000
-	events := make([]session.Event, n+1) // AllocsPerRun calls once more
-	content := genai.NewContentFromText("Once upon a time", genai.RoleModel)
-	ids := make([]string, n+1)
-	for i := range events {
-		ids[i] = strconv.Itoa(i)
-		events[i] = session.Event{ID: ids[i], Author: "writer"}
-		events[i].Content = content
-	}
-	i := 0
-	perAppend := testing.AllocsPerRun(n, func() {
-		if err := svc.AppendEvent(t.Context(), writer, &events[i]); err != nil {
-			t.Fatal(err)
+// A session to which nothing is appended takes the memory of its events and little more; doc/performance.md
+// states the bound.
+func TestMemoryOfIdleSessions(t *testing.T) {
+	const sessions, events = 100, 100
+	held := heaptest.Held(func() any {
+		svc := session.InMemoryService()
+		for range sessions {
+			made, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range events {
+				ev := session.NewEvent(t.Context(), "e-1")
+				ev.Author, ev.Content = "writer", genai.NewContentFromText(strings.Repeat("word ", 8), genai.RoleModel)
+				ev.Actions.StateDelta["draft"] = ev.Content.Parts[0].Text
+				if err := svc.AppendEvent(t.Context(), made.Session, ev); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		i++
+		return svc
 	})
-	t.Logf("%v allocations an append", perAppend)
-	if perAppend > 1 {
-		t.Errorf("got %v allocations an append, want at most 1", perAppend)
+	t.Logf("%d bytes an event", held/(sessions*events))
+	if most := int64(sessions * events * 1200); held > most {
+		t.Errorf("%d sessions with %d events each take %d bytes, want %d at most", sessions, events, held, most)
 	}
 }
 

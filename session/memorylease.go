@@ -10,8 +10,8 @@ import (
 	"github.com/refrain-dev/refrain/session/lease"
 )
 
-// hold is a lease as its session's record keeps it.
-type hold struct {
+// leaseState is a lease as its session's record keeps it.
+type leaseState struct {
 	owner        string // empty: nobody
 	token        int64  // the how manieth lease of the service it is
 	since, until time.Time
@@ -22,12 +22,12 @@ func (k sessionKey) session() lease.Key {
 	return lease.Key{AppName: k.app, UserID: k.user, SessionID: k.id}
 }
 
-func (h *hold) by(key sessionKey) *lease.HeldError {
+func (h *leaseState) by(key sessionKey) *lease.HeldError {
 	return &lease.HeldError{Key: key.session(), Owner: h.owner, Since: h.since, Until: h.until, Token: h.token}
 }
 
 func (m *memory) Acquire(_ context.Context, key lease.Key, owner string, ttl time.Duration) (*lease.Lease, error) {
-	l, err := m.take(key, owner, ttl, 0)
+	l, err := m.acquire(key, owner, ttl, 0)
 	if err != nil {
 		return nil, fmt.Errorf("acquire lease: %w", err)
 	}
@@ -39,15 +39,15 @@ func (m *memory) TakeOver(_ context.Context, held *lease.HeldError, owner string
 	if held == nil || held.Token == 0 {
 		return nil, fmt.Errorf("take over lease: %w: the error of a refused Acquire is required", ErrInvalid)
 	}
-	l, err := m.take(held.Key, owner, ttl, held.Token)
+	l, err := m.acquire(held.Key, owner, ttl, held.Token)
 	if err != nil {
 		return nil, fmt.Errorf("take over lease: %w", err)
 	}
 	return l, nil
 }
 
-// take gives the lease to owner if it is free, or is the one of token over.
-func (m *memory) take(key lease.Key, owner string, ttl time.Duration, over int64) (*lease.Lease, error) {
+// acquire gives the lease to owner if it is free, or is the one of token over.
+func (m *memory) acquire(key lease.Key, owner string, ttl time.Duration, over int64) (*lease.Lease, error) {
 	if owner == "" || ttl <= 0 {
 		return nil, fmt.Errorf("%w: an owner and a time to live are required, got %q and %v", ErrInvalid, owner, ttl)
 	}
@@ -57,17 +57,17 @@ func (m *memory) take(key lease.Key, owner string, ttl time.Duration, over int64
 	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	if h := &rec.hold; h.owner != "" && time.Now().Before(h.until) && h.token != over {
+	if h := &rec.lease; h.owner != "" && time.Now().Before(h.until) && h.token != over {
 		return nil, h.by(rec.key)
 	}
-	return rec.lease(owner, ttl), nil
+	return rec.grant(owner, ttl), nil
 }
 
-// lease gives the lease of the session to an owner, whoever had it. r.mu is held.
-func (r *record) lease(owner string, ttl time.Duration) *lease.Lease {
+// grant gives the lease of the session to an owner, whoever had it. r.mu is held.
+func (r *record) grant(owner string, ttl time.Duration) *lease.Lease {
 	now := time.Now()
-	r.hold = hold{owner: owner, token: r.service.leases.Add(1), since: now, until: now.Add(ttl)}
-	return &lease.Lease{Key: r.key.session(), Owner: owner, Token: r.hold.token, Until: r.hold.until}
+	r.lease = leaseState{owner: owner, token: r.service.leases.Add(1), since: now, until: now.Add(ttl)}
+	return &lease.Lease{Key: r.key.session(), Owner: owner, Token: r.lease.token, Until: r.lease.until}
 }
 
 func (m *memory) Renew(_ context.Context, l *lease.Lease, ttl time.Duration) (*lease.Lease, error) {
@@ -80,12 +80,12 @@ func (m *memory) Renew(_ context.Context, l *lease.Lease, ttl time.Duration) (*l
 	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	if err := rec.fence(l); err != nil {
+	if err := rec.checkHolder(l); err != nil {
 		return nil, fmt.Errorf("renew lease: %w", err)
 	}
 	renewed := *l
 	renewed.Until = time.Now().Add(ttl)
-	rec.hold.until = renewed.Until
+	rec.lease.until = renewed.Until
 	return &renewed, nil
 }
 
@@ -96,7 +96,7 @@ func (m *memory) Holder(_ context.Context, key lease.Key) (*lease.HeldError, err
 	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	if h := &rec.hold; h.owner != "" && time.Now().Before(h.until) {
+	if h := &rec.lease; h.owner != "" && time.Now().Before(h.until) {
 		return h.by(rec.key), nil
 	}
 	return nil, nil
@@ -112,30 +112,30 @@ func (m *memory) Release(_ context.Context, l *lease.Lease) error {
 	}
 	rec.mu.Lock()
 	defer rec.mu.Unlock()
-	if rec.hold.token == l.Token {
-		rec.hold.owner = ""
+	if rec.lease.token == l.Token {
+		rec.lease.owner = ""
 	}
 	return nil
 }
 
-// fence fails for a lease that the session is not held by any more. r.mu is
+// checkHolder fails for a lease that the session is not held by any more. r.mu is
 // held.
-func (r *record) fence(l *lease.Lease) error {
+func (r *record) checkHolder(l *lease.Lease) error {
 	switch {
-	case r.hold.owner == "":
+	case r.lease.owner == "":
 		return lease.ErrLost
-	case r.hold.token != l.Token:
-		return fmt.Errorf("%w: %w", lease.ErrLost, r.hold.by(r.key))
+	case r.lease.token != l.Token:
+		return fmt.Errorf("%w: %w", lease.ErrLost, r.lease.by(r.key))
 	}
 	return nil
 }
 
-// fenced is fence for an append in a context that may hold a lease of the
+// checkLease is fence for an append in a context that may hold a lease of the
 // session. r.mu is held.
-func (r *record) fenced(ctx context.Context) error {
+func (r *record) checkLease(ctx context.Context) error {
 	l := lease.From(ctx)
 	if l == nil || l.Key != r.key.session() {
 		return nil
 	}
-	return r.fence(l)
+	return r.checkHolder(l)
 }

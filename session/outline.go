@@ -131,19 +131,19 @@ const outlineSize = 1024
 
 // Outline yields the events of [View.Log] to a caller that does not need long texts: events read from the
 // store may lack them, as in [Event.Outlined]. Outline reads a log of a gigabyte in a fraction of a second.
-// [View.Whole] returns the complete event.
+// [View.FullEvent] returns the complete event.
 func (v *View) Outline() iter.Seq[*Event] {
 	v.mu.Lock()
-	w := v.events
+	w := v.log.window
 	v.mu.Unlock()
 	return w.outline(nil)
 }
 
-// Marked yields those events of Outline that have a mark of one of the kinds. If the view remembers the
+// OutlineByKind yields those events of Outline that have a mark of one of the kinds. If the view remembers the
 // log, Marked reads no other events.
-func (v *View) Marked(kinds ...mark.Kind) iter.Seq[*Event] {
+func (v *View) OutlineByKind(kinds ...mark.Kind) iter.Seq[*Event] {
 	v.mu.Lock()
-	w := v.events
+	w := v.log.window
 	v.mu.Unlock()
 	return w.outline(kinds)
 }
@@ -151,31 +151,31 @@ func (v *View) Marked(kinds ...mark.Kind) iter.Seq[*Event] {
 func (w *window) outline(kinds []mark.Kind) iter.Seq[*Event] {
 	return func(yield func(*Event) bool) {
 		log := window{log: w.log, from: w.from}
-		if w.older == nil || !w.older.outlines() {
+		if w.older == nil || !w.older.hasOutlines() {
 			log = *w
 		} else if w.before > 0 {
-			for ev := range w.older.outlined(w.first, w.first+int64(w.before)-1, kinds) {
+			for ev := range w.older.outlineRange(w.first, w.first+int64(w.before)-1, kinds) {
 				if !yield(ev) {
 					return
 				}
 			}
 		}
 		for ev := range log.All() {
-			if isOf(ev, kinds) && !yield(ev) {
+			if hasKind(ev, kinds) && !yield(ev) {
 				return
 			}
 		}
 	}
 }
 
-// Whole returns an event of the view's Outline with all its texts. If no text was cut
+// FullEvent returns an event of the view's Outline with all its texts. If no text was cut
 // off, Whole returns ev itself.
-func (v *View) Whole(ev *Event) *Event {
+func (v *View) FullEvent(ev *Event) *Event {
 	if ev.Omitted == 0 {
 		return ev
 	}
 	v.mu.Lock()
-	w := v.events
+	w := v.log.window
 	v.mu.Unlock()
 	return w.load(ev)
 }

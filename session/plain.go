@@ -4,7 +4,6 @@ package session
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,24 +13,20 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-	jsonv1 "github.com/go-json-experiment/json/v1" // reads as encoding/json does, in half the time
 )
 
 // ErrNotJSON says that the state, or an event, cannot hold a value because JSON has no form for it: NaN, an
 // infinity, a function, a channel, or a value that contains itself. Such an error also matches [ErrInvalid]
 // in errors.Is.
-var ErrNotJSON error = notJSON{}
+var ErrNotJSON error = notJSONError{}
 
-type notJSON struct{}
+type notJSONError struct{}
 
-func (notJSON) Error() string {
+func (notJSONError) Error() string {
 	return "only JSON values can be kept: leave the value out, or set a text in its place"
 }
 
-func (notJSON) Is(target error) bool { return target == ErrInvalid }
+func (notJSONError) Is(target error) bool { return target == ErrInvalid }
 
 // exact is where float64 begins to leave out integers.
 const exact = 1 << 53
@@ -69,7 +64,7 @@ func normalize(state map[string]any) (_ map[string]any, copied bool, err error) 
 			}
 			continue
 		}
-		p, failed := made(v, 0)
+		p, failed := plainOf(v, 0)
 		if failed == nil {
 			failed = hasJSON(p)
 		}
@@ -179,9 +174,9 @@ func hasJSON(v any) error {
 // encoding/json reads no more than 10,000 in each other.
 const around = 100
 
-// possible is the part of a state that JSON can hold, as [Plain] has it. The map is
+// encodable is the part of a state that JSON can hold, as [Plain] has it. The map is
 // changed.
-func possible(state map[string]any) map[string]any {
+func encodable(state map[string]any) map[string]any {
 	for key, v := range state {
 		switch p, err := Plain(v); {
 		case err != nil || !isKey(key):
@@ -242,11 +237,11 @@ func plain(v any, depth int) (any, error) {
 	if isPlain(v, depth) {
 		return v, nil
 	}
-	return made(v, depth)
+	return plainOf(v, depth)
 }
 
-// made is the plain form of a value that is not plain, or not known to be.
-func made(v any, depth int) (any, error) {
+// plainOf is the plain form of a value that is not plain, or not known to be.
+func plainOf(v any, depth int) (any, error) {
 	switch x := v.(type) {
 	case nil, bool:
 		return v, nil
@@ -338,21 +333,56 @@ func plainFloat(f float64) (any, error) {
 
 // PlainJSON reads a JSON value and returns it in the form of [Plain].
 func PlainJSON(data []byte) (any, error) {
-	var p plainReader
-	if err := jsonv2.Unmarshal(data, &p, repeated, jsontext.AllowInvalidUTF8(true)); err != nil {
-		return nil, cmp.Or(json.Unmarshal(data, new(any)), err) // people know the words of encoding/json
+	var v any
+	if err := json.Unmarshal(data, &v); err == nil && !mayLoseDigits(v) {
+		return v, nil
+	} else if err != nil && !json.Valid(data) {
+		return nil, err
 	}
-	return p.v, nil
+	dec := json.NewDecoder(bytes.NewReader(data)) // an integer has more digits than a float64, or a number is out of range
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return withNumbers(v)
 }
 
-// plainReader reads any value in the form of [Plain].
-type plainReader struct{ v any }
+// mayLoseDigits reports whether a value that encoding/json has read has a number that may have had more digits than a float64.
+func mayLoseDigits(v any) bool {
+	switch x := v.(type) {
+	case float64:
+		return x <= -exact || x >= exact
+	case []any:
+		return slices.ContainsFunc(x, mayLoseDigits)
+	case map[string]any:
+		for _, e := range x {
+			if mayLoseDigits(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
-// UnmarshalJSONFrom reads the value.
-func (p *plainReader) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	r := fieldReader{Decoder: dec}
-	p.v = r.any(r.next())
-	return r.err
+// withNumbers returns a value with each json.Number replaced by a plain number. It changes lists and objects.
+func withNumbers(v any) (_ any, err error) {
+	switch x := v.(type) {
+	case json.Number:
+		return number(x.String())
+	case []any:
+		for i := range x {
+			if x[i], err = withNumbers(x[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range x {
+			if x[key], err = withNumbers(x[key]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
 }
 
 func number(text string) (any, error) {
@@ -372,16 +402,18 @@ func number(text string) (any, error) {
 	return plainFloat(f)
 }
 
-// restore gives an event that was read from JSON the digits that its state delta and its
-// metadata have in that JSON.
+// restore gives the state delta and the metadata of an event that was read from JSON the digits of that JSON.
 func (e *Event) restore(data []byte) error {
+	if !mayLoseDigits(e.Actions.StateDelta) && !mayLoseDigits(e.CustomMetadata) {
+		return nil
+	}
 	var exactly struct {
 		Actions struct {
 			StateDelta exactMap `json:"stateDelta"`
 		} `json:"actions"`
 		CustomMetadata exactMap `json:"customMetadata"`
 	}
-	if err := jsonv1.Unmarshal(data, &exactly); err != nil {
+	if err := json.Unmarshal(data, &exactly); err != nil {
 		return err
 	}
 	e.Actions.StateDelta, e.CustomMetadata = exactly.Actions.StateDelta, exactly.CustomMetadata
@@ -391,13 +423,16 @@ func (e *Event) restore(data []byte) error {
 // exactMap reads an object in the form of [Plain].
 type exactMap map[string]any
 
-// UnmarshalJSONFrom reads the object, and adds it to one that was read before, as encoding/json does.
-func (m *exactMap) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	r := fieldReader{Decoder: dec}
-	read, _ := r.any(r.next()).(map[string]any)
+// UnmarshalJSON reads the object, and adds it to one that was read before, as encoding/json does.
+func (m *exactMap) UnmarshalJSON(data []byte) error {
+	v, err := PlainJSON(data)
+	if err != nil {
+		return err
+	}
+	read, _ := v.(map[string]any)
 	if *m == nil || read == nil {
 		*m = read
 	}
 	maps.Copy(*m, read)
-	return r.err
+	return nil
 }

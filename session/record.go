@@ -19,15 +19,12 @@ type record struct {
 	app     *scope
 	user    *scope
 
-	slot int // in the service's list of all records
-
 	mu      sync.Mutex
-	held                   // the events
-	ids     string         // those of the log's last chunk, one behind the other
+	log     eventLog
 	state   map[string]any // keys without a prefix
 	updated time.Time
 	deleted bool
-	hold    hold
+	lease   leaseState
 	changed chan struct{} // closed by the next append; nil if nobody waits
 }
 
@@ -57,6 +54,9 @@ func put(m map[string]any, key string, value any) {
 	m[key] = value
 }
 
+// last returns the sequence number of the last event. r.mu is held.
+func (r *record) last() int64 { return int64(r.log.n) }
+
 // append adds events to the log, or none of them.
 func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) error {
 	for _, ev := range evs {
@@ -70,7 +70,7 @@ func (r *record) append(ctx context.Context, s Session, v *View, evs ...*Event) 
 		return ErrNotFound
 	}
 	if r.service.leases.Load() > 0 { // only then can the context hold one
-		if err := r.fenced(ctx); err != nil {
+		if err := r.checkLease(ctx); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func (r *record) add(v *View, ev *Event) {
 	if next := r.last() + 1; ev.Seq != next { // else others may be reading it: see below
 		ev.Seq = next
 	}
-	if id := r.id(ev.Seq); ev.ID == "" {
-		ev.ID = id
+	if ev.ID == "" {
+		ev.ID = strconv.FormatInt(ev.Seq, 10)
 	}
 	if ev.Timestamp.IsZero() {
 		ev.Timestamp = time.Now()
@@ -115,21 +115,21 @@ func (r *record) add(v *View, ev *Event) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.shared {
+	if !v.log.isSnapshot {
 		r.take(ev, nil)
 		if v.seq.Load() < ev.Seq { // else the caller has applied it already
-			v.add(ev)
+			v.appendEvent(ev)
 		}
 		return
 	}
 	for i := v.seq.Load() + 1; i < ev.Seq; i++ { // missed, where the Seq was preset
-		v.advance(r.at(i))
+		v.updateAfter(r.log.at(int(i - 1)))
 	}
 	r.take(ev, v)
-	r.show(&v.events)
+	v.log.window.log = r.log
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
-	v.tell(ev)
+	v.notify(ev)
 }
 
 // take takes an event into the log, and its delta into the stored state, and into that of the view
@@ -137,35 +137,15 @@ func (r *record) add(v *View, ev *Event) {
 func (r *record) take(ev *Event, v *View) {
 	if len(ev.Actions.StateDelta) > 0 { // to begin a range over a map takes longer
 		for key, value := range ev.Actions.StateDelta {
-			if durable(key) {
+			if isDurable(key) {
 				r.set(key, value)
 			}
 			if v != nil {
-				v.set(key, value, ev.Address)
+				v.setValue(key, value, ev.Address)
 			}
 		}
 	}
-	r.keep(ev.Kept())
-}
-
-// id is the ID of the next event, its sequence number. Those of a chunk are
-// written at once: one allocation serves them all. It is asked once for each
-// event, in order. r.mu is held.
-func (r *record) id(next int64) string {
-	if (next-1)%chunkSize == 0 {
-		ids := make([]byte, 0, chunkSize*len(strconv.FormatInt(next+chunkSize, 10)))
-		for i := range int64(chunkSize) {
-			ids = strconv.AppendInt(ids, next+i, 10)
-		}
-		r.ids = string(ids)
-	}
-	n := 1
-	for v := next; v >= 10; v /= 10 {
-		n++
-	}
-	id := r.ids[:n]
-	r.ids = r.ids[n:]
-	return id
+	r.log.append(ev.Kept())
 }
 
 // set writes one lasting key. r.mu is held, or r is not shared yet.
@@ -190,10 +170,9 @@ func (r *record) view() *View {
 	maps.Copy(state, r.state)
 	v := &View{
 		appName: r.key.app, userID: r.key.user, id: r.key.id, rec: r,
-		shared: true, state: state, updated: r.updated,
+		log: viewLog{window: window{log: r.log}, isSnapshot: true}, state: viewState{values: state}, updated: r.updated,
 	}
-	r.show(&v.events)
 	v.seq.Store(r.last())
-	v.adopt()
+	v.adoptLogKeys()
 	return v
 }

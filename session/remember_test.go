@@ -56,7 +56,7 @@ func TestOutlineIsRememberedUntilForget(t *testing.T) {
 	if len(want) != 3000 || read() != 2990 {
 		t.Fatalf("got %d events", len(want))
 	}
-	v.Remember()
+	v.CacheOutline()
 	for ev := range v.Outline() {
 		if ev.Seq == 1500 { // whoever looks at a part reads no more
 			break
@@ -76,7 +76,7 @@ func TestOutlineIsRememberedUntilForget(t *testing.T) {
 	if got := seqs(back.Outline()); !slices.Equal(got, want) || read() != 0 {
 		t.Errorf("rewound: got %d events, want those of the view, and nothing read", len(got))
 	}
-	v.Forget()
+	v.DropOutline()
 	if got := seqs(v.Outline()); len(got) != 3001 || read() != 2990 {
 		t.Errorf("forgotten: got %d events, want 3001, read again", len(got))
 	}
@@ -87,7 +87,7 @@ func TestOutlineThatCannotBeReadIsNotRemembered(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	fail := never
 	v := outlinedView(3000, &reads, func() error { return fail() })
-	v.Remember()
+	v.CacheOutline()
 	for range v.Outline() {
 		fail = func() error { return broken }
 	}
@@ -122,7 +122,7 @@ func TestRenew(t *testing.T) {
 		if tt.ok {
 			want = map[string]any{"own": "mine", "app:a": "new", "user:c": "come"}
 		}
-		if ok := v.Renew(tt.later); ok != tt.ok {
+		if ok := v.RefreshShared(tt.later); ok != tt.ok {
 			t.Errorf("%s: got %v, want %v", tt.name, ok, tt.ok)
 		}
 		if got := maps.Collect(v.State().All()); !maps.Equal(got, want) {

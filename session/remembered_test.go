@@ -86,7 +86,7 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 		return all[first-1 : last], nil
 	}
 	v := session.NewView(session.ViewConfig{LastSeq: n, Older: n, Load: load, Outline: load})
-	v.Remember()
+	v.CacheOutline()
 	for range v.Outline() {
 	}
 	reads = 0
@@ -107,7 +107,7 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 		t.Errorf("%d events of %d are packed", made, n)
 	}
 	i := 0
-	for ev := range v.Marked(mark.KindStepFinished, mark.KindAsked) {
+	for ev := range v.OutlineByKind(mark.KindStepFinished, mark.KindAsked) {
 		for ; all[i].Mark == nil || all[i].Mark.Kind != mark.KindStepFinished; i++ {
 		}
 		if !alike(t, ev, all[i]) {
@@ -121,7 +121,7 @@ func TestRememberedEventsAreAsTheyWere(t *testing.T) {
 		}
 	}
 	read := v.Reader()
-	v.Forget()
+	v.DropOutline()
 	for seq := int64(1); seq <= n; seq++ {
 		if ev := read(seq); !alike(t, ev, all[seq-1]) {
 			t.Fatalf("event %d is read as %+v, want %+v", seq, ev, all[seq-1])

@@ -8,29 +8,29 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// notes are what a view knows by the keys of the log's own.
-type notes struct {
-	noted      bool
+// logKeys are what a view knows by the keys of the log's own.
+type logKeys struct {
+	complete   bool
 	run        string // mark.KeyRun
 	superseded mark.Spans
-	gaps       gaps
+	gaps       hiddenRanges
 }
 
-// adopt moves the log's own keys out of the state that a store has read.
-func (v *View) adopt() {
+// adoptLogKeys moves the log's own keys out of the state that a store has read.
+func (v *View) adoptLogKeys() {
 	for _, key := range [...]string{mark.KeyNoted, mark.KeySuperseded, mark.KeyRun} {
-		if val, ok := v.state[key]; ok {
-			delete(v.state, key)
-			v.note(key, val)
+		if val, ok := v.state.values[key]; ok {
+			delete(v.state.values, key)
+			v.setLogKey(key, val)
 		}
 	}
 }
 
-// note takes in one of the log's own keys.
-func (v *View) note(key string, val any) {
+// setLogKey takes in one of the log's own keys.
+func (v *View) setLogKey(key string, val any) {
 	switch text, _ := val.(string); key {
 	case mark.KeyNoted:
-		v.noted = true
+		v.complete = true
 	case mark.KeyRun:
 		v.run = text
 	case mark.KeySuperseded:
@@ -38,22 +38,22 @@ func (v *View) note(key string, val any) {
 		if s.UnmarshalText([]byte(text)) != nil {
 			return // somebody else's: to show too much is the lesser evil
 		}
-		v.superseded, v.gaps = s, newGaps(s)
-		if !v.events.whole() { // somebody else's session, which has left some out
-			v.leaveOut()
+		v.superseded, v.gaps = s, newHiddenRanges(s)
+		if !v.log.window.isContiguous() { // somebody else's session, which has left some out
+			v.hideSuperseded()
 		}
 	}
 }
 
-// leaveOut makes the log anew, without what is superseded.
-func (v *View) leaveOut() {
+// hideSuperseded makes the log anew, without what is superseded.
+func (v *View) hideSuperseded() {
 	var log eventLog
-	for ev := range v.events.All() {
+	for ev := range v.log.window.All() {
 		if !v.superseded.Has(ev.Seq) {
 			log.append(ev)
 		}
 	}
-	v.events, v.gaps, v.shared = window{log: log}, nil, false
+	v.log.window, v.gaps, v.log.isSnapshot = window{log: log}, nil, false
 }
 
 // Superseded returns the sequence numbers of the events that Events leaves out.
@@ -68,23 +68,23 @@ func (v *View) Superseded() mark.Spans {
 func (v *View) Noted() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.noted
+	return v.complete
 }
 
 // Log returns all events, including superseded ones and those that a rewound view does not show yet.
 func (v *View) Log() Events {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	w := v.events
+	w := v.log.window
 	return &w
 }
 
-// past is what a rewound view knows of the keys that events have written.
-type past struct {
-	of     *View // that was rewound
-	to     int64 // the last event that is shown; 0: all are, -1: none
-	told   int64 // the last event that its followers know; 0: all are known, -1: none
-	writes map[scopedKey]written
+// rewindState is what a rewound view knows of the keys that events have written.
+type rewindState struct {
+	original *View // that was rewound
+	visible  int64 // the last event that is shown; 0: all are, -1: none
+	notified int64 // the last event that its followers know; 0: all are known, -1: none
+	writes   map[scopedKey]keyWrite
 }
 
 type scopedKey struct {
@@ -92,7 +92,7 @@ type scopedKey struct {
 	key   string
 }
 
-type written struct {
+type keyWrite struct {
 	seq   int64
 	value any
 }
@@ -107,50 +107,51 @@ func (v *View) Rewind(to int64, state map[string]any) *View {
 	if state == nil {
 		state = make(map[string]any)
 	}
-	for k, val := range v.state {
-		if shared(k) {
+	for k, val := range v.state.values {
+		if isShared(k) {
 			state[k] = val
 		}
 	}
 	back := &View{
-		appName: v.appName, userID: v.userID, id: v.id, events: v.events, shared: true, notes: v.notes, held: v.held,
-		state: state, updated: v.updated, past: &past{of: v, to: to, writes: make(map[scopedKey]written)},
+		appName: v.appName, userID: v.userID, id: v.id, log: viewLog{window: v.log.window, isSnapshot: true},
+		logKeys: v.logKeys, logOnly: v.logOnly, state: viewState{values: state}, updated: v.updated,
+		rewind: &rewindState{original: v, visible: to, writes: make(map[scopedKey]keyWrite)},
 	}
 	if to < 1 {
-		back.past.to = -1
+		back.rewind.visible = -1
 	}
-	back.past.told = back.past.to
+	back.rewind.notified = back.rewind.visible
 	back.seq.Store(v.seq.Load())
 	return back
 }
 
 // Replay applies an event of a rewound view's log again. Events of parallel branches may come in another
 // order than before: if several wrote a key, the one with the highest Seq counts. Replay does nothing in a
-// view that was not rewound. It does not call followers; [View.Retell] does, in the order of the log.
+// view that was not rewound. It does not call followers; [View.NotifyReplayed] does, in the order of the log.
 func (v *View) Replay(ev *Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	p := v.past
+	p := v.rewind
 	if p == nil {
 		return
 	}
-	if p.to != 0 && ev.Seq > p.to {
-		p.to = ev.Seq
+	if p.visible != 0 && ev.Seq > p.visible {
+		p.visible = ev.Seq
 	}
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
 		return // it undoes what is not replayed
 	}
 	for k, val := range ev.Actions.StateDelta {
-		if shared(k) || strings.HasPrefix(k, mark.KeyPrefix) {
+		if isShared(k) || strings.HasPrefix(k, mark.KeyPrefix) {
 			continue
 		}
-		v.set(k, p.last(k, val, ev), ev.Address)
+		v.setValue(k, p.latestValue(k, val, ev), ev.Address)
 	}
 }
 
-// last is the value that a key has after an event wrote it, be it the event's or
+// latestValue is the value that a key has after an event wrote it, be it the event's or
 // that of a later one which was here before.
-func (p *past) last(key string, val any, ev *Event) any {
+func (p *rewindState) latestValue(key string, val any, ev *Event) any {
 	sk := scopedKey{key: key}
 	if strings.HasPrefix(key, KeyPrefixIteration) {
 		sk.owner = ev.Address.loop()
@@ -158,19 +159,19 @@ func (p *past) last(key string, val any, ev *Event) any {
 	if w, ok := p.writes[sk]; ok && w.seq > ev.Seq {
 		return w.value
 	}
-	p.writes[sk] = written{ev.Seq, val}
+	p.writes[sk] = keyWrite{ev.Seq, val}
 	return val
 }
 
-// appended notes an event that was appended while others may still be replayed.
-func (p *past) appended(ev *Event) {
-	p.to, p.told = 0, 0
+// afterAppend notes an event that was appended while others may still be replayed.
+func (p *rewindState) afterAppend(ev *Event) {
+	p.visible, p.notified = 0, 0
 	for k, val := range ev.Actions.StateDelta {
-		p.last(k, val, ev)
+		p.latestValue(k, val, ev)
 	}
 }
 
-// shared reports whether other sessions have the key too.
-func shared(key string) bool {
+// isShared reports whether other sessions have the key too.
+func isShared(key string) bool {
 	return strings.HasPrefix(key, KeyPrefixApp) || strings.HasPrefix(key, KeyPrefixUser)
 }

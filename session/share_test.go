@@ -8,15 +8,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/internal/heaptest"
+	"github.com/refrain-dev/refrain/internal/testkit/heaptest"
 	"github.com/refrain-dev/refrain/session"
 )
 
 // sharing makes room for n views until the test ends.
-func sharing(t *testing.T, n int) {
+func sharedWindows(t *testing.T, n int) {
 	v := session.NewView(session.ViewConfig{})
 	for range n {
-		t.Cleanup(v.Share())
+		t.Cleanup(v.ShareEvents())
 	}
 }
 
@@ -25,7 +25,7 @@ func TestViewsShareTheirMemory(t *testing.T) {
 	const n, size = 1000, 2000
 	view := func() any { return longView(n, size) }
 	alone := heaptest.Held(view)
-	sharing(t, 500)
+	sharedWindows(t, 500)
 	among := heaptest.Held(view)
 	if most := alone / 20; among > most {
 		t.Errorf("a view holds %d bytes, and %d among 500: want %d at most", alone, among, most)
@@ -44,7 +44,7 @@ func TestViewsShareTheirMemory(t *testing.T) {
 
 // What a view was given before its store is not read from there.
 func TestViewKeepsWhatIsNotStored(t *testing.T) {
-	sharing(t, 5000)
+	sharedWindows(t, 5000)
 	stored := int64(0)
 	v := session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1",
 		Load: func(first, last int64) (evs []*session.Event, err error) {
@@ -75,11 +75,11 @@ func TestViewKeepsWhatIsNotStored(t *testing.T) {
 			stored = v.LastSeq()
 		}
 		for range 100 {
-			v.Hold(longEvent(v.LastSeq()+1, 1000))
+			v.ApplyPending(longEvent(v.LastSeq()+1, 1000))
 		}
 		look()
 		stored = v.LastSeq()
-		v.Stored()
+		v.CommitPending()
 		look()
 	}
 }

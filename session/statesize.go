@@ -3,6 +3,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,46 +13,46 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// put writes one key that is in no iteration. v.mu is held.
-func (v *View) put(key string, value any) {
-	v.whole = nil
-	if v.sizes != nil {
-		v.measure(key, value)
+// setKey writes one key that is in no iteration. v.mu is held.
+func (s *viewState) setKey(key string, value any) {
+	s.asMap = nil
+	if s.sizes != nil {
+		s.updateSize(key, value)
 	}
 	if value == nil {
-		delete(v.state, key)
+		delete(s.values, key)
 		return
 	}
-	if v.state == nil {
-		v.state = make(map[string]any)
+	if s.values == nil {
+		s.values = make(map[string]any)
 	}
-	v.state[key] = value
+	s.values[key] = value
 }
 
-// measure keeps up the sizes of keys, and their sum. v.mu is held.
-func (v *View) measure(key string, value any) {
+// updateSize keeps up the sizes of keys, and their sum. v.mu is held.
+func (s *viewState) updateSize(key string, value any) {
 	n := entrySize(key, value)
-	v.size += n - v.sizes[key]
-	if v.sizes[key] = n; n == 0 {
-		delete(v.sizes, key)
+	s.size += n - s.sizes[key]
+	if s.sizes[key] = n; n == 0 {
+		delete(s.sizes, key)
 	}
 }
 
 // Map returns the state as a map, which others may share: do not change it.
-func (s stateAt) Map() map[string]any {
+func (s stateView) Map() map[string]any {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
-	if s.view.whole == nil {
-		if s.view.whole = maps.Clone(s.view.state); s.view.whole == nil {
-			s.view.whole = make(map[string]any)
+	if s.view.state.asMap == nil {
+		if s.view.state.asMap = maps.Clone(s.view.state.values); s.view.state.asMap == nil {
+			s.view.state.asMap = make(map[string]any)
 		}
 	}
-	if len(s.view.scoped) == 0 {
-		return s.view.whole
+	if len(s.view.state.iterationValues) == 0 {
+		return s.view.state.asMap
 	}
-	all := maps.Clone(s.view.whole)
-	for _, sv := range s.view.scoped {
-		if seen := s.view.scopedValue(sv.key, s.at); seen != nil {
+	all := maps.Clone(s.view.state.asMap)
+	for _, sv := range s.view.state.iterationValues {
+		if seen := s.view.state.iterationValue(sv.key, s.address); seen != nil {
 			all[sv.key] = seen.value
 		}
 	}
@@ -60,19 +61,19 @@ func (s stateAt) Map() map[string]any {
 
 // Size returns the [StateSize] of the state. A loop asks after each step, and a state can be large:
 // it is measured once, and after that kept up as keys are written.
-func (s stateAt) Size() int64 {
+func (s stateView) Size() int64 {
 	s.view.mu.Lock()
 	defer s.view.mu.Unlock()
-	if s.view.sizes == nil {
-		s.view.sizes, s.view.size = make(map[string]int64, len(s.view.state)), StateSize(map[string]any{})
-		for key, value := range s.view.state {
-			s.view.measure(key, value)
+	if s.view.state.sizes == nil {
+		s.view.state.sizes, s.view.state.size = make(map[string]int64, len(s.view.state.values)), StateSize(map[string]any{})
+		for key, value := range s.view.state.values {
+			s.view.state.updateSize(key, value)
 		}
 	}
-	total := s.view.size
-	for i := range s.view.scoped {
-		sv := &s.view.scoped[i]
-		if s.view.scopedValue(sv.key, s.at) != sv {
+	total := s.view.state.size
+	for i := range s.view.state.iterationValues {
+		sv := &s.view.state.iterationValues[i]
+		if s.view.state.iterationValue(sv.key, s.address) != sv {
 			continue // another one is seen in its place
 		}
 		if sv.size == 0 {
@@ -114,12 +115,14 @@ var ErrLogLimit = errors.New("the log of the run is too large")
 type LogLimitError struct {
 	// Size is the weight that the run's events would have, and Limit the largest one allowed; see [Event.Weight].
 	Size, Limit int64
+	// Name is what Error calls the limit; the default is "its limit".
+	Name string
 }
 
 // Error names the sizes, and says how the run can continue.
 func (e *LogLimitError) Error() string {
-	return fmt.Sprintf("the log of the run would have about %d bytes, and the limit here (--log-limit) is %d: let its steps write less, "+
-		"or retry the run with a higher limit; all that it has written stays", e.Size, e.Limit)
+	return fmt.Sprintf("the log of the run would have about %d bytes, and %s is %d: let its steps write less, "+
+		"or retry the run with a higher limit; all that it has written stays", e.Size, cmp.Or(e.Name, "its limit"), e.Limit)
 }
 
 // Unwrap returns [ErrLogLimit].
@@ -139,7 +142,7 @@ type StateChange struct {
 
 // Change returns how an event that is not appended yet will change the size of the state.
 func (v *View) Change(ev *Event) StateChange {
-	before := stateAt{view: v, at: ev.Address}.Size()
+	before := stateView{view: v, address: ev.Address}.Size()
 	c := StateChange{Before: before, After: before}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -148,11 +151,11 @@ func (v *View) Change(ev *Event) StateChange {
 		case strings.HasPrefix(key, mark.KeyPrefix):
 			continue // in no state
 		case strings.HasPrefix(key, KeyPrefixIteration):
-			if sv := v.scopedValue(key, ev.Address); sv != nil && sv.owner == ev.Address.loop() {
+			if sv := v.state.iterationValue(key, ev.Address); sv != nil && sv.owner == ev.Address.loop() {
 				c.After -= entrySize(key, sv.value)
 			}
 		default:
-			c.After -= v.sizes[key]
+			c.After -= v.state.sizes[key]
 		}
 		n := entrySize(key, value)
 		c.After += n

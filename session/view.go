@@ -17,25 +17,39 @@ type View struct {
 	appName, userID, id string
 	rec                 *record // the in-memory service's own; nil elsewhere
 
-	mu       sync.Mutex
-	events   window
-	weight   int          // of the events
-	unstored int64        // see Hold; 0: the store has all
-	shared   bool         // events is a snapshot of the record's log
-	seq      atomic.Int64 // written under mu, read without
-	state    map[string]any
-	whole    map[string]any   // the state as it is now, for readers; nil if nobody has asked
-	sizes    map[string]int64 // of the state's keys; nil if nobody has asked
-	size     int64            // of the state
-	scoped   []scopedValue    // iteration: keys
-	updated  time.Time
-	held     bool  // see HoldToLog
-	notes          // the log's own keys
-	past     *past // of a rewound view; else nil
+	mu        sync.Mutex
+	log       viewLog
+	seq       atomic.Int64 // written under mu, read without
+	state     viewState
+	updated   time.Time
+	logOnly   bool         // see RequireLog
+	logKeys                // the log's own keys
+	rewind    *rewindState // of a rewound view; else nil
+	followers followers
+}
 
-	followers []*follower
-	encoding  []byte // room for the JSON that they are told
-	stateOnly bool   // no events are kept
+// viewLog has the events of a view.
+type viewLog struct {
+	window      window
+	weight      int   // of the events in memory
+	pendingFrom int64 // the first event that the store does not have yet; 0: the store has all
+	isSnapshot  bool  // the window is a snapshot of the record's log
+	stateOnly   bool  // the view keeps no events
+}
+
+// viewState has the state of a view.
+type viewState struct {
+	values          map[string]any
+	asMap           map[string]any   // a copy of values for readers; nil until the first reader asks
+	sizes           map[string]int64 // of the keys; nil until the first caller asks for the size
+	size            int64
+	iterationValues []iterationValue
+}
+
+// followers has the followers of a view.
+type followers struct {
+	list   []*follower
+	buffer []byte // for the JSON that they get
 }
 
 // ViewConfig describes a session to [NewView].
@@ -48,7 +62,7 @@ type ViewConfig struct {
 	Events []*Event
 	// Older is the number of further events before them. Load reads events by their
 	// Seq, from first to last, when a caller asks for them. A view with a Load holds
-	// 8 MiB of events in memory, or less where many share it (see [View.Share]), and
+	// 8 MiB of events in memory, or less where many share it (see [View.ShareEvents]), and
 	// reads the others again.
 	Older int
 	Load  func(first, last int64) ([]*Event, error)
@@ -67,19 +81,19 @@ type ViewConfig struct {
 func NewView(cfg ViewConfig) *View {
 	v := &View{
 		appName: cfg.AppName, userID: cfg.UserID, id: cfg.SessionID,
-		state: possible(cfg.State), updated: cfg.Updated, stateOnly: cfg.StateOnly,
+		state: viewState{values: encodable(cfg.State)}, updated: cfg.Updated, log: viewLog{stateOnly: cfg.StateOnly},
 	}
 	v.seq.Store(cfg.LastSeq)
 	if cfg.Load != nil {
-		v.events.older = &older{load: cfg.Load, outline: cfg.Outline}
+		v.log.window.older = &pager{load: cfg.Load, outline: cfg.Outline}
 	}
 	if cfg.Older > 0 {
-		v.events.before, v.events.first = cfg.Older, cfg.LastSeq-int64(len(cfg.Events)+cfg.Older)+1
+		v.log.window.before, v.log.window.first = cfg.Older, cfg.LastSeq-int64(len(cfg.Events)+cfg.Older)+1
 	}
 	for _, e := range cfg.Events {
-		v.keep(e)
+		v.log.append(e)
 	}
-	v.adopt()
+	v.adoptLogKeys()
 	return v
 }
 
@@ -141,13 +155,13 @@ func (v *View) LastSeq() int64 { return v.seq.Load() }
 func (v *View) Events() Events {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.gaps == nil && (v.past == nil || v.past.to == 0) {
-		w := v.events
+	if v.gaps == nil && (v.rewind == nil || v.rewind.visible == 0) {
+		w := v.log.window
 		return &w
 	}
-	s := &shown{window: v.events, gaps: v.gaps}
-	if v.past != nil {
-		s.to = v.past.to
+	s := &visibleWindow{window: v.log.window, gaps: v.gaps}
+	if v.rewind != nil {
+		s.to = v.rewind.visible
 	}
 	return s
 }
@@ -158,8 +172,8 @@ func (v *View) Events() Events {
 func (v *View) Err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.events.older != nil {
-		if err := v.events.older.err.Load(); err != nil {
+	if v.log.window.older != nil {
+		if err := v.log.window.older.err.Load(); err != nil {
 			return *err
 		}
 	}
@@ -167,18 +181,18 @@ func (v *View) Err() error {
 }
 
 // State returns the state as the whole run sees it.
-func (v *View) State() State { return stateAt{view: v} }
+func (v *View) State() State { return stateView{view: v} }
 
 // StateAt returns the state as the step at an address sees it: with the iteration: keys
 // of the loops around the step.
-func (v *View) StateAt(a Address) State { return stateAt{view: v, at: a} }
+func (v *View) StateAt(a Address) State { return stateView{view: v, address: a} }
 
-// HoldToLog makes the log the only source of the state: from now on Set returns
+// RequireLog makes the log the only source of the state: from now on Set returns
 // [ErrNotLogged], except for temp: keys, which no log has. A runner calls it.
-func (v *View) HoldToLog() {
+func (v *View) RequireLog() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.held = true
+	v.logOnly = true
 }
 
 // Apply adds an event that a store has just appended. A store calls it on the view that
@@ -186,44 +200,44 @@ func (v *View) HoldToLog() {
 // [Plain].
 func (v *View) Apply(ev *Event) {
 	if ev.Actions.Normalize() != nil {
-		ev.Actions.StateDelta = possible(maps.Clone(ev.Actions.StateDelta))
+		ev.Actions.StateDelta = encodable(maps.Clone(ev.Actions.StateDelta))
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.add(ev)
+	v.appendEvent(ev)
 }
 
-// add puts an event at the end of what the view shows. v.mu is held.
-func (v *View) add(ev *Event) {
-	if v.shared {
-		v.events.log, v.shared = v.events.log.fork(), false
+// appendEvent puts an event at the end of what the view shows. v.mu is held.
+func (v *View) appendEvent(ev *Event) {
+	if v.log.isSnapshot {
+		v.log.window.log, v.log.isSnapshot = v.log.window.log.fork(), false
 	}
-	v.keep(ev)
-	if v.past != nil {
-		v.past.appended(ev)
+	v.log.append(ev)
+	if v.rewind != nil {
+		v.rewind.afterAppend(ev)
 	}
-	v.advance(ev)
+	v.updateAfter(ev)
 }
 
-// keep puts an event at the end of the view's log. v.mu is held.
-func (v *View) keep(ev *Event) {
-	if v.stateOnly {
+// append puts an event at the end of the log, and drops old events from memory. v.mu is held.
+func (l *viewLog) append(ev *Event) {
+	if l.stateOnly {
 		return
 	}
-	v.events.log.append(ev)
-	if o := v.events.older; o != nil && !o.fixed {
-		v.events.appended(&v.weight, v.unstored)
+	l.window.log.append(ev)
+	if l.window.older != nil {
+		l.addWeight()
 	}
 }
 
-// advance takes in an event that is in the log. v.mu is held.
-func (v *View) advance(ev *Event) {
+// updateAfter takes in an event that is in the log. v.mu is held.
+func (v *View) updateAfter(ev *Event) {
 	v.seq.Store(ev.Seq)
 	v.updated = ev.Timestamp
 	if len(ev.Actions.StateDelta) > 0 { // to begin a range over a map takes longer
 		for k, val := range ev.Actions.StateDelta {
-			v.set(k, val, ev.Address)
+			v.setValue(k, val, ev.Address)
 		}
 	}
-	v.tell(ev)
+	v.notify(ev)
 }

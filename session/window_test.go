@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/heaptest"
+	"github.com/refrain-dev/refrain/internal/testkit/heaptest"
 	"github.com/refrain-dev/refrain/session"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"

@@ -14,12 +14,12 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/store"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // Config describes a supervisor.
@@ -92,7 +92,8 @@ type Config struct {
 type Program struct {
 	// Agent is the root of the tree. Required.
 	Agent agent.Agent
-	// RunConfig configures the run. The supervisor sets its Pause.
+	// RunConfig configures the run. The supervisor sets its Pause. Its SaveInputBlobsAsArtifacts applies when the message
+	// is stored: to a run that waits for its turn only if it was started with [Request.Program].
 	RunConfig agent.RunConfig
 	// ArtifactService and MemoryService replace the supervisor's.
 	ArtifactService artifact.Service

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/refrain-dev/refrain/internal/seal"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/seal"
-	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // copying copies a log into a fork. The fork's events differ: they say nothing about

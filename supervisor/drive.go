@@ -11,12 +11,12 @@ import (
 	"sync"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // drive runs a run until it has ended or paused. A new run begins with the event first; nil continues a run.
@@ -171,7 +171,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 		if err != nil {
 			return segment{err: err}
 		}
-		view.Remember()
+		view.CacheOutline()
 		if !r.hash.Follows(view) { // the hash goes on, from the run's beginning unless that was done before
 			r.hash.End()
 			r.hash = seal.FollowAgain(view, r.run.ID)
@@ -181,7 +181,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			opts = append(opts, runner.Continue())
 		}
 		r.more = false
-		defer view.Forget()
+		defer view.DropOutline()
 		events = tree.Resume(r.ctx, r.key.UserID, r.key.SessionID, r.run.ID, cfg, opts...)
 	}
 	for ev, err := range events {
@@ -206,7 +206,7 @@ func (r *Run) segment(tree *runner.Runner, cfg agent.RunConfig, first *fresh) (e
 			break
 		}
 		if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
-			r.view.Forget() // a replay goes on from here
+			r.view.DropOutline() // a replay goes on from here
 		}
 	}
 	if _, ok := errors.AsType[*agent.LogError](end.err); ok {

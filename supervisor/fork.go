@@ -18,6 +18,10 @@ import (
 
 // Checkpoint is a place in a run. Set Iteration, First or Seq; the zero value is the place after the
 // last iteration that an outermost loop finished.
+//
+// A place in a loop that has lost a race, after its last iteration before the decision, is the place of the decision.
+// There the fork decides the race for that loop, which hands on its state and files, and continues if the winner did
+// or could. After a fork at an earlier place the loops race again.
 type Checkpoint struct {
 	// Iteration is the place after that iteration, counted from 1, of the last outermost loop, or
 	// of the loop at the address Loop. First is the place before the first iteration.
@@ -52,9 +56,16 @@ func (s *Supervisor) ForkIf(ctx context.Context, id string, at Checkpoint, fits 
 	if err != nil {
 		return "", fmt.Errorf("fork run %q: %w", id, err)
 	}
+	decided, err := lostRace(view, run.ID, seq)
+	if err != nil {
+		return "", fmt.Errorf("fork run %q: %w", id, err)
+	}
+	if decided != nil {
+		seq = decided.Seq - 1
+	}
 	for {
 		fork := NewID()
-		switch err := s.copy(ctx, view, run, fork, seq, fits); {
+		switch err := s.copy(ctx, view, run, fork, seq, decided, fits); {
 		case err == nil:
 			return fork, nil
 		case !errors.Is(err, session.ErrExists):
@@ -115,9 +126,10 @@ func (at Checkpoint) find(view *session.View, id string) (int64, error) {
 	return found, nil
 }
 
-// copy makes the session of a fork. It fails with session.ErrExists if there is one.
+// copy makes the session of a fork, with the decision of a race after the copied events unless that is nil. It fails
+// with session.ErrExists if there is one.
 func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run, fork string, seq int64,
-	fits func([]*session.Event) error) error {
+	decided *session.Event, fits func([]*session.Event) error) error {
 	files := make(map[string]int64)
 	log := copying{from: from.ID()}
 	for ev := range from.Log().All() {
@@ -134,6 +146,11 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	if err := from.Err(); err != nil {
 		return err
 	}
+	reason := fmt.Sprintf("forked from %s after event %d", from.ID(), seq)
+	if decided != nil {
+		log.copied = append(log.copied, decided)
+		reason += ", with another loop as the winner of the race"
+	}
 	if fits != nil {
 		if err := fits(log.copied); err != nil {
 			return err
@@ -144,9 +161,9 @@ func (s *Supervisor) copy(ctx context.Context, from *session.View, run *mark.Run
 	}
 	parent := mark.RunParent{SessionID: from.ID(), Seq: seq}
 	ev, err := session.NewRunEvent(mark.Run{
-		ID: run.ID, Name: run.Name, Status: mark.RunIsPaused, Started: time.Now(), Parent: &parent,
+		ID: run.ID, Name: run.Name, Input: run.Input, Status: mark.RunIsPaused, Started: time.Now(), Parent: &parent,
 	}, "refrain", mark.KindRunPaused, mark.RunPaused{
-		By: s.cfg.Owner, Reason: fmt.Sprintf("forked from %s after event %d", from.ID(), seq), Session: fork,
+		By: s.cfg.Owner, Reason: reason, Session: fork,
 	})
 	if err != nil {
 		return err

@@ -71,7 +71,7 @@ func (s *Supervisor) takeUp(ctx context.Context, id string, opts ResumeOptions) 
 	view, run, err := s.renewed(ctx, id, opts.View) // nobody else appends from here on
 	if err == nil {
 		r.view = view
-		view.Remember()
+		view.CacheOutline()
 	}
 	switch {
 	case err != nil:
@@ -118,7 +118,7 @@ func changed(view *session.View, run *mark.Run, after int64) bool {
 	if run.Status == mark.RunRunning || run.HandOver {
 		return false
 	}
-	for ev := range view.Marked(mark.KindRunPaused, mark.KindRunEnded) {
+	for ev := range view.OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
 		if ev.InvocationID == run.ID && ev.Seq > after {
 			return true
 		}
@@ -152,7 +152,7 @@ func (r *Run) take(view *session.View, opts ResumeOptions) error {
 		r.taken.was = started.Program
 	}
 	return r.write(mark.KindRunTaken, r.taken.RunTaken, func(run *mark.Run) {
-		*run = mark.Run{ID: run.ID, Name: run.Name, Status: mark.RunRunning, Started: run.Started,
+		*run = mark.Run{ID: run.ID, Name: run.Name, Input: run.Input, Status: mark.RunRunning, Started: run.Started,
 			Parent: run.Parent, Driver: run.Driver}
 	})
 }
@@ -170,7 +170,7 @@ func StartedWith(s session.Session) (mark.RunStarted, error) {
 
 func startedWith(view *session.View, id string) (started mark.RunStarted, err error) {
 	found := false
-	for ev := range view.Marked(mark.KindRunStarted, mark.KindRunTaken) {
+	for ev := range view.OutlineByKind(mark.KindRunStarted, mark.KindRunTaken) {
 		if ev.InvocationID != id {
 			continue
 		}
@@ -199,7 +199,7 @@ func startedWith(view *session.View, id string) (started mark.RunStarted, err er
 func counting(view *session.View, id string, kinds ...mark.Kind) iter.Seq[*session.Event] {
 	gone := view.Superseded()
 	return func(yield func(*session.Event) bool) {
-		for ev := range view.Marked(kinds...) {
+		for ev := range view.OutlineByKind(kinds...) {
 			if ev.InvocationID == id && !gone.Has(ev.Seq) && !yield(ev) {
 				return
 			}

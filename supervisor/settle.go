@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/history/questions"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
@@ -131,7 +131,7 @@ func (r *Run) restore() error {
 	}
 	var paused mark.RunPaused
 	ended := mark.RunEnded{Status: r.before.Status, Error: r.before.Error, By: r.owner}
-	for ev := range view.Marked(mark.KindRunPaused, mark.KindRunEnded) {
+	for ev := range view.OutlineByKind(mark.KindRunPaused, mark.KindRunEnded) {
 		if ev.InvocationID != r.run.ID {
 			continue
 		}
@@ -320,7 +320,7 @@ func earliest(open []mark.Question) (at time.Time) {
 
 // asks reports whether there is a question in a log.
 func asks(view *session.View) bool {
-	for range view.Marked(mark.KindAsked) {
+	for range view.OutlineByKind(mark.KindAsked) {
 		return true
 	}
 	return false
@@ -332,7 +332,7 @@ func unanswered(view *session.View, id string) (open []mark.Question, err error)
 	if !asks(view) {
 		return nil, view.Err()
 	}
-	var asked progress.Questions
+	var asked questions.Fold
 	for ev := range counting(view, id, mark.KindAsked, mark.KindAnswered, mark.KindStepFinished) {
 		if err := asked.Add(ev); err != nil {
 			return nil, err

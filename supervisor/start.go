@@ -8,17 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/seal"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/seal"
-	"github.com/refrain-dev/refrain/session/statekey"
 	"github.com/refrain-dev/refrain/session/store"
 )
 
@@ -83,7 +85,23 @@ func NewID() string { return "r_" + uuid.NewString()[:8] }
 // newRun returns what a session records of a run that begins.
 func newRun(req *Request) mark.Run {
 	return mark.Run{ID: "e-" + uuid.NewString(), Name: req.Started.Name, Status: mark.RunRunning, Started: time.Now(),
-		Driver: req.Driver}
+		Driver: req.Driver, Input: inputOf(req.Message)}
+}
+
+// inputMost is the largest size of the input in the record of a run, in bytes.
+const inputMost = 200
+
+// inputOf returns the beginning of the text of a request.
+func inputOf(message *genai.Content) string {
+	if message == nil {
+		return ""
+	}
+	for _, p := range message.Parts {
+		if text := strings.TrimSpace(p.Text); text != "" && !p.Thought {
+			return brief.ClipBytes(text, inputMost)
+		}
+	}
+	return ""
 }
 
 // startNew makes the session of the run. It fails with session.ErrExists if there is one.
@@ -106,7 +124,7 @@ func (s *Supervisor) startNew(ctx context.Context, id string, req *Request, driv
 	} else if first.opening, err = session.NewRunEvent(r.run, "user", mark.KindRunStarted, req.Started); err == nil {
 		maps.Copy(first.opening.Actions.StateDelta, req.State)
 		view := session.NewView(session.ViewConfig{AppName: r.key.AppName, UserID: r.key.UserID, SessionID: id})
-		first.opening.Content, err = r.receive(view, req)
+		err = r.receive(view, first.opening, req)
 	}
 	var made *session.StartResponse
 	if err == nil {
@@ -165,7 +183,8 @@ func (r *Run) opening(first *fresh) (prog *Program, err error) {
 		}
 	}
 	if first.tree, err = r.runner(prog); err == nil {
-		first.opening, err = first.tree.Opening(r.ctx, r.key.UserID, r.key.SessionID, first.req.Message, first.options(r.run)...)
+		first.opening, err = first.tree.Opening(r.ctx, r.key.UserID, r.key.SessionID, first.req.Message, prog.RunConfig,
+			first.options(r.run)...)
 	}
 	return prog, err
 }
@@ -250,27 +269,33 @@ func (r *Run) submit(req *Request) error {
 		ev.Actions.StateDelta[mark.KeyNoted] = true
 	}
 	maps.Copy(ev.Actions.StateDelta, req.State)
-	if ev.Content, err = r.receive(view, req); err != nil {
+	if err = r.receive(view, ev, req); err != nil {
 		return err
 	}
 	return r.s.cfg.Service.AppendEvent(r.ctx, view, ev)
 }
 
-// receive passes the message of a run that begins later to the plugins. The agents of the run are not there yet:
-// in their place is one that has the name of the definition.
-func (r *Run) receive(s session.Session, req *Request) (*genai.Content, error) {
-	if len(r.s.cfg.PluginConfig.Plugins) == 0 || req.Message == nil {
-		return req.Message, nil
+// receive passes the message of a run that begins later, in its first event, to the plugins. The agents of the run are
+// not there yet: in their place is one that has the name of the definition.
+func (r *Run) receive(s session.Session, ev *session.Event, req *Request) error {
+	var later Program
+	if req.Program != nil {
+		later.ArtifactService, later.MemoryService = req.Program.ArtifactService, req.Program.MemoryService
+		later.RunConfig.SaveInputBlobsAsArtifacts = req.Program.RunConfig.SaveInputBlobsAsArtifacts
 	}
-	a, err := agent.New(agent.Config{Name: cmp.Or(req.Started.Name, "agent")})
+	ev.Content = req.Message
+	if ev.Content == nil || len(r.s.cfg.PluginConfig.Plugins) == 0 && !later.RunConfig.SaveInputBlobsAsArtifacts {
+		return nil
+	}
+	var err error
+	if later.Agent, err = agent.New(agent.Config{Name: cmp.Or(req.Started.Name, "agent")}); err != nil {
+		return err
+	}
+	tree, err := r.runner(&later)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	later, err := r.runner(&Program{Agent: a})
-	if err != nil {
-		return nil, err
-	}
-	return later.Receive(r.ctx, s, r.run.ID, req.Message)
+	return tree.Receive(r.ctx, s, ev, later.RunConfig)
 }
 
 // quit removes a run from those that this process drives.

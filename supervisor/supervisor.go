@@ -165,7 +165,7 @@ func (s *Supervisor) renewed(ctx context.Context, id string, known *session.View
 	if err != nil {
 		return nil, nil, err
 	}
-	if known.Renew(now) {
+	if known.RefreshShared(now) {
 		return known, run, nil
 	}
 	return s.get(ctx, id, false)

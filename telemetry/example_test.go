@@ -12,9 +12,9 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/telemetry"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // A program that has OpenTelemetry set up gives its providers to an observer, and the observer to its

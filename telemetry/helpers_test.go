@@ -23,11 +23,11 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/telemetry"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 	"github.com/refrain-dev/refrain/tool"
 )
 

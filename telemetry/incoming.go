@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/refrain-dev/refrain/internal/propagate"
+	"github.com/refrain-dev/refrain/internal/values/propagate"
 )
 
 // Handler adds the runs that a request starts to the trace in the request's header traceparent.

@@ -14,7 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // Option is an option of [New].

@@ -23,9 +23,9 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/telemetry"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // noCollector keeps the environment of the test's machine out.

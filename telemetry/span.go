@@ -12,17 +12,19 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/propagate"
+	"github.com/refrain-dev/refrain/internal/values/propagate"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // work is a span that has not ended.
 type work struct {
 	outer        *work
 	run          *work // the span of the run; nil if this is the run
+	agent        *work // the span of the nearest agent; nil outside of one
 	conversation string
 	span         trace.Span
 	began        time.Time
@@ -36,7 +38,10 @@ type workKey struct{}
 func (o *Observer) begin(ctx context.Context, name string, kind trace.SpanKind, conversation string,
 	attrs []attribute.KeyValue, links ...trace.Link) (context.Context, *work) {
 	w := &work{conversation: conversation, began: time.Now()}
-	if w.outer, _ = ctx.Value(workKey{}).(*work); w.outer != nil && conversation == "" {
+	if w.outer, _ = ctx.Value(workKey{}).(*work); w.outer != nil {
+		w.agent = w.outer.agent
+	}
+	if w.outer != nil && conversation == "" {
 		w.conversation, w.run = w.outer.conversation, w.outer.run
 		if w.run == nil {
 			w.run = w.outer
@@ -122,6 +127,7 @@ func (o *Observer) Step(ctx context.Context, s *observe.Step) (context.Context, 
 	}
 	name := s.Agent
 	ctx, w := o.begin(ctx, opAgent+" "+name, kind, "", attrs)
+	w.agent = w
 	return ctx, w.once(func(err error) {
 		o.agent.Record(ctx, w.end(err), measured(err, attribute.String(keyAgent, name)))
 	})
@@ -192,12 +198,28 @@ func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context
 		if cfg.Temperature != nil {
 			attrs = append(attrs, attribute.Float64(keyTemperature, float64(*cfg.Temperature)))
 		}
+		if kind := outputType(cfg); kind != "" {
+			attrs = append(attrs, attribute.String(keyOutputType, kind))
+		}
 	}
 	if o.cfg.Content {
 		attrs = append(attrs, contentOf(c.Request)...)
 	}
 	ctx, w := o.begin(ctx, opChat+" "+c.Model, trace.SpanKindClient, "", attrs)
+	if w.agent != nil {
+		w.agent.span.SetAttributes(attribute.String(keyProvider, provider), attribute.String(keyRequestModel, c.Model))
+	}
+	ctx, exchange := model.WithExchange(ctx)
 	return ctx, w.once(func(err error) {
+		sent := exchange()
+		if sent.Server != "" {
+			server := []attribute.KeyValue{attribute.String(keyServer, sent.Server), attribute.Int(keyPort, sent.Port)}
+			known = append(known, server...)
+			w.span.SetAttributes(server...)
+		}
+		if sent.ResponseID != "" {
+			w.span.SetAttributes(attribute.String(keyResponseID, sent.ResponseID))
+		}
 		if r := c.Response; r != nil {
 			if err == nil && r.ErrorCode != "" {
 				err = &refusal{r.ErrorCode, r.ErrorMessage}
@@ -207,16 +229,27 @@ func (o *Observer) ModelCall(ctx context.Context, c *observe.ModelCall) (context
 				known = append(known, version)
 				w.span.SetAttributes(version)
 			}
-			o.answered(ctx, w, r, known)
+			o.answered(ctx, w, r, sent.FinishReason, known)
 		}
 		o.model.Record(ctx, w.end(err), measured(err, known...))
 	})
 }
 
-// answered records a model's answer in its span.
-func (o *Observer) answered(ctx context.Context, w *work, r *model.LLMResponse, known []attribute.KeyValue) {
-	if r.FinishReason != "" {
-		w.span.SetAttributes(attribute.StringSlice(keyFinish, []string{strings.ToLower(string(r.FinishReason))}))
+// outputType is the form of answer that a request asks for; empty if it asks for none.
+func outputType(cfg *genai.GenerateContentConfig) string {
+	switch {
+	case cfg.ResponseMIMEType == "application/json", cfg.ResponseSchema != nil, cfg.ResponseJsonSchema != nil:
+		return "json"
+	case cfg.ResponseMIMEType == "text/plain":
+		return "text"
+	}
+	return ""
+}
+
+// answered records a model's answer in its span. finish is the provider's own word for why it has ended, if that is known.
+func (o *Observer) answered(ctx context.Context, w *work, r *model.LLMResponse, finish string, known []attribute.KeyValue) {
+	if finish = cmp.Or(finish, strings.ToLower(string(r.FinishReason))); finish != "" {
+		w.span.SetAttributes(attribute.StringSlice(keyFinish, []string{finish}))
 	}
 	if o.cfg.Content && r.Content != nil {
 		w.span.SetAttributes(attribute.String(keyOutputMessages, messages(r.Content)))
@@ -231,6 +264,9 @@ func (o *Observer) answered(ctx context.Context, w *work, r *model.LLMResponse, 
 	}
 	if n := used.CacheWriteTokens + used.CacheWrite1hTokens; n > 0 {
 		w.span.SetAttributes(attribute.Int64(keyCacheWrites, n))
+	}
+	if n := model.ThoughtTokens(r.UsageMetadata); n > 0 {
+		w.span.SetAttributes(attribute.Int64(keyReasoning, n))
 	}
 	for at := w; at != nil; at = at.outer {
 		at.in.Add(in)

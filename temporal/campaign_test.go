@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/temporal"

@@ -21,7 +21,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
-	"github.com/refrain-dev/refrain/internal/sleep"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 )
 
 // Dispatcher sends the steps that name a task queue to workers such as [Steps]. Each task is an

@@ -22,7 +22,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"

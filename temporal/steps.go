@@ -19,7 +19,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
-	"github.com/refrain-dev/refrain/stephost"
+	"github.com/refrain-dev/refrain/internal/runs/stephost"
 )
 
 // StepsConfig describes a worker that runs steps.

@@ -18,9 +18,9 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/runs/stephost"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/stephost"
 	"github.com/refrain-dev/refrain/temporal"
 )
 

@@ -3,11 +3,13 @@
 package tool
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/model"
+	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )
 
 var (
@@ -23,11 +25,12 @@ type ConfirmationProvider func(toolName string, toolInput any) bool
 
 // Confirm returns nil if a tool may continue with the call of ctx. If required, and no person has
 // answered, it asks a person and returns [ErrConfirmationRequired]; the agent calls the tool again
-// after the answer. If a person refused, it returns [ErrConfirmationRejected], required or not.
+// after the answer. If a person refused, it returns [ErrConfirmationRejected], required or not. The model reads
+// both errors as ADK writes them.
 func Confirm(ctx Context, name string, required bool) error {
 	if answer := ctx.ToolConfirmation(); answer != nil {
-		if !answer.Confirmed {
-			return fmt.Errorf("tool %q: %w", name, ErrConfirmationRejected)
+		if !answer.Confirmed && answer.Form == nil { // a form is asked only after the consent
+			return fmt.Errorf("error tool %q %w", name, ErrConfirmationRejected)
 		}
 		return nil
 	}
@@ -40,7 +43,29 @@ func Confirm(ctx Context, name string, required bool) error {
 		return fmt.Errorf("tool %q: %w", name, err)
 	}
 	ctx.Actions().SkipSummarization = true
-	return fmt.Errorf("tool %q: %w", name, ErrConfirmationRequired)
+	return fmt.Errorf("error tool %q %w", name, ErrConfirmationRequired)
+}
+
+// RequestForm asks a person for data that the call of ctx needs, and returns [ErrConfirmationRequired]. form is the JSON
+// Schema of an object of plain fields. The agent calls the tool again after the answer; then [FormAnswer] has it, with state.
+func RequestForm(ctx Context, name, text string, form, state json.RawMessage) error {
+	if err := ctx.RequestConfirmation(text, nil); err != nil {
+		return fmt.Errorf("tool %q: %w", name, err)
+	}
+	actions := ctx.Actions()
+	asked := actions.RequestedToolConfirmations[ctx.FunctionCallID()]
+	asked.Form = &toolconfirmation.Form{Schema: form, State: state}
+	actions.RequestedToolConfirmations[ctx.FunctionCallID()] = asked
+	actions.SkipSummarization = true
+	return fmt.Errorf("error tool %q %w", name, ErrConfirmationRequired)
+}
+
+// FormAnswer returns a person's answer to the form that the call of ctx has requested; nil if the call has requested none.
+func FormAnswer(ctx Context) *toolconfirmation.ToolConfirmation {
+	if answer := ctx.ToolConfirmation(); answer != nil && answer.Form != nil {
+		return answer
+	}
+	return nil
 }
 
 // WithConfirmation returns a toolset whose functions need a person's consent: for every call, or if

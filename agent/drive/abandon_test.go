@@ -41,7 +41,7 @@ func TestAbandonedStepChangesNothing(t *testing.T) {
 			seen = append(seen, v, drive.At(ctx).Loop().Iteration, drive.At(ctx).Loop().Outer.Iteration)
 			heard = yield(says("late"), nil)
 		})
-		l := &drive.Loop{Name: "inner", Pass: "inner[1]", Iteration: 1, Outer: &drive.Loop{Name: "outer", Iteration: 5}}
+		l := &drive.Loop{Name: "inner", IterationAddress: "inner[1]", Iteration: 1, Outer: &drive.Loop{Name: "outer", Iteration: 5}}
 		step := drive.NewStep(inv, drive.StepConfig{Agent: a, Loop: l, Grace: 3 * time.Second})
 		time.AfterFunc(time.Minute, func() { cancel(errBoom) })
 		start := time.Now()
@@ -88,7 +88,7 @@ func TestGraceIsTheStepsOwn(t *testing.T) {
 			time.Sleep(time.Minute)
 			return false
 		})
-		if res.Abandoned || res.Left || res.Err != errBoom || !ended {
+		if res.Abandoned || res.ConsumerLeft || res.Err != errBoom || !ended {
 			t.Errorf("got %+v", res)
 		}
 	})
@@ -226,7 +226,7 @@ func TestPauseWaitsForNoAbandonedStep(t *testing.T) {
 		context.AfterFunc(own, func() { stop(errBoom) })
 		gone := errors.New("gone")
 		res := drive.NewStep(inv, drive.StepConfig{Agent: line, Grace: 3 * time.Second}).
-			RunAs(&drive.StepRun{Context: timed, Late: errBoom, Abandoned: gone}, func(*session.Event) bool { return true })
+			RunAs(&drive.StepRun{Context: timed, TimeoutErr: errBoom, AbandonErr: gone}, func(*session.Event) bool { return true })
 		if !res.Abandoned || res.Err != gone {
 			t.Errorf("got %+v", res)
 		}

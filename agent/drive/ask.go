@@ -102,7 +102,7 @@ func (p Place) Answers() (all []*mark.Answer) {
 // had failed.
 func (p Place) Began() bool {
 	inv := p.inv
-	return inv != nil && (inv.record != nil || inv.run.Replay != nil && inv.run.Replay.recording.failed[inv.address])
+	return inv != nil && (inv.logged != nil || inv.run.Replay != nil && inv.run.Replay.log.failedAt[inv.address])
 }
 
 // answer returns a person's answer to a question; nil if there is none.
@@ -113,8 +113,8 @@ func (r *Replay) answer(id string) *mark.Answer {
 	return r.answers[id]
 }
 
-// takeAnswer reads an event about the run as a whole. The first answer to a question counts.
-func (r *Replay) takeAnswer(ev *session.Event) error {
+// addAnswer reads an event about the run as a whole. The first answer to a question counts.
+func (r *Replay) addAnswer(ev *session.Event) error {
 	if ev.Mark == nil || ev.Mark.Kind != mark.KindAnswered {
 		return nil
 	}

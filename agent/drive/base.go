@@ -38,23 +38,23 @@ func NewBase(cfg agent.Config, self agent.Agent, body Body) (*Base, error) {
 	return b, nil
 }
 
-// based is an agent that embeds a Base.
-type based interface{ base() *Base }
+// baser is an agent that embeds a Base.
+type baser interface{ base() *Base }
 
-// none is the agent that the methods of a nil Base describe: it has no name, so that it cannot be a sub-agent and
+// emptyBase is the agent that the methods of a nil Base describe: it has no name, so that it cannot be a sub-agent and
 // which fails when it is run. A kind of agent that was made without its New embeds a nil Base.
-var none Base
+var emptyBase Base
 
-func (b *Base) orNone() *Base { return cmp.Or(b, &none) }
+func (b *Base) orEmpty() *Base { return cmp.Or(b, &emptyBase) }
 
 // Name returns the agent's name.
-func (b *Base) Name() string { return b.orNone().cfg.Name }
+func (b *Base) Name() string { return b.orEmpty().cfg.Name }
 
 // Description returns the text that tells other agents what this agent is for.
-func (b *Base) Description() string { return b.orNone().cfg.Description }
+func (b *Base) Description() string { return b.orEmpty().cfg.Description }
 
 // SubAgents lists the agent's own sub-agents, in order.
-func (b *Base) SubAgents() []agent.Agent { return slices.Clone(b.orNone().cfg.SubAgents) }
+func (b *Base) SubAgents() []agent.Agent { return slices.Clone(b.orEmpty().cfg.SubAgents) }
 
 // FindAgent returns the result of [agent.Find].
 func (b *Base) FindAgent(name string) agent.Agent {

@@ -23,7 +23,7 @@ type diary struct{ lines []string }
 func (d *diary) before(line string, text string, err error) agent.BeforeAgentCallback {
 	return func(agent.Context) (*genai.Content, error) {
 		d.lines = append(d.lines, line)
-		return content(text), err
+		return entries(text), err
 	}
 }
 
@@ -38,7 +38,7 @@ func (d *diary) run(end func(agent.InvocationContext, yield)) func(agent.Invocat
 	}
 }
 
-func content(text string) *genai.Content {
+func entries(text string) *genai.Content {
 	if text == "" {
 		return nil
 	}
@@ -189,7 +189,7 @@ func TestCallbackChangesBecomeAnEvent(t *testing.T) {
 				return nil, errors.New("after does not see what before set")
 			}
 			ctx.Actions().Escalate = true
-			return content("enough"), ctx.State().Set("done", true)
+			return entries("enough"), ctx.State().Set("done", true)
 		}},
 	})
 	var events []*session.Event
@@ -228,7 +228,7 @@ func TestCallbackChangesBecomeAnEvent(t *testing.T) {
 func TestAnswerAndChangesAreOneEvent(t *testing.T) {
 	a := must(t, agent.Config{Name: "a", BeforeAgentCallbacks: []agent.BeforeAgentCallback{
 		func(ctx agent.Context) (*genai.Content, error) { return nil, ctx.State().Set("one", 1) },
-		func(ctx agent.Context) (*genai.Content, error) { return content("hi"), ctx.State().Set("two", 2) },
+		func(ctx agent.Context) (*genai.Content, error) { return entries("hi"), ctx.State().Set("two", 2) },
 	}})
 	events, errs := collect(a.Run(invocation(t.Context())))
 	if len(errs) > 0 || len(events) != 1 {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/deep"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -23,17 +23,17 @@ import (
 // to an agent that is built on Base.
 func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) {
 	if len(b.cfg.BeforeAgentCallbacks) > 0 {
-		over, ok := b.call(inv, "before", b.cfg.BeforeAgentCallbacks, yield)
+		over, ok := b.runCallbacks(inv, "before", b.cfg.BeforeAgentCallbacks, yield)
 		if !ok || over || inv.Ended() {
 			return
 		}
 	}
 	if len(b.cfg.AfterAgentCallbacks) == 0 {
-		b.do(inv, yield)
+		b.runBody(inv, yield)
 		return
 	}
 	over := false
-	b.do(inv, func(ev *session.Event, err error) bool {
+	b.runBody(inv, func(ev *session.Event, err error) bool {
 		if !yield(ev, err) || err != nil {
 			over = true
 		}
@@ -47,28 +47,28 @@ func (b *Base) execute(inv *invocation, yield func(*session.Event, error) bool) 
 	for i, f := range b.cfg.AfterAgentCallbacks {
 		after[i] = agent.BeforeAgentCallback(f)
 	}
-	b.call(inv, "after", after, yield)
+	b.runCallbacks(inv, "after", after, yield)
 }
 
-// bare reports whether the agent has no callbacks, so that do is all of execute.
-func (b *Base) bare() bool {
+// hasNoCallbacks reports whether the agent has no callbacks, so that do is all of execute.
+func (b *Base) hasNoCallbacks() bool {
 	return len(b.cfg.BeforeAgentCallbacks)+len(b.cfg.AfterAgentCallbacks) == 0
 }
 
-// do is what the agent does itself.
-func (b *Base) do(inv *invocation, yield func(*session.Event, error) bool) {
+// runBody is what the agent does itself.
+func (b *Base) runBody(inv *invocation, yield func(*session.Event, error) bool) {
 	switch {
 	case b.body != nil:
 		b.body(inv, yield)
 	case b.cfg.Run != nil:
-		each(b.cfg.Run(inv), yield)
+		rangeEvents(b.cfg.Run(inv), yield)
 	}
 }
 
-// call runs callbacks until one answers. It yields the answer, or the changes that the
+// runCallbacks runs callbacks until one answers. It yields the answer, or the changes that the
 // callbacks made. Over reports an answer, or a request to leave the loop; either replaces the
 // agent's own work. Ok reports that the step goes on.
-func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallback,
+func (b *Base) runCallbacks(inv *invocation, when string, fns []agent.BeforeAgentCallback,
 	yield func(*session.Event, error) bool) (over, ok bool) {
 	ev := &session.Event{}
 	cb := agent.NewCallbackContext(inv, &ev.Actions)
@@ -89,7 +89,7 @@ func (b *Base) call(inv *invocation, when string, fns []agent.BeforeAgentCallbac
 		a.TransferToAgent == "" {
 		ev = nil
 	}
-	if ev = At(inv).Decided(ev); ev == nil {
+	if ev = At(inv).MatchCallbackEvent(ev); ev == nil {
 		return false, true
 	}
 	a = &ev.Actions
@@ -105,24 +105,24 @@ const metadataCallback = "refrain:callback"
 // needs these.
 const MetadataTemp = "refrain:temp"
 
-// Decided returns the event with the changes of callbacks, for the agent that has called them.
+// MatchCallbackEvent returns the event with the changes of callbacks, for the agent that has called them.
 // ev has the changes, or is nil if there are none. In a resumed run, which calls callbacks
 // again, Decided returns the recorded event instead of ev, because the first changes count.
 // Only temp: keys, which the log does not have, are taken from ev.
-func (p Place) Decided(ev *session.Event) *session.Event {
+func (p Place) MatchCallbackEvent(ev *session.Event) *session.Event {
 	inv := p.inv
 	if inv == nil || !inv.run.Marks {
 		return ev
 	}
-	if inv.record != nil {
-		next := inv.run.Replay.unread(inv.record)
+	if inv.logged != nil {
+		next := inv.run.Replay.firstUnreplayed(inv.logged)
 		switch {
 		case next == nil: // it goes on from here
 		case next.Mark != nil || next.Address != inv.address:
-			inv.keepTemp(ev)
+			inv.setTemp(ev)
 			return nil
 		case next.CustomMetadata[metadataCallback] == true:
-			inv.keepTemp(ev)
+			inv.setTemp(ev)
 			return next
 		}
 	}
@@ -142,8 +142,8 @@ func Annotate(ev *session.Event, key string, value any) {
 	ev.CustomMetadata = m
 }
 
-// keepTemp sets the keys that no log has, because they end with the invocation.
-func (i *invocation) keepTemp(ev *session.Event) {
+// setTemp sets the keys that no log has, because they end with the invocation.
+func (i *invocation) setTemp(ev *session.Event) {
 	if ev == nil {
 		return
 	}
@@ -221,9 +221,9 @@ func (c *Callbacks) Before(own *ModelCallbacks) *ModelCallbacks {
 	}
 }
 
-// around returns the base of a step's agent with the callbacks of the invocation. First says that it is the
+// wrapBase returns the base of a step's agent with the callbacks of the invocation. First says that it is the
 // invocation's first step. An agent without a base gets one if it needs it.
-func (c *Callbacks) around(a agent.Agent, b Base, first bool) Base {
+func (c *Callbacks) wrapBase(a agent.Agent, b Base, first bool) Base {
 	if len(c.BeforeAgent)+len(c.AfterAgent) == 0 && !(first && len(c.BeforeRun) > 0) {
 		return b
 	}
@@ -247,13 +247,13 @@ func (c *Callbacks) around(a agent.Agent, b Base, first bool) Base {
 	return b
 }
 
-// metadataSaid is a key of the CustomMetadata of an event that OnEvent has changed. Its value is the hash of
+// metadataSourceHash is a key of the CustomMetadata of an event that OnEvent has changed. Its value is the hash of
 // the event as the step yielded it, which a resumed run compares with the step's new event.
-const metadataSaid = "refrain:said"
+const metadataSourceHash = "refrain:said"
 
-// changed lets OnEvent change a new event of the step; nil ends the step. The event stays the same one, because
+// callOnEvent lets OnEvent change a new event of the step; nil ends the step. The event stays the same one, because
 // the agent may keep it.
-func (s *Step) changed(ev *session.Event) *session.Event {
+func (s *Step) callOnEvent(ev *session.Event) *session.Event {
 	run := s.inv.run
 	if run.Callbacks == nil || len(run.Callbacks.OnEvent) == 0 || ev.Mark != nil {
 		return ev
@@ -265,7 +265,7 @@ func (s *Step) changed(ev *session.Event) *session.Event {
 	ev.Content = deep.Copy(ev.Content) // it may belong to a cache
 	other, err := run.onEvent(s.inv, ev)
 	if err != nil {
-		s.fail(fmt.Errorf("on event callback: %w", err))
+		s.stopWith(fmt.Errorf("on event callback: %w", err))
 		return nil
 	}
 	if other != nil && other != ev {
@@ -273,21 +273,21 @@ func (s *Step) changed(ev *session.Event) *session.Event {
 		next.Partial, next.Seq, next.Mark = ev.Partial, 0, nil
 		*ev = next
 	}
-	s.stamp(ev)
+	s.setOrigin(ev)
 	if err := ev.Normalize(); err != nil {
-		s.fail(fmt.Errorf("event of an on event callback: %w", err))
+		s.stopWith(fmt.Errorf("event of an on event callback: %w", err))
 		return nil
 	}
 	if said != "" && said != hashOf(ev) {
-		Annotate(ev, metadataSaid, said)
+		Annotate(ev, metadataSourceHash, said)
 	}
 	return ev
 }
 
 // onEvent calls the callbacks for one event of the invocation after the other.
-func (r *shared) onEvent(ctx agent.InvocationContext, ev *session.Event) (*session.Event, error) {
-	r.events.Lock()
-	defer r.events.Unlock()
+func (r *runContext) onEvent(ctx agent.InvocationContext, ev *session.Event) (*session.Event, error) {
+	r.eventMu.Lock()
+	defer r.eventMu.Unlock()
 	for _, f := range r.Callbacks.OnEvent {
 		if other, err := f(ctx, ev); other != nil || err != nil {
 			return other, err
@@ -298,6 +298,6 @@ func (r *shared) onEvent(ctx agent.InvocationContext, ev *session.Event) (*sessi
 
 // hashOf returns the hash of what lasts of an event.
 func hashOf(ev *session.Event) string {
-	sum := sha256.Sum256(lasting(ev))
+	sum := sha256.Sum256(stableJSON(ev))
 	return hex.EncodeToString(sum[:])
 }

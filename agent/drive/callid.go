@@ -20,42 +20,42 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// origins says which session names the calls of a run. A log that was copied into another
+// callScopes says which session names the calls of a run. A log that was copied into another
 // session keeps the names of its calls, because the called services know them. A fork has its
 // own names for calls that begin after its mark.
-type origins struct {
-	marks []origin
-	began map[string]int64 // the event with which a step, or a call of a tool, began
+type callScopes struct {
+	marks    []callScope
+	beginSeq map[string]int64 // the event with which a step, or a call of a tool, began
 }
 
-type origin struct {
+type callScope struct {
 	seq     int64
 	session string
 }
 
-// name takes in an event about the run as a whole.
-func (o *origins) name(ev *session.Event) error {
+// observe takes in an event about the run as a whole.
+func (o *callScopes) observe(ev *session.Event) error {
 	s, err := ev.Mark.NamesCalls()
 	if s != "" {
-		o.marks = append(o.marks, origin{ev.Seq, s})
+		o.marks = append(o.marks, callScope{ev.Seq, s})
 	}
 	return err
 }
 
-// read reads when the steps of a recording, and their calls, began. Where calls have one name
+// readBegins reads when the steps of a recording, and their calls, began. Where calls have one name
 // throughout, that does not matter.
-func (o *origins) read(x *recording) {
+func (o *callScopes) readBegins(x *replayLog) {
 	if len(o.marks) < 2 {
 		return
 	}
-	o.began = make(map[string]int64)
-	for _, seq := range x.seqs {
-		o.add(x.whole(seq))
+	o.beginSeq = make(map[string]int64)
+	for _, e := range x.events.all() {
+		o.add(x.readEvent(e.seq))
 	}
 }
 
 // add takes in an event of a step.
-func (o *origins) add(ev *session.Event) {
+func (o *callScopes) add(ev *session.Event) {
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted {
 		o.begin(string(ev.Address), ev.Seq)
 	}
@@ -69,15 +69,15 @@ func (o *origins) add(ev *session.Event) {
 	}
 }
 
-func (o *origins) begin(what string, seq int64) {
-	if _, known := o.began[what]; !known {
-		o.began[what] = seq
+func (o *callScopes) begin(what string, seq int64) {
+	if _, known := o.beginSeq[what]; !known {
+		o.beginSeq[what] = seq
 	}
 }
 
 // of returns the session that names a call: the session in which the log was when the call began.
-func (o *origins) of(what string) (session string) {
-	began, known := o.began[what]
+func (o *callScopes) of(what string) (session string) {
+	began, known := o.beginSeq[what]
 	for _, m := range o.marks {
 		if !known || m.seq < began || session == "" {
 			session = m.session
@@ -86,28 +86,28 @@ func (o *origins) of(what string) (session string) {
 	return session
 }
 
-// naming is the session by which a call of the step is named; of one of a
+// scopeOf is the session by which a call of the step is named; of one of a
 // tool with its ID.
-func naming(ctx agent.InvocationContext, functionCall string) string {
+func scopeOf(ctx agent.InvocationContext, functionCall string) string {
 	if inv := invocationOf(ctx); inv != nil && inv.run.Replay != nil {
 		what := string(inv.address)
 		if functionCall != "" {
 			what += "\x00" + functionCall
 		}
-		if s := inv.run.Replay.origins.of(what); s != "" {
+		if s := inv.run.Replay.scopes.of(what); s != "" {
 			return s
 		}
 	}
 	return ctx.Session().ID()
 }
 
-// calls holds the IDs that the function calls of a session have had, as hashes. A model's server may number
+// callIDs holds the IDs that the function calls of a session have had, as hashes. A model's server may number
 // its calls anew in each answer.
-type calls struct {
-	mu   sync.Mutex
-	seed maphash.Seed
-	had  map[uint64]struct{}
-	next int // index of the first event of the session that was not read
+type callIDs struct {
+	mu    sync.Mutex
+	seed  maphash.Seed
+	known map[uint64]struct{}
+	next  int // index of the first event of the session that was not read
 }
 
 type callsKey struct{}
@@ -116,7 +116,7 @@ type callsKey struct{}
 // They are the given ones, except those that are empty, that the session has had, or that are in the list
 // twice. make makes another one for the call with an index; each n gives another ID.
 func (p Place) ClaimCalls(given []string, make func(i, n int) string) []string {
-	c := p.Keep(callsKey{}, newCalls).(*calls)
+	c := p.Cached(callsKey{}, newCalls).(*callIDs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p.inv != nil && p.inv.run.Session != nil {
@@ -124,7 +124,7 @@ func (p Place) ClaimCalls(given []string, make func(i, n int) string) []string {
 	}
 	ids := slices.Clone(given)
 	for i, id := range given {
-		for n := len(c.had); id == "" || !c.add(id); n++ {
+		for n := len(c.known); id == "" || !c.add(id); n++ {
 			id = make(i, n)
 		}
 		ids[i] = id
@@ -132,10 +132,10 @@ func (p Place) ClaimCalls(given []string, make func(i, n int) string) []string {
 	return ids
 }
 
-func newCalls() any { return &calls{seed: maphash.MakeSeed(), had: make(map[uint64]struct{})} }
+func newCalls() any { return &callIDs{seed: maphash.MakeSeed(), known: make(map[uint64]struct{})} }
 
 // read reads the events that have come since it was called last. If the log has become shorter, it reads all.
-func (c *calls) read(evs session.Events) {
+func (c *callIDs) read(evs session.Events) {
 	if evs.Len() < c.next {
 		c.next = 0
 	}
@@ -151,10 +151,10 @@ func (c *calls) read(evs session.Events) {
 }
 
 // add reports whether an ID is new.
-func (c *calls) add(id string) bool {
+func (c *callIDs) add(id string) bool {
 	h := maphash.String(c.seed, id)
-	_, had := c.had[h]
-	c.had[h] = struct{}{}
+	_, had := c.known[h]
+	c.known[h] = struct{}{}
 	return !had
 }
 
@@ -164,17 +164,17 @@ func (c *calls) add(id string) bool {
 // same IDs for steps that began before the fork. For an agent that runs as a tool, CallID
 // returns the [Place.ToolCallID] of the call.
 func (p Place) CallID() string {
-	if id, below, ok := p.within(); ok && below == "" {
+	if id, below, ok := p.toolCallOf(); ok && below == "" {
 		return id
 	} else if ok {
 		return callID(id, below)
 	}
-	return callID(naming(p.ctx, ""), p.ctx.InvocationID(), string(p.Address()))
+	return callID(scopeOf(p.ctx, ""), p.ctx.InvocationID(), string(p.Address()))
 }
 
-// within returns the ID of the call of a tool for which the step runs, and its address below the tool's agent.
+// toolCallOf returns the ID of the call of a tool for which the step runs, and its address below the tool's agent.
 // The address of that agent says how often it was called since the process began.
-func (p Place) within() (id, below string, ok bool) {
+func (p Place) toolCallOf() (id, below string, ok bool) {
 	at := p.Address()
 	c, ok := p.ctx.Value(toolCallKey{}).(toolCall)
 	if !ok || at == c.at || !at.Under(c.at) {
@@ -184,32 +184,32 @@ func (p Place) within() (id, below string, ok bool) {
 	return c.id, below, true
 }
 
-// Try returns the name of the step's try. The name lists the attempts of the steps around it, outermost
+// AttemptPath returns the name of the step's try. The name lists the attempts of the steps around it, outermost
 // first, and its own, such as "1.2" for the second attempt within the first attempt of the step around
 // it. If a person has a finished attempt repeated, "~2" follows, then "~3". A step that was cut off
 // keeps its try when the run is resumed, although the log counts a further attempt. Together with
 // [Place.CallID], Try names the step's work on another machine.
-func (p Place) Try() string {
+func (p Place) AttemptPath() string {
 	if p.inv == nil {
 		return "1"
 	}
 	var b strings.Builder
-	p.inv.writeAttempts(&b)
+	p.inv.writeAttemptPath(&b)
 	if r := p.inv.run.Replay; r != nil {
-		if n := r.recording.tries[p.inv.address]; n > 0 {
+		if n := r.log.supersededRuns[p.inv.address]; n > 0 {
 			fmt.Fprintf(&b, "~%d", n+1)
 		}
 	}
 	return b.String()
 }
 
-// writeAttempts writes the attempts of the steps around a step, and its own.
-func (i *invocation) writeAttempts(b *strings.Builder) {
-	if i.outer != nil && i.outer.agent != nil {
-		i.outer.writeAttempts(b)
+// writeAttemptPath writes the attempts of the steps around a step, and its own.
+func (i *invocation) writeAttemptPath(b *strings.Builder) {
+	if i.parent != nil && i.parent.agent != nil {
+		i.parent.writeAttemptPath(b)
 		b.WriteByte('.')
 	}
-	b.WriteString(strconv.Itoa(max(1, i.made)))
+	b.WriteString(strconv.Itoa(max(1, i.countedAttempt)))
 }
 
 // CallAddress returns the address of the step that [Place.CallID] names, for people who look for
@@ -238,10 +238,10 @@ func (p Place) WithinToolCall(functionCallID string) context.Context {
 
 // ToolCallID returns the [Place.CallID] of a function call of the step's model.
 func (p Place) ToolCallID(functionCallID string) string {
-	if id, below, ok := p.within(); ok {
+	if id, below, ok := p.toolCallOf(); ok {
 		return callID(id, below, functionCallID)
 	}
-	return callID(naming(p.ctx, functionCallID), p.ctx.InvocationID(), string(p.Address()), functionCallID)
+	return callID(scopeOf(p.ctx, functionCallID), p.ctx.InvocationID(), string(p.Address()), functionCallID)
 }
 
 func callID(parts ...string) string {

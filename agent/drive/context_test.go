@@ -175,7 +175,7 @@ func TestStateOfAStepHasItsIterationKeys(t *testing.T) {
 			t.Errorf("got %v, %v", v, err)
 		}
 	})
-	l := &drive.Loop{Name: "refine", Address: "refine", Iteration: 1, Pass: "refine[1]"}
+	l := &drive.Loop{Name: "refine", Address: "refine", Iteration: 1, IterationAddress: "refine[1]"}
 	drive.NewStep(ctx, drive.StepConfig{Agent: a, Loop: l}).Run(func(ev *session.Event) bool { view.Apply(ev); return true })
 	if v, err := view.StateAt("refine[1]/b").Get("iteration:k"); v != 1.0 {
 		t.Errorf("the next step of the iteration got %v, %v", v, err)
@@ -190,7 +190,7 @@ func TestLookup(t *testing.T) {
 	view := session.NewView(session.ViewConfig{State: map[string]any{"draft": "Once", "app:motto": "more", "empty": ""}})
 	base := drive.Invocation{Session: view, UserContent: genai.NewContentFromText("Hello", genai.RoleUser), Artifacts: &files{}}
 	inLoop := func(l drive.Loop) *drive.Loop {
-		l.Name, l.Address, l.Pass = "refine", "refine", "refine[1]"
+		l.Name, l.Address, l.IterationAddress = "refine", "refine", "refine[1]"
 		return &l
 	}
 	bounded := inLoop(drive.Loop{
@@ -259,7 +259,7 @@ func TestBuiltInNames(t *testing.T) {
 	base := drive.Invocation{Session: view, UserContent: genai.NewContentFromText("Hello", genai.RoleUser),
 		RunConfig: &agent.RunConfig{Budget: &budget.Limits{Calls: 3}}}
 	l := &drive.Loop{
-		Name: "refine", Address: "refine", Pass: "refine[1]", Iteration: 2, MaxIterations: 3, Score: new(6.5), BestScore: new(8.0),
+		Name: "refine", Address: "refine", IterationAddress: "refine[1]", Iteration: 2, MaxIterations: 3, Score: new(6.5), BestScore: new(8.0),
 		Started: time.Now(), Rejected: &drive.Rejected{Reason: "too short"},
 	}
 	a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) {
@@ -304,11 +304,11 @@ func TestLookupWithoutServices(t *testing.T) {
 func TestLoopWithin(t *testing.T) {
 	inner := &drive.Loop{Name: "inner", Outer: &drive.Loop{Name: "outer"}}
 	for name, want := range map[string]bool{"inner": true, "outer": true, "other": false} {
-		if got := inner.Within(name); got != want {
+		if got := inner.IsInside(name); got != want {
 			t.Errorf("Within(%q) = %t", name, got)
 		}
 	}
-	if (*drive.Loop)(nil).Within("inner") {
+	if (*drive.Loop)(nil).IsInside("inner") {
 		t.Error("no loop is within nothing")
 	}
 }

@@ -18,13 +18,13 @@ import (
 // closed, the step and the code that it runs can still read, but change nothing.
 type fence struct {
 	outer   *fence // around a step that this one is in
-	run     *shared
+	run     *runContext
 	session session.Session // the run's, as it is seen from within
 
-	mu   sync.RWMutex
-	err  error           // why it is closed; nil as long as nobody has closed it
-	ctx  context.Context // closes the fence with late
-	late error
+	mu          sync.RWMutex
+	err         error           // why it is closed; nil as long as nobody has closed it
+	ctx         context.Context // closes the fence with late
+	deadlineErr error
 }
 
 // newFence returns a fence around the steps that run under inv.
@@ -34,8 +34,8 @@ func newFence(inv *invocation) *fence {
 	return f
 }
 
-// within reports whether f is other, or in it.
-func (f *fence) within(other *fence) bool {
+// isInside reports whether f is other, or in it.
+func (f *fence) isInside(other *fence) bool {
 	for ; f != nil; f = f.outer {
 		if f == other {
 			return true
@@ -53,24 +53,24 @@ func (f *fence) close(err error) {
 	}
 }
 
-// closeAfter makes the fence closed, with the error late, from the moment that ctx ends with late as its
+// closeOn makes the fence closed, with the error late, from the moment that ctx ends with late as its
 // cause. A nil late leaves it open.
-func (f *fence) closeAfter(ctx context.Context, late error) {
+func (f *fence) closeOn(ctx context.Context, late error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ctx, f.late = ctx, late
+	f.ctx, f.deadlineErr = ctx, late
 }
 
 func (f *fence) closed() bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	return f.why() != nil
+	return f.cause() != nil
 }
 
-// why returns the error with which the fence is closed, or nil. The caller holds mu.
-func (f *fence) why() error {
-	if f.err == nil && f.late != nil && f.ctx.Err() != nil && context.Cause(f.ctx) == f.late {
-		return f.late
+// cause returns the error with which the fence is closed, or nil. The caller holds mu.
+func (f *fence) cause() error {
+	if f.err == nil && f.deadlineErr != nil && f.ctx.Err() != nil && context.Cause(f.ctx) == f.deadlineErr {
+		return f.deadlineErr
 	}
 	return f.err
 }
@@ -82,7 +82,7 @@ func (f *fence) write(do func() error) error {
 	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if err := f.why(); err != nil {
+	if err := f.cause(); err != nil {
 		return err
 	}
 	return f.outer.write(do)
@@ -92,7 +92,7 @@ func (f *fence) write(do func() error) error {
 // callback. The code sees the loops around it as they are now. After a call of close it can
 // still read, but each write fails with err.
 func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) {
-	inv := parentOf(p.ctx)
+	inv := parentInvocation(p.ctx)
 	c := inv.copy(p.ctx)
 	c.loop, c.fence = inv.loop.snapshot(), newFence(inv)
 	return c, c.fence.close

@@ -17,31 +17,31 @@ import (
 // counts from the end of the context, or from the moment that the consumer stops listening.
 const Grace = 2 * time.Second
 
-// beat is how much longer an agent waits whose inner agents wait too: those give up first, and
+// gracePerLevel is how much longer an agent waits whose inner agents wait too: those give up first, and
 // report how they ended.
-const beat = 20 * time.Millisecond
+const gracePerLevel = 20 * time.Millisecond
 
 // GraceAround returns the grace of an agent that gives its steps the grace own. The result is
 // longer than own if agents below a also wait for their steps, or need longer to end.
 func GraceAround(a agent.Agent, own time.Duration) time.Duration {
-	return max(own, ends(a)) + time.Duration(waits(a))*beat
+	return max(own, longestEnd(a)) + time.Duration(waitDepth(a))*gracePerLevel
 }
 
-// ends returns the longest time that an [Ender] in a's tree needs; 0 without one.
-func ends(a agent.Agent) (most time.Duration) {
+// longestEnd returns the longest time that an [Ender] in a's tree needs; 0 without one.
+func longestEnd(a agent.Agent) (most time.Duration) {
 	if e, ok := a.(Ender); ok {
 		most = e.EndsWithin()
 	}
 	for _, sub := range a.SubAgents() {
-		most = max(most, ends(sub))
+		most = max(most, longestEnd(sub))
 	}
 	return most
 }
 
-// waits returns how deeply agents that wait for their steps are nested below a.
-func waits(a agent.Agent) (most int) {
+// waitDepth returns how deeply agents that wait for their steps are nested below a.
+func waitDepth(a agent.Agent) (most int) {
 	for _, sub := range a.SubAgents() {
-		n := waits(sub)
+		n := waitDepth(sub)
 		if t := agent.TypeOf(sub); t == agent.TypeLoop || t == agent.TypeParallel {
 			n++
 		}
@@ -53,10 +53,10 @@ func waits(a agent.Agent) (most int) {
 // GraceOf returns the grace that a runner gives its root: [Grace], or longer if a [Waiter] in
 // the tree gives its own steps longer, or an [Ender] needs longer.
 func GraceOf(a agent.Agent, durable bool) time.Duration {
-	d := max(Grace, ends(a))
+	d := max(Grace, longestEnd(a))
 	if w, ok := a.(Waiter); ok {
 		if own := w.Grace(durable); own > 0 {
-			d = max(d, own+beat)
+			d = max(d, own+gracePerLevel)
 		}
 	}
 	for _, sub := range a.SubAgents() {
@@ -65,47 +65,47 @@ func GraceOf(a agent.Agent, durable bool) time.Duration {
 	return d
 }
 
-// beside is what a step with a grace needs to run its agent in a goroutine of its own, which the step can
+// agentGoroutine is what a step with a grace needs to run its agent in a goroutine of its own, which the step can
 // leave behind. The rest of the step, and the consumer's code, stays in the goroutine that runs the step. The
 // agent's goroutine has only its context and handOver.
-type beside struct {
-	outer *invocation // that the step was made under
-	hand  func(*session.Event, error) bool
+type agentGoroutine struct {
+	outer   *invocation // that the step was made under
+	deliver func(*session.Event, error) bool
 
-	said  chan said     // what the agent yields
-	taken chan bool     // the answers to it
-	ended chan error    // the end of the agent's goroutine: nil, a panic, or errLeft
-	gone  chan struct{} // closed when the agent is left behind
+	events          chan yielded  // what the agent yields
+	acks            chan bool     // the answers to it
+	exited          chan error    // the end of the agent's goroutine: nil, a panic, or errLeft
+	abandonedSignal chan struct{} // closed when the agent is left behind
 
-	late, abandoned error            // see StepRun
-	open            []*session.Event // marks of steps that have begun and not finished
-	over            bool             // the agent was left behind
+	timeoutErr, abandonErr error            // see StepRun
+	openSteps              []*session.Event // marks of steps that have begun and not finished
+	wasAbandoned           bool             // the agent was left behind
 }
 
-// said is an event or an error that an agent yields.
-type said struct {
-	ev  *session.Event
-	err error
+// yielded is an event or an error that an agent yields.
+type yielded struct {
+	event *session.Event
+	err   error
 }
 
-func newBeside(outer *invocation) *beside {
-	b := &beside{outer: outer, said: make(chan said), taken: make(chan bool, 1), ended: make(chan error, 1), gone: make(chan struct{})}
-	b.hand = b.handOver
+func newAgentGoroutine(outer *invocation) *agentGoroutine {
+	b := &agentGoroutine{outer: outer, events: make(chan yielded), acks: make(chan bool, 1), exited: make(chan error, 1), abandonedSignal: make(chan struct{})}
+	b.deliver = b.send
 	return b
 }
 
 var (
 	// errAbandoned is the failure of a step that runs again after its agent was left behind.
 	errAbandoned = errors.New("the agent did not heed its context and was abandoned; make a new step to run it again")
-	// errLeft is the failure of an agent that has called runtime.Goexit.
-	errLeft = errors.New("the agent ended its goroutine by runtime.Goexit; it must return instead")
+	// errGoexit is the failure of an agent that has called runtime.Goexit.
+	errGoexit = errors.New("the agent ended its goroutine by runtime.Goexit; it must return instead")
 )
 
 // begin makes the step ready for a run, in which it sees the loops around it as they are.
-func (b *beside) begin(s *Step, in *StepRun) {
-	b.late, b.abandoned = in.Late, in.Abandoned
-	clear(b.open)
-	b.open = b.open[:0]
+func (b *agentGoroutine) begin(s *Step, in *StepRun) {
+	b.timeoutErr, b.abandonErr = in.TimeoutErr, in.AbandonErr
+	clear(b.openSteps)
+	b.openSteps = b.openSteps[:0]
 	if s.fence == nil || s.fence == b.outer.fence || s.fence.closed() {
 		s.fence = newFence(b.outer)
 	}
@@ -113,16 +113,16 @@ func (b *beside) begin(s *Step, in *StepRun) {
 	if in.Context != nil {
 		ctx = in.Context
 	}
-	s.fence.closeAfter(ctx, in.Late)
+	s.fence.closeOn(ctx, in.TimeoutErr)
 	s.loop = s.cfg.Loop.snapshot()
 }
 
-// inline reports whether the agent's own code is known, so that nobody has to leave it behind: see [Inline]. In the
+// isInline reports whether the agent's own code is known, so that nobody has to leave it behind: see [Inline]. In the
 // steps below it, callbacks of plugins and the observer may be called.
-func (s *Step) inline() bool {
+func (s *Step) isInline() bool {
 	a, ok := s.cfg.Agent.(Inline)
 	run := s.parent.run
-	return ok && s.base.self != nil && s.base.bare() && a.Inline(run.Marks) &&
+	return ok && s.base.self != nil && s.base.hasNoCallbacks() && a.Inline(run.Marks) &&
 		(len(s.base.cfg.SubAgents) == 0 || run.Callbacks == nil && run.RunConfig.Observer == nil)
 }
 
@@ -135,46 +135,46 @@ func (p Place) Grace(own time.Duration) time.Duration {
 	return own
 }
 
-// handOver hands a pair to the goroutine that runs the step, and returns the answer. It returns false if the
+// send hands a pair to the goroutine that runs the step, and returns the answer. It returns false if the
 // agent was left behind.
-func (b *beside) handOver(ev *session.Event, err error) bool {
+func (b *agentGoroutine) send(ev *session.Event, err error) bool {
 	select {
-	case b.said <- said{ev, err}:
-		return <-b.taken
-	case <-b.gone:
+	case b.events <- yielded{ev, err}:
+		return <-b.acks
+	case <-b.abandonedSignal:
 		return false
 	}
 }
 
 // run calls body, which may panic or end the goroutine.
-func (b *beside) run(body func(func(*session.Event, error) bool)) {
-	err := errLeft
-	defer func() { b.ended <- err }()
+func (b *agentGoroutine) run(body func(func(*session.Event, error) bool)) {
+	err := errGoexit
+	defer func() { b.exited <- err }()
 	defer agent.Recover(&err)
-	body(b.hand)
+	body(b.deliver)
 	err = nil
 }
 
-// runBeside runs the agent beside the step. If taking an event does not come back, because the consumer panics
+// runInGoroutine runs the agent beside the step. If taking an event does not come back, because the consumer panics
 // or calls runtime.Goexit, the agent has its grace to end.
-func (s *Step) runBeside() {
+func (s *Step) runInGoroutine() {
 	back := false
 	defer func() {
-		if !back && !s.beside.over {
-			s.done, s.res.Left = true, s.yielded
-			s.beside.taken <- false
-			s.attend(true)
+		if !back && !s.goroutine.wasAbandoned {
+			s.current.stopped, s.current.result.ConsumerLeft = true, s.current.inConsumer
+			s.goroutine.acks <- false
+			s.receive(true)
 		}
 	}()
-	go s.beside.run(s.body)
-	s.attend(false)
+	go s.goroutine.run(s.body)
+	s.receive(false)
 	back = true
 }
 
-// attend takes what the agent yields, and returns when the agent has ended or its grace is over. The time
+// receive takes what the agent yields, and returns when the agent has ended or its grace is over. The time
 // that the consumer takes is not the agent's: a grace that ends meanwhile begins again. Ending says that the
 // grace has begun.
-func (s *Step) attend(ending bool) {
+func (s *Step) receive(ending bool) {
 	told := s.inv.Context.Done()
 	var patience *time.Timer
 	var expired <-chan time.Time
@@ -190,42 +190,42 @@ func (s *Step) attend(ending bool) {
 			expired, until = patience.C, time.Now().Add(s.cfg.Grace)
 		}
 		select {
-		case say := <-s.beside.said:
-			s.beside.taken <- s.emit(say.ev, say.err)
-			ending = ending || s.res.Left
-		case err := <-s.beside.ended:
-			s.finished(err)
+		case say := <-s.goroutine.events:
+			s.goroutine.acks <- s.emit(say.event, say.err)
+			ending = ending || s.current.result.ConsumerLeft
+		case err := <-s.goroutine.exited:
+			s.joinGoroutine(err)
 			return
 		case <-told:
 			told, ending = nil, true
 		case <-expired:
 			select {
-			case err := <-s.beside.ended:
-				s.finished(err)
+			case err := <-s.goroutine.exited:
+				s.joinGoroutine(err)
 			default:
-				s.leave()
+				s.abandon()
 			}
 			return
 		}
 	}
 }
 
-// finished ends the step with its agent's goroutine.
-func (s *Step) finished(err error) {
+// joinGoroutine ends the step with its agent's goroutine.
+func (s *Step) joinGoroutine(err error) {
 	if err != nil {
-		s.done = false // even after an error: this is the worse news
-		s.fail(err)
+		s.current.stopped = false // even after an error: this is the worse news
+		s.stopWith(err)
 	}
 }
 
-// late reports whether the time of the step's own is over.
-func (s *Step) late() bool {
-	return s.beside != nil && s.beside.late != nil && s.inv.Context.Err() != nil && context.Cause(s.inv.Context) == s.beside.late
+// pastDeadline reports whether the time of the step's own is over.
+func (s *Step) pastDeadline() bool {
+	return s.goroutine != nil && s.goroutine.timeoutErr != nil && s.inv.Context.Err() != nil && context.Cause(s.inv.Context) == s.goroutine.timeoutErr
 }
 
-// onlyMark is what counts of an event that a step yields when its time is over: what it
+// endMarkOnly is what counts of an event that a step yields when its time is over: what it
 // says of its own end, for the log; nil for everything else.
-func onlyMark(ev *session.Event) *session.Event {
+func endMarkOnly(ev *session.Event) *session.Event {
 	if ev == nil || ev.Mark == nil {
 		return nil
 	}
@@ -234,54 +234,54 @@ func onlyMark(ev *session.Event) *session.Event {
 	return &bare
 }
 
-// note keeps account of the steps that are under way.
-func (b *beside) note(ev *session.Event) {
+// trackOpenSteps keeps account of the steps that are under way.
+func (b *agentGoroutine) trackOpenSteps(ev *session.Event) {
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
-		b.open = append(b.open, ev)
+		b.openSteps = append(b.openSteps, ev)
 	case mark.KindStepFinished:
-		for i := len(b.open) - 1; i >= 0; i-- {
-			if b.open[i].Address == ev.Address {
-				b.open = append(b.open[:i], b.open[i+1:]...)
+		for i := len(b.openSteps) - 1; i >= 0; i-- {
+			if b.openSteps[i].Address == ev.Address {
+				b.openSteps = append(b.openSteps[:i], b.openSteps[i+1:]...)
 				return
 			}
 		}
 	}
 }
 
-// leave leaves an agent behind that does not end: nothing of what it does from now on has
+// abandon leaves an agent behind that does not end: nothing of what it does from now on has
 // an effect, be it in the state or an artifact, and whatever it looks at stays as it is.
-func (s *Step) leave() {
-	s.beside.over = true
-	close(s.beside.gone)
+func (s *Step) abandon() {
+	s.goroutine.wasAbandoned = true
+	close(s.goroutine.abandonedSignal)
 	err := context.Cause(s.parent.Context)
 	said := err
 	switch {
-	case err != nil && len(s.beside.open) > 0:
-		said = fmt.Errorf("%w; %s does not heed its context and was abandoned", err, s.beside.open[len(s.beside.open)-1].Address.Agent())
-	case err == nil && s.late():
-		err, said = s.beside.abandoned, s.beside.abandoned
+	case err != nil && len(s.goroutine.openSteps) > 0:
+		said = fmt.Errorf("%w; %s does not heed its context and was abandoned", err, s.goroutine.openSteps[len(s.goroutine.openSteps)-1].Address.Agent())
+	case err == nil && s.pastDeadline():
+		err, said = s.goroutine.abandonErr, s.goroutine.abandonErr
 	case err == nil: // the consumer has left
 		err = context.Canceled
 	}
 	s.fence.close(err)
 	s.parent.run.RunConfig.Pause.Leave(func(owner any) bool {
 		f, ok := owner.(*fence)
-		return ok && f.within(s.fence)
+		return ok && f.isInside(s.fence)
 	})
-	if s.done = true; !s.res.Left {
-		s.finish(said)
+	if s.current.stopped = true; !s.current.result.ConsumerLeft {
+		s.closeOpenSteps(said)
 	}
-	s.res = StepResult{Left: s.res.Left, Err: err, Abandoned: true}
+	s.current.result = StepResult{ConsumerLeft: s.current.result.ConsumerLeft, Err: err, Abandoned: true}
 }
 
-// finish writes the marks that the step and those in it cannot write any more, the
+// closeOpenSteps writes the marks that the step and those in it cannot write any more, the
 // innermost first.
-func (s *Step) finish(err error) {
+func (s *Step) closeOpenSteps(err error) {
 	parent := s.parent.Context
 	_, late := errors.AsType[TimeoutError](err)
-	for i := len(s.beside.open) - 1; i >= 0; i-- { // none without marks
-		begun := s.beside.open[i]
+	for i := len(s.goroutine.openSteps) - 1; i >= 0; i-- { // none without marks
+		begun := s.goroutine.openSteps[i]
 		m, merr := mark.New(mark.KindStepFinished, mark.StepFinished{
 			Error: err.Error(), Timeout: late, Canceled: i > 0 || parent.Err() != nil, At: string(begun.Address),
 			Seconds: time.Since(begun.Timestamp).Seconds(),
@@ -289,11 +289,11 @@ func (s *Step) finish(err error) {
 		if merr != nil { // numbers and texts: there is none
 			return
 		}
-		if !s.give(&session.Event{
+		if !s.yieldEvent(&session.Event{
 			InvocationID: begun.InvocationID, Branch: begun.Branch, Author: begun.Author,
 			Address: begun.Address, Iteration: begun.Iteration, Attempt: begun.Attempt, Mark: m,
 		}) && parent.Err() == nil {
-			s.res.Left = true
+			s.current.result.ConsumerLeft = true
 			return
 		}
 	}

@@ -21,8 +21,8 @@ type PastIteration struct {
 	Best bool
 	// Rejected says why the iteration was not accepted, or is empty. Undone reports that its
 	// changes of the state were undone.
-	Rejected string
-	Undone   bool
+	Rejected   string
+	RolledBack bool
 	// Complete is false if the iteration was cut short. Failures is the number of its steps
 	// that failed.
 	Complete bool
@@ -36,10 +36,10 @@ type PastIteration struct {
 // the previous one. A resumed run keeps the same. It is safe for concurrent use. A nil History
 // is empty.
 type History struct {
-	mu   sync.Mutex
-	past []PastIteration
-	open []*session.Event // of the running iteration
-	kept map[any]any
+	mu         sync.Mutex
+	iterations []PastIteration
+	current    []*session.Event // of the running iteration
+	cache      map[any]any
 }
 
 // ReadsHistory reports whether one of the agents, or an agent below them, is a [HistoryReader]
@@ -59,7 +59,7 @@ func (h *History) Add(ev *session.Event) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open = append(h.open, ev)
+	h.current = append(h.current, ev)
 }
 
 // Undo removes the events of a step from the running iteration, because the step's attempt has
@@ -70,7 +70,7 @@ func (h *History) Undo(at session.Address) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.open = slices.DeleteFunc(h.open, func(ev *session.Event) bool { return ev.Address.Under(at) })
+	h.current = slices.DeleteFunc(h.current, func(ev *session.Event) bool { return ev.Address.Under(at) })
 }
 
 // End ends the running iteration. Its events are those that were added. It is for loops.
@@ -80,8 +80,8 @@ func (h *History) End(it PastIteration) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	it.Events, h.open = h.open, nil
-	h.past = append(h.past, it)
+	it.Events, h.current = h.current, nil
+	h.iterations = append(h.iterations, it)
 }
 
 // Before returns the iterations with smaller numbers, the oldest first. Do not change the
@@ -92,44 +92,44 @@ func (h *History) Before(number int) []PastIteration {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := len(h.past)
-	for n > 0 && h.past[n-1].Number >= number { // nearly all are asked for
+	n := len(h.iterations)
+	for n > 0 && h.iterations[n-1].Number >= number { // nearly all are asked for
 		n--
 	}
-	return h.past[:n:n]
+	return h.iterations[:n:n]
 }
 
-// Keep returns the value of key. If there is none it stores what make returns. The value stays
+// Cached returns the value of key. If there is none it stores what make returns. The value stays
 // until the loop ends, so a fold of the history is not computed again for each iteration. make
 // must not call this history.
-func (h *History) Keep(key any, make func() any) any {
+func (h *History) Cached(key any, make func() any) any {
 	if h == nil {
 		return make()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v, ok := h.kept[key]
+	v, ok := h.cache[key]
 	if !ok {
-		if h.kept == nil {
-			h.kept = map[any]any{}
+		if h.cache == nil {
+			h.cache = map[any]any{}
 		}
 		v = make()
-		h.kept[key] = v
+		h.cache[key] = v
 	}
 	return v
 }
 
-// Keep returns the value of key that the invocation keeps. If there is none it stores what make
+// Cached returns the value of key that the invocation keeps. If there is none it stores what make
 // returns; make's result may go unused. The value stays until the invocation ends, so that an
 // agent that runs again, as in a loop, finds what it has built. Steps of the invocation may
 // call Keep concurrently.
-func (p Place) Keep(key any, make func() any) any {
-	if p.inv == nil || p.inv.run.kept == nil {
+func (p Place) Cached(key any, make func() any) any {
+	if p.inv == nil || p.inv.run.cache == nil {
 		return make()
 	}
-	v, ok := p.inv.run.kept.Load(key)
+	v, ok := p.inv.run.cache.Load(key)
 	if !ok {
-		v, _ = p.inv.run.kept.LoadOrStore(key, make())
+		v, _ = p.inv.run.cache.LoadOrStore(key, make())
 	}
 	return v
 }

@@ -70,7 +70,7 @@ func TestInlineStepRunsWhereItsCallerDoes(t *testing.T) {
 	} {
 		events := 0
 		res := watch(t.Context(), tt.agent, func(*session.Event) bool { events++; return true })
-		if res.Err != nil || res.Said == nil || events != 1 || here != tt.here {
+		if res.Err != nil || res.LastOutput == nil || events != 1 || here != tt.here {
 			t.Errorf("%s: in the goroutine of the caller: %v, %d events, %+v", name, here, events, res)
 		}
 	}
@@ -81,7 +81,7 @@ func TestInlineStepEndsAsOthersDo(t *testing.T) {
 	run := func(_ agent.InvocationContext, yield func(*session.Event, error) bool) { yield(says("one"), nil) }
 	for _, is := range []bool{true, false} {
 		a := newInline(t, agent.Config{Name: "a"}, is, run)
-		if res := watch(t.Context(), a, func(*session.Event) bool { return false }); !res.Left || res.Err != nil {
+		if res := watch(t.Context(), a, func(*session.Event) bool { return false }); !res.ConsumerLeft || res.Err != nil {
 			t.Errorf("inline %v, the consumer leaves: %+v", is, res)
 		}
 		func() {
@@ -110,7 +110,7 @@ func TestInlineStepEndsAsOthersDo(t *testing.T) {
 				})
 			inv := drive.NewInvocation(t.Context(), drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{})})
 			step := drive.NewStep(inv, drive.StepConfig{Agent: slow, Grace: 3 * time.Second})
-			res := step.RunAs(&drive.StepRun{Context: ctx, Late: late, Abandoned: errors.New("abandoned")},
+			res := step.RunAs(&drive.StepRun{Context: ctx, TimeoutErr: late, AbandonErr: errors.New("abandoned")},
 				func(*session.Event) bool { t.Errorf("inline %v: it is heard", is); return true })
 			if res.Err != late || res.Abandoned {
 				t.Errorf("inline %v, late: %+v", is, res)

@@ -49,55 +49,64 @@ func NewInvocation(ctx context.Context, in Invocation) agent.InvocationContext {
 	if in.RunConfig == nil {
 		in.RunConfig = new(agent.RunConfig)
 	}
-	run := &shared{Invocation: in, modelCalls: new(atomic.Int64), kept: new(sync.Map)}
+	run := &runContext{Invocation: in, modelCalls: new(atomic.Int64), cache: new(sync.Map)}
 	if in.Callbacks != nil {
-		run.events = new(sync.Mutex)
+		run.eventMu = new(sync.Mutex)
 	}
-	inv := &invocation{Context: ctx, own: ctx, run: run, budget: run.newBudget()}
+	inv := &invocation{Context: ctx, stepContext: ctx, stepInfo: &stepInfo{run: run, budget: run.newBudget()}}
 	if in.Replay != nil {
-		inv.record = in.Replay.recording.root
+		inv.logged = in.Replay.log.root
 		if m := in.RunConfig.Meter; m != nil {
-			m.Run(in.ID).Recount(inv.record.used())
+			m.Run(in.ID).Recount(inv.logged.totalUsage())
 		}
-		inv.bookEarlier(inv.budget)
+		inv.chargeReplayed(inv.budget)
 	}
 	return inv
 }
 
-// shared holds what all steps of one invocation have in common.
-type shared struct {
+// runContext holds what all steps of one invocation have in common.
+type runContext struct {
 	Invocation
-	modelCalls *atomic.Int64
-	unlimited  budget.Meter // of a run that has no budget, nor prices
-	kept       *sync.Map    // see Place.Keep; nil if there is nothing to last
-	events     *sync.Mutex  // held by Callbacks.OnEvent; nil without Callbacks
+	modelCalls     *atomic.Int64
+	unlimitedMeter budget.Meter // of a run that has no budget, nor prices
+	cache          *sync.Map    // see Place.Cached; nil if there is nothing to last
+	eventMu        *sync.Mutex  // held by Callbacks.OnEvent; nil without Callbacks
 }
 
-// invocation is the context of one step, or of a whole run above its root.
-type invocation struct {
-	context.Context // as it was handed down: it does not grow with depth
+// stepInfo has what the runs of a step share. Nobody changes it after it was set.
+type stepInfo struct {
+	run    *runContext
+	parent *invocation // of the step around this one, or of the run; nil for the run itself
+	agent  agent.Agent
+	branch string
+	tree   *Tree
+	budget *budget.Meter
+	grace  time.Duration // that the step gives its agent's steps: see Inline; 0 if it gives none
+}
 
-	own       context.Context // of the step; it may run others under another one
-	run       *shared
-	outer     *invocation // that of the step around this one, or above the root; nil for that one
-	agent     agent.Agent
-	branch    string
-	address   session.Address
-	iteration int
-	attempt   int // as the log has it, with runs that were cut off
-	made      int // without them
-	loop      *Loop
-	tree      *Tree
-	budget    *budget.Meter
-	fence     *fence        // nil if nothing around the step may be abandoned
-	record    *record       // what the log has of the step's run, if that is resumed; else nil
-	work      *agent.Work   // what a pause waits for, of the step or of one around it; nil if there is none
-	within    *toolLog      // of the step's tool calls; nil if it has made none
-	grace     time.Duration // that the step gives its agent's steps: see Inline; 0 if it gives none
+// position says where in the run one run of a step is.
+type position struct {
+	address        session.Address
+	iteration      int
+	attempt        int // with the runs that were cut off, as in the log
+	countedAttempt int // without them
+	loop           *Loop
+	fence          *fence      // nil if nothing around the step can be abandoned
+	logged         *stepRun    // the step's run in the log of a resumed run; else nil
+	work           *agent.Work // of the step or of one around it; a pause waits for it
+}
+
+// invocation is the context of one run of a step, or of a whole run above its root.
+type invocation struct {
+	context.Context // of the caller: it does not grow with depth
+
+	stepContext context.Context // of the step; it may run others under another one
+	*stepInfo
+	position
+	toolCalls *toolLog // nil if the step has made no tool calls
 	ended     atomic.Bool
 	children  atomic.Pointer[childCount]
-
-	stranger bool // made for a context that leads to no step of ours
+	foreign   bool // the context was not created by this package
 }
 
 // childCount counts how often a step ran each of its sub-agents, to tell their
@@ -107,7 +116,7 @@ type childCount struct {
 	runs map[string]int
 }
 
-func (c *childCount) next(name string) int {
+func (c *childCount) nextRun(name string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.runs == nil {
@@ -127,13 +136,15 @@ func (i *invocation) EndInvocation()              { i.ended.Store(true) }
 func (i *invocation) Ended() bool                 { return i.ended.Load() }
 
 func (i *invocation) Session() session.Session {
+	s := i.run.Session
 	switch {
 	case i.fence == nil:
-		return i.run.Session
 	case i.fence.run == i.run:
-		return i.fence.session
+		s = i.fence.session
+	default:
+		s = fencedSession{s, i.fence}
 	}
-	return fencedSession{i.run.Session, i.fence}
+	return i.loop.asked(s)
 }
 
 func (i *invocation) Artifacts() agent.Artifacts {
@@ -143,11 +154,12 @@ func (i *invocation) Artifacts() agent.Artifacts {
 	return i.run.Artifacts
 }
 
-// Outside returns the context of a whole run, outside of its steps. Its Agent returns a, the agent that the
+// WithoutStep returns the context of a whole run, outside of its steps. Its Agent returns a, the agent that the
 // run is for.
-func Outside(ctx agent.InvocationContext, a agent.Agent) agent.InvocationContext {
-	c := parentOf(ctx).copy(ctx)
-	c.agent = a
+func WithoutStep(ctx agent.InvocationContext, a agent.Agent) agent.InvocationContext {
+	c := parentInvocation(ctx).copy(ctx)
+	info := *c.stepInfo
+	info.agent, c.stepInfo = a, &info
 	return c
 }
 
@@ -155,13 +167,10 @@ func (i *invocation) WithContext(ctx context.Context) agent.InvocationContext { 
 
 func (i *invocation) copy(ctx context.Context) *invocation {
 	c := &invocation{
-		Context: ctx, own: i.own, run: i.run, outer: i.outer, agent: i.agent, branch: i.branch,
-		address: i.address, record: i.record, work: i.work, iteration: i.iteration, attempt: i.attempt,
-		made: i.made, loop: i.loop, tree: i.tree, budget: i.budget, fence: i.fence,
-		grace: i.grace, within: i.within,
+		Context: ctx, stepContext: i.stepContext, stepInfo: i.stepInfo, position: i.position, toolCalls: i.toolCalls,
 	}
 	c.ended.Store(i.Ended())
-	c.children.Store(i.counter())
+	c.children.Store(i.childCounter())
 	return c
 }
 
@@ -188,36 +197,35 @@ func invocationOf(ctx agent.InvocationContext) *invocation {
 	return inv
 }
 
-// parentOf returns the invocation under which a child runs. A context that wraps one of
+// parentInvocation returns the invocation under which a child runs. A context that wraps one of
 // ours, or that somebody else made, is taken at its word.
-func parentOf(ctx agent.InvocationContext) *invocation {
+func parentInvocation(ctx agent.InvocationContext) *invocation {
 	if inv, ok := ctx.(*invocation); ok {
 		return inv
 	}
+	run := &runContext{modelCalls: new(atomic.Int64), Invocation: Invocation{
+		ID: ctx.InvocationID(), Session: ctx.Session(), UserContent: ctx.UserContent(),
+		RunConfig: ctx.RunConfig(), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
+	}}
+	info := &stepInfo{run: run, agent: ctx.Agent(), branch: ctx.Branch()}
+	inv := invocationOf(ctx)
+	if inv == nil {
+		info.budget = run.newBudget()
+		return &invocation{Context: ctx, stepContext: ctx, stepInfo: info, foreign: true}
+	}
+	run.Marks, run.Replay, run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
+	run.cache, run.Callbacks, run.eventMu = inv.run.cache, inv.run.Callbacks, inv.run.eventMu
+	info.parent, info.tree, info.budget = inv.parent, inv.tree, inv.budget
 	p := &invocation{
-		Context: ctx, own: ctx, agent: ctx.Agent(), branch: ctx.Branch(),
-		run: &shared{modelCalls: new(atomic.Int64), Invocation: Invocation{
-			ID: ctx.InvocationID(), Session: ctx.Session(), UserContent: ctx.UserContent(),
-			RunConfig: ctx.RunConfig(), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
-		}},
+		Context: ctx, stepContext: inv.stepContext, stepInfo: info, position: inv.position, toolCalls: inv.toolCalls,
 	}
-	if inv := invocationOf(ctx); inv != nil {
-		p.run.Marks, p.run.Replay, p.run.modelCalls = inv.run.Marks, inv.run.Replay, inv.run.modelCalls
-		p.run.kept, p.run.Callbacks, p.run.events = inv.run.kept, inv.run.Callbacks, inv.run.events
-		p.outer = inv.outer
-		p.own, p.record, p.work, p.fence = inv.own, inv.record, inv.work, inv.fence
-		p.address, p.iteration, p.attempt, p.made = inv.address, inv.iteration, inv.attempt, inv.made
-		p.loop, p.tree, p.budget, p.within = inv.loop, inv.tree, inv.budget, inv.within
-		p.children.Store(inv.counter())
-	} else {
-		p.budget, p.stranger = p.run.newBudget(), true
-	}
+	p.children.Store(inv.childCounter())
 	return p
 }
 
-// counter returns the step's child count, made at the first call: most steps
+// childCounter returns the step's child count, made at the first call: most steps
 // never run a child without saying where.
-func (i *invocation) counter() *childCount {
+func (i *invocation) childCounter() *childCount {
 	if c := i.children.Load(); c != nil {
 		return c
 	}
@@ -231,7 +239,7 @@ func (i *invocation) childAddress(name string) session.Address {
 	if i.address != "" {
 		addr = string(i.address) + "/" + name
 	}
-	if n := i.counter().next(name); n > 1 {
+	if n := i.childCounter().nextRun(name); n > 1 {
 		addr += "#" + strconv.Itoa(n)
 	}
 	return session.Address(addr)

@@ -38,7 +38,7 @@ type (
 	// that time.
 	Ender interface{ EndsWithin() time.Duration }
 
-	// Rester is an agent that may call [Place.Rest].
+	// Rester is an agent that may call [Place.WaitIdle].
 	Rester interface{ Rests() bool }
 
 	// Brief is an agent that ends at once, whatever its context says, because it only computes and
@@ -62,7 +62,7 @@ type (
 
 	// Spender is an agent that learns the usage of an attempt only when the attempt ends. CutOff returns the
 	// usage to count for an attempt whose process was killed, unless the attempt was resting then: see
-	// [Place.Rest].
+	// [Place.WaitIdle].
 	Spender interface{ CutOff() budget.Usage }
 
 	// Requester is an agent of which the first event in a run with marks is a mark.KindRequested. Requests reports

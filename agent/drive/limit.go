@@ -29,10 +29,10 @@ func (p Place) CountModelCall() error {
 	return nil
 }
 
-// weigh holds the state as an event will make it against the limits of the loops around the step and of the
+// checkStateLimit holds the state as an event will make it against the limits of the loops around the step and of the
 // run. It returns the error of a state that is too large, unless the event makes it smaller, and notes on the
 // event that it comes near to that. What a loop itself does, such as to roll back, is a mark and has no limit.
-func (i *invocation) weigh(ev *session.Event) error {
+func (i *invocation) checkStateLimit(ev *session.Event) error {
 	if len(ev.Actions.StateDelta) == 0 || ev.Mark != nil {
 		return nil
 	}
@@ -56,14 +56,14 @@ func (i *invocation) weigh(ev *session.Event) error {
 	return nil
 }
 
-// room returns an error if the log of the run has no room for an event that weighs so much.
-func (i *invocation) room(weight int) error {
+// checkLogLimit returns an error if the log of the run has no room for an event that weighs so much.
+func (i *invocation) checkLogLimit(weight int) error {
 	limit, logged := i.run.RunConfig.LogLimit, i.run.Logged
 	if limit <= 0 || logged == nil {
 		return nil
 	}
 	if size := logged.Load() + int64(weight); size > limit {
-		return &session.LogLimitError{Size: size, Limit: limit}
+		return &session.LogLimitError{Size: size, Limit: limit, Name: i.run.RunConfig.LogLimitName}
 	}
 	return nil
 }
@@ -87,10 +87,10 @@ func (p Place) Budget() *budget.Meter {
 }
 
 // newBudget returns the budget of a run.
-func (s *shared) newBudget() *budget.Meter {
+func (s *runContext) newBudget() *budget.Meter {
 	c := s.RunConfig
 	if c == nil || c.Budget == nil && c.Prices == nil && c.Meter == nil {
-		return &s.unlimited
+		return &s.unlimitedMeter
 	}
 	var limits budget.Limits
 	if c.Budget != nil {

@@ -49,7 +49,7 @@ func (p Place) Lookup(name string) (any, bool) {
 	if v, err := valueAt(p.ctx.Session(), p.Address(), name); err == nil {
 		return v, true
 	}
-	return lookup(p.ctx, p.Loop(), name)
+	return lookup(p.ctx, p.AsAsked(), name)
 }
 
 // LookupAt returns a function that does what [Place.Lookup] will do for the step at an address
@@ -72,7 +72,7 @@ func lookup(ctx agent.InvocationContext, loop *Loop, name string) (any, bool) {
 	case name == "user_input":
 		return userInput(ctx)
 	case name == "budget.remaining":
-		return remaining(At(ctx).Budget().Remaining())
+		return budgetText(At(ctx).Budget().Remaining())
 	case loop == nil:
 		return nil, false
 	case dotted && head == "prev":
@@ -121,8 +121,8 @@ func (r *Rejected) lookup(key string) (any, bool) {
 	return v, ok
 }
 
-// remaining says in words what is left of a budget; false if nothing is limited.
-func remaining(left budget.Remaining) (any, bool) {
+// budgetText says in words what is left of a budget; false if nothing is limited.
+func budgetText(left budget.Remaining) (any, bool) {
 	var parts []string
 	if left.Calls != nil {
 		unit := " calls"
@@ -222,6 +222,11 @@ func valueAt(s session.Session, at session.Address, key string) (any, error) {
 			return val, err
 		}
 		return valueAt(s.Unwrap(), at, key)
+	case sampleSession:
+		if v, hidden := s.loop.before(key); hidden {
+			return v.get()
+		}
+		return valueAt(s.Session, at, key)
 	case fencedSession:
 		return valueAt(s.Session, at, key)
 	}
@@ -250,21 +255,21 @@ func (p Place) StateMap(at session.Address, keys []string, all bool) map[string]
 // StateSize returns the [session.StateSize] of StateAt.
 func (p Place) StateSize(at session.Address) int64 { return stateSize(p.StateAt(at)) }
 
-// measured is a state that caches its map and its size, as that of a [session.View] does.
-type measured interface {
+// sizedState is a state that caches its map and its size, as that of a [session.View] does.
+type sizedState interface {
 	Map() map[string]any
 	Size() int64
 }
 
 func stateMap(s session.State) map[string]any {
-	if m, ok := s.(measured); ok {
+	if m, ok := s.(sizedState); ok {
 		return m.Map()
 	}
 	return maps.Collect(s.All())
 }
 
 func stateSize(s session.State) int64 {
-	if m, ok := s.(measured); ok {
+	if m, ok := s.(sizedState); ok {
 		return m.Size()
 	}
 	return session.StateSize(maps.Collect(s.All()))

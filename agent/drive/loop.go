@@ -3,10 +3,15 @@
 package drive
 
 import (
+	"cmp"
+	"context"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Loop has what the steps of a loop can know about it. The loop agent updates it between steps.
@@ -18,8 +23,8 @@ type Loop struct {
 	// Goal and Instructions say what the loop is for and how to reach it. Agents in the loop
 	// that ask a model add them to their prompts.
 	Goal, Instructions string
-	// Pass is the address of the running iteration, such as "story/refine[3]".
-	Pass session.Address
+	// IterationAddress is the address of the running iteration, such as "story/refine[3]".
+	IterationAddress session.Address
 	// Iteration counts from 1.
 	Iteration int
 	// MaxIterations is the loop's limit; 0 means no limit.
@@ -38,14 +43,69 @@ type Loop struct {
 	Prev, Best map[string]any
 	// Rejected is the previous iteration if it was not accepted, or nil.
 	Rejected *Rejected
+	// Leg is what the loop has changed since it converged last; nil before the first leg. See loop.Leg.
+	Leg *Leg
+	// Since is the first iteration of a leg that began from the loop's start: no earlier iteration is shown to the agents
+	// of the loop. 0 shows all.
+	Since int
 	// History has the iterations before this one. It is nil unless a step is a [HistoryReader].
 	History *History
+	// Sample is which answer of a judge the running step gives; nil if it is no judge, or one that is asked once.
+	Sample *Sample
 	// Refusal returns why the agent at an address may not leave the loop, or "" if it may. A
 	// nil function lets every agent leave.
 	Refusal func(at session.Address) string
-	// Kept has what loop agents inside this one keep from one pass to the next, under their own
+	// Cache has what loop agents inside this one keep from one pass to the next, under their own
 	// keys. Loops within each other share it. It is nil if no loop needs it.
-	Kept *sync.Map
+	Cache *sync.Map
+}
+
+// Leg is what a loop has changed for some of its agents.
+type Leg struct {
+	Settings
+	// Agents are the names of the agents for which the settings hold.
+	Agents []string
+}
+
+// Settings are settings of an agent that asks a model. An empty field leaves the agent its own.
+type Settings struct {
+	// Model is a name among the models of the agent, and Thinking one of minimal, low, medium and high. Instructions are
+	// added to the agent's own.
+	Model, Instructions, Thinking string
+}
+
+// Settable is an agent that heeds [Loop.SettingsOf].
+type Settable interface {
+	// Models returns the names that Settings.Model can have.
+	Models() []string
+}
+
+// SettingsOf returns what the loop, and the loops around it, have changed for an agent. An inner loop's settings come
+// before those of an outer loop.
+func (l *Loop) SettingsOf(agent string) (s Settings) {
+	for ; l != nil; l = l.Outer {
+		leg := l.Leg
+		if leg == nil || !slices.Contains(leg.Agents, agent) {
+			continue
+		}
+		s.Model, s.Thinking = cmp.Or(s.Model, leg.Model), cmp.Or(s.Thinking, leg.Thinking)
+		if s.Instructions == "" {
+			s.Instructions = leg.Instructions
+		} else if leg.Instructions != "" {
+			s.Instructions = leg.Instructions + "\n\n" + s.Instructions
+		}
+	}
+	return s
+}
+
+// Fresh returns the nearest loop, from l outwards, whose leg began from its start; nil if there is none.
+func (l *Loop) Fresh() *Loop {
+	for ; l != nil; l = l.Outer {
+		if l.Since > 0 {
+			return l
+		}
+	}
+	return nil
 }
 
 // Rejected is an iteration that its loop has not accepted.
@@ -94,8 +154,8 @@ func (p Place) Address() session.Address {
 	return ""
 }
 
-// Within reports whether l or a loop around it has that name.
-func (l *Loop) Within(name string) bool {
+// IsInside reports whether l or a loop around it has that name.
+func (l *Loop) IsInside(name string) bool {
 	for ; l != nil; l = l.Outer {
 		if l.Name == name {
 			return true
@@ -108,4 +168,34 @@ func (l *Loop) Within(name string) bool {
 func (p Place) Marks() bool {
 	inv := p.inv
 	return inv != nil && inv.run.Marks
+}
+
+// Slice limits a loop that runs beside others until it is known which of them is the best. The agent that runs the
+// loops makes one for each, and gives it to the loop by [WithSlice].
+type Slice struct {
+	// Loop is the name of the loop.
+	Loop string
+	// Iterations and Budget limit the loop in addition to its own limits; 0 and the zero value set no limit.
+	Iterations uint
+	Budget     budget.Limits
+	// Over is called when the slice, and not a limit of the loop, ends the loop. It waits until the best is known, and
+	// reports whether the loop goes on without the slice. It returns false if ctx has ended. With nil the loop stops.
+	Over func(ctx context.Context, s mark.Standing) (goesOn bool)
+	// Ended is called with the standing of a loop that stops.
+	Ended func(mark.Standing)
+}
+
+type sliceKey struct{}
+
+// WithSlice returns ctx with a slice for the loop that runs under it.
+func WithSlice(ctx context.Context, s *Slice) context.Context {
+	return context.WithValue(ctx, sliceKey{}, s)
+}
+
+// SliceOf returns the slice of the loop of that name; nil if it has none.
+func SliceOf(ctx context.Context, loop string) *Slice {
+	if s, _ := ctx.Value(sliceKey{}).(*Slice); s != nil && s.Loop == loop {
+		return s
+	}
+	return nil
 }

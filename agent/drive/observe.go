@@ -6,38 +6,38 @@ import (
 	"context"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
-// workObserved is workNow for a run that somebody observes. A step that a pause keeps from beginning is
+// runObserved is workNow for a run that somebody observes. A step that a pause keeps from beginning is
 // none.
-func (s *Step) workObserved(o observe.Observer) {
+func (s *Step) runObserved(o observe.Observer) {
 	inv := s.inv
-	if p := s.parent.run.RunConfig.Pause; p.Asked() != nil && works(s.cfg.Agent) && inv.work == nil {
-		s.workNow()
+	if p := s.parent.run.RunConfig.Pause; p.Asked() != nil && worksItself(s.cfg.Agent) && inv.work == nil {
+		s.runNow()
 		return
 	}
 	a := s.cfg.Agent
-	ctx, end, err := observedStep(inv.Context, o, &observe.Step{
+	ctx, end, err := beginObservedStep(inv.Context, o, &observe.Step{
 		Agent: a.Name(), Description: a.Description(), Type: string(agent.TypeOf(a)), Address: string(inv.address),
-		Iteration: inv.iteration, Attempt: inv.attempt, Resumed: inv.record != nil,
+		Iteration: inv.iteration, Attempt: inv.attempt, Resumed: inv.logged != nil,
 	})
 	if err != nil {
-		s.fail(err)
+		s.stopWith(err)
 		return
 	}
-	inv.Context, inv.own = ctx, ctx // nobody has seen it yet: begin made it for this run
+	inv.Context, inv.stepContext = ctx, ctx // nobody has seen it yet: begin made it for this run
 	defer func() {
-		if crash := ObservedEnd(end, s.res.Err); crash != nil {
-			s.done = false
-			s.fail(crash)
+		if crash := ObservedEnd(end, s.current.result.Err); crash != nil {
+			s.current.stopped = false
+			s.stopWith(crash)
 		}
 	}()
-	s.workNow()
+	s.runNow()
 }
 
-// observedStep tells an observer that a step begins. A panic of the observer is an [*agent.PanicError].
-func observedStep(ctx context.Context, o observe.Observer, step *observe.Step) (in context.Context, end func(error), crash error) {
+// beginObservedStep tells an observer that a step begins. A panic of the observer is an [*agent.PanicError].
+func beginObservedStep(ctx context.Context, o observe.Observer, step *observe.Step) (in context.Context, end func(error), crash error) {
 	defer agent.Recover(&crash)
 	if in, end = o.Step(ctx, step); in == nil || end == nil {
 		panic("the observer's Step returned nil")

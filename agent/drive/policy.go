@@ -11,7 +11,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/sleep"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -57,41 +57,41 @@ func Overall(err error) bool {
 	return errors.Is(err, agent.ErrTooManyModelCalls) || errors.Is(err, session.ErrLogLimit)
 }
 
-// Course runs steps by their policies, one after another.
-type Course struct {
+// PolicyRun runs steps by their policies, one after another.
+type PolicyRun struct {
 	ctx      agent.InvocationContext
 	policies StepPolicies
-	due      time.Duration // the delay after the step before
+	delay    time.Duration // the delay after the step before
 }
 
-// Course returns a [Course] of steps that run under ctx.
-func (p StepPolicies) Course(ctx agent.InvocationContext) *Course {
-	return &Course{ctx: ctx, policies: p}
+// Course returns a [PolicyRun] of steps that run under ctx.
+func (p StepPolicies) Course(ctx agent.InvocationContext) *PolicyRun {
+	return &PolicyRun{ctx: ctx, policies: p}
 }
 
 // Run waits for the delay after the previous step and the delay before this one, and then runs the step by
 // [Step.Run]. A resumed run waits only for steps that have not finished. If the policy skips the error, the result
 // has no Err.
-func (c *Course) Run(s *Step, yield func(*session.Event) bool) StepResult {
+func (c *PolicyRun) Run(s *Step, yield func(*session.Event) bool) StepResult {
 	name := s.cfg.Agent.Name()
 	p := c.policies[name]
-	if d := c.due + p.DelayBefore; d > 0 && !s.isRecorded() {
+	if d := c.delay + p.DelayBefore; d > 0 && !s.isRecorded() {
 		if err := sleep.For(c.ctx, d); err != nil {
 			return StepResult{Err: err}
 		}
 	}
 	res := s.Run(c.stored(yield))
-	if c.due = p.DelayAfter; res.Err != nil && c.ctx.Err() == nil && c.policies.Skips(name, res.Err) {
+	if c.delay = p.DelayAfter; res.Err != nil && c.ctx.Err() == nil && c.policies.Skips(name, res.Err) {
 		res.Err = nil
 	}
 	return res
 }
 
 // End waits for the delay after the last step.
-func (c *Course) End() error { return sleep.For(c.ctx, c.due) }
+func (c *PolicyRun) End() error { return sleep.For(c.ctx, c.delay) }
 
 // stored returns a yield that has no mark wait for the event after it, if there can be a delay in between.
-func (c *Course) stored(yield func(*session.Event) bool) func(*session.Event) bool {
+func (c *PolicyRun) stored(yield func(*session.Event) bool) func(*session.Event) bool {
 	if !c.policies.wait() {
 		return yield
 	}
@@ -116,5 +116,5 @@ func (p StepPolicies) wait() bool {
 // isRecorded reports whether the log has the end of the step's next run, the first one where the step is.
 func (s *Step) isRecorded() bool {
 	p := s.parent
-	return p.record != nil && p.run.Replay.ended(p.record, p.address+"/"+session.Address(s.cfg.Agent.Name()))
+	return p.logged != nil && p.run.Replay.hasEnded(p.logged, p.address+"/"+session.Address(s.cfg.Agent.Name()))
 }

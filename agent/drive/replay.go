@@ -4,6 +4,7 @@ package drive
 
 import (
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 
@@ -20,29 +21,29 @@ import (
 //
 // It is for runners, and safe for concurrent use.
 type Replay struct {
-	recording  *recording
-	origins    origins
-	tree       *Tree
-	gone       mark.Spans // of the session, that did not count before
-	superseded mark.Spans
-	err        atomic.Pointer[error]
-	answers    map[string]*mark.Answer // by the question's ID
-	answered   []*mark.Answer          // the same, in the order of the log
-	reopened   []session.Address       // loops that go on from here
+	log               *replayLog
+	scopes            callScopes
+	tree              *Tree
+	alreadySuperseded mark.Spans // of the session, that did not count before
+	superseded        mark.Spans
+	err               atomic.Pointer[error]
+	answers           map[string]*mark.Answer // by the question's ID
+	answered          []*mark.Answer          // the same, in the order of the log
+	continuedLoops    []session.Address       // loops that go on from here
 
-	mu      *sync.Mutex      // the recording's
-	next    int              // where the next event is likely to be
-	pending int              // how many events are still to be taken
-	held    []*session.Event // those that were handed out, until they are taken; they are few
+	mu       *sync.Mutex      // the recording's
+	next     int32            // where the next event is likely to be
+	pending  int              // how many events are still to be taken
+	inFlight []*session.Event // those that were handed out, until they are taken; they are few
 }
 
 // NewReplay returns a replay of a run: give it all events of the run by Add, and then call Begin.
 // superseded are the events of the session that no longer count; their usage is counted at these
 // prices.
 func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay {
-	r := &Replay{tree: tree, gone: superseded}
-	r.recording = newRecording(usedIn(tree, func(ev *session.Event) *session.Event { return r.recording.whole(ev.Seq) }, prices))
-	r.mu = &r.recording.mu
+	r := &Replay{tree: tree, alreadySuperseded: superseded}
+	r.log = newReplayLog(usageReader(tree, func(ev *session.Event) *session.Event { return r.log.readEvent(ev.Seq) }, prices))
+	r.mu = &r.log.mu
 	return r
 }
 
@@ -50,36 +51,36 @@ func NewReplay(superseded mark.Spans, tree *Tree, prices budget.Prices) *Replay 
 // and is not kept. whole reads events in full, by their sequence numbers. Add returns an error for
 // an event that it cannot read.
 func (r *Replay) Add(ev *session.Event, whole func(seq int64) *session.Event) error {
-	r.recording.whole = whole
+	r.log.readEvent = whole
 	if ev.Address != "" {
-		return r.recording.add(ev, r.gone.Has(ev.Seq))
+		return r.log.add(ev, r.alreadySuperseded.Has(ev.Seq))
 	}
 	if ev.Mark != nil && ev.Mark.Kind == mark.KindRunResumed {
-		r.recording.resumed()
+		r.log.markInterrupted()
 	}
-	if err := r.takeAnswer(ev); err != nil {
+	if err := r.addAnswer(ev); err != nil {
 		return err
 	}
-	return r.origins.name(ev)
+	return r.scopes.observe(ev)
 }
 
 // Begin ends the reading. From now on whole reads an event when the run comes to it. Begin returns
 // an [*agent.DivergedError] if the tree does not fit the events.
 func (r *Replay) Begin(whole func(seq int64) *session.Event) error {
-	x := r.recording
-	x.whole, x.spare = whole, nil
-	if err := x.fits(r.tree); err != nil {
+	x := r.log
+	x.readEvent, x.free = whole, nil
+	if err := x.checkTree(r.tree); err != nil {
 		return err
 	}
-	x.unanswered()
-	x.cutEarlier(r.tree)
-	r.superseded = x.supersede(r.tree)
-	for _, owner := range x.owners {
-		if owner != nil {
+	x.chargeUnanswered()
+	x.addEarlierInterruptions(r.tree)
+	r.superseded = x.supersedeInterrupted(r.tree)
+	for _, e := range x.events.all() {
+		if e.owner != nil {
 			r.pending++
 		}
 	}
-	r.origins.read(x)
+	r.scopes.readBegins(x)
 	return nil
 }
 
@@ -94,11 +95,11 @@ func (r *Replay) Recall() {
 	if len(all) == 0 {
 		return
 	}
-	for i, seq := range r.recording.seqs {
-		if r.recording.owners[i] == nil {
+	for _, e := range r.log.events.all() {
+		if e.owner == nil {
 			continue
 		}
-		if ev := r.recording.whole(seq); all[ev.Author] != nil {
+		if ev := r.log.readEvent(e.seq); all[ev.Author] != nil {
 			all[ev.Author].Recall(ev)
 		}
 	}
@@ -109,41 +110,41 @@ func (r *Replay) Recall() {
 func (r *Replay) Superseded() mark.Spans { return r.superseded }
 
 // Root returns the name of the agent that the run began with, or "".
-func (r *Replay) Root() string { return r.recording.agent }
+func (r *Replay) Root() string { return r.log.agent }
 
-// Take reports whether an event that the run yields is in its log already. It reports that once
+// Consume reports whether an event that the run yields is in its log already. It reports that once
 // for each event.
-func (r *Replay) Take(ev *session.Event) bool {
+func (r *Replay) Consume(ev *session.Event) bool {
 	if r == nil || ev.Seq == 0 {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := r.waits(ev)
+	i := r.inFlightIndex(ev)
 	if i < 0 {
 		return false
 	}
-	r.recording.owners[i] = nil
-	r.held = slices.DeleteFunc(r.held, func(h *session.Event) bool { return h == ev })
+	r.log.events.at(i).owner = nil
+	r.inFlight = slices.DeleteFunc(r.inFlight, func(h *session.Event) bool { return h == ev })
 	r.next = i + 1
 	if r.pending--; r.pending == 0 {
-		r.recording.whole = nil // what it reads may be much
+		r.log.readEvent, r.log.events.pages = nil, nil // what it reads may be much
 	}
 	return true
 }
 
-// waits is the place of an event that was handed out and is still to be taken; -1 if it is not
+// inFlightIndex is the place of an event that was handed out and is still to be taken; -1 if it is not
 // such a one. r.mu is held.
-func (r *Replay) waits(ev *session.Event) int {
-	if !slices.Contains(r.held, ev) {
+func (r *Replay) inFlightIndex(ev *session.Event) int32 {
+	if !slices.Contains(r.inFlight, ev) {
 		return -1
 	}
-	seqs := r.recording.seqs
+	all := &r.log.events
 	i := r.next
-	if i >= len(seqs) || seqs[i] != ev.Seq {
-		i, _ = slices.BinarySearch(seqs, ev.Seq)
+	if int(i) >= all.n || all.at(i).seq != ev.Seq {
+		i = int32(sort.Search(all.n, func(i int) bool { return all.at(int32(i)).seq >= ev.Seq }))
 	}
-	if r.recording.owners[i] == nil {
+	if all.at(i).owner == nil {
 		return -1
 	}
 	return i
@@ -155,39 +156,39 @@ func (r *Replay) event(i int32) *session.Event {
 	if i < 0 {
 		return nil
 	}
-	seq := r.recording.seqs[i]
-	for _, ev := range r.held {
+	seq := r.log.events.at(i).seq
+	for _, ev := range r.inFlight {
 		if ev.Seq == seq {
 			return ev
 		}
 	}
-	ev := r.recording.whole(seq)
-	r.held = append(r.held, ev)
+	ev := r.log.readEvent(seq)
+	r.inFlight = append(r.inFlight, ev)
 	return ev
 }
 
-// handed returns an event of a record to hand on; nil if it was taken.
-func (r *Replay) handed(of *record, i int32) *session.Event {
+// deliver returns an event of a record to hand on; nil if it was taken.
+func (r *Replay) deliver(of *stepRun, i int32) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.recording.owners[i].within(of) {
+	if !r.log.events.at(i).owner.isWithin(of) {
 		return nil
 	}
 	return r.event(i)
 }
 
-// comes reports whether an event of the log is still to be taken.
-func (r *Replay) comes(ev *session.Event) bool {
+// isPending reports whether an event of the log is still to be taken.
+func (r *Replay) isPending(ev *session.Event) bool {
 	if r == nil {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.waits(ev) >= 0
+	return r.inFlightIndex(ev) >= 0
 }
 
-// Over reports whether the run has reached the end of its log.
-func (r *Replay) Over() bool {
+// Done reports whether the run has reached the end of its log.
+func (r *Replay) Done() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.pending == 0
@@ -210,53 +211,53 @@ func (r *Replay) diverge(err error) error {
 	return r.Err()
 }
 
-// run takes the next run of a step out of a record. Again is how many at that
+// beginRun takes the next run of a step out of a record. Again is how many at that
 // address do not count, and skipped what came before it and is still there.
-func (r *Replay) run(of *record, at session.Address) (next *record, again int, skipped *session.Event) {
+func (r *Replay) beginRun(of *stepRun, at session.Address) (next *stepRun, again int, skipped *session.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first := of.unread()
-	if next = of.next(at); next != nil {
+	first := of.firstUnreplayed()
+	if next = of.nextRunAt(at); next != nil {
 		if first == next.from {
 			first = -1
 		}
-		of.take(int(next.place))
+		of.consume(int(next.listIndex))
 	}
-	return next, of.again(at), r.event(first)
+	return next, of.supersededCount(at), r.event(first)
 }
 
-// ended reports whether the next run of a step has come to its end.
-func (r *Replay) ended(of *record, at session.Address) bool {
+// hasEnded reports whether the next run of a step has come to its end.
+func (r *Replay) hasEnded(of *stepRun, at session.Address) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := of.next(at)
+	next := of.nextRunAt(at)
 	return next != nil && next.end == finished
 }
 
-// unread returns the first event of a step's record that the run has not reached.
-func (r *Replay) unread(of *record) *session.Event {
+// firstUnreplayed returns the first event of a step's record that the run has not reached.
+func (r *Replay) firstUnreplayed(of *stepRun) *session.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.event(of.unread())
+	return r.event(of.firstUnreplayed())
 }
 
-// replays reports whether a step's record has an event that the run has not come to.
-func (r *Replay) replays(of *record) bool {
+// hasUnreplayed reports whether a step's record has an event that the run has not come to.
+func (r *Replay) hasUnreplayed(of *stepRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return of.unread() >= 0
+	return of.firstUnreplayed() >= 0
 }
 
-// again is the event as the log has it; the event itself if it is new. In order
+// match is the event as the log has it; the event itself if it is new. In order
 // says that nothing may be skipped.
-func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Event, error) {
+func (r *Replay) match(of *stepRun, ev *session.Event, inOrder bool) (*session.Event, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	place, at := of.word(ev.Address), int32(-1)
+	place, at := of.nextEventAt(ev.Address), int32(-1)
 	if place >= 0 {
-		at = of.order[place].at
+		at = of.list[place].event
 	}
-	if next := of.unread(); inOrder && next != at {
+	if next := of.firstUnreplayed(); inOrder && next != at {
 		first := r.event(next)
 		return nil, &agent.DivergedError{Address: first.Address, Recorded: describe(first), Said: describe(ev)}
 	}
@@ -265,11 +266,11 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 	}
 	known := r.event(at)
 	if known != ev && !(isPlan(known) && isPlan(ev)) { // by what it decides one sees whether it fits
-		if err := compare(known, ev); err != nil {
+		if err := compareReplayed(known, ev); err != nil {
 			return nil, err
 		}
 	}
-	of.take(place)
+	of.consume(place)
 	return known, nil
 }
 
@@ -278,44 +279,46 @@ func (r *Replay) again(of *record, ev *session.Event, inOrder bool) (*session.Ev
 // instead of making a new one.
 func (p Place) Recorded() *session.Event {
 	inv := p.inv
-	if inv == nil || inv.record == nil {
+	if inv == nil || inv.logged == nil {
 		return nil
 	}
 	r := inv.run.Replay
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if place := inv.record.word(inv.address); place >= 0 {
-		return r.event(inv.record.order[place].at)
+	if place := inv.logged.nextEventAt(inv.address); place >= 0 {
+		return r.event(inv.logged.list[place].event)
 	}
 	return nil
 }
 
 // Resumed reports whether the step continues its work of an earlier part of the run. If not,
 // Replays and Continued stay false until it ends.
-func (p Place) Resumed() bool { return p.inv != nil && p.inv.record != nil }
+func (p Place) Resumed() bool { return p.inv != nil && p.inv.logged != nil }
 
-// Repeats reports whether an earlier part of the run has begun the step. Programs that the step has started may
+// IsRepeat reports whether an earlier part of the run has begun the step. Programs that the step has started may
 // still run, if its process was killed.
-func (p Place) Repeats() bool { return p.Began() || p.inv != nil && p.inv.attempt > p.inv.made }
-
-// Replays reports whether the log has events of the step that the resumed run has not reached
-// yet.
-func (p Place) Replays() bool { return p.Resumed() && p.inv.run.Replay.replays(p.inv.record) }
-
-// Replaying reports whether the run was resumed and has not reached the end of its log yet.
-func (p Place) Replaying() bool {
-	return p.inv != nil && p.inv.run.Replay != nil && !p.inv.run.Replay.Over()
+func (p Place) IsRepeat() bool {
+	return p.Began() || p.inv != nil && p.inv.attempt > p.inv.countedAttempt
 }
 
-// Again returns ev or, in a resumed run, the recorded event instead of ev, if there is one. It
+// IsReplay reports whether the log has events of the step that the resumed run has not reached
+// yet.
+func (p Place) IsReplay() bool { return p.Resumed() && p.inv.run.Replay.hasUnreplayed(p.inv.logged) }
+
+// LogRemains reports whether the run was resumed and has not reached the end of its log yet.
+func (p Place) LogRemains() bool {
+	return p.inv != nil && p.inv.run.Replay != nil && !p.inv.run.Replay.Done()
+}
+
+// Match returns ev or, in a resumed run, the recorded event instead of ev, if there is one. It
 // is for an agent that yields an event at the address of a step below it, in place of the step.
 // If ev differs from it, the run ends with an [*agent.DivergedError].
-func (p Place) Again(ev *session.Event) *session.Event {
+func (p Place) Match(ev *session.Event) *session.Event {
 	inv := p.inv
-	if inv == nil || inv.record == nil {
+	if inv == nil || inv.logged == nil {
 		return ev
 	}
-	known, err := inv.run.Replay.again(inv.record, ev, inv.agent != nil && serial(inv.agent))
+	known, err := inv.run.Replay.match(inv.logged, ev, inv.agent != nil && isSequential(inv.agent))
 	if err != nil {
 		if inv.Err() == nil {
 			_ = inv.run.Replay.diverge(err)

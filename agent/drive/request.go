@@ -14,8 +14,8 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// request is the usage of a step's requests that the log has no answers for.
-type request struct {
+// requestUsage is the usage of a step's requests that the log has no answers for.
+type requestUsage struct {
 	last    budget.Usage // as expected before the request left
 	earlier budget.Usage
 }
@@ -33,52 +33,52 @@ func Requested(expected, unanswered budget.Usage) (*mark.Mark, error) {
 	return mark.New(mark.KindRequested, data)
 }
 
-// request notes that a request has left.
-func (x *recording) request(ev *session.Event) error {
+// addRequest notes that a request has left.
+func (x *replayLog) addRequest(ev *session.Event) error {
 	var data mark.Requested
 	if err := ev.Mark.Decode(&data); err != nil {
 		return err
 	}
-	if x.asked == nil {
-		x.asked = make(map[session.Address]*request)
+	if x.requests == nil {
+		x.requests = make(map[session.Address]*requestUsage)
 	}
 	at := cmp.Or(session.Address(data.At), ev.Address)
-	x.asked[at] = &request{last: usageOf(data.Usage), earlier: usageOf(data.Unanswered)}
+	x.requests[at] = &requestUsage{last: decodeUsage(data.Usage), earlier: decodeUsage(data.Unanswered)}
 	return nil
 }
 
-// settle takes the requests off the list whose usage an event has: those of its step, and those of agents in its tool calls.
-func (x *recording) settle(ev *session.Event, fin *mark.StepFinished) {
-	q := x.asked[ev.Address]
+// settleRequests takes the requests off the list whose usage an event has: those of its step, and those of agents in its tool calls.
+func (x *replayLog) settleRequests(ev *session.Event, fin *mark.StepFinished) {
+	q := x.requests[ev.Address]
 	switch {
 	case fin.Usage != nil:
-		x.drop(ev.Address)
-		delete(x.asked, ev.Address)
+		x.dropRequestsBelow(ev.Address)
+		delete(x.requests, ev.Address)
 	case ev.Mark != nil:
 	case ev.Content != nil && ev.Content.Role == genai.RoleUser || ev.CustomMetadata[MetadataSpent] != nil:
-		x.drop(ev.Address)
-		x.wasteAt(ev.Address, spentIn(ev))
+		x.dropRequestsBelow(ev.Address)
+		x.addUnaccountedAt(ev.Address, spentIn(ev))
 	case q != nil && Answers(ev):
-		more := max(0, x.used(ev).Calls-1) // attempts that failed, which the answer counts
+		more := max(0, x.usageOf(ev).Calls-1) // attempts that failed, which the answer counts
 		q.last, q.earlier.Calls = budget.Usage{}, max(0, q.earlier.Calls-more)
 	}
 }
 
-// drop forgets the requests of steps below an address.
-func (x *recording) drop(at session.Address) {
-	for below := range x.asked {
+// dropRequestsBelow forgets the requests of steps below an address.
+func (x *replayLog) dropRequestsBelow(at session.Address) {
+	for below := range x.requests {
 		if below != at && below.Under(at) {
-			delete(x.asked, below)
+			delete(x.requests, below)
 		}
 	}
 }
 
-// unanswered books the estimates of the requests whose process ended before their usage was known.
-func (x *recording) unanswered() {
-	for at, q := range x.asked {
-		x.wasteAt(at, q.last.Add(q.earlier))
+// chargeUnanswered books the estimates of the requests whose process ended before their usage was known.
+func (x *replayLog) chargeUnanswered() {
+	for at, q := range x.requests {
+		x.addUnaccountedAt(at, q.last.Add(q.earlier))
 	}
-	clear(x.asked)
+	clear(x.requests)
 }
 
 // MetadataSpent is a key of the CustomMetadata of the event with a step's tool answers. Its value is the budget.Usage of
@@ -98,10 +98,10 @@ func (p Place) LogToolCalls(yield func(*session.Event, error) bool) (end func() 
 	if p.inv == nil || !p.Marks() {
 		return func() budget.Usage { return budget.Usage{} }
 	}
-	if p.inv.within == nil {
-		p.inv.within = new(toolLog)
+	if p.inv.toolCalls == nil {
+		p.inv.toolCalls = new(toolLog)
 	}
-	l := p.inv.within
+	l := p.inv.toolCalls
 	l.mu.Lock()
 	l.yield, l.spent = yield, budget.Usage{}
 	l.mu.Unlock()
@@ -116,7 +116,7 @@ func (p Place) LogToolCalls(yield func(*session.Event, error) bool) (end func() 
 // LogRequest logs the mark of a request that a step in a tool call of this step is about to send. It returns false if the
 // request must not be sent, because the calling step has ended.
 func (p Place) LogRequest(ev *session.Event) bool {
-	if p.inv == nil || p.inv.within == nil {
+	if p.inv == nil || p.inv.toolCalls == nil {
 		return true
 	}
 	var data mark.Requested
@@ -127,7 +127,7 @@ func (p Place) LogRequest(ev *session.Event) bool {
 		data.At = string(ev.Address)
 	}
 	m, err := mark.New(mark.KindRequested, data)
-	l := p.inv.within
+	l := p.inv.toolCalls
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return err == nil && l.yield != nil && l.yield(&session.Event{Mark: m}, nil)
@@ -135,10 +135,10 @@ func (p Place) LogRequest(ev *session.Event) bool {
 
 // AddSpent adds what an agent in a tool call of this step has used.
 func (p Place) AddSpent(u budget.Usage) {
-	if p.inv == nil || p.inv.within == nil {
+	if p.inv == nil || p.inv.toolCalls == nil {
 		return
 	}
-	l := p.inv.within
+	l := p.inv.toolCalls
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spent = l.spent.Add(u)
@@ -146,7 +146,7 @@ func (p Place) AddSpent(u budget.Usage) {
 
 // InToolCall reports whether the step runs in a tool call of another step. The log then has none of its events.
 func (p Place) InToolCall() bool {
-	_, _, ok := p.within()
+	_, _, ok := p.toolCallOf()
 	return ok
 }
 
@@ -154,7 +154,7 @@ func (p Place) InToolCall() bool {
 func spentIn(ev *session.Event) (u budget.Usage) {
 	if v := ev.CustomMetadata[MetadataSpent]; v != nil {
 		if data, err := json.Marshal(v); err == nil {
-			u = usageOf(data)
+			u = decodeUsage(data)
 		}
 	}
 	return u

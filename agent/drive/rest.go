@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/sleep"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 )
 
-// Rest waits until a time. It is for an agent that can do nothing before that time, for example because a provider
+// WaitIdle waits until a time. It is for an agent that can do nothing before that time, for example because a provider
 // accepts no more requests. Meanwhile the step does not count as working: a pause does not wait for it, and the [Clock]s
 // around it stand still, unless another of the [Branches] in them works. It returns an error if the context has ended.
 // The agent must be a [Rester], and a [Continuer] that yields a mark.KindLimited before it and a mark.KindLimitOver
 // after it.
-func (p Place) Rest(until time.Time) error {
-	if c := stillsOf(p.ctx); c != nil {
-		c.rest()
-		defer c.goOn()
+func (p Place) WaitIdle(until time.Time) error {
+	if c := pausableOf(p.ctx); c != nil {
+		c.pause()
+		defer c.resume()
 	}
 	until = until.Round(0) // on the clock on the wall, as the machine may sleep too
 	begun, most := time.Now(), time.Until(until)
@@ -37,77 +37,77 @@ func (p Place) Rest(until time.Time) error {
 	return p.inv.work.Rest(p.ctx, wait)
 }
 
-// Rests reports whether an agent or one below it is a [Rester] that may rest.
-func Rests(a agent.Agent) bool {
+// CanIdle reports whether an agent or one below it is a [Rester] that may rest.
+func CanIdle(a agent.Agent) bool {
 	r, ok := a.(Rester)
-	return ok && r.Rests() || slices.ContainsFunc(a.SubAgents(), Rests)
+	return ok && r.Rests() || slices.ContainsFunc(a.SubAgents(), CanIdle)
 }
 
 // Clock measures and limits the time in which a step works. It stands still while anything in the step rests.
 type Clock struct {
-	outer stills        // nil is none
+	outer pausable      // nil is none
 	limit time.Duration // 0 is none
 
-	mu      sync.Mutex
-	timer   *time.Timer
-	resting int
-	since   time.Time // of the rest, or of the work
-	worked  time.Duration
-	rested  time.Duration
+	mu     sync.Mutex
+	timer  *time.Timer
+	pauses int
+	since  time.Time // of the rest, or of the work
+	active time.Duration
+	paused time.Duration
 }
 
-// stills is a clock that stops while a step rests: a [Clock], or [Branches].
-type stills interface {
-	rest()
-	goOn()
+// pausable is a clock that stops while a step rests: a [Clock], or [Branches].
+type pausable interface {
+	pause()
+	resume()
 }
 
-type stillsKey struct{}
+type pausableKey struct{}
 
-func stillsOf(ctx context.Context) stills {
-	c, _ := ctx.Value(stillsKey{}).(stills)
+func pausableOf(ctx context.Context) pausable {
+	c, _ := ctx.Value(pausableKey{}).(pausable)
 	return c
 }
 
 // WithClock returns ctx with a clock that calls late when the time of work reaches limit; 0 sets no
 // limit.
 func WithClock(ctx context.Context, limit time.Duration, late func()) (context.Context, *Clock) {
-	c := &Clock{outer: stillsOf(ctx), limit: limit, since: time.Now()}
+	c := &Clock{outer: pausableOf(ctx), limit: limit, since: time.Now()}
 	if limit > 0 {
 		c.timer = time.AfterFunc(limit, late)
 	}
-	return context.WithValue(ctx, stillsKey{}, c), c
+	return context.WithValue(ctx, pausableKey{}, c), c
 }
 
-func (c *Clock) rest() {
+func (c *Clock) pause() {
 	if c.outer != nil {
-		c.outer.rest()
+		c.outer.pause()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resting++; c.resting > 1 {
+	if c.pauses++; c.pauses > 1 {
 		return
 	}
 	now := time.Now()
-	c.worked, c.since = c.worked+now.Sub(c.since), now
+	c.active, c.since = c.active+now.Sub(c.since), now
 	if c.timer != nil && !c.timer.Stop() {
 		c.timer = nil // it is late
 	}
 }
 
-func (c *Clock) goOn() {
+func (c *Clock) resume() {
 	if c.outer != nil {
-		c.outer.goOn()
+		c.outer.resume()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.resting--; c.resting > 0 {
+	if c.pauses--; c.pauses > 0 {
 		return
 	}
 	now := time.Now()
-	c.rested, c.since = c.rested+now.Sub(c.since), now
+	c.paused, c.since = c.paused+now.Sub(c.since), now
 	if c.timer != nil {
-		c.timer.Reset(max(0, c.limit-c.worked))
+		c.timer.Reset(max(0, c.limit-c.active))
 	}
 }
 
@@ -119,30 +119,30 @@ func (c *Clock) Stop() time.Duration {
 		c.timer.Stop()
 		c.timer = nil
 	}
-	if c.resting > 0 { // the step was left behind
-		return c.rested + time.Since(c.since)
+	if c.pauses > 0 { // the step was left behind
+		return c.paused + time.Since(c.since)
 	}
-	return c.rested
+	return c.paused
 }
 
 // Branches are the steps that an agent runs at the same time. The clocks around them stand still while each of them that has
 // begun and not ended rests. A nil *Branches has no clock around it.
 type Branches struct {
-	outer stills
+	outer pausable
 
 	mu               sync.Mutex
 	working, resting int
-	still            bool // outer rests
+	pausedOuter      bool // outer rests
 }
 
 // WithBranches returns ctx for the steps that an agent runs at the same time.
 func WithBranches(ctx context.Context) (context.Context, *Branches) {
-	outer := stillsOf(ctx)
+	outer := pausableOf(ctx)
 	if outer == nil {
 		return ctx, nil
 	}
 	b := &Branches{outer: outer}
-	return context.WithValue(ctx, stillsKey{}, b), b
+	return context.WithValue(ctx, pausableKey{}, b), b
 }
 
 // Begin records that a branch begins.
@@ -151,8 +151,8 @@ func (b *Branches) Begin() { b.count(1, 0) }
 // End records that a branch has ended.
 func (b *Branches) End() { b.count(-1, 0) }
 
-func (b *Branches) rest() { b.count(-1, 1) }
-func (b *Branches) goOn() { b.count(1, -1) }
+func (b *Branches) pause()  { b.count(-1, 1) }
+func (b *Branches) resume() { b.count(1, -1) }
 
 func (b *Branches) count(working, resting int) {
 	if b == nil {
@@ -162,14 +162,14 @@ func (b *Branches) count(working, resting int) {
 	defer b.mu.Unlock()
 	b.working, b.resting = b.working+working, b.resting+resting
 	switch still := b.working == 0 && b.resting > 0; {
-	case still == b.still:
+	case still == b.pausedOuter:
 		return
 	case still:
-		b.outer.rest()
+		b.outer.pause()
 	default:
-		b.outer.goOn()
+		b.outer.resume()
 	}
-	b.still = !b.still
+	b.pausedOuter = !b.pausedOuter
 }
 
 // Pausable returns a context that [agent.RunConfig.Pause] can end, and a function to call when
@@ -190,12 +190,14 @@ func Pausable(ctx context.Context, cfg *agent.RunConfig) (context.Context, func(
 // for.
 func (p Place) Begin(a agent.Agent) *agent.Work {
 	inv := p.inv
-	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !works(a) {
+	if inv == nil || inv.run.RunConfig.Pause == nil || inv.work != nil || !worksItself(a) {
 		return nil
 	}
 	return inv.run.RunConfig.Pause.Begin(p.ctx, inv.fence, false)
 }
 
-// works reports whether an agent does work itself: then what it runs is part of
+// worksItself reports whether an agent does work itself: then what it runs is part of
 // that work.
-func works(a agent.Agent) bool { return len(a.SubAgents()) == 0 || agent.TypeOf(a) == agent.TypeLLM }
+func worksItself(a agent.Agent) bool {
+	return len(a.SubAgents()) == 0 || agent.TypeOf(a) == agent.TypeLLM
+}

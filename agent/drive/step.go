@@ -45,7 +45,7 @@ type StepConfig struct {
 	Agent agent.Agent
 	// Branch is the branch of its events; empty means the branch of the context.
 	Branch string
-	// Loop is the loop that the step belongs to. The step's address is below Loop.Pass as it is
+	// Loop is the loop that the step belongs to. The step's address is below Loop.IterationAddress as it is
 	// when the step runs. It is for loop agents.
 	Loop *Loop
 	// Tree is the tree of the step and all below it; nil means the tree of the context.
@@ -66,42 +66,46 @@ type StepConfig struct {
 // loop. Only one run may be under way. The agent's context is valid until its run ends; the
 // next run uses it again.
 type Step struct {
-	cfg    StepConfig
-	base   Base // of the agent; empty for one that has a Run of its own
-	parent *invocation
-	fence  *fence  // nil if it cannot be left behind, nor anything around it
-	loop   *Loop   // of the run under way, or of the next; nil if the step is in none
-	beside *beside // nil without a grace
-	within bool    // with a grace: the agent runs in the goroutine that runs the step, and gives the grace to its steps
-	inv    *invocation
-	bound  bool                             // inv has a context of its own, for one run
-	spent  *budget.Meter                    // what its runs use; nil if the run writes no marks
-	joins  joining                          // which of its marks can be stored with the event after them
-	emit   func(*session.Event, error) bool // (*Step).emitEvent, bound once
+	cfg         StepConfig
+	base        Base // of the agent; empty for one that has a Run of its own
+	parent      *invocation
+	info        *stepInfo       // set by the first run
+	fence       *fence          // nil if neither the step nor anything around it can be abandoned
+	loop        *Loop           // of the current run, or of the next; nil if the step is in none
+	goroutine   *agentGoroutine // nil without a grace
+	inlineGrace bool            // the agent runs in the goroutine of the step's caller and gives the grace to its steps
+	inv         *invocation
+	ownContext  bool                             // inv has a context of its own, for one run
+	meter       *budget.Meter                    // what its runs use; nil if the run writes no marks
+	batching    batching                         // which of its marks can be stored with the event after them
+	emit        func(*session.Event, error) bool // (*Step).emitEvent, bound once
+	current     currentRun
+}
 
-	// Of the run under way, or of the next.
-	yield   func(*session.Event) bool
-	yielded bool               // the consumer is at work
-	fin     *mark.StepFinished // see StepRun.Finished
-	began   time.Time          // see StepRun.Began
-	skipped *session.Event     // what a resumed run did before this one, and has not come to
-	done    bool
-	res     StepResult
+// currentRun has the data of a step's current run, or of its last one.
+type currentRun struct {
+	yield      func(*session.Event) bool // nil between runs
+	inConsumer bool                      // the consumer handles an event
+	endData    *mark.StepFinished        // see StepRun.Finished
+	started    time.Time                 // see StepRun.Started
+	unreplayed *session.Event            // the first event of the log before this run that the resumed run has not reached
+	stopped    bool
+	result     StepResult
 }
 
 // StepResult is the outcome of one run of a step.
 type StepResult struct {
 	// Err is the failure of the step, or nil.
 	Err error
-	// Left reports that the consumer stopped listening, although the context had not ended:
+	// ConsumerLeft reports that the consumer stopped listening, although the context had not ended:
 	// return at once and yield nothing more.
-	Left bool
+	ConsumerLeft bool
 	// Exit is the last event that asked to leave a loop and was not refused.
 	Exit *session.Event
-	// Said is the last whole event with text or data; see [session.Event.Speaks].
-	Said *session.Event
-	// Answer is the whole event with text or data that is the step's answer; see [session.Answer].
-	Answer *session.Event
+	// LastOutput is the last whole event with text or data; see [session.Event.Speaks].
+	LastOutput *session.Event
+	// Output is the whole event with text or data that is the step's answer; see [session.Answer].
+	Output *session.Event
 	// Abandoned reports that the step did not end within its grace and was left behind.
 	Abandoned bool
 	// Recorded is the mark with the end of the step, if it finished in an earlier part of the
@@ -114,10 +118,10 @@ type StepResult struct {
 
 // NewStep prepares a step under ctx.
 func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
-	s := &Step{cfg: cfg, parent: parentOf(ctx), loop: cfg.Loop}
+	s := &Step{cfg: cfg, parent: parentInvocation(ctx), loop: cfg.Loop}
 	s.fence = s.parent.fence
 	if cfg.Grace > 0 { // it shares nothing that changes when others run on
-		s.beside = newBeside(s.parent)
+		s.goroutine = newAgentGoroutine(s.parent)
 		s.parent = s.parent.copy(s.parent.Context)
 		s.parent.loop = s.parent.loop.snapshot()
 	}
@@ -125,16 +129,16 @@ func NewStep(ctx agent.InvocationContext, cfg StepConfig) *Step {
 	switch a := cfg.Agent.(type) {
 	case *agent.Custom:
 		s.base = Base{cfg: a.Config(), self: a}
-	case based: // one that embeds another agent may have a Run of its own
+	case baser: // one that embeds another agent may have a Run of its own
 		if b := a.base(); b != nil && identity.Same(b.self, a) {
 			s.base = *b
 		}
 	}
 	if all := s.parent.run.Callbacks; all != nil {
-		s.base = all.around(cfg.Agent, s.base, s.parent.agent == nil)
+		s.base = all.wrapBase(cfg.Agent, s.base, s.parent.agent == nil)
 	}
-	s.within = cfg.Grace > 0 && s.inline()
-	s.joins = s.joining()
+	s.inlineGrace = cfg.Grace > 0 && s.isInline()
+	s.batching = s.marksToBatch()
 	return s
 }
 
@@ -147,10 +151,10 @@ type StepRun struct {
 	// Context limits the run. It must be derived from the step's own context; nil means that
 	// context.
 	Context context.Context
-	// Late is the cause with which Context ends when the run's own time is over, for a step
+	// TimeoutErr is the cause with which Context ends when the run's own time is over, for a step
 	// with a grace. From then on the run changes nothing, and of its events only the marks of
 	// its end are passed on. Abandoned is the error of a run that is left behind after that.
-	Late, Abandoned error
+	TimeoutErr, AbandonErr error
 	// Finished gets the data of the mark that the step has finished, for a caller who adds to it:
 	// the mark is yielded without data then. It is for one run only. A step that was left behind
 	// yields a mark that is complete.
@@ -158,20 +162,20 @@ type StepRun struct {
 	// Work is what an [agent.Pause] waits for until the caller calls its Done. If Work is nil
 	// the step counts itself as working.
 	Work *agent.Work
-	// Began is when the run begins, for a caller who has just read the clock. The zero time means
+	// Started is when the run begins, for a caller who has just read the clock. The zero time means
 	// now.
-	Began time.Time
+	Started time.Time
 }
 
 // RunAs runs the step as [Step.Run] does, with the details in in, which it does not keep. The result
 // is valid until the step's next run.
 func (s *Step) RunAs(in *StepRun, yield func(*session.Event) bool) *StepResult {
-	if s.beside != nil {
-		if s.beside.over { // its agent may still use what a run sets
+	if s.goroutine != nil {
+		if s.goroutine.wasAbandoned { // its agent may still use what a run sets
 			at := cmp.Or(in.Address, session.Address(s.cfg.Agent.Name()))
 			return &StepResult{Err: &agent.StepError{Address: at, Err: errAbandoned}}
 		}
-		s.beside.begin(s, in)
+		s.goroutine.begin(s, in)
 	}
 	return s.run(in, yield)
 }
@@ -184,39 +188,39 @@ func (s *Step) Run(yield func(*session.Event) bool) StepResult {
 
 func (s *Step) run(in *StepRun, yield func(*session.Event) bool) *StepResult {
 	s.begin(in, yield)
-	switch rec := s.inv.record; {
-	case !s.check() || s.skipped != nil && s.early():
+	switch rec := s.inv.logged; {
+	case !s.stopIfCanceled() || s.current.unreplayed != nil && s.failOutOfOrder():
 	case rec != nil && rec.end == finished:
 		s.replay(rec)
 	case s.parent.run.RunConfig.Observer != nil:
-		s.workObserved(s.parent.run.RunConfig.Observer)
+		s.runObserved(s.parent.run.RunConfig.Observer)
 	default:
-		s.workNow()
+		s.runNow()
 	}
-	s.yield = nil
-	return &s.res
+	s.current.yield = nil
+	return &s.current.result
 }
 
-// workNow calls work, unless the run is about to pause.
-func (s *Step) workNow() {
-	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && works(s.cfg.Agent) {
-		s.workPausable()
+// runNow calls work, unless the run is about to pause.
+func (s *Step) runNow() {
+	if s.inv.work == nil && s.parent.run.RunConfig.Pause != nil && worksItself(s.cfg.Agent) {
+		s.runPausable()
 	} else {
-		s.work()
+		s.runAgent()
 	}
 }
 
-// workPausable is workNow for a step that a pause waits for.
-func (s *Step) workPausable() {
-	s.inv.work = s.parent.run.RunConfig.Pause.Begin(s.inv, s.fence, s.parent.stranger)
+// runPausable is workNow for a step that a pause waits for.
+func (s *Step) runPausable() {
+	s.inv.work = s.parent.run.RunConfig.Pause.Begin(s.inv, s.fence, s.parent.foreign)
 	defer s.inv.work.Done()
-	if s.check() {
-		s.work()
+	if s.stopIfCanceled() {
+		s.runAgent()
 	}
 }
 
-// work runs the agent.
-func (s *Step) work() {
+// runAgent runs the agent.
+func (s *Step) runAgent() {
 	if s.parent.run.Marks {
 		s.runMarked()
 	} else {
@@ -228,45 +232,28 @@ func (s *Step) work() {
 // set here.
 func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	p, inv := s.parent, s.inv
-	// A request that is over may look at its context once more, from a
-	// goroutine of its own, and an abandoned step for as long as it likes: that
-	// of an invocation is never changed.
-	if inv == nil || s.bound || in.Context != nil || s.beside != nil || p.run.RunConfig.Observer != nil {
-		inv = &invocation{
-			Context: p.Context, run: p.run, outer: p, agent: s.cfg.Agent, branch: p.branch, loop: p.loop, tree: p.tree,
-			budget: p.budget, fence: s.fence, attempt: 1,
+	// A request that has ended, or an abandoned step, may still read its context from a goroutine of its own. So the
+	// context of such a run is never used again.
+	if inv == nil || s.ownContext || in.Context != nil || s.goroutine != nil || p.run.RunConfig.Observer != nil {
+		if s.info == nil {
+			s.info = s.newInfo()
 		}
-		if s.within {
-			inv.grace = s.cfg.Grace
-		}
-		if s.cfg.Branch != "" {
-			inv.branch = s.cfg.Branch
-		}
-		if s.cfg.Tree != nil {
-			inv.tree = s.cfg.Tree
-		}
-		if s.cfg.Budget != nil {
-			inv.budget = s.cfg.Budget
-		}
-		if p.run.Marks {
-			inv.budget = s.meter(inv.budget)
-		}
-		if s.bound = in.Context != nil; s.bound {
+		inv = &invocation{Context: p.Context, stepInfo: s.info}
+		if s.ownContext = in.Context != nil; s.ownContext {
 			inv.Context = in.Context
 		}
-		inv.own = inv.Context
+		inv.stepContext = inv.Context
 		s.inv = inv
 	}
-	if s.loop != nil {
-		inv.loop = s.loop
+	attempt := max(1, in.Attempt)
+	inv.position = position{
+		attempt: attempt, countedAttempt: attempt, loop: cmp.Or(s.loop, p.loop), fence: s.fence, work: cmp.Or(in.Work, p.work),
 	}
-	inv.attempt = max(1, in.Attempt)
-	inv.made = inv.attempt
 	switch {
 	case in.Address != "":
 		inv.address = in.Address
 	case s.loop != nil:
-		inv.address = s.loop.Pass + "/" + session.Address(s.cfg.Agent.Name())
+		inv.address = s.loop.IterationAddress + "/" + session.Address(s.cfg.Agent.Name())
 	default:
 		inv.address = p.childAddress(s.cfg.Agent.Name())
 	}
@@ -279,41 +266,53 @@ func (s *Step) begin(in *StepRun, yield func(*session.Event) bool) {
 	if inv.children.Load() != nil {
 		inv.children.Store(nil)
 	}
-	if inv.record, s.skipped = nil, nil; p.record != nil {
-		s.find(p.record)
+	s.current = currentRun{yield: yield, endData: in.Finished, started: in.Started}
+	if p.logged != nil {
+		s.findRun(p.logged)
 	}
-	if inv.work = p.work; in.Work != nil {
-		inv.work = in.Work
+}
+
+// newInfo returns what the runs of the step share.
+func (s *Step) newInfo() *stepInfo {
+	p := s.parent
+	info := &stepInfo{
+		run: p.run, parent: p, agent: s.cfg.Agent, branch: cmp.Or(s.cfg.Branch, p.branch), tree: cmp.Or(s.cfg.Tree, p.tree),
+		budget: cmp.Or(s.cfg.Budget, p.budget),
 	}
-	s.fin, s.began = in.Finished, in.Began
-	s.yield, s.done, s.yielded = yield, false, false
-	s.res = StepResult{}
+	if s.inlineGrace {
+		info.grace = s.cfg.Grace
+	}
+	if p.run.Marks {
+		s.meter = info.budget.Child(budget.Limits{})
+		info.budget = s.meter
+	}
+	return info
 }
 
 // execute runs the agent and turns a panic in it into an error. A panic in the consumer is not recovered.
 func (s *Step) execute() {
 	defer func() {
-		if s.yielded {
+		if s.current.inConsumer {
 			return
 		}
 		if v := recover(); v != nil {
-			s.done = false // even after an error: the panic is the worse news
-			s.fail(agent.PanicOf(v))
+			s.current.stopped = false // even after an error: the panic is the worse news
+			s.stopWith(agent.PanicOf(v))
 		}
 	}()
-	if s.inv.record == nil { // in a loop whose steps say nothing, marks alone fill the log
-		if err := s.inv.room(0); err != nil {
-			s.fail(err)
+	if s.inv.logged == nil { // in a loop whose steps say nothing, marks alone fill the log
+		if err := s.inv.checkLogLimit(0); err != nil {
+			s.stopWith(err)
 			return
 		}
 	}
-	if s.beside == nil || s.within {
+	if s.goroutine == nil || s.inlineGrace {
 		s.body(s.emit)
 	} else {
-		s.runBeside()
+		s.runInGoroutine()
 	}
-	if !s.done {
-		s.check() // it may have ended because of the context, without a word
+	if !s.current.stopped {
+		s.stopIfCanceled() // it may have ended because of the context, without a word
 	}
 }
 
@@ -321,16 +320,16 @@ func (s *Step) execute() {
 func (s *Step) body(yield func(*session.Event, error) bool) {
 	switch {
 	case s.base.self == nil:
-		each(s.cfg.Agent.Run(s.inv), yield)
-	case s.base.bare():
-		s.base.do(s.inv, yield)
+		rangeEvents(s.cfg.Agent.Run(s.inv), yield)
+	case s.base.hasNoCallbacks():
+		s.base.runBody(s.inv, yield)
 	default:
 		s.base.execute(s.inv, yield)
 	}
 }
 
-// each ranges over what an agent's Run has returned.
-func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error) bool) {
+// rangeEvents ranges over what an agent's Run has returned.
+func rangeEvents(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error) bool) {
 	if seq == nil {
 		yield(nil, errors.New("Run returned no sequence; it must not return nil"))
 		return
@@ -340,120 +339,122 @@ func each(seq iter.Seq2[*session.Event, error], yield func(*session.Event, error
 
 // emitEvent takes a pair from the agent.
 func (s *Step) emitEvent(ev *session.Event, err error) bool {
-	if s.late() {
-		s.check()
-		ev = onlyMark(ev)
+	if s.pastDeadline() {
+		s.stopIfCanceled()
+		ev = endMarkOnly(ev)
 	}
-	if s.done {
+	if s.current.stopped {
 		if s.canceled() && ev != nil && ev.Mark != nil {
-			if ev = s.told(ev); ev != nil {
-				s.pass(ev) // how it ended is for the log, canceled or not
+			if ev = s.resolveEvent(ev); ev != nil {
+				s.deliver(ev) // how it ended is for the log, canceled or not
 			}
 		}
 		return false
 	}
 	if ev != nil {
 		if ev.Mark != nil {
-			if s.isSaidAgain(ev) && ev != At(s.inv).Recorded() {
-				return s.check() // a mark is a fact: once is enough
+			if s.isReplayed(ev) && ev != At(s.inv).Recorded() {
+				return s.stopIfCanceled() // a mark is a fact: once is enough
 			}
-			if ev.Mark.Joins && !s.joins.through {
+			if ev.Mark.Joins && !s.batching.passThrough {
 				ev.Mark.Joins = false
 			}
 		}
-		if ev = s.told(ev); ev == nil || !s.pass(ev) {
+		if ev = s.resolveEvent(ev); ev == nil || !s.deliver(ev) {
 			return false
 		}
 	}
 	switch {
 	case err != nil:
-		s.fail(err)
+		s.stopWith(err)
 		return false
 	case ev == nil:
-		s.fail(errors.New("agent yielded neither an event nor an error; each pair needs one of them"))
+		s.stopWith(errors.New("agent yielded neither an event nor an error; each pair needs one of them"))
 		return false
 	}
-	return s.check()
+	return s.stopIfCanceled()
 }
 
-// pass hands an event on and takes note of it.
-func (s *Step) pass(ev *session.Event) bool {
-	ok := s.give(ev)
+// deliver hands an event on and takes note of it.
+func (s *Step) deliver(ev *session.Event) bool {
+	ok := s.yieldEvent(ev)
 	if !ok {
-		s.done = true
-		if s.res.Left = s.inv.Context.Err() == nil; !s.res.Left {
-			s.res.Err = context.Cause(s.inv.Context)
+		s.current.stopped = true
+		if s.current.result.ConsumerLeft = s.inv.Context.Err() == nil; !s.current.result.ConsumerLeft {
+			s.current.result.Err = context.Cause(s.inv.Context)
 		}
 	}
-	if s.beside != nil { // the consumer's context is the one around the run's own
-		if s.res.Left = !ok && s.parent.Context.Err() == nil; ev.Mark != nil && !s.res.Left {
-			s.beside.note(ev)
+	if s.goroutine != nil { // the consumer's context is the one around the run's own
+		if s.current.result.ConsumerLeft = !ok && s.parent.Context.Err() == nil; ev.Mark != nil && !s.current.result.ConsumerLeft {
+			s.goroutine.trackOpenSteps(ev)
 		}
 	}
 	if !ok {
 		return false
 	}
-	if ev.Actions.AsksToLeave() && isLater(ev, s.res.Exit) {
-		s.res.Exit = ev
+	if ev.Actions.AsksToLeave() && isLaterInLog(ev, s.current.result.Exit) {
+		s.current.result.Exit = ev
 	}
-	s.res.Hear(ev)
+	s.current.result.Observe(ev)
 	return true
 }
 
-// Hear records an event of the step.
-func (r *StepResult) Hear(ev *session.Event) {
+// Observe records an event of the step.
+func (r *StepResult) Observe(ev *session.Event) {
 	if ev.Partial || ev.Mark != nil || !ev.Speaks() {
 		return
 	}
-	if isLater(ev, r.Said) {
-		r.Said = ev
+	if isLaterInLog(ev, r.LastOutput) {
+		r.LastOutput = ev
 	}
-	if isLater(ev, r.Answer) {
-		r.Answer = session.Answer(r.Answer, ev)
+	if isLaterInLog(ev, r.Output) {
+		r.Output = session.Answer(r.Output, ev)
 	} else {
-		r.Answer = session.Answer(ev, r.Answer)
+		r.Output = session.Answer(ev, r.Output)
 	}
 }
 
-// give gives an event to the consumer.
-func (s *Step) give(ev *session.Event) bool {
-	s.yielded = true
-	ok := s.yield(ev)
-	s.yielded = false
+// yieldEvent gives an event to the consumer.
+func (s *Step) yieldEvent(ev *session.Event) bool {
+	s.current.inConsumer = true
+	ok := s.current.yield(ev)
+	s.current.inConsumer = false
 	return ok
 }
 
-// isLater reports whether an event comes after another one in the log. Where a
+// isLaterInLog reports whether an event comes after another one in the log. Where a
 // run is resumed they may come in another order.
-func isLater(ev, other *session.Event) bool { return other == nil || ev.Seq == 0 || ev.Seq > other.Seq }
+func isLaterInLog(ev, other *session.Event) bool {
+	return other == nil || ev.Seq == 0 || ev.Seq > other.Seq
+}
 
 // canceled reports whether the step ended because its context did.
-func (s *Step) canceled() bool { return s.inv.Context.Err() != nil && !s.res.Left }
+func (s *Step) canceled() bool { return s.inv.Context.Err() != nil && !s.current.result.ConsumerLeft }
 
-// check ends the step if its context is over.
-func (s *Step) check() bool { return s.inv.Context.Err() == nil || s.over() }
+// stopIfCanceled ends the step if its context is over.
+func (s *Step) stopIfCanceled() bool { return s.inv.Context.Err() == nil || s.stopCanceled() }
 
-// over ends the step, as its context is over.
-func (s *Step) over() bool {
-	s.fail(context.Cause(s.inv.Context))
+// stopCanceled ends the step, as its context is over.
+func (s *Step) stopCanceled() bool {
+	s.stopWith(context.Cause(s.inv.Context))
 	return false
 }
 
-// fail ends the step with an error. Under a canceled context whatever fails
+// stopWith ends the step with an error. Under a canceled context whatever fails
 // does so because of that, but for a panic.
-func (s *Step) fail(err error) {
-	if s.done {
+func (s *Step) stopWith(err error) {
+	if s.current.stopped {
 		return
 	}
-	s.done = true
+	s.current.stopped = true
 	if _, ok := errors.AsType[*agent.PanicError](err); !ok && s.inv.Context.Err() != nil {
-		s.res.Err = context.Cause(s.inv.Context)
+		s.current.result.Err = context.Cause(s.inv.Context)
 		return
 	}
 	if _, ok := errors.AsType[*agent.StepError](err); !ok {
 		err = &agent.StepError{Address: s.inv.address, Err: err}
 	}
-	s.res.Err = err
+	s.current.result.Err = err
 }
 
 // isBelow reports whether an event is of a step below this one.
@@ -462,15 +463,15 @@ func (s *Step) isBelow(ev *session.Event) bool {
 	return len(ev.Address) > len(own) && ev.Address.Under(own)
 }
 
-// isSaidAgain reports whether an event is in the log and not yielded for the first time,
+// isReplayed reports whether an event is in the log and not yielded for the first time,
 // be it in this process or in one that the run was resumed from.
-func (s *Step) isSaidAgain(ev *session.Event) bool {
-	return ev.Seq != 0 && !s.inv.run.Replay.comes(ev)
+func (s *Step) isReplayed(ev *session.Event) bool {
+	return ev.Seq != 0 && !s.inv.run.Replay.isPending(ev)
 }
 
-// stamp says on an event where it comes from. The step that is nearest to the
+// setOrigin says on an event where it comes from. The step that is nearest to the
 // event does it; those above see an address below their own and leave it.
-func (s *Step) stamp(ev *session.Event) *session.Event {
+func (s *Step) setOrigin(ev *session.Event) *session.Event {
 	own := s.inv.address
 	if ev.Seq != 0 { // said again by an agent that keeps its events, or those of another one: its own word now
 		again := *ev
@@ -490,5 +491,6 @@ func (s *Step) stamp(ev *session.Event) *session.Event {
 		ev.Branch = s.inv.branch
 	}
 	ev.Address, ev.Iteration, ev.Attempt = own, s.inv.iteration, s.inv.attempt
+	s.inv.loop.stamp(ev)
 	return ev
 }

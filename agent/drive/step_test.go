@@ -230,7 +230,7 @@ func TestStepResult(t *testing.T) {
 			}
 			step := drive.NewStep(invocation(t.Context()), drive.StepConfig{Agent: a})
 			res := step.Run(func(*session.Event) bool { return true })
-			if res.Err != nil || res.Left || res.Said != at(tt.said) || res.Exit != at(tt.exit) {
+			if res.Err != nil || res.ConsumerLeft || res.LastOutput != at(tt.said) || res.Exit != at(tt.exit) {
 				t.Errorf("got %+v", res)
 			}
 		})
@@ -253,11 +253,11 @@ func TestStepRunsAgainInTheNextIteration(t *testing.T) {
 	})
 	l := &drive.Loop{Name: "refine", Address: "story/refine"}
 	step := drive.NewStep(invocation(t.Context()), drive.StepConfig{Agent: a, Loop: l})
-	l.Iteration, l.Pass = 1, "story/refine[1]"
+	l.Iteration, l.IterationAddress = 1, "story/refine[1]"
 	if res := step.Run(func(*session.Event) bool { return true }); !errors.Is(res.Err, errBoom) {
 		t.Fatalf("got %+v", res)
 	}
-	fail, l.Iteration, l.Pass = false, 2, "story/refine[2]"
+	fail, l.Iteration, l.IterationAddress = false, 2, "story/refine[2]"
 	var got []*session.Event
 	res := step.Run(func(ev *session.Event) bool { got = append(got, ev); return true })
 	if res.Err != nil || len(got) != 1 {

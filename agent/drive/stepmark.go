@@ -14,99 +14,91 @@ import (
 
 // runMarked calls execute between two marks.
 func (s *Step) runMarked() {
-	if s.began.IsZero() {
-		s.began = time.Now()
+	if s.current.started.IsZero() {
+		s.current.started = time.Now()
 	}
-	before, doubts := s.spent.Used(), s.watch()
-	if s.inv.record != nil && agent.TypeOf(s.cfg.Agent) != agent.TypeLoop { // it calls BookEarlier itself
-		s.inv.bookEarlier(s.inv.budget)
+	before, doubts := s.meter.Used(), s.trackCalls()
+	if s.inv.logged != nil && agent.TypeOf(s.cfg.Agent) != agent.TypeLoop { // it calls ChargeReplayed itself
+		s.inv.chargeReplayed(s.inv.budget)
 	}
-	if s.mark(mark.KindStepStarted, nil, s.began) {
+	if s.mark(mark.KindStepStarted, nil, s.current.started) {
 		s.execute()
 	}
-	if s.res.Left || s.res.Abandoned || s.inv.run.Replay.Err() != nil {
+	if s.current.result.ConsumerLeft || s.current.result.Abandoned || s.inv.run.Replay.Err() != nil {
 		return
 	}
-	if s.inv.record != nil { // if nobody has
-		s.inv.bookEarlier(s.inv.budget)
+	if s.inv.logged != nil { // if nobody has
+		s.inv.chargeReplayed(s.inv.budget)
 	}
-	if rec := s.inv.record; rec != nil && !s.rest(rec) {
+	if rec := s.inv.logged; rec != nil && !s.passUnreplayed(rec) {
 		return
 	}
-	s.res.Err = doubts.with(s.res.Err)
-	s.res.Ended = time.Now()
-	fin := mark.StepFinished{Seconds: s.res.Ended.Sub(s.began).Seconds(), Canceled: s.parent.own.Err() != nil}
-	if s.res.Err != nil {
-		note(&fin, s.res.Err)
+	s.current.result.Err = doubts.wrapError(s.current.result.Err)
+	s.current.result.Ended = time.Now()
+	fin := mark.StepFinished{Seconds: s.current.result.Ended.Sub(s.current.started).Seconds(), Canceled: s.parent.stepContext.Err() != nil}
+	if s.current.result.Err != nil {
+		note(&fin, s.current.result.Err)
 	}
-	if used := s.spent.Used().Sub(before); used != (budget.Usage{}) {
+	if used := s.meter.Used().Sub(before); used != (budget.Usage{}) {
 		fin.Usage, _ = json.Marshal(used) // numbers: there is no error
 	}
-	if s.fin != nil {
-		*s.fin = fin
-		s.mark(mark.KindStepFinished, nil, s.res.Ended)
+	if s.current.endData != nil {
+		*s.current.endData = fin
+		s.mark(mark.KindStepFinished, nil, s.current.result.Ended)
 		return
 	}
-	s.mark(mark.KindStepFinished, fin, s.res.Ended)
+	s.mark(mark.KindStepFinished, fin, s.current.result.Ended)
 }
 
 // mark yields a mark of the step. It is stored at once, so that its time need not be read again.
 func (s *Step) mark(kind mark.Kind, data any, at time.Time) bool {
-	m := new(marked)
+	m := new(eventWithMark)
 	m.Timestamp = at
 	if m.Mark = (mark.Mark{Kind: kind}); data != nil {
 		full, err := mark.New(kind, data)
 		if err != nil {
-			s.fail(err)
+			s.stopWith(err)
 			return false
 		}
 		m.Mark = *full
 	}
-	m.Mark.Joins = s.joins.end || s.joins.start && kind == mark.KindStepStarted
-	m.Mark.Asks = s.joins.asks && m.Mark.Joins
+	m.Mark.Joins = s.batching.afterEnd || s.batching.afterStart && kind == mark.KindStepStarted
+	m.Mark.Asks = s.batching.beforeRequest && m.Mark.Joins
 	m.Event.Mark = &m.Mark
-	ev := s.told(&m.Event)
-	return ev != nil && s.pass(ev)
+	ev := s.resolveEvent(&m.Event)
+	return ev != nil && s.deliver(ev)
 }
 
-// marked is an event with its mark: there are two for each step, and one allocation for each.
-type marked struct {
+// eventWithMark is an event with its mark: there are two for each step, and one allocation for each.
+type eventWithMark struct {
 	session.Event
 	Mark mark.Mark
 }
 
-// meter is a budget below b in which the step's calls count, and nobody else's.
-func (s *Step) meter(b *budget.Meter) *budget.Meter {
-	if s.spent == nil {
-		s.spent = b.Child(budget.Limits{})
-	}
-	return s.spent
-}
-
-// joining says which marks of a step can be stored together with the event after them: see
+// batching says which marks of a step can be stored together with the event after them: see
 // [mark.Mark.Joins].
-type joining struct {
-	// through: the agent hands on what its steps say, and does nothing else in between. Any
+type batching struct {
+	// passThrough: the agent hands on what its steps say, and does nothing else in between. Any
 	// other agent can have done something by the time that its next event comes, so a mark
 	// that passes through it is stored at once.
-	through bool
-	// start: what follows the start of the step is another mark.
-	start bool
-	// asks: what follows the start of the step is the mark of a request, and then its answer.
-	asks bool
-	// end: nothing that the step does has an effect before its next event.
-	end bool
+	passThrough bool
+	// afterStart: what follows the start of the step is another mark.
+	afterStart bool
+	// beforeRequest: what follows the start of the step is the mark of a request, and then its answer.
+	beforeRequest bool
+	// afterEnd: nothing that the step does has an effect before its next event.
+	afterEnd bool
 }
 
-func (s *Step) joining() joining {
+func (s *Step) marksToBatch() batching {
 	switch agent.TypeOf(s.cfg.Agent) {
 	case agent.TypeLoop, agent.TypeSequential, agent.TypeParallel:
-		return joining{through: true, start: s.base.self != nil && len(s.base.cfg.BeforeAgentCallbacks) == 0}
+		return batching{passThrough: true, afterStart: s.base.self != nil && len(s.base.cfg.BeforeAgentCallbacks) == 0}
 	}
-	if q, ok := s.cfg.Agent.(Requester); ok && s.base.self != nil && s.base.bare() && s.parent.run.Callbacks == nil && q.Requests() {
-		return joining{start: true, asks: true}
+	if q, ok := s.cfg.Agent.(Requester); ok && s.base.self != nil && s.base.hasNoCallbacks() && s.parent.run.Callbacks == nil && q.Requests() {
+		return batching{afterStart: true, beforeRequest: true}
 	}
 	b, ok := s.cfg.Agent.(Brief)
-	brief := ok && s.base.self != nil && s.base.bare() && b.Brief() // its callbacks may not be
-	return joining{start: brief, end: brief}
+	brief := ok && s.base.self != nil && s.base.hasNoCallbacks() && b.Brief() // its callbacks may not be
+	return batching{afterStart: brief, afterEnd: brief}
 }

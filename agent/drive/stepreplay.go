@@ -6,52 +6,63 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// find looks up what the log has of the run that is about to begin.
-func (s *Step) find(around *record) {
+// findRun looks up what the log has of the run that is about to begin.
+func (s *Step) findRun(around *stepRun) {
 	inv := s.inv
-	rec, again, skipped := inv.run.Replay.run(around, inv.address)
+	rec, again, skipped := inv.run.Replay.beginRun(around, inv.address)
 	if inv.attempt += again; rec != nil {
 		inv.attempt = rec.attempt
 	}
-	inv.record, s.skipped = rec, skipped
+	inv.logged, s.current.unreplayed = rec, skipped
 }
 
-// early ends a step that begins before the one around it has come to all that it
+// failOutOfOrder ends a step that begins before the one around it has come to all that it
 // did before: something was skipped.
-func (s *Step) early() bool {
-	if s.parent.agent == nil || !serial(s.parent.agent) || s.parent.Err() != nil {
+func (s *Step) failOutOfOrder() bool {
+	if s.parent.agent == nil || !isSequential(s.parent.agent) || s.parent.Err() != nil {
 		return false
 	}
-	return s.missed(s.skipped, "a run of "+string(s.inv.address))
+	next, now := s.current.unreplayed, "a run of "+string(s.inv.address)
+	if next != nil && s.isBeside(next.Address) {
+		now += ", so the order of the sub-agents has changed"
+	}
+	return s.failMissing(next, now)
 }
 
-// told is an event that the step's agent has yielded, as it is handed on; nil
+// isBeside reports whether an address is that of a step beside this one, which the parent still has.
+func (s *Step) isBeside(at session.Address) bool {
+	return at.Parent() == s.inv.address.Parent() && at.Agent() != s.inv.address.Agent() &&
+		slices.ContainsFunc(s.parent.agent.SubAgents(), func(sub agent.Agent) bool { return sub.Name() == at.Agent() })
+}
+
+// resolveEvent is an event that the step's agent has yielded, as it is handed on; nil
 // ends the step.
-func (s *Step) told(ev *session.Event) *session.Event {
-	rec := s.inv.record
+func (s *Step) resolveEvent(ev *session.Event) *session.Event {
+	rec := s.inv.logged
 	if rec != nil && ev.Seq != 0 && ev == At(s.inv).Recorded() {
-		known, _ := s.inv.run.Replay.again(rec, ev, false)
+		known, _ := s.inv.run.Replay.match(rec, ev, false)
 		return known
 	}
 	below := s.isBelow(ev)
-	if below && s.joins.through && ev.Seq == 0 {
+	if below && s.batching.passThrough && ev.Seq == 0 {
 		return ev // the step below has stamped it and made it plain, and it is as it was
 	}
-	if !below || s.isSaidAgain(ev) {
-		ev = s.stamp(ev)
+	if !below || s.isReplayed(ev) {
+		ev = s.setOrigin(ev)
 	}
-	if !below || !s.joins.through {
+	if !below || !s.batching.passThrough {
 		if err := ev.Normalize(); err != nil { // before anybody else sees it
-			s.fail(err)
+			s.stopWith(err)
 			return nil
 		}
 	}
@@ -59,44 +70,44 @@ func (s *Step) told(ev *session.Event) *session.Event {
 	case ev.Address != s.inv.address:
 		return ev
 	case ev.Partial:
-		return s.changed(ev)
+		return s.callOnEvent(ev)
 	}
 	if rec == nil {
-		return s.fresh(ev)
+		return s.prepareEvent(ev)
 	}
-	known, err := s.inv.run.Replay.again(rec, ev, serial(s.cfg.Agent) && s.inv.Context.Err() == nil)
+	known, err := s.inv.run.Replay.match(rec, ev, isSequential(s.cfg.Agent) && s.inv.Context.Err() == nil)
 	switch {
 	case err == nil && known == ev:
-		return s.fresh(ev)
+		return s.prepareEvent(ev)
 	case err == nil:
-		s.inv.keepTemp(ev)
+		s.inv.setTemp(ev)
 	case s.inv.Context.Err() == nil:
-		s.fail(s.inv.run.Replay.diverge(err))
+		s.stopWith(s.inv.run.Replay.diverge(err))
 		return nil
 	case ev.Mark == nil: // said because it is canceled
-		s.check()
+		s.stopIfCanceled()
 		return nil
 	default:
-		s.noteCancel(ev)
+		s.annotateCancel(ev)
 		return ev
 	}
 	return known
 }
 
-// fresh takes an event of the step that is not in the log yet; nil ends the step.
-func (s *Step) fresh(ev *session.Event) *session.Event {
-	if ev = s.changed(ev); ev == nil {
+// prepareEvent takes an event of the step that is not in the log yet; nil ends the step.
+func (s *Step) prepareEvent(ev *session.Event) *session.Event {
+	if ev = s.callOnEvent(ev); ev == nil {
 		return nil
 	}
-	err := s.inv.weigh(ev)
+	err := s.inv.checkStateLimit(ev)
 	if err == nil && ev.Mark == nil && s.inv.run.Logged != nil {
-		err = s.inv.room(ev.Weight())
+		err = s.inv.checkLogLimit(ev.Weight())
 	}
 	if err != nil {
-		s.fail(err)
+		s.stopWith(err)
 		return nil
 	}
-	s.noteCancel(ev)
+	s.annotateCancel(ev)
 	return ev
 }
 
@@ -104,36 +115,36 @@ func (s *Step) fresh(ev *session.Event) *session.Event {
 // may yield another.
 const metadataCanceled = "refrain:canceled"
 
-func (s *Step) noteCancel(ev *session.Event) {
-	if !s.inv.run.Marks || s.inv.Context.Err() == nil || continues(s.cfg.Agent) {
+func (s *Step) annotateCancel(ev *session.Event) {
+	if !s.inv.run.Marks || s.inv.Context.Err() == nil || isContinuer(s.cfg.Agent) {
 		return
 	}
 	Annotate(ev, metadataCanceled, true)
 }
 
-// missed ends a step that leaves out what it did before, unless that is nil.
-func (s *Step) missed(next *session.Event, what string) bool {
+// failMissing ends a step that leaves out what it did before, unless that is nil.
+func (s *Step) failMissing(next *session.Event, what string) bool {
 	if next == nil {
 		return false
 	}
-	s.fail(s.inv.run.Replay.diverge(&agent.DivergedError{Address: next.Address, Recorded: describe(next), Said: what}))
+	s.stopWith(s.inv.run.Replay.diverge(&agent.DivergedError{Address: next.Address, Recorded: describe(next), Said: what}))
 	return true
 }
 
-// rest takes what a step did before that it has not come to again. Only one that was
+// passUnreplayed takes what a step did before that it has not come to again. Only one that was
 // cut off, or in which one of several at once has failed, can leave something: that
 // happened, and is handed up as it was. It returns false if the run diverges, or ends.
-func (s *Step) rest(rec *record) bool {
+func (s *Step) passUnreplayed(rec *stepRun) bool {
 	r := s.inv.run.Replay
-	failed := s.res.Err != nil && s.parent.own.Err() == nil
+	failed := s.current.result.Err != nil && s.parent.stepContext.Err() == nil
 	switch {
-	case s.inv.Context.Err() == nil && !(failed && watches(s.cfg.Agent)):
-		return !s.missed(r.unread(rec), "the end of "+string(s.inv.address))
+	case s.inv.Context.Err() == nil && !(failed && tracksCalls(s.cfg.Agent)):
+		return !s.failMissing(r.firstUnreplayed(rec), "the end of "+string(s.inv.address))
 	case !failed:
 		return true
 	}
 	for i := rec.from; i <= rec.to; i++ {
-		if ev := r.handed(rec, i); ev != nil && !s.pass(ev) {
+		if ev := r.deliver(rec, i); ev != nil && !s.deliver(ev) {
 			return false
 		}
 	}
@@ -145,35 +156,35 @@ func (s *Step) rest(rec *record) bool {
 // step it does nothing and returns false. No code of the agent runs, so in.Context is not
 // needed.
 func (s *Step) Replay(in *StepRun, yield func(*session.Event) bool) (res *StepResult, ok bool) {
-	around := s.parent.record
-	if around == nil || !s.parent.run.Replay.ended(around, in.Address) {
+	around := s.parent.logged
+	if around == nil || !s.parent.run.Replay.hasEnded(around, in.Address) {
 		return nil, false
 	}
 	return s.RunAs(in, yield), true
 }
 
 // replay hands up what the step said and ends it as it ended.
-func (s *Step) replay(rec *record) {
+func (s *Step) replay(rec *stepRun) {
 	r, fin := s.inv.run.Replay, new(mark.StepFinished)
-	if end := r.handed(rec, rec.to); end != nil {
+	if end := r.deliver(rec, rec.to); end != nil {
 		_ = end.Mark.Decode(fin) // the recording could
 	}
-	s.book(fin.Usage)
+	s.chargeUsage(fin.Usage)
 	for i := rec.from; i <= rec.to; i++ {
-		if ev := r.handed(rec, i); ev != nil && (!s.pass(ev) || !s.check()) {
+		if ev := r.deliver(rec, i); ev != nil && (!s.deliver(ev) || !s.stopIfCanceled()) {
 			return
 		}
 	}
-	s.done = true
-	s.res.Recorded, s.res.Err = fin, errorOf(fin)
+	s.current.stopped = true
+	s.current.result.Recorded, s.current.result.Err = fin, errorOf(fin)
 }
 
-// book counts again what was used in an earlier part of the run.
-func (s *Step) book(usage json.RawMessage) {
+// chargeUsage counts again what was used in an earlier part of the run.
+func (s *Step) chargeUsage(usage json.RawMessage) {
 	if usage == nil {
 		return
 	}
-	if u := usageOf(usage); u != (budget.Usage{}) {
+	if u := decodeUsage(usage); u != (budget.Usage{}) {
 		s.inv.budget.Book(u)
 		s.inv.run.modelCalls.Add(u.Calls)
 	}
@@ -191,16 +202,16 @@ func describe(ev *session.Event) string {
 	return what
 }
 
-// compare holds what a step says again against what the log has. It does not
+// compareReplayed holds what a step says again against what the log has. It does not
 // look at what is new by nature, such as times and numbers.
-func compare(recorded, said *session.Event) *agent.DivergedError {
+func compareReplayed(recorded, said *session.Event) *agent.DivergedError {
 	if sameMark(recorded, said) {
 		return nil
 	}
-	if was, ok := recorded.CustomMetadata[metadataSaid].(string); ok && was == hashOf(said) {
+	if was, ok := recorded.CustomMetadata[metadataSourceHash].(string); ok && was == hashOf(said) {
 		return nil
 	}
-	a, b := lasting(recorded), lasting(said)
+	a, b := stableJSON(recorded), stableJSON(said)
 	if bytes.Equal(a, b) {
 		return nil
 	}
@@ -217,9 +228,9 @@ func sameMark(a, b *session.Event) bool {
 		a.Mark.Kind == b.Mark.Kind && bytes.Equal(a.Mark.Data, b.Mark.Data)
 }
 
-// lasting is an event as JSON without what is new by nature. Numbers are all of
+// stableJSON is an event as JSON without what is new by nature. Numbers are all of
 // one kind, as they are after a journey through a store.
-func lasting(ev *session.Event) []byte {
+func stableJSON(ev *session.Event) []byte {
 	first, err := json.Marshal(ev)
 	if err != nil {
 		return []byte(err.Error())
@@ -233,7 +244,8 @@ func lasting(ev *session.Event) []byte {
 	}
 	if metadata, ok := m["customMetadata"].(map[string]any); ok {
 		delete(metadata, metadataCallback)
-		delete(metadata, metadataSaid)
+		delete(metadata, metadataSourceHash)
+		delete(metadata, metadataSample) // earlier versions did not write it
 		delete(metadata, mark.MetadataWarning)
 		if delete(metadata, MetadataTemp); len(metadata) == 0 {
 			delete(m, "customMetadata")
@@ -253,9 +265,12 @@ func lasting(ev *session.Event) []byte {
 	}
 	if said, ok := m["mark"].(map[string]any); ok {
 		if data, ok := said["data"].(map[string]any); ok {
-			// A warning depends on limits, which another definition may raise.
-			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage", "warning"} {
+			// A warning depends on limits, which another definition may raise; a trend and an error are words about scores.
+			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage", "warning", "trend", "best_error"} {
 				delete(data, key)
+			}
+			if said["kind"] == string(mark.KindLoopStopped) {
+				delete(data, "detail") // in words that may be those of an earlier version
 			}
 		}
 	}

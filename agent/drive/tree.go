@@ -25,7 +25,7 @@ type Tree struct {
 func NewTree(root agent.Agent) (*Tree, error) {
 	t := &Tree{root: root, agents: make(map[string]agent.Agent), parents: make(map[string]agent.Agent)}
 	b := treeBuilder{tree: t, parents: make(map[agent.Agent]string)}
-	b.visit(root, nil)
+	b.add(root, nil)
 	if err := errors.Join(b.errs...); err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ type treeBuilder struct {
 	errs    []error
 }
 
-func (b *treeBuilder) visit(a, parent agent.Agent) {
+func (b *treeBuilder) add(a, parent agent.Agent) {
 	under := ""
 	if parent != nil {
 		under = parent.Name()
@@ -110,6 +110,6 @@ func (b *treeBuilder) visit(a, parent agent.Agent) {
 		b.tree.parents[name] = parent
 	}
 	for _, sub := range a.SubAgents() {
-		b.visit(sub, a)
+		b.add(sub, a)
 	}
 }

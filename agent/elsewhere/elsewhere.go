@@ -22,7 +22,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 )
@@ -166,7 +166,7 @@ func (q Queue) task(ctx agent.InvocationContext, c *Call) (*Task, error) {
 		return nil, fmt.Errorf("task queue %q: write the task: %w", q.Name, err)
 	}
 	where := brief.EndBytes(string(at.CallAddress()), longest)
-	id := ctx.Session().ID() + "/" + where + "/" + at.CallID() + "/" + at.Try()
+	id := ctx.Session().ID() + "/" + where + "/" + at.CallID() + "/" + at.AttemptPath()
 	if c.Part != "" {
 		id += "/" + c.Part
 	}

@@ -54,7 +54,7 @@ func (m *Model) ask(ctx context.Context, req *model.LLMRequest) (*model.LLMRespo
 	}
 	part, _ := ctx.Value(requestKey{}).(string)
 	var got answer
-	err := m.queue.Do(inv, Call{Kind: KindModel, Spec: question{m.full, req}, Part: part}, &got)
+	err := m.queue.Do(inv, Call{Kind: KindModel, Spec: question{m.full, req, model.CacheHintOf(ctx)}, Part: part}, &got)
 	switch {
 	case err != nil:
 		return nil, err
@@ -78,6 +78,7 @@ func WithRequest(ctx agent.InvocationContext, number string) agent.InvocationCon
 type question struct {
 	Model   string            `json:"model"`
 	Request *model.LLMRequest `json:"request"`
+	Cache   *model.CacheHint  `json:"cache,omitempty"`
 }
 
 // answer is what came of it.
@@ -102,7 +103,7 @@ func Ask(ctx context.Context, t *Task,
 	var got answer
 	llm, err := open(ctx, q.Model)
 	if err == nil {
-		got.Response, err = said(ctx, llm, q.Request)
+		got.Response, err = said(model.WithCacheHint(ctx, q.Cache), llm, q.Request)
 	}
 	got.Failure = modelKinds.Write(err)
 	return json.Marshal(got)

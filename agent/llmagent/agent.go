@@ -33,15 +33,19 @@ package llmagent
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -83,6 +87,9 @@ type Config struct {
 	BeforeAgentCallbacks []agent.BeforeAgentCallback
 	AfterAgentCallbacks  []agent.AfterAgentCallback
 	Model                model.LLM
+	// Models are other models, by the names by which a loop around the agent names them; see loop.Leg. The agent asks one
+	// of them in place of Model while the loop says so.
+	Models map[string]model.LLM
 	// GenerateContentConfig holds settings such as the temperature. It is copied for each request.
 	GenerateContentConfig *genai.GenerateContentConfig
 
@@ -165,6 +172,12 @@ type Agent struct {
 	fixedGlobal beginning
 	key         atomic.Pointer[keyOf] // of the last request; nil before the first
 
+	legModel string // the name of Model in Models, if a leg has chosen it
+	legs     struct {
+		mu   sync.Mutex
+		made map[drive.Settings]*Agent // the agent with other settings
+	}
+
 	meter    meter
 	transfer atomic.Pointer[transfer] // in the tree that it ran in last
 }
@@ -222,14 +235,6 @@ func New(cfg Config) (agent.Agent, error) {
 // Config returns the config that the agent was made from.
 func (a *Agent) Config() Config { return a.cfg }
 
-// modelName returns the model's name, or an empty string without a model.
-func (a *Agent) modelName() string {
-	if a.cfg.Model == nil {
-		return ""
-	}
-	return a.cfg.Model.Name()
-}
-
 // Type returns [agent.TypeLLM].
 func (a *Agent) Type() agent.Type { return agent.TypeLLM }
 
@@ -239,3 +244,68 @@ func (a *Agent) InputSchema() *genai.Schema { return a.cfg.InputSchema }
 
 // OutputSchema returns the schema of the agent's final answer; nil means text.
 func (a *Agent) OutputSchema() *genai.Schema { return a.cfg.OutputSchema }
+
+// Models returns the names of the models that a leg of a loop can give the agent.
+func (a *Agent) Models() []string { return slices.Sorted(maps.Keys(a.cfg.Models)) }
+
+// in returns the agent with the settings of a leg.
+func (a *Agent) in(leg drive.Settings) (*Agent, error) {
+	a.legs.mu.Lock()
+	defer a.legs.mu.Unlock()
+	if other := a.legs.made[leg]; other != nil {
+		return other, nil
+	}
+	cfg := a.cfg
+	if leg.Model != "" {
+		if cfg.Model = cfg.Models[leg.Model]; cfg.Model == nil {
+			return nil, fmt.Errorf("the loop names the model %q, which is not one of Config.Models", leg.Model)
+		}
+	}
+	if leg.Thinking != "" {
+		g, thinks := new(genai.GenerateContentConfig), new(genai.ThinkingConfig)
+		if cfg.GenerateContentConfig != nil {
+			*g = *cfg.GenerateContentConfig
+		}
+		if g.ThinkingConfig != nil {
+			*thinks = *g.ThinkingConfig
+		}
+		thinks.ThinkingBudget, thinks.ThinkingLevel = nil, genai.ThinkingLevel(strings.ToUpper(leg.Thinking))
+		g.ThinkingConfig, cfg.GenerateContentConfig = thinks, g
+	}
+	if own := cfg.InstructionProvider; leg.Instructions != "" && own != nil {
+		cfg.InstructionProvider = func(ctx agent.ReadonlyContext) (string, error) {
+			text, err := own(ctx)
+			return joined(text, leg.Instructions), err
+		}
+	} else if leg.Instructions != "" {
+		cfg.Instruction = joined(cfg.Instruction, leg.Instructions)
+	}
+	t, err := template.Parse(cfg.Instruction, template.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("instructions of the loop's leg: %w", err)
+	}
+	other := &Agent{
+		Base: a.Base, cfg: cfg, instruction: t, global: a.global, output: a.output, identity: a.identity, on: a.on,
+		fixed: newBeginning(cfg.Instruction, t, cfg.FixedKeys), fixedGlobal: a.fixedGlobal, legModel: leg.Model,
+	}
+	if a.legs.made == nil {
+		a.legs.made = make(map[drive.Settings]*Agent)
+	}
+	a.legs.made[leg] = other
+	return other, nil
+}
+
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "\n\n")
+}
+
+// metadataModel is the name, in the plan of a loop, of another model than the agent's own that gave an answer.
+const metadataModel = "refrain:leg_model"
+
+// answeredBy returns the model that gave a logged answer; nil for an agent without a model.
+func (a *Agent) answeredBy(ev *session.Event) model.LLM {
+	if name, ok := ev.CustomMetadata[metadataModel].(string); ok && a.cfg.Models[name] != nil {
+		return a.cfg.Models[name]
+	}
+	return a.cfg.Model
+}

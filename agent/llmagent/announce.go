@@ -6,8 +6,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // pays reports whether a request of the agent costs something even if its process is killed before the answer is

@@ -30,7 +30,7 @@ func (r *run) answer(req *model.LLMRequest, calls []*genai.FunctionCall, about c
 	if ev == nil {
 		ev, pending = r.callTools(req, calls, about, known)
 	}
-	cut := drive.CutIn(ev)
+	cut := drive.InterruptedCalls(ev)
 	if cut != nil && len(cut) == len(calls) && ev.Seq == 0 { // nothing has an answer
 		return r.fail(context.Cause(r.ctx))
 	}

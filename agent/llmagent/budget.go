@@ -11,7 +11,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // If a budget limits tokens or cost, a request reserves tokens for its answer: one and a half times
@@ -60,7 +60,7 @@ func (r *run) reserve(req *model.LLMRequest) error {
 		c.bytes = r.history.counted.request(req)
 		ask.InputTokens = r.meter.input(c.bytes)
 		ask.OutputTokens, most, ask.MinOutputTokens = r.meter.output(req.Config)
-		r.meter.caches(&ask, req.Cache, r.turns > 1, model.CachesOf(observe.ProviderOf(r.cfg.Model), ask.Model))
+		r.meter.caches(&ask, r.cache, r.turns > 1, model.CachesOf(observe.ProviderOf(r.cfg.Model), ask.Model))
 	}
 	var err error
 	if c.room, err = b.ReserveWait(r.ctx, ask); err != nil {

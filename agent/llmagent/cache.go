@@ -11,9 +11,9 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // PromptCache says whether the agent asks its provider to cache the parts that its requests repeat. The empty
@@ -104,7 +104,7 @@ func (b *beginning) bytes(text string, lookup func(string) (any, bool)) int {
 	return n
 }
 
-// hint completes what the request says of its cache: what later requests are expected to repeat. It is
+// hint completes the hint of the request: what later requests are expected to repeat. It is
 // computed from the log and the definition alone, so that a resumed run sends what the run before would have
 // sent. Fresh is the number of contents that only this request has.
 //
@@ -113,7 +113,7 @@ func (b *beginning) bytes(text string, lookup func(string) (any, bool)) int {
 // much to have it kept for an hour. The next turn is expected if the agent asked again at this point of the last
 // iteration, or in the first one, if it has tools.
 func (r *run) hint(req *model.LLMRequest, fresh int) {
-	c := req.Cache
+	c := r.cache
 	if c == nil {
 		return
 	}
@@ -129,6 +129,9 @@ func (r *run) hint(req *model.LLMRequest, fresh int) {
 	all := wholly && !slow && r.policy().Policy == ContextFull // the next iteration repeats everything
 	c.Next = turn && steady || left > 0 && all
 	c.Before = again && steady || r.before.turns > 0 && all
+	if s := drive.At(r.ctx).Sample(); s != nil && r.turns == 1 && !r.fixed.moves { // all answers of a judge are to one request
+		c.Later, c.Next, c.Before = c.Later || s.More || s.Later(), c.Next || s.More, c.Before || s.Later()
+	}
 	c.Fresh = fresh
 }
 

@@ -264,6 +264,12 @@ func TestToolCallbacksReplace(t *testing.T) {
 				return args{"later": err.Error()}, nil
 			}}
 		}, "map[later:not now]"},
+		{"on error fails", func(c *cb) {
+			c.BeforeToolCallbacks = []llmagent.BeforeToolCallback{func(agent.ToolContext, tool.Tool, args) (args, error) { return nil, errors.New("the key is 1234") }}
+			c.OnToolErrorCallbacks = []llmagent.OnToolErrorCallback{func(agent.ToolContext, tool.Tool, args, error) (args, error) {
+				return nil, errors.New("no access")
+			}}
+		}, "map[error:no access]"},
 		{"after", func(c *cb) {
 			c.AfterToolCallbacks = []llmagent.AfterToolCallback{func(_ agent.ToolContext, _ tool.Tool, _, result args, _ error) (args, error) {
 				return args{"text": fmt.Sprint("not ", result["text"])}, nil
@@ -296,6 +302,34 @@ func TestToolCallbacksReplace(t *testing.T) {
 			if in := evs[0].Content.Parts[0].FunctionCall.Args; len(in) > 0 {
 				t.Errorf("%s: the call in the log was changed: %v", tt.name, in)
 			}
+		}
+	}
+}
+
+// A callback for errors gets those of calls for which there is no tool, too.
+func TestToolErrorCallbackGetsUnknownTools(t *testing.T) {
+	for _, tt := range []struct {
+		answer map[string]any
+		err    error
+		want   string
+	}{
+		{map[string]any{"hint": "use look"}, nil, "map[hint:use look]"},
+		{nil, errors.New("ask for less"), "map[error:ask for less]"},
+		{nil, nil, `map[error:there is no tool "loook"; the tools are: look]`},
+	} {
+		cfg := llmagent.Config{Name: "a", Model: script(t, calls("loook"), says("done")), Tools: []tool.Tool{answering(t, "look", "x")}}
+		cfg.OnToolErrorCallbacks = []llmagent.OnToolErrorCallback{func(_ agent.ToolContext, f tool.Tool, _ map[string]any, err error) (map[string]any, error) {
+			if f.Name() != "loook" || f.IsLongRunning() || f.Description() == "" || !strings.Contains(err.Error(), "no tool") {
+				t.Errorf("the callback got %q and %v", f.Name(), err)
+			}
+			return tt.answer, tt.err
+		}}
+		evs, err := newThread(t, newAgent(t, cfg)).ask(t.Context(), "go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(evs[1].Content.Parts[0].FunctionResponse.Response); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
 		}
 	}
 }

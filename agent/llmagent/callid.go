@@ -9,10 +9,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/values/uuid"
 )
 
 // ownID begins the IDs of calls that the model gave none, or none that the session can keep.
@@ -20,7 +20,7 @@ const ownID = "call-"
 
 // newCallID makes an ID for a call without one. The log needs it; the model never
 // sees it.
-func newCallID() string { return ownID + uuid.NewString() }
+func newCallID() string { return ownID + uuid.New().String() }
 
 // mostIDBytes is the length up to which the log keeps an ID that a model gave a call.
 const mostIDBytes = 200
@@ -34,7 +34,7 @@ func fits(id string) bool {
 // another one.
 func givenID(id string) (given string, own bool) {
 	rest, ok := strings.CutPrefix(id, ownID)
-	if !ok || len(rest) < 36 || uuid.Validate(rest[:36]) != nil {
+	if !ok || len(rest) < 36 || !uuid.Valid(rest[:36]) {
 		return id, false
 	}
 	if rest = rest[36:]; rest == "" {
@@ -88,7 +88,7 @@ func (r *run) withIDs(c *genai.Content) *genai.Content {
 // ownID makes an ID for a call that has none, or one that another call of the session has. It contains the given
 // one, under which the model gets the answer, if the log can keep that. n tells apart calls with one given ID.
 func (r *run) ownID(given string, n int) string {
-	id := ownID + uuid.NewSHA1(uuid.NameSpaceOID, fmt.Append(nil, r.ctx.Session().ID(), "\x00", n, "\x00", given)).String()
+	id := ownID + uuid.Named(fmt.Append(nil, r.ctx.Session().ID(), "\x00", n, "\x00", given)).String()
 	if given == "" || !fits(given) {
 		return id
 	}

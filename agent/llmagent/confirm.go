@@ -144,7 +144,10 @@ func (r *run) waiting(answers confirmations) (calls []*genai.FunctionCall, about
 				default:
 					found = true
 					delete(answers, c.ID)
-					if call, err := toolconfirmation.OriginalCallFrom(c); err == nil && !done[call.ID] {
+					call, err := toolconfirmation.OriginalCallFrom(c)
+					asked, unclear := toolconfirmation.RequestFrom(c)
+					if err == nil && unclear == nil && !done[call.ID] {
+						answer.Form = asked.Form
 						wanted[call.ID] = answer
 					}
 				}

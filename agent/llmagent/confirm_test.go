@@ -91,7 +91,7 @@ func call(name string, args map[string]any) scripted.Answer {
 	return scripted.Answer{Calls: []scripted.Call{{Name: name, Args: args}}}
 }
 
-const rejected = `answer delete map[error:tool "delete": call is rejected]`
+const rejected = `answer delete map[error:error tool "delete" call is rejected]`
 
 // LOOP 32: a call that a person has to allow ends the turn. The answer runs it,
 // under the same ID, and the model is asked on.
@@ -115,7 +115,7 @@ func TestConfirmation(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pending := `a: answer delete map[error:tool "delete": requires confirmation, please approve or reject]`
+			pending := `a: answer delete map[error:error tool "delete" requires confirmation, please approve or reject]`
 			if diff := cmp.Diff([]string{"a: call delete", pending, "a: call adk_request_confirmation"}, lines(evs)); diff != "" {
 				t.Fatal(diff)
 			}

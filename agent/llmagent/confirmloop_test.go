@@ -63,7 +63,7 @@ func TestQuestionInALoop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pending := `publisher: answer publish map[error:tool "publish": requires confirmation, please approve or reject]`
+	pending := `publisher: answer publish map[error:error tool "publish" requires confirmation, please approve or reject]`
 	want := []string{"writer: draft 1", "publisher: call publish", pending, "publisher: call adk_request_confirmation", "after: so far"}
 	if diff := cmp.Diff(want, lines(evs)); diff != "" {
 		t.Fatal(diff)

@@ -5,6 +5,8 @@ package llmagent
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +33,7 @@ type history struct {
 	added    []*genai.Content // of the tools, in the last request only
 	told     *genai.Content   // the instruction of the last request, if it is behind the conversation
 	late     late
+	asked    *history                // as it was before the answer of a judge that the step gives; nil if that has not begun
 	bare     map[*genai.Content]bare // of contents with calls whose IDs are not sent
 
 	sent   bareList         // contents, as the model gets them
@@ -46,7 +49,11 @@ type history struct {
 // be built.
 func (a *Agent) newHistory(ctx agent.InvocationContext) *history {
 	if a.policy().Policy == ContextFull {
-		if h := a.keptIn(ctx).take(session.ViewBehind(ctx.Session()), ctx.Branch()); h != nil {
+		limit := math.MaxInt
+		if drive.At(ctx).Sample().Later() {
+			limit = drive.At(ctx).Events().Len()
+		}
+		if h := a.keptIn(ctx).take(session.ViewBehind(ctx.Session()), ctx.Branch(), limit); h != nil {
 			return h
 		}
 	}
@@ -59,7 +66,7 @@ func (a *Agent) emptyHistory(ctx agent.InvocationContext) *history {
 	if a.policy().Policy == ContextFull {
 		h.view = session.ViewBehind(ctx.Session())
 	}
-	evs := ctx.Session().Events()
+	evs := drive.At(ctx).Events()
 	from, asked := a.first(ctx, evs)
 	if asked != nil {
 		h.add(asked)
@@ -83,34 +90,58 @@ type keptHistory struct {
 	last *history
 }
 
-type keptKey struct{ *Agent }
-
-func (a *Agent) keptIn(ctx agent.InvocationContext) *keptHistory {
-	return drive.At(ctx).Keep(keptKey{a}, func() any { return new(keptHistory) }).(*keptHistory)
+// keptKey is the key of a history. A leg of a loop that begins from its start has another one.
+type keptKey struct {
+	*Agent
+	fresh session.Address
+	since int
 }
 
-// take returns the history kept for a view and a branch, or nil. The caller owns the history until
-// it puts it back.
-func (k *keptHistory) take(view *session.View, branch string) *history {
+func (a *Agent) keptIn(ctx agent.InvocationContext) *keptHistory {
+	key := keptKey{Agent: a}
+	if l := drive.At(ctx).Loop().Fresh(); l != nil {
+		key.fresh, key.since = l.Address, l.Since
+	}
+	return drive.At(ctx).Cached(key, func() any { return new(keptHistory) }).(*keptHistory)
+}
+
+// take returns the history kept for a view and a branch, or nil. It has read at most limit events. The caller owns the
+// history until it puts it back.
+func (k *keptHistory) take(view *session.View, branch string, limit int) *history {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	h := k.last
-	if h == nil || view == nil || h.view != view || h.branch != branch {
+	if h == nil || view == nil || h.view != view || h.branch != branch || h.next > limit {
 		return nil
 	}
 	k.last = nil
 	return h
 }
 
-// keep keeps a history for the agent's next run.
+// keep keeps a history for the agent's next run. That run may not see what an answer of a judge has added, or only the
+// last answer.
 func (h *history) keep(ctx agent.InvocationContext) {
 	if h.view == nil {
 		return
 	}
+	if h.asked != nil {
+		h = h.asked
+	}
 	k := h.agent.keptIn(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.last = h
+	if k.last == nil || k.last.next <= h.next {
+		k.last = h
+	}
+}
+
+// copy returns a history of the same contents, which grows on its own.
+func (h *history) copy() *history {
+	c := *h
+	c.contents, c.calls, c.late.at = slices.Clone(h.contents), maps.Clone(h.calls), -1
+	c.bare, c.shared, c.copies = nil, nil, copies{}
+	c.anew()
+	return &c
 }
 
 // update adds the new events, and returns the conversation. Other requests share the slice and what
@@ -119,14 +150,20 @@ func (h *history) keep(ctx agent.InvocationContext) {
 // If the log is no continuation of what the history has seen, the history is built
 // again.
 func (h *history) update(ctx agent.InvocationContext) []*genai.Content {
-	evs := ctx.Session().Events()
+	at := drive.At(ctx)
+	evs, sample := at.Events(), at.Sample()
 	if n := evs.Len(); n < h.next || h.next > 0 && evs.At(h.next-1).Seq != h.seen {
 		*h = *h.agent.emptyHistory(ctx)
 	}
 	for ; h.next < evs.Len(); h.next++ {
 		ev := evs.At(h.next)
+		if sample != nil && h.asked == nil && h.view != nil && ev.Address.Under(sample.At) {
+			h.asked = h.copy()
+		}
 		h.seen = ev.Seq
-		h.add(ev)
+		if !at.Hides(evs, h.next) {
+			h.add(ev)
+		}
 		for _, key := range h.agent.fixed.keys {
 			if _, ok := ev.Actions.StateDelta[key]; ok {
 				h.wrote = ev.Address
@@ -283,7 +320,7 @@ func retell(author string, c *genai.Content) *genai.Content {
 		case p == nil || p.Thought:
 		case p.FunctionCall != nil:
 			parts = append(parts, &genai.Part{Text: "[" + author + "] called tool `" + p.FunctionCall.Name +
-				"` with parameters: " + asJSON(p.FunctionCall.Args)})
+				"` with parameters: " + argsJSON(p.FunctionCall)})
 		case p.FunctionResponse != nil:
 			parts = append(parts, &genai.Part{Text: "[" + author + "] `" + p.FunctionResponse.Name +
 				"` tool returned result: " + asJSON(p.FunctionResponse.Response)})
@@ -301,6 +338,14 @@ func retell(author string, c *genai.Content) *genai.Content {
 		return nil
 	}
 	return &genai.Content{Role: genai.RoleUser, Parts: parts}
+}
+
+// argsJSON returns the arguments of a call as JSON. A stored event does not tell whether it has none or an empty map.
+func argsJSON(c *genai.FunctionCall) string {
+	if len(c.Args) == 0 {
+		return "{}"
+	}
+	return asJSON(c.Args)
 }
 
 func asJSON(v any) string {

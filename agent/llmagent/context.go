@@ -94,19 +94,25 @@ func (a *Agent) policy() ContextConfig {
 // back and stops at the first that is too old: its cost does not grow with the
 // log.
 func (a *Agent) first(ctx agent.InvocationContext, evs session.Events) (from int, asked *session.Event) {
-	policy, l := a.policy(), drive.At(ctx).Loop()
+	policy, l, here := a.policy(), drive.At(ctx).AsAsked(), drive.At(ctx).Address()
+	fresh := l.Fresh()
+	oldest := 0
 	switch {
 	case policy.Policy == ContextNone:
 		return a.firstOfTurn(ctx, evs), nil
+	case policy.Policy == ContextFull && fresh != nil:
+		l, oldest = fresh, fresh.Since
 	case policy.Policy == ContextFull || l == nil:
 		return 0, nil
+	default:
+		oldest = max(l.Since, l.Iteration-policy.shown()+1)
 	}
-	oldest := l.Iteration - policy.shown() + 1
 	from = evs.Len()
 	for from > 0 {
 		ev := evs.At(from - 1)
 		// Marks and events of other branches may be in between.
-		if ev.InvocationID != ctx.InvocationID() || visible(ev, ctx.Branch()) && !iterationOf(ev, l, oldest) {
+		if ev.InvocationID != ctx.InvocationID() ||
+			visible(ev, ctx.Branch()) && !iterationOf(ev, l, oldest) && !ev.Address.Under(here) {
 			break
 		}
 		from--
@@ -149,7 +155,7 @@ func passOf(ev *session.Event, l *drive.Loop) int {
 // agent.
 func (a *Agent) firstOfTurn(ctx agent.InvocationContext, evs session.Events) int {
 	for i := evs.Len() - 1; i >= 0; i-- {
-		if ev := evs.At(i); ev.Author != a.Name() && visible(ev, ctx.Branch()) && !isAside(ev.Content) {
+		if ev := evs.At(i); ev.Author != a.Name() && visible(ev, ctx.Branch()) && !isAside(ev.Content) && !drive.At(ctx).Hides(evs, i) {
 			return i
 		}
 	}

@@ -23,6 +23,7 @@ var (
 	_ drive.Requester     = (*Agent)(nil)
 	_ drive.HistoryReader = (*Agent)(nil)
 	_ drive.Returner      = (*Agent)(nil)
+	_ drive.Settable      = (*Agent)(nil)
 )
 
 // Continues reports true: in a resumed run the agent does not repeat its turns. It continues after
@@ -32,7 +33,7 @@ func (a *Agent) Continues() bool { return true }
 
 // Recall passes an earlier answer to a model that counts its answers, such as a scripted model.
 func (a *Agent) Recall(ev *session.Event) {
-	m, ok := a.cfg.Model.(interface {
+	m, ok := a.answeredBy(ev).(interface {
 		Recall(agent string, said *genai.Content)
 	})
 	if ok && ev.Author == a.Name() && ev.Content != nil && ev.Content.Role == genai.RoleModel && ev.Mark == nil &&
@@ -68,9 +69,9 @@ func (r *run) turnAgain(last *session.Event) bool {
 	}
 	var req *model.LLMRequest
 	if calls := callsOf(last.Content); len(calls) > 0 && (!r.hasAnswer() || takesAnswer(calls) ||
-		drive.CutIn(drive.At(r.ctx).Recorded()) != nil) {
+		drive.InterruptedCalls(drive.At(r.ctx).Recorded()) != nil) {
 		var err error
-		if req, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history); err != nil {
+		if req, _, err = r.request(agent.NewCallbackContext(r.ctx, nil), r.history); err != nil {
 			return r.fail(err)
 		}
 	}
@@ -139,7 +140,11 @@ func (a *Agent) used(ev *session.Event, prices budget.Prices) budget.Usage {
 	if used.Tokens() == 0 && ev.Content != nil {
 		used.OutputTokens, used.Estimated = perThree(partsBytes(ev.Content.Parts)), true
 	}
-	return prices.Priced(a.modelName(), used)
+	name := ""
+	if m := a.answeredBy(ev); m != nil {
+		name = m.Name()
+	}
+	return prices.Priced(name, used)
 }
 
 // answered is the event in the log with the answers to the calls of a turn; nil
@@ -154,7 +159,7 @@ func (r *run) answered(req *model.LLMRequest, calls []*genai.FunctionCall) (ev *
 	if ev.Content != nil {
 		ids = responseIDs(ev.Content)
 	}
-	cut := drive.CutIn(ev)
+	cut := drive.InterruptedCalls(ev)
 	for _, c := range calls {
 		pending = pending || !slices.Contains(ids, c.ID) && !slices.Contains(cut, c.ID)
 		if t, ok := req.Tools[c.Name].(*answerTool); ok {

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/deep"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 )
 
 // copies holds the copies of contents that callbacks get, because the log and other requests share

@@ -22,8 +22,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/llmagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/keeper"
-	"github.com/refrain-dev/refrain/internal/longtest"
+	"github.com/refrain-dev/refrain/internal/process/keeper"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/anthropic"
 	"github.com/refrain-dev/refrain/model/gemini"
@@ -307,14 +307,14 @@ func TestRequestsShareWhatTheyCan(t *testing.T) {
 					t.Errorf("seed %d, %s: request %d and the next share %d bytes of the system, and the rules have %d", seed,
 						a.Config.Name, i+1, shared, len(a.rules))
 				}
-				stays := one.Contents[:len(one.Contents)-one.Cache.Fresh]
-				turn := next.Contents[len(next.Contents)-1-next.Cache.Fresh].Parts[0].FunctionResponse != nil
+				stays := one.Contents[:len(one.Contents)-a.hints[i].Fresh]
+				turn := next.Contents[len(next.Contents)-1-a.hints[i+1].Fresh].Parts[0].FunctionResponse != nil
 				if !turn && a.Context.Policy != llmagent.ContextFull {
 					continue
 				}
 				if turns++; len(next.Contents) < len(stays) || asJSON(t, stays) != asJSON(t, next.Contents[:len(stays)]) {
 					t.Errorf("seed %d, %s: request %d has %d contents, %d of them fresh, and the next does not begin with them", seed,
-						a.Config.Name, i+1, len(one.Contents), one.Cache.Fresh)
+						a.Config.Name, i+1, len(one.Contents), a.hints[i].Fresh)
 				}
 			}
 		}
@@ -386,7 +386,7 @@ func TestStaticInstruction(t *testing.T) {
 			t.Errorf("request %d has %q", i+1, heard)
 		}
 	}
-	if c := rec.requests[1].Cache; c == nil || c.Fresh != 1 || !c.Next {
+	if c := rec.hints[1]; c == nil || c.Fresh != 1 || !c.Next {
 		t.Errorf("got the hint %+v", c)
 	}
 }

@@ -3,7 +3,6 @@
 package llmagent
 
 import (
-	"math"
 	"strings"
 	"sync"
 
@@ -38,7 +37,7 @@ type told struct {
 // digest tells of the iterations that the policy does not show, and of the loops
 // around; nil if there is nothing to tell.
 func (a *Agent) digest(ctx agent.InvocationContext) *told {
-	policy, l := a.policy(), drive.At(ctx).Loop()
+	policy, l := a.policy(), drive.At(ctx).AsAsked()
 	if policy.Policy != ContextDigest || l == nil {
 		return nil
 	}
@@ -46,8 +45,10 @@ func (a *Agent) digest(ctx agent.InvocationContext) *told {
 	if key.best == 0 {
 		key.best = DefaultBestChars
 	}
-	d := l.History.Keep(key, func() any { return newDigest(l, key) }).(*digest)
-	return d.at(l)
+	if l.Iteration < drive.At(ctx).Loop().Iteration { // the loop has gone back; the kept digest is of later iterations too
+		return newDigest(l, key).at(l)
+	}
+	return l.History.Cached(key, func() any { return newDigest(l, key) }).(*digest).at(l)
 }
 
 // digestKey identifies a digest of one loop.
@@ -86,7 +87,7 @@ type line struct {
 func newDigest(l *drive.Loop, key digestKey) *digest {
 	d := &digest{key: key, loop: l.Name}
 	for o := l.Outer; o != nil; o = o.Outer {
-		f := o.History.Keep(foldKey{}, func() any { return new(keptFold) }).(*keptFold).at(o.History.Before(o.Iteration))
+		f := o.History.Cached(foldKey{}, func() any { return new(keptFold) }).(*keptFold).at(o.History.Before(o.Iteration))
 		if f.last > 0 {
 			d.around = append(d.around, "In the loop around, "+o.Name+": "+f.String()+".\n")
 		}
@@ -97,7 +98,7 @@ func newDigest(l *drive.Loop, key digestKey) *digest {
 // at is the digest as a step of the loop gets it in the iteration that runs. A
 // step that was left behind may get a later one, which is of no use to it.
 func (d *digest) at(l *drive.Loop) *told {
-	older, all := l.History.Before(l.Iteration-d.key.shown+1), l.History.Before(math.MaxInt)
+	older, all := l.History.Before(l.Iteration-d.key.shown+1), l.History.Before(l.Iteration)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.text == nil || len(older) > d.n || len(all) > d.all {

@@ -141,7 +141,7 @@ func outcome(it drive.PastIteration) string {
 	switch {
 	case it.Rejected != "":
 		s += ", rejected: " + quoted(it.Rejected, excerpt)
-		if it.Undone {
+		if it.RolledBack {
 			s += ", its changes undone"
 		}
 	case !it.Complete:

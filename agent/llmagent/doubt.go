@@ -69,7 +69,7 @@ func (r *run) cutOff(req *model.LLMRequest, ev *session.Event, calls []*genai.Fu
 	if r.ctx.Err() != nil {
 		return r.fail(context.Cause(r.ctx))
 	}
-	cut := drive.CutIn(ev)
+	cut := drive.InterruptedCalls(ev)
 	out := func(id string) bool { return !slices.Contains(cut, id) }
 	calls = slices.DeleteFunc(slices.Clone(calls), func(c *genai.FunctionCall) bool { return out(c.ID) })
 	var begun []string
@@ -117,7 +117,7 @@ func (r *run) resolution(req *model.LLMRequest, c *genai.FunctionCall) (answer m
 		find = tool.ReconcileOf(f)
 	}
 	ctx := agent.NewToolContext(r.ctx, c.ID, nil, nil)
-	found, more := drive.At(ctx).FindOut(call, find, r.yield)
+	found, more := drive.At(ctx).Reconcile(call, find, r.yield)
 	result, happened := found.Happened()
 	switch {
 	case !more || found.DidNotHappen():
@@ -181,14 +181,12 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		id := drive.At(r.ctx).QuestionID(r.questions + 1)
 		ev := &session.Event{Author: r.Name(), LongRunningToolIDs: []string{id}}
 		ev.Content = &genai.Content{Role: genai.RoleModel, Parts: []*genai.Part{{FunctionCall: toolconfirmation.Question(id, c, q)}}}
-		said := r.askPerson(mark.Question{
-			Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s. %s", r.Name(), callText(c), q.Hint),
-		}, ev)
+		said := r.askPerson(questionOf(r.Name(), c, &q), ev)
 		if said == nil {
 			return false
 		}
-		answer := new(toolconfirmation.ToolConfirmation)
-		if err := json.Unmarshal(said.Value, answer); err != nil {
+		answer, err := confirmationOf(said, &q)
+		if err != nil {
 			return r.fail(fmt.Errorf("answer to the confirmation of %s: %w", c.Name, err))
 		}
 		confirmed, about[c.ID] = append(confirmed, c), answer
@@ -200,4 +198,34 @@ func (r *run) confirm(calls []*genai.FunctionCall, asked map[string]toolconfirma
 		}
 	}
 	return r.answer(req, confirmed, about, nil)
+}
+
+// questionOf returns the question of a call that needs consent or data, without its ID.
+func questionOf(agent string, c *genai.FunctionCall, q *toolconfirmation.ToolConfirmation) mark.Question {
+	if q.Form != nil {
+		return mark.Question{Kind: mark.AskForm, Text: q.Hint, Form: q.Form.Schema}
+	}
+	return mark.Question{Kind: mark.AskConfirmation, Text: fmt.Sprintf("%s wants to call %s. %s", agent, callText(c), q.Hint)}
+}
+
+// confirmationOf returns a person's answer as the tool gets it.
+func confirmationOf(said *mark.Answer, q *toolconfirmation.ToolConfirmation) (*toolconfirmation.ToolConfirmation, error) {
+	answer := new(toolconfirmation.ToolConfirmation)
+	if q.Form == nil {
+		err := json.Unmarshal(said.Value, answer)
+		answer.Form = nil
+		return answer, err
+	}
+	form, err := said.Form()
+	if err != nil {
+		return nil, err
+	}
+	if len(form.Content) > 0 {
+		if answer.Payload, err = session.PlainJSON(form.Content); err != nil {
+			return nil, err
+		}
+	}
+	answer.Confirmed, answer.Canceled = form.Action == mark.FormAccept, form.Action == mark.FormCancel
+	answer.Form = q.Form
+	return answer, nil
 }

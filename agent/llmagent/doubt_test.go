@@ -118,7 +118,7 @@ func TestConfirmationInALoopWaits(t *testing.T) {
 		want      string
 	}{
 		{"yes", true, "publisher: answer publish map[args:map[n:1] call:call_publisher_1_1 payload:twice]"},
-		{"no", false, `publisher: answer publish map[error:tool "publish": call is rejected]`},
+		{"no", false, `publisher: answer publish map[error:error tool "publish" call is rejected]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rec := record(script(t))
@@ -143,7 +143,7 @@ func TestConfirmationInALoopWaits(t *testing.T) {
 			}
 			want := []string{
 				"user: go", "writer: draft 1", "publisher: call publish",
-				`publisher: answer publish map[error:tool "publish": requires confirmation, please approve or reject]`,
+				`publisher: answer publish map[error:error tool "publish" requires confirmation, please approve or reject]`,
 				"publisher: call adk_request_confirmation", tt.want, "publisher: published",
 				"writer: draft 2", "publisher: nothing to publish",
 			}

@@ -17,9 +17,9 @@ import (
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/exitlooptool"
 	"github.com/refrain-dev/refrain/tool/functiontool"
@@ -94,13 +94,14 @@ type recorder struct {
 
 	mu       sync.Mutex
 	requests []*model.LLMRequest
+	hints    []*model.CacheHint // of the requests
 }
 
 func record(m model.LLM) *recorder { return &recorder{LLM: m} }
 
 func (r *recorder) GenerateContent(ctx context.Context, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	r.mu.Lock()
-	r.requests = append(r.requests, req)
+	r.requests, r.hints = append(r.requests, req), append(r.hints, model.CacheHintOf(ctx))
 	r.mu.Unlock()
 	return r.LLM.GenerateContent(ctx, req, stream)
 }

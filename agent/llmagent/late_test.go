@@ -110,7 +110,7 @@ func TestLateAnswerKeepsTheMessageOfTheInvocation(t *testing.T) {
 	if _, err := th.send(responds(q, map[string]any{"confirmed": false}), &genai.Part{Text: "keep it"}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"user: go", "model: call delete", `user: answer delete map[error:tool "delete": call is rejected]`, "user: keep it"}
+	want := []string{"user: go", "model: call delete", `user: answer delete map[error:error tool "delete" call is rejected]`, "user: keep it"}
 	if diff := cmp.Diff(want, rec.heard(1)); diff != "" {
 		t.Error(diff)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/deep"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 )
 
 // madeCopy is a copy of a content, with the data to detect a change.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 	"github.com/refrain-dev/refrain/tool"
 	"github.com/refrain-dev/refrain/tool/toolconfirmation"
 )

@@ -13,9 +13,9 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/deep"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/template"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -24,8 +24,8 @@ const goOn = "Continue processing previous requests as instructed. Exit or provi
 	"needed."
 
 // request builds the request to the model. Its contents are those of the history, which other
-// requests share; h.added has those that tools have added.
-func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error) {
+// requests share; h.added has those that tools have added. The hint is nil if the provider's cache is off.
+func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, *model.CacheHint, error) {
 	made := new(struct { // of one piece, because every turn makes them
 		req   model.LLMRequest
 		cfg   genai.GenerateContentConfig
@@ -47,37 +47,37 @@ func (a *Agent) request(ctx agent.Context, h *history) (*model.LLMRequest, error
 	}
 	var err error
 	if h.told, err = a.systemInstruction(ctx, &all); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text := strings.Join(all.list, "\n\n")
 	req.Config.SystemInstruction = newText(genai.RoleUser, text)
 	list := h.update(ctx)
 	req.Contents = list
 	if err := a.addTools(ctx, req); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if h.added, err = addedTo(list, req.Contents); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	req.Contents = list
 	others, err := a.addTransfer(ctx, req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	form, err := a.output.demand(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	own := textBytes(req.Config.SystemInstruction) == len(text) // no tool has added to it
 	tool.Instruct(req, others, form)
-	if a.cfg.PromptCache != PromptCacheOff {
-		if own && !all.changes { // what was added stays
-			all.fixed = textBytes(req.Config.SystemInstruction)
-		}
-		made.cache = model.CacheHint{Static: all.fixed, Retention: string(a.cfg.PromptCache)}
-		req.Cache = &made.cache
+	if a.cfg.PromptCache == PromptCacheOff {
+		return req, nil, nil
 	}
-	return req, nil
+	if own && !all.changes { // what was added stays
+		all.fixed = textBytes(req.Config.SystemInstruction)
+	}
+	made.cache = model.CacheHint{Static: all.fixed, Retention: string(a.cfg.PromptCache)}
+	return req, &made.cache, nil
 }
 
 // addedTo returns the contents that tools have appended to a conversation.

@@ -14,10 +14,10 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/deep"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 	"github.com/refrain-dev/refrain/model"
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -42,9 +42,17 @@ type run struct {
 	before     pass
 	looked     bool // before is known
 	same       repeats
+	cache      *model.CacheHint // of the turn's request; nil if the provider's cache is off
 }
 
 func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, error) bool) {
+	if leg := drive.At(ctx).Loop().SettingsOf(a.Name()); leg != (drive.Settings{}) {
+		var err error
+		if a, err = a.in(leg); err != nil {
+			yield(nil, err)
+			return
+		}
+	}
 	if a.cfg.Model == nil {
 		yield(nil, ErrNoModel)
 		return
@@ -72,7 +80,7 @@ func (r *run) turn() bool {
 	x := &exchange{run: r}
 	x.ctx = agent.NewCallbackContext(r.ctx, &x.actions)
 	var err error
-	if x.req, err = r.request(x.ctx, r.history); err != nil {
+	if x.req, r.cache, err = r.request(x.ctx, r.history); err != nil {
 		return r.fail(err)
 	}
 	if !x.ask() {
@@ -216,6 +224,9 @@ func (x *exchange) attempt() error {
 	defer context.AfterFunc(r.ctx, func() { r.settle(call) })()
 	x.failed, x.heard = nil, false
 	ctx := r.ctx
+	if r.cache != nil {
+		ctx = ctx.WithContext(model.WithCacheHint(ctx, r.cache))
+	}
 	if _, far := r.cfg.Model.(*elsewhere.Model); far {
 		ctx = elsewhere.WithRequest(ctx, fmt.Sprintf("%d.%d", r.turns, x.tries.all()))
 	}
@@ -271,8 +282,8 @@ func (x *exchange) hear(resp *model.LLMResponse, err error) bool {
 // response is that of a callback that answers in the model's place.
 func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *model.LLMRequest,
 	resp *model.LLMResponse, err error) {
-	if req.Cache != nil {
-		req.Cache.Key = r.cacheKey()
+	if r.cache != nil {
+		r.cache.Key = r.cacheKey()
 	}
 	list, more := req.Contents, r.more(req.Contents)
 	req.Contents = with(list, more)
@@ -292,8 +303,8 @@ func (r *run) beforeModel(ctx agent.Context, req *model.LLMRequest) (theirs *mod
 	}
 	r.hint(req, len(more))
 	if len(req.Contents) != len(list)+len(more) { // a callback has made another conversation
-		if req.Cache != nil {
-			req.Cache.Next = false
+		if r.cache != nil {
+			r.cache.Next = false
 		}
 	}
 	for _, f := range r.cfg.OnModelCalls {
@@ -376,6 +387,9 @@ func (r *run) event(req *model.LLMRequest, resp *model.LLMResponse, actions *ses
 	ev.Content = withRole(ev.Content, genai.RoleModel)
 	if ev.Partial {
 		return ev
+	}
+	if r.legModel != "" {
+		drive.Annotate(ev, metadataModel, r.legModel)
 	}
 	ev.Content = r.withIDs(ev.Content)
 	ev.Actions, *actions = *actions, session.EventActions{}

@@ -77,7 +77,7 @@ func (r *run) note(ev *session.Event, tries *attempts) {
 	}
 	if policy != ContextFull {
 		sent := r.history.size()
-		saved := r.history.leftOut(r.ctx.Session().Events())
+		saved := r.history.leftOut(drive.At(r.ctx))
 		drive.Annotate(ev, MetadataContext, Saving{
 			Policy: policy, SentChars: sent.chars, SentContents: sent.contents,
 			SavedChars: saved.chars, SavedContents: saved.contents,
@@ -137,8 +137,8 @@ func (h *history) size() size {
 }
 
 // leftOut returns how much larger a history of all events, without the digest, would be.
-func (h *history) leftOut(evs session.Events) size {
-	t := &h.tally
+func (h *history) leftOut(at drive.Place) size {
+	evs, t := at.Events(), &h.tally
 	if t.known {
 		return t.left
 	}
@@ -147,10 +147,12 @@ func (h *history) leftOut(evs session.Events) size {
 	if t.from == 0 {
 		return t.left
 	}
-	all, upTo := h.allBefore(evs)
+	all, upTo := h.allBefore(at, evs)
 	between := history{agent: h.agent, branch: h.branch, calls: make(map[string]int)}
 	for i := min(upTo, t.from); i < max(upTo, t.from); i++ {
-		between.add(evs.At(i))
+		if !at.Hides(evs, i) {
+			between.add(evs.At(i))
+		}
 	}
 	more, sign := between.size(), 1
 	if upTo > t.from {
@@ -164,10 +166,10 @@ func (h *history) leftOut(evs session.Events) size {
 // allBefore returns the size of a history of all events up to the agent's last answer, as that
 // answer's metadata records it. Each event is therefore counted once, however often the agent runs.
 // Without an answer the size is zero.
-func (h *history) allBefore(evs session.Events) (all size, before int) {
+func (h *history) allBefore(at drive.Place, evs session.Events) (all size, before int) {
 	for i := evs.Len() - 1; i >= 0; i-- {
 		ev := evs.At(i)
-		if ev.Author != h.agent.Name() || ev.Branch != h.branch {
+		if ev.Author != h.agent.Name() || ev.Branch != h.branch || at.Hides(evs, i) {
 			continue
 		}
 		if s, ok := SavingOf(ev); ok {

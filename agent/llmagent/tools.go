@@ -36,7 +36,7 @@ type answered struct {
 // callTools runs the calls of one turn at the same time and returns one event with their answers,
 // in the order of the calls. About has a person's confirmations of some calls, and known the
 // results of calls that were made before. Pending reports that some answers come later. Calls that
-// were cut off have no answer; the event names them, see [drive.MetadataCut].
+// were cut off have no answer; the event names them, see [drive.MetadataInterrupted].
 func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, about confirmations,
 	known map[string]map[string]any) (ev *session.Event, pending bool) {
 	done, end := make([]answered, len(calls)), drive.At(r.ctx).LogToolCalls(r.yield)
@@ -88,7 +88,7 @@ func (r *run) callTools(req *model.LLMRequest, calls []*genai.FunctionCall, abou
 	}
 	switch {
 	case cut != nil:
-		ev.CustomMetadata = map[string]any{drive.MetadataCut: cut}
+		ev.CustomMetadata = map[string]any{drive.MetadataInterrupted: cut}
 	case vain:
 		ev.CustomMetadata = map[string]any{metadataVain: true}
 	}
@@ -128,8 +128,11 @@ func (r *run) callIn(in agent.InvocationContext, req *model.LLMRequest, call *ge
 		return nil
 	}
 	if !ok {
-		failed = errors.New(noSuchTool(req, call.Name))
-		done.result, done.vain = map[string]any{"error": failed.Error()}, true
+		done.vain = true
+		done.result, failed = r.onToolError(ctx, unknownTool(call.Name), maps.Clone(call.Args), errors.New(noSuchTool(req, call.Name)))
+		if failed != nil {
+			done.result = map[string]any{"error": failed.Error()}
+		}
 		return failed
 	}
 	args := maps.Clone(call.Args) // callbacks may change them; the call is in the log
@@ -218,6 +221,13 @@ func endsTurn(name string) bool {
 	return isExit(name) || name == transferName
 }
 
+// unknownTool is what callbacks get as the tool of a call for which there is none.
+type unknownTool string
+
+func (t unknownTool) Name() string      { return string(t) }
+func (unknownTool) Description() string { return "Tool not found" }
+func (unknownTool) IsLongRunning() bool { return false }
+
 func noSuchTool(req *model.LLMRequest, name string) string {
 	if len(req.Tools) == 0 {
 		return fmt.Sprintf("there is no tool %q, and this agent has none", name)
@@ -235,11 +245,13 @@ func (r *run) beforeTool(ctx agent.Context, f tool.Function, args map[string]any
 	return nil, nil
 }
 
-func (r *run) onToolError(ctx agent.Context, f tool.Function, args map[string]any, err error) (map[string]any, error) {
+// onToolError asks the callbacks for the answer of a call that has failed. The error of a callback replaces that of the
+// tool, which may have a secret that the callback hides.
+func (r *run) onToolError(ctx agent.Context, f tool.Tool, args map[string]any, err error) (map[string]any, error) {
 	for _, cb := range r.on.OnToolError {
 		result, cerr := cb(ctx, f, args, err)
 		if cerr != nil {
-			return nil, errors.Join(err, cerr)
+			return nil, cerr
 		}
 		if result != nil {
 			return result, nil

@@ -13,7 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/tool"
@@ -114,7 +114,7 @@ func (r *run) successor(name string) (agent.Agent, error) {
 
 func noSuchAgent(name string, names []string) error {
 	text := fmt.Sprintf("there is no agent %q to transfer to", name)
-	if near := expr.Nearest(name, names); near != "" {
+	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Errorf("%s; did you mean %q?", text, near)
 	}
 	if len(names) == 0 {
@@ -198,7 +198,7 @@ func (r *run) handOver(to agent.Agent) {
 		l.next = nil
 		res := step.Run(func(ev *session.Event) bool { return r.yield(ev, nil) })
 		switch {
-		case res.Left:
+		case res.ConsumerLeft:
 			return
 		case res.Err != nil:
 			r.yield(nil, res.Err)

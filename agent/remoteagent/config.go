@@ -17,10 +17,10 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/elsewhere"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // DefaultSizeLimit is the default limit of one answer of a server in bytes: 10 MiB.
@@ -63,7 +63,7 @@ type A2AConfig struct {
 	OutputKey string
 	// NewContext begins a new conversation with the remote agent at each run. By default all runs
 	// of the agent in a session share one conversation, so that the remote agent knows earlier
-	// iterations.
+	// iterations. A judge that is asked several times about a version has a new one for each answer.
 	NewContext bool
 
 	// Headers, such as Authorization, are sent with every request, only to the servers above. The

@@ -19,9 +19,9 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/internal/propagate"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/values/propagate"
 )
 
 // connection is the connection of one run to the remote agent.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // TaskError reports that a remote agent ended its task without an answer.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/refrain-dev/refrain/internal/sleep"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 )
 
 const (

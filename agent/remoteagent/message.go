@@ -9,7 +9,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/a2apart"
+	"github.com/refrain-dev/refrain/internal/values/a2apart"
 )
 
 // fresh is a message that begins a task.

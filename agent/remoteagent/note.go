@@ -5,6 +5,7 @@ package remoteagent
 import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -54,9 +55,9 @@ func isState(s a2a.TaskState) bool {
 const lookBack = 2000
 
 // conversation returns the context ID of the session's conversation with the remote agent, or an
-// empty string.
+// empty string. Answers of a judge that is asked several times are independent, so each has a conversation of its own.
 func (r *run) conversation() string {
-	if r.cfg.NewContext {
+	if r.cfg.NewContext || drive.At(r.ctx).Sample() != nil {
 		return ""
 	}
 	evs := r.ctx.Session().Events()

@@ -9,7 +9,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/a2apart"
+	"github.com/refrain-dev/refrain/internal/values/a2apart"
 )
 
 // received collects the answer to a message.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/a2apart"
+	"github.com/refrain-dev/refrain/internal/values/a2apart"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/remoteagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -145,6 +146,26 @@ func TestConversation(t *testing.T) {
 		if len(ids) != 6 || len(contexts) != want {
 			t.Errorf("new: %t: %d message IDs, %d contexts", anew, len(ids), len(contexts))
 		}
+	}
+}
+
+// LOOP 14: the answers of a remote judge about one version are independent, so the judge does not know the other ones.
+func TestConversationOfAJudge(t *testing.T) {
+	r := serve(t, kinds[0], writes("7"))
+	l := newLoop(t, loopagent.Config{
+		AgentConfig:   agent.Config{Name: "l", SubAgents: []agent.Agent{made(t, r, func(c *remoteagent.A2AConfig) { c.OutputKey = "mark" })}},
+		MaxIterations: 1, Score: &loop.Score{Key: "mark", Judge: &loop.Judge{Step: "far", Samples: 3}},
+	})
+	if got := newTalk(t, l, nil).say(t.Context(), "Hi"); got.err != nil {
+		t.Fatal(got.err)
+	}
+	for _, m := range r.messages {
+		if m.ContextID != "" {
+			t.Errorf("message %s goes on with conversation %s", m.ID, m.ContextID)
+		}
+	}
+	if len(r.messages) != 3 {
+		t.Errorf("%d messages", len(r.messages))
 	}
 }
 

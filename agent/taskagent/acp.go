@@ -12,7 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/acpclient"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
-	"github.com/refrain-dev/refrain/internal/procgroup"
+	"github.com/refrain-dev/refrain/internal/process/procgroup"
 )
 
 // errAnswered ends a program that goes on after its answer.
@@ -31,7 +31,7 @@ func (p *process) talk(cmd *exec.Cmd, kept *bytes.Buffer, heard func(), doing fu
 	talk := acpclient.New(acpclient.Config{
 		Dir: cmd.Dir, Prompt: p.Stdin,
 		Continues: p.continues, Conversation: p.before.ID, Asked: p.before.Asked,
-		Permissions: p.ACP, Limit: p.Limit, To: to, Heard: heard, Doing: doing,
+		Permissions: p.ACP, Allow: rulesOf(p.Allow), Limit: p.Limit, To: to, Heard: heard, Doing: doing,
 		End: func(err error) {
 			switch {
 			case err != nil:

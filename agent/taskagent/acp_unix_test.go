@@ -89,9 +89,9 @@ func playACP(plays string) {
 		case "hangs":
 			time.Sleep(time.Minute)
 		case "works on":
-			for range 8 {
+			for range 16 {
 				fmt.Println(acpUpdate(`{"sessionUpdate":"tool_call_update","toolCallId":"1","status":"in_progress"}`))
-				time.Sleep(100 * time.Millisecond)
+				time.Sleep(200 * time.Millisecond)
 			}
 			fmt.Println(ok)
 		case "stays": // after its answer
@@ -141,7 +141,7 @@ func TestACPReports(t *testing.T) {
 		{plays: "limited", outcome: "limited", err: "its provider takes no more requests for now. It says: sorry"},
 		{plays: "cut", outcome: "crashed", err: "it ended without a result: out of memory"},
 		{plays: "hangs", outcome: "idle", err: "printed nothing for its idle_timeout of 500ms", cli: taskagent.CLI{IdleTimeout: 500 * time.Millisecond}},
-		{plays: "works on", outcome: "ok", cli: taskagent.CLI{IdleTimeout: 700 * time.Millisecond}},
+		{plays: "works on", outcome: "ok", cli: taskagent.CLI{IdleTimeout: 2500 * time.Millisecond}},
 		{plays: "stays", outcome: "ok"},
 	} {
 		t.Run(tt.plays, func(t *testing.T) {

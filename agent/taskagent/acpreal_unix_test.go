@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/internal/standin"
+	"github.com/refrain-dev/refrain/internal/testkit/standin"
 )
 
 // realAgent is a program that speaks the Agent Client Protocol, and how it is told where its model is.

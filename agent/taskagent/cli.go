@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 	"github.com/refrain-dev/refrain/budget"
 )
 
@@ -30,6 +31,7 @@ import (
 //	turns          requests to the model
 //	input_tokens, output_tokens, cost
 //	denied         names of the tools that it was not allowed to use
+//	denied_commands  the shell commands among their calls; the first 20
 //	files          paths that its edits name, below its folder or absolute; the first 1000
 //	more_files     edits of further files
 //	exit_code, stderr
@@ -55,9 +57,19 @@ type CLI struct {
 	// folder) or "all". They select the program's own modes, and with ACP they answer its requests for permission.
 	// Nothing else restricts the program.
 	Permissions string
+	// Allow lists shell commands that the program may run besides, such as "go test ./...". Each simple command of a
+	// line is allowed with any arguments after its first words: go test. A line with a substitution is allowed only as it
+	// stands. Programs then also run commands that only read, such as git diff. It restrains a program that means well, and
+	// is no sandbox: the tests that it runs are its own code. Codex runs every command in a sandbox of its own; Allow opens
+	// the caches of the build programs that it names.
+	Allow []string
 	// Denied says whether the step fails if the program was not allowed to use a tool: "fail" (the default) or
 	// "allow". Codex does not report it.
 	Denied string
+	// Unfinished says what follows if the program failed, hung or crashed after it had changed files of a workspace: "fail"
+	// (the default) undoes the changes and fails the step, and "keep" keeps them, and the step finishes with a warning. It
+	// has no effect without [CommandConfig].Around.
+	Unfinished string
 	// MaxTurns limits the requests to the model; 0 sets no limit. Only for claude.
 	MaxTurns int
 	// MaxCost limits the cost in US dollars; 0 sets no limit other than that of the run. Only
@@ -187,7 +199,8 @@ func (a *CommandAgent) parseCLI(s *source) {
 	for _, given := range []struct {
 		field string
 		is    bool
-	}{{"Args", cfg.Args != nil}, {"JSON", cfg.JSON}, {"Tests", cfg.Tests != ""}, {"OKExitCodes", cfg.OKExitCodes != nil}, {"Unsafe", cfg.Unsafe}} {
+	}{{"Args", cfg.Args != nil}, {"JSON", cfg.JSON}, {"Tests", cfg.Tests != ""}, {"OKExitCodes", cfg.OKExitCodes != nil},
+		{"Unsafe", cfg.Unsafe}, {"Open", cfg.Open != nil}} {
 		if given.is {
 			s.errorf("%s: a CLI does not have it", given.field)
 		}
@@ -196,7 +209,7 @@ func (a *CommandAgent) parseCLI(s *source) {
 		s.errorf("Prompt is empty")
 	}
 	c.Permissions, c.Denied = cmp.Or(c.Permissions, string(codingcli.Edit)), cmp.Or(c.Denied, "fail")
-	c.Args = slices.Clone(c.Args)
+	c.Args, c.Allow = slices.Clone(c.Args), slices.Clone(c.Allow)
 	c.OnLimit.AtMost = c.OnLimit.Most()
 	a.waits = c.OnLimit.AtMost
 	if !slices.Contains([]codingcli.Permissions{codingcli.Read, codingcli.Edit, codingcli.All}, codingcli.Permissions(c.Permissions)) {
@@ -204,6 +217,14 @@ func (a *CommandAgent) parseCLI(s *source) {
 	}
 	if c.Denied != "fail" && c.Denied != "allow" {
 		s.errorf("CLI: denied is fail or allow, got %q", c.Denied)
+	}
+	if c.Unfinished = cmp.Or(c.Unfinished, "fail"); c.Unfinished != "fail" && c.Unfinished != "keep" {
+		s.errorf("CLI: unfinished is fail or keep, got %q", c.Unfinished)
+	}
+	for _, line := range c.Allow {
+		if strings.TrimSpace(line) == "" {
+			s.errorf("CLI: a command of allow is empty")
+		}
 	}
 	cfg.Inherit = append(slices.Clone(cfg.Inherit), p.Variables...)
 	cfg.CleanEnv = cfg.CleanEnv || c.ACP != nil
@@ -242,11 +263,14 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 	p.CLI, p.Idle, p.Grace = c.name(), c.IdleTimeout, cliGrace
 	p.continues, p.before = c.continues(), a.conversation(ctx)
 	if c.ACP != nil {
-		p.Args, p.ACP = slices.Clone(c.ACP), codingcli.Permissions(c.Permissions)
+		p.Args, p.ACP, p.Allow = slices.Clone(c.ACP), codingcli.Permissions(c.Permissions), c.Allow
+		if rules := rulesOf(c.Allow); rules != nil && p.ACP == codingcli.Edit {
+			p.Env = append(codingcli.SpeakerEnv(c.ACP[0], rules), p.Env...)
+		}
 		return nil
 	}
 	req := codingcli.Request{
-		Permissions: codingcli.Permissions(c.Permissions), Model: c.Model, MaxTurns: c.MaxTurns, Args: c.Args,
+		Permissions: codingcli.Permissions(c.Permissions), Allow: rulesOf(c.Allow), Model: c.Model, MaxTurns: c.MaxTurns, Args: c.Args,
 	}
 	program := c.program()
 	if program.Turns {
@@ -267,6 +291,14 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 		p.Args, p.fresh = append([]string{c.Program}, args...), fresh
 	}
 	return nil
+}
+
+// rulesOf returns the rules of command lines; nil without any.
+func rulesOf(allow []string) *commandrule.Rules {
+	if len(allow) == 0 {
+		return nil
+	}
+	return commandrule.New(allow...)
 }
 
 // EndsWithin returns how long a coding agent may take to end after its context has ended. A caller that did not wait

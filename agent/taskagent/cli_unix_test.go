@@ -23,7 +23,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/parallelagent"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/standin"
+	"github.com/refrain-dev/refrain/internal/testkit/standin"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -175,7 +175,7 @@ func TestCodingAgentIsStarted(t *testing.T) {
 	}
 	dir = fake(t, "codex", print+recording(t, "codex-0.169.0/ok", 0))
 	equal(t, "error", nil, asked(t, taskagent.CLI{Program: "codex", Permissions: "read"}).err)
-	equal(t, "args", "exec\n--json\n--skip-git-repo-check\n-s\nread-only\n-\n", text(t, dir, "args"))
+	equal(t, "args", "exec\n--json\n--skip-git-repo-check\n-s\nread-only\n-c\nallow_login_shell=false\n-\n", text(t, dir, "args"))
 	if env := text(t, dir, "env"); !strings.Contains(env, "secret of OPENAI") || strings.Contains(env, "secret of ANTHROPIC") {
 		t.Errorf("the environment is\n%s", env)
 	}
@@ -266,7 +266,8 @@ func TestCodingAgentThatHangs(t *testing.T) {
 	equal(t, "cost", nil, result["cost"])
 	equal(t, "files", nil, result["files"])
 
-	fake(t, "claude", "for i in 1 2 3 4 5 6; do echo '{}'; sleep 0.1; done; "+recording(t, "claude-2.1.197/ok", 0))
+	idle.IdleTimeout = 3 * time.Second
+	fake(t, "claude", "for i in $(seq 35); do echo '{}'; sleep 0.1; done; "+recording(t, "claude-2.1.197/ok", 0))
 	equal(t, "error of one that goes on", nil, asked(t, idle).err)
 
 	hangs := strings.Replace(recording(t, "claude-2.1.197/ok", 0), "exit 0", "sleep 60", 1)
@@ -439,7 +440,7 @@ func TestReportWithoutTheCall(t *testing.T) {
 	report := new(session.Event)
 	report.CustomMetadata = map[string]any{"refrain:usage": budget.Usage{Calls: 1}}
 	left, _ := new(taskagent.CommandAgent).Compared(report, result).(map[string]any)
-	equal(t, "compared", []string{"denied", "exit_code", "files", "more_files", "outcome", "said"}, slices.Sorted(maps.Keys(left)))
+	equal(t, "compared", []string{"denied", "denied_commands", "exit_code", "files", "more_files", "outcome", "said"}, slices.Sorted(maps.Keys(left)))
 	equal(t, "fields of the result", len(taskagent.CLIResult()), len(result)) // it is a copy that was changed
 	left, _ = new(taskagent.CommandAgent).Compared(new(session.Event), result).(map[string]any)
 	equal(t, "fields of another command's result", len(result), len(left))

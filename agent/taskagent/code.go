@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/interpreter"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/process/interpreter"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // FreePrefix is the prefix of environment variables that may hold any text, because no program reads
@@ -73,6 +73,31 @@ func (a *CommandAgent) codeArgs() []bool {
 		}
 	}
 	return code
+}
+
+// checkOpen refuses names in Open that open no file.
+func (a *CommandAgent) checkOpen(s *source) {
+	used := make(map[string]bool)
+	for _, t := range a.args {
+		for _, ref := range t.Keys() {
+			used[ref.Name] = true
+		}
+	}
+	for _, v := range a.env {
+		for _, ref := range v.value.Keys() {
+			used[ref.Name] = used[ref.Name] || !free(v.name)
+		}
+	}
+	for i, name := range a.cfg.Open {
+		switch {
+		case a.cfg.Unsafe:
+			s.errorf("Open[%d]: an unsafe command gets all values as they are, so it has no open files", i)
+		case !a.cfg.shape(name).path():
+			s.errorf("Open[%d]: %q is not the path of a file or folder: declare it with type: file or type: folder", i, name)
+		case !used[name]:
+			s.errorf("Open[%d]: no argument, and no variable of the command, has {{%s}}", i, name)
+		}
+	}
 }
 
 // place is where a value stands in a command.
@@ -228,7 +253,12 @@ func (f *filling) fill(field string, t *template.Template, in place, free bool) 
 			}
 			v = text
 		}
-		all = append(all, span{name: name, shape: shape, from: len(before), text: text})
+		s := span{name: name, shape: shape, from: len(before), text: text}
+		if in == argument && slices.Contains(f.cfg.Open, name) && shape.path() {
+			s.text, s.open = f.p.opens(text, shape.Type == ShapeFolder), true
+			v = s.text
+		}
+		all = append(all, s)
 		return v, nil
 	}
 	if free || f.cfg.Unsafe {
@@ -254,11 +284,13 @@ func (f *filling) fill(field string, t *template.Template, in place, free bool) 
 		if err := misplaced(field, s.name, s.shape, in, !stands(res.Text[:s.from], behind)); err != nil {
 			return "", err
 		}
-		if in == folder {
+		switch {
+		case in == folder:
 			f.p.DirChosen = f.p.DirChosen || !s.shape.literal()
-		} else if s.shape.Type == ShapeFolder && len(s.shape.Choices) == 0 {
+		case s.open || !s.shape.path():
+		case s.shape.Type == ShapeFolder:
 			f.p.Folders = append(f.p.Folders, s.text)
-		} else if s.shape.path() {
+		default:
 			f.p.Files = append(f.p.Files, s.text)
 		}
 		if !s.shape.literal() && s.from >= at {
@@ -279,6 +311,7 @@ type span struct {
 	shape Shape
 	from  int
 	text  string
+	open  bool // text is not the path, but that of an open file
 }
 
 // checkArgs refuses values in arguments that turn out to be code for the programs that choices have selected.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/procgroup"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/process/procgroup"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // defaultLimit is the most output of a command, or body of an answer, in bytes.
@@ -61,6 +61,10 @@ type CommandConfig struct {
 	// "report.lines". {{prev.level}}, {{best.level}} and {{rejected.level}} have the shape of
 	// level.
 	Shapes map[string]Shape
+	// Open names placeholders of the types file and folder, such as "report". In an argument or a variable the command gets
+	// the file that was checked as an open one, /dev/fd/3, and not its path, which another program could replace by a link
+	// before the command opens it. It is open for reading. Folders need Linux, and files a Unix system.
+	Open []string
 	// Parameters are the names of a tool's parameters. A placeholder with such a name stands for a
 	// field of the request, a JSON object, and not for a key of the state.
 	Parameters []string
@@ -133,6 +137,7 @@ type variable struct {
 // that name.
 func NewCommand(cfg CommandConfig) (agent.Agent, error) {
 	cfg.Args, cfg.Env, cfg.OKExitCodes = slices.Clone(cfg.Args), maps.Clone(cfg.Env), slices.Clone(cfg.OKExitCodes)
+	cfg.Open = slices.Clone(cfg.Open)
 	cfg.Shapes, cfg.Parameters = maps.Clone(cfg.Shapes), slices.Clone(cfg.Parameters)
 	if cfg.OutputLimit == 0 {
 		cfg.OutputLimit = defaultLimit
@@ -184,6 +189,7 @@ func (a *CommandAgent) parse(s *source) {
 	}
 	a.dir = s.template("Dir", cfg.Dir, template.Mustache)
 	a.checkCode(s)
+	a.checkOpen(s)
 	if cfg.OutputLimit < 0 {
 		s.errorf("OutputLimit is negative: %d", cfg.OutputLimit)
 	}
@@ -201,7 +207,7 @@ func (a *CommandAgent) input() string {
 }
 
 func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*session.Event, error) bool) (outcome, error) {
-	if drive.At(ctx).Repeats() && a.cfg.Elsewhere.Name == "" {
+	if drive.At(ctx).IsRepeat() && a.cfg.Elsewhere.Name == "" {
 		procgroup.Sweep(EnvCallID + "=" + drive.At(ctx).CallID())
 	}
 	p, err := a.process(ctx, drive.At(ctx).Lookup)
@@ -225,11 +231,22 @@ func (a *CommandAgent) do(ctx agent.InvocationContext, round int, yield func(*se
 // doAround runs the command by Around.
 func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield func(*session.Event, error) bool) (out outcome,
 	err error) {
+	var failed error
 	sets, err := a.cfg.Around(ctx, func(root string, env []string) (err error) {
 		p.Env = append(slices.Clone(env), p.Env...)
 		out, err = a.goesOn(ctx, p, root, yield)
+		if err != nil && out.unfinished && a.cfg.CLI.Unfinished == "keep" {
+			failed, err = err, nil
+		}
 		return err
 	})
+	switch {
+	case err != nil || failed == nil:
+	case changed(ctx, sets):
+		out.warning = brief.Line(failed.Error(), lineLength) + "; the files that it changed before are kept"
+	default:
+		sets, err = nil, failed
+	}
 	if err != nil {
 		out.sets = nil // the next attempt goes on from the same conversation as this one
 	}
@@ -241,6 +258,19 @@ func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield f
 		maps.Copy(out.sets, sets)
 	}
 	return out, err
+}
+
+// changed reports whether the keys that Around sets name other files than the state does.
+func changed(ctx agent.InvocationContext, sets map[string]any) bool {
+	for key, now := range sets {
+		was, _ := drive.At(ctx).Lookup(key)
+		after, _ := now.(map[string]any)
+		before, _ := was.(map[string]any)
+		if after == nil || before == nil || after["tree"] != before["tree"] {
+			return true
+		}
+	}
+	return false
 }
 
 // doAs runs the command here for a call of an ID.

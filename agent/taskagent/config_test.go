@@ -10,7 +10,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/text/template"
 )
 
 func ref(name string) template.Ref { return template.Ref{Name: name} }

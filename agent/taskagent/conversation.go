@@ -57,8 +57,8 @@ func (a *CommandAgent) conversation(ctx agent.InvocationContext) (c conversation
 	if !a.cfg.CLI.continues() {
 		return c
 	}
-	v, err := drive.At(ctx).State().Get(conversationKey(a.cfg.Name))
-	if err != nil {
+	v, ok := drive.At(ctx).Lookup(conversationKey(a.cfg.Name))
+	if !ok {
 		return c
 	}
 	data, err := json.Marshal(v)

@@ -12,7 +12,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/internal/standin"
+	"github.com/refrain-dev/refrain/internal/testkit/standin"
 )
 
 // iterations runs a coding agent in a loop of two iterations that goes on with its conversation.

@@ -92,7 +92,7 @@ func (t *task) asked(ctx agent.InvocationContext, yield func(*session.Event, err
 // yields its result.
 func (t *task) again(ctx agent.InvocationContext, n int, yield func(*session.Event, error) bool) bool {
 	call := agent.Doubt{Address: drive.At(ctx).Address(), ID: drive.At(ctx).CallID()}
-	found, more := drive.At(ctx).FindOut(call, t.cfg.Reconcile, yield)
+	found, more := drive.At(ctx).Reconcile(call, t.cfg.Reconcile, yield)
 	if !more {
 		return false
 	}

@@ -42,18 +42,18 @@ type ExpressionAgent struct {
 	task
 	cfg  ExpressionConfig
 	set  []assignment // by key
-	expr *expr.Program
+	expr expr.Program
 }
 
 // assignment is one entry of Set.
 type assignment struct {
 	key  string
-	expr *expr.Program
+	expr expr.Program
 }
 
 // NewExpression returns an agent that evaluates expressions. The agent's event has no text, only
 // the changes of the state. NewExpression reports every mistake in the config, including
-// expressions that do not compile.
+// expressions that do not compile. A program imports an engine for them: see package expr.
 func NewExpression(cfg ExpressionConfig) (agent.Agent, error) {
 	cfg.Set = maps.Clone(cfg.Set)
 	a := &ExpressionAgent{cfg: cfg}

@@ -10,6 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
 	"github.com/refrain-dev/refrain/expr"
+	_ "github.com/refrain-dev/refrain/expr/cel"
 )
 
 // D8, D9: all expressions see the state as it was, so that two keys can change

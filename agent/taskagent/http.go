@@ -12,12 +12,12 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/internal/propagate"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/template"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/propagate"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // DefaultHTTPTimeout limits the time of a request if [HTTPConfig] does not set a Timeout.

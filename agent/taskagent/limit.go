@@ -9,7 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -88,7 +88,7 @@ func (t *task) rest(ctx agent.InvocationContext, w *waiting, ev *session.Event, 
 	if most := time.Now().Add(t.waits); until.After(most) { // the clock was set back
 		until = most
 	}
-	if err := drive.At(ctx).Rest(until); err != nil {
+	if err := drive.At(ctx).WaitIdle(until); err != nil {
 		yield(nil, err)
 		return false
 	}

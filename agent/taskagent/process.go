@@ -15,10 +15,10 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/child"
-	"github.com/refrain-dev/refrain/internal/limited"
-	"github.com/refrain-dev/refrain/internal/procgroup"
-	"github.com/refrain-dev/refrain/internal/propagate"
+	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/process/procgroup"
+	"github.com/refrain-dev/refrain/internal/values/limited"
+	"github.com/refrain-dev/refrain/internal/values/propagate"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -36,6 +36,7 @@ type process struct {
 	Dir      string        `json:"dir,omitempty"`   // below the root
 	Files    []string      `json:"files,omitempty"` // files in Args and Env that must be inside the root
 	Folders  []string      `json:"folders,omitempty"`
+	Open     []openPath    `json:"open,omitempty"` // the command gets them open, as the descriptors from 3 on
 	Stdin    string        `json:"stdin,omitempty"`
 	Limit    int64         `json:"limit"`             // of stdout and of stderr, in bytes; a coding agent may print more
 	Timeout  time.Duration `json:"timeout,omitempty"` // 0 is none
@@ -49,7 +50,8 @@ type process struct {
 	Grace time.Duration `json:"grace,omitempty"` // the time to end after it is asked to; 0: it is killed at once
 	// ACP are the permissions of a coding agent that speaks the Agent Client Protocol, in which it gets Stdin; its
 	// Stdout is then the report. "" is any other.
-	ACP codingcli.Permissions `json:"acp,omitempty"`
+	ACP   codingcli.Permissions `json:"acp,omitempty"`
+	Allow []string              `json:"allow,omitempty"` // commands that such an agent may run besides
 
 	continues bool         // whether a coding agent goes on with its conversation
 	before    conversation // that it goes on with
@@ -94,9 +96,11 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	}
 	defer work.folder.Close()
 	dir := work.path
-	if err := p.checkPaths(root, work); err != nil {
+	open, err := p.checkPaths(root, work)
+	if err != nil {
 		return ended{}, err
 	}
+	defer closeAll(open)
 	if err := removeReport(work.folder, p.Report); err != nil {
 		return ended{}, err
 	}
@@ -111,7 +115,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	defer kill(nil)
 
 	cmd := exec.CommandContext(ctx, p.Args[0], p.Args[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = p.environ(parent, dir, id), dir, pipeDelay
+	cmd.Env, cmd.Dir, cmd.WaitDelay, cmd.ExtraFiles = p.environ(parent, dir, id), dir, pipeDelay, open
 	if p.Stdin != "" && p.ACP == "" {
 		done, err := child.Input(cmd, strings.NewReader(p.Stdin))
 		if err != nil {
@@ -171,6 +175,9 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	}
 	report := ""
 	if err == nil {
+		if err := p.checkReplaced(root); err != nil {
+			return ended{}, err
+		}
 		if report, err = readReport(work.folder, p.Report, p.Limit); err != nil {
 			return ended{}, err
 		}

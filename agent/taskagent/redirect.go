@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/process/credential"
 )
 
 // redirects is the redirect policy of clients that have none: the servers, besides

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"google.golang.org/genai"
 
@@ -26,8 +27,8 @@ var ofCall = []string{"session", "continued", "turns", "input_tokens", "output_t
 // CLIResult lists the fields of a CLI's result.
 func CLIResult() []string {
 	return []string{
-		"outcome", "said", "session", "continued", "turns", "input_tokens", "output_tokens", "cost", "denied", "files", "more_files",
-		"exit_code", "stderr",
+		"outcome", "said", "session", "continued", "turns", "input_tokens", "output_tokens", "cost", "denied", "denied_commands",
+		"files", "more_files", "exit_code", "stderr",
 	}
 }
 
@@ -66,7 +67,7 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		}
 	}
 	out := outcome{words: trimNewline(r.Said), used: &r.Usage, model: r.Model, result: map[string]any{
-		"outcome": string(called), "said": r.Said, "session": r.Session, "denied": r.Denied,
+		"outcome": string(called), "said": r.Said, "session": r.Session, "denied": r.Denied, "denied_commands": r.Commands,
 		"continued": known(p.before.ID != "", p.before.ID),
 		"turns":     known(r.Turns > 0, r.Turns), "input_tokens": known(!r.Usage.Estimated, r.Usage.InputTokens),
 		"output_tokens": known(!r.Usage.Estimated, r.Usage.OutputTokens), "cost": known(r.Usage.Cost != nil, r.Usage.Cost),
@@ -83,10 +84,13 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	switch ok := r.Outcome == codingcli.OK || r.Outcome == codingcli.Partial || r.Outcome == codingcli.Denied && c.Denied == "allow"; {
 	case ok: // though the program may have hung after its result
 		out.sets = a.keeps(&r)
+		out.warning = strings.Join(slices.DeleteFunc([]string{out.warning, c.refused(&r)}, func(s string) bool { return s == "" }), "; ")
 		return out, nil
 	case err != nil:
+		out.unfinished = called == codingcli.Idle
 		return out, err
 	}
+	out.unfinished = slices.Contains([]codingcli.Outcome{codingcli.Idle, codingcli.Crashed, codingcli.NoResult, codingcli.Failed}, called)
 	failed := &CLIError{Program: c.name(), Outcome: called, Said: tail(r.Said), Denied: r.Denied}
 	if r.Outcome == codingcli.Limited {
 		failed.Until, out.limit = r.Until, &limit{until: r.Until, least: r.Wait}
@@ -95,6 +99,19 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		failed.Said = cmp.Or(tail(got.Stderr), got.State)
 	}
 	return out, failed
+}
+
+// refused names, for a person, the commands that the program was not allowed to run.
+func (c *CLI) refused(r *codingcli.Report) string {
+	if len(r.Commands) == 0 {
+		return ""
+	}
+	shown := r.Commands[:min(3, len(r.Commands))]
+	text := fmt.Sprintf("%s was not allowed to run %s", c.name(), strings.Join(shown, ", "))
+	if more := len(r.Commands) - len(shown); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + "; name in allow what it may run, or with refrain loop in --allow"
 }
 
 // known is a value that was reported, or nil.

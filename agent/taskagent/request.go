@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
 	"github.com/refrain-dev/refrain/model"
 )
 

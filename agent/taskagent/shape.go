@@ -13,8 +13,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // Shape limits the values that may stand in an argument or an environment variable of a command. A

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/template"
 )
 
 // Read is one place where a template or an expression of a task names a key.
@@ -55,7 +55,7 @@ func (s *source) template(field, text string, d template.Dialect) *template.Temp
 }
 
 // expression compiles an expression, and returns nil if the text is empty or wrong.
-func (s *source) expression(field, text string, vars []expr.Var) *expr.Program {
+func (s *source) expression(field, text string, vars []expr.Var) expr.Program {
 	if text == "" {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (s *source) expression(field, text string, vars []expr.Var) *expr.Program {
 
 // condition compiles an expression that is true or false, about the result of a
 // task.
-func (s *source) condition(field, text string) *expr.Program {
+func (s *source) condition(field, text string) expr.Program {
 	p := s.expression(field, text, Variables())
 	if p == nil {
 		return nil

@@ -15,17 +15,17 @@ import (
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // task is the part of an agent that is the same for all kinds.
 type task struct {
 	cfg        Config
 	do         doing
-	exitWhen   *expr.Program
+	exitWhen   expr.Program
 	exitReason *template.Template
 	reads      []Read
 	writes     []string
@@ -53,6 +53,8 @@ type outcome struct {
 	model string        // that it has asked
 
 	warning string // to a person, about the step
+	// unfinished reports of a coding agent that it failed, and may have changed files before.
+	unfinished bool
 }
 
 // prepare parses the common fields of tasks and makes the base of self. It reports every mistake

@@ -14,7 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
-	"github.com/refrain-dev/refrain/internal/leaktest"
+	"github.com/refrain-dev/refrain/internal/testkit/leaktest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )

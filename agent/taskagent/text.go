@@ -5,9 +5,9 @@ package taskagent
 import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/requesttemplate"
+	"github.com/refrain-dev/refrain/internal/text/template"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/template"
 )
 
 // TextConfig describes an agent that outputs a text.

@@ -4,10 +4,15 @@ package taskagent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -65,10 +70,120 @@ func (w workDir) start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
+// openPath is the path of a file or folder that a command gets open.
+type openPath struct {
+	Path   string `json:"path"`
+	Folder bool   `json:"folder,omitempty"`
+}
+
+// opens returns the text that the command gets in place of a path, which [process.checkPaths] opens.
+func (p *process) opens(path string, folder bool) string {
+	p.Open = append(p.Open, openPath{path, folder})
+	return "/dev/fd/" + strconv.Itoa(2+len(p.Open)) // below are the standard streams
+}
+
 // checkPaths returns an error unless each path that a value has chosen, relative to the working directory dir, names
-// a file or a folder that exists inside root. A program can follow a link that is put in place afterwards.
-func (p *process) checkPaths(root string, dir workDir) error {
-	if len(p.Files)+len(p.Folders) == 0 && !p.DirChosen {
+// a file or a folder that exists inside root. It opens those that the command gets open. The caller closes them.
+func (p *process) checkPaths(root string, dir workDir) (open []*os.File, err error) {
+	if len(p.Files)+len(p.Folders)+len(p.Open) == 0 && !p.DirChosen {
+		return nil, nil
+	}
+	r, err := os.OpenRoot(cmp.Or(root, "."))
+	if err != nil {
+		return nil, fmt.Errorf("open the root directory: %w", err)
+	}
+	defer r.Close()
+	defer func() {
+		if err != nil {
+			closeAll(open)
+		}
+	}()
+	for _, path := range p.Files {
+		info, err := r.Stat(filepath.Join(p.Dir, path))
+		if err := isFile(path, root, info, err); err != nil {
+			return open, err
+		}
+	}
+	for _, path := range p.Folders {
+		info, err := r.Stat(filepath.Join(p.Dir, path))
+		if err := isFolder(path, root, info, err); err != nil {
+			return open, err
+		}
+		if err := ownRepository(root, filepath.Join(dir.path, path)); err != nil {
+			return open, err
+		}
+	}
+	for _, path := range p.Open {
+		f, err := p.open(r, path, root)
+		if err != nil {
+			return open, err
+		}
+		open = append(open, f)
+	}
+	if !p.DirChosen {
+		return open, nil
+	}
+	was, err := dir.folder.Stat(".")
+	if err != nil {
+		return open, err
+	}
+	if is, err := os.Stat(dir.path); err != nil || !os.SameFile(was, is) {
+		return open, fmt.Errorf("another program replaces the folder %q: %w", p.Dir, cmp.Or(err, error(syscall.ENOTDIR)))
+	}
+	return open, ownRepository(root, dir.path)
+}
+
+// open opens a path inside the root r, and checks what it has opened.
+func (p *process) open(r *os.Root, path openPath, root string) (f *os.File, err error) {
+	if path.Folder && runtime.GOOS != "linux" || runtime.GOOS == "windows" {
+		return nil, fmt.Errorf("open %q for the command: this system hands on no such open file; remove it from open", path.Path)
+	}
+	f, err = r.OpenFile(filepath.Join(p.Dir, path.Path), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe in its place would block
+	var info os.FileInfo
+	if err == nil {
+		info, err = f.Stat()
+	}
+	check := isFile
+	if path.Folder {
+		check = isFolder
+	}
+	if err = check(path.Path, root, info, err); err == nil && path.Folder {
+		var at string
+		if at, err = os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err == nil {
+			err = ownRepository(root, at)
+		}
+	}
+	if err != nil && f != nil {
+		f.Close()
+	}
+	return f, err
+}
+
+// isFile returns an error unless a path was found to be a regular file inside the root.
+func isFile(path, root string, info os.FileInfo, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("file %q must exist inside the root %q: %w", path, root, err)
+	case info.IsDir():
+		return fmt.Errorf("%q is a folder: declare the value with type: folder", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%q is not a regular file", path)
+	}
+	return nil
+}
+
+// isFolder returns an error unless a path was found to be a folder inside the root.
+func isFolder(path, root string, info os.FileInfo, err error) error {
+	if err == nil && info.IsDir() {
+		return nil
+	}
+	return fmt.Errorf("folder %q must exist inside the root %q: %w", path, root, cmp.Or(err, error(syscall.ENOTDIR)))
+}
+
+// checkReplaced returns an error if a path that the command has got leads out of the root now, because another program
+// has replaced it: what the command has read may be from there. A path may be gone.
+func (p *process) checkReplaced(root string) error {
+	if len(p.Files)+len(p.Folders) == 0 {
 		return nil
 	}
 	r, err := os.OpenRoot(cmp.Or(root, "."))
@@ -76,36 +191,19 @@ func (p *process) checkPaths(root string, dir workDir) error {
 		return fmt.Errorf("open the root directory: %w", err)
 	}
 	defer r.Close()
-	for _, path := range p.Files {
-		info, err := r.Stat(filepath.Join(p.Dir, path))
-		switch {
-		case err != nil:
-			return fmt.Errorf("file %q must exist inside the root %q: %w", path, root, err)
-		case info.IsDir():
-			return fmt.Errorf("%q is a folder: declare the value with type: folder", path)
-		case !info.Mode().IsRegular():
-			return fmt.Errorf("%q is not a regular file", path)
+	for _, path := range slices.Concat(p.Files, p.Folders) {
+		if _, err := r.Stat(filepath.Join(p.Dir, path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("a program has replaced %q while the command ran, and its output is not used: %w; "+
+				"with open: [NAME] the command gets the file that was checked", path, err)
 		}
 	}
-	for _, path := range p.Folders {
-		if info, err := r.Stat(filepath.Join(p.Dir, path)); err != nil || !info.IsDir() {
-			return fmt.Errorf("folder %q must exist inside the root %q: %w", path, root, cmp.Or(err, error(syscall.ENOTDIR)))
-		}
-		if err := ownRepository(root, filepath.Join(dir.path, path)); err != nil {
-			return err
-		}
+	return nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
 	}
-	if !p.DirChosen {
-		return nil
-	}
-	was, err := dir.folder.Stat(".")
-	if err != nil {
-		return err
-	}
-	if is, err := os.Stat(dir.path); err != nil || !os.SameFile(was, is) {
-		return fmt.Errorf("another program replaces the folder %q: %w", p.Dir, cmp.Or(err, error(syscall.ENOTDIR)))
-	}
-	return ownRepository(root, dir.path)
 }
 
 // ownRepository returns an error if a folder is in a repository of its own below root, because the settings of a

@@ -52,6 +52,23 @@ func (s *Service) delete(dir string, version int64) error {
 			return err
 		}
 	}
+	if err := s.removeEmpty(dir); err != nil {
+		return err
+	}
+	return s.removeNote(path.Dir(dir))
+}
+
+// removeNote removes the note of a session without files, and the folder of the session with it.
+func (s *Service) removeNote(dir string) error {
+	if _, err := s.root.Lstat(path.Join(dir, storeFile)); err != nil {
+		return nil // there is none
+	}
+	if left, err := s.folders(dir); err != nil || len(left) > 0 {
+		return err
+	}
+	if err := s.remove(path.Join(dir, storeFile)); err != nil {
+		return err
+	}
 	return s.removeEmpty(dir)
 }
 

@@ -37,8 +37,9 @@ import (
 // file names and symbolic links. Several services, in one process or in several, may share a
 // folder.
 type Service struct {
-	root *os.Root
-	path string // absolute, for URIs
+	root  *os.Root
+	path  string // absolute, for URIs
+	store string // of [OpenFor]
 }
 
 var _ artifact.Service = (*Service)(nil)
@@ -60,6 +61,47 @@ func Open(dir string) (*Service, error) {
 	return &Service{root: root, path: abs}, nil
 }
 
+// OpenFor is [Open] for a store of sessions that shares the folder with other stores: the first file that it saves in a
+// session notes its name; see [Service.Store].
+func OpenFor(dir, store string) (*Service, error) {
+	s, err := Open(dir)
+	if err == nil {
+		s.store = store
+	}
+	return s, err
+}
+
+// Store returns the name of the store that the files of a session belong to: the one that has saved the first file. It is
+// empty if there is no file, or if that store was not opened with [OpenFor].
+func (s *Service) Store(appName, userID, sessionID string) (string, error) {
+	name, err := s.root.ReadFile(path.Join(sessionDir(appName, userID, sessionID), storeFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("read whose the files of session %q are: %w", sessionID, err)
+	}
+	return string(name), nil
+}
+
+// storeFile has the name of a store, in the folder of a session.
+const storeFile = "store"
+
+// note writes the name of the store into the folder of a session that has no folder yet.
+func (s *Service) note(dir string) error {
+	if s.store == "" {
+		return nil
+	}
+	if _, err := s.root.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := s.mkdirs(dir); err != nil {
+		return err
+	}
+	err := s.create(path.Join(dir, storeFile), []byte(s.store))
+	if errors.Is(err, fs.ErrExist) { // another process was first
+		return nil
+	}
+	return err
+}
+
 // Close closes the folder. After it every method fails.
 func (s *Service) Close() error { return s.root.Close() }
 
@@ -77,7 +119,14 @@ func (s *Service) Save(ctx context.Context, req *artifact.SaveRequest) (*artifac
 	m.Name, m.CreateTime = req.FileName, time.Now()
 	dir := folder(req.AppName, req.UserID, req.SessionID, req.FileName)
 	for try := 1; ; try++ {
-		version, err := s.claim(ctx, dir, req.Version)
+		var version int64
+		var err error
+		if within := sessionDir(req.AppName, req.UserID, req.SessionID); path.Dir(dir) == within {
+			err = s.note(within)
+		}
+		if err == nil {
+			version, err = s.claim(ctx, dir, req.Version)
+		}
 		if err == nil {
 			err = s.write(versionDir(dir, version), m, data)
 		}

@@ -17,6 +17,9 @@ type course struct {
 	now             version   // what the next one is made from
 	chance, answers *rand.Rand
 	calls           int
+	pairs           *comparison     // nil: absolute marks
+	begin           func(*loop.Leg) // nil: the loop has no legs
+	made            bool            // now is made already
 }
 
 func (f *family) course(seed uint64) *course {
@@ -27,9 +30,10 @@ func (f *family) course(seed uint64) *course {
 // make makes the version of the next iteration, which it returns.
 func (c *course) make() int {
 	i := len(c.versions)
-	if i > 1 {
+	if i > 1 && !c.made {
 		c.now = c.next(c.now, i, c.chance)
 	}
+	c.made = false
 	c.versions = append(c.versions, c.now)
 	return i
 }
@@ -45,6 +49,14 @@ func (c *course) ask(i int) float64 {
 		return q + c.answers.NormFloat64()
 	}
 	return c.answer(q, len(c.versions)-1, c.answers)
+}
+
+// score is one answer about the version of an iteration, or one comparison of it.
+func (c *course) score(i int, t *loop.Tally, swapped bool) float64 {
+	if c.pairs != nil {
+		return c.compare(i, t, swapped)
+	}
+	return c.ask(i)
 }
 
 // gain is the true gain of an iteration over the first.
@@ -127,11 +139,14 @@ func (c *course) play(p *loop.Plan) ending {
 				r.Reason == loop.ReasonTarget, r.Result.Iteration, r.Detail}
 		case d.Action == loop.Rollback:
 			at, c.now, o.RolledBack = d.To, c.versions[d.To], true
+		case d.Action == loop.BeginLeg:
+			at, c.now, o.RolledBack, o.Leg = d.To, c.versions[d.To], true, d.Leg
+			c.begin(p.Leg(d.Leg))
 		case d.Step == 0:
 			at = c.make()
 			o.Fingerprint = fmt.Sprint("version ", at)
 		default:
-			state["score"] = c.ask(at)
+			state["score"] = c.score(at, &t, d.Sample%2 == 0)
 			o.Wrote = []string{"score"}
 		}
 		p.Add(&t, o)

@@ -6,6 +6,9 @@
 //
 //	go run ./stop            the targets
 //	go run ./stop -regret    the rules beside those of others, and families that no constant was chosen with
+//	go run ./stop -pairs     judges that compare two versions beside judges that mark them
+//	go run ./stop -legs      what a loop can do on a plateau
+//	go run ./stop -seen      which gains are seen with how many samples and iterations, as doc/scoring.md has it
 package main
 
 import (
@@ -26,6 +29,9 @@ const fresh = 77_000_000
 
 func main() {
 	regrets := flag.Bool("regret", false, "compare the rules with those of others")
+	gains := flag.Bool("seen", false, "print which gains are seen with how many samples and iterations")
+	pairs := flag.Bool("pairs", false, "compare comparisons of two versions with absolute marks")
+	legs := flag.Bool("legs", false, "compare what a loop can do on a plateau")
 	runs := flag.Int("runs", 1000, "number of runs of each row")
 	flag.Parse()
 	of := func(base uint64) *bench { return &bench{*runs, base, make(map[string]measure)} }
@@ -37,8 +43,44 @@ func main() {
 		unseen(os.Stdout, of(fresh))
 		return
 	}
+	if *legs {
+		plateaus(os.Stdout, *runs, fresh)
+		return
+	}
+	if *pairs {
+		comparePairs(os.Stdout, *runs, fresh)
+		return
+	}
+	if *gains {
+		seen(os.Stdout, of(0))
+		return
+	}
 	if !check(os.Stdout, of(0), of(fresh)) {
 		os.Exit(1)
+	}
+}
+
+// seen prints for the first families, which gain the same in each iteration, how many of 100 runs are stopped too early, and
+// how much of a full run's gain is handed back. A flat family has the number of its iterations.
+func seen(w io.Writer, b *bench) {
+	for _, limit := range []uint{8, 12, 20} {
+		fmt.Fprintf(w, "%2d iterations", limit)
+		for _, samples := range []uint{1, 3, 5, 10} {
+			fmt.Fprintf(w, "%14s", fmt.Sprintf("samples %d", samples))
+		}
+		for i := range families[:6] {
+			f := &families[i]
+			fmt.Fprintf(w, "\n%-13s", f.name)
+			for _, samples := range []uint{1, 3, 5, 10} {
+				m := b.measure(f, set(samples).with(func(s *setting) { s.limit = limit }), current)
+				text := fmt.Sprintf("%.0f %%, %.0f %%", m.early, m.share)
+				if !f.improves {
+					text = fmt.Sprintf("%.1f", m.iterations)
+				}
+				fmt.Fprintf(w, "%14s", text)
+			}
+		}
+		fmt.Fprintln(w)
 	}
 }
 

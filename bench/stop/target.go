@@ -108,6 +108,10 @@ type bench struct {
 	known map[string]measure
 }
 
+// rare is how many times as often a run for a target is simulated: luck is an event in a hundred, and a thousand runs are too
+// few to count it.
+const rare = 10
+
 func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 	key := fmt.Sprint(f.name, s, rules)
 	if m, ok := b.known[key]; ok {
@@ -116,7 +120,11 @@ func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 	plan, full := s.plan(f, rules), 0.0
 	open := s.with(endless)
 	whole := open.plan(f, current)
-	for r := range b.runs {
+	runs := b.runs
+	if s.target != 0 {
+		runs *= rare
+	}
+	for r := range runs {
 		seed := b.base + uint64(r) + 1
 		c := f.course(seed)
 		e := c.play(plan)
@@ -132,6 +140,9 @@ func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 		m.iterations += float64(e.iterations)
 		m.calls += float64(e.calls) / float64(e.iterations)
 		m.gain += c.gain(e.iteration)
+		if s.target != 0 {
+			continue // nobody asks for the rest
+		}
 		d := f.course(seed)
 		full += d.gain(d.play(whole).iteration)
 		if f.exact {
@@ -142,7 +153,7 @@ func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 		}
 	}
 	m.share = m.gain / full * 100
-	n := float64(b.runs)
+	n := float64(runs)
 	for _, x := range []*float64{&m.early, &m.within8, &m.iterations, &m.calls, &m.gain, &m.same, &m.reached} {
 		*x /= n
 	}
@@ -150,24 +161,24 @@ func (b *bench) measure(f *family, s setting, rules uint) (m measure) {
 	return m
 }
 
-// check prints the targets, and reports whether all are met on the first of the benches. The rules before are there for
-// comparison, and the seeds of the second bench are those that no constant was chosen with.
+// check prints the targets, and reports whether all are met on both benches. The rules before are there for comparison, and
+// the seeds of the second bench are those that no constant was chosen with.
 func check(w io.Writer, given, fresh *bench) bool {
 	missed, all := 0, slices.Concat(families, aims)
-	fmt.Fprintf(w, "%d runs a row. sd: the standard deviation of one answer of the judge.\n", given.runs)
+	fmt.Fprintf(w, "%d runs a row, %d for a target. sd: the standard deviation of one answer of the judge.\n", given.runs, rare*given.runs)
 	fmt.Fprintf(w, "%-56s %9s %8s %8s %8s\n", "", "target", "before", "now", "fresh")
 	for _, t := range targets {
 		f := &all[slices.IndexFunc(all, func(f family) bool { return f.name == t.family })]
-		now, sign, word := t.of(given.measure(f, t.setting, current)), "≥", ""
+		now, other, sign, word := t.of(given.measure(f, t.setting, current)), t.of(fresh.measure(f, t.setting, current)), "≥", ""
+		worst := min(now, other)
 		if t.most {
-			sign = "≤"
+			sign, worst = "≤", max(now, other)
 		}
-		if !(t.most && now <= t.bound || !t.most && now >= t.bound) {
+		if !(t.most && worst <= t.bound || !t.most && worst >= t.bound) {
 			missed++
 			word = "  MISSED"
 		}
-		fmt.Fprintf(w, "%-56s %s %7.4g %8.2f %8.2f %8.2f%s\n", t.name, sign, t.bound, t.of(given.measure(f, t.setting, 0)), now,
-			t.of(fresh.measure(f, t.setting, current)), word)
+		fmt.Fprintf(w, "%-56s %s %7.4g %8.2f %8.2f %8.2f%s\n", t.name, sign, t.bound, t.of(given.measure(f, t.setting, 0)), now, other, word)
 	}
 	fmt.Fprintf(w, "%d of %d targets are missed\n", missed, len(targets))
 	return missed == 0

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/programtest"
+	"github.com/refrain-dev/refrain/internal/testkit/programtest"
 )
 
 // moved is the program in testdata/moved, in a folder of its own.
@@ -101,6 +101,10 @@ func TestMovedProgram(t *testing.T) {
 		m.has(out, "helper  completed", "It is gone.")
 		out, _ = m.does(0, "hello\n", "console", "-streaming_mode", "none")
 		m.has(out, "helper> Hello to you.\n")
+		out, _ = in(t, "MOVED_ROOT=refine").does(0, "go\n")
+		if want := "writer> A draft.\ncritic> Good.\n"; out != want {
+			t.Errorf("the console of a loop wrote\n%s, want\n%s", out, want)
+		}
 		out, _ = m.does(3, "", "run", "count_up", "Go.", "--session", "c1")
 		m.has(out, "number 4")
 		if _, err := os.Stat(filepath.Join(m.dir, ".refrain", "refrain.db")); err == nil {
@@ -354,14 +358,13 @@ func (m *moved) web() {
 		if err != nil {
 			m.Fatal(err)
 		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != status {
-			m.Fatalf("%s %s: %d, want %d: %v\n%s", method, path, resp.StatusCode, status, err, text)
+		text := readAll(m, resp)
+		if resp.StatusCode != status {
+			m.Fatalf("%s %s: %d, want %d\n%s", method, path, resp.StatusCode, status, text)
 		}
-		return string(text)
+		return text
 	}
-	m.has(ask("GET", "/adk/list-apps", "", 200), `["count_up","helper"]`)
+	m.has(ask("GET", "/adk/list-apps", "", 200), `["count_up","helper","refine"]`)
 	ask("POST", "/adk/apps/helper/users/ana/sessions/s1", `{}`, 200)
 	run := `{"appName":"helper","userId":"ana","sessionId":"s1","newMessage":{"role":"user","parts":[{"text":"TEXT"}]}}`
 	say := func(text string) string { return strings.Replace(run, "TEXT", text, 1) }
@@ -373,8 +376,20 @@ func (m *moved) web() {
 	m.has(ask("GET", "/api/v1/runs", "", 200), `"helper/ana/s1"`)
 	m.has(ask("GET", "/", "", 200), "<html")
 	m.has(ask("GET", "/a2a/v1/helper/.well-known/agent-card.json", "", 200), `"helper"`)
+	m.agents(where)
 	ask("PUT", "/api/v1/definitions/x", "name: x\ntext: Hm.\n", 403)
 	m.has(ask("GET", "/greet", "", 200), "Here are count up and helper")
 	out, _ := m.does(0, "", "show", "helper/ana/s1")
 	m.has(out, "You are Ana.")
+}
+
+// readAll returns the body of a response.
+func readAll(t testing.TB, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -101,6 +101,7 @@ type thinking struct {
 
 // apiAnswer is a whole answer, or the beginning of a stream.
 type apiAnswer struct {
+	ID          string      `json:"id"`
 	Model       string      `json:"model"`
 	Content     []given     `json:"content"`
 	StopReason  string      `json:"stop_reason"`

@@ -77,13 +77,13 @@ func TestBreakpoints(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules := strings.Repeat("Rules! ", c.rules/7+1)[:c.rules]
-		req := &model.LLMRequest{Contents: c.said, Cache: c.hint, Config: &genai.GenerateContentConfig{
+		req := &model.LLMRequest{Contents: c.said, Config: &genai.GenerateContentConfig{
 			SystemInstruction: genai.NewContentFromText(rules, genai.RoleUser)}}
 		if c.tool > 0 {
 			req.Config.Tools = []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{
 				{Name: "look", Description: strings.Repeat("x", c.tool)}}}}
 		}
-		for _, err := range llm.GenerateContent(t.Context(), req, false) {
+		for _, err := range llm.GenerateContent(model.WithCacheHint(t.Context(), c.hint), req, false) {
 			if err != nil {
 				t.Fatal(err)
 			}

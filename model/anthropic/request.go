@@ -8,13 +8,13 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/genaischema"
+	"github.com/refrain-dev/refrain/internal/values/genaischema"
 	"github.com/refrain-dev/refrain/model"
 )
 
 // request returns a request in Anthropic's format. Settings that the API lacks, such as
 // penalties, seed and safety settings, are left out.
-func (m *llm) request(req *model.LLMRequest) (*apiRequest, error) {
+func (m *llm) request(req *model.LLMRequest, hint *model.CacheHint) (*apiRequest, error) {
 	p := &apiRequest{Model: m.name, MaxTokens: m.cfg.MaxTokens}
 	if req.Model != "" {
 		p.Model = req.Model
@@ -55,7 +55,7 @@ func (m *llm) request(req *model.LLMRequest) (*apiRequest, error) {
 	if output != (outputConfig{}) {
 		p.OutputConfig = &output
 	}
-	p.mark(req.Cache)
+	p.mark(hint)
 	return p, nil
 }
 

@@ -19,6 +19,7 @@ func decode(ctx context.Context, x *wire.Exchange, body []byte) (*model.LLMRespo
 	if err := wire.Unmarshal(body, &in); err != nil || in.Content == nil {
 		return nil, x.Garbage(ctx, body, err)
 	}
+	model.NoteAnswer(ctx, in.ID, in.StopReason)
 	a := answer{version: in.Model, reason: in.StopReason, explanation: in.StopDetails.Explanation}
 	for _, c := range in.Content {
 		a.blocks = append(a.blocks, &content{given: c})

@@ -34,6 +34,7 @@ func (a *answer) Add(ctx context.Context, x *wire.Exchange, data []byte) (shown 
 	case ev.Type == "error":
 		return nil, false, x.Problem(data)
 	}
+	model.NoteAnswer(ctx, ev.Message.ID, ev.Delta.StopReason)
 	if piece := a.add(ev); piece != nil {
 		shown = append(shown, piece)
 	}

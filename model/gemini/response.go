@@ -25,6 +25,7 @@ func response(ctx context.Context, x *wire.Exchange, in *genai.GenerateContentRe
 	}
 	var a answer
 	a.add(in)
+	model.NoteAnswer(ctx, in.ResponseID, string(a.reason))
 	if !a.understood() {
 		return nil, x.Fail(ctx, errors.New("it has neither candidates nor a block reason"))
 	}
@@ -40,7 +41,9 @@ func (m *llm) stream(ctx context.Context, x *wire.Exchange, chunks iter.Seq2[*ge
 			yield(nil, midstream(ctx, x, err))
 			return
 		}
-		for _, piece := range a.add(in) {
+		pieces := a.add(in)
+		model.NoteAnswer(ctx, in.ResponseID, string(a.reason))
+		for _, piece := range pieces {
 			if !yield(piece, nil) {
 				return
 			}
@@ -121,6 +124,14 @@ func (a *answer) add(in *genai.GenerateContentResponse) []*model.LLMResponse {
 			a.parts.Part(p)
 		}
 	}
+	if len(shown) == 0 || c.FinishReason == "" || c.FinishReason == genai.FinishReasonUnspecified {
+		return shown
+	}
+	// The last piece says that it is the last, and what is known at the end, as ADK's does.
+	last := shown[len(shown)-1]
+	last.TurnComplete, last.FinishReason, last.UsageMetadata, last.ModelVersion = true, a.reason, a.usage, a.version
+	last.CitationMetadata, last.GroundingMetadata = a.last.CitationMetadata, a.last.GroundingMetadata
+	last.LogprobsResult, last.AvgLogprobs = a.last.LogprobsResult, a.last.AvgLogprobs
 	return shown
 }
 

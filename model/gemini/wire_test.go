@@ -175,3 +175,26 @@ func TestCallsComeOnceInAStream(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// ADK's programs learn from the last piece of a streamed answer that the turn is complete, why it ended and what it used.
+func TestLastPieceOfAStreamIsComplete(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"candidates":[{"content":{"parts":[{"text":"Once "}]}}]}`+"\n\n"+
+			`data: {"candidates":[{"content":{"parts":[{"text":"upon"}]},"finishReason":"STOP"}],"modelVersion":"v",`+
+			`"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2}}`+"\n\n")
+	}))
+	defer srv.Close()
+	var got []string
+	for resp, err := range open(t, srv.URL).GenerateContent(t.Context(), &model.LLMRequest{}, true) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%t %q %t %s %s %t", resp.Partial, resp.Content.Parts[0].Text, resp.TurnComplete, resp.FinishReason,
+			resp.ModelVersion, resp.UsageMetadata != nil))
+	}
+	want := []string{`true "Once " false   false`, `true "upon" true STOP v true`, `false "Once upon" false STOP v true`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -23,7 +23,7 @@ func TestCacheIsAskedFor(t *testing.T) {
 		"retained only": {&model.CacheHint{Retention: "24h"}, nil, "24h"},
 	} {
 		url, asked := serve(t, 200, nil, `{"choices":[{"message":{"content":"Hi."},"finish_reason":"stop"}]}`)
-		if _, err := ask(t, url, &model.LLMRequest{Cache: c.hint}, false); err != nil {
+		if _, err := askIn(model.WithCacheHint(t.Context(), c.hint), t, url, nil, false); err != nil {
 			t.Fatal(err)
 		}
 		if (*asked)["prompt_cache_key"] != c.key || (*asked)["prompt_cache_retention"] != c.retention {

@@ -117,6 +117,7 @@ type jsonSchema struct {
 // chatAnswer is a whole answer or, with deltas in place of messages, a chunk of
 // a stream.
 type chatAnswer struct {
+	ID      string `json:"id"`
 	Model   string `json:"model"`
 	Choices []struct {
 		Index        wire.Count `json:"index"`

@@ -7,13 +7,13 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/genaischema"
+	"github.com/refrain-dev/refrain/internal/values/genaischema"
 	"github.com/refrain-dev/refrain/model"
 )
 
 // request returns a request in OpenAI's format. Settings that Chat Completions lacks, such as
 // TopK and safety settings, are left out.
-func (m *llm) request(req *model.LLMRequest) (*chatRequest, error) {
+func (m *llm) request(req *model.LLMRequest, hint *model.CacheHint) (*chatRequest, error) {
 	p := &chatRequest{Model: m.name}
 	if req.Model != "" {
 		p.Model = req.Model
@@ -36,8 +36,8 @@ func (m *llm) request(req *model.LLMRequest) (*chatRequest, error) {
 		return nil, err
 	}
 	m.sampling(p, cfg)
-	if c := req.Cache; c != nil {
-		p.CacheKey, p.CacheRetention = c.Key, c.Retention
+	if hint != nil {
+		p.CacheKey, p.CacheRetention = hint.Key, hint.Retention
 	}
 	return p, nil
 }

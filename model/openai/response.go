@@ -24,6 +24,7 @@ func decode(ctx context.Context, x *wire.Exchange, body []byte) (*model.LLMRespo
 		return nil, x.Garbage(ctx, body, err)
 	}
 	reason, said := in.Choices[0].FinishReason, in.Choices[0].Message
+	model.NoteAnswer(ctx, in.ID, reason)
 	a := answer{reason: reason, version: in.Model, refusal: string(said.Refusal), usage: in.Usage.metadata()}
 	a.parts.Text(said.thought(), true)
 	a.parts.Text(string(said.Content), false)

@@ -37,6 +37,7 @@ func (a *answer) Add(ctx context.Context, x *wire.Exchange, data []byte) (out []
 	case chunk.failed():
 		return nil, false, x.Problem(data)
 	}
+	model.NoteAnswer(ctx, chunk.ID, "")
 	if chunk.Model != "" {
 		a.version = chunk.Model
 	}
@@ -49,6 +50,7 @@ func (a *answer) Add(ctx context.Context, x *wire.Exchange, data []byte) (out []
 		}
 		if c.FinishReason != "" {
 			a.reason = c.FinishReason
+			model.NoteAnswer(ctx, "", a.reason)
 		}
 		if thought := c.Delta.thought(); thought != "" {
 			a.parts.Text(thought, true)

@@ -3,6 +3,7 @@
 package openai_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,11 @@ func sse(choices ...string) string {
 
 func ask(t *testing.T, baseURL string, req *model.LLMRequest, stream bool) (*model.LLMResponse, error) {
 	t.Helper()
+	return askIn(t.Context(), t, baseURL, req, stream)
+}
+
+func askIn(ctx context.Context, t *testing.T, baseURL string, req *model.LLMRequest, stream bool) (*model.LLMResponse, error) {
+	t.Helper()
 	llm, err := openai.NewModel("m", openai.Config{BaseURL: baseURL})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +64,7 @@ func ask(t *testing.T, baseURL string, req *model.LLMRequest, stream bool) (*mod
 	if req == nil {
 		req = &model.LLMRequest{}
 	}
-	for resp, err := range llm.GenerateContent(t.Context(), req, stream) {
+	for resp, err := range llm.GenerateContent(ctx, req, stream) {
 		if err != nil || !resp.Partial {
 			return resp, err
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // NameError reports that no model has this name.
@@ -84,7 +84,7 @@ func Find(name string) (Provider, string, error) {
 	}
 	e := &NameError{Name: name, Reason: fmt.Sprintf("no provider is called %q; there are %s", before,
 		strings.Join(names, ", "))}
-	if near := expr.Nearest(before, names); near != "" {
+	if near := suggest.Nearest(before, names); near != "" {
 		e.Meant = near + "/" + rest
 	}
 	return Provider{}, "", e

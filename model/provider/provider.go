@@ -13,7 +13,7 @@ import (
 	"context"
 	"os"
 	"slices"
-	"sort"
+	"strings"
 
 	"github.com/refrain-dev/refrain/model"
 )
@@ -40,7 +40,7 @@ type Provider struct {
 // All returns the providers, sorted by name.
 func All() []Provider {
 	all := append(builtin(), registered()...)
-	sort.Slice(all, func(i, k int) bool { return all[i].Name < all[k].Name }) // 20 KB smaller than slices.SortFunc
+	slices.SortFunc(all, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

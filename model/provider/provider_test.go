@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/process/child"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/modeltest"
 	"github.com/refrain-dev/refrain/model/provider"

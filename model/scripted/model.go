@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/sleep"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/internal/turns"
 )

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/plugin"
 	"github.com/refrain-dev/refrain/session"

@@ -24,9 +24,9 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/artifact"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
@@ -40,7 +40,7 @@ type ServerConfig struct {
 	// MemoryService and ArtifactService serve the runs. The defaults keep everything in memory.
 	MemoryService   memory.Service
 	ArtifactService artifact.Service
-	// AgentLoader has the agents. Required.
+	// AgentLoader has the agents. Without one the server keeps sessions, of any application, and runs nothing.
 	AgentLoader agent.Loader
 	// SSEWriteTimeout is how long a stream of /run_sse lasts at most; 0 means no limit. The run goes on.
 	SSEWriteTimeout time.Duration
@@ -70,8 +70,10 @@ type Server struct {
 // service. It fails if the config lacks something.
 func NewServer(cfg ServerConfig) (*Server, error) {
 	var code program.Code
-	if _, err := code.AddLoader(cfg.AgentLoader); err != nil {
-		return nil, fmt.Errorf("adkrest: %w", err)
+	if cfg.AgentLoader != nil {
+		if _, err := code.AddLoader(cfg.AgentLoader); err != nil {
+			return nil, fmt.Errorf("adkrest: %w", err)
+		}
 	}
 	if cfg.SessionService == nil {
 		cfg.SessionService = session.InMemoryService()

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // Process returns the name of this process as the owner of leases: its process ID and its machine and, where

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	jsonv1 "github.com/go-json-experiment/json/v1" // reads as encoding/json does, in half the time
+	"github.com/refrain-dev/refrain/internal/values/canonical"
 )
 
 // Kind says what a [Mark] records.
@@ -27,11 +27,17 @@ const (
 	// KindIterationFinished: an iteration of a loop ended. Data is a
 	// loop.IterationRecord.
 	KindIterationFinished Kind = "iteration_finished"
+	// KindLegStarted: a loop that has converged goes on with other settings, and the event's state delta restores the
+	// state from which it does. Data is a [LegStarted].
+	KindLegStarted Kind = "leg_started"
 	// KindRolledBack: an iteration was not accepted, and the event's state delta
 	// undoes it. Data is a [RolledBack].
 	KindRolledBack Kind = "rolled_back"
 	// KindLoopStopped: a loop ended. Data is a loop.StopRecord.
 	KindLoopStopped Kind = "loop_stopped"
+	// KindRaceDecided: loops that ran side by side have ended, or come to the end of their slices, and the best is
+	// known. Data is a [RaceDecided]. The event has the address of the agent that runs them.
+	KindRaceDecided Kind = "race_decided"
 	// KindDispatched: the step is about to make calls that must not be made twice.
 	// Data is a [Dispatched].
 	KindDispatched Kind = "dispatched"
@@ -91,10 +97,6 @@ type Mark struct {
 	// Asks says of a start that joins that the event after it is a [KindRequested]. The start then waits for
 	// that event also behind the end of a step that does more than compute. Asks is not stored.
 	Asks bool `json:"-"`
-	// Sorted says that Data is canonical JSON, from which seals are computed: as encoding/json writes it,
-	// with the fields of all objects sorted by name. Setting it saves a sealed run from reading Data again.
-	// Sorted is not stored.
-	Sorted bool `json:"-"`
 }
 
 // StepFinished is the data of [KindStepFinished].
@@ -187,12 +189,55 @@ type RolledBack struct {
 	Reason string `json:"reason"`
 }
 
+// RaceDecided is the data of [KindRaceDecided].
+type RaceDecided struct {
+	// Winner is the name of the loop with the best score. Continues says that it goes on with its own limits.
+	Winner    string `json:"winner"`
+	Continues bool   `json:"continues,omitempty"`
+	// Chosen says that a person chose the winner, by a fork at a checkpoint of a loop that had lost.
+	Chosen bool `json:"chosen,omitempty"`
+	// Reason says for people why the loop has won.
+	Reason string `json:"reason"`
+	// Ties names the loops whose best score the judge does not tell from the winner's.
+	Ties []string `json:"ties,omitempty"`
+	// Standings has one element for each loop, in order.
+	Standings []Standing `json:"standings"`
+}
+
+// Standing is what a loop of a race had come to when the race was decided.
+type Standing struct {
+	Loop string `json:"loop"`
+	// Score is the best score of the loop, nil if it has none. Error is its standard error, 0 if it is exact or unknown.
+	Score *float64 `json:"score,omitempty"`
+	Error float64  `json:"error,omitempty"`
+	// Best is the iteration of that score, Iterations the number of complete iterations.
+	Best       int `json:"best,omitempty"`
+	Iterations int `json:"iterations"`
+	// Stop is the loop.StopReason with which the loop, or its slice, ended. Failure is why the loop failed; empty if
+	// it did not.
+	Stop    string `json:"stop,omitempty"`
+	Failure string `json:"failure,omitempty"`
+}
+
+// LegStarted is the data of [KindLegStarted].
+type LegStarted struct {
+	// Leg is the number of the leg, from 1, and Does what it changes, for people.
+	Leg  int    `json:"leg"`
+	Does string `json:"does"`
+	// Iteration is the last iteration before the leg. The state after iteration To is restored; 0 is the state at the
+	// loop's start.
+	Iteration int `json:"iteration"`
+	To        int `json:"to"`
+	// Reason says why the loop has converged.
+	Reason string `json:"reason"`
+}
+
 // New returns a mark whose data is v as JSON; v may be nil.
 func New(kind Kind, v any) (*Mark, error) {
 	if v == nil {
 		return &Mark{Kind: kind}, nil
 	}
-	data, err := json.Marshal(v)
+	data, err := canonical.AppendJSON(nil, v) // so that a seal can use it as it is
 	if err != nil {
 		return nil, fmt.Errorf("encode mark %s: %w", kind, err)
 	}
@@ -201,11 +246,7 @@ func New(kind Kind, v any) (*Mark, error) {
 
 // Decode reads the mark's data into v.
 func (m *Mark) Decode(v any) error {
-	read := json.Unmarshal
-	if _, ok := v.(*StepFinished); ok { // most marks of a log; other records have a json.Number, which jsonv1 does not know
-		read = jsonv1.Unmarshal
-	}
-	if err := read(m.Data, v); err != nil {
+	if err := json.Unmarshal(m.Data, v); err != nil {
 		return fmt.Errorf("decode mark %s: %w", m.Kind, err)
 	}
 	return nil

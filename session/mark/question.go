@@ -28,6 +28,8 @@ const (
 	// AskResolution of a call that may or may not have taken place, or of files that somebody else has
 	// changed: a [Resolution].
 	AskResolution QuestionKind = "resolve"
+	// AskForm for data that a tool's server needs: a [FormAnswer].
+	AskForm QuestionKind = "form"
 )
 
 // Question is what a step asks a person. It is the data of [KindAsked].
@@ -42,6 +44,8 @@ type Question struct {
 	Options []string `json:"options,omitempty"`
 	// Keys are the state keys to edit, with their values.
 	Keys map[string]any `json:"keys,omitempty"`
+	// Form is the JSON Schema of the data that AskForm needs, an object of plain fields; see [Question.Fields].
+	Form json.RawMessage `json:"form,omitempty"`
 	// Deadline is when Default becomes the answer; the zero time means never.
 	Deadline time.Time       `json:"deadline,omitzero"`
 	Default  json.RawMessage `json:"default,omitempty"`
@@ -178,6 +182,8 @@ func (q *Question) Check(a *Answer) error {
 		if _, err := a.resolution(options); err != nil {
 			return wrong("an object whose action is " + choice(options))
 		}
+	case AskForm:
+		return q.checkForm(a)
 	default:
 		return fmt.Errorf("this version of refrain does not know questions of the kind %q; install a newer one", q.Kind)
 	}

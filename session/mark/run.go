@@ -30,6 +30,8 @@ type Run struct {
 	ID     string    `json:"id"`
 	Name   string    `json:"name,omitempty"`
 	Status RunStatus `json:"status"`
+	// Input is the beginning of the request; empty in logs of older versions.
+	Input string `json:"input,omitempty"`
 	// Started is when the run began.
 	Started time.Time `json:"started"`
 	// Active is how long the run was active before this record, in nanoseconds. Since is when a process

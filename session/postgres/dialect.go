@@ -17,7 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/refrain-dev/refrain/internal/sleep"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/session/internal/sqlstore"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // textsOf is an event with a long text of every kind and in every place. The texts
@@ -90,7 +90,7 @@ func (s *suite) outline() {
 			s.Fatalf("event %d of the outline has Seq %d", seq, ev.Seq)
 		}
 		whole := view.Log().At(int(seq - 1))
-		got := view.Whole(ev)
+		got := view.FullEvent(ev)
 		if diff := cmp.Diff(plain(whole), plain(got)); diff != "" || got.Omitted != 0 {
 			s.Fatalf("an event of the outline, read whole, is not that of the log (-want +got):\n%s", diff)
 		}

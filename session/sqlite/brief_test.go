@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/leaktest"
+	"github.com/refrain-dev/refrain/internal/testkit/leaktest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )

@@ -21,8 +21,8 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 
-	seam "github.com/refrain-dev/refrain/command/cluster"
-	"github.com/refrain-dev/refrain/program"
+	seam "github.com/refrain-dev/refrain/internal/runs/cluster"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/temporal"
 )

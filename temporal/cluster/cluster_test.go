@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	seam "github.com/refrain-dev/refrain/command/cluster"
+	seam "github.com/refrain-dev/refrain/internal/runs/cluster"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/temporal"

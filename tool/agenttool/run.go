@@ -160,7 +160,7 @@ func (r *run) exit(ev *session.Event) {
 	}
 	own := drive.At(r.ctx).Address()
 	handled := len(x.HandledBy) > len(own) && x.HandledBy.Under(own)
-	further := x.Scope == session.ScopeAll || x.Scope != "" && drive.At(r.ctx).Loop().Within(x.Scope)
+	further := x.Scope == session.ScopeAll || x.Scope != "" && drive.At(r.ctx).Loop().IsInside(x.Scope)
 	if x.Refused != "" || handled && !further {
 		return
 	}

@@ -146,7 +146,7 @@ func checkScope(ctx tool.Context, scope string) error {
 		return nil
 	}
 	nearest := drive.At(ctx).Loop()
-	if nearest.Within(scope) {
+	if nearest.IsInside(scope) {
 		return nil
 	}
 	if nearest == nil {

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"google.golang.org/genai"
 
-	"github.com/refrain-dev/refrain/internal/genaischema"
+	"github.com/refrain-dev/refrain/internal/values/genaischema"
 )
 
 // Shape checks values against a schema, and reports what is wrong in a text that a model can

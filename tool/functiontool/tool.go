@@ -124,7 +124,7 @@ func prepare(cfg Config, in, out reflect.Type) (*function, error) {
 		if f.decl.Description != "" {
 			f.decl.Description += "\n\n"
 		}
-		f.decl.Description += "NOTE: this is a long-running operation. Do not call it again while its answer is pending."
+		f.decl.Description += "NOTE: This is a long-running operation. Do not call it again while its answer is pending."
 	}
 	return f, nil
 }

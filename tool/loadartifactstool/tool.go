@@ -26,7 +26,7 @@ import (
 const (
 	name        = "load_artifacts"
 	parameter   = "artifact_names"
-	instruction = "You have these files:\n%s\nTo read a file, call `" + name + "` with its name and say nothing else in that turn. " +
+	instruction = "You have a list of artifacts:\n%s\nTo read a file, call `" + name + "` with its name and say nothing else in that turn. " +
 		"The content is in the next message only. Call `" + name + "` again when you need it later."
 )
 

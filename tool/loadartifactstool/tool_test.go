@@ -86,7 +86,7 @@ func Example() {
 		return
 	}
 	ask1 := load("report.md")
-	ask1.MatchRequest = `You have these files:\n\["report.md"\]`
+	ask1.MatchRequest = `You have a list of artifacts:\n\["report.md"\]`
 	said, _, err := ask(ctx, files, ask1,
 		scripted.Answer{MatchRequest: `Artifact report.md is:\nuser: All tests pass\.`, Text: "It is."})
 	fmt.Println(said, err)

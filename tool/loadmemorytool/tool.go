@@ -19,7 +19,7 @@ import (
 
 const (
 	name        = "load_memory"
-	instruction = "You can search what was said in earlier conversations with this user. If the answer may be there, call " +
+	instruction = "You have memory: you can search what was said in earlier conversations with this user. If the answer may be there, call " +
 		"`" + name + "` with a query before you answer."
 )
 
@@ -29,7 +29,7 @@ func New() tool.Function { return loadMemory{} }
 type loadMemory struct{}
 
 func (loadMemory) Name() string        { return name }
-func (loadMemory) Description() string { return "Searches the user's earlier conversations." }
+func (loadMemory) Description() string { return "Loads the memory for the current user." }
 func (loadMemory) IsLongRunning() bool { return false }
 
 func (t loadMemory) Declaration() *genai.FunctionDeclaration {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/child"
-	"github.com/refrain-dev/refrain/internal/credential"
-	"github.com/refrain-dev/refrain/internal/limited"
+	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/limited"
 )
 
 // command is a server that is started for each session.

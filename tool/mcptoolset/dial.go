@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/internal/interpreter"
+	"github.com/refrain-dev/refrain/internal/process/interpreter"
 )
 
 // dialer makes a transport for each session.
@@ -32,7 +32,7 @@ func newDialer(cfg *Config) (dialer, error) {
 	case cfg.Transport != nil:
 		return given{cfg.Transport}, nil
 	case cfg.URL != "":
-		return newEndpoint(cfg.URL, cfg.Headers, cfg.RoundTripper)
+		return newEndpoint(cfg)
 	case cfg.Command[0] == "":
 		return nil, errors.New("the Command is empty")
 	}

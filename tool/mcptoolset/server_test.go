@@ -17,7 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refrain-dev/refrain/internal/leaktest"
+	"github.com/refrain-dev/refrain/internal/testkit/leaktest"
 )
 
 // TestMain is the server too: run as a command with this variable set.
@@ -100,6 +100,8 @@ func crash(_ context.Context, _ *mcp.CallToolRequest, in named) (*mcp.CallToolRe
 // web is a server on HTTP that can forget its sessions and that keeps what it
 // was sent.
 type web struct {
+	server   func() *mcp.Server
+	options  *mcp.StreamableHTTPOptions
 	stateful bool // does not know the newest protocol, which has no sessions
 
 	mu      sync.Mutex
@@ -110,7 +112,10 @@ type web struct {
 }
 
 func newWeb(t *testing.T, stateful bool) *web {
-	w := &web{stateful: stateful}
+	return newWebOf(t, &web{stateful: stateful, server: newServer})
+}
+
+func newWebOf(t *testing.T, w *web) *web {
 	w.restart()
 	t.Cleanup(func() { // a server that forgets its sessions does not end them
 		for _, s := range w.servers {
@@ -125,9 +130,9 @@ func newWeb(t *testing.T, stateful bool) *web {
 func (w *web) restart() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s := newServer()
+	s := w.server()
 	w.servers = append(w.servers, s)
-	w.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	w.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, w.options)
 }
 
 func (w *web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {

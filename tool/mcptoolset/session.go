@@ -85,6 +85,9 @@ func (s *Toolset) connect(ctx context.Context) (*connection, error) {
 		err = context.Cause(dialing)
 		fallthrough
 	default:
+		if refused, ok := errors.AsType[*unauthorizedError](err); ok {
+			err = refused
+		}
 		if said := words(); said != "" {
 			err = fmt.Errorf("%w; it said: %s", err, said)
 		}
@@ -119,6 +122,10 @@ func (s *Toolset) drop(c *connection) {
 // do sends a request to the server, and once more in a new session if the session is broken. It
 // repeats a request that could have an effect twice only if the server cannot have received it.
 func (s *Toolset) do(ctx context.Context, again bool, ask func(context.Context, *connection) error) error {
+	return s.secrets.Error(s.ask(ctx, again, ask))
+}
+
+func (s *Toolset) ask(ctx context.Context, again bool, ask func(context.Context, *connection) error) error {
 	// A session cannot be closed while it waits for an answer.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -138,6 +145,9 @@ func (s *Toolset) do(ctx context.Context, again bool, ask func(context.Context, 
 			return err
 		}
 		s.drop(c)
+		if refused, ok := errors.AsType[*unauthorizedError](err); ok {
+			return refused
+		}
 		if unsent(err) || again {
 			if try == 1 {
 				continue

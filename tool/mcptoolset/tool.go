@@ -14,7 +14,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/propagate"
+	"github.com/refrain-dev/refrain/internal/values/propagate"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/tool"
 )
@@ -65,24 +65,78 @@ func (t *remote) Run(ctx tool.Context, args any) (map[string]any, error) {
 		}
 		params.Meta[name] = value
 	}
-	var got *mcp.CallToolResult
-	err := t.set.do(ctx, t.harmless(), func(ctx context.Context, c *connection) (err error) {
-		got, err = c.session.CallTool(ctx, params)
-		return err
-	})
+	asked, err := newInquiry(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if asked.next() != nil { // the person has answered one question of several
+		return nil, asked.request(ctx)
+	}
+	params.InputResponses, params.RequestState = asked.responses(), asked.state.RequestState
+	got, err := t.set.call(ctx, t, params, asked)
 	switch {
+	case asked.next() != nil:
+		return nil, asked.request(ctx)
 	case err != nil:
 		return nil, fmt.Errorf("tool %q: %w", t.Name(), err)
-	case got.NeedsInput():
-		return nil, fmt.Errorf("tool %q: the server asks for more than a tool call can give it", t.Name())
 	case got.IsError:
-		text := texts(got.Content)
+		text := t.set.secrets.StrikeWhole(texts(got.Content))
 		if text == "" {
 			text = "failed, and the server does not say why"
 		}
+		if asked.lost != "" {
+			text += "; " + asked.lost
+		}
 		return nil, fmt.Errorf("tool %q: %w", t.Name(), errors.New(text))
 	}
-	return result(got), nil
+	return t.set.struck(result(got)), nil
+}
+
+// call makes a call once. If the server asks a question that asked has no answer to, asked has it then.
+func (s *Toolset) call(ctx context.Context, t *remote, params *mcp.CallToolParams, asked *inquiry) (*mcp.CallToolResult, error) {
+	for {
+		leave, err := s.enter(ctx, s.asks.Load())
+		if err != nil {
+			return nil, err
+		}
+		var got *mcp.CallToolResult
+		err = s.do(ctx, t.harmless(), func(ctx context.Context, c *connection) (err error) {
+			if asked.crowded { // questions of the canceled calls that are under way come before the answer
+				_ = c.session.Ping(ctx, nil)
+			}
+			ctx, done := s.listen(ctx, c.session, asked)
+			got, err = c.session.CallTool(ctx, params)
+			if done(); asked.next() != nil || asked.crowded {
+				return nil // the server has been asked to forget the call
+			}
+			return err
+		})
+		leave()
+		switch {
+		case asked.next() != nil:
+			return nil, nil
+		case ctx.Err() == nil && err == nil && got == nil: // alone, the call can be told from others
+			continue
+		case err != nil:
+			return nil, err
+		case got.NeedsInput():
+			return nil, asked.take(got)
+		}
+		return got, nil
+	}
+}
+
+// struck returns a result without the secrets that the server may have repeated.
+func (s *Toolset) struck(result map[string]any) map[string]any {
+	text, err := json.Marshal(result)
+	if err != nil {
+		return result
+	}
+	if without := s.secrets.StrikeWhole(string(text)); without != string(text) {
+		result = nil
+		_ = json.Unmarshal([]byte(without), &result) // the mark is the same in JSON
+	}
+	return result
 }
 
 // Effect returns the toolset's effect. Without one it relies on the server's hint that a tool only

@@ -13,6 +13,8 @@
 //
 // The toolset connects to the server when its tools are first needed. If the session breaks, it
 // connects again, at most once for each call.
+//
+// A question of the server during a call (elicitation) is asked as a consent is: see [tool.RequestForm].
 package mcptoolset
 
 import (
@@ -24,9 +26,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/process/credential"
 	"github.com/refrain-dev/refrain/tool"
 )
 
@@ -46,8 +51,8 @@ type Config struct {
 	Command []string
 	// Dir is the command's working directory; the default is the current directory.
 	Dir string
-	// Env holds environment variables for the command, as "NAME=value", in addition to the few that
-	// programs need. InheritEnv passes all variables of this process, including keys of other
+	// Env holds environment variables as "NAME=value": for the command, in addition to the few that
+	// programs need, or those that URL and Headers name. InheritEnv passes all variables of this process, including keys of other
 	// services, except those that Refrain itself uses: REFRAIN_…, TEMPORAL_…, keys of models, headers
 	// of telemetry, PGPASSWORD. In everything that the server sends, [secret] replaces the values of
 	// variables that are named like secrets, such as X_API_KEY.
@@ -56,8 +61,13 @@ type Config struct {
 
 	// URL is the endpoint of a server with streamable HTTP.
 	URL string
-	// Headers are sent with every request to that host, and to no other.
+	// Headers are sent with every request to that host, and to no other. In Headers and URL, ${NAME}
+	// stands for the value of a variable in Env.
 	Headers http.Header
+	// OAuth signs in at the server of URL when that wants it, such as an [auth.AuthorizationCodeHandler]; nil means that the
+	// toolset does not sign in. How a person is asked, and where tokens are kept, is up to the handler. Do not set
+	// the header Authorization too.
+	OAuth auth.OAuthHandler
 	// RoundTripper sends the requests to URL; the default is that of package net/http.
 	RoundTripper http.RoundTripper
 
@@ -65,8 +75,8 @@ type Config struct {
 	// the toolset cannot reconnect.
 	Transport mcp.Transport
 
-	// Client talks to the server; the default offers it no features. With your own client the tools
-	// are listed each time they are needed.
+	// Client talks to the server; the default lets it ask a person, in forms, and offers it no other
+	// feature. With your own client the tools are listed each time they are needed.
 	Client *mcp.Client
 	// ToolFilter decides which tools a model gets; the default is all.
 	ToolFilter tool.Predicate
@@ -91,16 +101,22 @@ type Toolset struct {
 	cfg    Config
 	client *mcp.Client
 	dial   dialer
-	view   tool.Toolset // with filter and confirmation
-	lists  atomic.Int64 // how often the server said that its list has changed
-	wg     sync.WaitGroup
+	// secrets are those that the dialer's transport does not strike out itself.
+	secrets *credential.Secrets
+	view    tool.Toolset // with filter and confirmation
+	lists   atomic.Int64 // how often the server said that its list has changed
+	wg      sync.WaitGroup
 
 	connecting chan struct{}   // holds a token while one connects
 	closing    context.Context // over when the toolset is closed
 	close      context.CancelFunc
 
-	mu   sync.Mutex
-	conn *connection // nil if there is none
+	asks          atomic.Bool   // the server asks in the middle of calls, which are made one at a time then
+	alone, places chan struct{} // hold tokens of calls under way; see enter
+
+	mu    sync.Mutex
+	conn  *connection                     // nil if there is none
+	calls map[*inquiry]*mcp.ClientSession // under way
 }
 
 // New returns a toolset that is not connected yet. It fails on a config with no way to a server or
@@ -116,11 +132,17 @@ func New(cfg Config) (*Toolset, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mcp toolset %q: %w", cfg.Name, err)
 	}
-	s := &Toolset{cfg: cfg, dial: dial, client: cfg.Client, connecting: make(chan struct{}, 1)}
+	s := &Toolset{cfg: cfg, dial: dial, client: cfg.Client, connecting: make(chan struct{}, 1), secrets: new(credential.Secrets),
+		alone: make(chan struct{}, 1), places: make(chan struct{}, mostCalls), calls: make(map[*inquiry]*mcp.ClientSession)}
+	if cfg.URL != "" {
+		s.secrets = child.Secrets(cfg.Env)
+	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	if s.client == nil {
 		s.client = mcp.NewClient(&mcp.Implementation{Name: "refrain", Version: "v1"}, &mcp.ClientOptions{
-			Capabilities:           &mcp.ClientCapabilities{},
+			Capabilities:           &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}},
+			ElicitationHandler:     s.elicit,
+			MultiRoundTrip:         &mcp.MultiRoundTripOptions{Disabled: true},
 			ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { s.lists.Add(1) },
 		})
 	}

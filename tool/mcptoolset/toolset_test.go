@@ -194,6 +194,38 @@ func TestNewRefusesWhatIsNoServer(t *testing.T) {
 	}
 }
 
+// A server that wants a token is an error that says how to give it one, without the secrets that the configuration has.
+func TestUnauthorizedSaysWhatToDo(t *testing.T) {
+	const token = "correct-horse-battery-9"
+	for _, tt := range []struct {
+		headers   http.Header
+		challenge string
+		want      []string
+	}{
+		{nil, "", []string{"wants a token (401 Unauthorized)", `headers: {Authorization: "Bearer ${TOKEN}"}`}},
+		{http.Header{"Authorization": {"Bearer ${SHELF_TOKEN}"}}, "", []string{"refuses the token", "get a new one"}},
+		{nil, `Bearer resource_metadata="http://x/.well-known/oauth-protected-resource"`, []string{"wants a token", "OAuth, which definitions cannot do"}},
+	} {
+		url := endpoint(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", tt.challenge)
+			http.Error(w, "no", http.StatusUnauthorized)
+		}))
+		cfg := mcptoolset.Config{URL: url + "/${SHELF_TOKEN}", Env: []string{"SHELF_TOKEN=" + token}, Headers: tt.headers}
+		_, err := toolset(t, cfg).Tools(call(t.Context()))
+		for _, want := range append(tt.want, "/${SHELF_TOKEN}: ") {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), token) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		}
+	}
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	_, err := toolset(t, mcptoolset.Config{URL: gone.URL + "/${SHELF_TOKEN}", Env: []string{"SHELF_TOKEN=" + token}}).Tools(call(t.Context()))
+	if err == nil || strings.Contains(err.Error(), token) {
+		t.Errorf("a server that is gone: %v", err)
+	}
+}
+
 func TestServerThatCannotBeReached(t *testing.T) {
 	gone := httptest.NewServer(newWeb(t, false))
 	gone.Close()

@@ -35,7 +35,7 @@ func (Tool) Name() string { return "preload_memory" }
 
 // Description returns the purpose of the tool.
 func (Tool) Description() string {
-	return "Adds what earlier conversations say about the user's message."
+	return "Preloads relevant memory for the current user."
 }
 
 // IsLongRunning returns false.

@@ -32,7 +32,7 @@ import (
 )
 
 const instruction = "You have skills: instructions and files for certain tasks. Below are their names and what they are for. " +
-	"If one fits the task, call `load_skill` with its name before you begin, and do what its instructions say, step by step. " +
+	"If one fits the task, call `load_skill` with its name before you begin, and do what its instructions, the file SKILL.md, say, step by step. " +
 	"If they name a file in references/, assets/ or scripts/, read it with `load_skill_resource`; no other tool has these files."
 
 // Config describes a toolset.

@@ -35,6 +35,20 @@ type ToolConfirmation struct {
 	Confirmed bool `json:"confirmed"`
 	// Payload is further data that the tool gets back.
 	Payload any `json:"payload"`
+
+	// Form describes the data that the tool needs from the person; the answer's Payload has the data. Nil asks for consent
+	// alone. ADK has no forms: its clients show the Hint and send the data as the payload. No answer can change the Form.
+	Form *Form `json:"form,omitempty"`
+	// Canceled reports that the person has closed the Form without a decision; Confirmed is false then.
+	Canceled bool `json:"canceled,omitempty"`
+}
+
+// Form describes data that a tool needs from a person.
+type Form struct {
+	// Schema is the JSON Schema of an object of plain fields.
+	Schema json.RawMessage `json:"schema"`
+	// State is what the tool gets back with the answer.
+	State json.RawMessage `json:"state,omitempty"`
 }
 
 const (
@@ -75,6 +89,21 @@ func OriginalCallFrom(functionCall *genai.FunctionCall) (*genai.FunctionCall, er
 			originalCall)
 	}
 	return call, nil
+}
+
+// RequestFrom returns what a question asks: its Hint and Form. It fails if functionCall is not a question.
+func RequestFrom(functionCall *genai.FunctionCall) (ToolConfirmation, error) {
+	var c ToolConfirmation
+	if functionCall == nil {
+		return c, errors.New("request of a confirmation: there is no function call")
+	}
+	if given, ok := functionCall.Args[confirmation].(ToolConfirmation); ok {
+		return given, nil
+	}
+	if err := convert(functionCall.Args[confirmation], &c); err != nil {
+		return c, fmt.Errorf("request of confirmation %q: %w", functionCall.ID, err)
+	}
+	return c, nil
 }
 
 // AnswerFrom reads a person's answer: {"confirmed": true} or false, with a payload if the tool

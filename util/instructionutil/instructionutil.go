@@ -12,7 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/template"
+	"github.com/refrain-dev/refrain/internal/text/template"
 )
 
 // InjectSessionState fills {key}, {key?}, {artifact.name} and the other placeholders of package template from the

@@ -230,7 +230,7 @@ func TestAbandonedStepSharesNothing(t *testing.T) {
 			default:
 			}
 			for l := drive.At(ctx).Loop(); l != nil; l = l.Outer {
-				_, _, _ = l.Iteration, l.Pass, l.Score
+				_, _, _ = l.Iteration, l.IterationAddress, l.Score
 			}
 			ctx.Value(t)
 			ctx.Deadline()

@@ -14,6 +14,7 @@ import (
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
 	"github.com/refrain-dev/refrain/agent/workflowagents/loopagent"
+	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -89,6 +90,35 @@ func TestEscalationStaysVisible(t *testing.T) {
 	a := evs[0].Actions
 	if !a.Escalate || a.Exit == nil || a.Exit.By != "judge" || a.Exit.HandledBy != "refine" || !a.Exit.Plain {
 		t.Errorf("actions are %+v, exit %+v", a, a.Exit)
+	}
+}
+
+// A durable run of such a loop has the same events, besides its marks: the result is in the stop record, and no
+// event repeats it for later requests.
+func TestDurableLoopOfADKAddsNoResult(t *testing.T) {
+	for result, root := range map[string]func() agent.Agent{
+		"a draft": func() agent.Agent { // a critic leaves
+			return repeat(t, "refine", 5, says(t, "writer", "a draft"), turns(t, "critic", escalate(words("good"))))
+		},
+		"printed": func() agent.Agent {
+			return sequence(t, "story", repeat(t, "outer", 2, repeat(t, "refine", 5, says(t, "writer", "a draft"),
+				turns(t, "critic", escalate(words("good")), escalate(words("fine"))))), says(t, "printer", "printed"))
+		},
+		"weak": func() agent.Agent {
+			return repeat(t, "refine", 0, says(t, "writer", "a draft"), turns(t, "critic", words("weak"), escalate(new(session.Event))))
+		},
+	} {
+		evs, err := newStage(t, root(), true).send(t, t.Context(), "go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fold progress.Fold
+		for _, ev := range evs {
+			fold.Add(ev)
+		}
+		evs = slices.DeleteFunc(evs, func(ev *session.Event) bool { return ev.Mark != nil && ev.Content == nil && !ev.Actions.AsksToLeave() })
+		check(t, result, lines(evs), mustPlay(t, root()))
+		check(t, "result", fold.Answer(), result)
 	}
 }
 

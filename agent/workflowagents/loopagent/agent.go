@@ -10,6 +10,10 @@
 // With these fields alone it behaves as ADK's loop agent: it yields what its
 // sub-agents yield and nothing else. Package loop has the rules by which it
 // decides; this package carries the decisions out.
+//
+// StopWhen and Score.Expr are expressions, which need an engine: a program that sets one adds
+//
+//	import _ "github.com/refrain-dev/refrain/expr/cel"
 package loopagent
 
 import (
@@ -21,22 +25,23 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/deep"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 	"github.com/refrain-dev/refrain/loop"
 )
 
 // Agent is the concrete type of [New]'s agents.
 type Agent struct {
 	*drive.Base
-	cfg    Config
-	plan   *loop.Plan
-	plain  bool    // it has no more to say than ADK's loop agent
-	looks  bool    // a step looks at the iterations before
-	apart  *beyond // keys to record with each outcome; nil if there are none
-	inner  bool    // there is a loop inside this one
-	models bool    // an agent in it asks a model
-	grace  time.Duration
-	rests  []bool // by step: it, or one below it, may rest
+	cfg          Config
+	plan         *loop.Plan
+	plain        bool          // it has no more to say than ADK's loop agent
+	readsHistory bool          // a step looks at the iterations before
+	recordedKeys *unloggedKeys // keys to record with each outcome; nil if there are none
+	hasInnerLoop bool          // there is a loop inside this one
+	asksModels   bool          // an agent in it asks a model
+	grace        time.Duration
+	mayIdle      []bool       // by step: it, or one below it, may rest
+	legs         []*drive.Leg // by leg of the plan: what it changes for which agents
 
 	reads    []string // what Reads returns
 	readsAll bool
@@ -66,25 +71,28 @@ func New(cfg Config) (agent.Agent, error) {
 	}
 	a.Base = base
 	a.plan = cfg.plan()
-	if err := errors.Join(cfg.follows(), a.plan.Check(), cfg.check()); err != nil {
+	if err := errors.Join(cfg.checkPlan(), a.plan.Check(), cfg.check()); err != nil {
+		return nil, fmt.Errorf("loop agent %q: %w", name, err)
+	}
+	if a.legs, err = cfg.legs(a.plan); err != nil {
 		return nil, fmt.Errorf("loop agent %q: %w", name, err)
 	}
 	a.plain = cfg.plain(a.plan)
-	a.inner = hasType(a.SubAgents(), agent.TypeLoop)
-	a.models = hasType(a.SubAgents(), agent.TypeLLM)
+	a.hasInnerLoop = hasType(a.SubAgents(), agent.TypeLoop)
+	a.asksModels = hasType(a.SubAgents(), agent.TypeLLM)
 	a.grace = drive.GraceAround(a, cmp.Or(cfg.AbandonAfter, drive.Grace))
 	for _, step := range cfg.AgentConfig.SubAgents {
-		a.rests = append(a.rests, drive.Rests(step))
+		a.mayIdle = append(a.mayIdle, drive.CanIdle(step))
 	}
-	a.looks = drive.ReadsHistory(cfg.AgentConfig.SubAgents)
+	a.readsHistory = drive.ReadsHistory(cfg.AgentConfig.SubAgents)
 	a.reads, a.readsAll = a.Reads()
-	a.apart = a.beyond()
+	a.recordedKeys = a.unloggedReads()
 	return a, nil
 }
 
-// goesOnAtOnce reports whether the loop continues after a step or an iteration without a wait and
+// continuesAtOnce reports whether the loop continues after a step or an iteration without a wait and
 // without a call of the user's code: see [mark.Mark.Joins].
-func (a *Agent) goesOnAtOnce() bool {
+func (a *Agent) continuesAtOnce() bool {
 	p := a.plan
 	waits := func(s loop.Step) bool { return s.DelayBefore > 0 || s.DelayAfter > 0 || s.Circuit != nil }
 	return !a.caches() && len(a.cfg.BeforeIteration) == 0 && len(a.cfg.AfterIteration) == 0 && a.cfg.OnStop == nil &&

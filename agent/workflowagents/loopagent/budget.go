@@ -3,7 +3,6 @@
 package loopagent
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -13,26 +12,56 @@ import (
 	"github.com/refrain-dev/refrain/loop"
 )
 
-// spend gives the loop its own budget within the run's. Call the returned function when the loop
+// openBudget gives the loop its own budget within the run's. Call the returned function when the loop
 // has ended.
-func (r *run) spend() func() {
+func (r *run) openBudget() func() {
+	whole := r.plan
+	if r.spending.slice != nil {
+		whole = r.spending.slice.whole
+	}
 	var limits budget.Limits
-	if b := r.plan.Budget; b != nil {
+	if b := whole.Budget; b != nil {
 		limits = budget.Limits{Calls: b.Calls, Tokens: b.Tokens, Cost: b.Cost}
 	}
-	own := r.me.Budget().Child(limits).Named(r.Name())
-	r.me.BookEarlier(own)
-	r.budget = own.Child(budget.Limits{}) // counts what is used from here on, and what is booked again
-	if r.plan.Finalizer() < 0 {
-		return func() {}
+	own := r.place.Budget().Child(limits).Named(r.Name())
+	if s := r.spending.slice; s != nil {
+		s.loopBudget, own = own, own.Child(s.Budget).Named(r.Name())
 	}
-	r.held = r.budget.Hold(r.plan.Share())
-	return r.held.Release
+	r.place.ChargeReplayed(own)
+	r.spending.budget = own.Child(budget.Limits{}) // counts what is used from here on, and what is booked again
+	r.reserveForFinalizer()
+	return func() {
+		if r.spending.finalizer != nil {
+			r.spending.finalizer.Release()
+		}
+	}
 }
 
-// since returns the loop's usage after the given one.
-func (r *run) since(before budget.Usage) loop.Usage {
-	u := r.budget.Used().Sub(before)
+// reserveForFinalizer holds back the finalizer's part of the budget.
+func (r *run) reserveForFinalizer() {
+	if r.plan.Finalizer() < 0 {
+		return
+	}
+	if r.spending.finalizer != nil {
+		r.spending.finalizer.Release()
+	}
+	r.spending.finalizer = r.spending.budget.Hold(r.plan.Share())
+}
+
+// used returns what the loop has used until now.
+func (r *run) used() budget.Usage {
+	if r.spending.budget == nil {
+		return budget.Usage{}
+	}
+	return r.spending.budget.Used()
+}
+
+// usedSince returns the loop's usage after the given one.
+func (r *run) usedSince(before budget.Usage) loop.Usage {
+	if r.spending.budget == nil {
+		return loop.Usage{}
+	}
+	u := r.spending.budget.Used().Sub(before)
 	used := loop.Usage{Calls: u.Calls, InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost,
 		CachedTokens: u.CachedTokens, CacheSaved: u.CacheSaved}
 	if used.EstimatedTokens = u.EstimatedTokens; u.Estimated && used.EstimatedTokens == 0 {
@@ -59,20 +88,8 @@ func retryDelay(err error) time.Duration {
 	return max(0, asks.RetryDelay())
 }
 
-// isLost reports whether an error is that the log cannot be written.
-func isLost(err error) bool {
+// isLogLost reports whether an error is that the log cannot be written.
+func isLogLost(err error) bool {
 	_, ok := errors.AsType[*agent.LogError](err)
 	return ok
-}
-
-// canceled returns the cause if the run was canceled on purpose, or nil. A log that cannot be
-// written is a failure and no cancellation.
-func (r *run) canceled() error {
-	if r.ctx.Err() == nil { // its cause takes longer
-		return nil
-	}
-	if err := context.Cause(r.ctx); !isLost(err) {
-		return err
-	}
-	return nil
 }

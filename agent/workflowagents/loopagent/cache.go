@@ -26,43 +26,43 @@ type Cache struct {
 	TTL time.Duration
 }
 
-// maxCached bounds how many outcomes of one step are kept.
-const maxCached = 256
+// maxCachedResults bounds how many outcomes of one step are kept.
+const maxCachedResults = 256
 
 type cache struct {
-	kept    []map[string]outcome // by step
-	key     string               // of the step under way
-	pending []*session.Event     // what it has said
+	byStep  []map[string]cachedStep // by step
+	key     string                  // of the step under way
+	pending []*session.Event        // what it has said
 }
 
-// outcome has the events of a step at an address.
-type outcome struct {
-	events []*session.Event
-	at     session.Address
-	when   time.Time
+// cachedStep has the events of a step at an address.
+type cachedStep struct {
+	events  []*session.Event
+	address session.Address
+	time    time.Time
 }
 
 func newCache() *cache { return new(cache) }
 
-// cached says a step's earlier events again, if it has any for the same key.
-func (r *run) cached(d *loop.Decision) (*drive.StepResult, bool) {
-	c := r.cache
-	policy := r.keyOf(d)
-	if c.key == "" || d.Step >= len(c.kept) {
+// fromCache says a step's earlier events again, if it has any for the same key.
+func (r *run) fromCache(d *loop.Decision) (*drive.StepResult, bool) {
+	c := r.steps.cache
+	policy := r.setCacheKey(d)
+	if c.key == "" || d.Step >= len(c.byStep) {
 		return nil, false
 	}
-	was, ok := c.kept[d.Step][c.key]
-	if !ok || policy.TTL > 0 && time.Since(was.when) >= policy.TTL {
+	was, ok := c.byStep[d.Step][c.key]
+	if !ok || policy.TTL > 0 && time.Since(was.time) >= policy.TTL {
 		return nil, false
 	}
-	c.key = "" // it is kept already
-	return new(r.replay(d, was)), true
+	c.key = "" // its result is stored already
+	return new(r.yieldCached(d, was)), true
 }
 
-// keyOf makes the key of a step that is about to run, if it has a cache; empty if
+// setCacheKey makes the key of a step that is about to run, if it has a cache; empty if
 // its outcome is not to be kept.
-func (r *run) keyOf(d *loop.Decision) *Cache {
-	c := r.cache
+func (r *run) setCacheKey(d *loop.Decision) *Cache {
+	c := r.steps.cache
 	c.key, c.pending = "", nil
 	policy := r.cfg.Steps[r.plan.Steps[d.Step].Name].Cache
 	if policy == nil || d.Sample > 0 { // the same again would be no sample
@@ -70,52 +70,55 @@ func (r *run) keyOf(d *loop.Decision) *Cache {
 	}
 	if key, err := policy.Key(r.lookup(d)); err == nil {
 		c.key = key
+		if l := r.loop.Leg; l != nil && l.Settings != (drive.Settings{}) { // other settings give another answer
+			c.key = strings.Join([]string{l.Model, l.Thinking, l.Instructions, key}, "\x00")
+		}
 	}
 	return policy
 }
 
-// replay yields the earlier events again. In a durable run it puts marks around them, as if the
+// yieldCached yields the earlier events again. In a durable run it puts marks around them, as if the
 // step had run.
-func (r *run) replay(d *loop.Decision, was outcome) (res drive.StepResult) {
+func (r *run) yieldCached(d *loop.Decision, was cachedStep) (res drive.StepResult) {
 	at := r.address(d)
-	if !r.marks {
-		return r.sayAgain(was, at)
+	if !r.mode.durable {
+		return r.yieldCopies(was, at)
 	}
-	if r.onEv(r.markOf(at, mark.KindStepStarted, nil)) {
-		res = r.sayAgain(was, at)
+	if r.steps.onEvent(r.markFor(at, mark.KindStepStarted, nil)) {
+		res = r.yieldCopies(was, at)
 	} else {
-		res.Left = r.ctx.Err() == nil
+		res.ConsumerLeft = r.ctx.Err() == nil
 	}
-	if res.Left {
+	if res.ConsumerLeft {
 		return res
 	}
 	var finished mark.StepFinished
 	if err := context.Cause(r.ctx); err != nil {
 		finished.Error = err.Error()
 	}
-	res.Left = !r.onEv(r.markOf(at, mark.KindStepFinished, finished)) && r.ctx.Err() == nil
+	res.ConsumerLeft = !r.steps.onEvent(r.markFor(at, mark.KindStepFinished, finished)) && r.ctx.Err() == nil
 	return res
 }
 
-func (r *run) sayAgain(was outcome, at session.Address) (res drive.StepResult) {
+func (r *run) yieldCopies(was cachedStep, at session.Address) (res drive.StepResult) {
 	for _, ev := range was.events {
-		again := r.again(ev, was.at, at)
-		if !r.onEv(again) {
-			res.Left = r.ctx.Err() == nil
+		again := r.copyFor(ev, was.address, at)
+		if !r.steps.onEvent(again) {
+			res.ConsumerLeft = r.ctx.Err() == nil
 			return res
 		}
-		res.Hear(again)
+		res.Observe(again)
 	}
 	return res
 }
 
 // lookup finds names as the step would.
 func (r *run) lookup(d *loop.Decision) func(string) (any, bool) {
-	return r.me.LookupAt(r.loop, r.address(d))
+	return r.place.LookupAt(r.loop, r.address(d))
 }
 
-// again returns a copy of an event for another address.
-func (r *run) again(ev *session.Event, from, at session.Address) *session.Event {
+// copyFor returns a copy of an event for another address.
+func (r *run) copyFor(ev *session.Event, from, at session.Address) *session.Event {
 	again := *ev
 	again.Seq, again.ID, again.Timestamp = 0, "", time.Time{}
 	again.Address = at + ev.Address[len(from):]
@@ -138,8 +141,8 @@ func (r *run) again(ev *session.Event, from, at session.Address) *session.Event 
 	return &again
 }
 
-// markOf is a mark of a step that is not run.
-func (r *run) markOf(at session.Address, kind mark.Kind, data any) *session.Event {
+// markFor is a mark of a step that is not run.
+func (r *run) markFor(at session.Address, kind mark.Kind, data any) *session.Event {
 	m, _ := mark.New(kind, data) // plain data: there is no error
 	ev := &session.Event{
 		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
@@ -151,18 +154,18 @@ func (r *run) markOf(at session.Address, kind mark.Kind, data any) *session.Even
 	return ev
 }
 
-// keep remembers the events of a step if they may be reused.
-func (r *run) keep(d *loop.Decision, res *drive.StepResult, when time.Time) {
-	c := r.cache
-	if c.key == "" || res.Err != nil || res.Left || r.exit != nil || r.refused != nil {
+// storeInCache remembers the events of a step if they may be reused.
+func (r *run) storeInCache(d *loop.Decision, res *drive.StepResult, when time.Time) {
+	c := r.steps.cache
+	if c.key == "" || res.Err != nil || res.ConsumerLeft || r.exits.accepted != nil || r.exits.refused != nil {
 		return
 	}
-	if c.kept == nil {
-		c.kept = make([]map[string]outcome, len(r.plan.Steps))
+	if c.byStep == nil {
+		c.byStep = make([]map[string]cachedStep, len(r.plan.Steps))
 	}
-	if c.kept[d.Step] == nil || len(c.kept[d.Step]) >= maxCached {
-		c.kept[d.Step] = make(map[string]outcome)
+	if c.byStep[d.Step] == nil || len(c.byStep[d.Step]) >= maxCachedResults {
+		c.byStep[d.Step] = make(map[string]cachedStep)
 	}
-	c.kept[d.Step][c.key] = outcome{c.pending, r.address(d), when}
+	c.byStep[d.Step][c.key] = cachedStep{c.pending, r.address(d), when}
 	c.key, c.pending = "", nil
 }

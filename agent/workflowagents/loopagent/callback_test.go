@@ -200,7 +200,7 @@ func TestIterationCallbacksTakeTheLoopsTime(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					check(t, "words", spoken(evs), tt.want)
+					check(t, "words", stepOutput(evs), tt.want)
 					check(t, "took", time.Since(start), tt.took)
 					check(t, "iterations", rec.Iterations, tt.iterations)
 					reason := loop.ReasonTimeout
@@ -216,6 +216,6 @@ func TestIterationCallbacksTakeTheLoopsTime(t *testing.T) {
 }
 
 // spoken is lines without marks.
-func spoken(evs []*session.Event) []string {
+func stepOutput(evs []*session.Event) []string {
 	return lines(slices.DeleteFunc(slices.Clone(evs), func(ev *session.Event) bool { return ev.Mark != nil }))
 }

@@ -53,6 +53,10 @@ type Config struct {
 	// sessions share (app: and user:).
 	QualityGate  *float64
 	OnRegression loop.Regression
+	// OnPlateau is what the loop does when it has converged, before it stops: each entry once, in order, from the best
+	// state so far, or from that of the loop's start. Models that it names are among the Models of the agents that ask
+	// them, as in llmagent.Config. Nil stops the loop when it has converged.
+	OnPlateau []loop.Leg
 	// NoProgress stops a loop whose results repeat. NotWorth stops a loop whose next iteration
 	// promises too little. Nil turns the check off.
 	NoProgress *loop.NoProgress
@@ -160,7 +164,7 @@ func (c *Config) plan() *loop.Plan {
 	return &own
 }
 
-// rules is the plan that the fields besides Plan make.
+// rules returns the plan of the fields besides Plan.
 func (c *Config) rules() *loop.Plan {
 	p := &loop.Plan{
 		MaxIterations: c.MaxIterations, Order: c.Order, CanExit: c.CanExit,
@@ -168,7 +172,7 @@ func (c *Config) rules() *loop.Plan {
 		OnError: c.OnError, MaxConsecutiveFailures: c.MaxConsecutiveFailures,
 		Timeout: loop.Duration(c.Timeout), IterationTimeout: loop.Duration(c.IterationTimeout),
 		Budget: c.Budget, FinalizerReserve: c.FinalizerReserve, NoProgress: c.NoProgress, NotWorth: c.NotWorth,
-		QualityGate: c.QualityGate, OnRegression: c.OnRegression, BestOnExit: c.BestOnExit,
+		QualityGate: c.QualityGate, OnRegression: c.OnRegression, BestOnExit: c.BestOnExit, OnPlateau: c.OnPlateau,
 		FinalizeEach: c.FinalizeEach,
 		DelayBefore:  loop.Duration(c.DelayBefore), DelayAfter: loop.Duration(c.DelayAfter), StateLimit: c.StateLimit,
 	}
@@ -184,8 +188,8 @@ func (c *Config) rules() *loop.Plan {
 	return p
 }
 
-// follows returns the mistakes of a given Plan.
-func (c *Config) follows() error {
+// checkPlan returns an error for a Plan that does not fit the other fields.
+func (c *Config) checkPlan() error {
 	if c.Plan == nil {
 		return nil
 	}

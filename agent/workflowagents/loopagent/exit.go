@@ -13,72 +13,73 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// event takes an event of a step, settles a request to leave that it carries,
+// handleEvent takes an event of a step, settles a request to leave that it carries,
 // and hands it on.
-func (r *run) event(ev *session.Event) bool {
-	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && ev.Address == r.here {
-		r.over = ev // see record
+func (r *run) handleEvent(ev *session.Event) bool {
+	if ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && ev.Address == r.current.address {
+		r.current.endMark = ev // see yieldEndMark
 		return true
 	}
 	switch x := ev.Actions.Exit; {
 	case ev.Actions.AsksToLeave() && ev.Seq != 0: // it is in the log, and as it is
-		r.settle(new(*ev))
+		r.decideExit(new(*ev))
 	case ev.Actions.AsksToLeave():
-		r.settle(ev)
+		r.decideExit(ev)
 	case x == nil:
-	case r.nearest(ev.Address): // refused before anybody else could hear it
-		r.refused = new(*x)
-		if _, r.refused.By = r.asker(r.loop.Address, ev.Address); ev.Seq == 0 {
-			ev.Actions.Exit = r.refused
+	case r.isInnermostLoop(ev.Address): // refused before anybody else could hear it
+		r.exits.refused = new(*x)
+		if _, r.exits.refused.By = r.requester(r.loop.Address, ev.Address); ev.Seq == 0 {
+			ev.Actions.Exit = r.exits.refused
 		}
-	case r.exit != nil && r.exit.By == x.By:
-		r.exit = nil // a loop within takes it back: the attempt has failed
+	case r.exits.accepted != nil && r.exits.accepted.By == x.By:
+		r.exits.accepted = nil // a loop within takes it back: the attempt has failed
 	}
-	r.touch(ev)
-	r.write(ev)
-	if !r.finalizing { // it is in no iteration
+	r.noteChangedKeys(ev)
+	r.noteSample(ev)
+	r.noteWrites(ev)
+	if !r.phase.finalizing && !r.tally.Rejudge { // it is in no iteration
 		r.loop.History.Add(ev)
 	}
-	if r.prints != nil {
-		r.prints.add(ev)
+	if r.current.fingerprint != nil {
+		r.current.fingerprint.add(ev)
 	}
-	if c := r.cache; c != nil && c.key != "" && !ev.Partial && ev.Mark == nil {
+	if c := r.steps.cache; c != nil && c.key != "" && !ev.Partial && ev.Mark == nil {
 		c.pending = append(c.pending, ev)
 	}
 	return r.yield(ev, nil)
 }
 
-// settle decides about a request to leave, before the event is stored.
-func (r *run) settle(ev *session.Event) {
+// decideExit decides about a request to leave, before the event is stored.
+func (r *run) decideExit(ev *session.Event) {
 	x := &session.Exit{Plain: true}
 	if asked := ev.Actions.Exit; asked != nil {
 		x = new(*asked) // the step may keep its own, and say it again
 	}
 	ev.Actions.Exit, ev.Actions.Escalate = x, true
-	if !r.concerns(ev, x) {
+	if !r.appliesToLoop(ev, x) {
 		return
 	}
-	_, x.By = r.asker(r.loop.Address, ev.Address)
-	if r.finalizing || !waits(ev) {
+	_, x.By = r.requester(r.loop.Address, ev.Address)
+	if r.phase.finalizing || !waitsForPerson(ev) {
 		x.Refused = r.refusal(r.loop.Address, ev.Address)
 	}
 	if x.Refused != "" {
-		r.refused = x
+		r.exits.refused = x
 		ev.Actions.Escalate = false
 		return
 	}
-	if r.exit == nil || outranks(r.cfg.AgentConfig.SubAgents, x, r.exit) {
-		r.exit, r.waits = x, waits(ev)
+	if r.exits.accepted == nil || outranks(r.cfg.AgentConfig.SubAgents, x, r.exits.accepted) {
+		r.exits.accepted, r.exits.waits = x, waitsForPerson(ev)
 	}
 	if !r.cfg.Propagate {
 		x.HandledBy = r.loop.Address
 	}
 }
 
-// asker returns the step that an address is in, or nil for the loop's own address, and the
+// requester returns the step that an address is in, or nil for the loop's own address, and the
 // innermost agent there that the loop knows. An agent that another agent runs as a tool, or without
 // listing it, asks in that other agent's name.
-func (a *Agent) asker(loop, at session.Address) (step agent.Agent, by string) {
+func (a *Agent) requester(loop, at session.Address) (step agent.Agent, by string) {
 	top := at
 	for p := at.Parent(); p != loop && p != ""; p = p.Parent() {
 		top = p
@@ -101,7 +102,7 @@ func (a *Agent) asker(loop, at session.Address) (step agent.Agent, by string) {
 
 // refusal says why the agent at an address may not leave the loop; "" if it may.
 func (a *Agent) refusal(loop, at session.Address) string {
-	step, by := a.asker(loop, at)
+	step, by := a.requester(loop, at)
 	switch {
 	case step != nil && a.finalizes(step):
 		return fmt.Sprintf("%s is the finalizer: the loop has stopped already", by)
@@ -128,7 +129,7 @@ func outranks(steps []agent.Agent, x, other *session.Exit) bool {
 		return false
 	}
 	for _, sub := range steps {
-		if first := firstOf(sub, x.By, other.By); first != "" {
+		if first := firstInTree(sub, x.By, other.By); first != "" {
 			return first == x.By
 		}
 	}
@@ -139,22 +140,22 @@ func weight(x *session.Exit) int {
 	return slices.Index([]string{session.ExitBlocked, session.ExitImpossible}, x.Status)
 }
 
-// firstOf is which of two agents comes first in a tree; "" if neither is in it.
-func firstOf(a agent.Agent, x, y string) string {
+// firstInTree is which of two agents comes first in a tree; "" if neither is in it.
+func firstInTree(a agent.Agent, x, y string) string {
 	if n := a.Name(); n == x || n == y {
 		return n
 	}
 	for _, sub := range a.SubAgents() {
-		if first := firstOf(sub, x, y); first != "" {
+		if first := firstInTree(sub, x, y); first != "" {
 			return first
 		}
 	}
 	return ""
 }
 
-// nearest reports whether no loop inside this one is nearer to an address.
-func (r *run) nearest(at session.Address) bool {
-	step, _ := r.asker(r.loop.Address, at)
+// isInnermostLoop reports whether no loop inside this one is nearer to an address.
+func (r *run) isInnermostLoop(at session.Address) bool {
+	step, _ := r.requester(r.loop.Address, at)
 	for at = at.Parent(); step != nil && at != r.loop.Address && at != ""; at = at.Parent() {
 		if a := agent.Find(step, at.Agent()); a != nil && agent.TypeOf(a) == agent.TypeLoop {
 			return false
@@ -163,24 +164,24 @@ func (r *run) nearest(at session.Address) bool {
 	return step != nil
 }
 
-// waits reports whether an event leaves the loop because a person has to answer first; see package
+// waitsForPerson reports whether an event leaves the loop because a person has to answer first; see package
 // tool. Such an exit needs no permission, because the loop cannot continue.
-func waits(ev *session.Event) bool {
+func waitsForPerson(ev *session.Event) bool {
 	x := ev.Actions.Exit
 	return x != nil && x.Status == session.ExitBlocked && len(ev.LongRunningToolIDs) > 0
 }
 
-// concerns reports whether a request is about this loop, because no inner loop handled it, or
+// appliesToLoop reports whether a request is about this loop, because no inner loop handled it, or
 // because it propagates this far. It ignores a handler that is no loop or that the event does not
 // come from, because the step has invented the handler, or repeats an earlier request.
-func (r *run) concerns(ev *session.Event, x *session.Exit) bool {
+func (r *run) appliesToLoop(ev *session.Event, x *session.Exit) bool {
 	by := x.HandledBy
-	nearer := len(by) > len(r.loop.Pass) && by.Under(r.loop.Pass) && ev.Address.Under(by)
-	if step, _ := r.asker(r.loop.Address, by); nearer && step != nil {
+	nearer := len(by) > len(r.loop.IterationAddress) && by.Under(r.loop.IterationAddress) && ev.Address.Under(by)
+	if step, _ := r.requester(r.loop.Address, by); nearer && step != nil {
 		a := agent.Find(step, by.Agent()) // nil for one that another runs without listing it
 		nearer = a == nil || agent.TypeOf(a) == agent.TypeLoop
 	}
-	return !nearer || x.Scope == session.ScopeAll || x.Scope != "" && r.loop.Within(x.Scope)
+	return !nearer || x.Scope == session.ScopeAll || x.Scope != "" && r.loop.IsInside(x.Scope)
 }
 
 // exitOf is a request in the words of package loop.
@@ -193,10 +194,10 @@ func exitOf(x *session.Exit) *loop.Exit {
 // exitCalls are calls of the tool, written in words.
 var exitCalls = []string{"exit_loop(", "exit_loop (", "exitLoop("}
 
-// writesExit reports whether a model of this loop has written a call of exit_loop as text, in place
+// mentionsExitCall reports whether a model of this loop has written a call of exit_loop as text, in place
 // of making it. Texts of programs and people do not count.
-func (r *run) writesExit(said *session.Event) bool {
-	if said == nil || !r.models || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.here)),
+func (r *run) mentionsExitCall(said *session.Event) bool {
+	if said == nil || !r.asksModels || strings.Contains(strings.TrimPrefix(string(said.Address), string(r.current.address)),
 		"[") { // in a loop within
 		return false
 	}

@@ -42,7 +42,7 @@ func (f *fingerprint) add(ev *session.Event) {
 		return
 	}
 	if ev.Branch != f.branch {
-		f.beside(ev.Branch).add(ev)
+		f.ofBranch(ev.Branch).add(ev)
 		return
 	}
 	f.buf = f.buf[:0]
@@ -73,8 +73,8 @@ func (f *fingerprint) add(ev *session.Event) {
 	f.unknown = f.unknown || len(ev.Actions.ArtifactDelta) > 0
 }
 
-// beside returns the fingerprint of a parallel branch.
-func (f *fingerprint) beside(branch string) *fingerprint {
+// ofBranch returns the fingerprint of a parallel branch.
+func (f *fingerprint) ofBranch(branch string) *fingerprint {
 	of := f.branches[branch]
 	if of == nil {
 		if of = newFingerprint(branch, f.tree); f.branches == nil {

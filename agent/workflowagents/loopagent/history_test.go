@@ -41,7 +41,7 @@ func past(h *drive.History) []string {
 			fmt.Fprintf(&line, " %v", *it.Delta)
 		}
 		if it.Rejected != "" {
-			fmt.Fprintf(&line, " undone %t: %s", it.Undone, it.Rejected)
+			fmt.Fprintf(&line, " undone %t: %s", it.RolledBack, it.Rejected)
 		}
 		if !it.Complete {
 			fmt.Fprintf(&line, " cut short by %d", it.Failures)
@@ -98,7 +98,7 @@ func TestHistoryIsKeptForReaders(t *testing.T) {
 	r := reads(t, "reader", func(l *drive.Loop) {
 		inner, outer = past(l.History), past(l.Outer.History)
 		for range 2 {
-			l.History.Keep("key", func() any { kept++; return kept })
+			l.History.Cached("key", func() any { kept++; return kept })
 		}
 	})
 	if _, err := play(t, repeat(t, "outer", 2, repeat(t, "inner", 2, says(t, "a", "x"), sequence(t, "seq", r)), says(t, "b", "y"))); err != nil {
@@ -109,7 +109,7 @@ func TestHistoryIsKeptForReaders(t *testing.T) {
 	check(t, "kept", kept, 2) // once for each run of the loop
 	nobody := does(t, "nobody", func(ctx agent.InvocationContext, _ say) error {
 		h := drive.At(ctx).Loop().History
-		if h != nil || h.Before(9) != nil || h.Keep("key", func() any { return 1 }) != 1 {
+		if h != nil || h.Before(9) != nil || h.Cached("key", func() any { return 1 }) != 1 {
 			t.Errorf("the loop remembers %q", past(h))
 		}
 		return nil

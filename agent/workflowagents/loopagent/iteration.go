@@ -17,31 +17,32 @@ import (
 
 func (r *run) beginIteration(n int) bool {
 	if n == 1 && r.tally.BaselineOver {
-		r.begun()
+		r.keepStart()
 	}
 	r.loop.Iteration = n
-	if r.looks && r.loop.History == nil {
+	if r.readsHistory && r.loop.History == nil {
 		r.loop.History = new(drive.History)
 	}
-	r.place(n)
-	if r.sums {
-		r.made.begin(n)
+	r.setAddresses(n)
+	if r.mode.tracksResults {
+		r.results.candidates.begin(n)
 	}
-	r.written.before = nil
+	r.writes.ofCallbacks = nil
 	return len(r.cfg.BeforeIteration) == 0 || r.callBefore(n)
 }
 
-// begun keeps the start, which has just been scored, as what the loop hands back if no iteration is better.
-func (r *run) begun() {
-	now := r.snap(r.loop.Address)
-	if r.plan.OnRegression == loop.RollbackOnWorse {
-		r.initial = now
+// keepStart keeps the start, which has just been scored, as what the loop hands back if no iteration is better.
+func (r *run) keepStart() {
+	now := r.snapshot(r.loop.Address)
+	if r.restores() {
+		r.snapshots.initial = now
 	}
 	if r.tally.Start == nil {
 		return
 	}
-	r.made.start = candidate{value: now.state[r.cfg.Result], kept: r.kept()}
-	r.loop.BestScore = r.tally.Start
+	r.questions.best, r.questions.start = r.questions.iteration, r.questions.iteration
+	r.results.candidates.start = candidate{value: now.state[r.cfg.Result], handBack: r.handBackValues()}
+	r.loop.BestScore, r.snapshots.rival = r.tally.Start, now.state
 	if r.cfg.KeepStates {
 		r.loop.Best = now.state
 	}
@@ -63,28 +64,28 @@ func (r *run) callAfter(it loop.IterationRecord) bool {
 
 // endIteration records the outcome of an iteration.
 func (r *run) endIteration(it *loop.IterationRecord) bool {
-	if r.sums {
-		kept := r.kept()
+	if r.mode.tracksResults {
+		kept := r.handBackValues()
 		if r.tally.RollbackDue { // what is undone is not handed back either
 			kept = nil
 		}
-		r.made.end(it, r.value(), kept)
+		r.results.candidates.end(it, r.value(), kept)
 	}
-	r.observedEnd(it, nil)
+	r.observeIterationEnd(it, nil)
 	r.loop.Score = it.Score
 	if it.Best {
-		r.loop.BestScore = it.Score
+		r.loop.BestScore, r.questions.best = it.Score, r.questions.iteration
 	}
-	r.forget(r.loop.Pass)
+	r.clearIterationKeys(r.loop.IterationAddress)
 	if r.loop.History != nil {
 		r.loop.History.End(drive.PastIteration{
 			Number: it.Number, Score: it.Score, Delta: it.Delta, Percent: it.Percent, Best: it.Best,
 			Complete: it.Complete,
-			Rejected: it.Rejected, Undone: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse,
+			Rejected: it.Rejected, RolledBack: it.Rejected != "" && r.plan.OnRegression == loop.RollbackOnWorse,
 			Failures: it.Failures,
 		})
 	}
-	if r.marks && !r.mark(mark.KindIterationFinished, *it, nil) {
+	if r.mode.durable && !r.mark(mark.KindIterationFinished, *it, nil) {
 		return false
 	}
 	ok := len(r.cfg.AfterIteration) == 0 || r.callAfter(*it)
@@ -92,13 +93,19 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 	if it.Rejected != "" {
 		r.loop.Rejected = &drive.Rejected{Iteration: it.Number, Reason: it.Rejected}
 	}
-	rolls := r.plan.OnRegression == loop.RollbackOnWorse && it.Best
-	if !r.cfg.KeepStates && !rolls && it.Rejected == "" {
+	goal, own, rival := r.restores() && it.Best, r.tally.Own.Iteration == it.Number, r.tally.Rival.Iteration == it.Number
+	if !r.cfg.KeepStates && !goal && !own && !rival && it.Rejected == "" {
 		return ok
 	}
-	now := r.snap(r.loop.Address) // with what the callbacks made of it
-	if rolls {
-		r.accepted = now
+	now := r.snapshot(r.loop.Address) // with what the callbacks made of it
+	if goal {
+		r.snapshots.accepted = now
+	}
+	if own {
+		r.snapshots.legBest, r.questions.legBest = now, r.questions.iteration
+	}
+	if rival {
+		r.snapshots.rival = now.state
 	}
 	if r.loop.Rejected != nil {
 		r.loop.Rejected.State = now.state
@@ -109,35 +116,35 @@ func (r *run) endIteration(it *loop.IterationRecord) bool {
 			r.loop.Best = now.state
 		}
 		if it.Met {
-			r.met = now.state
+			r.snapshots.met = now.state
 		}
 	}
 	return ok
 }
 
-// fit chooses the best iteration for the finalizer by the reason for which the loop has stopped
+// chooseBestFor chooses the best iteration for the finalizer by the reason for which the loop has stopped
 // (LOOP 16), because an iteration with a better score may have missed the loop's target.
-func (r *run) fit(reason loop.StopReason) {
+func (r *run) chooseBestFor(reason loop.StopReason) {
 	t, l := &r.tally, r.loop
 	switch {
 	case r.plan.Score == nil:
 	case reason == loop.ReasonTarget:
 		l.Best, l.BestScore = l.Prev, l.Score
 	case reason == loop.ReasonCondition && t.Ended.Number != 0:
-		l.Best, l.BestScore = r.met, t.MetScore
+		l.Best, l.BestScore = r.snapshots.met, t.MetScore
 	case reason == loop.ReasonCondition: // in the middle of an iteration
 		if l.Best, l.BestScore = nil, nil; r.cfg.KeepStates {
-			l.Best = r.snap(l.Address).state
+			l.Best = r.snapshot(l.Address).state
 		}
 	}
 }
 
 // callBack calls n iteration callbacks and yields what they changed.
 func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
-	in, done := r.inTime()
+	in, done := r.withLoopDeadline()
 	defer done()
 	ev := &session.Event{}
-	gone, err := r.within(in, func(ctx agent.InvocationContext) error {
+	gone, err := r.callWithGrace(in, func(ctx agent.InvocationContext) error {
 		cb := agent.NewCallbackContext(ctx, &ev.Actions)
 		for i := range n {
 			if err := call(i, cb); err != nil || ctx.Err() != nil {
@@ -163,35 +170,35 @@ func (r *run) callBack(n int, call func(int, agent.Context) error) bool {
 	if a := &ev.Actions; len(a.StateDelta) == 0 && len(a.ArtifactDelta) == 0 && !a.AsksToLeave() {
 		ev = nil
 	}
-	if ev = r.me.Decided(ev); ev == nil {
+	if ev = r.place.MatchCallbackEvent(ev); ev == nil {
 		return true
 	}
-	r.touch(ev)
-	if r.written.on {
-		r.written.before = r.written.overwrite(r.written.before, ev)
+	r.noteChangedKeys(ev)
+	if r.writes.on {
+		r.writes.ofCallbacks = r.writes.addKeys(r.writes.ofCallbacks, ev)
 	}
 	switch a := &ev.Actions; {
 	case !a.AsksToLeave():
 	case ev.Seq != 0: // it is in the log, and as it is
-		r.called = new(*a.Exit)
+		r.exits.byCallback = new(*a.Exit)
 	default:
-		r.ask(a)
+		r.acceptCallbackExit(a)
 	}
 	return r.yield(ev, nil)
 }
 
-// within calls f under a context. When f's own time is over it changes nothing any more.
+// callWithGrace calls f under a context. When f's own time is over it changes nothing any more.
 // Gone says that f did not heed its context, and was left behind. A panic of f is an error.
-func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext) error) (gone bool, err error) {
-	if !r.timed {
-		return false, caught(in, f)
+func (r *run) callWithGrace(in agent.InvocationContext, f func(agent.InvocationContext) error) (gone bool, err error) {
+	if !r.mode.timed {
+		return false, callRecovering(in, f)
 	}
 	ctx, shut := drive.At(in).Fenced()
 	over := make(chan error, 1)
 	go func() {
 		err := errors.New("it ended its goroutine by runtime.Goexit; it must return instead") // as t.Fatal does
 		defer func() { over <- err }()
-		err = caught(ctx, f)
+		err = callRecovering(ctx, f)
 	}()
 	select {
 	case err := <-over:
@@ -201,7 +208,7 @@ func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext)
 			shut(context.Cause(in))
 		}
 	}
-	t := time.NewTimer(r.grace)
+	t := time.NewTimer(r.mode.grace)
 	defer t.Stop()
 	select {
 	case err := <-over:
@@ -212,15 +219,15 @@ func (r *run) within(in agent.InvocationContext, f func(agent.InvocationContext)
 	}
 }
 
-// caught calls f and makes a panic of it an error.
-func caught(ctx agent.InvocationContext, f func(agent.InvocationContext) error) (err error) {
+// callRecovering calls f and makes a panic of it an error.
+func callRecovering(ctx agent.InvocationContext, f func(agent.InvocationContext) error) (err error) {
 	defer agent.Recover(&err)
 	return f(ctx)
 }
 
-// ask takes the request of an iteration callback to leave the loop. It is the loop's
+// acceptCallbackExit takes the request of an iteration callback to leave the loop. It is the loop's
 // own, and needs no permission.
-func (r *run) ask(a *session.EventActions) {
+func (r *run) acceptCallbackExit(a *session.EventActions) {
 	x := &session.Exit{Plain: true}
 	if a.Exit != nil {
 		x = new(*a.Exit)
@@ -231,23 +238,23 @@ func (r *run) ask(a *session.EventActions) {
 	if !r.cfg.Propagate {
 		x.HandledBy = r.loop.Address
 	}
-	a.Escalate, a.Exit, r.called = true, x, x
+	a.Escalate, a.Exit, r.exits.byCallback = true, x, x
 }
 
-// leaves makes the loop leave next, as a callback has requested. An earlier reason to stop stays.
-func (r *run) leaves(d *loop.Decision) bool {
-	x := r.called
-	if r.called = nil; x == nil || r.tally.Exit != nil || d.Action != loop.RunStep && d.Action != loop.Rollback {
+// applyCallbackExit makes the loop leave next, as a callback has requested. An earlier reason to stop stays.
+func (r *run) applyCallbackExit(d *loop.Decision) bool {
+	x := r.exits.byCallback
+	if r.exits.byCallback = nil; x == nil || r.tally.Exit != nil || d.Action != loop.RunStep && d.Action != loop.Rollback {
 		return false
 	}
 	r.tally.Exit = exitOf(x)
 	return true
 }
 
-// inTime returns the loop's context with the loop's time limit. The time until done is called
+// withLoopDeadline returns the loop's context with the loop's time limit. The time until done is called
 // counts as the loop's, unless an earlier part of the run is being replayed.
-func (r *run) inTime() (ctx agent.InvocationContext, done func()) {
-	if !r.timed || r.me.Replays() {
+func (r *run) withLoopDeadline() (ctx agent.InvocationContext, done func()) {
+	if !r.mode.timed || r.place.IsReplay() {
 		return r.ctx, func() {}
 	}
 	began, cancel := r.now(), func() {}

@@ -7,38 +7,38 @@ import (
 	"context"
 
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/observe"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
-// observed has the observer's data of the iteration under way.
-type observed struct {
+// observation has the observer's data of the iteration under way.
+type observation struct {
 	ctx context.Context // of its steps; nil if nobody was told that it began
 	it  *observe.Iteration
 	end func(error)
 }
 
-// observed is the context of a step of an iteration; nil is the loop's. The iteration begins with
+// observerContext is the context of a step of an iteration; nil is the loop's. The iteration begins with
 // its first step that is not in the log.
-func (r *run) observed(n int) context.Context {
+func (r *run) observerContext(n int) context.Context {
 	o := r.ctx.RunConfig().Observer
-	if o == nil || r.finalizing || n == 0 || r.tally.Rejudge {
+	if o == nil || r.phase.finalizing || n == 0 || r.tally.Rejudge {
 		return nil
 	}
-	if r.watching.ctx == nil {
-		it := &observe.Iteration{Loop: r.Name(), Address: string(r.loop.Pass), Number: n}
+	if r.observed.ctx == nil {
+		it := &observe.Iteration{Loop: r.Name(), Address: string(r.loop.IterationAddress), Number: n}
 		ctx, end := o.Iteration(r.ctx, it)
-		r.watching = observed{ctx, it, end}
+		r.observed = observation{ctx, it, end}
 	}
-	return r.watching.ctx
+	return r.observed.ctx
 }
 
-// observedEnd tells the observer how the iteration ended; nil says that it was cut short by err.
-func (r *run) observedEnd(it *loop.IterationRecord, err error) {
-	w := r.watching
+// observeIterationEnd tells the observer how the iteration ended; nil says that it was cut short by err.
+func (r *run) observeIterationEnd(it *loop.IterationRecord, err error) {
+	w := r.observed
 	if w.ctx == nil {
 		return
 	}
-	r.watching = observed{}
+	r.observed = observation{}
 	if it != nil && it.Number == w.it.Number {
 		w.it.Score, w.it.Best, w.it.Rejected = it.Score, it.Best, it.Rejected
 		w.it.Complete, w.it.Failures = it.Complete, it.Failures
@@ -49,14 +49,14 @@ func (r *run) observedEnd(it *loop.IterationRecord, err error) {
 	w.end(err)
 }
 
-// observedStop reports to the observer why the loop stops. A loop that was cut off has not stopped,
+// observeStop reports to the observer why the loop stops. A loop that was cut off has not stopped,
 // because it can be resumed.
-func (r *run) observedStop(rec *loop.StopRecord) {
+func (r *run) observeStop(rec *loop.StopRecord) {
 	o := r.ctx.RunConfig().Observer
 	if o == nil {
 		return
 	}
-	r.observedEnd(nil, cmp.Or(context.Cause(r.ctx), r.err))
+	r.observeIterationEnd(nil, cmp.Or(context.Cause(r.ctx), r.failures.current))
 	if rec.Reason == loop.ReasonCanceled {
 		return
 	}

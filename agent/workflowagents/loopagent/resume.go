@@ -17,24 +17,24 @@ import (
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// recall answers a step from the log of a resumed run. known reports that the step has finished
+// replayStep answers a step from the log of a resumed run. known reports that the step has finished
 // there. There are no delays and no time limits. more reports whether the loop continues.
-func (r *run) recall(d *loop.Decision) (known, more bool) {
-	if r.cache != nil {
-		r.keyOf(d)
+func (r *run) replayStep(d *loop.Decision) (known, more bool) {
+	if r.steps.cache != nil {
+		r.setCacheKey(d)
 	}
-	res, known := r.stepAt(d.Step).Replay(&drive.StepRun{Address: r.address(d), Attempt: d.Attempt}, r.onEv)
-	if !known || res.Left {
+	res, known := r.directStep(d.Step).Replay(&drive.StepRun{Address: r.address(d), Attempt: d.Attempt}, r.steps.onEvent)
+	if !known || res.ConsumerLeft {
 		return known, false
 	}
 	o := loop.Outcome{Iteration: d.Iteration, Step: d.Step}
 	if res.Recorded == nil { // the context was over on the way
-		r.outcome(&o, d, res.Err, ended)
+		r.outcome(&o, d, res.Err, returned)
 	} else if err := readOutcome(res.Recorded.Outcome, &o); err != nil {
-		r.yield(nil, fmt.Errorf("read the recorded outcome of %s: %w", r.here, err))
+		r.yield(nil, fmt.Errorf("read the recorded outcome of %s: %w", r.current.address, err))
 		return true, false
 	}
-	return true, r.recalled(d, &o, res)
+	return true, r.addReplayed(d, &o, res)
 }
 
 // readOutcome reads an outcome of the log, with all digits of the numbers in its state.
@@ -53,33 +53,33 @@ func readOutcome(data json.RawMessage, o *loop.Outcome) error {
 	return err
 }
 
-// recalled adds the outcome of a step from an earlier part of the run.
-func (r *run) recalled(d *loop.Decision, o *loop.Outcome, res *drive.StepResult) bool {
-	if over := r.over; over != nil {
-		if r.over = nil; !r.pass(over) {
+// addReplayed adds the outcome of a step from an earlier part of the run.
+func (r *run) addReplayed(d *loop.Decision, o *loop.Outcome, res *drive.StepResult) bool {
+	if over := r.current.endMark; over != nil {
+		if r.current.endMark = nil; !r.yieldMark(over) {
 			return false
 		}
 	}
 	if !r.scoresStart(d) {
-		r.heard(d.Step, res)
+		r.recordOutput(d.Step, res)
 	}
-	if o.Exit != nil && r.exit == nil {
-		r.refused = new(session.Exit)
+	if o.Exit != nil && r.exits.accepted == nil {
+		r.exits.refused = new(session.Exit)
 	}
-	if r.cache != nil && !o.Cached {
-		r.keep(d, res, o.Finished)
+	if r.steps.cache != nil && !o.Cached {
+		r.storeInCache(d, res, o.Finished)
 	}
-	if r.looksAtState() {
-		o.State = r.apart.recorded(r.seen(), o.State)
+	if r.readsState() {
+		o.State = r.recordedKeys.restoredState(r.stateForDecision(), o.State)
 	}
 	if res.Err != nil && o.Failure != nil {
-		r.err = res.Err
+		r.failures.current = res.Err
 		if _, ok := errors.AsType[*agent.StepError](res.Err); !ok {
-			r.err = r.stepError(d, res.Err)
+			r.failures.current = r.stepError(d, res.Err)
 		}
 		spent, _ := errors.AsType[*budget.ExceededError](res.Err)
 		if spent != nil && o.Failure.Kind == loop.BudgetSpent && spent.Budget != r.Name() && r.loop.Outer != nil {
-			r.beyond = res.Err
+			r.failures.outer = res.Err
 		}
 	}
 	r.add(d, o, res.Err)
@@ -105,47 +105,47 @@ func (a *Agent) GoesOn(stopped, plan *mark.Mark) error {
 	return a.plan.Lifts(&rec, &old)
 }
 
-// continues reports whether from here on the loop follows another plan than before: a stopped loop
+// continueWithPlan reports whether from here on the loop follows another plan than before: a stopped loop
 // continues (LOOP 31), or a loop that was cut off has new limits. If the new limits end the loop
 // here, it stops by them.
-func (r *run) continues() bool {
-	if !r.resumed {
+func (r *run) continueWithPlan() bool {
+	if !r.mode.resumed {
 		return false
 	}
-	replays := r.me.Replays()
-	reopened := r.me.Continued()
+	replays := r.place.IsReplay()
+	reopened := r.place.Continued()
 	switch {
-	case !reopened && (!r.changed || replays):
+	case !reopened && (!r.phase.planChanged || replays):
 		return false
-	case r.goOn():
+	case r.reopen():
 		return true
 	case reopened && !replays:
 		return false
 	}
-	r.stays = nil
-	r.otherPlan()
+	r.phase.notContinued = nil
+	r.comparePlans()
 	return true
 }
 
-// goOn continues a stopped loop, or a loop whose plan has changed. If the old reason to stop still
+// reopen continues a stopped loop, or a loop whose plan has changed. If the old reason to stop still
 // holds, it reports false, and the loop stops as before.
-func (r *run) goOn() bool {
+func (r *run) reopen() bool {
 	t := r.tally
 	t.Bounds = nil // they are those of now: the outcomes were added again
 	if err := r.plan.Reopen(&t); err != nil {
-		r.stays = err
+		r.phase.notContinued = err
 		return false
 	}
-	r.tally, r.finalizing = t, false
-	r.otherPlan()
+	r.tally, r.phase.finalizing = t, false
+	r.comparePlans()
 	r.loop.Started = r.now().Add(-r.tally.Active)
 	return true
 }
 
-// sameRules gives the loop the version of the rules that its log was made by, and a baseline only if it had one.
-func (r *run) sameRules() {
+// useLoggedRules gives the loop the version of the rules that its log was made by, and a baseline only if it had one.
+func (r *run) useLoggedRules() {
 	var was loop.Plan
-	known := r.me.Recorded()
+	known := r.place.Recorded()
 	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted || known.Mark.Decode(&was) != nil {
 		return
 	}
@@ -159,11 +159,11 @@ func (r *run) sameRules() {
 	r.plan = &own
 }
 
-// otherPlan notes whether the mark to be replayed has another plan than the loop has now. If so,
+// comparePlans notes whether the mark to be replayed has another plan than the loop has now. If so,
 // the loop writes a mark with its own plan when it continues.
-func (r *run) otherPlan() {
-	r.changed = false
-	known := r.me.Recorded()
+func (r *run) comparePlans() {
+	r.phase.planChanged = false
+	known := r.place.Recorded()
 	if known == nil || known.Mark == nil || known.Mark.Kind != mark.KindLoopStarted &&
 		known.Mark.Kind != mark.KindLoopContinued {
 		return
@@ -171,19 +171,19 @@ func (r *run) otherPlan() {
 	now, err := json.Marshal(r.plan)
 	var was, is any
 	if err == nil && json.Unmarshal(known.Mark.Data, &was) == nil && json.Unmarshal(now, &is) == nil {
-		r.changed = !reflect.DeepEqual(was, is)
+		r.phase.planChanged = !reflect.DeepEqual(was, is)
 	}
 }
 
-// looksAtState reports whether the loop's decisions depend on the state.
-func (r *run) looksAtState() bool {
+// readsState reports whether the loop's decisions depend on the state.
+func (r *run) readsState() bool {
 	return r.plan.StopWhen != nil || r.plan.Score != nil || r.plan.NoProgress != nil || r.plan.StateLimit > 0 || r.plan.Watch != nil
 }
 
-// seen returns the values of the state that the loop's decisions depend on, or nil.
-func (r *run) seen() map[string]any {
-	if len(r.reads) == 0 && !r.readsAll && !r.decides() {
+// stateForDecision returns the values of the state that the loop's decisions depend on, or nil.
+func (r *run) stateForDecision() map[string]any {
+	if len(r.reads) == 0 && !r.readsAll && !r.stateDecides() {
 		return nil
 	}
-	return r.me.StateMap(r.loop.Pass, r.reads, r.readsAll)
+	return r.place.StateMap(r.loop.IterationAddress, r.reads, r.readsAll)
 }

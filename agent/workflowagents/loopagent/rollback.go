@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/deep"
+	"github.com/refrain-dev/refrain/internal/values/deep"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -16,20 +16,17 @@ import (
 
 // rollBack restores the state that the plan asks for, by an event of the loop.
 func (r *run) rollBack(d *loop.Decision) bool {
-	to := r.accepted
-	if d.To == 0 {
-		to = r.initial
-	}
+	to := r.stateOf(d.To)
 	if d.Ended.Number == 0 { // a limit has stopped the loop in the middle of it
 		r.loop.Rejected = &drive.Rejected{Iteration: d.Iteration, Reason: "a limit cut the iteration short",
-			State: r.snap(r.loop.Address).state}
+			State: r.snapshot(r.loop.Address).state}
 	}
 	ev := &session.Event{}
-	ev.Actions.StateDelta = r.back(r.loop.Address, to.state)
-	r.written.left = to.left
+	ev.Actions.StateDelta = r.restoreDelta(r.loop.Address, to.state)
+	r.writes.stale = to.stale
 	ok := true
 	switch {
-	case r.marks:
+	case r.mode.durable:
 		ok = r.mark(mark.KindRolledBack, mark.RolledBack{Iteration: d.Iteration, To: d.To,
 			Reason: r.loop.Rejected.Reason}, ev)
 	case ev.Actions.StateDelta != nil:
@@ -41,79 +38,120 @@ func (r *run) rollBack(d *loop.Decision) bool {
 	return ok
 }
 
+// restores reports whether the loop may go back to an earlier state.
+func (r *run) restores() bool {
+	return r.plan.OnRegression == loop.RollbackOnWorse || len(r.plan.OnPlateau) > 0
+}
+
+// stateOf returns the state after an iteration that was the best, or with 0 that of the loop's start.
+func (r *run) stateOf(iteration int) savedState {
+	switch {
+	case iteration == 0:
+		return r.snapshots.initial
+	case iteration != r.tally.BestIteration:
+		return r.snapshots.legBest
+	}
+	return r.snapshots.accepted
+}
+
+// beginLeg restores the state from which a leg begins, by an event of the loop, and gives its agents their settings.
+func (r *run) beginLeg(d *loop.Decision) bool {
+	to := r.stateOf(d.To)
+	ev := &session.Event{}
+	ev.Actions.StateDelta = r.restoreDelta(r.loop.Address, to.state)
+	r.writes.stale = to.stale
+	r.loop.Leg, r.loop.Since = r.legs[d.Leg-1], 0
+	if r.plan.Leg(d.Leg).Fresh { // nothing is known but the best
+		r.loop.Prev, r.loop.Rejected, r.loop.Score, r.loop.History = nil, nil, nil, nil
+		r.loop.Since, r.questions.legBest = d.Iteration+1, r.questions.start
+	}
+	ok := true
+	switch {
+	case r.mode.durable:
+		ok = r.mark(mark.KindLegStarted, mark.LegStarted{Leg: d.Leg, Iteration: d.Iteration, To: d.To,
+			Does: r.plan.Leg(d.Leg).String(), Reason: d.Why}, ev)
+	case ev.Actions.StateDelta != nil:
+		ok = r.yield(ev, nil)
+	}
+	if ok {
+		r.plan.Add(&r.tally, loop.Outcome{Iteration: d.Iteration, Step: -1, RolledBack: true, Leg: d.Leg})
+	}
+	return ok
+}
+
 // retries reports whether a step may be run more than once where it fails.
 func (r *run) retries(step int) bool {
 	s := r.plan.Steps[step].Retry
 	return s != nil && s.Attempts > 1
 }
 
-// undo reverts a failed attempt of a step before the next one: its changes of the state, and its
+// undoAttempt reverts a failed attempt of a step before the next one: its changes of the state, and its
 // request to leave.
-func (r *run) undo(d *loop.Decision, asked *session.Exit) bool {
+func (r *run) undoAttempt(d *loop.Decision, asked *session.Exit) bool {
 	at := r.address(d)
-	r.forget(at) // the loops in it
+	r.clearIterationKeys(at) // the loops in it
 	r.loop.History.Undo(at)
 	ev := &session.Event{
 		InvocationID: r.ctx.InvocationID(), Branch: r.ctx.Branch(), Author: at.Agent(),
 		// The step's address: iteration: keys belong to the iteration.
 		Address: at, Iteration: r.loop.Iteration, Attempt: d.Attempt,
 	}
-	ev.Actions.StateDelta = r.back(at, r.before.state)
-	r.written.left = r.before.left
+	ev.Actions.StateDelta = r.restoreDelta(at, r.snapshots.beforeStep.state)
+	r.writes.stale = r.snapshots.beforeStep.stale
 	if asked != nil {
 		undone := *asked // loops further out may have heard it
 		undone.Refused, undone.HandledBy = "the attempt failed and is made again", ""
 		ev.Actions.Exit = &undone
 	}
-	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(r.me.Again(ev), nil)
+	return ev.Actions.StateDelta == nil && ev.Actions.Exit == nil || r.yield(r.place.Match(ev), nil)
 }
 
 // state returns the state that a step at an address sees. The caller owns the map, but not its
 // values.
 func (r *run) state(at session.Address) map[string]any {
-	return maps.Collect(r.me.StateAt(at).All())
+	return maps.Collect(r.place.StateAt(at).All())
 }
 
-// snapshot is a state to go back to, with the keys in it that are left over.
-type snapshot struct {
+// savedState is a state to go back to, with the keys in it that are left over.
+type savedState struct {
 	state map[string]any
-	left  map[string]bool
+	stale map[string]bool
 }
 
-// snap takes a snapshot. It copies lists and objects, because some steps change them in place.
-func (r *run) snap(at session.Address) snapshot {
-	return snapshot{deep.Copy(r.state(at)), r.written.left}
+// snapshot takes a snapshot. It copies lists and objects, because some steps change them in place.
+func (r *run) snapshot(at session.Address) savedState {
+	return savedState{deep.Copy(r.state(at)), r.writes.stale}
 }
 
-// forget ends the iteration: keys of the iterations at and below an address.
-func (r *run) forget(at session.Address) {
-	r.me.EndIteration(at)
+// clearIterationKeys ends the iteration: keys of the iterations at and below an address.
+func (r *run) clearIterationKeys(at session.Address) {
+	r.place.EndIteration(at)
 }
 
-// touch notes the keys that the loop has changed, if other branches may change keys at the same
+// noteChangedKeys notes the keys that the loop has changed, if other branches may change keys at the same
 // time.
-func (r *run) touch(ev *session.Event) {
-	if r.touched == nil {
+func (r *run) noteChangedKeys(ev *session.Event) {
+	if r.snapshots.changedKeys == nil {
 		return
 	}
 	for k := range ev.Actions.StateDelta {
-		r.touched[k] = true
+		r.snapshots.changedKeys[k] = true
 	}
 	temp, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any) // stores leave them out of the delta
 	for k := range temp {
-		r.touched[k] = true
+		r.snapshots.changedKeys[k] = true
 	}
 }
 
-// back returns the state delta that restores the state at an address. It leaves out keys that
+// restoreDelta returns the state delta that restores the state at an address. It leaves out keys that
 // sessions share and, in a parallel branch, keys that no event of the loop has changed.
-func (r *run) back(at session.Address, was map[string]any) map[string]any {
+func (r *run) restoreDelta(at session.Address, was map[string]any) map[string]any {
 	var delta map[string]any
 	set := func(key string, v any) {
 		if strings.HasPrefix(key, session.KeyPrefixApp) || strings.HasPrefix(key, session.KeyPrefixUser) {
 			return
 		}
-		if r.touched != nil && !r.touched[key] {
+		if r.snapshots.changedKeys != nil && !r.snapshots.changedKeys[key] {
 			return
 		}
 		if delta == nil {

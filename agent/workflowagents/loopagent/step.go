@@ -8,32 +8,32 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
-	"github.com/refrain-dev/refrain/internal/sleep"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
-// ending says how a step ended, besides its error.
-type ending int
+// stepEnd says how a step ended, besides its error.
+type stepEnd int
 
 const (
-	ended    ending = iota // of itself
-	timedOut               // its time was over
-	refused                // it was not run
+	returned stepEnd = iota // of itself
+	timedOut                // its time was over
+	notRun                  // it was not run
 )
 
 // noTime is the time limit of a step for which delays or callbacks have left no time.
 const noTime = time.Nanosecond
 
-// carryOut carries out a decision to run a step: it waits for the delay, and runs the step within
+// runDecision carries out a decision to run a step: it waits for the delay, and runs the step within
 // its time limit.
-func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult, how ending) {
+func (r *run) runDecision(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult, how stepEnd) {
 	if d.Refuse != nil {
-		return &drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, refused
+		return &drive.StepResult{Err: r.stepError(d, errors.New(d.Refuse.Message))}, notRun
 	}
 	if d.Wait > 0 {
 		if err := sleep.For(r.ctx, d.Wait); err != nil {
-			return &drive.StepResult{Err: err}, ended
+			return &drive.StepResult{Err: err}, returned
 		}
 		o.Waited = d.Wait
 	}
@@ -41,67 +41,67 @@ func (r *run) carryOut(d *loop.Decision, o *loop.Outcome) (res *drive.StepResult
 		late := &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name}
 		return &drive.StepResult{Err: r.stepError(d, late)}, timedOut
 	}
-	if r.prints != nil {
-		r.prints.reset()
+	if r.current.fingerprint != nil {
+		r.current.fingerprint.reset()
 	}
-	if r.cache != nil {
-		if res, ok := r.cached(d); ok {
+	if r.steps.cache != nil {
+		if res, ok := r.fromCache(d); ok {
 			o.Cached = true
-			return res, ended
+			return res, returned
 		}
 	}
-	r.work = r.me.Begin(r.cfg.AgentConfig.SubAgents[d.Step])
-	in := drive.StepRun{Address: r.here, Attempt: d.Attempt, Work: r.work, Context: r.observed(d.Iteration)}
-	if d.Wait == 0 && r.cache == nil && r.work == nil { // nothing was waited for since
-		in.Began = o.Started
+	r.current.work = r.place.Begin(r.cfg.AgentConfig.SubAgents[d.Step])
+	in := drive.StepRun{Address: r.current.address, Attempt: d.Attempt, Work: r.current.work, Context: r.observerContext(d.Iteration)}
+	if d.Wait == 0 && r.steps.cache == nil && r.current.work == nil { // nothing was waited for since
+		in.Started = o.Started
 	}
-	if r.marks {
-		if r.fin == nil {
-			r.fin = new(mark.StepFinished)
+	if r.mode.durable {
+		if r.current.endData == nil {
+			r.current.endData = new(mark.StepFinished)
 		}
-		*r.fin = mark.StepFinished{}
-		in.Finished = r.fin
+		*r.current.endData = mark.StepFinished{}
+		in.Finished = r.current.endData
 	}
-	if d.Timeout == 0 && !r.timed && !r.rests[d.Step] {
-		res = r.stepAt(d.Step).RunAs(&in, r.onEv)
+	if d.Timeout == 0 && !r.mode.timed && !r.mayIdle[d.Step] {
+		res = r.directStep(d.Step).RunAs(&in, r.steps.onEvent)
 	} else {
-		r.limited = 0
-		res, how = r.runFor(d, &in)
-		o.Limited = r.limited
+		r.current.limited = 0
+		res, how = r.runGuarded(d, &in)
+		o.Limited = r.current.limited
 	}
 	if res.Abandoned { // it may write into that still
-		r.fin = nil
+		r.current.endData = nil
 	}
-	if r.cache != nil {
-		r.keep(d, res, time.Now())
+	if r.steps.cache != nil {
+		r.storeInCache(d, res, time.Now())
 	}
 	return res, how
 }
 
-// stepAt is the step of an index, made when it is first run.
-func (r *run) stepAt(i int) *drive.Step {
-	if r.steps[i] == nil {
-		r.steps[i] = r.newStep(i, 0)
+// directStep is the step of an index, made when it is first run.
+func (r *run) directStep(i int) *drive.Step {
+	if r.steps.direct[i] == nil {
+		r.steps.direct[i] = r.newStep(i, 0)
 	}
-	return r.steps[i]
+	return r.steps.direct[i]
 }
 
-// watchedAt is stepAt for a step with a grace.
-func (r *run) watchedAt(i int) *drive.Step {
-	if r.watched == nil {
-		r.watched = make([]*drive.Step, len(r.plan.Steps))
+// guardedStep is stepAt for a step with a grace.
+func (r *run) guardedStep(i int) *drive.Step {
+	if r.steps.guarded == nil {
+		r.steps.guarded = make([]*drive.Step, len(r.plan.Steps))
 	}
-	if r.watched[i] == nil {
-		r.watched[i] = r.newStep(i, r.grace)
+	if r.steps.guarded[i] == nil {
+		r.steps.guarded[i] = r.newStep(i, r.mode.grace)
 	}
-	return r.watched[i]
+	return r.steps.guarded[i]
 }
 
 // newStep makes the step of an index.
 func (r *run) newStep(i int, grace time.Duration) *drive.Step {
-	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.budget, Grace: grace}
-	if r.held != nil && r.finalizing {
-		cfg.Budget = r.held.Budget()
+	cfg := drive.StepConfig{Agent: r.cfg.AgentConfig.SubAgents[i], Loop: r.loop, Budget: r.spending.budget, Grace: grace}
+	if r.spending.finalizer != nil && r.phase.finalizing {
+		cfg.Budget = r.spending.finalizer.Budget()
 	}
 	return drive.NewStep(r.ctx, cfg)
 }

@@ -12,15 +12,15 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/internal/seal"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/session/seal"
 )
 
 // fail stops the loop for a reason that no step has given.
 func (r *run) fail(err error) {
-	r.err = err
+	r.failures.current = err
 	if cause := r.canceled(); cause != nil {
 		r.plan.Add(&r.tally, loop.Outcome{Iteration: r.loop.Iteration, Step: -1, Canceled: cause.Error()})
 	} else {
@@ -31,25 +31,28 @@ func (r *run) fail(err error) {
 
 // stop ends the loop: it yields the result, or the error if the loop has failed.
 func (r *run) stop(rec *loop.StopRecord) {
-	r.stopped = true
+	r.phase.stopped = true
 	from := rec.Result
-	if r.sums {
+	if r.mode.tracksResults {
 		_, rec.Result = r.result(rec.Result)
 	}
-	r.observedStop(rec)
+	if r.spending.slice != nil && r.spending.slice.Ended != nil {
+		r.spending.slice.Ended(r.standing(rec))
+	}
+	r.observeStop(rec)
 	var panicked error
 	if r.cfg.OnStop != nil { // a panic of it takes nothing from the record and the result
 		var gone bool
 		told := rec
-		if gone, panicked = r.within(r.ctx, func(ctx agent.InvocationContext) error {
+		if gone, panicked = r.callWithGrace(r.ctx, func(ctx agent.InvocationContext) error {
 			r.cfg.OnStop(ctx, told)
 			return nil
 		}); gone {
 			rec = new(*rec) // it may still be looking at the other
 		}
 	}
-	if r.sums {
-		if !r.conclude(rec, from) {
+	if r.mode.tracksResults {
+		if !r.yieldResult(rec, from) {
 			return
 		}
 	}
@@ -60,10 +63,10 @@ func (r *run) stop(rec *loop.StopRecord) {
 		r.yield(nil, context.Cause(r.ctx))
 	case panicked != nil:
 		r.yield(nil, fmt.Errorf("OnStop: %w", panicked))
-	case r.beyond != nil:
-		r.yield(nil, r.beyond)
-	case r.stays != nil:
-		r.yield(nil, r.stays)
+	case r.failures.outer != nil:
+		r.yield(nil, r.failures.outer)
+	case r.phase.notContinued != nil:
+		r.yield(nil, r.phase.notContinued)
 	}
 }
 
@@ -75,16 +78,16 @@ func (r *run) failure() error {
 	case f == nil:
 	case f.Kind == loop.StateTooLarge && f.Step == "":
 		return &stateError{f.Message}
-	case r.err == nil && f.Kind == loop.IterationTimeout:
+	case r.failures.current == nil && f.Kind == loop.IterationTimeout:
 		return &TimeoutError{Kind: f.Kind, After: time.Duration(r.plan.IterationTimeout)}
 	}
-	if f == nil && r.err == nil || f == nil && r.tally.LastFailure != nil {
-		return r.noneSucceeded()
+	if f == nil && r.failures.current == nil || f == nil && r.tally.LastFailure != nil {
+		return r.noIterationSucceeded()
 	}
-	if r.err == nil {
+	if r.failures.current == nil {
 		return errors.New("the loop failed by its plan, which gives no reason; please report this as a bug of refrain")
 	}
-	return r.err
+	return r.failures.current
 }
 
 // stateError is the [session.ErrStateLimit] of the plan.
@@ -94,23 +97,24 @@ func (e *stateError) Error() string { return e.text }
 
 func (*stateError) Unwrap() error { return session.ErrStateLimit }
 
-// noneSucceeded is the error of a loop all of whose iterations have failed: that of
+// noIterationSucceeded is the error of a loop all of whose iterations have failed: that of
 // the last step that did.
-func (r *run) noneSucceeded() error {
-	err := r.failed
+func (r *run) noIterationSucceeded() error {
+	err := r.failures.lastStep
 	if err == nil {
 		err = &TimeoutError{Kind: loop.IterationTimeout, After: time.Duration(r.plan.IterationTimeout)}
 	}
 	return fmt.Errorf("%s; the last failure: %w", loop.NoneSucceeded, err)
 }
 
-// conclude yields the loop's last events: its mark, its result under its output key with the keys that
-// it hands back, and the text of the result unless it was the last output anyway. A canceled loop yields only its mark.
-func (r *run) conclude(rec *loop.StopRecord, from loop.Result) bool {
+// yieldResult yields the loop's last events: its mark, its result under its output key with the keys that
+// it hands back, and the text of the result unless it was the last output anyway. A canceled loop, and one that has no
+// more to say than ADK's, yields only its mark, which has the result.
+func (r *run) yieldResult(rec *loop.StopRecord, from loop.Result) bool {
 	result, _ := r.result(rec.Result)
 	canceled := r.canceled() != nil
-	if canceled {
-		if result != nil && !r.saidLast(result) {
+	if canceled || r.plain {
+		if result != nil && !r.isLastOutput(result) {
 			rec.Answer = result.Text()
 		}
 		result = nil
@@ -125,7 +129,7 @@ func (r *run) conclude(rec *loop.StopRecord, from loop.Result) bool {
 		}
 		maps.Copy(ev.Actions.StateDelta, back)
 	}
-	if r.marks {
+	if r.mode.durable {
 		if err := r.seal(rec, canceled); err != nil {
 			r.yield(nil, err)
 			return false
@@ -135,8 +139,8 @@ func (r *run) conclude(rec *loop.StopRecord, from loop.Result) bool {
 		}
 		ev = &session.Event{} // an event with a mark has no words
 	}
-	if result != nil && !r.saidLast(result) {
-		ev.Content = said(result.Content)
+	if result != nil && !r.isLastOutput(result) {
+		ev.Content = outputOnly(result.Content)
 	}
 	if ev.Content == nil && ev.Actions.StateDelta == nil {
 		return true
@@ -144,17 +148,17 @@ func (r *run) conclude(rec *loop.StopRecord, from loop.Result) bool {
 	return r.yield(ev, nil)
 }
 
-// saidLast reports whether a result was the last output. In a parallel agent the order is random,
+// isLastOutput reports whether a result was the last output. In a parallel agent the order is random,
 // so it reports false.
-func (r *run) saidLast(result *session.Event) bool {
-	if r.said == nil || r.said.Branch != r.ctx.Branch() {
+func (r *run) isLastOutput(result *session.Event) bool {
+	if r.results.lastOutput == nil || r.results.lastOutput.Branch != r.ctx.Branch() {
 		return false
 	}
-	return result == r.said || r.cfg.Result != "" && result.Text() == r.said.Text()
+	return result == r.results.lastOutput || r.cfg.Result != "" && result.Text() == r.results.lastOutput.Text()
 }
 
-// said returns the text and data of a content, which can be yielded again.
-func said(c *genai.Content) *genai.Content {
+// outputOnly returns the text and data of a content, which can be yielded again.
+func outputOnly(c *genai.Content) *genai.Content {
 	again := &genai.Content{Role: genai.RoleModel}
 	for _, p := range c.Parts {
 		switch {
@@ -177,7 +181,7 @@ func said(c *genai.Content) *genai.Content {
 // A loop that comes to its record again has the hash that the record has. A canceled one may say something
 // else than that record, which then is one of the events in the log.
 func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
-	known := r.me.Recorded()
+	known := r.place.Recorded()
 	if !canceled && known != nil && known.Mark != nil && known.Mark.Kind == mark.KindLoopStopped {
 		var sealed loop.StopRecord
 		if err := known.Mark.Decode(&sealed); err != nil {
@@ -186,8 +190,8 @@ func (r *run) seal(rec *loop.StopRecord, canceled bool) error {
 		rec.Events, rec.Digest = sealed.Events, sealed.Digest // it was made when the loop stopped
 		return nil
 	}
-	d, err := r.hash.Hash()
-	if err == nil && (d == nil || r.me.Replaying()) { // what does not come again is in the log
+	d, err := r.mode.seal.Hash()
+	if err == nil && (d == nil || r.place.LogRemains()) { // what does not come again is in the log
 		d, err = r.hashLog()
 	}
 	if err != nil {
@@ -208,7 +212,7 @@ func (r *run) hashLog() (*seal.Hash, error) {
 		evs, gone = v.Log(), v.Superseded()
 	}
 	from := evs.Len()
-	for from > 0 && !(r.begins(evs.At(from-1)) && !gone.Has(evs.At(from-1).Seq)) {
+	for from > 0 && !(r.isLoopStart(evs.At(from-1)) && !gone.Has(evs.At(from-1).Seq)) {
 		from--
 	}
 	d := seal.New()
@@ -222,8 +226,8 @@ func (r *run) hashLog() (*seal.Hash, error) {
 	return d, nil
 }
 
-// begins reports whether an event is the mark with which the loop's step began.
-func (r *run) begins(ev *session.Event) bool {
+// isLoopStart reports whether an event is the mark with which the loop's step began.
+func (r *run) isLoopStart(ev *session.Event) bool {
 	return ev.Mark != nil && ev.Mark.Kind == mark.KindStepStarted &&
 		ev.Address == r.loop.Address && ev.InvocationID == r.ctx.InvocationID()
 }
@@ -238,7 +242,7 @@ func (r *run) mark(kind mark.Kind, data any, ev *session.Event) bool {
 	if ev == nil {
 		ev = &session.Event{}
 	}
-	m.Joins = r.joins && (kind == mark.KindIterationFinished || kind == mark.KindLoopStarted)
+	m.Joins = r.mode.batchesMarks && (kind == mark.KindIterationFinished || kind == mark.KindLoopStarted)
 	ev.Mark = m
 	return r.yield(ev, nil)
 }

@@ -50,22 +50,22 @@ func (e *TimeoutError) Error() string {
 // Timeout returns true, as errors of package net do.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// runFor runs a step that is left behind if it does not heed its context: when its time
+// runGuarded runs a step that is left behind if it does not heed its context: when its time
 // is over, or the run is canceled, the loop waits for it for the loop's grace.
-func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, ending) {
+func (r *run) runGuarded(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, stepEnd) {
 	var late, gone *TimeoutError
-	if in.Context == nil && (d.Timeout > 0 || r.rests[d.Step]) {
+	if in.Context == nil && (d.Timeout > 0 || r.mayIdle[d.Step]) {
 		in.Context = r.ctx
 	}
 	if d.Timeout > 0 {
 		late = &TimeoutError{Kind: d.TimeoutKind, Step: r.plan.Steps[d.Step].Name, After: d.Timeout}
 		gone = new(*late) // the step may be looking at the other
 		gone.Abandoned = true
-		in.Late, in.Abandoned = late, r.stepError(d, gone)
+		in.TimeoutErr, in.AbandonErr = late, r.stepError(d, gone)
 	}
 	switch {
-	case r.rests[d.Step]:
-		ctx, stop := r.clocked(in.Context, d.Timeout, d.Wait, late, gone)
+	case r.mayIdle[d.Step]:
+		ctx, stop := r.withStepClock(in.Context, d.Timeout, d.Wait, late, gone)
 		defer stop()
 		in.Context = ctx
 	case late != nil:
@@ -73,32 +73,32 @@ func (r *run) runFor(d *loop.Decision, in *drive.StepRun) (*drive.StepResult, en
 		defer cancel()
 		in.Context = ctx
 	}
-	res := r.watchedAt(d.Step).RunAs(in, r.onEv)
+	res := r.guardedStep(d.Step).RunAs(in, r.steps.onEvent)
 	if res.Abandoned {
-		r.watched[d.Step] = nil
+		r.steps.guarded[d.Step] = nil
 	}
 	switch {
 	case res.Err == nil || late == nil:
-	case res.Err == in.Late:
+	case res.Err == in.TimeoutErr:
 		d.TimeoutKind = late.Kind
 		res.Err = r.stepError(d, late)
 		return res, timedOut
-	case res.Err == in.Abandoned:
+	case res.Err == in.AbandonErr:
 		d.TimeoutKind = gone.Kind
 		return res, timedOut
 	}
-	return res, ended
+	return res, returned
 }
 
-// clocked gives a step that may rest its time: the step's own and the iteration's do not count a rest, the loop's
+// withStepClock gives a step that may rest its time: the step's own and the iteration's do not count a rest, the loop's
 // does. The function that it returns ends that, and sets r.limited. late and gone are nil without a limit.
-func (r *run) clocked(in context.Context, own, waited time.Duration, late, gone *TimeoutError) (_ context.Context, stop func()) {
+func (r *run) withStepClock(in context.Context, own, waited time.Duration, late, gone *TimeoutError) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(in)
 	var once sync.Once
 	all := time.Duration(0)
 	if left, ok := r.plan.Left(&r.tally); late != nil && late.Kind == loop.TotalTimeout {
 		own, all = 0, own
-	} else if ok && own > 0 && !r.finalizing {
+	} else if ok && own > 0 && !r.phase.finalizing {
 		all = max(left-waited, 1)
 	}
 	ctx, clock := drive.WithClock(ctx, own, func() { once.Do(func() { cancel(late) }) })
@@ -112,7 +112,7 @@ func (r *run) clocked(in context.Context, own, waited time.Duration, late, gone 
 		}).Stop
 	}
 	return ctx, func() {
-		r.limited = clock.Stop()
+		r.current.limited = clock.Stop()
 		total()
 		once.Do(func() {})
 		cancel(nil)

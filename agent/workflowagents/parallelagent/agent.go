@@ -33,6 +33,9 @@ type Config struct {
 	// Steps has the policies of single sub-agents, by name. The error of a sub-agent without a policy
 	// cancels the others, as in ADK; such a sub-agent runs without a delay.
 	Steps map[string]StepPolicy
+	// Race compares the sub-agents, which are loops, by their best scores, and hands on which one is the best. A loop
+	// that fails loses; only if all fail does the agent. Nil runs the sub-agents without comparing them.
+	Race *Race
 }
 
 // StepPolicy says how the agent treats one of its sub-agents. Its delays are part of the sub-agent's
@@ -67,6 +70,9 @@ func New(cfg Config) (agent.Agent, error) {
 	if err := a.steps.Check(cfg.AgentConfig.SubAgents); err != nil {
 		return nil, fmt.Errorf("parallel agent %q: %w", cfg.AgentConfig.Name, err)
 	}
+	if err := cfg.Race.check(cfg.AgentConfig.SubAgents); err != nil {
+		return nil, fmt.Errorf("parallel agent %q: %w", cfg.AgentConfig.Name, err)
+	}
 	a.Base = base
 	a.grace = drive.GraceAround(a, drive.Grace)
 	for _, sub := range cfg.AgentConfig.SubAgents {
@@ -90,7 +96,9 @@ func (a *Agent) Config() Config { return a.cfg }
 func (a *Agent) Type() agent.Type { return agent.TypeParallel }
 
 // Skips reports whether the agent continues after a sub-agent has failed with an error.
-func (a *Agent) Skips(step string, err error) bool { return a.steps.Skips(step, err) }
+func (a *Agent) Skips(step string, err error) bool {
+	return a.steps.Skips(step, err) || a.cfg.Race != nil && losable(err)
+}
 
 var (
 	_ drive.Waiter  = (*Agent)(nil)
@@ -131,33 +139,37 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 
 	events, gone := make(chan said), make(chan struct{})
 	defer close(gone)
-	ended := make(chan error, len(subs))
+	ended := make(chan end, len(subs))
+	race := newRace(a.cfg.Race, drive.At(ctx), subs)
 	slots := make(chan struct{}, a.limit())
 	timed, branches := drive.WithBranches(child)
 	me, under := drive.At(ctx), ctx.WithContext(timed)
-	for _, sub := range subs {
+	for i, sub := range subs {
 		cfg := drive.StepConfig{Agent: sub, Branch: a.branch(ctx, sub), Grace: me.Grace(a.grace)}
 		if a.among > 1 {
 			cfg.Budget = me.Budget().Child(budget.Limits{}).Among(a.among)
 		}
-		step := drive.NewStep(under, cfg)
+		turn := &turn{slots: slots, branches: branches}
+		lane := race.lane(i, turn)
+		step := drive.NewStep(lane.under(under), cfg)
 		wg.Go(func() {
-			var err error
-			defer func() { ended <- err }()
+			e := end{lane: lane}
+			defer func() { ended <- e }()
 			select {
 			case slots <- struct{}{}:
-				defer func() { <-slots }()
+				defer turn.end()
 				if child.Err() != nil {
 					return
 				}
 				branches.Begin()
-				defer branches.End()
+				turn.working = true
 				course := a.steps.Course(under)
 				res := course.Run(step, hand(events, gone))
-				if err = res.Err; err == nil && !res.Left {
+				err := res.Err
+				if err == nil && !res.ConsumerLeft {
 					err = course.End()
 				}
-				if err != nil {
+				if e = lane.end(child, err); err != nil && !e.lost {
 					cancel(err)
 				}
 			case <-child.Done():
@@ -169,20 +181,30 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	for running := len(subs); running > 0; {
 		select {
 		case s := <-events:
+			race.hear(s.ev)
 			// Canceled sub-agents still say how they ended.
 			if !s.passTo(yield, cancel) && ctx.Err() == nil {
 				return
 			}
-		case err := <-ended:
+		case w := <-race.arrivals():
+			w.lane.waits, w.lane.standing = true, &w.standing
+		case e := <-ended:
 			running--
-			if first == nil {
-				first = err
+			if race.ended(e); first == nil && !e.lost {
+				first = e.err
+			}
+		}
+		if child.Err() == nil && race.decides() && !race.decide(yield) {
+			if cancel(nil); ctx.Err() == nil {
+				return
 			}
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
 		yield(nil, context.Cause(ctx))
+	case first == nil && race.failed() != nil:
+		yield(nil, race.failed())
 	case first != nil:
 		// The others may have ended first, of the cancellation that it caused.
 		yield(nil, context.Cause(child))

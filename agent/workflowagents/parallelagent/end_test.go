@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/internal/leaktest"
+	"github.com/refrain-dev/refrain/internal/testkit/leaktest"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"

@@ -80,7 +80,7 @@ func (a *Agent) run(ctx agent.InvocationContext, yield func(*session.Event, erro
 	for _, sub := range a.cfg.AgentConfig.SubAgents {
 		step := drive.NewStep(ctx, drive.StepConfig{Agent: sub, Grace: grace})
 		res := course.Run(step, func(ev *session.Event) bool { return yield(ev, nil) })
-		if res.Left {
+		if res.ConsumerLeft {
 			return
 		}
 		if res.Err != nil || leaves(here, res.Exit) {

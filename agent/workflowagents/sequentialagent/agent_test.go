@@ -253,7 +253,7 @@ func TestExit(t *testing.T) {
 			})
 			ran := false
 			next := custom(t, "next", func(agent.InvocationContext, yield) { ran = true })
-			l := &drive.Loop{Name: "outer", Address: "outer", Pass: "outer[1]", Iteration: 1}
+			l := &drive.Loop{Name: "outer", Address: "outer", IterationAddress: "outer[1]", Iteration: 1}
 			ctx := drive.NewInvocation(t.Context(), drive.Invocation{Session: session.NewView(session.ViewConfig{})})
 			step := drive.NewStep(ctx, drive.StepConfig{Agent: sequence(t, "s", leaver, next), Loop: l})
 			res := step.Run(func(ev *session.Event) bool {

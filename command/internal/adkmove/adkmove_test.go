@@ -42,6 +42,7 @@ func TestTable(t *testing.T) {
 		"an error of a step":        "An error ends the loop, as it ends a sequence",
 		"an error of a before":      "An error of a before-agent callback keeps the agent from running.",
 		"an answer that does not":   "If an answer does not fit `OutputSchema`",
+		"an answer that was cut":    "An answer that was cut off (`MAX_TOKENS`) or blocked (`SAFETY` and the like) is the error of its agent",
 		"without a SessionService":  "Without a `SessionService` the runs are kept in `.refrain`",
 		"web a2a refuses":           "`Config.A2AOptions` are refused by `web a2a`.",
 		"the content that this":     "The content that `BeforeRunCallback` returns is the answer of the run",
@@ -141,6 +142,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel"
+	"google.golang.org/genai"
 	"google.golang.org/adk/agent"
 	"google.golang.org/adk/agent/llmagent"
 	"google.golang.org/adk/cmd/launcher"
@@ -215,6 +217,8 @@ func TestFindings(t *testing.T) {
 		`_ = ><launcher.Config{AgentLoader: l}; _ = launcher.Config{SessionService: s}`:          {"in the folder .refrain"},
 		`_ = []launcher.Config{}; func() *launcher.Config { return nil }()`:                      nil,
 		`><otel.SetTracerProvider(p)`:                                                            {"SetGlobalOtelProviders"},
+		`_ = genai.GenerateContentConfig{><MaxOutputTokens: 9, Labels: m}`:                       {"cut off or blocked is the error"},
+		`if resp.FinishReason == ><genai.FinishReasonMaxTokens { genai.NewPartFromText("") }`:    {"cut off or blocked is the error"},
 		`ctx.><SubScheduler(); ><agent.Promote(); llmagent.New(llmagent.Config{OutputKey: "a"})`: {"graph engine", "made by the runner"},
 	} {
 		code = strings.Replace(code, "><err.Error", "err.><Error", 1)

@@ -9,13 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/history/progress/backtest"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress/backtest"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -90,25 +91,40 @@ func Recording(events []*session.Event, address string) (*backtest.Recording, er
 	return found[len(found)-1], nil // the last, if there are several runs in the file
 }
 
-// Compare replays the recording under each policy, after a row for the recorded plan.
+// Compare replays the recording under each policy, after a row for the recorded plan. If the run was made by an earlier
+// version of the rules, a row of the present rules follows each row whose policy does not choose them itself.
 func Compare(rec *backtest.Recording, policies []policy) ([]Row, error) {
+	now, older := backtest.Today(rec.Plan)
+	if !older && len(policies) == 0 {
+		return nil, errors.New("nothing to compare: give --set plan.field=value, --policy or --policies; see refrain " +
+			"backtest --help")
+	}
 	rows := []Row{{Policy: "recorded", Plan: rec.Plan}}
+	if older {
+		rows = append(rows, Row{Policy: "recorded" + byToday, Plan: now})
+	}
 	for _, p := range policies {
 		plan, err := p.apply(rec.Plan)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, Row{Policy: p.name, Plan: plan})
+		if now, older := backtest.Today(plan); older && !p.choosesRules() {
+			rows = append(rows, Row{Policy: p.name + byToday, Plan: now})
+		}
 	}
 	for i := range rows {
 		r := &rows[i]
-		r.Result = r.Plan.Backtest(rec.Outcomes)
+		r.Result = r.Plan.BacktestOf(rec.Plan, rec.Outcomes)
 	}
 	if got := rows[0].Result.Stop; got != nil && rec.Stop != nil { // the recorded outcomes do not name the iteration that had an answer
 		got.Result = rec.Stop.Result
 	}
 	return rows, nil
 }
+
+// byToday follows the name of a policy in the row of the present rules.
+const byToday = ", today's rules"
 
 // AddTrees adds to each row the hash of the files that its policy would have handed back. tree returns the hash of the files
 // after an iteration.
@@ -161,10 +177,6 @@ func Policies(sets, policies []string, file string) ([]policy, error) {
 		}
 		all = append(all, more...)
 	}
-	if len(all) == 0 {
-		return nil, errors.New("nothing to compare: give --set plan.field=value, --policy or --policies; see refrain " +
-			"backtest --help")
-	}
 	return all, nil
 }
 
@@ -172,6 +184,10 @@ func Policies(sets, policies []string, file string) ([]policy, error) {
 type policy struct {
 	name     string
 	settings []setting
+}
+
+func (p policy) choosesRules() bool {
+	return slices.ContainsFunc(p.settings, func(s setting) bool { return s.path == "rules" })
 }
 
 // setting is a field of a plan, given as the path of its JSON names, with the value as the user typed it.

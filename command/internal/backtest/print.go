@@ -7,13 +7,12 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/history/progress/backtest"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/backtest"
 )
 
 // Print writes a table with a line for each policy. run is the name of the run for the commands that Print suggests.
@@ -23,39 +22,44 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 	for _, o := range rec.Outcomes {
 		asked, cached = asked || o.Usage.Calls > 0, cached || o.Usage.CachedTokens > 0
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprint(w, "policy\tstops after\treason\tresult\tsaves iterations\tsteps\ttime")
-	if asked {
-		fmt.Fprint(w, "\ttokens\tcost\tcost then")
+	table := [][]string{{"policy", "stops after", "reason", "result", "saves iterations", "steps", "time"}}
+	const reason, result, steps, took = 2, 3, 5, 6
+	head, drop := &table[0], []int{steps, took}
+	add := func(on bool, names ...string) {
+		for _, name := range names {
+			if on {
+				drop = append([]int{len(*head)}, drop...)
+				*head = append(*head, name)
+			}
+		}
 	}
-	if cached {
-		fmt.Fprint(w, "\tfrom cache")
-	}
-	if trees {
-		fmt.Fprint(w, "\tfiles")
-	}
-	fmt.Fprintln(w)
+	add(asked, "tokens", "cost", "cost then")
+	add(cached, "from cache")
+	add(trees, "files")
 	for i := range rows {
 		r := &rows[i]
 		if r.Result.Unknown {
-			fmt.Fprintf(w, "%s\tmore than %d\t%s\t\n", r.Policy, r.Result.Iterations, r.Result.Note)
+			table = append(table, []string{r.Policy, fmt.Sprintf("more than %d", r.Result.Iterations), r.Result.Note})
 			continue
 		}
 		stop := r.Result.Stop
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s", r.Policy, stop.Iteration, stop.Reason, resultOf(stop))
-		fmt.Fprintf(w, "\t%d\t%d\t%s", r.Result.SavedIterations, r.Result.SavedSteps, progress.Short(time.Duration(r.Result.SavedTime)))
+		cells := []string{r.Policy, strconv.Itoa(stop.Iteration), string(stop.Reason), resultOf(stop), strconv.Itoa(r.Result.SavedIterations),
+			strconv.Itoa(r.Result.SavedSteps), saved(time.Duration(r.Result.SavedTime))}
 		if asked {
-			fmt.Fprintf(w, "\t%d\t%s\t%s", r.Result.SavedTokens, term.Cost(r.Result.SavedCost), term.Cost(r.Result.Used.Cost))
+			cells = append(cells, brief.Whole(r.Result.SavedTokens), term.Cost(r.Result.SavedCost), term.Cost(r.Result.Used.Cost))
 		}
 		if cached {
-			fmt.Fprintf(w, "\t%s", cacheOf(&r.Result.Used))
+			cells = append(cells, cacheOf(&r.Result.Used))
 		}
 		if trees {
-			fmt.Fprintf(w, "\t%s", r.Tree[:min(12, len(r.Tree))])
+			cells = append(cells, r.Tree[:min(12, len(r.Tree))])
 		}
-		fmt.Fprintln(w)
+		table = append(table, cells)
 	}
-	if err := w.Flush(); err != nil || !trees {
+	if err := term.PrintTable(out, table, term.Layout{Drop: append(drop, reason), Cut: []int{0, reason, result}}); err != nil {
+		return err
+	}
+	if err := printLimits(out, rec, rows); err != nil || !trees {
 		return err
 	}
 	seen := make(map[int]bool)
@@ -72,14 +76,33 @@ func Print(out io.Writer, rec *backtest.Recording, rows []Row, run string) error
 	return nil
 }
 
+// printLimits says by which rules the run was made, if they are not those of today, and which answers a back-test does not have.
+func printLimits(out io.Writer, rec *backtest.Recording, rows []Row) error {
+	if now, older := backtest.Today(rec.Plan); older {
+		if _, err := fmt.Fprintf(out, "The run was made by version %d of the rules about a judge's scores; today's rules are version %d.\n",
+			rec.Plan.Rules, now.Rules); err != nil {
+			return err
+		}
+	}
+	for i := range rows {
+		if n := rows[i].Result.Unasked; n > 0 {
+			if _, err := fmt.Fprintf(out, "%s: the judge would have been asked again about the best after %s; the run has no such answer, so "+
+				"the mean stays as it was.\n", rows[i].Policy, brief.Count(n, "rollback")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // cacheOf returns the share of input tokens that came from the provider's cache, and what the cache saved: 62%, 0.41 saved.
 func cacheOf(u *loop.Usage) string {
 	if u.InputTokens <= 0 {
 		return ""
 	}
-	s := fmt.Sprintf("%d%%", 100*u.CachedTokens/u.InputTokens)
+	s := brief.Percent(float64(u.CachedTokens) / float64(u.InputTokens))
 	if u.CacheSaved != 0 {
-		s += fmt.Sprintf(", %.4g saved", u.CacheSaved)
+		s += ", " + brief.Money(u.CacheSaved) + " saved"
 	}
 	return s
 }
@@ -90,7 +113,7 @@ func resultOf(rec *loop.StopRecord) string {
 	if rec.BestScore == nil {
 		return s
 	}
-	score := strconv.FormatFloat(*rec.BestScore, 'g', 6, 64)
+	score := brief.Score(*rec.BestScore) + brief.OffBy(rec.BestError)
 	if rec.Result.Source == loop.FromBest {
 		return fmt.Sprintf("%s (%s)", s, score)
 	}
@@ -99,8 +122,8 @@ func resultOf(rec *loop.StopRecord) string {
 
 // PrintSweep writes a table with a line for each level.
 func PrintSweep(out io.Writer, s *backtest.Sweep) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "%s\tsame\tkept\tlost\tunknown\tsaves iterations\ttokens\tcost\n", s.Field)
+	table := [][]string{{s.Field, "same", "kept", "lost", "unknown", "saves iterations", "tokens", "cost"}}
+	const unknown, tokens = 4, 6
 	for i := range s.Levels {
 		l := &s.Levels[i]
 		note := ""
@@ -113,12 +136,23 @@ func PrintSweep(out io.Writer, s *backtest.Sweep) error {
 				note += " that is known"
 			}
 		}
-		cost := term.Amount(l.Saved.Cost)
+		cost := brief.Money(l.Saved.Cost)
 		if l.Saved.Unpriced {
 			cost = "unknown"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s%s\n", strconv.FormatFloat(l.Value, 'g', -1, 64), l.Same, l.Kept,
-			l.Lost, l.Unknown, l.Saved.Iterations, l.Saved.Tokens, cost, note)
+		table = append(table, []string{brief.Number(l.Value, 64), strconv.Itoa(l.Same), strconv.Itoa(l.Kept),
+			strconv.Itoa(l.Lost), strconv.Itoa(l.Unknown), strconv.Itoa(l.Saved.Iterations), brief.Whole(l.Saved.Tokens), cost + note})
 	}
-	return w.Flush()
+	return term.PrintTable(out, table, term.Layout{Drop: []int{tokens, unknown}})
+}
+
+// saved writes the time that a policy saves: 0 as the other columns have it, and a time that it adds with its sign.
+func saved(d time.Duration) string {
+	switch {
+	case d > -time.Millisecond/2 && d < time.Millisecond/2:
+		return "0"
+	case d < 0:
+		return "-" + brief.Clock(-d)
+	}
+	return brief.Clock(d)
 }

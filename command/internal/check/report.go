@@ -10,11 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // loopReport describes how one loop can end.
@@ -152,10 +151,10 @@ func costless(worst *definition.WorstCase) []string {
 	for i := range worst.Agents {
 		switch a := &worst.Agents[i]; {
 		case !a.Unpriced || !a.Cost.Unbounded():
-		case a.Model == "":
+		case a.UnpricedModel == "?":
 			nameless = append(nameless, a.Agent.Name)
-		case !slices.Contains(unpriced, a.Model):
-			unpriced = append(unpriced, a.Model)
+		case !slices.Contains(unpriced, a.UnpricedModel):
+			unpriced = append(unpriced, a.UnpricedModel)
 		}
 	}
 	var lines []string
@@ -179,7 +178,7 @@ func modelCells(u definition.AtMost) []string {
 		tokens = count(u.Tokens)
 	}
 	if !u.Cost.Unbounded() {
-		cost = term.Amount(float64(u.Cost))
+		cost = brief.Money(float64(u.Cost))
 	}
 	return []string{count(u.Turns), count(u.Calls), tokens, cost}
 }
@@ -204,10 +203,8 @@ func timeCell(u definition.AtMost) string {
 		return "centuries"
 	case d == 0:
 		return ""
-	case d > time.Minute:
-		d = d.Round(time.Second)
 	}
-	return brief.Duration(d)
+	return brief.Clock(d)
 }
 
 // shownIterations is the number of iterations at the beginning that have a line each. One line stands for all later iterations.

@@ -8,9 +8,14 @@
 package codingloop
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
 )
 
 // Config describes the loop. Its texts may contain anything, because Definition does not read them as templates or as YAML.
@@ -18,13 +23,29 @@ type Config struct {
 	Prompt, CLI, Model, Permissions, Denied string
 	ACP                                     []string      // command of a program that speaks the Agent Client Protocol, in place of CLI
 	Inherit                                 []string      // environment variables to pass to the agent
-	Until                                   string        // a shell command line
+	Allow                                   []string      // commands that the agent may run besides Until
+	Until                                   string        // a shell command line; may be empty
+	Done                                    string        // a line of the agent that ends the loop; may be empty
 	Most                                    int           // iterations
 	Cost                                    float64       // in US dollars; 0 means no limit
 	Timeout, Idle                           time.Duration // of the loop; of the agent without output; 0 means no limit
+	Copy                                    []string      // files that git ignores and that the copy gets too
 	Branch                                  string        // new branch for the result; "" works on the files themselves
 	Protect                                 []string      // patterns of files to restore after a change; only with Branch
+	Squash                                  bool          // one commit for all iterations; only with Branch
 	Waits                                   bool          // wait while the agent's provider refuses requests
+	Plan                                    *Plan         // tasks in place of one prompt; needs Branch
+	NoProgress                              int           // end after so many iterations with the same result; 0 means no end
+}
+
+// Plan describes the steps that work on a list of tasks, one in an iteration.
+type Plan struct {
+	Step      []string // command of a step, without its verb
+	File      string   // absolute name of the plan
+	Copy      string   // name of the plan below the folder of the agent
+	Commands  []string // of the plan, that the agent may run
+	Tries     int      // after which a task has failed
+	OnFailure string   // of a task: skip or stop
 }
 
 // SaidKey is the state key of the last output of the command; "" at first. A run that knows the output may begin with another
@@ -52,12 +73,23 @@ const withoutTimes = `s/[0-9]+(\.[0-9]+)? ?(ms|s|sec|secs|seconds)([^A-Za-z]|$)/
 func Definition(c *Config) ([]byte, error) {
 	loop := mapping(
 		"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none", "result", "said",
-		"no_progress", map[string]any{"keys": []string{"compared"}, "repeats": 3},
-		"state", map[string]any{"prompt": c.Prompt, "until": c.Until, SaidKey: ""},
+		"state", map[string]any{"prompt": c.Prompt, "until": c.Until, "done": c.Done, SaidKey: ""},
 	)
+	if c.Plan != nil {
+		loop = mapping(
+			"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none", "result", "said",
+			"state", map[string]any{"prompt": c.Prompt, "until": c.Until, SaidKey: "", "ticked": "", "task": ""},
+		)
+	}
+	if c.NoProgress > 0 && c.Plan == nil { // a task of a plan has its own limit
+		add(loop, "no_progress", map[string]any{"keys": []string{"compared"}, "repeats": c.NoProgress})
+	}
 	told := ""
 	if c.Branch != "" {
 		space := map[string]any{"from": ".", "result": map[string]any{"branch": c.Branch}}
+		if c.Copy != nil {
+			space["copy"] = c.Copy
+		}
 		if c.Protect != nil {
 			space["protect"] = c.Protect
 			told = "{{#workspace.protected}}\nYou may not change {{workspace.protected}}: these files were put back.\n{{/workspace.protected}}\n"
@@ -74,9 +106,17 @@ func Definition(c *Config) ([]byte, error) {
 	if c.ACP != nil {
 		program, asked = "acp", c.ACP
 	}
-	coder := mapping("name", "coder", program, asked, "prompt",
-		"{{prompt}}\n{{#said_until}}\nThe command that has to succeed says:\n{{said_until}}\n{{/said_until}}\n"+told,
-		"permissions", c.Permissions, "denied", c.Denied, "retry", 2, "output_key", "said")
+	output := "{{#said_until}}\nThe command that has to succeed says:\n{{said_until}}\n{{/said_until}}\n"
+	if c.Plan != nil {
+		output = "{{#task.again}}\nYour last try failed." + output + "{{/task.again}}"
+	}
+	coder := mapping("name", "coder", program, asked, "prompt", c.goal()+c.rules()+output+told,
+		"permissions", c.Permissions, "denied", c.Denied, "unfinished", "keep", "retry", 2, "output_key", "said")
+	if c.Permissions == "edit" {
+		if allow := slices.DeleteFunc(c.allowed(), func(line string) bool { return line == "" }); len(allow) > 0 {
+			add(coder, "allow", allow)
+		}
+	}
 	if c.Inherit != nil {
 		add(coder, "inherit", c.Inherit)
 	}
@@ -89,17 +129,128 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Idle > 0 {
 		add(coder, "idle_timeout", c.Idle.String())
 	}
+	command := "{{until}}"
+	if c.Plan != nil {
+		command = "{{task.command}}"
+	}
 	check := mapping("name", "check", "command", []string{"sh", "-c", untilLine},
-		"env", map[string]any{"INPUT_UNTIL": "{{until}}"}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
+		"env", map[string]any{"INPUT_UNTIL": command}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
 		"output_key", SaidKey, "result_key", "checked")
-	until := mapping("name", "until", "description", "ends the loop, and finds out whether the command says the same again",
+	if c.Plan != nil {
+		add(loop, "sub_agents", c.planSteps(coder, check))
+		return yaml.Marshal(loop)
+	}
+	compared := "{{said_until}}{{^said_until}}{{said}}{{/said_until}}"
+	if c.Branch != "" {
+		compared += "\n{{" + runfiles.Key + ".tree}}" // and not its commit, which is new when old files come back
+	}
+	until := mapping("name", "until", "description", "ends the loop, and finds out whether the result is the same again",
 		"command", []string{"sed", "-E", withoutTimes},
-		"stdin", "{{said_until}}{{^said_until}}{{said}}{{/said_until}}", "env", map[string]any{"LC_ALL": "C"},
-		"output_limit", Longest, "output_key", "compared",
-		"exit_when", "state.checked.exit_code == 0", "exit_reason", "the command of --until succeeds")
-	add(loop, "sub_agents", []*yaml.Node{coder, check, until})
+		"stdin", compared, "env", map[string]any{"LC_ALL": "C"},
+		"output_limit", Longest, "output_key", "compared")
+	const exits, agrees = "state.checked.exit_code == 0", `("\n" + state.said + "\n").contains("\n" + state.done + "\n")`
+	switch {
+	case c.Until != "" && c.Done != "":
+		add(until, "exit_when", exits+" && "+agrees)
+		add(until, "exit_reason", "the command of --until succeeds, and the agent says: {{done}}")
+	case c.Until != "":
+		add(until, "exit_when", exits)
+		add(until, "exit_reason", "the command of --until succeeds")
+	case c.Done != "":
+		add(until, "exit_when", agrees)
+		add(until, "exit_reason", "the agent says: {{done}}")
+	}
+	if c.Branch != "" && !c.Squash {
+		add(until, "commit", "said")
+	}
+	steps := []*yaml.Node{coder, check, until}
+	if c.Until == "" {
+		steps = []*yaml.Node{coder, until}
+	}
+	add(loop, "sub_agents", steps)
 	return yaml.Marshal(loop)
 }
+
+// planSteps returns the steps of an iteration that works on a task of a plan. What the steps of the plan decide is in the log.
+func (c *Config) planSteps(coder, check *yaml.Node) []*yaml.Node {
+	step := func(name string, verb ...string) *yaml.Node {
+		return mapping("name", name, "command", append(slices.Clone(c.Plan.Step), verb...), "json", true)
+	}
+	task := step("task", "next", c.Plan.File, c.Plan.Copy)
+	add(task, "env", map[string]any{"INPUT_TICKED": "{{ticked}}", "INPUT_UNTIL": "{{until}}"})
+	add(task, "output_key", "task")
+	tick := step("tick", "tick", c.Plan.File, c.Plan.Copy)
+	add(tick, "stdin", "{{said}}")
+	add(tick, "env", map[string]any{"INPUT_KEY": "{{task.key}}", "INPUT_TITLE": "{{task.title}}", "INPUT_PROGRESS": "{{task.progress}}",
+		"INPUT_CODE": "{{checked.exit_code}}", "INPUT_TRIES": strconv.Itoa(c.Plan.Tries),
+		"INPUT_ON_FAILURE": c.Plan.OnFailure})
+	add(tick, "output_key", "ticked")
+	commit := mapping("name", "commit", "command", []string{"true"})
+	if !c.Squash {
+		add(commit, "commit", "ticked.commit") // a step commits with the state from before it
+	}
+	end := step("end", "end")
+	add(end, "env", map[string]any{"INPUT_TICKED": "{{ticked}}"})
+	add(end, "output_key", "open")
+	add(end, "exit_when", "state.ticked.over")
+	add(end, "exit_reason", "all tasks of the plan are done")
+	return []*yaml.Node{task, coder, check, tick, commit, end}
+}
+
+// goal is the beginning of the agent's prompt.
+func (c *Config) goal() string {
+	switch {
+	case c.Plan == nil:
+		return "{{prompt}}\n\n"
+	case c.Prompt == "":
+		return "{{task.prompt}}\n"
+	}
+	return "{{prompt}}\n\n{{task.prompt}}\n"
+}
+
+// allowed returns the commands that the agent may run.
+func (c *Config) allowed() []string {
+	all := append([]string{c.Until}, c.Allow...)
+	if c.Plan != nil {
+		all = append(all, c.Plan.Commands...)
+	}
+	return all
+}
+
+// rules tell the agent which commands it may run. The templates of the definition fill in the command of --until.
+func (c *Config) rules() string {
+	text := ""
+	if c.Done != "" {
+		text = "When all work is done, and not before, say this in a line of its own:\n{{done}}\n"
+	}
+	if c.Plan != nil {
+		return c.mayRun("")
+	}
+	if c.Until == "" {
+		return text
+	}
+	return c.mayRun(text + "The work is done when this command succeeds, which runs after your turn:\n{{until}}\n")
+}
+
+// mayRun adds which commands the agent may run to a text about the command that decides.
+func (c *Config) mayRun(text string) string {
+	switch {
+	case c.Permissions != "edit":
+		return text
+	case c.CLI == "codex":
+		return text + "You may run it yourself. Commands have no network, and write only in this folder.\n"
+	}
+	text += "You may run it yourself, with other arguments too"
+	if len(c.Allow) > 0 {
+		text += ", and also:\n" + braces.Replace(strings.Join(c.Allow, "\n")) + "\n"
+	} else {
+		text += ". "
+	}
+	return text + "Commands that only read are allowed. Other commands are refused: do not try them, and edit files with your own tools.\n"
+}
+
+// braces keep a text from being read as a template.
+var braces = strings.NewReplacer("{{", "{ {")
 
 // mapping returns a YAML mapping in the order of the pairs.
 func mapping(pairs ...any) *yaml.Node {

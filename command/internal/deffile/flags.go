@@ -84,7 +84,7 @@ func Hint(err error) error {
 	case errors.Is(err, agent.ErrTooManyModelCalls):
 		return fmt.Errorf("%w (or with --max-model-calls: a number, or none)", err)
 	case agentErr != nil && agentErr.Outcome == taskagent.CLIDenied:
-		return fmt.Errorf("%w (with refrain loop: --permissions all, or --denied allow)", err)
+		return fmt.Errorf("%w (with refrain loop: --allow COMMAND, --permissions all or --denied allow)", err)
 	case agentErr != nil && agentErr.Outcome == taskagent.CLILimited && !agentErr.GivenUp:
 		return fmt.Errorf("%w (on_limit: reset waits for it; with refrain loop, --on-limit wait)", err)
 	}

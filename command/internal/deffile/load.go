@@ -18,8 +18,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/dialect"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/authoring/dialect"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 

@@ -19,8 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/child"
+	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // system reports the version of the program and the machine.

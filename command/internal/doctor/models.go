@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/model"
 	"github.com/refrain-dev/refrain/model/provider"
 	"github.com/refrain-dev/refrain/tool/mcptoolset"
@@ -89,7 +88,7 @@ func (d *doctor) opened(ctx context.Context, name string, llm model.LLM, err err
 		d.add("models", name, foundBroken, d.remedy(name, err), "does not answer: %v", err)
 		return
 	}
-	d.add("models", name, foundOK, "", "answers, after %s", time.Since(began).Round(time.Millisecond))
+	d.add("models", name, foundOK, "", "answers, after %s", brief.Clock(time.Since(began)))
 }
 
 // remedy returns what to check when a model has not answered.
@@ -152,13 +151,15 @@ func (unopened) GenerateContent(context.Context, *model.LLMRequest, bool) iter.S
 // server starts a tool server or connects to it, and lists its tools. It calls none of them.
 func (d *doctor) server(ctx context.Context, def *definition.Definition, a *definition.Agent, m *definition.MCP) {
 	at, within := fmt.Sprintf("%s %s, %s", d.from.At(a.Position()), a.Name, m), initTimeout(def)
-	for _, name := range m.PassEnv {
+	for _, name := range m.Variables() {
 		if d.Getenv(name) == "" {
 			return // building the agents has already reported the error
 		}
 		d.secret(name)
 	}
-	set, err := mcptoolset.New(d.serverConfig(m, within))
+	cfg := m.Config("", d.Getenv)
+	cfg.Prefix, cfg.ConnectTimeout = "", within+time.Second // longer than the context, which ends first
+	set, err := mcptoolset.New(cfg)
 	if err != nil {
 		d.add("tools", at, foundBroken, "", "%v", err)
 		return
@@ -190,25 +191,6 @@ func (d *doctor) server(ctx context.Context, def *definition.Definition, a *defi
 		}
 	}
 	d.add("tools", at, foundOK, "", "starts, with %d tools: %s", len(names), strings.Join(names, ", "))
-}
-
-// serverConfig returns the configuration with which a run connects to the server.
-func (d *doctor) serverConfig(m *definition.MCP, within time.Duration) mcptoolset.Config {
-	cfg := mcptoolset.Config{Command: m.Command, URL: m.URL,
-		ConnectTimeout: within + time.Second} // longer than the context, which ends first
-	for _, name := range slices.Sorted(maps.Keys(m.Env)) {
-		cfg.Env = append(cfg.Env, name+"="+m.Env[name])
-	}
-	for _, name := range m.PassEnv {
-		cfg.Env = append(cfg.Env, name+"="+d.Getenv(name))
-	}
-	if len(m.Headers) > 0 {
-		cfg.Headers = make(http.Header)
-		for name, value := range m.Headers {
-			cfg.Headers.Set(name, value)
-		}
-	}
-	return cfg
 }
 
 // plainContext is a context outside of any turn, which is enough to list tools.

@@ -17,8 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -54,7 +53,7 @@ func (d *doctor) store(ctx context.Context, spec string) {
 			if wal, err := os.Stat(where + "-wal"); err == nil {
 				bytes += wal.Size()
 			}
-			d.tryStore(ctx, spec, "sqlite:"+where, ", "+progress.Size(bytes))
+			d.tryStore(ctx, spec, "sqlite:"+where, ", "+brief.Size(bytes))
 		}
 	default:
 		d.tryStore(ctx, spec, postgresName(where), "")

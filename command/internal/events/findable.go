@@ -11,8 +11,8 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -92,6 +92,11 @@ func OutermostIteration(ev *session.Event) int {
 		var it loop.IterationRecord
 		if ev.Mark.Decode(&it) == nil {
 			return it.Number
+		}
+	case mark.KindLegStarted:
+		var leg mark.LegStarted
+		if ev.Mark.Decode(&leg) == nil {
+			return leg.Iteration
 		}
 	case mark.KindRolledBack:
 		var back mark.RolledBack

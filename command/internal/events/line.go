@@ -14,10 +14,9 @@ import (
 
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -97,6 +96,10 @@ func MarkText(m *mark.Mark) string {
 		if d := in[mark.RolledBack](m); d != nil {
 			return fmt.Sprintf("iteration %d, to what was after %d: %s", d.Iteration, d.To, d.Reason)
 		}
+	case mark.KindLegStarted:
+		if d := in[mark.LegStarted](m); d != nil {
+			return fmt.Sprintf("leg %d after iteration %d, from what was after %d: %s; %s", d.Leg, d.Iteration, d.To, d.Does, d.Reason)
+		}
 	case mark.KindRequested:
 		var u budget.Usage
 		if d := in[mark.Requested](m); d != nil && json.Unmarshal(d.Usage, &u) == nil {
@@ -150,7 +153,7 @@ func finishedText(d *mark.StepFinished) string {
 	if d == nil {
 		return ""
 	}
-	text := "after " + progress.Clock(time.Duration(d.Seconds*float64(time.Second)))
+	text := "after " + brief.Clock(time.Duration(d.Seconds*float64(time.Second)))
 	switch {
 	case d.Canceled:
 		text += strings.TrimSuffix(", cut off: "+d.Error, ": ")

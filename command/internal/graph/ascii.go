@@ -8,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
 )
 
@@ -15,9 +16,13 @@ import (
 // are nested.
 const asciiWidth, asciiLeast = 80, 24
 
-// drawASCII draws boxes of ASCII characters, but keeps names unchanged.
+// drawASCII draws boxes of ASCII characters, but keeps names unchanged. The drawing fits into a narrow terminal.
 func drawASCII(w io.Writer, n *Node) error {
-	_, err := io.WriteString(w, strings.Join(asciiLines(n, asciiWidth), "\n")+"\n")
+	width := asciiWidth
+	if columns := term.ColumnsOf(w); columns > 0 {
+		width = min(width, columns)
+	}
+	_, err := io.WriteString(w, strings.Join(asciiLines(n, width), "\n")+"\n")
 	return err
 }
 

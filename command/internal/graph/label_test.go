@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Whatever a name is made of, in a drawing it stays inside its label: a Mermaid

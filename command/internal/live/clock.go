@@ -9,8 +9,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -133,7 +132,7 @@ func (c *clocks) waitsFor(def *definition.Definition, now time.Time) (step, most
 	}
 	most = "however long that takes"
 	if bounded {
-		most = "up to " + progress.Clock(longest)
+		most = "up to " + brief.Clock(longest)
 	}
 	return strings.Join(names, ", ") + verb, most
 }

@@ -176,7 +176,7 @@ func (f *follower) overAlready(view *session.View, run *mark.Run) error {
 		}
 		f.seen = ev.Seq
 		if v, ok := f.out.(*viewed); ok {
-			v.more(view.Whole(ev))
+			v.more(view.FullEvent(ev))
 		}
 	}
 	f.refold(f.current(math.MaxInt64))

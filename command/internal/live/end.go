@@ -18,9 +18,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -146,6 +146,8 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 		if canceled.Reason != "" {
 			res.next = append(res.next, canceled.Error())
 		}
+	case isWaiting && f.req.Asks:
+		res.waits()
 	case isWaiting && !f.req.lasts:
 		res.waits(runstore.Asks(id, f.summary())[0], // after the process ends, nobody can answer
 			"The run ends here, because it is kept in memory; give --store so that a run can wait for the answer")
@@ -183,8 +185,7 @@ func (f *follower) ended(end supervisor.Ending, res *result) {
 			res.next = append(res.next, "Continue with a definition that has a higher state limit or keeps less: refrain resume "+id+
 				" --retry --definition FILE")
 		case stands == mark.RunFailed && wasDenied(end.Err): // otherwise the tool is denied again
-			res.next = append(res.next, "Continue with a definition that allows the tool: refrain resume "+id+
-				" --retry --definition FILE")
+			res.next = append(res.next, "Allow it all tools, and try the failed step again, with: refrain resume "+id+" --permissions all")
 		case stands == mark.RunFailed:
 			res.next = append(res.next, "Try the failed step again with: refrain resume "+id+" --retry")
 		case !stands.Over() || stands == mark.RunCanceled:
@@ -240,7 +241,7 @@ func hasGoal(rec *loop.StopRecord) bool {
 			}
 		case c.Name == "max_consecutive_failures", c.Name == "no_progress", c.Name == "timeout",
 			strings.HasPrefix(c.Name, "budget"):
-		case c.Name == "exit_loop" && c.Threshold == "nobody":
+		case c.Name == "exit_loop" && c.Who != nil && len(c.Who) == 0:
 		default:
 			return true
 		}

@@ -6,6 +6,7 @@ package live
 import (
 	"context"
 	"errors"
+	"io"
 	"iter"
 	"os"
 	"strings"
@@ -17,10 +18,10 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -41,6 +42,8 @@ type Request struct {
 	// watched says that another process drives the run. at is the start of the run; zero means now.
 	watched bool
 	at      time.Time
+	// Asks says that the caller asks the questions of the run.
+	Asks bool
 	// Most is the iteration limit of the definition's loop; 0 if it is unknown.
 	Most uint
 }
@@ -48,6 +51,7 @@ type Request struct {
 // follower drives a run and shows its events.
 type follower struct {
 	e          *term.Env
+	stderr     io.Writer // standard error of the command
 	stock      *runstore.Stock
 	req        Request
 	out        output
@@ -73,7 +77,7 @@ type follower struct {
 func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.Definition, req Request,
 	grace time.Duration) (*follower, error) {
 	req.definition, req.lasts, req.leaves = def.Name, s.Durable, s.Durable && !s.Recorded
-	f := &follower{e: e, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(),
+	f := &follower{e: e, stderr: e.Stderr, stock: s, req: req, def: def, grace: grace, meter: term.NewMeter(),
 		sees: prose.Watch{Fold: progress.Fold{Owned: true}}}
 	var err error
 	if f.out, err = newOutput(e, mode, f); err != nil {
@@ -89,7 +93,10 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 
 // Follow starts or resumes a run, and follows the run to its end. The error has the exit code of the process.
 func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*supervisor.Run, error)) error {
-	defer f.out.close()
+	defer func() {
+		f.out.close()
+		f.e.Stderr = f.stderr // the output may have replaced it
+	}()
 	run, err := begin(ctx)
 	if err != nil {
 		return f.refused(err)
@@ -150,11 +157,24 @@ func (f *follower) show(ev *session.Event) error {
 
 // again rebuilds the view from the log up to an event, skipping superseded events.
 func (f *follower) again(seq int64) {
-	log := f.current(seq)
-	f.refold(log)
+	f.refold(f.current(seq))
 	if v, ok := f.out.(*viewed); ok {
-		for ev := range f.wholes.Recent(log) {
-			v.more(ev)
+		v.restart(f.wholes.Recent(f.log(seq - 1))) // the event at seq follows
+	}
+}
+
+// log yields the outline of the run's log in the store up to an event. The superseded events are there, because the run's clock
+// counts them.
+func (f *follower) log(upTo int64) iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		view, run := f.stored()
+		if run == nil {
+			return
+		}
+		for ev := range view.Outline() {
+			if ev.Seq > upTo || ev.InvocationID == run.ID && !yield(ev) {
+				return
+			}
 		}
 	}
 }

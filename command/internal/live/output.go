@@ -13,9 +13,10 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 )
@@ -152,7 +153,7 @@ func (p *plain) heartbeat() {
 		return
 	}
 	if p.running != "" && time.Since(p.last) >= silence {
-		p.write(time.Now(), fmt.Sprintf("… still running: %s (%s)", p.running, progress.Clock(time.Since(p.since))))
+		p.write(time.Now(), fmt.Sprintf("… still running: %s (%s)", p.running, brief.Clock(time.Since(p.since))))
 	}
 	p.beat.Reset(silence / 10)
 }
@@ -235,7 +236,10 @@ func summary(req Request, res result) string {
 	}
 	s += fmt.Sprintf(" stop_reason=%s iterations=%d", rec.Reason, rec.Iterations)
 	if rec.BestScore != nil {
-		s += fmt.Sprintf(" best=%d score=%.4g", rec.BestIteration, *rec.BestScore)
+		s += fmt.Sprintf(" best=%d score=%s", rec.BestIteration, brief.Score(*rec.BestScore))
+	}
+	if rec.BestError > 0 {
+		s += " error=" + strings.TrimPrefix(brief.OffBy(rec.BestError), " ± ")
 	}
 	if rec.Failures > 0 {
 		s += fmt.Sprintf(" failures=%d", rec.Failures)

@@ -5,6 +5,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -13,9 +14,9 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/tui"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -113,7 +114,17 @@ func (v *viewed) note(say string) {
 	}
 }
 
-// more shows an earlier event, or one of another process.
+// restart shows the run from the beginning of its log.
+func (v *viewed) restart(log iter.Seq[*session.Event]) {
+	if view := v.up(); view != nil {
+		view.Restart()
+		for ev := range log {
+			view.Add(ev)
+		}
+	}
+}
+
+// more shows an event of another process.
 func (v *viewed) more(ev *session.Event) {
 	if view := v.up(); view != nil {
 		view.Add(ev)
@@ -122,7 +133,9 @@ func (v *viewed) more(ev *session.Event) {
 
 func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) error {
 	if view := v.up(); view != nil {
-		view.Add(ev)
+		if !handsOver(ev) { // the run is not paused for the person who leaves it
+			view.Add(ev)
+		}
 		return v.plain.event(ev, nil, f)
 	}
 	if !v.down {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -96,7 +96,7 @@ func currentOf(view *session.View, invocation string, upTo int64) iter.Seq[*sess
 	return func(yield func(*session.Event) bool) {
 		var gone mark.Spans
 		if view.Superseded() != nil {
-			for ev := range view.Marked(mark.KindRunResumed) {
+			for ev := range view.OutlineByKind(mark.KindRunResumed) {
 				if ev.InvocationID == invocation && ev.Seq <= upTo {
 					gone = gone.Union(ev.Mark.Supersedes())
 				}
@@ -140,10 +140,12 @@ func (w *Watching) stands() bool {
 }
 
 // handedOver reports whether the run was paused only to continue in the background.
-func (w *Watching) handedOver() bool {
+func (w *Watching) handedOver() bool { return handsOver(w.last) }
+
+// handsOver reports whether an event pauses its run only to continue in the background.
+func handsOver(ev *session.Event) bool {
 	var d mark.RunPaused
-	last := w.last.Mark
-	return last != nil && last.Kind == mark.KindRunPaused && last.Decode(&d) == nil && d.Reason == toBackground
+	return ev.Mark != nil && ev.Mark.Kind == mark.KindRunPaused && ev.Mark.Decode(&d) == nil && d.Reason == toBackground
 }
 
 // moves reports whether the run was paused only so that another worker of its cluster continues it.

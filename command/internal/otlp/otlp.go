@@ -24,9 +24,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/refrain-dev/refrain/observe"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/telemetry"
+	"github.com/refrain-dev/refrain/telemetry/observe"
 )
 
 // flushTime is how long the command waits for a collector before it exits.

@@ -15,9 +15,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/backtest"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/progress"
-	past "github.com/refrain-dev/refrain/progress/backtest"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	past "github.com/refrain-dev/refrain/internal/history/progress/backtest"
 )
 
 // backtestFlags are the flags of refrain backtest.
@@ -45,6 +45,13 @@ A policy changes fields of the recorded plan, by their JSON names: max_iteration
 score.target, score.min_delta_percent, score.patience, stop_when, timeout,
 budget.tokens, no_progress.repeats, steps.NAME.on_error and others. The value null
 removes a field. --json shows the whole plan.
+
+A run that was made by an earlier version of the rules about a judge's scores is shown
+under both: as it was decided, and by today's rules. Without a policy, that is all.
+
+A back-test has the answers of the run and no others. If another rule would have asked
+the judge again, or made another version, the result is unknown, or the table says
+which answer is missing.
 
 --sweep tries one field with every value that would have changed the end of a run, and
 shows for each value how many results would have been lost.`,

@@ -19,13 +19,13 @@ import (
 	"github.com/refrain-dev/refrain/artifact/disk"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/supervisor"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // rmFlags are the flags of refrain rm.
@@ -118,11 +118,11 @@ func remove(ctx context.Context, e *term.Env, f rmFlags, words []string) error {
 		err := removeWorkspace(ctx, e, f.store, store, r.ID)
 		shared := ""
 		if err == nil {
-			shared, err = runstore.Neighbor(ctx, e, f.store, r.ID)
+			shared, err = sharing(ctx, e, f.store, files, r.ID)
 		}
 		if err == nil && shared != "" {
-			fmt.Fprintf(e.Stderr, "the saved files of %s also belong to the run of that ID in %s, and were not removed\n",
-				term.Cell(r.ID, 64), brief.Clean(shared))
+			fmt.Fprintf(e.Stderr, "the saved files of %s also belong to the run of that ID in %s, and were not removed; if that store is "+
+				"gone, remove them from %s\n", term.Cell(r.ID, 64), brief.Clean(shared), brief.Clean(runstore.ArtifactsDir(e, f.store)))
 		}
 		if err == nil {
 			err = removeRun(ctx, store, files, shared != "", r.ID)
@@ -174,8 +174,19 @@ func (f *rmFlags) choose(ctx context.Context, store session.Service, words []str
 	return chosen, nil
 }
 
+// sharing returns the name of another store that the saved files of a run belong to, or "" if they belong to the store of spec.
+func sharing(ctx context.Context, e *term.Env, spec string, files *disk.Service, id string) (string, error) {
+	if files != nil {
+		owner, err := files.Store(runstore.AppName, runstore.UserName, id)
+		if err != nil || owner != "" && owner != runstore.Owner(e, spec) {
+			return owner, err
+		}
+	}
+	return runstore.Neighbor(ctx, e, spec, id)
+}
+
 // openFiles opens the folder of saved files, if there is one.
-func openFiles(dir string) (artifact.Service, func() error, error) {
+func openFiles(dir string) (*disk.Service, func() error, error) {
 	none := func() error { return nil }
 	if dir == "" {
 		return nil, none, nil
@@ -192,7 +203,7 @@ func openFiles(dir string) (artifact.Service, func() error, error) {
 
 // removeMessages removes what a run had to say in the background.
 func removeMessages(e *term.Env, spec, id string) error {
-	err := os.Remove(filepath.Join(runstore.MessagesDir(e, spec), runstore.MessagesName(id)))
+	err := os.Remove(filepath.Join(runstore.MessagesDir(e, spec), runstore.MessagesName(e, spec, id)))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -240,7 +251,7 @@ func removeWorkspace(ctx context.Context, e *term.Env, spec string, store sessio
 
 // removeRun removes a run and what is its own, the log last: until then the run
 // can be removed again. Shared files stay.
-func removeRun(ctx context.Context, store session.Service, files artifact.Service, shared bool, id string) error {
+func removeRun(ctx context.Context, store session.Service, files *disk.Service, shared bool, id string) error {
 	if leaser, ok := store.(lease.Leaser); ok { // goes with the session
 		held, err := lease.Take(ctx, leaser, runstore.KeyOf(id), lease.Process(), time.Minute)
 		if err != nil {

@@ -19,9 +19,10 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/clusters"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -43,8 +44,8 @@ func NewRuns(e *term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List runs",
-		Long: `List the runs of a store, newest first, with status, iteration, score, and the reason
-why each run has stopped or waits. The status "interrupted" means that the run was cut
+		Long: `List the runs of a store, newest first, with status, iteration, score, request, and the
+reason why each run has stopped or waits. A narrow terminal shows fewer columns. The status "interrupted" means that the run was cut
 off; you can resume an interrupted run like a paused run. The status "not_begun" means
 that the run was cut off before its first event.
 
@@ -179,20 +180,21 @@ func printRuns(e *term.Env, rows []listedRun, asJSON bool) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	table := [][]string{{"RUN", "NAME", "STATUS", "ITERATION", "SCORE", "STARTED", "TOOK", "WHY"}}
+	table := [][]string{{"RUN", "NAME", "STATUS", "ITERATION", "SCORE", "STARTED", "TOOK", "REQUEST", "WHY"}}
 	for _, r := range rows {
 		iteration, score := "-", "-"
 		if r.Iteration > 0 {
 			iteration = strconv.Itoa(r.Iteration)
 		}
 		if r.Score != nil {
-			score = strconv.FormatFloat(*r.Score, 'g', 4, 64)
+			score = brief.Score(*r.Score)
 		}
-		took := progress.Clock(time.Duration(r.Seconds * float64(time.Second)))
+		took := brief.Clock(time.Duration(r.Seconds * float64(time.Second)))
 		table = append(table, []string{term.Cell(r.ID, runstore.MaxID), term.Cell(r.Name, 30), r.Status, iteration,
-			score, r.started(), took, term.Cell(r.why(), 70)})
+			score, r.started(), took, term.Cell(r.Input, 40), term.Cell(r.why(), 70)})
 	}
-	return term.PrintTable(e.Stdout, table)
+	const name, iteration, score, started, took, request = 1, 3, 4, 5, 6, 7
+	return term.PrintTable(e.Stdout, table, term.Layout{Drop: []int{took, started, iteration, score, name}, Cut: []int{request}})
 }
 
 func (r *listedRun) started() string {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/progress/verify"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/progress/verify"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 )
 
 // verifyFlags are the flags of refrain verify.

@@ -15,11 +15,11 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/web/page"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
-	"github.com/refrain-dev/refrain/webui"
 )
 
 func NewView(e *term.Env) *cobra.Command {
@@ -84,6 +84,7 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 	if err != nil {
 		return "", err
 	}
+	defer log.Close()
 	run := log.Run()
 	_, flaw, err := run.Chained()
 	switch {
@@ -92,7 +93,8 @@ func take(ctx context.Context, e *term.Env, runs session.Service, name string) (
 	case flaw != nil:
 		return "", term.Failure(fmt.Errorf("%s: the file was changed, or is incomplete: %s; refrain verify shows more", name, flaw))
 	case run.First().Seq != 1:
-		return "", term.Failure(fmt.Errorf("%s: the file begins with event %d, so it has not the whole run; export the run again", name, run.First().Seq))
+		return "", term.Failure(fmt.Errorf("%s: the file begins with event %d, so it has not the whole run; export the run again", name,
+			run.First().Seq))
 	}
 	id = cmp.Or(run.ID, supervisor.NewID()) // a record has no ID
 	if err := runstore.CheckID(id); err != nil {

@@ -13,14 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/clusters"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/live"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/internal/runs/cluster"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
@@ -59,7 +59,8 @@ func NewAnswer(e *term.Env) *cobra.Command {
 
 ANSWER is yes or no for an approval or a confirmation, and any text for a question.
 For an edit, give the new values of state keys with --set; a value that is valid JSON
-is read as JSON.
+is read as JSON. For a form of an MCP server, give its fields with --set, or answer
+decline or cancel.
 
 If the run asks whether a call that was cut off took place, use refrain resolve.`,
 		Example: `  refrain answer last
@@ -72,7 +73,7 @@ If the run asks whether a call that was cut off took place, use refrain resolve.
 	f.add(cmd, e, "question", "`ID` of the question, if the run asks several")
 	fl := cmd.Flags()
 	fl.StringVar(&f.payload, "payload", "", "`JSON` that the tool gets with the confirmation")
-	fl.StringArrayVar(&f.set, "set", nil, "set a state key, as `key=value`; repeat the flag for more keys")
+	fl.StringArrayVar(&f.set, "set", nil, "set a state key or a field of a form, as `key=value`; repeat the flag for more")
 	return cmd
 }
 
@@ -101,6 +102,20 @@ func (f *answerFlags) run(ctx context.Context, e *term.Env, word string, answer 
 func (f *answerFlags) value(q mark.Question, answer []string) (json.RawMessage, error) {
 	if f.payload != "" && q.Kind != mark.AskConfirmation {
 		return nil, fmt.Errorf("--payload is only for the confirmation of a tool call, and %s is another question", q.ID)
+	}
+	if q.Kind == mark.AskForm && len(f.set) > 0 {
+		if len(answer) > 0 {
+			return nil, fmt.Errorf("%s asks for fields; give them with --set field=value, or answer decline or cancel", q.ID)
+		}
+		texts, err := deffile.ParseSets(f.set)
+		if err != nil {
+			return nil, err
+		}
+		value, err := q.Fill(texts)
+		if err == nil {
+			err = q.Check(&mark.Answer{ID: q.ID, Value: value})
+		}
+		return value, err
 	}
 	if q.Kind == mark.AskEdit {
 		sets, err := deffile.ParseSets(f.set)
@@ -145,6 +160,10 @@ func said(q *mark.Question, text string) (json.RawMessage, error) {
 	case mark.AskApproval, mark.AskConfirmation:
 		if err != nil {
 			err = fmt.Errorf("the answer is yes or no, not %q; add a comment with --reason", text)
+		}
+	case mark.AskForm:
+		if _, unread := (&mark.Answer{Value: value}).Form(); unread != nil {
+			err = fmt.Errorf("give the fields of the form with --set field=value, or answer decline or cancel, not %q", text)
 		}
 	}
 	return value, err
@@ -269,11 +288,14 @@ func printQuestions(e *term.Env, w io.Writer, id string, open []mark.Question) e
 	}
 	var b strings.Builder
 	for _, q := range open {
-		fmt.Fprintf(&b, "%s (%s)", q.ID, q.Kind)
+		b.WriteString(string(q.Kind))
+		if len(open) > 1 {
+			b.WriteString(" " + q.ID)
+		}
 		if !q.Deadline.IsZero() {
 			fmt.Fprintf(&b, ", %s", runstore.DeadlineOf(q))
 		}
-		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(q.Text, "\n", "\n  "))
+		fmt.Fprintf(&b, "\n  %s\n", strings.ReplaceAll(brief.CleanText(q.Text), "\n", "\n  "))
 		fmt.Fprintf(&b, "  Answer with: %s\n", e.Hint(runstore.HowToAnswer(id, q, len(open) > 1)))
 	}
 	_, err := io.WriteString(w, b.String())

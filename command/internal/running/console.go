@@ -3,7 +3,6 @@
 package running
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -19,9 +18,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -40,8 +39,8 @@ func NewConsole(e *term.Env) *cobra.Command {
 		Short: "Talk with a definition or an agent",
 		Long: `Talk with a definition or an agent of the program. Each line that you type is a request.
 What the agents say goes to stdout. All requests of a console belong to one conversation.
-The console also asks for the confirmations and answers that a run needs. Ctrl-D ends the
-console.
+The console also asks for the confirmations and answers that a run needs. The line /help
+shows what you can type; /exit or Ctrl-D ends the console.
 
 The first Ctrl-C pauses the run after the step that is running, the second cuts that step
 off, and the third leaves at once. If the last console of this definition left a run
@@ -102,7 +101,7 @@ type console struct {
 
 func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error {
 	c := &console{consoleFlags: f, e: e, file: file, id: f.session,
-		keys: &keyboard{e: e, lines: make(chan line, 1), in: bufio.NewReader(e.Stdin)}}
+		keys: newKeyboard(e)}
 	var err error
 	if c.p, c.def, err = deffile.NewProgram(e, file, f.model, ".", &f.limits); err != nil {
 		return err
@@ -131,12 +130,21 @@ func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error 
 	if left {
 		last, err = c.settle(ctx, c.goOn(ctx))
 	}
+	if term.KeyboardOf(e.Stdin) != nil {
+		fmt.Fprintf(e.Stderr, "Talking with %s, run %s. /help shows what you can type.\n", brief.Clean(c.def.Name), c.id)
+	}
 	for err == nil {
 		var line string
 		if line, err = c.keys.ask(ctx, "user> "); err != nil {
 			break
 		}
-		if line != "" {
+		switch line {
+		case "":
+		case "/help":
+			fmt.Fprintf(e.Stderr, consoleHelp, c.id)
+		case "/exit":
+			err = errNoMore
+		default:
 			last, err = c.settle(ctx, c.turn(ctx, line))
 		}
 	}
@@ -148,6 +156,13 @@ func (f *consoleFlags) run(ctx context.Context, e *term.Env, file string) error 
 	}
 	return err
 }
+
+const consoleHelp = `Each line that you type is a request. Besides:
+  /help   this text
+  /exit   leave; so does Ctrl-D
+  Ctrl-C  pause the run after its step; again to cut that step off, and again to leave
+This conversation is run %[1]s: continue it with --session %[1]s, see it with refrain show %[1]s.
+`
 
 // left looks for the run that the console continues: the unfinished run of its session or, if the console has no session yet,
 // the unfinished run of the newest console. It reports whether there is one.
@@ -239,7 +254,11 @@ func (c *console) settle(ctx context.Context, end error) (failed, err error) {
 			term.PrintError(c.e.Stderr, end)
 			return end, nil
 		}
-		asked, err := c.answer(ctx)
+		asked, err := c.keys.answerAll(ctx, c.s, c.id)
+		if errors.Is(err, errNoMore) {
+			fmt.Fprintln(c.e.Stderr, "(the run waits for the answer; the next console asks again)")
+			return nil, &term.Exit{Code: term.ExitWaits}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -248,31 +267,6 @@ func (c *console) settle(ctx context.Context, end error) (failed, err error) {
 		}
 		end = c.goOn(ctx)
 	}
-}
-
-// answer asks all open questions of the run. It reports whether there were any.
-func (c *console) answer(ctx context.Context) (asked bool, err error) {
-	sup, err := c.s.Supervise(c.e, nil)
-	if err != nil {
-		return false, err
-	}
-	defer sup.Close(ctx)
-	open, err := sup.Questions(ctx, c.id)
-	for err == nil && len(open) > 0 {
-		asked = true
-		var a mark.Answer
-		if a, err = c.keys.answer(ctx, &open[0]); err == nil {
-			open, err = sup.Answer(ctx, c.id, a)
-		}
-	}
-	switch {
-	case errors.Is(err, errNoMore):
-		fmt.Fprintln(c.e.Stderr, "(the run waits for the answer; the next console asks again)")
-		return asked, &term.Exit{Code: term.ExitWaits}
-	case err != nil:
-		return asked, term.Failure(err)
-	}
-	return asked, nil
 }
 
 // leaves returns a context that the first Ctrl-C at a prompt ends.

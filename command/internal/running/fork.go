@@ -15,8 +15,8 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/operations"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -36,7 +36,8 @@ func NewFork(e *term.Env) *cobra.Command {
 		Long: `Start a new run from a checkpoint of another run. The checkpoint is the end of an
 iteration of the outermost loop (by default the last complete iteration), or an event.
 The new run has the same log, state and files up to the checkpoint, and a link to the
-old run. The old run does not change.
+old run. The old run does not change. An event at the end of a loop that has lost a
+race continues with that loop.
 
 The ID of the new run goes to stdout. The new run is paused; continue it with refrain
 resume, or at once with --run.`,

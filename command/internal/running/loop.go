@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -25,13 +26,13 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/child"
-	"github.com/refrain-dev/refrain/internal/limited"
-	"github.com/refrain-dev/refrain/internal/procgroup"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/process/procgroup"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/limited"
 	"github.com/refrain-dev/refrain/supervisor"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // loopFlags are the flags of refrain loop.
@@ -44,7 +45,11 @@ type loopFlags struct {
 	most                       int
 	cost                       float64
 	branch                     string
-	protect, inherit           []string
+	squash, bounded, planOver  bool // bounded: --max is given; planOver: no task of the plan is open
+	agrees                     string
+	plan, onTaskFailure        string
+	protect, inherit, allow    []string
+	noProgress                 string
 	timeout, idle              time.Duration
 }
 
@@ -58,11 +63,18 @@ succeeds. Each time, the agent gets the prompt and the last output of the comman
 agent works in the current folder; with --branch it works on a copy of the repository,
 and the result becomes a new branch.
 
+The agent may edit files in the folder, and run the command of --until, with other
+arguments too, and those of --allow. It may run commands that only read, such as git
+diff. Other commands are refused, which does not end the loop: the command of --until
+decides. Codex runs every command in its own sandbox, without network. If the agent
+fails or hangs after it has changed files of the copy, the changes are kept.
+
 The loop ends when the command succeeds, when a limit is reached, or when the command
-prints the same output three times in a row; times such as 0.03s are not compared. If the
-command prints nothing, the agent's answers are compared in place of its output. The
-command also runs once at the beginning: if it succeeds, the agent is not asked;
-otherwise the first prompt contains its output.
+prints the same output three times in a row (--no-progress); times such as 0.03s are not
+compared. With --branch the files must be the same too. If the command prints nothing,
+the agent's answers are compared in place of its output. The command also runs once at
+the beginning: if it succeeds, the agent is not asked; otherwise the first prompt
+contains its output.
 
 The loop is a run like any other: refrain show says why it stopped and what it cost,
 Ctrl-C pauses it, and refrain resume continues it, even after a crash. --write writes
@@ -72,6 +84,17 @@ the definition to a file, so that you can change it and run it with refrain run.
 line of the program without a shell: quotes and backslashes work as in a shell, and
 nothing is expanded. The program gets PATH, HOME and similar variables; pass its API key
 with --inherit.
+
+--plan works on a list of tasks, such as "- [ ] Add a flag for the port", on a branch with
+the name of the file. Each iteration works on the first task that is open. The commands
+below the heading "Validation Commands" of the plan, and the one of --until, decide that
+the task is done: then the loop ticks its box in the branch, and commits the changes with
+the task's title. A task that fails three times, or that the agent calls blocked, gets the
+mark [!], and the next one begins; at the end the run fails, and names it. The file is
+read before each iteration, so you can change it while the loop runs.
+
+Without --until, --done 'ALL DONE' ends the loop when the agent says this line, which no
+command verifies; with --max alone the loop makes that many iterations, and exits with 0.
 
 --until takes a command line for the shell. Exit code 0 means success. Exit codes 126 and
 127 mean that the shell could not run the command; the loop then fails at once. With
@@ -84,8 +107,11 @@ repeated output stopped the loop.`,
   refrain loop -p PROMPT.md --until 'go test ./...' --branch fix-tests --protect '**/*_test.go'
   refrain loop -p PROMPT.md --cli codex --until 'npm test' --timeout 2h
   refrain loop -p PROMPT.md --acp 'gemini --acp' --inherit GEMINI_API_KEY --until 'npm test'
+  refrain loop -p PROMPT.md --until 'npm test' --allow 'npm run lint' --no-progress 5
+  refrain loop --plan PLAN.md --until 'go test ./...' --on-task-failure stop
   refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.bounded = cmd.Flags().Changed("max")
 			text, err := f.definition(e, args)
 			if err != nil {
 				return term.UsageError(err)
@@ -98,6 +124,10 @@ repeated output stopped the loop.`,
 			}
 			if _, err := term.Mode(e, f.run.shown.Mode); err != nil {
 				return term.UsageError(err)
+			}
+			if f.planOver {
+				fmt.Fprintln(e.Stderr, "Nothing was asked, because no task of the plan is open.")
+				return nil
 			}
 			switch done, err := f.done(cmd.Context(), e); {
 			case err != nil:
@@ -122,15 +152,22 @@ repeated output stopped the loop.`,
 		"such as 'gemini --acp'")
 	fl.StringArrayVar(&f.inherit, "inherit", nil, "environment `variable` to pass to the coding agent; repeat the flag for more")
 	fl.StringVar(&f.until, "until", "", "`command` that ends the loop when it succeeds")
+	fl.StringVar(&f.agrees, "done", "", "end the loop when the agent says this `line`; with --until, both are needed")
+	fl.StringVar(&f.plan, "plan", "", "work on the tasks of this `FILE`, one in an iteration: boxes in Markdown, or the stories of a prd.json")
+	fl.StringVar(&f.onTaskFailure, "on-task-failure", "skip", "what to do after a task of --plan has failed three times: skip it, or stop")
 	fl.IntVar(&f.most, "max", 10, "ask at most this many times")
 	fl.Float64Var(&f.cost, "budget-cost", 0, "stop at this cost in US dollars; 0 means no limit")
 	fl.StringVar(&f.branch, "branch", "", "work on a copy of the repository, and put the result on this new `branch`; {{run}} in its name is the run's ID")
+	fl.BoolVar(&f.squash, "squash", false, "make one commit, and not one for each iteration that changed files; needs --branch")
 	fl.StringArrayVar(&f.protect, "protect", nil,
 		"restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
 			"repeat the flag for more; needs --branch")
 	fl.StringVar(&f.model, "model", "", "model, as the coding agent names it (default: the coding agent's choice)")
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
-	fl.StringVar(&f.denied, "denied", "fail", "what to do after the coding agent was denied a tool: fail or allow")
+	fl.StringArrayVar(&f.allow, "allow", nil, "`command` that the coding agent may run besides that of --until, such as 'npm run lint'; "+
+		"repeat the flag for more")
+	fl.StringVar(&f.denied, "denied", "allow", "what to do after the coding agent was denied a tool: allow goes on, fail ends the loop")
+	fl.StringVar(&f.noProgress, "no-progress", "3", "stop after this `number` of iterations with the same result in a row; off for no such stop")
 	fl.StringVar(&f.onLimit, "on-limit", "stop",
 		"what to do while the coding agent's provider refuses requests: stop, or wait for at most 6h")
 	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 means no limit")
@@ -187,16 +224,33 @@ func isText(text string) error {
 
 // definition returns the definition of the loop, as YAML.
 func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
-	prompt, err := f.prompt(e, args)
+	var prompt string
+	var tasks *codingloop.Plan
+	var err error
+	if f.plan != "" {
+		tasks, err = f.tasks()
+	}
+	if err == nil && (f.plan == "" || len(args) > 0 || f.file != "") {
+		prompt, err = f.prompt(e, args)
+	}
 	switch {
 	case err != nil:
 		return nil, err
-	case strings.TrimSpace(f.until) == "":
-		return nil, errors.New("there is no --until; give a command that succeeds when the work is done, such as --until 'go test ./...'")
+	case f.onTaskFailure != "skip" && f.onTaskFailure != "stop":
+		return nil, fmt.Errorf("--on-task-failure %s: give skip or stop", f.onTaskFailure)
+	case f.plan != "" && f.agrees != "":
+		return nil, errors.New("--done is not for --plan, whose commands decide which task is done; leave out one of them")
+	case f.plan == "" && strings.TrimSpace(f.until) == "" && strings.TrimSpace(f.agrees) == "" && !f.bounded:
+		return nil, errors.New("nothing ends the loop; give --until with a command that succeeds when the work is done, such as 'go test ./...', " +
+			"--done with a line that the agent then says, --plan with a list of tasks, or --max with a number of iterations")
 	case f.most < 1:
 		return nil, fmt.Errorf("--max %d: give at least 1", f.most)
+	case f.allow != nil && f.permissions != "edit":
+		return nil, fmt.Errorf("--allow is for --permissions edit, and not for %s; leave out one of them", f.permissions)
 	case f.protect != nil && f.branch == "":
 		return nil, errors.New("--protect needs --branch, because files are restored only in a copy of the repository; add --branch NAME")
+	case f.squash && f.branch == "":
+		return nil, errors.New("--squash needs --branch, because only a branch has commits; add --branch NAME")
 	case f.onLimit != "stop" && f.onLimit != "wait":
 		return nil, fmt.Errorf("--on-limit %s: give stop or wait", f.onLimit)
 	case f.timeout < 0 || f.idle < 0:
@@ -207,7 +261,11 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, fmt.Errorf("--budget-cost: %s does not report its cost; use --timeout, or write the definition to a file "+
 			"with --write, and add prices and a budget to it", f.cli)
 	}
-	for _, given := range append([]string{f.until, f.branch, f.model, f.acp}, f.protect...) {
+	same, err := f.sameResults()
+	if err != nil {
+		return nil, err
+	}
+	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp}, f.protect, f.allow) {
 		if err := isText(given); err != nil {
 			return nil, fmt.Errorf("%q: %w", given, err)
 		}
@@ -220,9 +278,11 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, err
 	}
 	text, err := codingloop.Definition(&codingloop.Config{
-		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
+		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Done: f.agrees,
+		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
-		Waits: f.onLimit == "wait",
+		Waits: f.onLimit == "wait", Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
+		Plan: tasks,
 	})
 	if err == nil {
 		err = checkLoop(text)
@@ -234,6 +294,35 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, taskagent.ACPPrograms()))
 	}
 	return text, err
+}
+
+// settings are the files in which coding agents keep a person's rules for one project. Git usually ignores them.
+var settings = map[string]string{"claude": ".claude/settings.local.json", "claude-agent-acp": ".claude/settings.local.json",
+	"gemini": ".gemini/settings.json", "qwen": ".qwen/settings.json", "opencode": "opencode.json"}
+
+// copies returns the ignored files that the copy of the repository gets: the agent's settings, if they are there.
+func (f *loopFlags) copies() []string {
+	program, _, err := f.agent()
+	if err != nil || f.branch == "" {
+		return nil
+	}
+	name, known := settings[filepath.Base(program)]
+	if _, err := os.Stat(filepath.Join(f.run.root, filepath.FromSlash(name))); !known || err != nil {
+		return nil
+	}
+	return []string{"/" + name}
+}
+
+// sameResults returns after how many iterations with the same result the loop ends; 0 for none.
+func (f *loopFlags) sameResults() (int, error) {
+	if f.noProgress == "off" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(f.noProgress)
+	if err != nil || n < 2 {
+		return 0, fmt.Errorf("--no-progress %s: give a number of at least 2, or off", f.noProgress)
+	}
+	return n, nil
 }
 
 // agent returns the program of the coding agent, and for --acp the program with its arguments.
@@ -290,6 +379,9 @@ func (f *loopFlags) written(text []byte) (path string, remove func(), err error)
 // done creates the run's copy of the repository and runs the command in a checkout of it, so that the run starts from the files
 // of this moment.
 func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error) {
+	if f.until == "" || f.agrees != "" || f.plan != "" {
+		return false, nil
+	}
 	if f.run.shown.Mode != term.Quiet && f.run.shown.Mode != term.JSON {
 		fmt.Fprintf(e.Stderr, "Before the agent is asked: %s\n", brief.Clip(brief.Clean(f.until), 200))
 	}
@@ -309,7 +401,7 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 			err = errors.Join(err, workspace.Remove(context.WithoutCancel(ctx), store, f.run.session))
 		}
 	}()
-	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session,
+	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session, Copy: f.copies(),
 		Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
 	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
 		return false, term.UsageError(err)
@@ -345,6 +437,9 @@ func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (boo
 	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(said.String()), "\uFFFD")
 	f.run.set = map[string]string{codingloop.SaidKey: strings.TrimRight(text, "\r\n")}
 	switch code := cmd.ProcessState.ExitCode(); {
+	case errors.Is(context.Cause(ctx), term.ErrInterrupted):
+		return false, &term.Exit{Code: term.ExitInterrupted, Err: errors.New("--until: interrupted before the agent was asked; " +
+			"there is no run, and your files are as they were")}
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case said.Cut():

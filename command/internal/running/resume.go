@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,9 +19,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
 )
@@ -28,12 +30,14 @@ import (
 type resumeFlags struct {
 	clusters.Flags
 	store, definition, model, dir string
+	permissions                   string
 	shown                         term.Shown
 	grace                         time.Duration
 	limits                        deffile.Limits
 	add                           uint
 	retry                         bool
 	stranger                      bool // the store is not trusted
+	keys                          *keyboard
 }
 
 func NewResume(e *term.Env) *cobra.Command {
@@ -104,8 +108,15 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 	if fl.Changed("add-iterations") && f.add < 1 {
 		return errors.New("--add-iterations 0: give at least 1")
 	}
+	if !slices.Contains([]string{"", "read", "edit", "all"}, f.permissions) {
+		return fmt.Errorf("--permissions %s: give read, edit or all", f.permissions)
+	}
 	return checkGrace(f.grace)
 }
+
+// A resume holds about 100 bytes of each event of the log. For a log of more than longLog events, garbage is collected at
+// longLogGC percent of that. At 60 percent, the resume of 490,000 events took 20 MB less memory and 6 % more time of the processor.
+const longLog, longLogGC = 100_000, 40
 
 // resumeIn resumes a run of a store, and follows the run.
 func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags, id string) error {
@@ -113,7 +124,10 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	if err != nil {
 		return term.Failure(err)
 	}
-	view.Remember()
+	view.CacheOutline()
+	if view.LastSeq() > longLog && e.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(longLogGC))
+	}
 	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
 		return term.UsageError(err)
@@ -130,13 +144,53 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 	req := live.Request{File: p.File, Session: id, ZeroOnLimit: f.shown.ZeroOnLimit, Resumed: true,
 		Changed: opts.Program != nil, Most: p.Most(def), Stands: run,
 		View: view}
+	asks := f.asking(e)
+	req.Asks = asks.keys != nil
 	fo, err := live.NewFollower(e, s, f.shown.Mode, def, req, f.grace)
 	if err != nil {
 		return err
 	}
-	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+	end := fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
 		return fo.Supervisor.Resume(ctx, id, opts)
 	})
+	err = asks.settle(ctx, e, s, id, end)
+	takeStopped(ctx, e, s, id, def)
+	return err
+}
+
+// asking returns the flags with which a run continues after its questions. Its keyboard asks them; without a person at the terminal
+// there is no keyboard.
+func (f *resumeFlags) asking(e *term.Env) resumeFlags {
+	after := resumeFlags{shown: f.shown, grace: f.grace, keys: f.keys}
+	if after.keys == nil && term.Asks(e, f.shown.Mode) {
+		after.keys = newKeyboard(e)
+	}
+	return after
+}
+
+// settle asks the questions of a run that waits, and continues the run. end is the end of the run so far.
+func (f resumeFlags) settle(ctx context.Context, e *term.Env, s *runstore.Stock, id string, end error) error {
+	if exit, ok := errors.AsType[*term.Exit](end); !ok || f.keys == nil || exit.Code != term.ExitWaits {
+		return end
+	}
+	asked, err := f.keys.answerAll(ctx, s, id)
+	_, left := errors.AsType[*term.Exit](err)
+	switch {
+	case errors.Is(err, errNoMore) || left && asked:
+		f.keys.leave(s, id)
+		if left {
+			return err
+		}
+		return end
+	case err != nil:
+		return err
+	case !asked: // the run is paused
+		return end
+	}
+	if f.keys.wants { // the deadline has passed, and the keyboard still reads a line: keys of a view would end there
+		f.shown.Mode = term.Plain
+	}
+	return resumeIn(ctx, e, s, f, id)
 }
 
 // change applies the flags to the program of a run.
@@ -147,7 +201,7 @@ func (f *resumeFlags) change(e *term.Env, view *session.View, id string) (*progr
 	if err != nil {
 		return nil, nil, opts, fmt.Errorf("run %s: %w", id, err)
 	}
-	change := &program.Change{AddIterations: f.add, Retry: f.retry, Model: f.model, Dir: f.dir}
+	change := &program.Change{AddIterations: f.add, Retry: f.retry, Permissions: f.permissions, Model: f.model, Dir: f.dir}
 	if f.definition != "" {
 		change.Definition = func(p *program.Program) (*definition.Definition, error) { return deffile.Read(e, p, f.definition) }
 	}
@@ -182,5 +236,7 @@ func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
 	f.limits.Add(fl)
 	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents from here on, in place of the definition's")
+	fl.StringVar(&f.permissions, "permissions", "", "what the coding agents may do from here on, in place of the definition's: read, edit or all; "+
+		"a failed step is tried again")
 	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
 }

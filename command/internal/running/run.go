@@ -59,6 +59,9 @@ With --temporal the workers of a Temporal cluster drive the run; see refrain wor
 command shows the run as refrain watch does. Ctrl-C and d end the command, but not the
 run; to pause the run, use refrain pause.
 
+At a terminal, run asks the questions of the run there and continues; a text to edit
+opens in VISUAL or EDITOR. Ctrl-D leaves the question for refrain answer.
+
 Exit codes: 0 completed, 1 failed, 2 wrong usage or an invalid definition, 3 stopped by
 a limit or by no_progress before the loop's own criterion, 4 paused or waiting for a
 person, 130 interrupted.
@@ -241,18 +244,23 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	}
 	shown := live.Request{File: file, Session: f.session, Config: prog.RunConfig,
 		ZeroOnLimit: f.shown.ZeroOnLimit, Most: p.Most(def)}
+	asks := (&resumeFlags{shown: f.shown, grace: f.grace}).asking(e)
+	shown.Asks = asks.keys != nil
 	fo, err := live.NewFollower(e, s, f.shown.Mode, def, shown, f.grace)
 	if err != nil {
 		prog.Close()
 		return err
 	}
-	return fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
+	end := fo.Follow(ctx, func(ctx context.Context) (*supervisor.Run, error) {
 		run, err := fo.Supervisor.Start(ctx, req)
 		if err == nil {
 			begun()
 		}
 		return run, err
 	})
+	err = asks.settle(ctx, e, s, f.session, end)
+	takeStopped(ctx, e, s, f.session, def)
+	return err
 }
 
 // sayPage prints the address of the run's page in a browser, and returns the address; empty if no server serves the store.

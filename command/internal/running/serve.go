@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,19 +21,20 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/child"
-	"github.com/refrain-dev/refrain/metrics"
-	"github.com/refrain-dev/refrain/operations"
+	"github.com/refrain-dev/refrain/internal/process/child"
+	"github.com/refrain-dev/refrain/internal/runs/operations"
+	"github.com/refrain-dev/refrain/internal/web/page"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/supervisor"
 	"github.com/refrain-dev/refrain/telemetry"
-	"github.com/refrain-dev/refrain/webui"
+	"github.com/refrain-dev/refrain/telemetry/metrics"
 )
 
 // serveFlags are the flags of refrain serve.
 type serveFlags struct {
 	servedFlags
 	addr, token string
+	basePath    string
 	hosts       []string
 	open        bool
 
@@ -93,6 +95,7 @@ runs go on when the server is started again. The second Ctrl-C cuts the steps of
 	fl.StringVar(&f.token, "token", "", "`secret` that clients have to send (env REFRAIN_TOKEN, or a file that REFRAIN_TOKEN_FILE names)")
 	fl.StringArrayVar(&f.hosts, "host", nil, "additional host `name` by which browsers reach the server; repeat the flag for "+
 		"more names")
+	fl.StringVar(&f.basePath, "base-path", "", "`path` below which a proxy shows the server, such as /refrain")
 	fl.BoolVar(&f.open, "open", false, "open the page in a browser")
 	sizeFlag(fl, &f.maxBody, &operations.BoundOfBody, "largest `size` of the body of a request")
 	countFlag(fl, &f.maxConns, &operations.BoundOfConns, "keep at most this many connections, half of them for one client")
@@ -133,7 +136,8 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 		counts.Observe(sup)
 		e.Telemetry.Observe(sup)
 	}
-	cfg.Page = webui.Handler(webui.Files())
+	cfg.BasePath = strings.TrimSuffix(f.basePath, "/")
+	cfg.Page = webui.HandlerBelow(cfg.BasePath, webui.Files())
 	cfg.ReadTimeout, cfg.WriteTimeout, cfg.IdleTimeout = f.bodyTime, f.pieceTime, f.idleTime
 	cfg.MaxConns, cfg.MaxStreams, cfg.MaxSessions = f.maxConns, f.maxStreams, orNone(f.maxSessions)
 	if cfg.MaxBody, err = limitOf(&operations.BoundOfBody, f.maxBody); err != nil {
@@ -175,6 +179,7 @@ func serve(ctx context.Context, e *term.Env, f serveFlags) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
+	where += cfg.BasePath
 	fmt.Fprintf(e.Stderr, "refrain serves %s\n", where)
 	if e.Began != nil {
 		e.Began(where)
@@ -277,6 +282,7 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 	if cfg.LogLimit, err = limitOf(&operations.BoundOfLog, f.logLimit); err != nil {
 		return server.Config{}, err
 	}
+	cfg.LogLimitName = "the limit --" + operations.BoundOfLog.Flag
 	cfg.OwnOnly = f.ownOnly
 	cfg.Dir, cfg.AllowCommands, cfg.AllowPrivate, cfg.MaxRuns = ".", f.commands, f.private, f.maxRuns
 	cfg.AllowSecretEnv = f.secretEnv

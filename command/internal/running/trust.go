@@ -19,8 +19,8 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -37,9 +37,9 @@ command continues its runs. A store that you name with --store or REFRAIN_STORE 
 such step.
 
 With FILE, show what these definitions start, and accept them as they are now, with the
-files that their commands name. Over MCP, refrain mcp and refrain serve refuse a
-definition that starts programs and is new or has changed since they were started, unless
-it was accepted.
+files that their commands name. Clients of refrain mcp, and those of refrain serve that
+speak MCP, A2A or ADK's API, cannot run a definition that starts programs and is new or
+has changed since the server started, unless it was accepted.
 
 What you accept is kept in $XDG_STATE_HOME/refrain or ~/.local/state/refrain
 (REFRAIN_STATE_DIR names another folder). The command asks before it accepts; without a

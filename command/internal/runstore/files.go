@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"iter"
 
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // FilesOf returns a sentence that says where the files of a run's result are. The sentence is empty if no step of the run

@@ -16,8 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -39,7 +39,7 @@ func Open(ctx context.Context, e *term.Env, spec, word string) (*Run, error) {
 		}
 		r := log.Run()
 		r.ID = cmp.Or(r.ID, word)
-		return &Run{Run: r, Close: func() error { return nil }}, nil
+		return &Run{Run: r, Close: log.Close}, nil
 	}
 	store, closeStore, err := OpenService(ctx, e, spec)
 	if none, ok := errors.AsType[noStore](err); ok && strings.ContainsAny(word, `./\`) {
@@ -115,7 +115,7 @@ func Find(ctx context.Context, store session.Service, word string) (string, erro
 		return "", term.UsageError(fmt.Errorf("%q is the beginning of the IDs of %d runs: %s; give more of the ID", word, len(fit), term.Listed(fit)))
 	}
 	hint := "list the runs with refrain runs"
-	if near := expr.Nearest(word, ids); near != "" {
+	if near := suggest.Nearest(word, ids); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
 	return "", term.UsageError(fmt.Errorf("no run %q (%s)", word, hint))

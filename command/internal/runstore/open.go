@@ -18,8 +18,8 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
-	"github.com/refrain-dev/refrain/internal/shellword"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/postgres"
@@ -208,6 +208,18 @@ func Name(e *term.Env, spec string) string {
 		if path, err := filepath.Abs(where); err == nil {
 			return "sqlite:" + path
 		}
+	}
+	return ""
+}
+
+// Owner returns the name under which a store owns saved files in a folder that other stores use, too; see [disk.OpenFor]. It is
+// empty for an SQLite database, which [Neighbor] finds beside the folder, and for a store in memory.
+func Owner(e *term.Env, spec string) string {
+	if programs(e, spec) {
+		return "the store of " + cmp.Or(e.Code.Name, "a program")
+	}
+	if name := Name(e, spec); strings.HasPrefix(name, "postgres:") {
+		return name
 	}
 	return ""
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // clusterScheme is the prefix of drivers that are Temporal clusters; the task queue follows it.

@@ -10,8 +10,8 @@ import (
 	"os"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/store"
@@ -88,7 +88,8 @@ func OpenLog(e *term.Env, name string) (*runlog.File, error) {
 		return nil, term.UsageError(err)
 	case err != nil:
 		return nil, term.Failure(err)
-	case len(log.Events) == 0:
+	case log.Len() == 0:
+		_ = log.Close()
 		return nil, term.UsageError(fmt.Errorf("%s: the file has no events; write a run's events with refrain export or "+
 			"refrain run --record FILE", name))
 	case log.Cut:

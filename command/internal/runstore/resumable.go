@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/program"
-	"github.com/refrain-dev/refrain/progress"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
 	"github.com/refrain-dev/refrain/session/sqlite"
@@ -147,7 +147,7 @@ func whereabouts(t *progress.Tree, score *float64) string {
 		s = fmt.Sprintf("Paused in %s, after step %d of %d, %s.", in, done, len(it.Steps), last)
 	}
 	if score != nil {
-		s += fmt.Sprintf(" Score so far %.6g.", *score)
+		s += " Score so far " + brief.Score(*score) + "."
 	}
 	return brief.Clean(s)
 }
@@ -198,7 +198,8 @@ func DeadlineOf(q mark.Question) string {
 	return s
 }
 
-// HowToAnswer returns the command that answers a question. The command names the question if several are open.
+// HowToAnswer returns the command that answers a question and continues the run. The command names the question if several are
+// open; the run continues after the last answer.
 func HowToAnswer(id string, q mark.Question, several bool) string {
 	how, named := "refrain answer "+id, " --question "+q.ID
 	switch q.Kind {
@@ -210,6 +211,8 @@ func HowToAnswer(id string, q mark.Question, several bool) string {
 		}
 	case mark.AskEdit:
 		how += " --set KEY=VALUE"
+	case mark.AskForm:
+		how += " --set FIELD=VALUE|yes|decline|cancel"
 	case mark.AskResolution:
 		how, named = "refrain resolve "+id+" --result TEXT|--retry|--skip", " --call "+q.ID
 		if q.IsEdited() {
@@ -221,18 +224,21 @@ func HowToAnswer(id string, q mark.Question, several bool) string {
 	if several {
 		how += named
 	}
-	return how
+	return how + " --resume"
 }
 
 // WaitsForPerson is the status text of a run that waits for a person.
 const WaitsForPerson = "waits for a person"
 
-// Asks returns the open questions of a run and how to answer them, in two lines for each question.
+// Asks returns the open questions of a run and how to answer them, in two texts for each question. A question has its line breaks.
 func Asks(id string, sum *progress.Summary) []string {
 	var lines []string
 	for _, q := range sum.Waits {
-		who := cmp.Or(string(sum.AskedBy(q.ID)), "it")
-		lines = append(lines, brief.Clean(who+" asks: "+QuestionText(q)),
+		who, text := cmp.Or(string(sum.AskedBy(q.ID)), "it"), questionText(q)
+		if len(sum.Waits) > 1 {
+			text += " [" + q.ID + "]"
+		}
+		lines = append(lines, brief.Clean(who)+" asks: "+strings.ReplaceAll(brief.CleanText(text), "\n", "\n  "),
 			"Answer with: "+brief.Clean(HowToAnswer(id, q, len(sum.Waits) > 1)))
 	}
 	if len(lines) == 0 { // the log was cut, or no question is open any more
@@ -241,14 +247,23 @@ func Asks(id string, sum *progress.Summary) []string {
 	return lines
 }
 
-// QuestionText returns a question and its possible answers on one line.
-func QuestionText(q mark.Question) string {
-	text := cmp.Or(q.Text, string(q.Kind))
+// QuestionText returns a question of a log, its possible answers and its ID.
+func QuestionText(q mark.Question) string { return questionText(q) + " [" + q.ID + "]" }
+
+func questionText(q mark.Question) string {
+	var text strings.Builder
+	text.WriteString(cmp.Or(strings.TrimRight(q.Text, "\n"), string(q.Kind)))
 	if len(q.Options) > 0 && q.Kind != mark.AskResolution {
-		text += " (" + strings.Join(q.Options, ", ") + ")"
+		text.WriteString(" (" + strings.Join(q.Options, ", ") + ")")
 	}
 	if !q.Deadline.IsZero() {
-		text += ", " + DeadlineOf(q)
+		text.WriteString(", " + DeadlineOf(q))
 	}
-	return text + " [" + q.ID + "]"
+	if q.Kind == mark.AskForm {
+		fields, _ := q.Fields() // the step that asks has read them
+		for _, f := range fields {
+			text.WriteString("\n  " + f.String())
+		}
+	}
+	return text.String()
 }

@@ -3,8 +3,11 @@
 package runstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,10 +33,22 @@ type served struct {
 	Seal  string `json:"seal"`
 }
 
-const serverFile = "server.json"
+// serverFile returns the name of the file in which a server of the store publishes its address. Stores in one folder, such as two
+// databases, or a database and one on PostgreSQL, have files of their own; the default store has server.json.
+func (s *Stock) serverFile(e *term.Env) string {
+	store := cmp.Or(Owner(e, s.spec), "sqlite")
+	if kind, where, err := Spec(e, s.spec); store == "sqlite" && err == nil && kind == "sqlite" {
+		store += ":" + filepath.Base(where)
+	}
+	if store == "sqlite:"+filepath.Base(defaultStore) {
+		return "server.json"
+	}
+	sum := sha256.Sum256([]byte(store))
+	return "server-" + hex.EncodeToString(sum[:8]) + ".json"
+}
 
-// sealed returns the text that the seal of an announcement is for. It names the folder, so that no announcement is valid elsewhere.
-func (a *served) sealed(dir string) string { return dir + "\n" + a.URL + "\n" + a.Owner }
+// sealed returns the text that the seal of an announcement in a file is for. It names the file, so that no announcement is valid elsewhere.
+func (a *served) sealed(file string) string { return file + "\n" + a.URL + "\n" + a.Owner }
 
 // sealPurpose is the purpose of these seals.
 const sealPurpose = "server"
@@ -64,7 +79,8 @@ func (s *Stock) Announce(e *term.Env, where string) (silence func(), err error) 
 		return nothing, fmt.Errorf("refrain run --watch will not find this server: %w", err)
 	}
 	a := served{URL: where, Owner: lease.Process()}
-	a.Seal = k.Seal(sealPurpose, a.sealed(dir))
+	serverFile := s.serverFile(e)
+	a.Seal = k.Seal(sealPurpose, a.sealed(filepath.Join(dir, serverFile)))
 	text, err := json.Marshal(a)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)
@@ -133,13 +149,14 @@ func (s *Stock) Served(ctx context.Context, e *term.Env, id string) string {
 		return ""
 	}
 	defer root.Close()
+	serverFile := s.serverFile(e)
 	text, err := readPlain(root, serverFile)
 	var at served
 	if err != nil || json.Unmarshal(text, &at) != nil || !isLoopback(at.URL) {
 		return ""
 	}
 	k, err := trust.Open(e.Getenv)
-	if err != nil || !k.Sealed(sealPurpose, at.sealed(dir), at.Seal) || lease.Dead(at.Owner) || !answers(ctx, at.URL) {
+	if err != nil || !k.Sealed(sealPurpose, at.sealed(filepath.Join(dir, serverFile)), at.Seal) || lease.Dead(at.Owner) || !answers(ctx, at.URL) {
 		return ""
 	}
 	return at.URL + "/runs/" + url.PathEscape(id)

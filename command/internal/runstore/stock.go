@@ -21,8 +21,8 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -150,7 +150,7 @@ func newStock(e *term.Env, spec string, service session.Service, closeService fu
 	case dir == "":
 		s.Files = artifact.InMemoryService()
 	default:
-		files, err := disk.Open(dir)
+		files, err := disk.OpenFor(dir, Owner(e, spec))
 		if err != nil {
 			s.Close()
 			return nil, term.Failure(err)
@@ -312,7 +312,7 @@ func OpenMessages(e *term.Env, s *Stock, id string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return root.OpenFile(MessagesName(id), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	return root.OpenFile(MessagesName(e, s.spec, id), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 }
 
 // MessagesDir returns the folder of the output of background processes.
@@ -321,4 +321,10 @@ func MessagesDir(e *term.Env, spec string) string {
 }
 
 // MessagesName returns the name of a run's file in that folder; every ID gives a valid name.
-func MessagesName(id string) string { return url.PathEscape(id) + ".txt" }
+func MessagesName(e *term.Env, spec, id string) string {
+	name := url.PathEscape(id)
+	if owner := Owner(e, spec); owner != "" {
+		name += "," + url.PathEscape(owner) // no ID has a comma
+	}
+	return name + ".txt"
+}

@@ -4,10 +4,10 @@ package show
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,12 +16,12 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
-	"github.com/refrain-dev/refrain/runlog"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -71,25 +71,22 @@ func (s *Shown) print(e *term.Env, f Options) error {
 
 // printJSON writes the report with the iterations that the tree left out.
 func (s *Shown) printJSON(w io.Writer) error {
-	s.spool.markGaps(s.Tree.Root)
-	var text bytes.Buffer
-	if err := term.WriteJSON(&text, s); err != nil {
-		return err
-	}
 	out := bufio.NewWriterSize(w, 1<<16)
-	if err := s.spool.fill(out, text.Bytes()); err != nil {
-		return err
+	j := &treeJSON{w: &indenter{w: out}, spool: s.spool}
+	if j.report(s); j.err != nil {
+		return j.err
 	}
+	_ = out.WriteByte('\n') // bufio keeps the error for Flush
 	return out.Flush()
 }
 
 // printResources writes the resources that the run has used, as far as its log contains them.
 func (s *Shown) printResources(w io.Writer) {
-	table := [][]string{{"from first to last event", progress.Clock(s.Resources.Wall)}}
+	table := [][]string{{"from first to last event", brief.Clock(s.Resources.Wall)}}
 	for _, l := range s.Resources.Lines() {
 		table = append(table, l[:])
 	}
-	_ = term.PrintTable(w, table) // bufio keeps the error for Flush
+	_ = term.PrintTable(w, table, term.Layout{}) // bufio keeps the error for Flush
 }
 
 // header writes the ID and the status of the run.
@@ -107,11 +104,14 @@ func (s *Shown) header(w io.Writer) {
 	}
 	fmt.Fprintln(w, brief.Clean(line))
 	if !s.Started.IsZero() {
-		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), progress.Clock(s.Tree.Active()))
+		fmt.Fprintf(w, "started %s, active for %s", s.Started.Local().Format(time.DateTime), brief.Clock(s.Tree.Active()))
+		if s.Tree.Forked > 0 { // which limits, model calls and cost count too
+			fmt.Fprintf(w, " (%s with the part before the fork)", brief.Clock(s.Tree.Now))
+		}
 		if u := s.Usage; u != nil {
 			fmt.Fprintf(w, ", %s", brief.Count(u.Calls, "model call"))
 			if u.Tokens() > 0 {
-				fmt.Fprintf(w, ", %d tokens", u.Tokens())
+				fmt.Fprintf(w, ", %s", brief.Count(u.Tokens(), "token"))
 			}
 			if cost := u.CostText(); cost != "" && cost != "0" {
 				fmt.Fprintf(w, ", cost %s", cost)
@@ -215,7 +215,7 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 	}
 	fmt.Fprintln(w, brief.Clean(line))
 	var rows [][2]string
-	for _, c := range rec.Conditions {
+	for _, c := range conditions(rec, of) {
 		rows = append(rows, [2]string{marked(c.Fired, c.Name == rec.Nearest) + c.Name, conditionText(c, of)})
 	}
 	printRows(w, rows)
@@ -224,9 +224,9 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 		result += fmt.Sprintf(", iteration %d", rec.Result.Iteration)
 	}
 	if rec.BestScore != nil && rec.BestIteration == 0 {
-		result += fmt.Sprintf("; best score %.4g, that of the start", *rec.BestScore)
+		result += fmt.Sprintf("; best score %s%s, that of the start", brief.Score(*rec.BestScore), brief.OffBy(rec.BestError))
 	} else if rec.BestScore != nil {
-		result += fmt.Sprintf("; best score %.4g in iteration %d", *rec.BestScore, rec.BestIteration)
+		result += fmt.Sprintf("; best score %s%s in iteration %d", brief.Score(*rec.BestScore), brief.OffBy(rec.BestError), rec.BestIteration)
 	}
 	if rec.Trend != "" {
 		result += "; " + string(rec.Trend)
@@ -237,6 +237,18 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 			fmt.Fprintln(w, "  "+brief.Clean(extra))
 		}
 	}
+}
+
+// conditions returns the conditions of a stop record. Those of an old version have no numbers: they come from the log where it agrees.
+func conditions(rec *loop.StopRecord, of *progress.Step) []loop.ConditionRecord {
+	if of == nil {
+		return rec.Conditions
+	}
+	var all []loop.ConditionRecord
+	for _, r := range of.Loop.Ledger(0).Rows {
+		all = append(all, r.ConditionRecord)
+	}
+	return all
 }
 
 // isLimit reports whether a condition is a limit that can be used up.
@@ -267,16 +279,42 @@ func wholeLimit(name string, of *progress.Step) string {
 	plan := of.Loop.Plan
 	switch b := plan.Budget; {
 	case name == string(loop.ReasonTimeout):
-		return brief.Duration(time.Duration(plan.Timeout))
+		return brief.Clock(time.Duration(plan.Timeout))
 	case b == nil:
 	case name == "budget.calls":
-		return strconv.FormatInt(b.Calls, 10)
+		return brief.Whole(b.Calls)
 	case name == "budget.tokens":
-		return strconv.FormatInt(b.Tokens, 10)
+		return brief.Whole(b.Tokens)
 	case name == "budget.cost" && b.Cost != nil:
-		return strconv.FormatFloat(*b.Cost, 'g', -1, 64)
+		return brief.Money(*b.Cost)
 	}
 	return ""
+}
+
+// figure writes a value of a condition as [brief] does. A log has it exactly; a value that is no figure is returned unchanged.
+func figure(name, text string) string {
+	f, err := strconv.ParseFloat(text, 64)
+	d, noTime := time.ParseDuration(text)
+	switch {
+	case name == string(loop.ReasonTimeout) && noTime == nil:
+		return brief.Clock(d)
+	case err != nil || math.IsNaN(f) || math.IsInf(f, 0):
+		return text
+	case name == "budget.cost":
+		return brief.Money(f)
+	}
+	return brief.Score(f)
+}
+
+// quantity writes a bound of a condition.
+func quantity(unit loop.Unit, f float64) string {
+	switch unit {
+	case loop.UnitSeconds:
+		return brief.Clock(time.Duration(f * float64(time.Second)))
+	case loop.UnitCost:
+		return brief.Money(f)
+	}
+	return brief.Score(f)
 }
 
 // conditionText returns the values that a condition saw.
@@ -285,22 +323,31 @@ func conditionText(c loop.ConditionRecord, of *progress.Step) string {
 	if c.Expr != "" {
 		words = append(words, c.Expr+":")
 	}
-	words = append(words, cmp.Or(c.Value, "no value"))
+	compound := c.Value == "" && c.Note == "" && strings.HasPrefix(c.Name, "stop_when") // its parts, which follow, have the values
+	if compound && c.Expr != "" {
+		words[0] = c.Expr
+	} else {
+		words = append(words, cmp.Or(figure(c.Name, c.Value), "no value"))
+	}
 	switch {
 	case c.Name == "exit_loop" && c.Threshold != "":
-		words = append(words, "("+strings.Replace(c.Threshold, "nobody", "no step", 1)+" may)")
-	case isLimit(c.Name) && strings.HasPrefix(c.Threshold, "≥ "):
-		limit := strings.TrimPrefix(c.Threshold, "≥ ")
+		who := c.Threshold
+		if c.Who != nil && len(c.Who) == 0 {
+			who = "no step"
+		}
+		words = append(words, "("+who+" may)")
+	case isLimit(c.Name) && c.Bound != nil:
+		limit := quantity(c.Unit, *c.Bound)
 		if whole := wholeLimit(c.Name, of); whole != "" {
 			limit = whole
-			notes = append(notes, fmt.Sprintf("%.3g%% is kept for the finalizer", of.Loop.Plan.Share()*100))
+			notes = append(notes, brief.Percent(of.Loop.Plan.Share())+" is kept for the finalizer")
 		}
 		if c.Name == "budget.cost" && of != nil && of.Usage().Unknown {
 			words[len(words)-1] += " or more"
 		}
 		words[len(words)-1] += " of " + limit
-	case c.Name == "no_progress" && c.Threshold != "":
-		words[len(words)-1] = circlesText(c)
+	case c.Circles != nil:
+		words[len(words)-1] = circlesText(c.Circles)
 	case c.Threshold != "":
 		words[len(words)-1] += ", wanted " + c.Threshold
 	}
@@ -308,7 +355,8 @@ func conditionText(c loop.ConditionRecord, of *progress.Step) string {
 		words = append(words, "(holds)")
 	}
 	if c.Note != "" {
-		notes = append(notes, c.Note)
+		first, rest, _ := strings.Cut(c.Note, " ")
+		notes = append(notes, strings.TrimSpace(figure(c.Name, first)+" "+rest))
 	}
 	if len(notes) > 0 {
 		words = append(words, "("+strings.Join(notes, "; ")+")")
@@ -318,12 +366,7 @@ func conditionText(c loop.ConditionRecord, of *progress.Step) string {
 
 // circlesText returns how often the last result was repeated, and how often two results alternated, with the limits that end
 // the loop.
-func circlesText(c loop.ConditionRecord) string {
-	var same, swings, repeats, turns int
-	_, err := fmt.Sscanf(c.Value, "same result %d×, two in turns %d×", &same, &swings)
-	_, err2 := fmt.Sscanf(c.Threshold, "%d× or %d×", &repeats, &turns)
-	if err != nil || err2 != nil {
-		return c.Value + ", ends the loop at " + c.Threshold
-	}
-	return fmt.Sprintf("the last result came %d of %d times in a row, two in turns %d of %d times", same, repeats, swings, turns)
+func circlesText(c *loop.Circles) string {
+	return fmt.Sprintf("the last result came %d of %d times in a row, two in turns %d of %d times", c.Repeats, c.MaxRepeats, c.Swings,
+		c.MaxSwings)
 }

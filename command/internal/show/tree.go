@@ -3,7 +3,7 @@
 package show
 
 import (
-	"bytes"
+	"bufio"
 	"fmt"
 	"io"
 	"math"
@@ -13,10 +13,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session/mark"
 )
 
@@ -93,11 +93,13 @@ func (p *treePrinter) loop(s *progress.Step, guide string, more bool) {
 
 // leftOut writes the iterations between two others that the tree has left out.
 func (p *treePrinter) leftOut(l *progress.Loop, after, before int, guide string) {
-	err := p.spool.between(l, after, before, func(text []byte) error {
-		for line := range strings.Lines(string(text)) {
-			p.print(guide + strings.TrimSuffix(line, "\n"))
+	err := p.spool.between(l, after, before, func(text io.Reader) error {
+		lines := bufio.NewScanner(text)
+		lines.Buffer(nil, math.MaxInt32)
+		for lines.Scan() {
+			p.print(guide + lines.Text())
 		}
-		return nil
+		return lines.Err()
 	})
 	if p.spool.err == nil {
 		p.spool.err = err
@@ -106,15 +108,14 @@ func (p *treePrinter) leftOut(l *progress.Loop, after, before int, guide string)
 
 // dropLines adds an iteration that leaves the tree, as the lines of the tree. It is not the last one of its loop.
 func (p *spool) dropLines(loop *progress.Step, it *progress.Iteration) {
-	var text bytes.Buffer
-	t := &treePrinter{w: &text, to: math.MaxInt32, all: true, spool: p}
-	branch, stem := term.Branches(false)
-	t.line(branch, t.iteration(loop.Loop, it))
-	t.steps(it.Steps, stem, false)
-	p.add(loop.Loop, it.Number, text.Bytes())
-	for _, s := range it.Steps {
-		p.forget(s)
-	}
+	p.add(loop.Loop, it.Number, func(w io.Writer) error {
+		t := &treePrinter{w: w, to: math.MaxInt32, all: true, spool: p}
+		branch, stem := term.Branches(false)
+		t.line(branch, t.iteration(loop.Loop, it))
+		t.steps(it.Steps, stem, false)
+		return p.err
+	})
+	p.forget(it.Steps)
 }
 
 func (p *treePrinter) steps(steps []*progress.Step, guide string, more bool) {
@@ -128,7 +129,7 @@ func (p *treePrinter) steps(steps []*progress.Step, guide string, more bool) {
 func (p *treePrinter) step(s *progress.Step, first, rest string) {
 	line := s.Name + "  " + p.status(s.Status, s.Took(p.now))
 	if u := s.Usage(); u.Tokens() > 0 {
-		line += fmt.Sprintf("  %d tok", u.Tokens())
+		line += "  " + brief.Whole(u.Tokens()) + " tok"
 	}
 	p.line(first, strings.TrimSuffix(line+"  "+p.notes(s), "  "))
 	if s.Loop != nil {
@@ -152,7 +153,7 @@ func (p *treePrinter) status(s progress.Status, took time.Duration) string {
 	if s == progress.StatusPending || s == progress.StatusSkipped {
 		return text
 	}
-	return text + " " + progress.Clock(took)
+	return text + " " + brief.Clock(took)
 }
 
 // iteration returns the line about an iteration of a loop.
@@ -168,7 +169,7 @@ func iterationTitle(it *progress.Iteration) string {
 	}
 	title := fmt.Sprintf("Iteration %d", it.Number)
 	if it.Provisional != nil {
-		title += fmt.Sprintf(": Score %.6g (provisional)", *it.Provisional)
+		title += ": Score " + brief.Score(*it.Provisional) + " (provisional)"
 	}
 	return title
 }
@@ -200,6 +201,9 @@ func (p *treePrinter) notes(s *progress.Step) string {
 	if s.Error != "" {
 		notes = append(notes, s.Error)
 	}
+	if s.Race != nil {
+		notes = append(notes, progress.RaceText(s.Race))
+	}
 	if s.Loop != nil && s.Loop.Stop != nil {
 		notes = append(notes, s.Loop.Stop.String())
 	}
@@ -213,7 +217,7 @@ func printIteration(w io.Writer, s *Shown) {
 	fmt.Fprintln(w, brief.Clean(p.iteration(s.main.Loop, it)))
 	if it.Record != nil {
 		for _, d := range it.Record.Dimensions {
-			fmt.Fprintf(w, "  %s: %.4g\n", brief.Clean(d.Name), d.Value)
+			fmt.Fprintf(w, "  %s: %s\n", brief.Clean(d.Name), brief.Score(d.Value))
 		}
 	}
 	for _, c := range it.Steps {

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/command/internal/show"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 )
 
 // A step that waits for the limit of its provider says so, and until when.

@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/artifact"
-	"github.com/refrain-dev/refrain/command/cluster"
 	"github.com/refrain-dev/refrain/command/internal/otlp"
+	"github.com/refrain-dev/refrain/internal/runs/cluster"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/memory"
-	"github.com/refrain-dev/refrain/program"
 	"github.com/refrain-dev/refrain/runner"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -69,9 +69,14 @@ func Version() string {
 	if !ok {
 		return "refrain (unknown version)"
 	}
+	return VersionOf(info)
+}
+
+// VersionOf returns the [Version] of a program. The version of a commit without a tag has the commit in it.
+func VersionOf(info *debug.BuildInfo) string {
 	words := []string{"refrain", info.Main.Version}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 && !strings.Contains(info.Main.Version, s.Value[:12]) {
 			words = append(words, s.Value[:12])
 		}
 	}

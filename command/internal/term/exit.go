@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 

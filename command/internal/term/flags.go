@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // Args returns an error unless there are as many arguments as the use line of the command says, such as check FILE... or
@@ -50,7 +50,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	name, _, _ = strings.Cut(name, "=")
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := expr.Nearest(name, names); near != "" {
+	if near := suggest.Nearest(name, names); near != "" {
 		return fmt.Errorf("%w (did you mean --%s?)", err, near)
 	}
 	if cmd.Flags().Lookup("set") != nil {
@@ -101,7 +101,7 @@ func UnknownCommand(cmd *cobra.Command, args []string) error {
 	for _, c := range cmd.Commands() {
 		names = append(names, c.Name())
 	}
-	near := cmp.Or(verbs[args[0]], expr.Nearest(args[0], names))
+	near := cmp.Or(verbs[args[0]], suggest.Nearest(args[0], names))
 	if slices.Contains(names, near) {
 		return fmt.Errorf("unknown command %q (did you mean %s?)", args[0], near)
 	}

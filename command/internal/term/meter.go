@@ -5,7 +5,7 @@ package term
 import (
 	"time"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress"
 )
 
 // Meter measures the resources that a run uses on this machine, from NewMeter on. Because the process drives only one run, the

@@ -37,13 +37,22 @@ func Mode(e *Env, mode string) (string, error) {
 		}
 		return mode, nil
 	case Auto:
-		buildServer := !slices.Contains([]string{"", "0", "false", "no"}, e.Getenv("CI"))
-		if screen == nil || !foreground(screen) || e.Getenv("TERM") == "dumb" || buildServer {
+		if screen == nil || !foreground(screen) || e.Getenv("TERM") == "dumb" || onBuildServer(e) {
 			return Plain, nil
 		}
 		return TTY, nil
 	}
 	return "", fmt.Errorf("--progress %q: use auto, plain, json or quiet, or tty for a tree in the terminal", mode)
+}
+
+func onBuildServer(e *Env) bool {
+	return !slices.Contains([]string{"", "0", "false", "no"}, e.Getenv("CI"))
+}
+
+// Asks reports whether a person sits at the terminal who can answer questions while progress is shown in this mode.
+func Asks(e *Env, mode string) bool {
+	mode, err := Mode(e, mode)
+	return err == nil && (mode == TTY || mode == Plain) && KeyboardOf(e.Stdin) != nil && ScreenOf(e.Stderr) != nil && !onBuildServer(e)
 }
 
 // Shown are the flags that say how a run is shown, and whether a limit is a failure.

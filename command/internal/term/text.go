@@ -7,15 +7,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // Listed joins names with commas; of more than eight names it shows the first eight.
@@ -28,7 +28,7 @@ func Listed(names []string) string {
 
 // Meant returns a hint about an unknown word: the most similar of the names, or the list of the names.
 func Meant(word string, names []string) string {
-	if near := expr.Nearest(word, names); near != "" {
+	if near := suggest.Nearest(word, names); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	return "there are " + Listed(names)
@@ -58,43 +58,86 @@ func Note(f prose.Finding) string {
 	return "Note: " + strings.Join(strings.Fields(text), " ")
 }
 
-// Cost returns an amount of money as [Amount] does; unknown for nil.
+// Cost returns an amount of money as [brief.Money] does; unknown for nil.
 func Cost(f *float64) string {
 	if f == nil {
 		return "unknown"
 	}
-	return Amount(*f)
+	return brief.Money(*f)
 }
 
-// Amount returns an amount of money in any currency, with four significant digits and no exponent.
-func Amount(f float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(f, 'g', 4, 64), 64) // parses its own output, so it cannot fail
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
+// Layout says how a table becomes as narrow as the terminal.
+type Layout struct {
+	// Drop lists the columns that are left out, in this order, until the others fit.
+	Drop []int
+	// Cut lists the columns whose texts are cut, apart from the last one.
+	Cut []int
 }
 
-// PrintTable writes a table with aligned columns, even if it contains wide characters. On a terminal the last column ends at
-// the end of the line.
-func PrintTable(out io.Writer, table [][]string) error {
+// leastCut is the least width of a column whose texts are cut.
+const leastCut = 12
+
+// PrintTable writes a table with aligned columns, even if it contains wide characters. On a terminal its lines are as long as those
+// of the terminal.
+func PrintTable(out io.Writer, table [][]string, l Layout) error {
+	w := bufio.NewWriter(out)
+	for _, row := range l.fitted(table, ColumnsOf(out)) {
+		fmt.Fprintln(w, row)
+	}
+	return w.Flush()
+}
+
+// fitted returns the lines of a table in a number of columns; 0 means that lines can be long.
+func (l Layout) fitted(table [][]string, room int) (lines []string) {
 	widths := make([]int, len(table[0]))
 	for _, row := range table {
 		for i, c := range row {
 			widths[i] = max(widths[i], ansi.StringWidthWc(c))
 		}
 	}
-	room := ColumnsOf(out)
-	w := bufio.NewWriter(out)
+	shown := make([]int, len(widths))
+	for i := range shown {
+		shown[i] = i
+	}
+	cut := append(slices.Clone(l.Cut), len(widths)-1)
+	over := func() int { // how much the lines are too long if every text that may be cut is cut
+		sum := -2
+		for _, i := range shown {
+			if sum += 2 + widths[i]; slices.Contains(cut, i) {
+				sum -= max(0, widths[i]-leastCut)
+			}
+		}
+		return sum - room
+	}
+	for _, i := range l.Drop {
+		if room > 0 && over() > 0 {
+			shown = slices.DeleteFunc(shown, func(j int) bool { return i == j })
+		}
+	}
+	if cut = slices.DeleteFunc(cut, func(i int) bool { return !slices.Contains(shown, i) }); room > 0 {
+		left := -over()
+		for n, i := range cut { // each gets its part of what is left
+			more := max(0, widths[i]-leastCut)
+			part := min(more, max(0, left)/(len(cut)-n))
+			widths[i], left = widths[i]-more+part, left-part
+		}
+	}
 	for _, row := range table {
 		var line strings.Builder
-		for i, c := range row[:len(row)-1] {
+		for _, i := range shown {
+			c := ""
+			if i < len(row) {
+				c = ansi.TruncateWc(row[i], widths[i], "…")
+			}
 			line.WriteString(c + strings.Repeat(" ", widths[i]-ansi.StringWidthWc(c)+2))
 		}
-		last := row[len(row)-1]
-		if left := room - ansi.StringWidthWc(line.String()); room > 0 && left >= 10 {
-			last = ansi.TruncateWc(last, left, "…")
+		text := strings.TrimRight(line.String(), " ")
+		if room > 0 {
+			text = ansi.TruncateWc(text, room, "…")
 		}
-		fmt.Fprintln(w, line.String()+last)
+		lines = append(lines, text)
 	}
-	return w.Flush()
+	return lines
 }
 
 // WriteJSON writes a value as indented JSON, with the encoding of [progress.NewJSON].

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/sqlite"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // StrangerError reports that a store was found that this user's Refrain did not create on this machine.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -193,7 +193,7 @@ func (m *model) line(r row) string {
 func (m *model) tookAndNote(r row, columns int) string {
 	took := ""
 	if r.status != progress.StatusPending && r.status != progress.StatusSkipped {
-		took = progress.Clock(r.took)
+		took = brief.Clock(r.took)
 	}
 	s := " " + pad(took, columns)
 	if r.aside != "" {
@@ -206,7 +206,7 @@ func (m *model) tookAndNote(r row, columns int) string {
 			look = red
 		case r.warning:
 			look = yellow
-		case r.note == "best":
+		case strings.HasPrefix(r.note, "best"):
 			look = green
 		}
 		s += "  " + look.of(r.note)
@@ -247,7 +247,7 @@ func (m *model) output(room int) (title string, lines []string) {
 		return brief.Clean(m.opened) + ":", []string{faint.of(" it has not begun yet")}
 	}
 	word, look := statusWord(s.Status)
-	title = strong.of(brief.Clean(string(s.Address))) + " " + look.of(word) + " " + progress.Clock(s.Took(m.now()))
+	title = strong.of(brief.Clean(string(s.Address))) + " " + look.of(word) + " " + brief.Clock(s.Took(m.now()))
 	if t := tokens(s.Usage()); t != "" {
 		title += "  " + t
 	}

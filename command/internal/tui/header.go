@@ -3,16 +3,15 @@
 package tui
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // header returns the lines with the name of the run and its progress.
@@ -40,12 +39,12 @@ func (m *model) header() []string {
 			timeout = time.Duration(main.Loop.Plan.Timeout)
 		}
 	}
-	elapsed := "Elapsed Time: " + strong.of(progress.Clock(now))
+	elapsed := "Elapsed Time: " + strong.of(brief.Clock(now))
 	if m.narrow() {
-		elapsed = strong.of(progress.Clock(now))
+		elapsed = strong.of(brief.Clock(now))
 	}
 	if timeout > 0 {
-		elapsed += faint.of(" / " + limitClock(timeout))
+		elapsed += faint.of(" / " + brief.Clock(timeout))
 	}
 	where = append(append(where, elapsed), m.usage(t, main)...)
 	switch {
@@ -70,11 +69,6 @@ func (m *model) header() []string {
 	return lines
 }
 
-// limitClock writes a time limit without the zeros at its end: 30m, 1h 30m.
-func limitClock(d time.Duration) string {
-	return strings.TrimSuffix(strings.TrimSuffix(progress.Clock(d), " 00s"), " 00m")
-}
-
 // usage returns what model calls have used, and the budget.
 func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 	if t.Root == nil {
@@ -92,7 +86,7 @@ func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 	if u.Calls > 0 || b.Calls > 0 {
 		calls := brief.Count(u.Calls, "call")
 		if b.Calls > 0 {
-			calls = fmt.Sprintf("%d/%d calls", u.Calls, b.Calls)
+			calls = brief.Whole(u.Calls) + "/" + brief.Count(b.Calls, "call")
 		}
 		out = append(out, calls)
 	}
@@ -101,15 +95,15 @@ func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 			s = "0 tok"
 		}
 		if b.Tokens > 0 {
-			s += faint.of(" / " + count(b.Tokens))
+			s += faint.of(" / " + brief.Whole(b.Tokens))
 		}
 		out = append(out, s)
 	}
 	if u.InputTokens > 0 && u.CachedTokens*10 >= u.InputTokens {
-		out = append(out, fmt.Sprintf("%d%% cached", 100*u.CachedTokens/u.InputTokens))
+		out = append(out, brief.Percent(float64(u.CachedTokens)/float64(u.InputTokens))+" cached")
 	}
 	if u.Calls > 0 || b.Cost != nil {
-		s := "cost " + money(u.Cost)
+		s := "cost " + brief.Money(u.Cost)
 		switch {
 		case u.Unknown && u.Cost == 0:
 			s = "cost —"
@@ -117,7 +111,7 @@ func (m *model) usage(t *progress.Tree, main *progress.Step) []string {
 			s += " or more"
 		}
 		if b.Cost != nil {
-			s += faint.of(" / " + money(*b.Cost))
+			s += faint.of(" / " + brief.Money(*b.Cost))
 		}
 		out = append(out, s)
 	}
@@ -137,7 +131,7 @@ func scoreLine(l *progress.Loop, width int) string {
 	}
 	target := ""
 	if l.Plan.Score.Target != nil {
-		target = "   target " + number(*l.Plan.Score.Target)
+		target = "   target " + brief.Score(*l.Plan.Score.Target)
 	}
 	c := curve(scores, width-len("Score")-ansi.StringWidthWc(target))
 	if c == "" {
@@ -154,6 +148,9 @@ func (m *model) footer() []string {
 		l := main.Loop
 		lines = append(lines, m.trend(l)...)
 		if l.Stop != nil {
+			if rec := l.Stop; rec.BestScore != nil && rec.BestError > 0 {
+				lines = append(lines, "Best Score: "+brief.Score(*rec.BestScore)+brief.OffBy(rec.BestError))
+			}
 			lines = append(lines, strong.of(brief.Clean(l.Stop.String())))
 		}
 	}

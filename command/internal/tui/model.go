@@ -9,8 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // model is the state of a view. Only messages change it, one at a time.
@@ -68,7 +68,10 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.width, m.height = msg.Width, msg.Height
 		}
 	case eventsMsg:
-		for _, ev := range msg {
+		if msg.restart {
+			m.live = progress.Live{}
+		}
+		for _, ev := range msg.events {
 			m.live.Add(ev)
 		}
 		m.heard, m.since = time.Now(), 0

@@ -11,10 +11,10 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/progress/prose"
 )
 
 // row is a line of the tree.
@@ -116,9 +116,11 @@ func (w *walker) iteration(s *progress.Step, it *progress.Iteration) row {
 		r.aside = known(it.Usage())
 	}
 	if m := w.m; m.narrow() && it.Record != nil && it.Record.Delta != nil {
-		r.aside = signed(*it.Record.Delta)
+		r.aside = brief.Signed(*it.Record.Delta)
 	}
-	r.note, r.warning = prose.IterationNote(s.Loop, it)
+	if r.note, r.warning = prose.IterationNote(s.Loop, it); it.Record != nil && it.Record.WithinNoise() {
+		r.note = strings.TrimPrefix(r.note+", "+loop.TextWithinNoise, ", ")
+	}
 	return r
 }
 
@@ -130,12 +132,16 @@ func (m *model) iterationLabel(it *progress.Iteration) string {
 	}
 	switch rec := it.Record; {
 	case rec != nil && rec.Score != nil:
-		label += score + number(*rec.Score)
-		if rec.Delta != nil && !m.narrow() { // else it comes last
-			label += "  " + signed(*rec.Delta)
+		label += score + brief.Score(*rec.Score)
+		if m.narrow() { // the difference comes last
+			break
+		}
+		label += brief.OffBy(rec.Error)
+		if rec.Delta != nil {
+			label += "  " + brief.Signed(*rec.Delta)
 		}
 	case it.Provisional != nil:
-		label += score + number(*it.Provisional) + so
+		label += score + brief.Score(*it.Provisional) + so
 	}
 	return label
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/refrain-dev/refrain/internal/leaktest"
+	"github.com/refrain-dev/refrain/internal/testkit/leaktest"
 )
 
 var update = flag.Bool("update", false, "rewrite the screens in testdata")

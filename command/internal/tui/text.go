@@ -3,14 +3,12 @@
 package tui
 
 import (
-	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/refrain-dev/refrain/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // style holds the parameters of a terminal's SGR sequence, which gives a text its color and weight. The library removes the
@@ -66,24 +64,6 @@ func flow(pieces []string, columns int) []string {
 	return lines
 }
 
-// number writes a score with four significant digits, and a large score without decimals.
-func number(f float64) string {
-	switch a := math.Abs(f); {
-	case f == math.Trunc(f) && a < 1<<53:
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	case a >= 1000 && a < 1e9:
-		return strconv.FormatFloat(f, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(f, 'g', 4, 64)
-}
-
-func signed(f float64) string {
-	if f < 0 {
-		return number(f)
-	}
-	return "+" + number(f)
-}
-
 // tokens writes the tokens that model calls have used. It returns "" if there were no calls, and a dash if the number is unknown.
 func tokens(u progress.Usage) string {
 	switch {
@@ -92,9 +72,9 @@ func tokens(u progress.Usage) string {
 	case u.Tokens() == 0:
 		return "— tok"
 	case u.Estimated:
-		return "~" + count(u.Tokens()) + " tok"
+		return "~" + brief.Whole(u.Tokens()) + " tok"
 	}
-	return count(u.Tokens()) + " tok"
+	return brief.Whole(u.Tokens()) + " tok"
 }
 
 // known is like tokens, but returns "" in place of a dash.
@@ -103,26 +83,6 @@ func known(u progress.Usage) string {
 		return ""
 	}
 	return tokens(u)
-}
-
-// count writes a number with about three digits: 950, 2.0k, 26.4k, 1.3M.
-func count(n int64) string {
-	switch f := float64(n); {
-	case n < 1000:
-		return strconv.FormatInt(n, 10)
-	case n < 999_950:
-		return fmt.Sprintf("%.1fk", f/1e3)
-	default:
-		return fmt.Sprintf("%.1fM", f/1e6)
-	}
-}
-
-// money writes an amount in the currency of the price list, without naming the currency.
-func money(f float64) string {
-	if f != 0 && math.Abs(f) < 0.1 {
-		return strconv.FormatFloat(f, 'f', 4, 64)
-	}
-	return strconv.FormatFloat(f, 'f', 2, 64)
 }
 
 var blocks = []rune("▁▂▃▄▅▆▇█")
@@ -142,7 +102,7 @@ func curve(scores []float64, columns int) string {
 		if high > low {
 			bar = blocks[int((scores[i]-low)/(high-low)*float64(len(blocks)-1)+0.5)]
 		}
-		piece := number(scores[i]) + " " + string(bar)
+		piece := brief.Score(scores[i]) + " " + string(bar)
 		w := ansi.StringWidthWc(piece) + 1
 		if used+w > columns {
 			break

@@ -64,7 +64,7 @@ type View struct {
 	err  error // written before done is closed
 
 	mu      sync.Mutex
-	pending []*session.Event
+	pending eventsMsg
 }
 
 // Start starts a view and returns at once. If the terminal cannot be used, the view ends at once; see [View.Done].
@@ -95,12 +95,19 @@ func Start(cfg Config) *View {
 // Add shows an event. It never waits for the terminal, so a view does not slow the run. The event must not be changed afterwards.
 func (v *View) Add(ev *session.Event) {
 	v.mu.Lock()
-	v.pending = append(v.pending, ev)
+	v.pending.events = append(v.pending.events, ev)
 	v.mu.Unlock()
 	select {
 	case v.wake <- struct{}{}:
 	default: // it is awake
 	}
+}
+
+// Restart drops what the view has shown. A run that is resumed begins again with its log: its clock counts from the first event.
+func (v *View) Restart() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.pending = eventsMsg{restart: true}
 }
 
 // Note shows a line above the keys until the next note.
@@ -152,15 +159,18 @@ func (v *View) carry() {
 func (v *View) send() {
 	v.mu.Lock()
 	batch := v.pending
-	v.pending = nil
+	v.pending = eventsMsg{}
 	v.mu.Unlock()
-	if len(batch) > 0 {
-		v.prog.Send(eventsMsg(batch))
+	if len(batch.events) > 0 {
+		v.prog.Send(batch)
 	}
 }
 
 type (
-	eventsMsg []*session.Event
+	eventsMsg struct {
+		events  []*session.Event
+		restart bool // the events are the run from its beginning
+	}
 	noteMsg   string
 	finishMsg struct{}
 	closeMsg  struct{}

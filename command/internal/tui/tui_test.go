@@ -111,6 +111,34 @@ func TestHundredIterations(t *testing.T) {
 	x.golden("hundred-80x24")
 }
 
+// A score of a judge has its error, a difference within its noise says so, and so does the end.
+func TestNoisyJudge(t *testing.T) {
+	answers := []any{6.0, 6.6, 6.3, 7.8, 8.4, 8.1, 8.3, 7.9, 8.4}
+	log := run(t, func() agent.Agent {
+		n := 0
+		return must(loopagent.New(loopagent.Config{
+			AgentConfig: agent.Config{Name: "noisy", SubAgents: []agent.Agent{
+				says("write", 90*time.Second, nil),
+				says("judge", 30*time.Second, func(_ int, ev *session.Event) error {
+					ev.Actions.StateDelta = map[string]any{"s": answers[n]}
+					n++
+					return nil
+				}),
+			}},
+			MaxIterations: 3, Score: &loop.Score{Key: "s", Judge: &loop.Judge{Step: "judge", Samples: 3}},
+		}))
+	})
+	x := newTerminal(t, 80, 24)
+	v := start(x, tui.Hooks{})
+	defer v.Close()
+	for _, ev := range log {
+		v.Add(ev)
+	}
+	x.golden("noisy-80x24")
+	x.resize(40, 12)
+	x.golden("noisy-40x12")
+}
+
 // Wide characters take two columns, and none is cut in half.
 func TestWideCharacters(t *testing.T) {
 	text := "本文：焼きたてのパンを、朝七時までに、あなたの家の扉まで届けます。ご注文は夕方六時まで。" + strings.Repeat("甲乙丙丁", 40)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/adkmove"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/internal/brief"
-	"github.com/refrain-dev/refrain/internal/shellword"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // NewADK returns refrain adk, the commands for users of ADK.

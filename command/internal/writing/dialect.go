@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/dialect"
+	"github.com/refrain-dev/refrain/internal/authoring/dialect"
 )
 
 // dialectFlags are the flags of refrain import and refrain export that concern definitions.

@@ -15,11 +15,11 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/dialect"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
-	"github.com/refrain-dev/refrain/workspace"
+	"github.com/refrain-dev/refrain/internal/authoring/dialect"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
 )
 
 // exportDefinition runs refrain export for a definition.

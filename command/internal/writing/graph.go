@@ -10,7 +10,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/graph"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/expr"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 func NewGraph(e *term.Env) *cobra.Command {
@@ -29,7 +29,7 @@ graph treats files of other products as refrain run does.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			draw, ok := graph.Formats[format]
 			if !ok {
-				near := expr.Nearest(format, []string{"ascii", "mermaid"})
+				near := suggest.Nearest(format, []string{"ascii", "mermaid"})
 				if near != "" {
 					return fmt.Errorf("--format %q: did you mean %s?", format, near)
 				}

@@ -17,14 +17,14 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
-	"github.com/refrain-dev/refrain/definition/runfiles"
-	"github.com/refrain-dev/refrain/dialect"
-	"github.com/refrain-dev/refrain/internal/shellword"
-	"github.com/refrain-dev/refrain/progress"
-	"github.com/refrain-dev/refrain/runlog"
+	"github.com/refrain-dev/refrain/internal/authoring/dialect"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/runlog"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/supervisor"
-	"github.com/refrain-dev/refrain/workspace"
 )
 
 // importDefinition runs refrain import for a definition.
@@ -147,6 +147,7 @@ func runImport(ctx context.Context, e *term.Env, f importFlags, name string) err
 	if err != nil {
 		return err
 	}
+	defer log.Close()
 	run := log.Run()
 	v, err := run.Sound()
 	if err != nil {

@@ -21,9 +21,9 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/doctor"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/definition"
-	"github.com/refrain-dev/refrain/dialect"
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/shellword"
+	"github.com/refrain-dev/refrain/internal/authoring/dialect"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // templates has a folder for each template. What a folder has is what init writes.
@@ -67,6 +67,15 @@ The templates (the first is the default):
 		Example: `  refrain init
   refrain init negotiate shop
   refrain init fix-tests`,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (all []cobra.Completion, _ cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveFilterDirs
+			}
+			for _, s := range starters {
+				all = append(all, cobra.CompletionWithDesc(s.name, s.about))
+			}
+			return all, cobra.ShellCompDirectiveKeepOrder | cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, dir, err := chosen(args)
 			if err != nil {
@@ -111,7 +120,7 @@ func chosen(args []string) (s starter, dir string, err error) {
 	if err == nil {
 		return s, dir, nil
 	}
-	if _, there := os.Stat(args[0]); there != nil && expr.Nearest(args[0], starterNames()) != "" {
+	if _, there := os.Stat(args[0]); there != nil && suggest.Nearest(args[0], starterNames()) != "" {
 		return s, dir, fmt.Errorf("%w; for a folder of this name write ./%s", err, args[0])
 	}
 	return starters[0], args[0], nil
@@ -139,7 +148,7 @@ func starterNamed(name string) (starter, error) {
 			return s, nil
 		}
 	}
-	if near := expr.Nearest(name, starterNames()); near != "" {
+	if near := suggest.Nearest(name, starterNames()); near != "" {
 		return starter{}, fmt.Errorf("there is no template %q (did you mean %s?)", name, near)
 	}
 	return starter{}, fmt.Errorf("there is no template %q; there are %s", name, strings.Join(starterNames(), ", "))

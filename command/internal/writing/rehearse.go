@@ -13,8 +13,8 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/authoring/rehearsal"
 	"github.com/refrain-dev/refrain/model/scripted"
-	"github.com/refrain-dev/refrain/rehearsal"
 )
 
 // rehearseFlags are the flags of refrain rehearse.
@@ -34,9 +34,14 @@ func NewRehearse(e *term.Env) *cobra.Command {
 		Short: "Inject faults into a loop, and see which guard catches them",
 		Long: `Run a definition with stand-ins, inject one fault after the other, and report which
 guard caught each fault. For a fault that no guard caught, the report says what to add to
-the file. The faults include a loop that never exits, a noisy judge, falling scores,
-oscillating outputs, a step that hangs, a provider that fails once or is down, an exit
-without permission, a growing state, exploding costs, and a crash at every event.
+the file. The faults include a loop that never exits, a noisy judge, an improvement that
+is slow, falling scores, oscillating outputs, a step that hangs, a provider that fails
+once or is down, an exit without permission, a growing state, exploding costs, and a
+crash at every event.
+
+For a loop with a judge the report also shows what the stop rules do to six courses of
+the score: how many of 200 simulated runs are stopped early, after how many iterations,
+and what is handed back of the gain of a full run.
 
 No model is asked, no key is needed, and nothing is sent: stand-ins replace commands,
 HTTP requests, remote agents, MCP servers, functions and people. Loops, expressions and

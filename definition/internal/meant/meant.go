@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/refrain-dev/refrain/expr"
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // MaxNames is the largest number of names in which [Hint] looks for a similar one.
@@ -20,7 +20,7 @@ const MaxNames = 2000
 // Near returns the name that was probably meant: a name that differs in a few letters, or else the only name with a
 // similar beginning. It returns "" if there is none.
 func Near(typed string, names []string) string {
-	if found := expr.Nearest(typed, names); found != "" {
+	if found := suggest.Nearest(typed, names); found != "" {
 		return found
 	}
 	found := ""
@@ -40,16 +40,19 @@ func Near(typed string, names []string) string {
 	return found
 }
 
-// Hint returns the hint for a mistyped name, or otherwise if no name is similar.
-func Hint(typed string, names []string, otherwise string) string {
+// Hint returns the hint for a mistyped name with the name that it suggests, or otherwise and no suggestion if no name is similar.
+func Hint(typed string, names []string, otherwise string) (hint, suggestion string) {
 	if len(names) > MaxNames {
-		return otherwise
+		return otherwise, ""
 	}
 	if near := Near(typed, names); near != "" {
-		return fmt.Sprintf("did you mean %q?", near)
+		return Name(near)
 	}
-	return otherwise
+	return otherwise, ""
 }
+
+// Name returns the hint that suggests a name.
+func Name(name string) (hint, suggestion string) { return fmt.Sprintf("did you mean %q?", name), name }
 
 // plainLine matches a command line that has only plain words for a shell and for YAML.
 var plainLine = lazyregexp.New(`^[A-Za-z0-9_./]+(?: +-{0,2}[A-Za-z0-9_./][A-Za-z0-9_./=@%+-]*)*$`)

@@ -4,13 +4,8 @@ package schema
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"google.golang.org/genai"
 )
 
 // Types lists the types of JSON Schema, and file and folder, which are strings with a path inside the run's root.
@@ -31,51 +26,6 @@ var OtherKeywords = map[string]string{
 	"prefixItems": "write items", "additionalItems": "", "contains": "", "minContains": "", "maxContains": "", "unevaluatedItems": "",
 	"patternProperties": "name the properties", "propertyNames": "name the properties", "unevaluatedProperties": "", "dependentRequired": "", "dependentSchemas": "",
 	"contentEncoding": "", "contentMediaType": "", "contentSchema": "", "deprecated": "", "readOnly": "", "writeOnly": "",
-}
-
-// Genai converts a schema to genai's type for requests to models. It returns nil for nil, and converts only the
-// keywords that a definition accepts.
-func Genai(s *jsonschema.Schema) *genai.Schema {
-	if s == nil {
-		return nil
-	}
-	out := &genai.Schema{
-		Type: genai.Type(strings.ToUpper(s.Type)), Title: s.Title, Description: s.Description, Format: s.Format,
-		Pattern: s.Pattern,
-		Minimum: s.Minimum, Maximum: s.Maximum, MinLength: wide(s.MinLength), MaxLength: wide(s.MaxLength),
-		MinItems: wide(s.MinItems), MaxItems: wide(s.MaxItems), MinProperties: wide(s.MinProperties),
-		MaxProperties: wide(s.MaxProperties),
-		Items:         Genai(s.Items), Required: slices.Clone(s.Required),
-		PropertyOrdering: slices.Clone(s.PropertyOrder),
-	}
-	if len(s.Types) > 0 { // the second is null
-		out.Type, out.Nullable = genai.Type(strings.ToUpper(s.Types[0])), new(true)
-	}
-	if s.Default != nil {
-		_ = json.Unmarshal(s.Default, &out.Default) // the value was marshalled by this program
-	}
-	for _, v := range s.Enum {
-		if v != nil { // Nullable covers null
-			out.Enum = append(out.Enum, fmt.Sprint(v))
-		}
-	}
-	for _, sub := range s.AnyOf {
-		out.AnyOf = append(out.AnyOf, Genai(sub))
-	}
-	for name, sub := range s.Properties {
-		if out.Properties == nil {
-			out.Properties = make(map[string]*genai.Schema)
-		}
-		out.Properties[name] = Genai(sub)
-	}
-	return out
-}
-
-func wide(n *int) *int64 {
-	if n == nil {
-		return nil
-	}
-	return new(int64(*n))
 }
 
 // Answer returns the shape of a schema that every provider accepts.

@@ -93,7 +93,30 @@ func (d *Document) defs() map[string]Shape {
 	for _, kind := range []string{"agent", "root"} {
 		all[kind+".untyped"], all[kind+".unknown"] = d.untyped(kind), d.unknown(kind)
 	}
+	for name, s := range all {
+		if s.Title == "" {
+			titled := *s
+			titled.Title = title(name, s)
+			all[name] = &titled
+		}
+	}
 	return all
+}
+
+// title returns the words for a part of the schema. An editor shows them in place of the part's name, as in "want a loop agent".
+func title(name string, s Shape) string {
+	kind, of, _ := strings.Cut(name, ".")
+	switch {
+	case kind == "field":
+		return Words(s)
+	case of == "" || of == "unknown" || of == "untyped":
+		return strings.Replace(kind, "root", "agent", 1)
+	case kind == "config":
+		return "config of " + of
+	case kind == "root":
+		kind = "agent"
+	}
+	return of + " " + kind
 }
 
 // properties returns the shape of a map with the fields of a type and no others, or with all fields if the type is empty.

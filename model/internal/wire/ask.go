@@ -11,14 +11,15 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/refrain-dev/refrain/internal/lazyregexp"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/model"
 )
 
 // Format is how a provider writes a request R, and how it answers one.
 type Format[R any] struct {
 	Provider string
-	Request  func(*model.LLMRequest) (R, error)
+	// Request writes a request, and asks for a cache as the hint says; nil asks for none.
+	Request func(*model.LLMRequest, *model.CacheHint) (R, error)
 	// Decode reads a whole answer. Stream makes a request ask for pieces, and returns what puts them together.
 	Decode func(ctx context.Context, x *Exchange, body []byte) (*model.LLMResponse, error)
 	Stream func(R) Assembly
@@ -44,12 +45,11 @@ type Caching struct{ refused atomic.Bool }
 // [model.APIError.CacheRefused], and no later request asks for a cache.
 func (f Format[R]) Ask(ctx context.Context, to *Endpoint, req *model.LLMRequest, stream bool) iter.Seq2[*model.LLMResponse, error] {
 	return func(yield func(*model.LLMResponse, error) bool) {
+		hint := model.CacheHintOf(ctx)
 		if f.Caching.refused.Load() {
-			plain := *req
-			plain.Cache = nil
-			req = &plain
+			hint = nil
 		}
-		own, err := f.Request(req)
+		own, err := f.Request(req, hint)
 		if err != nil {
 			yield(nil, fmt.Errorf("ask %s: %w", f.Provider, err))
 			return

@@ -59,10 +59,11 @@ func TestServerThatRefusesTheCacheIsNoticedOnce(t *testing.T) {
 			}
 			rules := strings.Repeat("Write well. ", 500)
 			ask := func() (err error) {
-				req := &model.LLMRequest{Cache: &model.CacheHint{Key: "run", Later: true, Static: len(rules)},
+				ctx := model.WithCacheHint(t.Context(), &model.CacheHint{Key: "run", Later: true, Static: len(rules)})
+				req := &model.LLMRequest{
 					Contents: []*genai.Content{genai.NewContentFromText("go", genai.RoleUser)},
 					Config:   &genai.GenerateContentConfig{SystemInstruction: genai.NewContentFromText(rules, genai.RoleUser)}}
-				for _, err = range llm.GenerateContent(t.Context(), req, stream) {
+				for _, err = range llm.GenerateContent(ctx, req, stream) {
 				}
 				return err
 			}

@@ -22,9 +22,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync"
 
-	"github.com/refrain-dev/refrain/internal/credential"
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/model"
 )
 
 const (
@@ -112,6 +114,12 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return base.RoundTrip(req)
 	}
+	model.NoteExchange(req.Context(), func(to *model.Exchange) {
+		to.Server = req.URL.Hostname()
+		if to.Port, _ = strconv.Atoi(req.URL.Port()); to.Port == 0 {
+			to.Port = map[string]int{"http": 80, "https": 443}[req.URL.Scheme]
+		}
+	})
 	x.secrets.Request(req)
 	resp, err := base.RoundTrip(req)
 	if err == nil && resp.Request != nil {

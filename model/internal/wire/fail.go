@@ -12,7 +12,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/model"
 )
 

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
+	"github.com/refrain-dev/refrain/internal/values/canonical"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/internal/canonical"
 	"github.com/refrain-dev/refrain/session/lease"
-	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // The number of an event must be the next one, and the lease, if the writer has

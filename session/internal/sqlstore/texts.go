@@ -15,8 +15,8 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
 	"github.com/refrain-dev/refrain/session"
-	"github.com/refrain-dev/refrain/session/statekey"
 )
 
 // A row keeps the long texts of its event beside the event's JSON: each text once, as

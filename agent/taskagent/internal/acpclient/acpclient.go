@@ -26,8 +26,9 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/limited"
+	"github.com/refrain-dev/refrain/internal/values/limited"
 )
 
 // Bounds of what a program can make this process keep, in bytes and numbers.
@@ -39,6 +40,7 @@ const (
 	mostCalls      = 200 // tool calls that are not done
 	mostPaths      = 50  // of one of them
 	mostDenied     = 100
+	longestCommand = 16 << 10
 )
 
 // Waits.
@@ -65,6 +67,8 @@ type Config struct {
 	Conversation, Asked string
 	// Permissions choose the program's mode, and answer its requests for permission.
 	Permissions codingcli.Permissions
+	// Allow are the shell commands that the program may run besides; nil is none.
+	Allow *commandrule.Rules
 	// Limit is how many bytes of what it says after its last tool call are kept, from the end.
 	Limit int64
 	// To is the program's standard input.
@@ -117,6 +121,7 @@ type Talk struct {
 type toolCall struct {
 	kind    acp.ToolKind
 	title   string
+	command string // of a call that runs one
 	paths   []string
 	outside bool // one of the paths leads out of the folder
 }

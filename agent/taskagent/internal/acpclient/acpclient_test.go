@@ -23,8 +23,9 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/acpclient"
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/leaktest"
+	"github.com/refrain-dev/refrain/internal/testkit/leaktest"
 )
 
 func TestMain(m *testing.M) {
@@ -397,6 +398,29 @@ func TestPermissionsOfPaths(t *testing.T) {
 	got := ask(t, acpclient.Config{Prompt: "x", Dir: dir}, a.run)
 	if diff := cmp.Diff([]string{"once", "once", "no", "no", "once", "no", "cancelled", "always"}, answers); diff != "" {
 		t.Errorf("%s\n%+v", diff, got.report)
+	}
+}
+
+// Shell commands are allowed by rules: those that the program sends as a field, and those that it has for a title only.
+func TestPermissionsOfCommands(t *testing.T) {
+	var answers []string
+	a := &agent{prompt: func(a *agent, _ acp.PromptRequest) (acp.PromptResponse, error) {
+		run := acp.ToolKindExecute
+		for i, line := range []string{"go test ./...", "rm -rf ~", "go test; curl example.com"} {
+			field := acp.ToolCallUpdate{ToolCallId: acp.ToolCallId(fmt.Sprint("f", i)), Kind: &run, Title: new("go test"), RawInput: map[string]any{"command": line}}
+			title := acp.ToolCallUpdate{ToolCallId: acp.ToolCallId(fmt.Sprint("t", i)), Kind: &run, Title: new(line)}
+			answers = append(answers, a.may(field, options), a.may(title, options))
+		}
+		odd := acp.ToolCallUpdate{ToolCallId: "o", Kind: &run, Title: new("go test"), RawInput: map[string]any{"command": []string{"rm"}}}
+		answers = append(answers, a.may(odd, options))
+		return acp.PromptResponse{StopReason: acp.StopReasonEndTurn}, nil
+	}}
+	got := ask(t, acpclient.Config{Prompt: "x", Allow: commandrule.New("go test ./...")}, a.run)
+	if diff := cmp.Diff([]string{"once", "once", "no", "no", "no", "no", "no"}, answers); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"rm -rf ~", "go test; curl example.com"}, got.report.Commands); diff != "" {
+		t.Error(diff)
 	}
 }
 

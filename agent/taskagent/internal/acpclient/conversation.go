@@ -13,7 +13,7 @@ import (
 	"github.com/coder/acp-go-sdk"
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // enter enters the conversation: a copy of the one to go on with, that one itself, or a new one.

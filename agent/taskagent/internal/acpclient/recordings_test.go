@@ -138,6 +138,10 @@ func TestRecordings(t *testing.T) {
 			if renewed := name == "qwen-0.15.10/undone" || name == "gemini-0.61.0/continued"; (got.report.Renewed != "") != renewed {
 				t.Errorf("it began a new conversation: %q", got.report.Renewed)
 			}
+			if asks := strings.HasSuffix(name, "/asks"); asks && len(got.report.Commands) != 1 || !asks && got.report.Commands != nil {
+				t.Errorf("the commands that were not allowed are %q", got.report.Commands)
+			}
+			got.report.Commands = nil
 			got.report.Session, got.report.Total, got.report.Asked, got.report.Renewed = "", codingcli.Total{}, "", ""
 			if diff := cmp.Diff(sends, sent) + cmp.Diff(want.report, got.report); diff != "" || got.err != nil {
 				t.Errorf("-want +got\n%s%v", diff, got.err)

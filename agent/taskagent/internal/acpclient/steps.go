@@ -14,7 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/codingcli"
 	"github.com/refrain-dev/refrain/budget"
-	"github.com/refrain-dev/refrain/internal/brief"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // The answers have the fields that count here. A program may be newer than the SDK, and what it says besides is no
@@ -349,6 +349,32 @@ type tool struct {
 		Path string `json:"path"`
 	} `json:"locations"`
 	Content json.RawMessage `json:"content"`
+	Input   json.RawMessage `json:"rawInput"`
+}
+
+// command is the shell command of a tool call, as far as it is known: Claude, Qwen and opencode send it as a field, and Gemini
+// as the title.
+func (u tool) command() string {
+	var in struct {
+		Command json.RawMessage `json:"command"`
+	}
+	if len(u.Input) > 0 && json.Unmarshal(u.Input, &in) == nil && len(in.Command) > 0 {
+		var line string
+		var words []string // of Codex, whose shell gets the line
+		if json.Unmarshal(in.Command, &words) == nil && len(words) == 3 && (words[1] == "-c" || words[1] == "-lc") {
+			line = words[2]
+		} else if json.Unmarshal(in.Command, &line) != nil {
+			return ""
+		}
+		if len(line) > longestCommand {
+			return ""
+		}
+		return line
+	}
+	if len(u.Title) > longestCommand {
+		return ""
+	}
+	return u.Title
 }
 
 // updated takes an update.
@@ -427,6 +453,7 @@ func (t *Talk) called(u tool) *toolCall {
 		c.kind = acp.ToolKindOther
 	}
 	c.title = cmp.Or(brief.Line(u.Title, longestName), c.title)
+	c.command = cmp.Or(u.command(), c.command)
 	if paths := u.paths(); paths != nil {
 		c.paths, c.outside = t.below(paths)
 	}
@@ -511,6 +538,9 @@ func (t *Talk) request(m message) {
 		}
 		if !allow || chosen == "" {
 			t.denies(cmp.Or(c.title, string(c.kind), string(acp.ToolKindOther)))
+			if c.kind == acp.ToolKindExecute {
+				t.report.Refused(c.command)
+			}
 		}
 	}
 	outcome := acp.NewRequestPermissionOutcomeCancelled()
@@ -535,6 +565,11 @@ func (t *Talk) allows(c *toolCall) bool {
 	case acp.ToolKindEdit, acp.ToolKindDelete, acp.ToolKindMove:
 		return t.cfg.Permissions == codingcli.All ||
 			t.cfg.Permissions == codingcli.Edit && !c.outside
+	case acp.ToolKindExecute:
+		return t.cfg.Permissions == codingcli.All || t.cfg.Allow != nil && t.cfg.Allow.Allow(c.command, func(path string) bool {
+			_, in := t.folder.Below(path)
+			return in
+		})
 	}
 	return t.cfg.Permissions == codingcli.All
 }

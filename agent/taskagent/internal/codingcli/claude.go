@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 	"github.com/refrain-dev/refrain/budget"
 )
 
@@ -48,7 +49,11 @@ var claude = &Program{
 
 func startClaude(r Request) (args, env []string) {
 	modes := map[Permissions]string{Read: "default", Edit: "acceptEdits", All: "bypassPermissions"}
-	args = []string{"-p", "--output-format", "stream-json", "--verbose", "--permission-mode", modes[r.Permissions]}
+	args = []string{"-p"}
+	if r.Allow != nil && r.Permissions != All {
+		args = append(append(args, "--allowedTools"), claudeRules(r.Allow)...) // the next option ends the list
+	}
+	args = append(args, "--output-format", "stream-json", "--verbose", "--permission-mode", modes[r.Permissions])
 	if r.Model != "" {
 		args = append(args, "--model", r.Model)
 	}
@@ -64,6 +69,20 @@ func startClaude(r Request) (args, env []string) {
 	return append(args, r.Args...), []string{
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1",
 	}
+}
+
+// claudeRules are the rules of Claude Code for commands. It checks each part of a compound command, and lets cd and tail pass
+// by itself.
+func claudeRules(r *commandrule.Rules) (all []string) {
+	for _, p := range r.Prefixes() {
+		all = append(all, "Bash("+p+":*)")
+	}
+	for _, line := range r.Exact() {
+		if !strings.ContainsAny(line, "(),*\\") {
+			all = append(all, "Bash("+line+")")
+		}
+	}
+	return all
 }
 
 // claudeLine has the fields of a line of Claude Code that count here. The last line is the result.
@@ -103,7 +122,10 @@ type claudeUsage struct {
 }
 
 type claudeDenial struct {
-	Tool string `json:"tool_name"`
+	Tool  string `json:"tool_name"`
+	Input struct {
+		Command string `json:"command"`
+	} `json:"tool_input"`
 }
 
 // claudeDoes has the fields of a line of Claude Code that tell what it does.
@@ -222,6 +244,7 @@ func readClaude(stdout []byte, code int) Report {
 	}
 	for _, d := range last.Denials {
 		r.Denied = append(r.Denied, d.Tool)
+		r.Refused(d.Input.Command)
 	}
 	r.Denied = distinct(r.Denied)
 	r.Usage = last.used()

@@ -35,7 +35,13 @@ var codex = &Program{
 
 func startCodex(r Request) (args, env []string) {
 	modes := map[Permissions]string{Read: "read-only", Edit: "workspace-write", All: "danger-full-access"}
-	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", modes[r.Permissions]}
+	// A login shell can set another PATH than the one that Refrain has.
+	args = []string{"exec", "--json", "--skip-git-repo-check", "-s", modes[r.Permissions], "-c", "allow_login_shell=false"}
+	if r.Allow != nil && r.Permissions == Edit {
+		for _, dir := range caches(r.Allow.Programs()) {
+			args = append(args, "--add-dir", dir)
+		}
+	}
 	if r.Model != "" {
 		args = append(args, "-m", r.Model)
 	}

@@ -16,7 +16,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 	"github.com/refrain-dev/refrain/budget"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Permissions say what the program may do without asking a person.
@@ -32,10 +34,11 @@ const (
 // Request is what a program is started with. The prompt goes to its standard input.
 type Request struct {
 	Permissions Permissions
-	Model       string   // "" is the program's own choice
-	MaxTurns    int      // 0 is no limit
-	MaxCost     *float64 // in US dollars; nil is no limit
-	Args        []string // further arguments
+	Allow       *commandrule.Rules // commands that it may run besides; nil is none
+	Model       string             // "" is the program's own choice
+	MaxTurns    int                // 0 is no limit
+	MaxCost     *float64           // in US dollars; nil is no limit
+	Args        []string           // further arguments
 	// Continue is the ID of a conversation to go on with; "" begins a new one. The program goes on with a copy, which has an
 	// ID of its own: the conversation itself stays as it is, so that whoever goes back to it finds nothing of what was undone.
 	Continue string
@@ -77,8 +80,9 @@ type Report struct {
 	Model     string        // that it has asked
 	Turns     int           // requests to the model; 0 is unknown
 	Denied    []string      // names of the tools that it was not allowed to use
-	Until     time.Time     `json:",omitzero"` // when a provider that is limited takes requests again; zero is unknown
-	Wait      time.Duration `json:",omitzero"` // that such a provider has last asked for
+	Commands  []string      `json:",omitempty"` // the shell commands among their calls; the first of them
+	Until     time.Time     `json:",omitzero"`  // when a provider that is limited takes requests again; zero is unknown
+	Wait      time.Duration `json:",omitzero"`  // that such a provider has last asked for
 	Files     []string      // that its edits name, as [Folder.Below] names them; nil if it does not report edits
 	MoreFiles int           `json:",omitempty"` // edits of files for which Files has no room
 	Usage     budget.Usage  // Estimated if it reports none; without Cost if it reports no cost
@@ -103,6 +107,20 @@ func (r *Report) Since(was Total) {
 		u.Cost = new(*u.Cost - was.Cost)
 	}
 }
+
+// Refused notes a shell command that the program was not allowed to run.
+func (r *Report) Refused(command string) {
+	command = brief.Line(command, longestCommand)
+	if command != "" && len(r.Commands) < mostCommands && !slices.Contains(r.Commands, command) {
+		r.Commands = append(r.Commands, command)
+	}
+}
+
+// What is kept of the commands that were not allowed.
+const (
+	mostCommands   = 20
+	longestCommand = 200 // bytes
+)
 
 // Program is a coding agent with a command line.
 type Program struct {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/command"
-	"github.com/refrain-dev/refrain/program"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 	"github.com/refrain-dev/refrain/telemetry"
 )
 
@@ -35,8 +35,12 @@ func options(cfg *launcher.Config, args func(root string) []string, to command.C
 	to.Args, to.PluginConfig = args(root), cfg.PluginConfig
 	to.SessionService, to.ArtifactService, to.MemoryService = cfg.SessionService, cfg.ArtifactService, cfg.MemoryService
 	opts := []command.Option{to}
-	for name, newAgent := range code.Agents {
-		opts = append(opts, command.NewAgent(name, newAgent))
+	for _, name := range cfg.AgentLoader.ListAgents() {
+		a, err := cfg.AgentLoader.LoadAgent(name)
+		if err != nil {
+			return nil, fmt.Errorf("load agent %q: %w", name, err)
+		}
+		opts = append(opts, command.Agent(a))
 	}
 	return opts, nil
 }

@@ -37,7 +37,7 @@ import (
 
 func main() {
 	ctx := context.Background()
-	agents := map[string]agent.Agent{"helper": helper(), "count up": counter()}
+	agents := map[string]agent.Agent{"helper": helper(), "count up": counter(), "refine": refiner()}
 	root := agents[os.Getenv("MOVED_ROOT")]
 	if root == nil {
 		root = agents["helper"]
@@ -120,6 +120,22 @@ func counter() agent.Agent {
 		}
 	}}))
 	return must(loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "count up", SubAgents: []agent.Agent{step}}, MaxIterations: 4}))
+}
+
+// refiner is a loop whose critic leaves it, and which has ADK's two fields alone.
+func refiner() agent.Agent {
+	says := func(name, text string, leaves bool) agent.Agent {
+		return must(agent.New(agent.Config{Name: name, Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(yield func(*session.Event, error) bool) {
+				ev := session.NewEvent(ctx, ctx.InvocationID())
+				ev.Content, ev.Actions.Escalate = genai.NewContentFromText(text, genai.RoleModel), leaves
+				yield(ev, nil)
+			}
+		}}))
+	}
+	return must(loopagent.New(loopagent.Config{MaxIterations: 3, AgentConfig: agent.Config{
+		Name: "refine", SubAgents: []agent.Agent{says("writer", "A draft.", false), says("critic", "Good.", true)},
+	}}))
 }
 
 // note writes down what was done.

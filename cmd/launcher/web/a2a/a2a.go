@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package a2a serves the agents of the program over A2A, the Agent2Agent protocol. The address of the agent story is
-// /a2a/v1/story, and that for clients of version 0.3 is /a2a/story.
+// /a2a/v1/story, and that for clients of version 0.3 is /a2a/story. The root agent is also where ADK serves it: at
+// /a2a/v1/invoke and /a2a/invoke, with its card at /.well-known/agent-card.json.
 //
 //	l := universal.NewLauncher(web.NewLauncher(a2a.NewLauncher()))
 package a2a
@@ -9,10 +10,12 @@ package a2a
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/refrain-dev/refrain/cmd/launcher"
 	"github.com/refrain-dev/refrain/cmd/launcher/internal/door"
 	"github.com/refrain-dev/refrain/cmd/launcher/web"
+	"github.com/refrain-dev/refrain/internal/runs/program"
 )
 
 type a2a struct {
@@ -36,9 +39,24 @@ func (a *a2a) SetupSubrouters(mux *http.ServeMux, config *launcher.Config) error
 	if err != nil {
 		return err
 	}
+	const card = "/.well-known/agent-card.json"
+	root := program.DefinitionName(config.AgentLoader.RootAgent().Name())
 	mux.Handle("/a2a/", h)
-	mux.Handle("/.well-known/agent-card.json", h)
+	mux.Handle(card, at(h, "/a2a/"+root+card)) // the card there is for both versions
+	if !slices.ContainsFunc(config.AgentLoader.ListAgents(), func(name string) bool { return program.DefinitionName(name) == "invoke" }) {
+		mux.Handle("/a2a/invoke", at(h, "/a2a/"+root))
+		mux.Handle("/a2a/v1/invoke", at(h, "/a2a/v1/"+root))
+	}
 	return nil
+}
+
+// at returns a handler that answers as h does below another path.
+func at(h http.Handler, path string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r = r.Clone(r.Context())
+		r.URL.Path, r.URL.RawPath = path, ""
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (a *a2a) UserMessage(webURL string, printer func(v ...any)) {

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// endWithOutcome is a [mark.StepFinished] with its outcome, so that both become JSON at once.
+type endWithOutcome struct {
+	mark.StepFinished
+	Outcome *loop.Outcome `json:"outcome"`
+}
+
+// setEndData sets the data of the mark that a step has finished.
+func (r *run) setEndData(m *mark.Mark, fin *mark.StepFinished, o *loop.Outcome) error {
+	all, err := mark.New(mark.KindStepFinished, &endWithOutcome{*fin, o})
+	if err == nil {
+		m.Data = all.Data
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loopagent
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+	"github.com/refrain-dev/refrain/loop"
+)
+
+// legs returns what each leg of the plan changes for which agents. The error names legs that no agent can follow.
+func (c *Config) legs(p *loop.Plan) (legs []*drive.Leg, _ error) {
+	var errs []error
+	for i := range p.OnPlateau {
+		l := &p.OnPlateau[i]
+		leg := &drive.Leg{Settings: drive.Settings{Model: l.Model, Instructions: l.Instructions, Thinking: l.Thinking}}
+		legs = append(legs, leg)
+		if !l.Sets() {
+			continue
+		}
+		asked, err := c.agentsOfLeg(p, l)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("OnPlateau[%d]: %w", i, err))
+			continue
+		}
+		for _, a := range asked {
+			leg.Agents = append(leg.Agents, a.Name())
+			if err := offers(a, l.Model); err != nil {
+				errs = append(errs, fmt.Errorf("OnPlateau[%d]: %w", i, err))
+			}
+		}
+	}
+	return legs, errors.Join(errs...)
+}
+
+// agentsOfLeg returns the agents for which a leg holds.
+func (c *Config) agentsOfLeg(p *loop.Plan, l *loop.Leg) (asked []agent.Agent, _ error) {
+	subs := c.AgentConfig.SubAgents
+	if len(l.Steps) == 0 {
+		for i, sub := range subs {
+			if name := sub.Name(); p.Steps[i].Finalizer || p.Score.GivenBy(name) {
+				continue
+			}
+			asked = appendAsking(asked, sub)
+		}
+		if len(asked) == 0 {
+			return nil, errors.New("no step asks a model, except those that give the score and the finalizer; leave it out")
+		}
+		return asked, nil
+	}
+	var names []string
+	for _, sub := range subs {
+		names = appendTree(names, sub)
+	}
+	for _, name := range l.Steps {
+		i := slices.IndexFunc(subs, func(a agent.Agent) bool { return agent.Find(a, name) != nil })
+		if i < 0 {
+			err := fmt.Errorf("the Steps name %q, which is not in the loop", name)
+			if near := suggest.Nearest(name, names); near != "" {
+				err = fmt.Errorf("%w; did you mean %q?", err, near)
+			}
+			return nil, err
+		}
+		before := len(asked)
+		if asked = appendAsking(asked, agent.Find(subs[i], name)); len(asked) == before {
+			return nil, fmt.Errorf("the Steps name %q, which asks no model", name)
+		}
+	}
+	return asked, nil
+}
+
+// appendAsking appends the agents in a tree that ask a model.
+func appendAsking(list []agent.Agent, a agent.Agent) []agent.Agent {
+	if _, ok := a.(drive.Settable); ok {
+		list = append(list, a)
+	}
+	for _, sub := range a.SubAgents() {
+		list = appendAsking(list, sub)
+	}
+	return list
+}
+
+// offers returns an error unless an agent can ask a model of that name.
+func offers(a agent.Agent, name string) error {
+	models := a.(drive.Settable).Models()
+	if name == "" || slices.Contains(models, name) {
+		return nil
+	}
+	err := fmt.Errorf("agent %q has no model %q in its Models", a.Name(), name)
+	if near := suggest.Nearest(name, models); near != "" {
+		return fmt.Errorf("%w; did you mean %q?", err, near)
+	}
+	if len(models) > 0 {
+		return fmt.Errorf("%w; it has %s", err, strings.Join(models, ", "))
+	}
+	return err
+}

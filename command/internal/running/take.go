@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/files/runfiles"
+	"github.com/refrain-dev/refrain/internal/runs/program"
+	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+func NewTake(e *term.Env) *cobra.Command {
+	var store, branch string
+	cmd := &cobra.Command{
+		Use:   "take RUN",
+		Short: "Make a branch of the files of a run",
+		Long: `Make a branch of the files that a run has at this moment, even if the run failed, is
+paused or was canceled. The run must have a workspace, such as that of refrain loop
+--branch. The branch is new; it has a commit for each iteration that made one. Nothing is
+checked out, and the run can still be resumed.`,
+		Example: `  refrain take last
+  refrain take r_1f0c3a2b --branch half-done`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, id, err := runstore.OpenStock(cmd.Context(), e, store, args[0])
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			line, err := take(cmd.Context(), s, id, branch, false)
+			if err != nil {
+				return term.Failure(err)
+			}
+			fmt.Fprintln(e.Stdout, line)
+			return nil
+		},
+	}
+	runstore.Flag(cmd.Flags(), &store)
+	cmd.Flags().StringVar(&branch, "branch", "", "`name` of the new branch (default: the name in the definition, or refrain/RUN; "+
+		"with a number if it exists)")
+	return cmd
+}
+
+// errNothingToTake means that no step of a run has changed files.
+var errNothingToTake = errors.New("no step of the run has changed a file, so there is nothing to take")
+
+// take makes a branch of the files of a run, and says where they went. If stopped is true, it does so only for a run that ended
+// without handing over its result, and whose definition names a branch; otherwise it returns "".
+func take(ctx context.Context, s *runstore.Stock, id, branch string, stopped bool) (string, error) {
+	view, run, err := s.View(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	p, err := program.Of(view)
+	if err != nil {
+		return "", err
+	}
+	def, err := p.Definition()
+	if err != nil {
+		return "", err
+	}
+	v, _ := view.State().Get(runfiles.Key)
+	_, where := runfiles.Value(v)
+	over := run != nil && run.Status != mark.RunRunning
+	if stopped && (!over || where != "" || def.Workspace == nil || def.Workspace.Result.Branch == "") {
+		return "", nil
+	}
+	if def.Workspace == nil {
+		return "", errors.New("the definition of the run has no workspace: its agents have worked on the files themselves")
+	}
+	if err := p.Nearby(); err != nil {
+		return "", err
+	}
+	reason := whyUnverified(run)
+	made, err := def.Workspace.Take(ctx, runfiles.Place{Root: p.Root}, id, v, branch, reason)
+	if errors.Is(err, runfiles.ErrUnchanged) {
+		err = errNothingToTake
+	}
+	if err != nil {
+		return "", err
+	}
+	line := "Files: " + made
+	if reason != "" {
+		line += "; not verified, because " + reason
+	}
+	return brief.Clean(line), nil
+}
+
+// whyUnverified says why the files of a run are not those of a completed run; "" if they are.
+func whyUnverified(run *mark.Run) string {
+	switch {
+	case run == nil:
+		return "the run has not begun"
+	case run.Status == mark.RunCompleted:
+		return ""
+	case run.Error != "":
+		return "the run " + string(run.Status) + ": " + brief.Clip(brief.Clean(run.Error), 200)
+	}
+	return "the run is " + cmp.Or(string(run.Status), "not finished")
+}
+
+// takeStopped hands over what a run has done that failed, was canceled or is paused. It reads the log again, and so only for a
+// definition that names a branch.
+func takeStopped(ctx context.Context, e *term.Env, s *runstore.Stock, id string, def *definition.Definition) {
+	if def.Workspace == nil || def.Workspace.Result.Branch == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	line, err := take(ctx, s, id, "", true)
+	switch {
+	case errors.Is(err, errNothingToTake):
+	case err != nil:
+		fmt.Fprintf(e.Stderr, "The files of the run stay in the store, because the branch could not be made: %v; make it later with: refrain take %s --branch NAME\n",
+			err, id)
+	case line != "":
+		fmt.Fprintln(e.Stderr, line)
+	}
+}

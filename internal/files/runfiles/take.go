@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runfiles
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+)
+
+// ErrUnchanged means that the files of a run are those with which it began.
+var ErrUnchanged = errors.New("the files are as they were when the run started")
+
+// Take makes a branch of the files of a run that does not run now, and says where they went. value is that of [Key]; reason, if it is
+// not empty, says in the branch why the files are not a verified result. An empty name is that of the result, or refrain/RUN, with a
+// number if such a branch exists.
+func (w *Config) Take(ctx context.Context, place Place, id string, value any, name, reason string) (string, error) {
+	was := stateOf(value)
+	stored, err := workspace.OpenStored(ctx, Store(place.Root), id)
+	if err != nil {
+		return "", err
+	}
+	if start, err := stored.Start(ctx); err != nil {
+		return "", err
+	} else if was.hash == "" || was.hash == start {
+		return "", ErrUnchanged
+	}
+	quiet := *w
+	quiet.Result = Result{} // a branch that exists is found below
+	rs := New(quiet, place)
+	defer rs.Close()
+	d, err := rs.tree(ctx, id, "", was)
+	if err != nil {
+		return "", err
+	}
+	defer d.mu.Unlock()
+	r := workspace.Delivery{Branch: name, Message: resultOf(id), Number: name == ""}
+	if name == "" {
+		r.Branch = w.Result.Named(cmp.Or(w.Result.Branch, "refrain/{{run}}"), id)
+	}
+	if reason != "" {
+		r.Message += fmt.Sprintf("\n\nNot verified, because %s.", reason)
+	}
+	return w.branch(ctx, d.tree, was, r)
+}

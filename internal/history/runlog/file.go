@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runlog
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// exportSchema is the version of the file that export writes. A file of a higher
+// one is refused.
+const exportSchema = 1
+
+// ExportHead is the first line of an exported run. A file of refrain run
+// --record has none.
+type ExportHead struct {
+	Type   string `json:"type"` // run
+	Schema int    `json:"schema"`
+	// ID is the run's, Name that of its definition.
+	ID     string `json:"id"`
+	Name   string `json:"name,omitempty"`
+	Status string `json:"status,omitempty"`
+	// Events is how many lines follow.
+	Events int64 `json:"events"`
+	// State has the keys that the session was made with, and no event wrote.
+	State map[string]any `json:"state,omitempty"`
+	// Audit says that each line has its hash, and Hashed that the last one has that of all. Sealed says
+	// that the run has ended with a seal; in files of older versions it says what Hashed says.
+	Audit  bool `json:"audit,omitempty"`
+	Hashed bool `json:"hashed,omitempty"`
+	Sealed bool `json:"sealed,omitempty"`
+	// Refrain is the version of the program that wrote the file.
+	Refrain string `json:"refrain,omitempty"`
+}
+
+// over reports whether the run was over when it was exported.
+func (h *ExportHead) isOver() bool { return h != nil && mark.RunStatus(h.Status).Over() }
+
+// exportTail is the last line of an export.
+type exportTail struct {
+	Type   string `json:"type"` // end
+	Events int64  `json:"events"`
+	Chain  string `json:"chain"`
+	// Masked is how many lines had secrets, which were struck out.
+	Masked int64 `json:"masked,omitempty"`
+}
+
+// File is a file of events: one that [Run.Export] wrote, or refrain run --record. Its events stay in it, and are read again for each
+// pass over the log, because a log can be larger than the memory.
+type File struct {
+	Name string
+	Head *ExportHead // nil: it has none
+	Cut  bool        // the last line has no end, as after a crash; it is left out
+
+	copy        *os.File // of stdin, which can be read once
+	end         int64    // of the last line that counts
+	n           int      // events
+	first, last *session.Event
+	gone        mark.Spans // superseded
+	tail        *exportTail
+	err         error // the first of a later pass
+}
+
+// Masked returns how many lines of the file had secrets that were struck out when it was written: see
+// [ExportOptions]. With any, its hashes are not those of the run.
+func (l *File) Masked() int64 {
+	if l.tail == nil {
+		return 0
+	}
+	return l.tail.Masked
+}
+
+// Run is the run in the file. Its ID is empty if the file has no head, which says it.
+func (l *File) Run() *Run {
+	r := &Run{File: l}
+	if l.Head != nil {
+		r.ID, r.Initial = l.Head.ID, l.Head.State
+	}
+	return r
+}
+
+// Len returns the number of events in the file.
+func (l *File) Len() int { return l.n }
+
+// maxLine bounds an event in a file.
+const maxLine = 64 << 20
+
+// ReadFile reads a file of events once, and checks each line; "-" is stdin. Close the file at the end.
+func ReadFile(name string, stdin io.Reader) (*File, error) {
+	log := &File{Name: name}
+	if name == "-" {
+		if err := log.keep(stdin); err != nil {
+			_ = log.Close()
+			return nil, fmt.Errorf("keep the events of stdin in a file: %w", err)
+		}
+	}
+	log.end = math.MaxInt64
+	var end int64
+	err := log.scan(func(line []byte, n int, whole bool) error {
+		if !whole && !json.Valid(line) && (n > 1 || bytes.HasPrefix(line, []byte("{"))) {
+			log.Cut = true
+			return nil
+		}
+		end += int64(len(line))
+		return log.add(line)
+	})
+	if err != nil {
+		_ = log.Close()
+		return nil, err
+	}
+	log.end = end
+	return log, nil
+}
+
+// Close removes what ReadFile keeps of stdin.
+func (l *File) Close() error {
+	if l.copy == nil {
+		return nil
+	}
+	err := l.copy.Close()
+	_ = os.Remove(l.copy.Name()) // is gone already where an open file can be removed
+	return err
+}
+
+// keep copies stdin to a file without a name.
+func (l *File) keep(stdin io.Reader) (err error) {
+	if l.copy, err = os.CreateTemp("", "refrain-log-"); err != nil {
+		return err
+	}
+	_ = os.Remove(l.copy.Name()) // fails where an open file cannot be removed
+	_, err = io.Copy(l.copy, stdin)
+	return err
+}
+
+// scan reads the lines of the file up to its end. whole says that a line ends with a line break. An error of visit gets the place of the
+// line.
+func (l *File) scan(visit func(line []byte, n int, whole bool) error) error {
+	var from io.Reader
+	if l.copy != nil {
+		from = io.NewSectionReader(l.copy, 0, l.end)
+	} else {
+		f, err := os.Open(l.Name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		from = io.LimitReader(f, l.end)
+	}
+	r := bufio.NewReaderSize(from, 1<<16)
+	for n := 1; ; n++ {
+		line, err := ReadLine(r)
+		over := errors.Is(err, io.EOF)
+		if err == nil || over && len(line) > 0 {
+			if err = visit(line, n, !over); err == errStop {
+				return nil
+			}
+		} else if over {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s:%d: %w", l.Name, n, err)
+		}
+		if over {
+			return nil
+		}
+	}
+}
+
+// errStop ends a scan.
+var errStop = errors.New("stop")
+
+// record is a line of the file.
+type record struct {
+	kind, chain string
+	ev          *session.Event // nil for the first and the last line of an export, and for an empty line
+}
+
+// parse reads a line. begins says that the line can be the first one of an export, and headed that the file has one.
+func parse(line []byte, begins, headed bool) (r record, err error) {
+	var kind struct{ Type, Chain string }
+	if len(bytes.TrimSpace(line)) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(line, &kind); err != nil {
+		return r, fmt.Errorf("not a log of a run, which has one JSON object a line (refrain export writes one): %w", err)
+	}
+	r.kind, r.chain = kind.Type, kind.Chain
+	if r.kind == "run" && begins || r.kind == "end" && headed {
+		return r, nil
+	}
+	r.kind, r.ev = "event", new(session.Event)
+	if err := json.Unmarshal(line, r.ev); err != nil {
+		return r, fmt.Errorf("not a log of a run, which has one JSON object a line (refrain export writes one): %w", err)
+	}
+	return r, nil
+}
+
+// add takes the next line.
+func (l *File) add(line []byte) error {
+	r, err := parse(line, l.Head == nil && l.n == 0, l.Head != nil)
+	switch {
+	case err != nil || r.kind == "":
+		return err
+	case l.tail != nil:
+		return errors.New("there are lines after the last line of the export")
+	case r.kind == "run":
+		l.Head = new(ExportHead)
+		if err := json.Unmarshal(line, l.Head); err != nil {
+			return fmt.Errorf("not the first line of an export: %w", err)
+		}
+		if l.Head.Schema > exportSchema {
+			return fmt.Errorf("a newer refrain wrote this file (%s, schema %d; this one reads up to %d): read it "+
+				"with that version", l.Head.Refrain, l.Head.Schema, exportSchema)
+		}
+		return nil
+	case r.kind == "end":
+		l.tail = new(exportTail)
+		if err := json.Unmarshal(line, l.tail); err != nil {
+			return fmt.Errorf("not the last line of an export: %w", err)
+		}
+		return nil
+	case r.ev.InvocationID == "":
+		return errors.New("not an event of a run: it belongs to no invocation; write events with refrain export or " +
+			"refrain run --record FILE")
+	}
+	if s := r.ev.Mark.Supersedes(); s != nil {
+		l.gone = l.gone.Union(s)
+	}
+	if l.n++; l.n == 1 {
+		l.first = r.ev
+	}
+	l.last = r.ev
+	return nil
+}
+
+// All yields the events of the file, which it reads again. If that fails, [Run.Err] says why.
+func (l *File) All() iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		for r := range l.records {
+			if !yield(r.ev) {
+				return
+			}
+		}
+	}
+}
+
+// records yields the events with their hashes, and the numbers of their lines.
+func (l *File) records(yield func(r record, line int) bool) {
+	seen := 0
+	err := l.scan(func(line []byte, n int, _ bool) error {
+		r, err := parse(line, seen == 0 && l.Head != nil, l.Head != nil)
+		if err != nil || r.ev == nil {
+			return err
+		}
+		if seen++; !yield(r, n) {
+			return errStop
+		}
+		return nil
+	})
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// ReadLine reads a line that is not too long; the last one may have no end.
+func ReadLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, fmt.Errorf("a line of more than %d MiB", maxLine>>20)
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line, err
+		}
+	}
+}

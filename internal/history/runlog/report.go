@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runlog
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/history/progress/prose"
+	"github.com/refrain-dev/refrain/loop"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// Report is what there is to tell of a run.
+type Report struct {
+	Run      string    `json:"run"`
+	Name     string    `json:"name,omitempty"`
+	Status   string    `json:"status"`
+	DrivenBy string    `json:"driven_by,omitempty"`
+	Driver   string    `json:"driver,omitempty"` // see [mark.Run]
+	Started  time.Time `json:"started,omitzero"`
+	Updated  time.Time `json:"updated,omitzero"`
+	// Seconds is the time in which the run was active.
+	Seconds  float64            `json:"active_seconds"`
+	Usage    *progress.Usage    `json:"usage,omitempty"`
+	Parent   *mark.RunParent    `json:"parent,omitempty"`
+	Error    string             `json:"error,omitempty"`
+	Paused   string             `json:"paused,omitempty"`
+	Waits    []mark.Question    `json:"waits,omitempty"`
+	Answer   string             `json:"answer,omitempty"`
+	Stops    []*loop.StopRecord `json:"stops,omitempty"`
+	Findings []prose.Finding    `json:"findings,omitempty"`
+	Tree     *progress.Tree     `json:"tree,omitempty"`
+	// Loops says how the outermost loops and those that go on stand: see [prose.Outlooks].
+	Loops []prose.Outlook `json:"loops,omitempty"`
+
+	// Summary is what the events of the run come to.
+	Summary *progress.Summary `json:"-"`
+	// Used is what the run has used, without its times.
+	Used progress.Resources `json:"-"`
+}
+
+// ReportOptions are the choices of [Run.Report].
+type ReportOptions struct {
+	// Pass is an iteration of a loop, such as refine[3], of which the report has all texts; "" is none.
+	Pass session.Address
+	// Most, Keep and Drop are those of [progress.Live].
+	Most int
+	Keep session.Address
+	Drop func(loop *progress.Step, it *progress.Iteration)
+}
+
+// Report folds the run's events, in one pass. Of what steps said it has what is recent. dead is as in [Run.Standing].
+func (r *Run) Report(ctx context.Context, opts ReportOptions, dead func(string) bool) (*Report, error) {
+	live := progress.Live{Whole: r.Wholes.Of, Most: opts.Most, Keep: cmp.Or(opts.Keep, opts.Pass), Drop: opts.Drop}
+	sees := prose.Watch{Fold: progress.Fold{Whole: r.Wholes.Of}}
+	gone := r.superseded()
+	sum := progress.SummarizeAll(func(yield func(*session.Event) bool) {
+		for ev := range Recent(r.newest(), r.Wholes.Of) {
+			if opts.Pass != "" && ev.Address.Under(opts.Pass) {
+				ev = r.Wholes.Of(ev)
+			}
+			counts := !gone.Has(ev.Seq)
+			if live.AddOnce(ev, counts); !counts {
+				continue
+			}
+			sees.Add(ev)
+			if !yield(ev) {
+				return
+			}
+		}
+	})
+	s := Tell(r.ID, sum, &live, &sees)
+	var held *lease.HeldError
+	var err error
+	s.Status, held, err = r.Standing(ctx, s.Summary.Status, dead)
+	if held != nil {
+		s.DrivenBy = held.Owner
+	}
+	return s, cmp.Or(err, r.Err())
+}
+
+// Tell puts together what the folds of a run's events say. The status is that of the log.
+func Tell(id string, sum *progress.Summary, live *progress.Live, sees *prose.Watch) *Report {
+	s := &Report{
+		Run: id, Status: string(sum.Status), Name: sum.Name, Started: sum.Began, Updated: sum.Updated, Error: sum.Error, Paused: sum.Paused,
+		Waits: sum.Waits, Parent: sum.Parent, Driver: sum.Driver,
+		Answer: sees.Fold.Answer(), Stops: sees.Fold.Stops(), Findings: sees.Diagnosis.Findings(), Tree: live.Tree(),
+		Summary: sum, Used: sees.Resources,
+	}
+	s.Seconds, s.Loops = s.Tree.Active().Seconds(), prose.Outlooks(s.Tree, prose.English)
+	if s.Tree.Root != nil {
+		if u := s.Tree.Root.Usage(); u.Calls > 0 {
+			s.Usage = &u
+		}
+	}
+	return s
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package runlog reads the log of a run, in a store or in a file, and tells what it says: a row of
+// a list, a report, the state at any event, an export with hashes, and whether it was changed.
+//
+//	run, err := runlog.Read(ctx, store, lease.Key{AppName: "app", UserID: "ana", SessionID: id})
+//	if err != nil {
+//		return err
+//	}
+//	state := run.StateAfter(117)
+//	_, err = run.Export(w, runlog.ExportOptions{})
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// ErrNoEvents says that a session has no event: its run never began.
+var ErrNoEvents = errors.New("the run has no events")
+
+// Run is the log of one run. Its session may have had other runs before.
+type Run struct {
+	ID    string
+	Store session.Service // nil for a file
+	Key   lease.Key       // of the session in Store
+	File  *File           // nil for a store
+	// FileEvents is a log in memory; nil for a store and a file. All and Log read each of them.
+	FileEvents []*session.Event
+	Wholes     Wholes
+	// Initial has the state keys that the session was made with.
+	Initial map[string]any
+
+	view        *session.View // of a store: the session as it was when its log was read
+	log         []*session.Event
+	first, last *session.Event
+	n           int
+	added       []*session.Event // to the log of a file, by Import
+}
+
+// Read reads the log of a run in a store. Errors to expect are [session.ErrNotFound] and
+// [ErrNoEvents].
+func Read(ctx context.Context, store session.Service, key lease.Key) (*Run, error) {
+	r := &Run{ID: key.SessionID, Store: store, Key: key}
+	view, err := r.fetch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.Wholes.Fetch, r.Wholes.view, r.view = r.fetch, view, view
+	r.Initial = statekey.OwnState(view.State())
+	for ev := range view.Outline() {
+		if r.n++; r.first == nil {
+			r.first = ev
+		}
+		r.last = ev
+		for key := range ev.Actions.StateDelta {
+			delete(r.Initial, key)
+		}
+	}
+	if err := view.Err(); err != nil {
+		return nil, err
+	}
+	if r.n == 0 {
+		return nil, fmt.Errorf("read run %q: %w", r.ID, ErrNoEvents)
+	}
+	return r, nil
+}
+
+func (r *Run) fetch(ctx context.Context) (*session.View, error) {
+	got, err := r.Store.Get(ctx, &session.GetRequest{AppName: r.Key.AppName, UserID: r.Key.UserID,
+		SessionID: r.Key.SessionID})
+	if err != nil {
+		return nil, err
+	}
+	return session.ViewOf(got.Session), nil
+}
+
+// All yields the log of the session, page by page from a store: an outline, of which Wholes has the texts. A log can be
+// larger than the memory. If the store fails, View().Err says why.
+func (r *Run) All() iter.Seq[*session.Event] {
+	if r.view == nil {
+		return r.imported
+	}
+	return func(yield func(*session.Event) bool) {
+		for ev := range r.view.Outline() {
+			if ev.Seq > r.last.Seq || !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// Events yields the log of the session as All does, with all texts.
+func (r *Run) Events() iter.Seq[*session.Event] {
+	if r.view == nil {
+		return r.All()
+	}
+	return func(yield func(*session.Event) bool) {
+		for ev := range r.view.Log().All() {
+			if ev.Seq > r.last.Seq || !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// Log returns the events of All, which it keeps: use All for what can be done event by event.
+func (r *Run) Log() []*session.Event {
+	switch {
+	case r.log != nil:
+	case r.view == nil:
+		r.log = slices.Collect(r.All())
+	default:
+		for ev := range r.All() {
+			r.log = append(r.log, ev.Outlined())
+		}
+	}
+	return r.log
+}
+
+// imported yields the events of a file, or of a log in memory, and those that Import has added.
+func (r *Run) imported(yield func(*session.Event) bool) {
+	log := slices.Values(r.FileEvents)
+	if r.File != nil {
+		log = r.File.All()
+	}
+	for _, evs := range []iter.Seq[*session.Event]{log, slices.Values(r.added)} {
+		for ev := range evs {
+			if !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns the number of events in the log.
+func (r *Run) Len() int {
+	switch {
+	case r.view != nil:
+		return r.n
+	case r.File != nil:
+		return r.File.n + len(r.added)
+	}
+	return len(r.FileEvents) + len(r.added)
+}
+
+// First returns the first event of the log's outline; nil if there is none.
+func (r *Run) First() *session.Event {
+	switch {
+	case r.view != nil:
+		return r.first
+	case r.File != nil:
+		return r.File.first
+	case len(r.FileEvents) > 0:
+		return r.FileEvents[0]
+	}
+	return nil
+}
+
+// Last returns the last event of the log's outline; nil if there is none.
+func (r *Run) Last() *session.Event {
+	switch {
+	case r.view != nil:
+		return r.last
+	case len(r.added) > 0:
+		return r.added[len(r.added)-1]
+	case r.File != nil:
+		return r.File.last
+	case len(r.FileEvents) > 0:
+		return r.FileEvents[len(r.FileEvents)-1]
+	}
+	return nil
+}
+
+// Current yields the events of the last run in the log that are not superseded.
+func (r *Run) Current() iter.Seq[*session.Event] {
+	superseded := r.superseded()
+	return func(yield func(*session.Event) bool) {
+		for ev := range r.newest() {
+			if !superseded.Has(ev.Seq) && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// newest yields the events of the last run in the log.
+func (r *Run) newest() iter.Seq[*session.Event] {
+	return func(yield func(*session.Event) bool) {
+		last := r.Last()
+		for ev := range r.All() {
+			if ev.InvocationID == last.InvocationID && !yield(ev) {
+				return
+			}
+		}
+	}
+}
+
+// superseded returns the spans of the superseded events.
+func (r *Run) superseded() (spans mark.Spans) {
+	if r.view != nil {
+		return r.view.Superseded()
+	}
+	if r.File != nil {
+		return r.File.gone
+	}
+	for _, ev := range r.FileEvents {
+		if s := ev.Mark.Supersedes(); s != nil {
+			spans = spans.Union(s)
+		}
+	}
+	return spans
+}
+
+// Err returns why events or their texts could not be read.
+func (r *Run) Err() error {
+	switch {
+	case r.Wholes.Err != nil:
+		return r.Wholes.Err
+	case r.File != nil:
+		return r.File.err
+	case r.view == nil:
+		return nil
+	}
+	return r.view.Err()
+}
+
+// Summary returns the summary of the last run in the log.
+func (r *Run) Summary() *progress.Summary { return progress.SummarizeAll(r.Current()) }
+
+// View returns the session as it was when the log was read; nil for a file.
+func (r *Run) View() *session.View { return r.view }
+
+// StateAfter returns the state after the event of the log with that sequence number.
+func (r *Run) StateAfter(seq int64) map[string]any {
+	return progress.StateAfter(r.Initial, r.All(), seq, r.shared)
+}
+
+// shared is an event with all its texts. A value that the state still has is the state's own, so that
+// a large state is not in memory twice.
+func (r *Run) shared(ev *session.Event) *session.Event {
+	whole := r.Wholes.Of(ev)
+	if whole == ev || r.view == nil {
+		return whole
+	}
+	short := *whole
+	short.Actions.StateDelta = maps.Clone(whole.Actions.StateDelta)
+	state := r.view.State()
+	for key, val := range short.Actions.StateDelta {
+		if text, ok := val.(string); !ok {
+			continue
+		} else if has, err := state.Get(key); err == nil && has == any(text) {
+			short.Actions.StateDelta[key] = has
+		}
+	}
+	return &short
+}
+
+// Standing says how the run stands, and which process drives it. by is its status in the log. A run
+// in a file counts as interrupted if it has no end. dead reports whether the owner of a lease is
+// known to have died; it may be nil.
+func (r *Run) Standing(ctx context.Context, by mark.RunStatus, dead func(string) bool) (string, *lease.HeldError, error) {
+	if r.Store == nil && by == mark.RunRunning {
+		return StatusInterrupted, nil, nil
+	}
+	return Standing(ctx, r.Store, r.Key, by, dead)
+}
+
+// StatusInterrupted is the status of a run that is running according to its log, and that no
+// process drives: it can be resumed.
+const StatusInterrupted = "interrupted"
+
+// StatusNotBegun is the status of a run without an event that no process drives: the process that
+// made its session ended before it wrote one. Stores that are a store.Starter have none, unless an
+// older version has left it.
+const StatusNotBegun = "not_begun"
+
+// AllStatuses are those that [Standing] and [RowOf] tell.
+func AllStatuses() []string {
+	return []string{
+		string(mark.RunRunning), string(mark.RunIsPaused), string(mark.RunWaiting), string(mark.RunCompleted),
+		string(mark.RunFailed), string(mark.RunCanceled), StatusInterrupted, StatusNotBegun,
+	}
+}
+
+// Standing says how a run of a store stands: its status in the log, or [StatusInterrupted]. It
+// returns the process that drives it, nil if none does. See [Run.Standing].
+func Standing(ctx context.Context, store session.Service, key lease.Key, by mark.RunStatus,
+	dead func(string) bool) (string, *lease.HeldError, error) {
+	leaser, ok := store.(lease.Leaser)
+	if by != mark.RunRunning || !ok {
+		return string(by), nil, nil
+	}
+	held, err := leaser.Holder(ctx, key)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case held != nil && (dead == nil || !dead(held.Owner)):
+		return string(by), held, nil
+	}
+	// It may have ended meanwhile.
+	got, err := store.Get(ctx, &session.GetRequest{AppName: key.AppName, UserID: key.UserID,
+		SessionID: key.SessionID, NumRecentEvents: 1, Brief: true})
+	if err != nil {
+		return "", nil, err
+	}
+	if r := session.RunOf(got.Session); r != nil && r.Status != mark.RunRunning {
+		return string(r.Status), nil, nil
+	}
+	return StatusInterrupted, nil, nil
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/refrain-dev/refrain/internal/seal/statekey"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+	"github.com/refrain-dev/refrain/session/store"
+)
+
+// Sound says why a log is not to be trusted, or is not whole.
+func (r *Run) Sound() (*Verified, error) {
+	v, err := r.Verified()
+	if err != nil {
+		return nil, err
+	}
+	switch _, bad := v.Seals(); {
+	case v.Flaw != nil && (v.Flaw.Line > 0 || bad == 0 || r.File != nil && r.File.Masked() > 0): // or else the seals say more
+		return nil, fmt.Errorf("the log was changed, or is incomplete: %s", v.Flaw)
+	case r.First().Seq != 1:
+		return nil, fmt.Errorf("the log begins with event %d: it is not the whole session; export all of it with "+
+			"refrain export", r.First().Seq)
+	}
+	for _, l := range v.Loops {
+		if l.Problem != "" {
+			return nil, fmt.Errorf("the log was changed: %s: %s", l.Loop, l.Problem)
+		}
+	}
+	for i, run := range v.Runs {
+		if run.Problem != "" {
+			return nil, fmt.Errorf("the log was changed: %s: %s", v.Named(i), run.Problem)
+		}
+	}
+	if len(v.State) > 0 {
+		return nil, fmt.Errorf("the log was changed: its state: %s", v.State[0])
+	}
+	return v, nil
+}
+
+// Save makes the session with that key, with all events, at once. Keys that other sessions share stay
+// as they are. It fails with [session.ErrExists] if there is one.
+func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err error) {
+	state := maps.Clone(r.Initial)
+	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) })
+	req := &session.StartRequest{
+		CreateRequest: session.CreateRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, State: state},
+		Events:        r.Log(),
+	}
+	if !slices.ContainsFunc(r.Log(), writesShared) {
+		_, err := store.Start(ctx, svc, req)
+		return err
+	}
+	beside, err := svc.Create(ctx, &session.CreateRequest{AppName: key.AppName, UserID: key.UserID,
+		SessionID: "import_" + uuid.NewString()[:8]})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		gone := &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID, SessionID: beside.Session.ID()}
+		err = errors.Join(err, svc.Delete(context.WithoutCancel(ctx), gone))
+	}()
+	before := sharedState(beside.Session)
+	if _, err := store.Start(ctx, svc, req); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := restoreShared(ctx, svc, beside.Session, before); err != nil {
+		return errors.Join(err, svc.Delete(ctx, &session.DeleteRequest{AppName: key.AppName, UserID: key.UserID,
+			SessionID: key.SessionID}))
+	}
+	return nil
+}
+
+func writesShared(ev *session.Event) bool {
+	for key := range ev.Actions.StateDelta {
+		if statekey.Shared(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedState are the keys that other sessions share.
+func sharedState(s session.Session) map[string]any {
+	all := maps.Collect(s.State().All())
+	maps.DeleteFunc(all, func(key string, _ any) bool { return !statekey.Shared(key) })
+	return all
+}
+
+// restoreShared gives the keys that other sessions share the values that they had before
+// an old log wrote them. It takes an event, which is in a session of its own.
+func restoreShared(ctx context.Context, store session.Service, beside session.Session, before map[string]any) error {
+	now, err := store.Get(ctx, &session.GetRequest{AppName: beside.AppName(), UserID: beside.UserID(),
+		SessionID: beside.ID()})
+	if err != nil {
+		return err
+	}
+	delta := maps.Clone(before)
+	for key := range sharedState(now.Session) {
+		if _, was := before[key]; !was {
+			delta[key] = nil
+		}
+	}
+	ev := session.NewEvent(ctx, "import")
+	ev.Author, ev.Actions.StateDelta = "user", delta
+	return store.AppendEvent(ctx, now.Session, ev)
+}

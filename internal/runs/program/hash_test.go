@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/refrain-dev/refrain/internal/runs/program"
+)
+
+// The hash of a definition covers the files that its commands name, wherever a command names them, and no others.
+func TestHashCoversTheFilesThatCommandsName(t *testing.T) {
+	const text = `name: build
+type: sequential
+callbacks:
+  before_run: [{command: [sh, tools/callback.sh]}]
+sub_agents:
+  - {name: plain, command: [sh, tools/plain.sh, --out=tools/flag.cfg]}
+  - {name: code, command: [sh, -c, "cd . && ./tools/code.sh; python3 'tools/code.py'"]}
+  - {name: there, command: [sh, there.sh], dir: tools}
+  - {name: up, command: [sh, ../outside.sh]}
+  - {name: machine, command: [/bin/sh, -c, "true"]}
+`
+	named := []string{"../outside.sh", "tools/callback.sh", "tools/code.py", "tools/code.sh", "tools/flag.cfg", "tools/plain.sh", "tools/there.sh"}
+	make := func() string {
+		root := filepath.Join(t.TempDir(), "project")
+		for _, name := range append(named, "build.yaml", "tools/other.sh") {
+			file := filepath.Join(root, name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			content := "first"
+			if name == "build.yaml" {
+				content = text
+			}
+			if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return root
+	}
+	hash := func(root string) string {
+		p := new(program.Program)
+		def, err := p.Read(filepath.Join(root, "build.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := program.Scripts(def, root); !slices.Equal(got, named) {
+			t.Fatalf("the files are %q", got)
+		}
+		return p.Hash(def, root)
+	}
+	root := make()
+	first := hash(root)
+	if other := hash(make()); other != first {
+		t.Error("the hash depends on the folder")
+	}
+	for _, name := range append(named, "tools/other.sh") {
+		file := filepath.Join(root, name)
+		if err := os.WriteFile(file, []byte("second"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if changed := hash(root) != first; changed != (name != "tools/other.sh") {
+			t.Errorf("with a new %s the hash has changed: %t", name, changed)
+		}
+		if err := os.WriteFile(file, []byte("first"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,31 @@
+import { html } from '../ui.js'
+import { t } from '../words.js'
+import { Icon } from './icon.js'
+
+// What a status looks like. Its word is always beside its glyph.
+const looks = {
+  running: ['now', 'run'],
+  pausing: ['off', 'pause'],
+  paused: ['off', 'pause'],
+  pending: ['off', 'wait'],
+  asks: ['ask', 'ask'],
+  waiting: ['ask', 'ask'],
+  completed: ['good', 'ok'],
+  limit: ['warn', 'stop'],
+  interrupted: ['warn', 'broken'],
+  undone: ['warn', 'undo'],
+  rejected: ['warn', 'undo'],
+  failed: ['bad', 'cross'],
+  canceled: ['off', 'no'],
+  skipped: ['off', 'right'],
+}
+
+export function Status({ status, box }) {
+  const [colour, glyph] = looks[status] || ['off', 'wait']
+  return html`<span class=${`st ${colour}${box ? ' box' : ''}`}><${Icon} name=${glyph} spin=${status === 'running'} />${t('status.' + status)}</span>`
+}
+
+// over says that a run has ended.
+export const over = head => ['completed', 'limit', 'failed', 'canceled'].includes(head.status)
+
+export const glyphOf = status => looks[status] || ['off', 'wait']

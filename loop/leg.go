@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Leg is what a loop does when it has converged, in place of stopping: it goes back to the best version, or to its
+// start, and goes on with other settings. Each leg of a plan runs once, in order, until the loop converges again. Legs
+// share the limits and the ranking of the loop, so that the best of all is handed back.
+type Leg struct {
+	// Model is the name of the model that the agents in Steps ask. "" means their own.
+	Model string `json:"model,omitzero"`
+	// Instructions are added to those of the agents in Steps.
+	Instructions string `json:"instructions,omitzero"`
+	// Thinking is how much the agents in Steps think: minimal, low, medium or high. "" means their own.
+	Thinking string `json:"thinking,omitzero"`
+	// Fresh begins the leg from the state at the loop's start, or after its Baseline. Of what was before it has only
+	// the best and its score.
+	Fresh bool `json:"fresh,omitzero"`
+	// Steps are the names of steps, or of agents in them, for which Model, Instructions and Thinking hold. Empty means
+	// all agents that ask a model, except the judge, the scorers and the finalizer.
+	Steps []string `json:"steps,omitzero"`
+}
+
+// Sets reports whether the leg changes the settings of agents.
+func (l *Leg) Sets() bool { return l.Model != "" || l.Instructions != "" || l.Thinking != "" }
+
+// String returns what the leg does, for people, such as "model openai/gpt-5, thinking high"; "" for nil.
+func (l *Leg) String() string {
+	if l == nil {
+		return ""
+	}
+	var parts []string
+	if l.Fresh {
+		parts = append(parts, "from the start")
+	}
+	if l.Model != "" {
+		parts = append(parts, "model "+l.Model)
+	}
+	if l.Thinking != "" {
+		parts = append(parts, "thinking "+l.Thinking)
+	}
+	if l.Instructions != "" {
+		parts = append(parts, "more instructions")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Leg returns the leg with a number, from 1; nil for 0, which is the time before the first leg.
+func (p *Plan) Leg(n int) *Leg {
+	if n < 1 || n > len(p.OnPlateau) {
+		return nil
+	}
+	return &p.OnPlateau[n-1]
+}
+
+// afresh reports whether the running leg began from the loop's start.
+func (p *Plan) afresh(t *Tally) bool {
+	l := p.Leg(t.Leg)
+	return l != nil && l.Fresh
+}
+
+// legDue reports whether the loop has converged and begins its next leg, because it has one and may run another iteration.
+func (p *Plan) legDue(t *Tally) bool {
+	if t.Leg >= len(p.OnPlateau) || p.MaxIterations > 0 && uint(t.Iteration) >= p.MaxIterations || p.holding(t) != ReasonConverged {
+		return false
+	}
+	if p.Budget == nil {
+		return true
+	}
+	full, _ := p.spent(t)
+	return !full
+}
+
+// toLeg makes a decision the one to begin the next leg.
+func (p *Plan) toLeg(t *Tally, d *Decision) {
+	d.Action, d.Leg, d.Why = BeginLeg, t.Leg+1, p.plateau(t)
+	if !p.OnPlateau[t.Leg].Fresh {
+		d.To = t.BestIteration
+	}
+}
+
+// beginLeg begins the next leg, whose state is restored. What counts towards convergence begins again.
+func (p *Plan) beginLeg(t *Tally, o *incoming) {
+	switch {
+	case o.Canceled != "":
+		t.Canceled = clip(o.Canceled)
+		return
+	case o.Failure != nil:
+		t.Fatal = &StepFailure{Failure: Failure{Kind: o.Failure.Kind, Message: clip("begin another leg: " + o.Failure.Message)}}
+		return
+	}
+	t.Leg++
+	t.LegScored, t.Own, t.Rival.Ahead = t.Scored, best{}, t.Rival.BestAhead
+	t.Flat, t.FlatBy, t.Course, t.Worth, t.Judge.Same = 0, "", nil, nil, 0
+	t.Prints, t.Repeats, t.Turns, t.Swings = nil, 0, 0, 0
+	if p.afresh(t) {
+		t.Rejudge = false // the state is not that of the best
+		t.Own = best{Score: t.Start, Count: t.StartCount}
+	}
+	t.Accepted = p.ground(t).Score
+}
+
+// best is the best version of a ranking.
+type best struct {
+	Score     *float64 `json:"score,omitzero"` // nil if there is none
+	Iteration int      `json:"iteration,omitzero"`
+	Count     int      `json:"count,omitzero"` // of the judge's answers that Score is the mean of
+}
+
+func (t *Tally) top() best { return best{t.Best, t.BestIteration, t.BestCount} }
+
+// ground is the version that a rollback restores: the best of all or, in a leg from the loop's start, the best of the leg.
+func (p *Plan) ground(t *Tally) best {
+	if p.afresh(t) {
+		return t.Own
+	}
+	return t.top()
+}
+
+// rank takes the score of the iteration that has just ended into a ranking, and reports whether it is the best there.
+func (p *Plan) rank(t *Tally, b best) (_ best, first bool) {
+	s := p.Score
+	switch {
+	case p.judgedAgain(t, b):
+		return best{new(*t.Score), b.Iteration, t.Judge.Count}, false
+	case b.Score != nil && (!s.better(*t.Score, *b.Score) || s.gain(*b.Score, *t.Score) <= p.lead(t)):
+		return b, false
+	}
+	first = true
+	b = best{Score: new(*t.Score), Iteration: t.Iteration}
+	if p.proves() {
+		b.Count = t.answers()
+	}
+	return b, first
+}
+
+// recent returns the last scores of the running leg.
+func (t *Tally) recent() []float64 {
+	if t.Leg == 0 {
+		return t.Scores
+	}
+	return t.Scores[max(0, len(t.Scores)-(t.Scored-t.LegScored)):]
+}
+
+// spreadScores returns the scores whose spread is the noise of a judge that answers once. The way down to the loop's
+// start is no noise.
+func (p *Plan) spreadScores(t *Tally) []float64 {
+	if p.afresh(t) {
+		return t.recent()
+	}
+	return t.Scores
+}
+
+// legWords says for people in which leg the loop is; "" in a plan without legs.
+func (p *Plan) legWords(t *Tally) string {
+	n := len(p.OnPlateau)
+	switch l := p.Leg(t.Leg); {
+	case n == 0:
+		return ""
+	case l == nil:
+		return fmt.Sprintf("leg 1 of %d has not begun", n)
+	default:
+		return fmt.Sprintf("leg %d of %d: %s", t.Leg, n, l)
+	}
+}
+
+// legs checks what the loop does on a plateau.
+func (c *checker) legs(p *Plan) {
+	if len(p.OnPlateau) == 0 {
+		return
+	}
+	if s := p.Score; p.NotWorth == nil && (s == nil || s.MinDelta == nil && s.MinDeltaPercent == nil) {
+		c.add("on_plateau", "on_plateau has no plateau to wait for: nothing says when the loop has converged",
+			"give score.min_delta, score.min_delta_percent or not_worth")
+	}
+	for i := range p.OnPlateau {
+		l, field := &p.OnPlateau[i], fmt.Sprintf("on_plateau[%d]", i)
+		switch {
+		case l.Fresh && p.compares():
+			c.add(field, field+" begins from the start, and score.judge compares with the best", "leave out fresh, or compare")
+		case !l.Sets() && !l.Fresh:
+			c.add(field, field+" changes nothing", "give model, instructions, thinking or fresh")
+		case !l.Sets() && len(l.Steps) > 0:
+			c.add(field+".steps", field+".steps has nothing that changes", "give model, instructions or thinking")
+		}
+		if l.Thinking != "" && !slices.Contains(ThinkingLevels(), l.Thinking) {
+			c.unknown(field+".thinking", fmt.Sprintf("%s.thinking is %q", field, l.Thinking), l.Thinking, ThinkingLevels(),
+				"use minimal, low, medium or high")
+		}
+		for k, name := range l.Steps {
+			c.legStep(p, fmt.Sprintf("%s.steps[%d]", field, k), name, slices.Contains(l.Steps[:k], name))
+		}
+	}
+}
+
+// ThinkingLevels returns the levels that Leg.Thinking can have, from the least to the most.
+func ThinkingLevels() []string { return []string{"minimal", "low", "medium", "high"} }
+
+// GivenBy reports whether a step is the judge or one of the scorers. A nil score is given by none.
+func (s *Score) GivenBy(step string) bool {
+	return s != nil && (s.Judge != nil && s.Judge.Step == step || slices.Contains(s.Scorers, step))
+}
+
+// legStep refuses a step whose settings must not change. Whether a name is that of an agent, only the driver knows.
+func (c *checker) legStep(p *Plan, field, name string, twice bool) {
+	final := p.finalIndex()
+	switch {
+	case twice:
+		c.add(field, fmt.Sprintf("%s names %q twice", field, name), "")
+	case p.Score.GivenBy(name):
+		c.add(field, fmt.Sprintf("%s names %q, which gives the score", field, name),
+			"leave it out: all legs are measured in the same way")
+	case final >= 0 && p.Steps[final].Name == name:
+		c.add(field, fmt.Sprintf("%s names the finalizer %q", field, name), "it runs after the last leg; leave it out")
+	}
+}

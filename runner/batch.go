@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/refrain-dev/refrain/agent"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
+	"github.com/refrain-dev/refrain/session/store"
+)
+
+// An append to a database is a commit, which costs much more than an event. A runner
+// therefore holds events that can wait, and stores them with the one after them:
+//
+//   - a mark that joins (see [mark.Mark.Joins]): the end of a step and of an iteration, where
+//     the start of the next step follows. The end of a step that does more than compute waits
+//     for that start and no longer, as a process that dies would make the step again;
+//   - the start of a step that asks a model, where the mark of its request follows at once;
+//   - an event of an agent that only computes (see drive.Brief), such as a step that sets keys
+//     of the state.
+//
+// In a branch of a parallel agent the runner holds nothing, because the other branches may wait for
+// a pause, or act on what the branch has written.
+//
+// The run's view of the session has held events at once. Nobody outside the run sees them before
+// they are stored, and no step that has an effect starts before. If the process dies, the log lacks
+// only events that the next process computes again.
+
+// The most that a run holds.
+const (
+	maxBatch      = 64                   // events
+	maxBatchTime  = 5 * time.Millisecond // since the first of them
+	maxBatchBytes = 64 << 10             // of one event; a larger one is stored at once
+)
+
+// batch are the events of a run that are not stored yet.
+type batch struct {
+	committer store.Committer // nil if nothing is held
+	step      session.Address // of the step under way whose words can wait; empty if there is none
+	hasEffect bool            // the end of a step that does more than compute is held
+	events    []*session.Event
+
+	committed []*session.Event // were held, and are in the log now; nobody has seen them yet
+}
+
+// newBatch is empty. It holds nothing for a store in which each append costs little.
+func (r *Runner) newBatch() batch {
+	if c, ok := r.cfg.SessionService.(store.Committer); ok && c.Commits() {
+		return batch{committer: c}
+	}
+	return batch{}
+}
+
+// mayBatch reports whether an event can wait for the next one. Call it once for each event, in order,
+// because it notes which step is under way.
+func (r *run) mayBatch(ev *session.Event) bool {
+	joins, asks := ev.Mark == nil && ev.Address == r.step && r.step != "", false
+	if ev.Mark != nil {
+		joins, asks, ev.Mark.Joins, ev.Mark.Asks = ev.Mark.Joins, ev.Mark.Asks, false, false
+	}
+	if r.committer == nil || ev.Partial || ev.Branch != "" {
+		return false
+	}
+	if ev.Mark != nil {
+		switch {
+		case ev.Mark.Kind == mark.KindStepFinished:
+			r.hasEffect = r.hasEffect || joins && ev.Address != r.step
+		case ev.Mark.Kind != mark.KindStepStarted:
+		case asks:
+			r.step = ""
+		case joins:
+			r.step, joins = ev.Address, !r.hasEffect
+		default:
+			r.step = ""
+		}
+	}
+	if !joins || len(r.events) >= maxBatch || ev.Weight() > maxBatchBytes {
+		return false
+	}
+	return len(r.events) == 0 || time.Since(r.events[0].Timestamp) < maxBatchTime
+}
+
+// addToBatch takes an event into the run's view, with the number that it will have in the log.
+func (r *run) addToBatch(ev *session.Event) {
+	r.renotify(math.MaxInt64, nil)
+	r.complete(ev)
+	ev.Seq = r.view.LastSeq() + 1
+	if ev.ID == "" {
+		ev.ID = strconv.FormatInt(ev.Seq, 10)
+	}
+	if ev.Timestamp.IsZero() {
+		ev.Timestamp = time.Now()
+	}
+	r.view.ApplyPending(ev)
+	r.events = append(r.events, ev)
+}
+
+// store appends an event to the log, behind those that are held. If the append fails, the held
+// events stay held.
+func (r *run) store(ev *session.Event) error {
+	if len(r.events) == 0 {
+		return r.service.AppendEvent(r.ctx, r.view, ev)
+	}
+	if err := r.committer.AppendEvents(r.ctx, r.view, append(slices.Clip(r.events), ev)); err != nil {
+		return err
+	}
+	r.commitBatch()
+	return nil
+}
+
+// flush stores the held events.
+func (r *run) flush() error {
+	if len(r.events) == 0 {
+		return nil
+	}
+	if err := r.committer.AppendEvents(r.ctx, r.view, r.events); err != nil {
+		return &agent.LogError{Err: fmt.Errorf("append event by %q: %w", r.events[0].Author, err)}
+	}
+	r.commitBatch()
+	return nil
+}
+
+func (r *run) commitBatch() {
+	r.view.CommitPending()
+	r.events, r.hasEffect, r.committed = nil, false, append(r.committed, r.events...)
+}
+
+// yieldCommitted shows the events that were held, and are in the log now.
+func (r *run) yieldCommitted(yield func(*session.Event) bool) bool {
+	for len(r.committed) > 0 {
+		ev := r.committed[0]
+		r.committed = r.committed[1:]
+		if !yield(ev) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/session"
+)
+
+// tempMemo are the temp: keys that loops of a tree decide by. Stores keep no temp: keys;
+// these go into the metadata of the event that sets them, so that a resumed run
+// decides as the run would have done.
+type tempMemo struct {
+	keys map[string]bool
+	all  bool // a loop may read any
+}
+
+func newTempMemo(tree *drive.Tree) *tempMemo {
+	m := &tempMemo{keys: make(map[string]bool)}
+	for _, name := range tree.Names() {
+		a, ok := tree.Find(name).(drive.StateReader)
+		if !ok {
+			continue
+		}
+		keys, all := a.Reads()
+		m.all = m.all || all
+		for _, k := range keys {
+			if strings.HasPrefix(k, session.KeyPrefixTemp) {
+				m.keys[k] = true
+			}
+		}
+	}
+	if !m.all && len(m.keys) == 0 {
+		return nil
+	}
+	return m
+}
+
+// saveTemp puts an event's temp: keys where stores leave them.
+func (m *tempMemo) saveTemp(ev *session.Event) {
+	if m == nil {
+		return
+	}
+	var kept map[string]any
+	for k, v := range ev.Actions.StateDelta {
+		if strings.HasPrefix(k, session.KeyPrefixTemp) && (m.all || m.keys[k]) {
+			if kept == nil {
+				kept = make(map[string]any)
+			}
+			kept[k] = v
+		}
+	}
+	if kept == nil {
+		return
+	}
+	metadata := maps.Clone(ev.CustomMetadata)
+	if metadata == nil {
+		metadata = make(map[string]any, 1)
+	}
+	metadata[drive.MetadataTemp] = kept
+	ev.CustomMetadata = metadata
+}
+
+// restoreTemp sets them again.
+func (m *tempMemo) restoreTemp(view *session.View, ev *session.Event) {
+	if m == nil {
+		return
+	}
+	kept, _ := ev.CustomMetadata[drive.MetadataTemp].(map[string]any)
+	for k, v := range kept {
+		_ = view.State().Set(k, v) // temp: keys are never refused
+	}
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	"github.com/google/uuid"
+
+	"github.com/refrain-dev/refrain/internal/process/credential"
+	"github.com/refrain-dev/refrain/internal/runs/operations/problem"
+	"github.com/refrain-dev/refrain/internal/values/sleep"
+	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/lease"
+)
+
+// pushes sends clients of A2A the tasks whose state has changed (push notifications). The addresses stand in a session of
+// their own beside the run, so that a restart keeps them and no log or export of the run has their tokens. Every server
+// with the store looks after all tasks; one of them claims a notification in that session before it sends it.
+type pushes struct {
+	s      *Server
+	client *http.Client
+	ctx    context.Context // over when the server closes
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	watched map[string]chan struct{} // tasks that a goroutine looks after; a new address wakes it
+}
+
+// Limits of push notifications.
+const (
+	pushMost     = 8                // addresses of a task
+	pushTextMost = 4096             // characters of an address, a token and credentials
+	pushTimeout  = 10 * time.Second // of one attempt
+	pushGrace    = 2 * time.Second  // of an attempt, after the server was told to close
+	pushClaim    = 2 * time.Minute  // after this, a claim without a delivery is of a server that has died
+	pushLook     = time.Minute      // between looks for tasks of other servers
+)
+
+// pushWaits lists the waits between the attempts to deliver a notification.
+var pushWaits = []time.Duration{time.Second, 4 * time.Second, 16 * time.Second}
+
+// pushTarget is an address that gets the changes of a task.
+type pushTarget struct {
+	a2a.PushConfig
+	// Old reports that the client speaks version 0.3.
+	Old bool `json:"old,omitempty"`
+	// Told is the state of the task that was sent last, and Claim the server that sends it, since Since. Done reports that
+	// the notification has arrived, or that the server has given up.
+	Told  string    `json:"told,omitempty"`
+	Claim string    `json:"claim,omitempty"`
+	Since time.Time `json:"since,omitzero"`
+	Done  bool      `json:"done,omitempty"`
+}
+
+// pushRecord has all that is stored of the notifications of a task.
+type pushRecord struct {
+	Targets []*pushTarget `json:"targets"`
+	// Over reports that the last notification of a task that has ended was sent. A run that a person continues afterwards is
+	// none of the client's any more: in the protocol, a task ends once.
+	Over bool `json:"over,omitempty"`
+}
+
+const pushKey = "push" // the state key of a record
+
+func newPushes(s *Server) *pushes {
+	client := &http.Client{Timeout: pushTimeout, Transport: s.runs.Outgoing(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // a token goes nowhere else
+	p := &pushes{s: s, client: client, watched: make(map[string]chan struct{})}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+func (p *pushes) key(id string) lease.Key {
+	return lease.Key{AppName: p.s.cfg.AppName + "-push", UserID: p.s.cfg.UserID, SessionID: id}
+}
+
+// read returns the record of a task, and its session; nil without one.
+func (p *pushes) read(ctx context.Context, id string) (session.Session, *pushRecord, error) {
+	k, rec := p.key(id), new(pushRecord)
+	got, err := p.s.runs.Service.Get(ctx, &session.GetRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return nil, rec, nil
+	case err != nil:
+		return nil, nil, err
+	}
+	return got.Session, rec, recordIn(got.Session, rec)
+}
+
+func recordIn(s session.Session, rec *pushRecord) error {
+	v, err := s.State().Get(pushKey)
+	if text, ok := v.(string); ok && err == nil {
+		return json.Unmarshal([]byte(text), rec)
+	}
+	return nil
+}
+
+// errSame ends a change that changes nothing.
+var errSame = errors.New("nothing has changed")
+
+// change changes the record of a task. If somebody else has changed it meanwhile, change is called again. It stores nothing if
+// change returns errSame.
+func (p *pushes) change(ctx context.Context, id string, change func(*pushRecord) error) error {
+	for {
+		stored, rec, err := p.read(ctx, id)
+		if err != nil {
+			return err
+		}
+		switch err := change(rec); {
+		case errors.Is(err, errSame):
+			return nil
+		case err != nil:
+			return err
+		}
+		text, err := json.Marshal(rec)
+		if err != nil {
+			return err
+		}
+		k, state := p.key(id), map[string]any{pushKey: string(text)}
+		if stored == nil {
+			_, err = p.s.runs.Service.Create(ctx, &session.CreateRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id, State: state})
+		} else {
+			err = p.s.runs.Service.AppendEvent(ctx, stored, &session.Event{InvocationID: "push", Author: "user",
+				Actions: session.EventActions{StateDelta: state}})
+		}
+		if !errors.Is(err, session.ErrConflict) && !errors.Is(err, session.ErrExists) {
+			return err
+		}
+	}
+}
+
+// add stores an address of a task, in place of one with its ID.
+func (p *pushes) add(ctx context.Context, c *a2a.PushConfig, old bool) error {
+	c.ID = cmp.Or(c.ID, uuid.NewString())
+	err := p.change(ctx, string(c.TaskID), func(rec *pushRecord) error {
+		rec.Targets = slices.DeleteFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == c.ID })
+		if len(rec.Targets) >= pushMost {
+			return problem.Bad("the task has %d addresses for notifications, which is the most: delete one", pushMost)
+		}
+		rec.Targets, rec.Over = append(rec.Targets, &pushTarget{PushConfig: *c, Old: old}), false
+		return nil
+	})
+	if err == nil {
+		p.watch(string(c.TaskID))
+	}
+	return err
+}
+
+// lookAfter watches the tasks of the store until the server closes.
+func (p *pushes) lookAfter() {
+	p.wg.Go(func() {
+		for {
+			k := p.key("")
+			all, err := p.s.runs.Service.List(p.ctx, &session.ListRequest{AppName: k.AppName, UserID: k.UserID})
+			if err != nil && p.ctx.Err() == nil {
+				p.s.cfg.Log.Warn("look for push notifications", "error", credential.Masked(err.Error()))
+			}
+			if err != nil {
+				all = &session.ListResponse{}
+			}
+			for _, one := range all.Sessions {
+				if rec := new(pushRecord); recordIn(one, rec) == nil && !rec.Over && len(rec.Targets) > 0 {
+					p.watch(one.ID())
+				}
+			}
+			select {
+			case <-p.ctx.Done():
+				return
+			case <-time.After(pushLook):
+			}
+		}
+	})
+}
+
+// watch looks after a task until its last notification is sent, or the server closes.
+func (p *pushes) watch(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || !p.s.runs.Offers(true) {
+		return
+	}
+	if wake := p.watched[id]; wake != nil {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+		return
+	}
+	wake := make(chan struct{}, 1)
+	p.watched[id] = wake
+	p.wg.Go(func() {
+		ctx := p.ctx
+		err := p.follow(ctx, id, wake)
+		for err == nil && !p.forget(id, wake) {
+			err = p.follow(ctx, id, wake)
+		}
+		if err != nil {
+			defer p.forget(id, nil)
+		}
+		if errors.Is(err, session.ErrNotFound) { // the run was removed
+			k := p.key(id)
+			err = p.s.runs.Service.Delete(ctx, &session.DeleteRequest{AppName: k.AppName, UserID: k.UserID, SessionID: id})
+		}
+		if err != nil && ctx.Err() == nil {
+			p.s.cfg.Log.Warn("send push notifications", "run", id, "error", credential.Masked(err.Error()))
+		}
+	})
+}
+
+// forget ends the look after a task, unless there is a new address.
+func (p *pushes) forget(id string, wake chan struct{}) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(wake) > 0 && p.ctx.Err() == nil {
+		return false
+	}
+	delete(p.watched, id)
+	return true
+}
+
+// close ends the goroutines and waits for them. What is not delivered yet is left to the next server.
+func (p *pushes) close() {
+	p.cancel()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.wg.Wait()
+}
+
+// follow sends the task at each change of its state.
+func (p *pushes) follow(ctx context.Context, id string, wake <-chan struct{}) error {
+	f, err := p.s.follow(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer f.leave()
+	for {
+		_, _, changed, _, err := f.take(math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		task, told, err := (&a2aAgent{s: p.s}).task(ctx, id, nil)
+		if err != nil {
+			return err
+		}
+		parts := []string{string(task.Status.State)}
+		if task.Status.State == a2a.TaskStateInputRequired {
+			for _, q := range told.Waits {
+				parts = append(parts, q.ID)
+			}
+		}
+		over, err := p.tell(ctx, id, strings.Join(parts, " "), task)
+		if err != nil || over {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// tell sends a state of the task to all addresses that do not have it yet. It reports whether nothing is left to do.
+func (p *pushes) tell(ctx context.Context, id, state string, task *a2a.Task) (over bool, err error) {
+	_, rec, err := p.read(ctx, id)
+	if err != nil || rec.Over || len(rec.Targets) == 0 {
+		return err == nil, err
+	}
+	failures := make([]error, len(rec.Targets))
+	var wg sync.WaitGroup
+	for i, t := range rec.Targets {
+		wg.Go(func() { failures[i] = p.tellOne(ctx, id, t.ID, state, task) })
+	}
+	wg.Wait()
+	if err := errors.Join(failures...); err != nil || !task.Status.State.Terminal() {
+		return false, err
+	}
+	err = p.change(ctx, id, func(rec *pushRecord) error {
+		rec.Over = !slices.ContainsFunc(rec.Targets, func(t *pushTarget) bool { return t.Told != state || !t.Done })
+		over = rec.Over
+		if !over {
+			return errSame
+		}
+		return nil
+	})
+	return over, err
+}
+
+// tellOne claims a notification and sends it, unless it was sent or another server sends it.
+func (p *pushes) tellOne(ctx context.Context, id, target, state string, task *a2a.Task) error {
+	var mine *pushTarget
+	err := p.change(ctx, id, func(rec *pushRecord) error {
+		i := slices.IndexFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == target })
+		if i < 0 {
+			return errSame
+		}
+		t := rec.Targets[i]
+		alive := t.Claim != p.s.cfg.Owner && time.Since(t.Since) < pushClaim && !p.dead(t.Claim)
+		over := t.Told != state && a2a.TaskState(t.Told).Terminal() // another server has seen the end already
+		if t.Told == state && (t.Done || alive) || over {
+			return errSame
+		}
+		t.Told, t.Claim, t.Since, t.Done = state, p.s.cfg.Owner, time.Now().UTC(), false
+		mine = t
+		return nil
+	})
+	if err != nil || mine == nil {
+		return err
+	}
+	if err := p.deliver(ctx, mine, task); err != nil {
+		if ctx.Err() != nil {
+			return nil // the next server sends it again
+		}
+		p.s.cfg.Log.Warn("a push notification was not delivered", "run", id, "to", originOf(mine.URL), "error", credential.Masked(err.Error()))
+	}
+	return p.change(context.WithoutCancel(ctx), id, func(rec *pushRecord) error { // it was sent, even if the server closes now
+		i := slices.IndexFunc(rec.Targets, func(t *pushTarget) bool { return t.ID == target && t.Told == state })
+		if i < 0 {
+			return errSame
+		}
+		rec.Targets[i].Done = true
+		return nil
+	})
+}
+
+func (p *pushes) dead(owner string) bool {
+	if p.s.cfg.Dead != nil {
+		return p.s.cfg.Dead(owner)
+	}
+	return lease.Dead(owner)
+}
+
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address"
+	}
+	return credential.Origin(u)
+}
+
+// deliver sends a task to an address, several times if that may help.
+func (p *pushes) deliver(ctx context.Context, t *pushTarget, task *a2a.Task) error {
+	var body []byte
+	var err error
+	if t.Old {
+		body, err = json.Marshal(a2av0.FromV1Task(task))
+	} else {
+		body, err = json.Marshal(a2a.StreamResponse{Event: task})
+	}
+	if err != nil {
+		return err
+	}
+	for _, wait := range append(slices.Clone(pushWaits), 0) {
+		again, err := p.send(ctx, t, body)
+		if err == nil || !again || wait == 0 {
+			return err
+		}
+		if err := sleep.For(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send makes one attempt. again reports whether another one may succeed.
+func (p *pushes) send(ctx context.Context, t *pushTarget, body []byte) (again bool, err error) {
+	attempt, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(pushGrace, cancel) })()
+	req, err := http.NewRequestWithContext(attempt, http.MethodPost, t.URL, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if t.Token != "" {
+		req.Header.Set("A2A-Notification-Token", t.Token)
+		req.Header.Set("X-A2A-Notification-Token", t.Token) // its name in version 0.3
+	}
+	if t.Auth != nil && t.Auth.Credentials != "" {
+		req.Header.Set("Authorization", cmp.Or(t.Auth.Scheme, "Bearer")+" "+t.Auth.Credentials)
+	}
+	res, err := p.client.Do(req)
+	if err != nil {
+		return !errors.Is(err, p.s.runs.Forbidden()), err
+	}
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
+	if res.StatusCode/100 == 2 {
+		return false, nil
+	}
+	again = res.StatusCode >= 500 || res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusRequestTimeout
+	return again, fmt.Errorf("it answered %s", res.Status)
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package session
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"sort"
+
+	"github.com/refrain-dev/refrain/session/mark"
+)
+
+// CacheOutline makes the view keep the events that Outline reads from the store, until DropOutline. A second Outline
+// of the view, or of a view rewound from it, then reads nothing. This helps because resuming a run reads
+// its log several times. A kept log takes about 70 bytes of memory per event; of a long log the view keeps the first
+// 8 MiB.
+func (v *View) CacheOutline() {
+	if o := v.pager(); o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.cachesOutline = true
+	}
+}
+
+// DropOutline drops the events that the view keeps because of CacheOutline. A function that Reader has returned still has
+// them.
+func (v *View) DropOutline() {
+	if o := v.pager(); o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.cachesOutline, o.outlineCache = false, nil
+	}
+}
+
+// Reader returns a function that returns an event of the present log by its sequence number, with all its
+// texts; nil if there is no such event. It does not read remembered events from the store.
+func (v *View) Reader() func(seq int64) *Event {
+	v.mu.Lock()
+	w := v.log.window
+	v.mu.Unlock()
+	var kept *outlineCache
+	if w.older != nil {
+		w.older.mu.Lock()
+		kept = w.older.outlineCache
+		w.older.mu.Unlock()
+	}
+	return func(seq int64) *Event {
+		if kept != nil && seq < w.first+int64(w.before) {
+			if ev := w.older.cachedAt(kept, seq); ev != nil && ev.Omitted == 0 {
+				return ev
+			}
+		}
+		return w.bySeq(seq)
+	}
+}
+
+// bySeq is the event with a sequence number; nil if there is none.
+func (w *window) bySeq(seq int64) *Event {
+	n := w.Len()
+	if i := seq - w.base(); i >= 0 && i < int64(n) {
+		if ev := w.At(int(i)); ev.Seq == seq {
+			return ev
+		}
+	}
+	i := sort.Search(n, func(i int) bool { return w.At(i).Seq >= seq }) // somebody else's session, with gaps
+	if i < n && w.At(i).Seq == seq {
+		return w.At(i)
+	}
+	return nil
+}
+
+// cachedAt is an event that is remembered; nil if it is not.
+func (o *pager) cachedAt(kept *outlineCache, seq int64) *Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if i := seq - kept.first; i >= 0 && i < int64(kept.len()) {
+		return kept.at(int(i))
+	}
+	return nil
+}
+
+// pager are the view's events that are in its store; nil if none are.
+func (v *View) pager() *pager {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.log.window.older
+}
+
+// RefreshShared updates the view's app: and user: keys, which sessions share, from a later view of the session. If
+// one of the two views has seen an event that the other has not, RefreshShared changes nothing and returns false;
+// use the later view then. It is for a caller that keeps a view while others may write.
+func (v *View) RefreshShared(later *View) bool {
+	if v == later {
+		return true
+	}
+	later.mu.Lock()
+	same := later.appName == v.appName && later.userID == v.userID && later.id == v.id
+	state, run := maps.Clone(later.state.values), later.run
+	later.mu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !same || v.seq.Load() != later.seq.Load() || v.run != run {
+		return false
+	}
+	for k := range v.state.values {
+		if isShared(k) {
+			v.state.setKey(k, nil)
+		}
+	}
+	for k, value := range state {
+		if isShared(k) {
+			v.state.setKey(k, value)
+		}
+	}
+	return true
+}
+
+// outlineRange yields the outlines of events that are in the store, from first to last: those that are
+// remembered, and page by page the others. If kinds is not nil it yields those with such a mark.
+func (o *pager) outlineRange(first, last int64, kinds []mark.Kind) iter.Seq[*Event] {
+	return func(yield func(*Event) bool) {
+		for seq := first; seq <= last; {
+			page, next := o.outlinePage(first, seq, last, kinds)
+			for _, ev := range page {
+				if hasKind(ev, kinds) && !yield(ev) {
+					return
+				}
+			}
+			seq = next
+		}
+	}
+}
+
+// hasOutlines reports whether the store makes outlines, or whole events are remembered in their place.
+func (o *pager) hasOutlines() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.outline != nil || o.cachesOutline
+}
+
+// hasKind reports whether an event has a mark of one of the kinds; nil are all events.
+func hasKind(ev *Event, kinds []mark.Kind) bool {
+	return kinds == nil || ev.Mark != nil && slices.Contains(kinds, ev.Mark.Kind)
+}
+
+// outlinePage returns the next outlines from seq on, of those from first to last, and the number behind
+// them. Of those that are remembered it may leave out what has no such mark.
+func (o *pager) outlinePage(first, seq, last int64, kinds []mark.Kind) (page []*Event, next int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.outlineCache != nil && seq >= o.outlineCache.first && seq < o.outlineCache.first+int64(o.outlineCache.len()) {
+		next = min(o.outlineCache.first+int64(o.outlineCache.len()), last+1)
+		for ; seq < next && len(page) < packed; seq++ {
+			if i := int(seq - o.outlineCache.first); kinds == nil || o.outlineCache.is(i, kinds) {
+				page = append(page, o.outlineCache.at(i))
+			}
+		}
+		return page, seq
+	}
+	read := o.outline
+	if read == nil {
+		read = o.load
+	}
+	page = readEvents(read, seq, min(seq+outlineSize-1, last), &o.err)
+	if page == nil {
+		return []*Event{o.unreadable(seq)}, seq + 1
+	}
+	if o.cachesOutline && !o.outlineCache.full() && (o.outlineCache == nil && seq == first || o.outlineCache != nil && o.outlineCache.first+int64(o.outlineCache.len()) == seq) {
+		if o.outlineCache == nil {
+			o.outlineCache = new(outlineCache)
+		}
+		for _, ev := range page {
+			o.outlineCache.add(ev)
+		}
+	}
+	return page, seq + int64(len(page))
+}
+
+// outlineCache are events that follow one another, packed. Each look at one makes it anew, together
+// with its neighbours.
+type outlineCache struct {
+	first    int64 // the Seq of the first one
+	book     book
+	packs    []*pack
+	bytes    int         // in the packs
+	tail     []*Event    // behind the packs; fewer than a pack has
+	names    []mark.Kind // of the marks; the first is that of an event without one
+	kinds    []byte      // of each event the place in names
+	buf      []byte
+	unpacked [4]struct { // the packs that were looked at last, each where its number is
+		n   int
+		evs []*Event
+	}
+}
+
+func (r *outlineCache) len() int { return len(r.kinds) }
+
+// full reports whether no more events are remembered: as much as a view holds in memory.
+func (r *outlineCache) full() bool { return r != nil && r.bytes >= windowsWeight }
+
+// add adds the next event.
+func (r *outlineCache) add(ev *Event) {
+	if len(r.kinds) == 0 {
+		r.first, r.names = ev.Seq, []mark.Kind{""}
+	}
+	r.kinds = append(r.kinds, r.kindIndex(ev))
+	if r.tail = append(r.tail, ev); len(r.tail) == packed {
+		p := r.book.pack(r.tail, &r.buf)
+		r.packs, r.tail = append(r.packs, p), nil
+		r.bytes += len(p.data)
+		for _, ev := range p.kept {
+			r.bytes += ev.Weight()
+		}
+	}
+}
+
+// kindIndex is the place of the kind of an event; 255 if there are too many.
+func (r *outlineCache) kindIndex(ev *Event) byte {
+	if ev.Mark == nil {
+		return 0
+	}
+	i := slices.Index(r.names, ev.Mark.Kind)
+	if i < 0 {
+		i, r.names = len(r.names), append(r.names, ev.Mark.Kind)
+	}
+	return byte(min(i, 255))
+}
+
+// is reports whether the event at an index has a mark of one of the kinds.
+func (r *outlineCache) is(i int, kinds []mark.Kind) bool {
+	if k := r.kinds[i]; k < 255 {
+		return k > 0 && slices.Contains(kinds, r.names[k])
+	}
+	return hasKind(r.at(i), kinds)
+}
+
+// at is the event at an index.
+func (r *outlineCache) at(i int) *Event {
+	n, i := i/packed, i%packed
+	if n == len(r.packs) {
+		return r.tail[i]
+	}
+	m := &r.unpacked[n%len(r.unpacked)]
+	if m.evs == nil || m.n != n {
+		m.n, m.evs = n, r.book.unpack(r.packs[n])
+	}
+	return m.evs[i]
+}
