@@ -225,11 +225,10 @@ func (s *Score) ranges() bool {
 // answerError is the standard error of the mean of all answers about the version judged last; 0 if they
 // agree, or if too few answers have been repeated to know it.
 func (j *judgeTally) answerError() float64 {
-	f := float64(j.free())
-	if f < repeated {
+	if j.free() < repeated {
 		return 0
 	}
-	return math.Sqrt((j.PastSquares + j.Squares) / f * (f + 2) / f / float64(j.Count))
+	return math.Sqrt(j.variance() / float64(j.Count))
 }
 
 // undecided reports whether the answers so far do not say whether the target is reached.

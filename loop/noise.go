@@ -57,14 +57,19 @@ func (p *Plan) retrace(t *Tally) {
 // free is how many answers repeat another about the same version.
 func (j *judgeTally) free() int { return j.PastFreedom + max(0, j.Count-1) }
 
-// spread is the variance of one answer of the judge; 0 if it is unknown. exact says that the scores have no
-// noise. With few answers the variance is taken larger, as Student's t does.
+// variance is that of one answer, from answers that repeat others. With few of them it is taken larger, as Student's t does.
+func (j *judgeTally) variance() float64 {
+	f := float64(j.free())
+	return (j.PastSquares + j.Squares) / f * (f + 2) / f
+}
+
+// spread is the variance of one answer of the judge; 0 if it is unknown. exact says that the scores have no noise.
 func (p *Plan) spread(t *Tally) (v float64, exact bool) {
 	if !p.proves() {
 		return 0, true
 	}
-	if f := float64(t.Judge.free()); f > 0 {
-		v = (t.Judge.PastSquares + t.Judge.Squares) / f * (f + 2) / f
+	if t.Judge.free() > 0 {
+		v = t.Judge.variance()
 		return v, v == 0
 	}
 	return courseSpread(p.spreadScores(t)), false
@@ -153,24 +158,20 @@ func (s *Score) weigh(course []point, v float64, patience uint, threshold func(l
 	return most
 }
 
-// slopeOf returns the gain an iteration of a course, by which its variance is divided, and its mean, of n answers. Marks are
-// compared with their mean. A comparison has a gain of its own, over the iterations since the other version.
+// slopeOf returns the gain an iteration of a course, by which its variance is divided, and its mean, of n answers. It is the line of
+// least squares through the middle of the marks or, for a comparison, through the other version, some iterations before.
 func slopeOf(course []point) (slope, xx, y, n float64) {
 	var x, xy float64
-	if course[len(course)-1].Gap > 0 {
-		for _, p := range course {
-			k := float64(p.N) * float64(p.Gap)
-			n, y, xx, xy = n+float64(p.N), y+float64(p.N)*p.Y, xx+k*float64(p.Gap), xy+k*(p.Y-p.From)
-		}
-		return xy / xx, xx, y / n, n
-	}
 	for i, p := range course {
 		n, x, y = n+float64(p.N), x+float64(p.N*i), y+float64(p.N)*p.Y
 	}
 	x, y = x/n, y/n
 	for i, p := range course {
-		d := float64(i) - x
-		xx, xy = xx+float64(p.N)*d*d, xy+float64(p.N)*d*(p.Y-y)
+		dx, dy := float64(i)-x, p.Y-y
+		if p.Gap > 0 {
+			dx, dy = float64(p.Gap), p.Y-p.From
+		}
+		xx, xy = xx+float64(p.N)*dx*dx, xy+float64(p.N)*dx*dy
 	}
 	return xy / xx, xx, y, n
 }
@@ -310,13 +311,14 @@ func (p *Plan) errorOf(t *Tally) float64 {
 	return tidy(math.Sqrt(v / float64(t.answers())))
 }
 
-// bestError is the standard error of the best score, the mean of all answers about the best; 0 if it is unknown, or none.
-func (p *Plan) bestError(t *Tally) float64 {
-	if t.Best == nil {
+// BestError returns the standard error of the best score, the mean of all answers about the best, by which it is off by chance; 0
+// if it is exact or unknown.
+func (p *Plan) BestError(t *Tally) float64 {
+	if t.BestCount == 0 {
 		return 0
 	}
 	v, _ := p.spread(t)
-	return tidy(math.Sqrt(v / float64(max(1, t.BestCount))))
+	return tidy(math.Sqrt(v / float64(t.BestCount)))
 }
 
 // margin is how much worse than the best an iteration may be without being undone.
@@ -382,13 +384,4 @@ func (p *Plan) bestText(t *Tally) string {
 	default:
 		return fmt.Sprintf("the best so far is %s (iteration %d)", num(*b.Score), b.Iteration)
 	}
-}
-
-// BestError returns the standard error of the best score, by which it is off by chance; 0 if it is exact or unknown.
-func (p *Plan) BestError(t *Tally) float64 {
-	v, _ := p.spread(t)
-	if t.BestCount == 0 {
-		return 0
-	}
-	return tidy(math.Sqrt(v / float64(t.BestCount)))
 }

@@ -14,7 +14,7 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 		Loop: p.Name, Reason: reason,
 		Iterations: t.Complete, Iteration: t.Iteration,
 		Result:    p.result(t, reason),
-		BestScore: t.Best, BestIteration: t.BestIteration, BestError: p.bestError(t), Leg: t.Leg,
+		BestScore: t.Best, BestIteration: t.BestIteration, BestError: p.BestError(t), Leg: t.Leg,
 		Usage: t.Usage, Elapsed: t.Active,
 		Trend: p.Trend(t), Rejections: t.Rejections, Rollbacks: t.Rollbacks,
 		Retries: t.Retries, Timeouts: t.Timeouts, CacheHits: t.CacheHits, StateSize: t.StateSize,

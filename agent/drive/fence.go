@@ -9,7 +9,6 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refrain-dev/refrain/agent"
-	"github.com/refrain-dev/refrain/agent/internal/driver"
 	"github.com/refrain-dev/refrain/artifact"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -30,7 +29,7 @@ type fence struct {
 // newFence returns a fence around the steps that run under inv.
 func newFence(inv *invocation) *fence {
 	f := &fence{outer: inv.fence, run: inv.run}
-	f.session = fencedSession{inv.run.Session, f}
+	f.session = stepSession{inv.run.Session, f, nil}
 	return f
 }
 
@@ -97,40 +96,6 @@ func (p Place) Fenced() (fenced agent.InvocationContext, close func(err error)) 
 	c.loop, c.fence = inv.loop.snapshot(), newFence(inv)
 	return c, c.fence.close
 }
-
-// fencedSession is a session as the steps within a fence see it.
-type fencedSession struct {
-	session.Session
-	fence *fence
-}
-
-// Unwrap returns the wrapped session.
-func (s fencedSession) Unwrap() session.Session { return s.Session }
-
-func (s fencedSession) State() session.State { return fencedState{s.Session.State(), s.fence} }
-
-func (s fencedSession) StateAt(at session.Address) session.State {
-	return fencedState{driver.StateAt(s.Session, at), s.fence}
-}
-
-func (s fencedSession) EndIteration(pass session.Address) {
-	_ = s.fence.write(func() error { driver.EndIteration(s.Session, pass); return nil })
-}
-
-type fencedState struct {
-	session.State
-	fence *fence
-}
-
-func (s fencedState) Set(key string, value any) error {
-	return s.fence.write(func() error { return s.State.Set(key, value) })
-}
-
-// Write calls do, unless the fence is closed.
-func (s fencedState) Write(do func() error) error { return s.fence.write(do) }
-
-func (s fencedState) Map() map[string]any { return stateMap(s.State) }
-func (s fencedState) Size() int64         { return stateSize(s.State) }
 
 type fencedArtifacts struct {
 	agent.Artifacts

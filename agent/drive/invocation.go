@@ -135,17 +135,7 @@ func (i *invocation) RunConfig() *agent.RunConfig { return i.run.RunConfig }
 func (i *invocation) EndInvocation()              { i.ended.Store(true) }
 func (i *invocation) Ended() bool                 { return i.ended.Load() }
 
-func (i *invocation) Session() session.Session {
-	s := i.run.Session
-	switch {
-	case i.fence == nil:
-	case i.fence.run == i.run:
-		s = i.fence.session
-	default:
-		s = fencedSession{s, i.fence}
-	}
-	return i.loop.asked(s)
-}
+func (i *invocation) Session() session.Session { return i.seenBy(i.run.Session) }
 
 func (i *invocation) Artifacts() agent.Artifacts {
 	if i.fence != nil && i.run.Artifacts != nil {

@@ -222,12 +222,10 @@ func valueAt(s session.Session, at session.Address, key string) (any, error) {
 			return val, err
 		}
 		return valueAt(s.Unwrap(), at, key)
-	case sampleSession:
+	case stepSession:
 		if v, hidden := s.loop.before(key); hidden {
 			return v.get()
 		}
-		return valueAt(s.Session, at, key)
-	case fencedSession:
 		return valueAt(s.Session, at, key)
 	}
 	return driver.StateAt(s, at).Get(key)

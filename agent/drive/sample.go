@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/refrain-dev/refrain/agent/internal/driver"
 	"github.com/refrain-dev/refrain/session"
 )
 
@@ -119,84 +118,6 @@ func (s *Sample) shows(keys iter.Seq[string]) {
 			return
 		}
 	}
-}
-
-// sampleSession is a session as the agents of a later answer of a judge see it.
-type sampleSession struct {
-	session.Session
-	loop *Loop
-}
-
-// Unwrap returns the wrapped session.
-func (s sampleSession) Unwrap() session.Session { return s.Session }
-
-func (s sampleSession) State() session.State { return sampleState{s.Session.State(), s.loop} }
-
-func (s sampleSession) StateAt(at session.Address) session.State {
-	return sampleState{driver.StateAt(s.Session, at), s.loop}
-}
-
-func (s sampleSession) EndIteration(pass session.Address) { driver.EndIteration(s.Session, pass) }
-
-// asked returns a session as the agents in the loop see it.
-func (l *Loop) asked(s session.Session) session.Session {
-	for at := l; at != nil; at = at.Outer {
-		if at.Sample.Later() {
-			return sampleSession{s, l}
-		}
-	}
-	return s
-}
-
-type sampleState struct {
-	session.State
-	loop *Loop
-}
-
-func (s sampleState) Get(key string) (any, error) {
-	if v, hidden := s.loop.before(key); hidden {
-		return v.get()
-	}
-	return s.State.Get(key)
-}
-
-// Set lets the step see the value from now on.
-func (s sampleState) Set(key string, value any) error {
-	err := s.State.Set(key, value)
-	for l := s.loop; l != nil && err == nil; l = l.Outer {
-		l.Sample.shows(slices.Values([]string{key}))
-	}
-	return err
-}
-
-func (s sampleState) All() iter.Seq2[string, any] { return maps.All(s.Map()) }
-
-func (s sampleState) Map() map[string]any {
-	m := maps.Clone(stateMap(s.State))
-	var keys []string
-	for l := s.loop; l != nil; l = l.Outer {
-		if l.Sample.Later() {
-			keys = slices.AppendSeq(keys, maps.Keys(*l.Sample.were.Load()))
-		}
-	}
-	for _, key := range keys {
-		if v, err := s.Get(key); err == nil {
-			m[key] = v
-		} else {
-			delete(m, key)
-		}
-	}
-	return m
-}
-
-func (s sampleState) Size() int64 { return session.StateSize(s.Map()) }
-
-// Write calls do, unless the step is behind a closed fence.
-func (s sampleState) Write(do func() error) error {
-	if f, ok := s.State.(driver.Fenced); ok {
-		return f.Write(do)
-	}
-	return do()
 }
 
 func (v earlier) get() (any, error) {
