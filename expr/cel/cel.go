@@ -24,7 +24,7 @@
 //
 // An expression has no clock, no input or output and no unbounded loop. Every function is charged for the
 // time that its arguments ask before it starts, and an expression that costs too much is stopped with an error:
-// the dearest that was measured used 1.3 seconds of a core.
+// the dearest of the calls that the tests measure used 0.5 seconds of a core.
 //
 // [Reads], [Paths] and [Mentions] look at sources that may not compile, and [Functions] describes the language for people.
 package cel

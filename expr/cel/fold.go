@@ -72,7 +72,7 @@ func (n *pricedNode) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	v := n.InterpretableV2.Exec(frame)
 	if n.isRange {
 		if made, ok := v.(traits.Mapper); ok { // whose keys are sorted
-			m.spend(count(v) * (100 + 50*math.Log2(count(v)+2)))
+			m.spend(count(v) * (200 + 100*math.Log2(count(v)+2)))
 			m.flush()
 			if _, sorted := v.(sortedMap); !sorted {
 				v = sortedMap{made}

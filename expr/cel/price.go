@@ -64,7 +64,7 @@ func (m *meter) flush() {
 func (m *meter) weigh(v ref.Val) float64 { return m.weighAt(v, 0) }
 
 func (m *meter) weighAt(v ref.Val, depth int) float64 {
-	ns := 250 + 0.1*float64(length(v))
+	ns := 250 + 0.3*float64(length(v))
 	m.spend(ns)
 	if depth > maxNesting {
 		return ns
@@ -174,7 +174,7 @@ func uniques(m *meter, args []ref.Val) {
 	others, weight := 0.0, 0.0
 	for it := list.Iterator(); it.HasNext() == types.True; {
 		e := it.Next()
-		m.spend(600 + float64(length(e)))
+		m.spend(800 + float64(length(e)))
 		if _, hashed := identity(e); !hashed {
 			others++
 			weight += m.weigh(e)
@@ -191,7 +191,7 @@ func search(m *meter, args []ref.Val) {
 // zoned prices a call that may read a time zone's file.
 func zoned(m *meter, args []ref.Val) {
 	if len(args) > 1 {
-		m.spend(100_000 + 10*float64(length(args[1])))
+		m.spend(100_000 + 40*float64(length(args[1])))
 	}
 }
 
@@ -246,10 +246,12 @@ var constant price
 // prices has every function that the environment declares: one without a price cannot be called.
 var prices = map[string]price{
 	operators.Equals: equality, operators.NotEquals: equality,
-	operators.Less: texts(0.1, 0), operators.LessEquals: texts(0.1, 0), operators.Greater: texts(0.1, 0), operators.GreaterEquals: texts(0.1, 0),
-	operators.In: membership, "in": membership, operators.OldIn: membership,
+	operators.Less: texts(0.3, 0), operators.LessEquals: texts(0.3, 0), operators.Greater: texts(0.3, 0),
+	operators.GreaterEquals: texts(0.3, 0),
+	operators.In:            membership, "in": membership, operators.OldIn: membership,
 	operators.Add:      addition,
-	operators.Subtract: constant, operators.Multiply: constant, operators.Divide: constant, operators.Modulo: constant, operators.Negate: constant,
+	operators.Subtract: constant, operators.Multiply: constant, operators.Divide: constant, operators.Modulo: constant,
+	operators.Negate:     constant,
 	operators.LogicalAnd: constant, operators.LogicalOr: constant, operators.LogicalNot: constant, operators.Conditional: constant,
 	operators.NotStrictlyFalse: constant, "__not_strictly_false__": constant, // the latter in expressions of before
 	operators.Index: constant, operators.OptIndex: constant, operators.OptSelect: constant,
@@ -260,7 +262,7 @@ var prices = map[string]price{
 	"charAt": texts(10, 0), "substring": texts(10, 0), "indexOf": search, "lastIndexOf": search,
 	"lowerAscii": texts(10, 0), "upperAscii": texts(10, 0), "trim": texts(10, 0), "reverse": texts(20, 60),
 	"replace": texts(20, 0), "split": texts(100, 0), "strings.quote": texts(40, 0),
-	"join":    func(m *meter, args []ref.Val) { texts(0, 150)(m, args); m.spend(2 * float64(joined(args))) },
+	"join":    func(m *meter, args []ref.Val) { texts(0, 400)(m, args); m.spend(2 * float64(joined(args))) },
 	"format":  func(m *meter, args []ref.Val) { texts(100, 0)(m, args); m.spend(30 * m.weigh(args[1])) },
 	"matches": constant, // priced by [pattern]
 
@@ -272,12 +274,14 @@ var prices = map[string]price{
 	"math.@max":   texts(0, 100), "math.@min": texts(0, 100),
 	"math.abs": constant, "math.bitAnd": constant, "math.bitNot": constant, "math.bitOr": constant, "math.bitShiftLeft": constant,
 	"math.bitShiftRight": constant, "math.bitXor": constant, "math.ceil": constant, "math.floor": constant, "math.isFinite": constant,
-	"math.isInf": constant, "math.isNaN": constant, "math.round": constant, "math.sign": constant, "math.sqrt": constant, "math.trunc": constant,
+	"math.isInf": constant, "math.isNaN": constant, "math.round": constant, "math.sign": constant, "math.sqrt": constant,
+	"math.trunc": constant,
 
 	"cel.@mapInsert": insertion,
 
-	"optional.none": constant, "optional.of": constant, "optional.ofNonZeroValue": whole, "optional.unwrap": texts(0, 100), "unwrapOpt": texts(0, 100),
-	"hasValue": constant, "value": constant, "or": constant, "orValue": constant,
+	"optional.none": constant, "optional.of": constant, "optional.ofNonZeroValue": whole, "optional.unwrap": texts(0, 100),
+	"unwrapOpt": texts(0, 100),
+	"hasValue":  constant, "value": constant, "or": constant, "orValue": constant,
 
 	"getDate": zoned, "getDayOfMonth": zoned, "getDayOfWeek": zoned, "getDayOfYear": zoned, "getFullYear": zoned, "getHours": zoned,
 	"getMilliseconds": zoned, "getMinutes": zoned, "getMonth": zoned, "getSeconds": zoned,

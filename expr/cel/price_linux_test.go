@@ -45,7 +45,8 @@ var hostile = func() map[string]any {
 	}
 	whole := strings.Repeat("a", cel.MaxValue)
 	return map[string]any{
-		"ints": ints, "texts": texts, "long": long, "objects": objects, "big": big, "maps": maps, "longKeys": longKeys, "deep": deep, "whole": whole, "copy": strings.Clone(whole),
+		"ints": ints, "texts": texts, "long": long, "objects": objects, "big": big, "maps": maps, "longKeys": longKeys, "deep": deep,
+		"whole": whole, "copy": strings.Clone(whole),
 		"half": strings.Repeat("a", cel.MaxValue/2), "bytes": []byte(whole), "digits": strings.Repeat("a1", cel.MaxValue/2),
 		"commas": strings.Repeat("1,", cel.MaxValue/2), "json": "[" + strings.Repeat("1,", cel.MaxValue/2-2) + "1]",
 		"objectsJSON": "[" + strings.Repeat(`{"a":[]},`, cel.MaxValue/9-2) + "1]", "brackets": strings.Repeat("[", 64) + strings.Repeat("1,",
@@ -53,7 +54,8 @@ var hostile = func() map[string]any {
 		"fences": strings.Repeat("```[1,", cel.MaxValue/6), "pattern": strings.Repeat("(a?){1000}", 800), "class": strings.Repeat(`\pL{900}`, 9),
 		"nested": "((a{0,30}){0,30})*$", "formats": strings.Repeat("%.99f", 20_000), "ones": make([]any, 20_000), "zone": "America/Sao_Paulo",
 		"space": strings.Repeat(" ", cel.MaxValue), "quotes": strings.Repeat(`"`, cel.MaxValue/2-2), "number": strings.Repeat("9", cel.MaxValue),
-		"needle": strings.Repeat("a", 4000) + "b", "time": strings.Repeat("2026-01-01T00:00:00Z", 800_000), "span": strings.Repeat("1h", cel.MaxValue/2),
+		"needle": strings.Repeat("a", 4000) + "b", "time": strings.Repeat("2026-01-01T00:00:00Z", 800_000), "span": strings.Repeat("1h",
+			cel.MaxValue/2),
 	}
 }()
 
@@ -62,10 +64,14 @@ var calls = map[string][]string{
 	"_==_": {"state.whole == state.copy", "state.deep == state.deep", "state.ints == state.ints", "state.objects == state.objects",
 		"state.big == state.big", "state.maps == state.maps", "state.longKeys == state.longKeys", "state.texts == state.texts"},
 	"_!=_": {"state.whole != state.copy", "state.deep != state.deep", "state.big != state.big"},
-	"_<_":  {"state.whole < state.copy"}, "_<=_": {"state.whole <= state.copy"}, "_>_": {"state.whole > state.copy"}, "_>=_": {"state.whole >= state.copy"},
-	"@in": {"state.objects[0] in state.objects", "-1 in state.ints", "state.copy in state.long", "[state.deep] in [state.deep]", `"x" in state.big`, `lists.range(10000).all(i, "x" in state.big)`},
-	"_+_": {"state.half + state.half", "state.ints + [1]", "state.whole + ''", strings.Repeat("[] + ", 30) + "state.ints", "state.bytes + b''"},
-	"_-_": {"state.ints[0] - 1"}, "_*_": {"state.ints[0] * 2"}, "_/_": {"state.ints[0] / 2"}, "_%_": {"state.ints[0] % 2"}, "-_": {"-state.ints[0]"},
+	"_<_":  {"state.whole < state.copy"}, "_<=_": {"state.whole <= state.copy"}, "_>_": {"state.whole > state.copy"},
+	"_>=_": {"state.whole >= state.copy"},
+	"@in": {"state.objects[0] in state.objects", "-1 in state.ints", "state.copy in state.long", "[state.deep] in [state.deep]",
+		`"x" in state.big`, `lists.range(10000).all(i, "x" in state.big)`},
+	"_+_": {"state.half + state.half", "state.ints + [1]", "state.whole + ''", strings.Repeat("[] + ", 30) + "state.ints",
+		"state.bytes + b''"},
+	"_-_": {"state.ints[0] - 1"}, "_*_": {"state.ints[0] * 2"}, "_/_": {"state.ints[0] / 2"}, "_%_": {"state.ints[0] % 2"},
+	"-_":   {"-state.ints[0]"},
 	"_&&_": {strings.Repeat("true && ", 500) + "true"}, "_||_": {strings.Repeat("false || ", 500) + "true"}, "!_": {"!true"},
 	"_?_:_": {strings.Repeat("true ? (", 20) + "1" + strings.Repeat(") : 2",
 		20)}, "_[_]": {"state.ints[999999]"}, "_[?_]": {"state.ints[?999999]"}, "_?._": {"state.?ints"},
@@ -73,20 +79,27 @@ var calls = map[string][]string{
 
 	"bool": {"bool(state.whole)"}, "bytes": {"bytes(state.whole)"}, "double": {"double(state.number)"}, "duration": {"duration(state.span)"},
 	"int": {"int(state.number)"}, "uint": {"uint(state.number)"}, "string": {"string(state.whole)", "string(state.bytes)", "string(1.0e300)"},
-	"timestamp": {"timestamp(state.time)"}, "dyn": {"dyn(state.whole)"}, "type": {"type(state.deep)"}, "size": {"size(state.whole)", "size(state.big)", "lists.range(10000).all(i, size(state.big) > 0)"},
-	"contains": {"state.whole.contains(state.needle)", "state.whole.contains(state.copy)"}, "startsWith": {"state.whole.startsWith(state.copy)"},
-	"endsWith": {"state.whole.endsWith(state.copy)"}, "charAt": {"state.whole.charAt(16000000)"}, "substring": {"state.whole.substring(1)"},
-	"indexOf": {"state.whole.indexOf(state.needle)", "state.whole.indexOf('b')"}, "lastIndexOf": {"state.whole.lastIndexOf('b' + state.needle)"},
-	"lowerAscii": {"state.whole.lowerAscii()"}, "upperAscii": {"state.whole.upperAscii()"}, "trim": {"state.space.trim()"},
+	"timestamp": {"timestamp(state.time)"}, "dyn": {"dyn(state.whole)"}, "type": {"type(state.deep)"}, "size": {"size(state.whole)",
+		"size(state.big)", "lists.range(10000).all(i, size(state.big) > 0)"},
+	"contains":   {"state.whole.contains(state.needle)", "state.whole.contains(state.copy)"},
+	"startsWith": {"state.whole.startsWith(state.copy)"},
+	"endsWith":   {"state.whole.endsWith(state.copy)"}, "charAt": {"state.whole.charAt(16000000)"}, "substring": {"state.whole.substring(1)"},
+	"indexOf":     {"state.whole.indexOf(state.needle)", "state.whole.indexOf('b')"},
+	"lastIndexOf": {"state.whole.lastIndexOf('b' + state.needle)"},
+	"lowerAscii":  {"state.whole.lowerAscii()"}, "upperAscii": {"state.whole.upperAscii()"}, "trim": {"state.space.trim()"},
 	"reverse": {"state.whole.reverse()", "state.ints.reverse()"}, "replace": {"state.whole.replace('a', 'b')", "state.whole.replace('', '')"},
 	"split": {"state.whole.split('')", "state.whole.split('a')"}, "strings.quote": {"strings.quote(state.quotes)"},
 	"join": {"state.texts.join()", "state.long.join('-')", "state.ints.map(i, '').join()"},
-	"format": {"state.formats.format(state.ones)", "state.formats.format(state.ints)", "'%s'.format([state.deep])", "'%s'.format([state.objects])",
+	"format": {"state.formats.format(state.ones)", "state.formats.format(state.ints)", "'%s'.format([state.deep])",
+		"'%s'.format([state.objects])",
 		"'%b'.format([state.bytes])", "'%x'.format([state.whole])", "'%s'.format([state.big])"},
-	"matches": {"state.whole.matches(state.pattern)", "state.whole.matches(state.class)", "state.half.matches(state.nested)", "'a'.matches(state.whole)",
+	"matches": {"state.whole.matches(state.pattern)", "state.whole.matches(state.class)", "state.half.matches(state.nested)",
+		"'a'.matches(state.whole)",
 		"state.whole.matches('(x+x+)+y')", "state.whole.substring(0, 100000).matches('(a?){900}b')"},
-	"number": {"number(state.whole)", "number(state.digits)", "number(state.commas)", "number(state.number)"}, "says": {"says(state.whole, state.copy)"},
-	"json": {"json(state.json)", "json(state.objectsJSON)", "json(state.brackets)", "json(state.fences)", "json(state.number)", "json(state.objects)",
+	"number": {"number(state.whole)", "number(state.digits)", "number(state.commas)", "number(state.number)"},
+	"says":   {"says(state.whole, state.copy)"},
+	"json": {"json(state.json)", "json(state.objectsJSON)", "json(state.brackets)", "json(state.fences)", "json(state.number)",
+		"json(state.objects)",
 		"lists.range(10000).all(i, json(state.big) != null)"},
 	"distinct": {"lists.range(1000000).distinct()", "json(state.json).distinct()", "state.ints.distinct()", "state.texts.distinct()",
 		"state.long.distinct()",
@@ -94,20 +107,25 @@ var calls = map[string][]string{
 	"first": {"state.ints.first()"}, "last": {"state.ints.last()"}, "slice": {"state.ints.slice(0, 999999)"},
 	"sort": {"state.ints.sort()", "state.texts.sort()", "state.long.sort()"}, "@sortByAssociatedKeys": {"state.objects.sortBy(o, o.id)",
 		"state.ints.sortBy(i, -i)"},
-	"flatten": {"state.deep.flatten(80)", "state.objects.map(o, o.list).flatten()"}, "lists.range": {"lists.range(1000000)", "lists.range(9000000000)"},
+	"flatten": {"state.deep.flatten(80)", "state.objects.map(o, o.list).flatten()"}, "lists.range": {"lists.range(1000000)",
+		"lists.range(9000000000)"},
 	"hasAll": {"state.ints.hasAll(state.ints)", "state.objects.hasAll(state.objects)"}, "hasAny": {"state.ints.hasAny(state.texts)",
 		"[state.deep].hasAny([state.deep])"},
 	"hasOnly": {"state.ints.hasOnly(state.ints)", "state.long.hasOnly(state.long)"}, "hasExactly": {"state.texts.hasExactly(state.texts)"},
 	"math.@max": {"math.greatest(state.ints)"}, "math.@min": {"math.least(state.ints)"},
-	"cel.@mapInsert": {"state.ints.transformMap(i, x, x)", "state.texts.transformMapEntry(i, x, {x: i})", "state.big.transformMap(k, v, [k, v])",
+	"cel.@mapInsert": {"state.ints.transformMap(i, x, x)", "state.texts.transformMapEntry(i, x, {x: i})",
+		"state.big.transformMap(k, v, [k, v])",
 		"state.longKeys.transformMapEntry(k, v, {k: state.longKeys})", "[1].transformMapEntry(i, x, state.big)", "state.ints.all(i, x, i >= 0)",
 		"state.big.transformList(k, v, k).transformMap(i, k, {k: i}).transformList(i, m, m.map(k, k))", "state.big.existsOne(k, v, false)",
 		strings.Repeat("cel.bind(x, [state.deep, state.deep], ", 20) + "x == [x, x]" + strings.Repeat(")", 20),
 		"cel.bind(a, state.objects, " + strings.Repeat("cel.bind(a, [a, a, a, a], ", 20) + "a == a" + strings.Repeat(")", 21),
 		"cel.bind(a, state.half, cel.bind(b, a + a, state.ints.map(i, b + '')))", "{string(state.ints[1]): 1, state.texts[0]: state.deep}"},
-	"optional.of": {"optional.of(state.deep)"}, "optional.none": {"optional.none()"}, "optional.ofNonZeroValue": {"optional.ofNonZeroValue(state.deep)"},
-	"optional.unwrap": {"optional.unwrap(state.ints.map(i, optional.of(i)))"}, "unwrapOpt": {"state.ints.map(i, optional.of(i)).unwrapOpt()"},
-	"hasValue": {"state.?ints.hasValue()"}, "value": {"state.?ints.value()"}, "or": {"state.?ints.or(state.?big)"}, "orValue": {"state.?none.orValue(state.big)"},
+	"optional.of": {"optional.of(state.deep)"}, "optional.none": {"optional.none()"},
+	"optional.ofNonZeroValue": {"optional.ofNonZeroValue(state.deep)"},
+	"optional.unwrap":         {"optional.unwrap(state.ints.map(i, optional.of(i)))"},
+	"unwrapOpt":               {"state.ints.map(i, optional.of(i)).unwrapOpt()"},
+	"hasValue":                {"state.?ints.hasValue()"}, "value": {"state.?ints.value()"}, "or": {"state.?ints.or(state.?big)"},
+	"orValue": {"state.?none.orValue(state.big)"},
 }
 
 func init() {
@@ -117,7 +135,8 @@ func init() {
 	for _, two := range []string{"bitAnd", "bitOr", "bitXor", "bitShiftLeft", "bitShiftRight"} {
 		calls["math."+two] = []string{"math." + two + "(state.ints[1], 3)"}
 	}
-	for _, part := range []string{"Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "FullYear", "Hours", "Milliseconds", "Minutes", "Month", "Seconds"} {
+	for _, part := range []string{"Date", "DayOfMonth", "DayOfWeek", "DayOfYear", "FullYear", "Hours", "Milliseconds", "Minutes", "Month",
+		"Seconds"} {
 		calls["get"+part] = []string{"timestamp('2026-01-01T00:00:00Z').get" + part + "(state.zone)",
 			"timestamp('2026-01-01T00:00:00Z').get" + part + "(state.whole)"}
 	}
@@ -163,6 +182,22 @@ func TestTimeAgainstCostOfEveryFunction(t *testing.T) {
 	}
 }
 
+// Calls whose time was measured above their price are charged for at least that time.
+func TestCallsAreChargedForTheirTime(t *testing.T) {
+	for src, least := range map[string]time.Duration{
+		"state.texts.join()":               100 * time.Millisecond,
+		"state.whole == state.copy":        5 * time.Millisecond,
+		"state.whole >= state.copy":        5 * time.Millisecond,
+		"state.texts.distinct()":           160 * time.Millisecond,
+		"state.big.existsOne(k, v, false)": 350 * time.Millisecond,
+		"timestamp('2026-01-01T00:00:00Z').getDate(state.whole.substring(0, 1000000))": 40 * time.Millisecond,
+	} {
+		if _, cost, _ := timed(t, src); time.Duration(cost)*500 < least {
+			t.Errorf("%s: %d units of 500ns are less than %s", src, cost, least)
+		}
+	}
+}
+
 // timed returns the processor time that an evaluation uses.
 func timed(t *testing.T, src string) (time.Duration, uint64, error) {
 	t.Helper()
@@ -196,7 +231,8 @@ func TestLargePatternIsRefusedInItsPlace(t *testing.T) {
 
 // An evaluation ends when its context does, whichever function it is in.
 func TestEvaluationEndsWithItsContext(t *testing.T) {
-	for _, src := range []string{"lists.range(1000000).all(i, [1].hasAll([1]))", "lists.range(1000000).all(i, state.whole.startsWith('a'))", "1 == 1"} {
+	for _, src := range []string{"lists.range(1000000).all(i, [1].hasAll([1]))",
+		"lists.range(1000000).all(i, state.whole.startsWith('a'))", "1 == 1"} {
 		p, err := expr.Compile(src, expr.Var{Name: "state", Type: expr.Map})
 		if err != nil {
 			t.Fatal(err)
