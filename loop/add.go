@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Add adds an outcome to the tally. It reads o.State and does not keep it. Once the loop has a
@@ -137,7 +139,7 @@ func (p *Plan) cut(t *Tally, o *incoming) bool {
 	}
 	t.Timeouts++
 	t.LastFailure = &StepFailure{Step: p.nameOf(o.Step), Failure: Failure{Kind: IterationTimeout,
-		Message: "the iteration took longer than " + p.IterationTimeout.String()}}
+		Message: "the iteration took longer than " + brief.Clock(time.Duration(p.IterationTimeout))}}
 	if p.policy(o.Step, IterationTimeout) == StopOnError {
 		t.Fatal = t.LastFailure
 	}

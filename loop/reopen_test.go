@@ -283,7 +283,7 @@ func TestLaw31Lifts(t *testing.T) {
 		{"no limit", loop.StopRecord{Reason: loop.ReasonMaxIterations, Iteration: 3}, loop.Plan{}, ""},
 		{"as many", loop.StopRecord{Reason: loop.ReasonMaxIterations, Iteration: 3}, loop.Plan{MaxIterations: 3}, "raise max_iterations above 3"},
 		{"more time", loop.StopRecord{Reason: loop.ReasonTimeout}, loop.Plan{Timeout: loop.Duration(time.Hour)}, ""},
-		{"as much time", loop.StopRecord{Reason: loop.ReasonTimeout}, loop.Plan{Timeout: loop.Duration(time.Minute)}, "raise timeout above 1m0s"},
+		{"as much time", loop.StopRecord{Reason: loop.ReasonTimeout}, loop.Plan{Timeout: loop.Duration(time.Minute)}, "raise timeout above 1m"},
 		{"more budget", loop.StopRecord{Reason: loop.ReasonBudget}, loop.Plan{Budget: &loop.Budget{Tokens: 101}}, ""},
 		{"as much budget", loop.StopRecord{Reason: loop.ReasonBudget}, loop.Plan{Budget: &loop.Budget{Tokens: 100}}, "raise budget"},
 		{"exit", loop.StopRecord{Reason: loop.ReasonExit, By: "critic", Detail: "good"}, loop.Plan{}, "critic asked to leave: good"},

@@ -142,7 +142,7 @@ func TestRetryAfter(t *testing.T) {
 		"without a backoff":        {loop.Retry{}, secs(30), secs(30), secs(30), ""},
 		"shorter than the backoff": {loop.Retry{Backoff: secs(10)}, secs(2), secs(8), secs(10), ""},
 		"all that is allowed":      {loop.Retry{Backoff: secs(1), MaxBackoff: secs(30)}, secs(30), secs(30), secs(30), ""},
-		"more than a minute":       {loop.Retry{}, secs(61), 0, 0, "broken (not tried again: it asks to wait 1m1s, and retry.max_backoff is 1m0s)"},
+		"more than a minute":       {loop.Retry{}, secs(61), 0, 0, "broken (not tried again: it asks to wait 1m 01s, and retry.max_backoff is 1m)"},
 		"more than is allowed":     {loop.Retry{Backoff: secs(1), MaxBackoff: secs(5)}, secs(30), 0, 0, "broken (not tried again: it asks to wait 30s, and retry.max_backoff is 5s)"},
 		"a longer limit":           {loop.Retry{Backoff: secs(1), MaxBackoff: secs(300)}, secs(120), secs(120), secs(120.2), ""},
 	} {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Step is one sub-agent's place in a plan.
@@ -168,7 +170,7 @@ func (p *Plan) asksTooMuch(step, attempt int, f *Failure) *Failure {
 		return nil
 	}
 	now.Message = fmt.Sprintf("%s (not tried again: it asks to wait %s, and retry.max_backoff is %s)", f.Message,
-		f.RetryAfter, p.Steps[step].Retry.longest())
+		brief.Clock(f.RetryAfter), brief.Clock(p.Steps[step].Retry.longest()))
 	return &now
 }
 
@@ -290,5 +292,5 @@ func (p *Plan) refusal(t *Tally, step int, wait time.Duration) *Failure {
 	}
 	return &Failure{Kind: CircuitOpen, Message: fmt.Sprintf(
 		"not run: %s failed %d times running and is tried again after %s", who, t.stepTally(p.circuit(step)).Failures,
-		wait.Round(time.Millisecond))}
+		brief.Clock(wait))}
 }

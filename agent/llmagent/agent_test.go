@@ -49,7 +49,7 @@ func TestNewRefuses(t *testing.T) {
 		"unknown context policy":      {Name: "a", Model: m, Context: llmagent.ContextConfig{Policy: "some"}},
 		"needs Last, how many":        {Name: "a", Model: m, Context: llmagent.ContextConfig{Policy: llmagent.ContextLast}},
 		"has a negative value":        {Name: "a", Model: m, RequestRetry: llmagent.RequestRetry{Attempts: -1}},
-		"1m0s, is longer than the":    {Name: "a", Model: m, RequestRetry: llmagent.RequestRetry{Backoff: time.Minute, MaxBackoff: time.Second}},
+		"1m, is longer than the":      {Name: "a", Model: m, RequestRetry: llmagent.RequestRetry{Backoff: time.Minute, MaxBackoff: time.Second}},
 		`agent cannot be named "use`:  {Name: "user", Model: m},
 		"output schema: ":             {Name: "a", Model: m, OutputSchema: &genai.Schema{Type: genai.TypeString, Pattern: "("}},
 		`input schema: its type is "`: {Name: "a", Model: m, InputSchema: &genai.Schema{Type: genai.TypeString}},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent"
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/internal/values/sleep"
 	"github.com/refrain-dev/refrain/model"
 )
@@ -46,7 +47,7 @@ func (r RequestRetry) check() error {
 		return fmt.Errorf("retry: %+v has a negative value; 1 attempt never asks again", r)
 	}
 	if r.MaxBackoff > 0 && r.MaxBackoff < r.Backoff {
-		return fmt.Errorf("retry: the first delay, %v, is longer than the longest, %v", r.Backoff, r.MaxBackoff)
+		return fmt.Errorf("retry: the first delay, %s, is longer than the longest, %s", brief.Clock(r.Backoff), brief.Clock(r.MaxBackoff))
 	}
 	return nil
 }
@@ -105,8 +106,8 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 	case a.all() >= a.Attempts:
 		return fmt.Errorf("%w (attempt %d of %d)", err, a.all(), a.Attempts)
 	case after > a.MaxRetryAfter:
-		return fmt.Errorf("%w (the provider asks to wait %v; RequestRetry.MaxRetryAfter is %v)", err, after,
-			a.MaxRetryAfter)
+		return fmt.Errorf("%w (the provider asks to wait %s; RequestRetry.MaxRetryAfter is %s)", err,
+			brief.Clock(after), brief.Clock(a.MaxRetryAfter))
 	}
 	wait := a.delay - chance(a.delay/4)
 	switch {
@@ -116,7 +117,7 @@ func (a *attempts) again(ctx agent.InvocationContext, err error) error {
 		wait = after + chance(a.delay/4)
 	}
 	if end, ok := ctx.Deadline(); ok && time.Until(end) <= wait {
-		return fmt.Errorf("%w (the time is up before attempt %d, in %v)", err, a.all()+1, wait.Round(time.Millisecond))
+		return fmt.Errorf("%w (the time is up before attempt %d, in %s)", err, a.all()+1, brief.Clock(wait))
 	}
 	if none := drive.At(ctx).CountModelCall(); none != nil {
 		return fmt.Errorf("%w; the last call: %w", none, err)

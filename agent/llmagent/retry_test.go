@@ -130,7 +130,7 @@ func TestModelIsNotAskedAgain(t *testing.T) {
 		{"not an API's error", llmagent.RequestRetry{}, 0, []error{errors.New("a bug")}, 1, 0, "a bug"},
 		{"too often", llmagent.RequestRetry{}, 0, []error{down, busy(0), down}, 3, 503, "(attempt 3 of 3)"},
 		{"switched off", llmagent.RequestRetry{Attempts: 1}, 0, []error{down}, 1, 503, "status 503"},
-		{"told to wait too long", llmagent.RequestRetry{}, 0, []error{busy(2 * time.Hour)}, 1, 429, "asks to wait 2h0m0s; RequestRetry.MaxRetryAfter is 1m0s"},
+		{"told to wait too long", llmagent.RequestRetry{}, 0, []error{busy(2 * time.Hour)}, 1, 429, "asks to wait 2h; RequestRetry.MaxRetryAfter is 1m"},
 		{"no time for the first delay", llmagent.RequestRetry{}, 200 * time.Millisecond, []error{down}, 1, 503, "the time is up before attempt 2"},
 		{"no time for what is asked for", llmagent.RequestRetry{}, 20 * time.Second, []error{down, busy(30 * time.Second)}, 2, 429, "the time is up before attempt 3"},
 	} {

@@ -97,9 +97,9 @@ func Parse(data []byte) (script Script, err error) {
 func syntax(err error, line, column int) *SyntaxError {
 	e := &SyntaxError{Line: max(line, 1), Column: max(column, 1), Msg: err.Error()}
 	if le, ok := errors.AsType[*yaml.LoadError](err); ok {
-		e.Msg = le.Message
+		e.Msg = explain(le.Message)
 		if le.ContextMsg != "" {
-			e.Msg = le.ContextMsg + ": " + le.Message
+			e.Msg = le.ContextMsg + ": " + e.Msg
 		}
 		if le.Mark.Line > 0 {
 			e.Line, e.Column = le.Mark.Line, max(le.Mark.Column, 1)

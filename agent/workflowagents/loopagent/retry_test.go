@@ -106,7 +106,7 @@ func TestRetryAfter(t *testing.T) {
 			})))
 			_, err := newStage(t, root, durable).send(t, t.Context(), "go")
 			check(t, "at", at, []time.Duration{0, 30 * time.Second, 32 * time.Second})
-			const want = "(not tried again: it asks to wait 1m1s, and retry.max_backoff is 1m0s)"
+			const want = "(not tried again: it asks to wait 1m 01s, and retry.max_backoff is 1m)"
 			if err == nil || rec == nil || !strings.HasSuffix(rec.Detail, want) {
 				t.Errorf("error %v, stopped by %+v", err, rec)
 			}
@@ -404,7 +404,7 @@ func TestOpenCircuitCanEndTheLoop(t *testing.T) {
 			c.Steps = map[string]loopagent.StepPolicy{"probe": {Circuit: &loop.Circuit{Failures: 1, Cooldown: loop.Duration(time.Hour)}}}
 		}, fails(t, "probe", errBroken, errBroken), fails(t, "other", errBroken, errBroken))
 		_, err := play(t, root)
-		const want = `agent "probe" (l[2]/probe): not run: it failed 1 times running and is tried again after 1h0m0s`
+		const want = `agent "probe" (l[2]/probe): not run: it failed 1 times running and is tried again after 1h`
 		if err == nil || err.Error() != want {
 			t.Errorf("error %v, want %s", err, want)
 		}

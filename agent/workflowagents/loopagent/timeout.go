@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/agent/drive"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -31,11 +32,11 @@ func (e *TimeoutError) Error() string {
 		what = "the loop"
 	}
 	var s string
-	switch after := e.After.Round(time.Millisecond); {
+	switch after := brief.Clock(e.After); {
 	case e.Step == "":
 		s = fmt.Sprintf("%s took longer than %s", what, after)
 	case e.Kind == loop.Timeout:
-		s = fmt.Sprintf("%s took longer than %s", e.Step, e.After)
+		s = fmt.Sprintf("%s took longer than %s", e.Step, after)
 	case e.After == 0:
 		s = fmt.Sprintf("%s's time was over before %s began", what, e.Step)
 	default:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 	"github.com/refrain-dev/refrain/session/mark"
@@ -80,7 +81,7 @@ func (p *Program) Follows(view *session.View, def *definition.Definition) error 
 	case timed && past.begun && left <= 0:
 		return fmt.Errorf("its loop has worked for %s, longer than the timeout of %s; give a longer time with "+
 			"--timeout, or 0 for no limit",
-			past.before.Round(time.Millisecond), timeout)
+			brief.Clock(past.before), brief.Duration(timeout))
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func (t *tab) keys(text string, pause time.Duration) {
 // U4, U12: whatever the speed of the typist and of the browser, the editor of the text keeps every key in its place,
 // and a field under "More fields", which moves once it is set, keeps the focus until it is left.
 func TestKeysAreKeptInOrder(t *testing.T) {
-	for _, pause := range []time.Duration{0, 60 * time.Millisecond, 250 * time.Millisecond} {
+	for _, pause := range []time.Duration{0, 30 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
 		t.Run(pause.String(), func(t *testing.T) {
 			s := serve(t, map[string]string{"story.yaml": "goal: A\nname: story\nmax_iterations: 2\nsub_agents:\n  - {name: teller, text: hello, output_key: draft}\n"})
 			p := open(t, s)

@@ -186,7 +186,7 @@ func TestDiagnosis(t *testing.T) {
 // A time limit is suggested as a person would set it: what a step took has the machine's noise in it.
 func TestTimeLimitThatIsSuggestedIsRound(t *testing.T) {
 	late := loop.Outcome{Failure: &loop.Failure{Kind: loop.Timeout, Message: "critic took longer than its timeout"}}
-	for seconds, want := range map[float64]string{0.301: "600ms", 0.313: "650ms", 1.004: "2s", 14.2: "30s", 301.5: "10m0s", 0.002: "4ms"} {
+	for seconds, want := range map[float64]string{0.301: "600ms", 0.313: "650ms", 1.004: "2s", 14.2: "30s", 301.5: "10m", 0.002: "4ms"} {
 		l := &told{t: t, seconds: seconds}
 		l.run(&loop.Plan{MaxIterations: 2, OnError: loop.SkipStep}, late, late)
 		var d prose.Diagnosis

@@ -165,13 +165,13 @@ func timeouts(h *history, in Language) (f Finding, ok bool) {
 		more := roughly(time.Duration(2 * h.longest[name] * float64(time.Second)))
 		f.Evidence += in.say(timeoutsMost, name)
 		if field, limit := h.loopLimit(name); limit > 0 {
-			more := roughly(2 * limit).String()
+			more := brief.Duration(roughly(2 * limit))
 			f.Suggestion, f.Add = in.say(timeoutsLoopDo, name, field, more), h.set(field, more)
 			return f, true
 		}
-		f.Suggestion = in.say(timeoutsMostDo, name, more.String())
+		f.Suggestion = in.say(timeoutsMostDo, name, brief.Duration(more))
 		if more > 0 {
-			f.Add = []Fix{{Agent: name, Field: "timeout", Value: more.String()}}
+			f.Add = []Fix{{Agent: name, Field: "timeout", Value: brief.Duration(more)}}
 		}
 	}
 	return f, true

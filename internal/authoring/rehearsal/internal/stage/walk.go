@@ -13,6 +13,7 @@ import (
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/authoring/rehearsal/internal/study"
 	"github.com/refrain-dev/refrain/internal/history/progress/backtest"
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -202,7 +203,7 @@ func (w *walk) outcome(d *loop.Decision) (o loop.Outcome, hangs, ever bool) {
 	}
 	if limited {
 		took, o.Exit = d.Timeout, nil
-		o.Failure = &loop.Failure{Kind: d.TimeoutKind, Message: "it took longer than " + d.Timeout.String()}
+		o.Failure = &loop.Failure{Kind: d.TimeoutKind, Message: "it took longer than " + brief.Clock(d.Timeout)}
 	}
 	o.Finished = o.Started.Add(d.Wait + took)
 	w.calls += o.Usage.Calls
