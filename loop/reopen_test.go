@@ -17,7 +17,8 @@ import (
 
 // using is a step that takes a second and uses a call, with a score that rises.
 func using(d loop.Decision) loop.Outcome {
-	return loop.Outcome{State: map[string]any{"score": d.Iteration}, Usage: loop.Usage{Calls: 1, Cost: new(0.1)}, StateSize: int64(10 * d.Iteration)}
+	return loop.Outcome{State: map[string]any{"score": d.Iteration}, Usage: loop.Usage{Calls: 1, Cost: new(0.1)},
+		StateSize: int64(10 * d.Iteration)}
 }
 
 // unless is using, but for one outcome the first time that it is due.
@@ -42,15 +43,18 @@ func TestLaw31Reopen(t *testing.T) {
 		reason       loop.StopReason
 		ran          int // steps, until it first stops
 	}{
-		"iterations":       {plan{MaxIterations: 2}, plan{MaxIterations: 4}, loop.ReasonMaxIterations, 4},
-		"no limit at all":  {plan{MaxIterations: 2}, plan{Timeout: secs(9)}, loop.ReasonMaxIterations, 4},
-		"calls":            {plan{Budget: &loop.Budget{Calls: 5}}, plan{Budget: &loop.Budget{Calls: 9}}, loop.ReasonBudget, 6},
-		"cost":             {plan{Budget: &loop.Budget{Cost: new(0.5)}}, plan{Budget: &loop.Budget{Cost: new(0.9)}}, loop.ReasonBudget, 6},
-		"time":             {plan{Timeout: secs(5)}, plan{Timeout: secs(9)}, loop.ReasonTimeout, 5},
-		"size":             {plan{StateLimit: 25}, plan{StateLimit: 45}, loop.ReasonError, 6},
-		"patience":         {plan{Score: &loop.Score{Key: "score", MinDelta: new(9.0)}, MaxIterations: 6}, plan{Score: &loop.Score{Key: "score", MinDelta: new(9.0), Patience: 3}, MaxIterations: 6}, loop.ReasonConverged, 4},
-		"a farther target": {plan{Score: &loop.Score{Key: "score", Target: new(2.0)}}, plan{Score: &loop.Score{Key: "score", Target: new(5.0)}}, loop.ReasonTarget, 4},
-		"delays are waited": {plan{MaxIterations: 2, DelayAfter: secs(5), DelayBefore: secs(2)}, plan{MaxIterations: 4, DelayAfter: secs(5), DelayBefore: secs(2)},
+		"iterations":      {plan{MaxIterations: 2}, plan{MaxIterations: 4}, loop.ReasonMaxIterations, 4},
+		"no limit at all": {plan{MaxIterations: 2}, plan{Timeout: secs(9)}, loop.ReasonMaxIterations, 4},
+		"calls":           {plan{Budget: &loop.Budget{Calls: 5}}, plan{Budget: &loop.Budget{Calls: 9}}, loop.ReasonBudget, 6},
+		"cost":            {plan{Budget: &loop.Budget{Cost: new(0.5)}}, plan{Budget: &loop.Budget{Cost: new(0.9)}}, loop.ReasonBudget, 6},
+		"time":            {plan{Timeout: secs(5)}, plan{Timeout: secs(9)}, loop.ReasonTimeout, 5},
+		"size":            {plan{StateLimit: 25}, plan{StateLimit: 45}, loop.ReasonError, 6},
+		"patience": {plan{Score: &loop.Score{Key: "score", MinDelta: new(9.0)}, MaxIterations: 6},
+			plan{Score: &loop.Score{Key: "score", MinDelta: new(9.0), Patience: 3}, MaxIterations: 6}, loop.ReasonConverged, 4},
+		"a farther target": {plan{Score: &loop.Score{Key: "score", Target: new(2.0)}}, plan{Score: &loop.Score{Key: "score",
+			Target: new(5.0)}}, loop.ReasonTarget, 4},
+		"delays are waited": {plan{MaxIterations: 2, DelayAfter: secs(5), DelayBefore: secs(2)}, plan{MaxIterations: 4, DelayAfter: secs(5),
+			DelayBefore: secs(2)},
 			loop.ReasonMaxIterations, 4},
 	} {
 		c.plan.Steps, c.larger.Steps = steps("a", "b"), steps("a", "b")
@@ -78,14 +82,17 @@ func TestLaw31Reopen(t *testing.T) {
 		once         loop.Outcome // of b in iteration 3, the first time
 		reason       loop.StopReason
 	}{
-		"cut short by the time":    {plan{Timeout: secs(8)}, plan{Timeout: secs(99)}, lasting(7*time.Second, loop.Outcome{}), loop.ReasonTimeout},
-		"by a limit from around":   {plan{}, plan{}, failure(loop.TotalTimeout), loop.ReasonTimeout},
-		"a call that did not fit":  {plan{Budget: &loop.Budget{Tokens: 100}}, plan{Budget: &loop.Budget{Tokens: 1000}}, failure(loop.BudgetSpent), loop.ReasonBudget},
-		"or not into one around":   {plan{}, plan{}, failure(loop.BudgetSpent), loop.ReasonBudget},
-		"no longer bounded":        {plan{Budget: &loop.Budget{Tokens: 100}}, plan{}, failure(loop.BudgetSpent), loop.ReasonBudget},
-		"by the iteration's time":  {plan{IterationTimeout: secs(3), OnError: loop.StopOnError}, plan{IterationTimeout: secs(30)}, lasting(7*time.Second, loop.Outcome{}), loop.ReasonError},
-		"a failure":                {plan{}, plan{}, failure(""), loop.ReasonError},
-		"one too many":             {plan{OnError: loop.SkipStep, MaxConsecutiveFailures: 1}, plan{OnError: loop.SkipStep, MaxConsecutiveFailures: 3}, failure(""), loop.ReasonError},
+		"cut short by the time":  {plan{Timeout: secs(8)}, plan{Timeout: secs(99)}, lasting(7*time.Second, loop.Outcome{}), loop.ReasonTimeout},
+		"by a limit from around": {plan{}, plan{}, failure(loop.TotalTimeout), loop.ReasonTimeout},
+		"a call that did not fit": {plan{Budget: &loop.Budget{Tokens: 100}}, plan{Budget: &loop.Budget{Tokens: 1000}},
+			failure(loop.BudgetSpent), loop.ReasonBudget},
+		"or not into one around": {plan{}, plan{}, failure(loop.BudgetSpent), loop.ReasonBudget},
+		"no longer bounded":      {plan{Budget: &loop.Budget{Tokens: 100}}, plan{}, failure(loop.BudgetSpent), loop.ReasonBudget},
+		"by the iteration's time": {plan{IterationTimeout: secs(3), OnError: loop.StopOnError}, plan{IterationTimeout: secs(30)},
+			lasting(7*time.Second, loop.Outcome{}), loop.ReasonError},
+		"a failure": {plan{}, plan{}, failure(""), loop.ReasonError},
+		"one too many": {plan{OnError: loop.SkipStep, MaxConsecutiveFailures: 1}, plan{OnError: loop.SkipStep,
+			MaxConsecutiveFailures: 3}, failure(""), loop.ReasonError},
 		"canceled":                 {plan{}, plan{}, loop.Outcome{Canceled: "ctrl-c", State: map[string]any{"score": 9}}, loop.ReasonCanceled},
 		"canceled before it began": {plan{}, plan{}, loop.Outcome{Canceled: "ctrl-c", Step: -1}, loop.ReasonCanceled},
 	} {
@@ -107,7 +114,8 @@ func TestLaw31Reopen(t *testing.T) {
 		if got, want := strings.Join(rest.ran, " "), strings.Join(whole.ran[i:], " "); got != want {
 			t.Errorf("%s: went on with %s, want %s", name, got, want)
 		}
-		if diff := cmp.Diff(whole.ended, append(first.ended, rest.ended...), cmpopts.IgnoreFields(loop.IterationRecord{}, "Failures")); diff != "" {
+		if diff := cmp.Diff(whole.ended, append(first.ended, rest.ended...), cmpopts.IgnoreFields(loop.IterationRecord{},
+			"Failures")); diff != "" {
 			t.Errorf("%s: other iterations:\n%s", name, diff)
 		}
 	}
@@ -215,24 +223,38 @@ func TestReopenSaysWhyNot(t *testing.T) {
 		plan, next plan
 		at         loop.Outcome // of a in iteration 2
 	}{
-		"exit_loop: a asked to leave: good enough (a limit does not change that; begin a new run)": {plan{}, plan{}, loop.Outcome{Exit: &loop.Exit{Reason: "good enough"}}},
-		"impossible: a asked to leave (a limit does not change that; begin a new run)":             {plan{}, plan{}, loop.Outcome{Exit: &loop.Exit{Status: "impossible"}}},
-		"exit_loop: a waits for an answer (answer it)":                                             {plan{}, plan{}, loop.Outcome{Exit: &loop.Exit{Waits: true}}},
-		"max_iterations: limit of 2 iterations (raise max_iterations above 2)":                     {plan{MaxIterations: 2}, plan{MaxIterations: 2, Timeout: secs(99)}, loop.Outcome{}},
-		"max_iterations: limit of 1 iteration (raise max_iterations above 3)":                      {plan{MaxIterations: 3}, plan{MaxIterations: 1}, loop.Outcome{}},
-		"timeout: 3s of 3s used (raise timeout)":                                                   {plan{Timeout: secs(3)}, plan{Timeout: secs(3)}, loop.Outcome{}},
-		"timeout: out of time (raise timeout)":                                                     {plan{Timeout: secs(3)}, plan{Timeout: secs(2.9)}, lasting(time.Minute, loop.Outcome{})},
-		"timeout: broken (raise timeout)":                                                          {plan{Timeout: secs(9)}, plan{Timeout: secs(9)}, failure(loop.TotalTimeout)}, // before it was measured to be over
-		"budget: 3 of 3 calls used (raise budget)":                                                 {plan{Budget: &loop.Budget{Calls: 3}}, plan{Budget: &loop.Budget{Calls: 3}}, loop.Outcome{Usage: loop.Usage{Calls: 1}}},
-		"budget: broken (raise budget)":                                                            {plan{Budget: &loop.Budget{Calls: 3}}, plan{Budget: &loop.Budget{Calls: 3}}, failure(loop.BudgetSpent)},
+		"exit_loop: a asked to leave: good enough (a limit does not change that; begin a new run)": {plan{}, plan{},
+			loop.Outcome{Exit: &loop.Exit{Reason: "good enough"}}},
+		"impossible: a asked to leave (a limit does not change that; begin a new run)": {plan{}, plan{},
+			loop.Outcome{Exit: &loop.Exit{Status: "impossible"}}},
+		"exit_loop: a waits for an answer (answer it)": {plan{}, plan{},
+			loop.Outcome{Exit: &loop.Exit{Waits: true}}},
+		"max_iterations: limit of 2 iterations (raise max_iterations above 2)": {plan{MaxIterations: 2},
+			plan{MaxIterations: 2, Timeout: secs(99)}, loop.Outcome{}},
+		"max_iterations: limit of 1 iteration (raise max_iterations above 3)": {plan{MaxIterations: 3},
+			plan{MaxIterations: 1}, loop.Outcome{}},
+		"timeout: 3s of 3s used (raise timeout)": {plan{Timeout: secs(3)},
+			plan{Timeout: secs(3)}, loop.Outcome{}},
+		"timeout: out of time (raise timeout)": {plan{Timeout: secs(3)},
+			plan{Timeout: secs(2.9)}, lasting(time.Minute, loop.Outcome{})},
+		"timeout: broken (raise timeout)": {plan{Timeout: secs(9)},
+			plan{Timeout: secs(9)}, failure(loop.TotalTimeout)}, // before it was measured to be over
+		"budget: 3 of 3 calls used (raise budget)": {plan{Budget: &loop.Budget{Calls: 3}},
+			plan{Budget: &loop.Budget{Calls: 3}}, loop.Outcome{Usage: loop.Usage{Calls: 1}}},
+		"budget: broken (raise budget)": {plan{Budget: &loop.Budget{Calls: 3}},
+			plan{Budget: &loop.Budget{Calls: 3}}, failure(loop.BudgetSpent)},
 		"condition: iteration >= 2 (take out what ends it, or make it stricter)": {
 			plan{StopWhen: &loop.Condition{Expr: "iteration >= 2"}}, plan{StopWhen: &loop.Condition{Expr: "iteration >= 2"}}, loop.Outcome{}},
-		"target_reached: Score 2 ≥ 2 (set the target further)": {plan{Score: &loop.Score{Key: "score", Target: new(2.0)}}, plan{Score: &loop.Score{Key: "score", Target: new(2.0)}}, loop.Outcome{}},
+		"target_reached: Score 2 ≥ 2 (set the target further)": {plan{Score: &loop.Score{Key: "score", Target: new(2.0)}},
+			plan{Score: &loop.Score{Key: "score", Target: new(2.0)}}, loop.Outcome{}},
 		"converged: Convergence detected: Improvement < 5 (take out what ends it, or make it stricter)": {
-			plan{Score: &loop.Score{Key: "score", MinDelta: new(5.0)}}, plan{Score: &loop.Score{Key: "score", MinDelta: new(5.0)}, MaxIterations: 9}, loop.Outcome{}},
+			plan{Score: &loop.Score{Key: "score", MinDelta: new(5.0)}}, plan{Score: &loop.Score{Key: "score", MinDelta: new(5.0)},
+				MaxIterations: 9}, loop.Outcome{}},
 		"no_progress: the same result 2 times running (take out what ends it, or make it stricter)": {
-			plan{NoProgress: &loop.NoProgress{Repeats: 2, Keys: []string{"gone"}}}, plan{NoProgress: &loop.NoProgress{Repeats: 2, Keys: []string{"gone"}}}, loop.Outcome{}},
-		"error: state_too_large: the state has 20 bytes, state_limit is 15: keep less in it, or raise state_limit": {plan{StateLimit: 15}, plan{StateLimit: 19}, loop.Outcome{}},
+			plan{NoProgress: &loop.NoProgress{Repeats: 2, Keys: []string{"gone"}}}, plan{NoProgress: &loop.NoProgress{Repeats: 2,
+				Keys: []string{"gone"}}}, loop.Outcome{}},
+		"error: state_too_large: the state has 20 bytes, state_limit is 15: keep less in it, or raise state_limit": {plan{StateLimit: 15},
+			plan{StateLimit: 19}, loop.Outcome{}},
 		"error: a: iteration_timeout: out of time (raise iteration_timeout above 2s)": {
 			plan{IterationTimeout: secs(2), OnError: loop.StopOnError}, plan{IterationTimeout: secs(2)}, lasting(time.Minute, loop.Outcome{})},
 		"error: 1 step failed one after another, the last: a: broken (raise max_consecutive_failures above 1)": {

@@ -28,7 +28,8 @@ func failing(times int, o loop.Outcome) script {
 // G10, C13
 func TestLaw20Retry(t *testing.T) {
 	again := func(attempts uint) loop.Plan {
-		return loop.Plan{Steps: []loop.Step{{Name: "a", Retry: &loop.Retry{Attempts: attempts}}, {Name: "b"}}, MaxIterations: 1, OnError: loop.SkipStep}
+		return loop.Plan{Steps: []loop.Step{{Name: "a", Retry: &loop.Retry{Attempts: attempts}}, {Name: "b"}}, MaxIterations: 1,
+			OnError: loop.SkipStep}
 	}
 	stop := again(3)
 	stop.OnError = ""
@@ -42,20 +43,30 @@ func TestLaw20Retry(t *testing.T) {
 		retries int
 		failed  int
 	}{
-		"it works at last":          {again(3), failing(2, failure("")), "a@1 a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 2, 0},
-		"it never works":            {again(3), failing(9, failure("")), "a@1 a@1 a@1 b@1", "error after 1 iteration: No iteration succeeded; the last failure: b: broken", 2, 2},
-		"nor does policy help":      {stop, failing(9, failure("")), "a@1 a@1 a@1", "error after 0 iterations: a: broken", 2, 1},
-		"once is not again":         {again(1), failing(1, failure("")), "a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 0, 1},
-		"a timeout":                 {again(2), failing(1, failure(loop.Timeout)), "a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
-		"a panic":                   {again(2), failing(1, failure(loop.Panicked)), "a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
-		"the iteration's time":      {again(2), failing(1, failure(loop.IterationTimeout)), "a@1", "error after 0 iterations: No iteration succeeded; the last failure: a: iteration_timeout: broken", 0, 1},
-		"no time is left":           {short, failing(9, failure("")), "a@1 a@1 a@1", "error after 0 iterations: No iteration succeeded; the last failure: a: iteration_timeout: no time to try again: broken", 2, 1},
-		"the loop's time":           {again(2), failing(1, failure(loop.TotalTimeout)), "a@1", "timeout after 0 iterations: broken", 0, 0},
-		"the budget":                {again(2), failing(1, failure(loop.BudgetSpent)), "a@1", "budget after 0 iterations: broken", 0, 0},
-		"no use":                    {stop, failing(1, loop.Outcome{Failure: &loop.Failure{Message: "bad key", Permanent: true}}), "a@1", "error after 0 iterations: a: bad key", 0, 1},
-		"an exit of a failed try":   {again(2), failing(1, loop.Outcome{Failure: failure("").Failure, Exit: &loop.Exit{}}), "a@1 a@1 b@1", "max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
-		"canceled while trying":     {again(9), failing(9, loop.Outcome{Canceled: "ctrl-c"}), "a@1", "canceled after 0 iterations: ctrl-c", 0, 0},
-		"a failure too many at all": {func() loop.Plan { p := again(2); p.MaxConsecutiveFailures = 2; return p }(), failing(9, failure("")), "a@1 a@1 b@1", "error after 0 iterations: 2 steps failed one after another, the last: b: broken", 1, 2},
+		"it works at last": {again(3), failing(2, failure("")), "a@1 a@1 a@1 b@1",
+			"max_iterations after 1 iteration: limit of 1 iteration", 2, 0},
+		"it never works": {again(3), failing(9, failure("")), "a@1 a@1 a@1 b@1",
+			"error after 1 iteration: No iteration succeeded; the last failure: b: broken", 2, 2},
+		"nor does policy help": {stop, failing(9, failure("")), "a@1 a@1 a@1", "error after 0 iterations: a: broken", 2, 1},
+		"once is not again": {again(1), failing(1, failure("")), "a@1 b@1",
+			"max_iterations after 1 iteration: limit of 1 iteration", 0, 1},
+		"a timeout": {again(2), failing(1, failure(loop.Timeout)), "a@1 a@1 b@1",
+			"max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
+		"a panic": {again(2), failing(1, failure(loop.Panicked)), "a@1 a@1 b@1",
+			"max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
+		"the iteration's time": {again(2), failing(1, failure(loop.IterationTimeout)), "a@1",
+			"error after 0 iterations: No iteration succeeded; the last failure: a: iteration_timeout: broken", 0, 1},
+		"no time is left": {short, failing(9, failure("")), "a@1 a@1 a@1",
+			"error after 0 iterations: No iteration succeeded; the last failure: a: iteration_timeout: no time to try again: broken", 2, 1},
+		"the loop's time": {again(2), failing(1, failure(loop.TotalTimeout)), "a@1", "timeout after 0 iterations: broken", 0, 0},
+		"the budget":      {again(2), failing(1, failure(loop.BudgetSpent)), "a@1", "budget after 0 iterations: broken", 0, 0},
+		"no use": {stop, failing(1, loop.Outcome{Failure: &loop.Failure{Message: "bad key", Permanent: true}}), "a@1",
+			"error after 0 iterations: a: bad key", 0, 1},
+		"an exit of a failed try": {again(2), failing(1, loop.Outcome{Failure: failure("").Failure, Exit: &loop.Exit{}}), "a@1 a@1 b@1",
+			"max_iterations after 1 iteration: limit of 1 iteration", 1, 0},
+		"canceled while trying": {again(9), failing(9, loop.Outcome{Canceled: "ctrl-c"}), "a@1", "canceled after 0 iterations: ctrl-c", 0, 0},
+		"a failure too many at all": {func() loop.Plan { p := again(2); p.MaxConsecutiveFailures = 2; return p }(), failing(9, failure("")),
+			"a@1 a@1 b@1", "error after 0 iterations: 2 steps failed one after another, the last: b: broken", 1, 2},
 	} {
 		tr := run(t, c.plan, c.script)
 		if got := strings.Join(tr.ran, " "); got != c.ran {
@@ -105,11 +116,12 @@ func TestBackoff(t *testing.T) {
 		retry loop.Retry
 		want  []float64 // seconds
 	}{
-		"none":              {loop.Retry{}, []float64{0, 0, 0, 0, 0, 0, 0, 0}},
-		"a minute at most":  {loop.Retry{Backoff: secs(2)}, []float64{0, 2, 4, 8, 16, 32, 60, 60}},
-		"its own limit":     {loop.Retry{Backoff: secs(1), MaxBackoff: secs(5)}, []float64{0, 1, 2, 4, 5, 5, 5, 5}},
-		"longer at once":    {loop.Retry{Backoff: secs(90)}, []float64{0, 90, 90, 90, 90, 90, 90, 90}},
-		"beyond all bounds": {loop.Retry{Backoff: 1 << 60, MaxBackoff: 1<<63 - 1}, []float64{0, 1152921504.606846976, 2305843009.213693952, 4611686018.427387904, 9223372036.854775807, 9223372036.854775807, 9223372036.854775807, 9223372036.854775807}},
+		"none":             {loop.Retry{}, []float64{0, 0, 0, 0, 0, 0, 0, 0}},
+		"a minute at most": {loop.Retry{Backoff: secs(2)}, []float64{0, 2, 4, 8, 16, 32, 60, 60}},
+		"its own limit":    {loop.Retry{Backoff: secs(1), MaxBackoff: secs(5)}, []float64{0, 1, 2, 4, 5, 5, 5, 5}},
+		"longer at once":   {loop.Retry{Backoff: secs(90)}, []float64{0, 90, 90, 90, 90, 90, 90, 90}},
+		"beyond all bounds": {loop.Retry{Backoff: 1 << 60, MaxBackoff: 1<<63 - 1}, []float64{0, 1152921504.606846976, 2305843009.213693952,
+			4611686018.427387904, 9223372036.854775807, 9223372036.854775807, 9223372036.854775807, 9223372036.854775807}},
 	} {
 		got := waits(c.retry, start)
 		for i, w := range got {
@@ -142,9 +154,11 @@ func TestRetryAfter(t *testing.T) {
 		"without a backoff":        {loop.Retry{}, secs(30), secs(30), secs(30), ""},
 		"shorter than the backoff": {loop.Retry{Backoff: secs(10)}, secs(2), secs(8), secs(10), ""},
 		"all that is allowed":      {loop.Retry{Backoff: secs(1), MaxBackoff: secs(30)}, secs(30), secs(30), secs(30), ""},
-		"more than a minute":       {loop.Retry{}, secs(61), 0, 0, "broken (not tried again: it asks to wait 1m 01s, and retry.max_backoff is 1m)"},
-		"more than is allowed":     {loop.Retry{Backoff: secs(1), MaxBackoff: secs(5)}, secs(30), 0, 0, "broken (not tried again: it asks to wait 30s, and retry.max_backoff is 5s)"},
-		"a longer limit":           {loop.Retry{Backoff: secs(1), MaxBackoff: secs(300)}, secs(120), secs(120), secs(120.2), ""},
+		"more than a minute": {loop.Retry{}, secs(61), 0, 0, "broken (not tried again: it asks to wait 1m 01s, and " +
+			"retry.max_backoff is 1m)"},
+		"more than is allowed": {loop.Retry{Backoff: secs(1), MaxBackoff: secs(5)}, secs(30), 0, 0,
+			"broken (not tried again: it asks to wait 30s, and retry.max_backoff is 5s)"},
+		"a longer limit": {loop.Retry{Backoff: secs(1), MaxBackoff: secs(300)}, secs(120), secs(120), secs(120.2), ""},
 	} {
 		c.retry.Attempts = 3
 		p := loop.Plan{Steps: []loop.Step{{Name: "a", Retry: &c.retry}}}
@@ -194,7 +208,8 @@ func TestCircuit(t *testing.T) {
 	if tr.stop.Failures != 7 {
 		t.Errorf("%d failures", tr.stop.Failures)
 	}
-	if f := tr.decided[4].Refuse; f == nil || f.Kind != loop.CircuitOpen || f.Message != "not run: it failed 2 times running and is tried again after 2s" {
+	if f := tr.decided[4].Refuse; f == nil || f.Kind != loop.CircuitOpen ||
+		f.Message != "not run: it failed 2 times running and is tried again after 2s" {
 		t.Errorf("refused with %+v", f)
 	}
 	// A success closes it.

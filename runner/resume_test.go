@@ -85,7 +85,8 @@ func TestResumeSupersedesWhatWasCutOff(t *testing.T) {
 			}
 		}
 	})
-	root := sequence(t, "root", custom(t, "before", func(_ agent.InvocationContext, yield yield) { yield(sets("old", "kept"), nil) }), leaf, looks)
+	root := sequence(t, "root", custom(t, "before", func(_ agent.InvocationContext, yield yield) { yield(sets("old", "kept"), nil) }),
+		leaf, looks)
 	id := breakOff(t, svc, root, ends("root/leaf"))
 	said, err := resume(t, svc, root, id)
 	if err != nil {
@@ -175,9 +176,11 @@ func TestResumeRefuses(t *testing.T) {
 		want    error
 		text    string
 	}{
-		"a run that is over":               {ran: runner.Config{Agent: root(), Durable: true}, resumes: true, want: runner.ErrFinished},
-		"a run that has failed":            {ran: runner.Config{Agent: broken, Durable: true}, resumes: true, want: runner.ErrFinished, text: "no good"},
-		"a run that nobody knows":          {ran: runner.Config{Agent: root(), Durable: true}, resumes: true, id: "e-1", want: runner.ErrRunNotFound, text: `"e-1"`},
+		"a run that is over": {ran: runner.Config{Agent: root(), Durable: true}, resumes: true, want: runner.ErrFinished},
+		"a run that has failed": {ran: runner.Config{Agent: broken, Durable: true}, resumes: true, want: runner.ErrFinished,
+			text: "no good"},
+		"a run that nobody knows": {ran: runner.Config{Agent: root(), Durable: true}, resumes: true, id: "e-1",
+			want: runner.ErrRunNotFound, text: `"e-1"`},
 		"a run without marks":              {ran: runner.Config{Agent: root()}, resumes: true, want: runner.ErrNotDurable},
 		"by a runner that writes no marks": {ran: runner.Config{Agent: root(), Durable: true}, want: runner.ErrNotDurable},
 	} {
@@ -272,16 +275,21 @@ func TestResumeNoticesAnotherTree(t *testing.T) {
 		at      session.Address
 		texts   []string
 	}{
-		"another root":         {sequence(t, "root", a, b), sequence(t, "other", a, b), "root", []string{`no agent "root"`}},
-		"a step is gone":       {sequence(t, "root", a, b), sequence(t, "root", b), "root/a", []string{"step_started of root/a", `"root" has no sub-agent "a"`}},
-		"a step more":          {sequence(t, "root", a, b), sequence(t, "root", c, a, b), "root/a", []string{"step_started of root/a", "a run of root/c"}},
-		"another order":        {sequence(t, "root", a, c, b), sequence(t, "root", c, a, b), "root/a", []string{"a run of root/c"}},
-		"order of steps":       {sequence(t, "root", a, c, b), sequence(t, "root", c, a, b), "root/a", []string{"a run of root/c, so the order of the sub-agents has changed"}},
-		"other rules":          {loopOf(3, a, b), loopOf(3, b, a), "loop[1]/a", []string{"step_started of loop[1]/a", "a run of loop[1]/b, so the order of the sub-agents has changed"}},
-		"other words":          {own("hello", 2, a, b), own("hi", 2, a, b), "own", []string{`"hello"`, `"hi"`}},
-		"it does less":         {own("hello", 2, a, b), own("hello", 0, a, b), "own/a", []string{"step_started of own/a", "the end of own"}},
-		"order of later steps": {loopOf(3, a, b, c), loopOf(3, a, c, b), "loop[1]/b", []string{"step_started of loop[1]/b", "a run of loop[1]/c"}},
-		"from loop to steps":   {loopOf(3, a, b), sequence(t, "loop", a, b), "loop", []string{"loop_started"}},
+		"another root": {sequence(t, "root", a, b), sequence(t, "other", a, b), "root", []string{`no agent "root"`}},
+		"a step is gone": {sequence(t, "root", a, b), sequence(t, "root", b), "root/a", []string{"step_started of root/a",
+			`"root" has no sub-agent "a"`}},
+		"a step more": {sequence(t, "root", a, b), sequence(t, "root", c, a, b), "root/a", []string{"step_started of root/a",
+			"a run of root/c"}},
+		"another order": {sequence(t, "root", a, c, b), sequence(t, "root", c, a, b), "root/a", []string{"a run of root/c"}},
+		"order of steps": {sequence(t, "root", a, c, b), sequence(t, "root", c, a, b), "root/a",
+			[]string{"a run of root/c, so the order of the sub-agents has changed"}},
+		"other rules": {loopOf(3, a, b), loopOf(3, b, a), "loop[1]/a", []string{"step_started of loop[1]/a",
+			"a run of loop[1]/b, so the order of the sub-agents has changed"}},
+		"other words":  {own("hello", 2, a, b), own("hi", 2, a, b), "own", []string{`"hello"`, `"hi"`}},
+		"it does less": {own("hello", 2, a, b), own("hello", 0, a, b), "own/a", []string{"step_started of own/a", "the end of own"}},
+		"order of later steps": {loopOf(3, a, b, c), loopOf(3, a, c, b), "loop[1]/b", []string{"step_started of loop[1]/b",
+			"a run of loop[1]/c"}},
+		"from loop to steps": {loopOf(3, a, b), sequence(t, "loop", a, b), "loop", []string{"loop_started"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			svc := session.InMemoryService()
@@ -385,7 +393,8 @@ func TestResumeBeforeTheFirstStep(t *testing.T) {
 		v, _ := ctx.Session().State().Get("k")
 		yield(says(ctx.UserContent().Parts[0].Text+" "+v.(string)), nil)
 	})
-	if _, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s1", State: map[string]any{"k": "v"}}); err != nil {
+	if _, err := svc.Create(t.Context(), &session.CreateRequest{AppName: "app", UserID: "ana", SessionID: "s1",
+		State: map[string]any{"k": "v"}}); err != nil {
 		t.Fatal(err)
 	}
 	id := breakOff(t, svc, root, func(ev *session.Event) bool { return ev.Mark != nil })

@@ -228,12 +228,15 @@ func TestAModelThatSaysNothing(t *testing.T) {
 
 func TestOutputSchema(t *testing.T) {
 	schema := &genai.Schema{Type: genai.TypeObject}
-	given := &genai.GenerateContentConfig{Temperature: new(float32(0.5)), Labels: map[string]string{"a": "b"}, HTTPOptions: &genai.HTTPOptions{APIVersion: "v9"}}
+	given := &genai.GenerateContentConfig{Temperature: new(float32(0.5)), Labels: map[string]string{"a": "b"},
+		HTTPOptions: &genai.HTTPOptions{APIVersion: "v9"}}
 	rec := record(script(t, scripted.Answer{JSON: map[string]any{"n": 1}}))
-	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, OutputSchema: schema, OutputKey: "doc", GenerateContentConfig: given}))
+	th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: rec, OutputSchema: schema, OutputKey: "doc",
+		GenerateContentConfig: given}))
 	th.must("go")
 	cfg := rec.requests[0].Config
-	if cfg.ResponseSchema != schema || cfg.ResponseMIMEType != "application/json" || *cfg.Temperature != 0.5 || cfg.HTTPOptions.APIVersion != "v9" {
+	if cfg.ResponseSchema != schema || cfg.ResponseMIMEType != "application/json" || *cfg.Temperature != 0.5 ||
+		cfg.HTTPOptions.APIVersion != "v9" {
 		t.Errorf("got %+v", cfg)
 	}
 	if th.state("doc") != `{"n":1}` {
@@ -258,7 +261,8 @@ func TestModelCallsAreLimited(t *testing.T) {
 		if !errors.Is(err, agent.ErrTooManyModelCalls) || len(rec.requests) != tt.want {
 			t.Errorf("limit %d: %d calls, %v", tt.limit, len(rec.requests), err)
 		}
-		want := fmt.Sprintf("the limit is %s; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls; each of the last %d turns called look()",
+		want := fmt.Sprintf("the limit is %s; raise it with max_model_calls, in Go agent.RunConfig.MaxLLMCalls; each of the last %d "+
+			"turns called look()",
 			tt.said, tt.want)
 		if err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("limit %d: %v, want %s", tt.limit, err, want)

@@ -71,7 +71,8 @@ func TestModelIsAskedAgain(t *testing.T) {
 	}{
 		{"never fails", llmagent.RequestRetry{}, nil, nil},
 		{"by default", llmagent.RequestRetry{}, []error{down, down}, []between{first, second}},
-		{"as the provider asks", llmagent.RequestRetry{}, []error{busy(3 * time.Second), down}, []between{{3 * time.Second, 3125 * time.Millisecond}, second}},
+		{"as the provider asks", llmagent.RequestRetry{}, []error{busy(3 * time.Second), down}, []between{{3 * time.Second,
+			3125 * time.Millisecond}, second}},
 		{"up to the longest delay", llmagent.RequestRetry{Attempts: 8}, []error{down, down, down, down, down, down, down}, []between{
 			first, second, {1500 * time.Millisecond, 2 * time.Second}, {3 * time.Second, 4 * time.Second},
 			{6 * time.Second, 8 * time.Second}, {6 * time.Second, 8 * time.Second}, {6 * time.Second, 8 * time.Second},
@@ -82,7 +83,8 @@ func TestModelIsAskedAgain(t *testing.T) {
 		{"a longest delay below the first by default", llmagent.RequestRetry{MaxBackoff: 100 * time.Millisecond}, []error{down}, []between{
 			{75 * time.Millisecond, 100 * time.Millisecond},
 		}},
-		{"as long as it is told to wait", llmagent.RequestRetry{MaxRetryAfter: time.Hour}, []error{busy(time.Hour)}, []between{{time.Hour, time.Hour + 125*time.Millisecond}}},
+		{"as long as it is told to wait", llmagent.RequestRetry{MaxRetryAfter: time.Hour}, []error{busy(time.Hour)}, []between{{time.Hour,
+			time.Hour + 125*time.Millisecond}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -130,9 +132,12 @@ func TestModelIsNotAskedAgain(t *testing.T) {
 		{"not an API's error", llmagent.RequestRetry{}, 0, []error{errors.New("a bug")}, 1, 0, "a bug"},
 		{"too often", llmagent.RequestRetry{}, 0, []error{down, busy(0), down}, 3, 503, "(attempt 3 of 3)"},
 		{"switched off", llmagent.RequestRetry{Attempts: 1}, 0, []error{down}, 1, 503, "status 503"},
-		{"told to wait too long", llmagent.RequestRetry{}, 0, []error{busy(2 * time.Hour)}, 1, 429, "asks to wait 2h; RequestRetry.MaxRetryAfter is 1m"},
-		{"no time for the first delay", llmagent.RequestRetry{}, 200 * time.Millisecond, []error{down}, 1, 503, "the time is up before attempt 2"},
-		{"no time for what is asked for", llmagent.RequestRetry{}, 20 * time.Second, []error{down, busy(30 * time.Second)}, 2, 429, "the time is up before attempt 3"},
+		{"told to wait too long", llmagent.RequestRetry{}, 0, []error{busy(2 * time.Hour)}, 1, 429,
+			"asks to wait 2h; RequestRetry.MaxRetryAfter is 1m"},
+		{"no time for the first delay", llmagent.RequestRetry{}, 200 * time.Millisecond, []error{down}, 1, 503,
+			"the time is up before attempt 2"},
+		{"no time for what is asked for", llmagent.RequestRetry{}, 20 * time.Second, []error{down, busy(30 * time.Second)}, 2, 429,
+			"the time is up before attempt 3"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,7 +149,8 @@ func TestModelIsNotAskedAgain(t *testing.T) {
 				m := newFlaky(tt.errs...)
 				evs, err := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, RequestRetry: tt.retry})).ask(ctx, "go")
 				e, _ := errors.AsType[*model.APIError](err)
-				if len(evs) > 0 || err == nil || !strings.Contains(err.Error(), tt.says) || (e != nil) != (tt.status > 0) || e != nil && e.Status != tt.status {
+				if len(evs) > 0 || err == nil || !strings.Contains(err.Error(), tt.says) || (e != nil) != (tt.status > 0) || e != nil &&
+					e.Status != tt.status {
 					t.Errorf("got %q, %v", lines(evs), err)
 				}
 				if len(m.asked) != tt.asked {
@@ -181,7 +187,8 @@ func TestNothingMakesUpForTheEnd(t *testing.T) {
 	t.Run("no calls left", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newFlaky(down, down, down)
-			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, RequestRetry: llmagent.RequestRetry{Attempts: 5}, OnModelErrorCallbacks: instead}))
+			th := newThread(t, newAgent(t, llmagent.Config{Name: "a", Model: m, RequestRetry: llmagent.RequestRetry{Attempts: 5},
+				OnModelErrorCallbacks: instead}))
 			th.cfg.MaxLLMCalls = 2
 			evs, err := th.ask(t.Context(), "go")
 			e, ok := errors.AsType[*model.APIError](err)
@@ -233,7 +240,8 @@ func TestCallbacksAndRetries(t *testing.T) {
 func TestAttemptsGetTheSameRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen []string
-		own := &genai.GenerateContentConfig{Temperature: new(float32(0.5)), SystemInstruction: genai.NewContentFromText("Be kind.", genai.RoleUser)}
+		own := &genai.GenerateContentConfig{Temperature: new(float32(0.5)), SystemInstruction: genai.NewContentFromText("Be kind.",
+			genai.RoleUser)}
 		m := fake(func(_ context.Context, req *model.LLMRequest, _ bool, yield func(*model.LLMResponse, error) bool) {
 			seen = append(seen, req.Model+" "+req.Config.SystemInstruction.Parts[0].Text+" "+words(req.Contents[len(req.Contents)-1]))
 			if len(seen) == 3 {

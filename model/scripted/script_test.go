@@ -208,7 +208,8 @@ func TestParseSaysWhere(t *testing.T) {
 }
 
 func TestPiecesComeToTheText(t *testing.T) {
-	for _, text := range []string{"", "short", strings.Repeat("naïve words 🍌 ", 20), strings.Repeat("x", 200), " \n ", "ends with a space "} {
+	for _, text := range []string{"", "short", strings.Repeat("naïve words 🍌 ", 20), strings.Repeat("x", 200), " \n ",
+		"ends with a space "} {
 		pieces := scripted.Answer{Text: text}.Pieces()
 		if got := strings.Join(pieces, ""); got != text {
 			t.Errorf("%q comes out as %q", text, got)

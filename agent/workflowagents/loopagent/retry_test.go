@@ -38,9 +38,12 @@ func TestRetry(t *testing.T) {
 		record [2]int // failures, retries
 	}{
 		{"at once", nil, []string{"l[1]/a #1: try", "l[1]/a #1: fine", "l[1]/b #1: x"}, false, [2]int{0, 0}},
-		{"the second time", []error{errBroken}, []string{"l[1]/a #1: try", "l[1]/a #2: try", "l[1]/a #2: fine", "l[1]/b #1: x"}, false, [2]int{0, 1}},
-		{"the third time", []error{errBroken, errBroken}, []string{"l[1]/a #1: try", "l[1]/a #2: try", "l[1]/a #3: try", "l[1]/a #3: fine", "l[1]/b #1: x"}, false, [2]int{0, 2}},
-		{"never", []error{errBroken, errBroken, errBroken, nil}, []string{"l[1]/a #1: try", "l[1]/a #2: try", "l[1]/a #3: try"}, true, [2]int{1, 2}},
+		{"the second time", []error{errBroken}, []string{"l[1]/a #1: try", "l[1]/a #2: try", "l[1]/a #2: fine", "l[1]/b #1: x"}, false,
+			[2]int{0, 1}},
+		{"the third time", []error{errBroken, errBroken}, []string{"l[1]/a #1: try", "l[1]/a #2: try", "l[1]/a #3: try", "l[1]/a #3: fine",
+			"l[1]/b #1: x"}, false, [2]int{0, 2}},
+		{"never", []error{errBroken, errBroken, errBroken, nil}, []string{"l[1]/a #1: try", "l[1]/a #2: try", "l[1]/a #3: try"}, true,
+			[2]int{1, 2}},
 		{"permanent", []error{fmt.Errorf("wrapped: %w", permanentError{}), nil}, []string{"l[1]/a #1: try"}, true, [2]int{1, 0}},
 	} {
 		for _, durable := range []bool{false, true} {
@@ -175,7 +178,8 @@ func retryState(t *testing.T, change func(ctx agent.InvocationContext, say say),
 	before := does(t, "before", func(_ agent.InvocationContext, say say) error {
 		ev := words("x")
 		ev.Actions.StateDelta = map[string]any{
-			"kept": "as it was", "changed": "before", "removed": "before", "object": map[string]any{"list": []any{1.0, map[string]any{"deep": "before"}}},
+			"kept": "as it was", "changed": "before", "removed": "before", "object": map[string]any{"list": []any{1.0,
+				map[string]any{"deep": "before"}}},
 			"iteration:note": "before", "temp:note": "before", "app:count": 1, "user:count": 1,
 		}
 		say(ev)
@@ -211,7 +215,8 @@ func changes(_ agent.InvocationContext, say say) {
 func TestRetryTakesBackTheState(t *testing.T) {
 	plain := func(a agent.Agent) agent.Agent { return a }
 	want := map[string]any{
-		"kept": "as it was", "changed": "before", "removed": "before", "object": map[string]any{"list": []any{1.0, map[string]any{"deep": "before"}}},
+		"kept": "as it was", "changed": "before", "removed": "before", "object": map[string]any{"list": []any{1.0,
+			map[string]any{"deep": "before"}}},
 		"iteration:note": "before", "temp:note": "before", "app:count": 2.0, "user:count": 2.0, "user:other": 2.0,
 	}
 	s, seen, evs := retryState(t, changes, nil, plain)
@@ -268,7 +273,8 @@ func TestRetryTakesBackTheState(t *testing.T) {
 
 // An attempt that has changed nothing needs no event.
 func TestRetryWithoutAChangeSaysNothing(t *testing.T) {
-	_, _, evs := retryState(t, func(_ agent.InvocationContext, say say) { say(words("half")) }, nil, func(a agent.Agent) agent.Agent { return a })
+	_, _, evs := retryState(t, func(_ agent.InvocationContext, say say) { say(words("half")) }, nil,
+		func(a agent.Agent) agent.Agent { return a })
 	check(t, "events", addressed(evs), []string{"l[1]/before: x", "l[1]/a: half", "l[1]/a: fine"})
 }
 

@@ -102,7 +102,8 @@ func (e *exporter) file(name string) string {
 // said lists the fields that other functions write or report.
 var said = map[string]bool{
 	"name": true, "type": true, "description": true, "sub_agents": true, "order": true, "max_iterations": true, "output_key": true,
-	"can_exit_loop": true, "model": true, "instructions": true, "goal": true, "context": true, "tools": true, "temperature": true, "max_tokens": true, "thinking": true,
+	"can_exit_loop": true, "model": true, "instructions": true, "goal": true, "context": true, "tools": true, "temperature": true,
+	"max_tokens": true, "thinking": true,
 	"inputs": true, "state": true, "ref": true, "finalizer": true,
 }
 

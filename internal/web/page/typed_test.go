@@ -19,7 +19,8 @@ import (
 func (t *tab) types(id, value string) {
 	t.Helper()
 	t.until("the field "+id, `!!document.getElementById(`+quote(id)+`)`)
-	t.js(`(() => { const f = document.getElementById(` + quote(id) + `); f.focus(); f.setSelectionRange(f.value.length, f.value.length); return true })()`)
+	t.js(`(() => { const f = document.getElementById(` + quote(id) +
+		`); f.focus(); f.setSelectionRange(f.value.length, f.value.length); return true })()`)
 	t.do(chromedp.KeyEvent(value))
 }
 
@@ -110,7 +111,8 @@ sub_agents:
 // unfolds opens the list in which the field with an id stands.
 func (t *tab) unfolds(id string) {
 	t.Helper()
-	t.until("the field "+id, `(() => { const d = document.getElementById(`+quote(id)+`)?.closest('details'); if (d) d.open = true; return !!d })()`)
+	t.until("the field "+id, `(() => { const d = document.getElementById(`+quote(id)+
+		`)?.closest('details'); if (d) d.open = true; return !!d })()`)
 }
 
 // keys types text one key at a time into whatever has the focus, with a pause after each.
@@ -127,7 +129,8 @@ func (t *tab) keys(text string, pause time.Duration) {
 func TestKeysAreKeptInOrder(t *testing.T) {
 	for _, pause := range []time.Duration{0, 30 * time.Millisecond, 60 * time.Millisecond, 150 * time.Millisecond} {
 		t.Run(pause.String(), func(t *testing.T) {
-			s := serve(t, map[string]string{"story.yaml": "goal: A\nname: story\nmax_iterations: 2\nsub_agents:\n  - {name: teller, text: hello, output_key: draft}\n"})
+			s := serve(t, map[string]string{"story.yaml": "goal: A\nname: story\nmax_iterations: 2\nsub_agents:\n  - {name: teller, text: " +
+				"hello, output_key: draft}\n"})
 			p := open(t, s)
 			p.visit("/definitions/story")
 			p.saved()
@@ -158,7 +161,8 @@ func TestKeysAreKeptInOrder(t *testing.T) {
 
 // U4: the schema of an answer is written as JSON, and stands in the file as it was meant.
 func TestOutputSchemaIsWrittenAsJSON(t *testing.T) {
-	s := serve(t, map[string]string{"judge.yaml": "name: judge\nmodel: openai/gpt-5-mini\nmax_iterations: 2\nsub_agents:\n  - {name: critic, instructions: Judge it., can_exit_loop: false, output_key: verdict}\n"})
+	s := serve(t, map[string]string{"judge.yaml": "name: judge\nmodel: openai/gpt-5-mini\nmax_iterations: 2\nsub_agents:\n  - " +
+		"{name: critic, instructions: Judge it., can_exit_loop: false, output_key: verdict}\n"})
 	p := open(t, s)
 	p.visit("/definitions/judge")
 	p.saved()

@@ -103,15 +103,18 @@ func TestDiagnosis(t *testing.T) {
 	}{
 		{"X1 reachable", loop.Plan{MaxIterations: 4, Score: key(8)}, scored(4, 5, 6, 7), prose.FindingNeverDone,
 			[]string{"best score 7 of 8 (iteration 4)", "set max_iterations to "}},
-		{"X1 reachable, and no saying when", loop.Plan{MaxIterations: 8, Score: key(9)}, scored(4.3, 4.2, 4.5, 5, 5.3, 5.7, 5.6, 6.1), prose.FindingNeverDone,
+		{"X1 reachable, and no saying when", loop.Plan{MaxIterations: 8, Score: key(9)}, scored(4.3, 4.2, 4.5, 5, 5.3, 5.7, 5.6, 6.1),
+			prose.FindingNeverDone,
 			[]string{"best score 6.1 of 9 (iteration 8). Lower the target, raise max_iterations, or give the writer better feedback."}},
 		{"X1 levels off", loop.Plan{MaxIterations: 4, Score: key(9)}, scored(4, 6, 7, 7.5), prose.FindingNeverDone,
 			[]string{"level off near 8", "lower the target"}},
-		{"X1 a slow line", loop.Plan{MaxIterations: 12, Score: key(9)}, scored(6.02, 6.04, 6.06, 6.08, 6.1, 6.12, 6.14, 6.16, 6.18, 6.2, 6.22, 6.24), prose.FindingNeverDone,
+		{"X1 a slow line", loop.Plan{MaxIterations: 12, Score: key(9)}, scored(6.02, 6.04, 6.06, 6.08, 6.1, 6.12, 6.14, 6.16, 6.18, 6.2, 6.22,
+			6.24), prose.FindingNeverDone,
 			[]string{"best score 6.24 of 9 (iteration 12). Lower the target, raise max_iterations, or give the writer better feedback."}},
 		{"X1 condition", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.score > 9"}}, scored(4, 5), prose.FindingNeverDone,
 			[]string{"stop_when never held: state.score > 9 is 5, wanted > 9"}},
-		{"X1 condition on a key that nobody writes", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.none > 9"}}, scored(4, 5), prose.FindingNeverDone,
+		{"X1 condition on a key that nobody writes", loop.Plan{MaxIterations: 2, StopWhen: &loop.Condition{Expr: "state.none > 9"}}, scored(4,
+			5), prose.FindingNeverDone,
 			[]string{`stop_when never held: state.none > 9: state has no key "none"`}},
 		{"X1 nobody asks", loop.Plan{MaxIterations: 2}, scored(1, 1), prose.FindingNeverDone, []string{"no step asked to leave"}},
 		{"X2", loop.Plan{MaxIterations: 8, Score: key(99)}, scored(1, 3, 4, 4.5, 4.55, 4.56, 4.57, 4.58), prose.FindingSlow,
@@ -122,16 +125,19 @@ func TestDiagnosis(t *testing.T) {
 			scored(10, 9.9, 9.8, 9.7, 9.6), prose.FindingSlow, []string{"4 iterations brought 0.4 points, none more than 1.1%"}},
 		{"X2 plateau", loop.Plan{MaxIterations: 6, Score: &loop.Score{Key: "score"}}, scored(6, 6, 6, 6, 6, 6), prose.FindingSlow,
 			[]string{"the score stayed at 6 for 6 iterations"}},
-		{"X1 plateau", loop.Plan{MaxIterations: 6, CanExit: []string{}, Score: &loop.Score{Key: "score"}}, scored(6, 6, 6, 6, 6, 6), prose.FindingNeverDone,
+		{"X1 plateau", loop.Plan{MaxIterations: 6, CanExit: []string{}, Score: &loop.Score{Key: "score"}}, scored(6, 6, 6, 6, 6, 6),
+			prose.FindingNeverDone,
 			[]string{"max_iterations after 6 iterations: the score stayed at 6", "nothing in the loop looks at the score", "Give score a target"}},
-		{"X1 straight line", loop.Plan{MaxIterations: 6, CanExit: []string{}, Score: &loop.Score{Key: "score"}}, scored(5, 5.1, 5.2, 5.3, 5.4, 5.5),
+		{"X1 straight line", loop.Plan{MaxIterations: 6, CanExit: []string{}, Score: &loop.Score{Key: "score"}}, scored(5, 5.1, 5.2, 5.3,
+			5.4, 5.5),
 			prose.FindingNeverDone, []string{"none more than 2%, and nothing in the loop looks at the score"}},
 		{"X3", loop.Plan{MaxIterations: 5, Score: key(99)}, scored(5, 7, 6, 8, 4), prose.FindingRegression,
 			[]string{"in iterations 3 (to 6), 5 (to 4)", "the best is 8 in iteration 4", "on_regression: rollback"}},
 		{"X3 rolled back", loop.Plan{MaxIterations: 3, Score: key(99), OnRegression: loop.RollbackOnWorse},
 			[]loop.Outcome{scored(5)[0], scored(7)[0], scored(6)[0], {}}, prose.FindingRegression,
 			[]string{"all were rolled back", "{{rejected.reason}}"}},
-		{"X4", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep, Steps: []loop.Step{{Name: "critic", Timeout: limit}}}, []loop.Outcome{late, late, {}}, prose.FindingTimeouts,
+		{"X4", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep, Steps: []loop.Step{{Name: "critic", Timeout: limit}}}, []loop.Outcome{late,
+			late, {}}, prose.FindingTimeouts,
 			[]string{"2 timeouts in 3 iterations, most of them in critic. Make critic faster, raise its timeout to 6s"}},
 		{"X4 of a step without a limit of its own", loop.Plan{MaxIterations: 3, OnError: loop.SkipStep, IterationTimeout: limit},
 			[]loop.Outcome{late, late, {}}, prose.FindingTimeouts, []string{"Make critic faster, or raise iteration_timeout of the loop to 6s"}},
@@ -233,7 +239,8 @@ func taken(t *testing.T, f prose.Finding) {
 		t.Errorf("no change is suggested by %q", f)
 		return
 	}
-	e, err := edit.New([]byte("name: refine\nscore: {key: review, judge: critic, target: 99}\nsub_agents:\n  - {name: writer, text: x, output_key: draft}\n" +
+	e, err := edit.New([]byte("name: refine\nscore: {key: review, judge: critic, target: 99}\nsub_agents:\n  - {name: writer, text: " +
+		"x, output_key: draft}\n" +
 		"  - {name: critic, model: scripted/x, instructions: \"Judge {{draft}}.\", output_key: review}\n"))
 	if err != nil {
 		t.Fatal(err)
