@@ -42,8 +42,9 @@ type Fold struct {
 	answer *session.Event // that says it; nil: nothing was said
 	stops  []*loop.StopRecord
 	steps  []runningStep
-	began  map[session.Address]time.Time // the pass that each loop is in
-	warned string                        // what a step was warned of last
+	clock  clock
+	began  map[session.Address]time.Duration // the iteration that each loop is in, on the clock
+	warned string                            // what a step was warned of last
 
 	cut []cutOff
 
@@ -57,6 +58,7 @@ type runningStep struct {
 
 // Add takes the next event of the run and returns the lines that report it.
 func (f *Fold) Add(ev *session.Event) []string {
+	now := f.clock.tick(ev)
 	if ev.Author != "user" && !ev.Partial && ev.Speaks() && wordsFor(ev) != "" {
 		f.answer = session.Answer(f.answer, ev)
 		f.hear(ev)
@@ -66,7 +68,7 @@ func (f *Fold) Add(ev *session.Event) []string {
 	}
 	switch ev.Mark.Kind {
 	case mark.KindStepStarted:
-		f.begin(ev)
+		f.begin(ev, now)
 	case mark.KindStepFinished:
 		return f.finish(ev)
 	case mark.KindLimited:
@@ -75,7 +77,7 @@ func (f *Fold) Add(ev *session.Event) []string {
 			return []string{indent(ev) + ev.Address.Agent() + " " + Waits(w.Until, ev.Timestamp)}
 		}
 	case mark.KindIterationFinished:
-		return f.iteration(ev)
+		return f.iteration(ev, now)
 	case mark.KindRolledBack:
 		return f.rolledBack(ev)
 	case mark.KindLegStarted:
@@ -131,17 +133,17 @@ func (f *Fold) Running() (at session.Address, iteration int) {
 	return s.address, s.iteration
 }
 
-func (f *Fold) begin(ev *session.Event) {
+func (f *Fold) begin(ev *session.Event, now time.Duration) {
 	f.steps = append(f.steps, runningStep{ev.Address, ev.Iteration})
 	if ev.Iteration == 0 {
 		return
 	}
 	if f.began == nil {
-		f.began = make(map[session.Address]time.Time)
+		f.began = make(map[session.Address]time.Duration)
 	}
 	loop := ev.Address.Parent()
 	if _, ok := f.began[loop]; !ok {
-		f.began[loop] = ev.Timestamp
+		f.began[loop] = now
 	}
 }
 
@@ -173,7 +175,7 @@ func (f *Fold) finish(ev *session.Event) []string {
 	return nil
 }
 
-func (f *Fold) iteration(ev *session.Event) []string {
+func (f *Fold) iteration(ev *session.Event, now time.Duration) []string {
 	var it loop.IterationRecord
 	if err := ev.Mark.Decode(&it); err != nil {
 		return []string{err.Error()}
@@ -187,7 +189,7 @@ func (f *Fold) iteration(ev *session.Event) []string {
 		line += " (cut short)"
 	}
 	if began, ok := f.began[ev.Address]; ok {
-		if d := ev.Timestamp.Sub(began); d >= time.Millisecond {
+		if d := now - began; d >= time.Millisecond {
 			line += "  " + brief.Clock(d)
 		}
 		delete(f.began, ev.Address)

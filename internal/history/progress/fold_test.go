@@ -9,8 +9,10 @@ import (
 	"iter"
 	"log"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genai"
@@ -170,6 +172,45 @@ func TestLinesOfAttempts(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// M9: an iteration that a pause interrupts is reported with its active time, as it is shown later.
+func TestLineOfAnIterationHasItsActiveTime(t *testing.T) {
+	var fold progress.Fold
+	var live progress.Live
+	began := time.Date(2026, 11, 24, 9, 0, 0, 0, time.UTC)
+	var lines []string
+	for i, e := range []struct {
+		at        int // seconds
+		kind      mark.Kind
+		address   session.Address
+		iteration int
+		data      any
+	}{
+		{0, mark.KindRunStarted, "", 0, nil},
+		{0, mark.KindStepStarted, "refine", 0, nil},
+		{1, mark.KindStepStarted, "refine[1]/writer", 1, nil},
+		{3, mark.KindStepFinished, "refine[1]/writer", 1, mark.StepFinished{Seconds: 2}},
+		{3, mark.KindRunPaused, "", 0, nil},
+		{63, mark.KindRunTaken, "", 0, nil},
+		{63, mark.KindRunResumed, "", 0, nil},
+		{64, mark.KindIterationFinished, "refine", 0, loop.IterationRecord{Number: 1, Complete: true}},
+	} {
+		m, err := mark.New(e.kind, e.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := &session.Event{Seq: int64(i + 1), Timestamp: began.Add(time.Duration(e.at) * time.Second), Address: e.address,
+			Iteration: e.iteration, Mark: m}
+		lines = append(lines, fold.Add(ev)...)
+		live.Add(ev)
+	}
+	if want := []string{"Iteration 1  3s"}; !slices.Equal(lines, want) {
+		t.Errorf("lines %q, want %q", lines, want)
+	}
+	if got := live.Tree().Root.Loop.Iterations[0].Took(0); got != 3*time.Second {
+		t.Errorf("the tree shows %v", got)
 	}
 }
 
