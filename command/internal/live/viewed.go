@@ -18,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // viewed shows the run as a tree while the view is up, and as lines if the view fails.
@@ -28,6 +29,7 @@ type viewed struct {
 
 	view atomic.Pointer[tui.View] // nil before the run has begun
 	down bool                     // and the run is shown in lines
+	ends []*session.Event         // the last events, which say that steps were cut off
 }
 
 // newViewed replaces standard error for the rest of the program.
@@ -133,9 +135,7 @@ func (v *viewed) more(ev *session.Event) {
 
 func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) error {
 	if view := v.up(); view != nil {
-		if !handsOver(ev) { // the run is not paused for the person who leaves it
-			view.Add(ev)
-		}
+		v.show(view, ev)
 		return v.plain.event(ev, nil, f)
 	}
 	if !v.down {
@@ -150,7 +150,45 @@ func (v *viewed) event(ev *session.Event, lines []string, f *progress.Fold) erro
 	return v.plain.event(ev, lines, f)
 }
 
+// show shows an event once it is clear that it does not belong to a pause after which the run goes on in the background: for the
+// person who leaves, the run is neither paused nor stopped.
+func (v *viewed) show(view *tui.View, ev *session.Event) {
+	switch {
+	case cutsOff(ev):
+		v.ends = append(v.ends, ev)
+		return
+	case !handsOver(ev):
+		v.ends = append(v.ends, ev)
+		v.flush(view)
+	}
+	v.ends = nil
+}
+
+// flush shows what was held back.
+func (v *viewed) flush(view *tui.View) {
+	for _, ev := range v.ends {
+		view.Add(ev)
+	}
+	v.ends = nil
+}
+
+// cutsOff reports whether an event says that a loop or a step was cut off.
+func cutsOff(ev *session.Event) bool {
+	switch {
+	case ev.Mark == nil:
+		return false
+	case ev.Mark.Kind == mark.KindLoopStopped:
+		var rec loop.StopRecord
+		return ev.Mark.Decode(&rec) == nil && rec.Reason == loop.ReasonCanceled
+	case ev.Mark.Kind == mark.KindStepFinished:
+		var fin mark.StepFinished
+		return ev.Mark.Decode(&fin) == nil && fin.Canceled
+	}
+	return false
+}
+
 func (v *viewed) finished(req Request, res result) error {
+	v.flush(v.view.Load())
 	v.view.Load().Finish()
 	return v.plain.finished(req, res)
 }
