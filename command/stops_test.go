@@ -5,7 +5,9 @@
 package command
 
 import (
+	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -39,7 +41,7 @@ sub_agents:
 func stopOf(t *testing.T, dir string, args ...string) (reason string, iterations, best int) {
 	t.Helper()
 	cmd := exec.Command("refrain", append([]string{"run", "--progress", "plain", "--store", "sqlite:runs.db"}, args...)...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	m := regexp.MustCompile(`stop_reason=(\w+) iterations=(\d+) best=(\d+)`).FindStringSubmatch(string(out))
 	if m == nil {
@@ -90,5 +92,81 @@ func TestImprovingLoopsGoOn(t *testing.T) {
 	}
 	if early > 1 || got < 0.9*full {
 		t.Errorf("%d of 8 runs converge before iteration 10; %.2f is handed back, of %.2f", early, got/8, full/8)
+	}
+}
+
+var metrics = flag.Int("metrics", 0, "how many times TestOptimizeMetricGoesOn runs the whole template, of 20 iterations; 0: once, 8 of them")
+
+// LOOP 14, 14a: with a measurement that is off by 2 % and an agent that gains 1.5 % an iteration, the template hands back at least 90 %
+// of what its iterations gain. The first seed measures the start 1.6 % too low, so that a version that is better looks worse.
+func TestOptimizeMetricGoesOn(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git")
+	}
+	limit, got, full := 20, 0.0, 0.0
+	if *metrics == 0 {
+		limit = 8
+	}
+	for n := range max(1, *metrics) {
+		dir := t.TempDir()
+		do := func(name string, args ...string) string {
+			cmd := exec.Command(name, args...)
+			cmd.Dir = dir
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s %q: %v: %s", name, args, err, out)
+			}
+			return strings.TrimSpace(string(out))
+		}
+		writeNoise(t, dir, 22+uint64(n))
+		for name, text := range map[string]string{
+			"work":       "1000\n",
+			".gitignore": "*\n!work\n!measure.sh\n",
+			"measure.sh": `cd "$1"; n=$(($(cat measured 2>/dev/null || echo 0) + 1)); echo $n >measured
+awk -v n=$n -v work=$2 'NR == n {print work * (1 + 0.02 * $1)}' noise
+`,
+			"bin/claude": `#!/bin/sh
+# A stand-in for Claude Code, and no model.
+if [ "$1" = --version ]; then echo '9.9.9 (stand-in)'; exit; fi
+if [ "$1" = auth ]; then echo '{"loggedIn": true}'; exit; fi
+cat >/dev/null
+awk '{printf "%.4f\n", $1 * 0.985}' work >better && mv better work
+echo '{"type":"system","subtype":"init","session_id":"s1","model":"stand-in"}'
+echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"result":"I tried.","stop_reason":"end_turn",
+"session_id":"s1","total_cost_usd":0.01,"usage":{"input_tokens":300,"output_tokens":30}}' | tr -d '\n'
+`,
+		} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		do("git", "init", "-q")
+		do("git", "add", "-A")
+		do("git", "-c", "user.name=ana", "-c", "user.email=ana@example.com", "commit", "-q", "-m", "first")
+		do("refrain", "init", "optimize-metric")
+		file := filepath.Join(dir, "optimize-metric.yaml")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shorter := strings.Replace(string(text), "max_iterations: 20", fmt.Sprintf("max_iterations: %d", limit), 1)
+		if err := os.WriteFile(file, []byte(shorter), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		reason, iterations, best := stopOf(t, dir, "optimize-metric.yaml", "--session", "r_aaaa0001", "--set", "tests=true",
+			"--set", fmt.Sprintf(`measure=sh measure.sh %q "$(cat work)"`, dir))
+		work, err := strconv.ParseFloat(do("git", "show", "refrain/r_aaaa0001:work"), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s after %d iterations, best %d: %.1f", reason, iterations, best, work)
+		got, full = got+1000-work, full+1000*(1-math.Pow(0.985, float64(limit)))
+	}
+	if got < 0.9*full {
+		t.Errorf("%.0f is handed back, of %.0f", got, full)
 	}
 }
