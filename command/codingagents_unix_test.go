@@ -107,7 +107,7 @@ func TestLoopOfARealCodingAgent(t *testing.T) {
 			w.git("add", "-A")
 			w.git("commit", "-qm", "first")
 			const id = "r_feed0001"
-			tree := filepath.Join(w.repo, ".refrain/files/runs", id, "tree")
+			tree := w.tree(id)
 
 			right, text := good("one", 1)
 			other, more := good("two", 2)
@@ -192,8 +192,9 @@ func TestTemplateOfARealCodingAgent(t *testing.T) {
 	w.git("commit", "-qm", "first")
 	const id = "r_feed0002"
 	var script []standin.Answer
+	tree := w.tree(id)
 	for i, name := range []string{"one", "two", "three"} {
-		path := filepath.Join(w.repo, ".refrain/files/runs", id, "tree", name+".go")
+		path := filepath.Join(tree, name+".go")
 		script = append(script, standin.Answer{Tool: "Bash", Input: map[string]any{"command": "touch ran; go test ./...", "description": "Run the tests"}},
 			standin.Answer{Tool: "Read", Input: map[string]any{"file_path": path}},
 			standin.Write(path, fmt.Sprintf("package mend\n\nfunc %s() int { return %d }\n", name, i+1)), standin.Say("mended "+name))
@@ -282,6 +283,15 @@ func (w *mending) start(args ...string) *exec.Cmd {
 		w.Fatal(err)
 	}
 	return cmd
+}
+
+// tree makes the folder of a run's copy before the run, in the place of older versions, where the run finds it.
+func (w *mending) tree(id string) string {
+	dir := filepath.Join(w.repo, ".refrain/files/runs", id, "tree")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		w.Fatal(err)
+	}
+	return dir
 }
 
 func (w *mending) git(args ...string) string {

@@ -32,6 +32,8 @@ type BuildConfig struct {
 	// Store names the store that has the log of the run, as runfiles.Owner reads it, so that the files of a workspace belong to
 	// this run and not to one of the same ID in another store. Empty means that the store is unknown.
 	Store string
+	// Copies is the folder in which workspaces make their trees; see workspace.Config. Empty means the folder .refrain in Root.
+	Copies string
 	// Limits replace those of the file. Build uses MaxIterations and Timeout.
 	Limits
 	// Model opens a model by its name. Build calls it once for each name, with its own context. Nil

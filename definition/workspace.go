@@ -174,7 +174,7 @@ func (b *builder) resolveWorkspace(ctx context.Context, l *loader, d *Definition
 		keys[a.Name] = a.workspaceKey()
 	}
 	b.files = runfiles.New(*d.Workspace, runfiles.Place{
-		Root: root, Store: b.cfg.Store, Withhold: b.cfg.withhold, Keys: keys, Overlays: l.overlays(ctx, d, root)})
+		Root: root, Store: b.cfg.Store, Copies: b.cfg.Copies, Withhold: b.cfg.withhold, Keys: keys, Overlays: l.overlays(ctx, d, root)})
 	if b.cfg.Cleanup != nil {
 		b.cfg.Cleanup(b.files.Close)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/authoring/dialect"
 	"github.com/refrain-dev/refrain/internal/runs/program"
@@ -176,7 +177,8 @@ func Build(ctx context.Context, e *term.Env, store string, p *program.Program,
 
 // EnvOf returns the part of the agents' environment that the command decides.
 func EnvOf(e *term.Env, store string) program.Env {
-	return program.Env{Code: e.Code, Getenv: e.Getenv, Store: store, Report: func(err error) { term.PrintError(e.Stderr, err) }, Check: findPrograms}
+	return program.Env{Code: e.Code, Getenv: e.Getenv, Store: store, Copies: trust.Copies(e.Getenv),
+		Report: func(err error) { term.PrintError(e.Stderr, err) }, Check: findPrograms}
 }
 
 // findPrograms returns an error if a coding agent that this machine asks is not installed.

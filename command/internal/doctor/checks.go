@@ -70,6 +70,7 @@ func New(e *term.Env, ask bool, timeout time.Duration) *doctor {
 func (d *doctor) Examine(ctx context.Context, store string, files []string) {
 	d.system()
 	d.store(ctx, store)
+	d.copies()
 	d.providers()
 	if len(files) > 0 {
 		d.file(ctx, files[0])

@@ -17,6 +17,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
+	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/internal/files/workspace"
+	"github.com/refrain-dev/refrain/internal/process/shellword"
 	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/session"
 )
@@ -58,6 +61,41 @@ func (d *doctor) store(ctx context.Context, spec string) {
 	default:
 		d.tryStore(ctx, spec, postgresName(where), "")
 	}
+}
+
+// copies says where the copies of workspaces are and how large they are, and which of them belong to no run any more.
+func (d *doctor) copies() {
+	dir := trust.Copies(d.Getenv)
+	if dir == "" {
+		return
+	}
+	all, err := workspace.Copies(dir)
+	if err != nil {
+		d.add("copies", dir, foundNote, "", "%v", err)
+		return
+	}
+	if len(all) == 0 {
+		return
+	}
+	var total, size int64
+	var gone []string
+	for _, c := range all {
+		total += c.Size
+		if c.Gone {
+			size += c.Size
+			gone = append(gone, c.Dir)
+		}
+	}
+	found, fix, detail := foundOK, "", "copies of the files of "+brief.Count(len(all), "run")+", "+brief.Size(total)
+	if len(gone) > 0 {
+		found = foundNote
+		detail += fmt.Sprintf("; the runs of %d are gone, %s", len(gone), brief.Size(size))
+		fix = "rm -r " + shellword.Of(gone[0])
+		if more := len(gone) - 1; more > 0 {
+			fix += fmt.Sprintf(", and %d more there", more)
+		}
+	}
+	d.add("copies", dir, found, fix, "%s", detail)
 }
 
 // newStore checks that a database can be created. Its folder is created with it, if the parent folder exists.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/history/progress"
 	"github.com/refrain-dev/refrain/internal/values/brief"
@@ -120,6 +121,9 @@ func resumeCommand(e *term.Env, s *runstore.Stock, l Launch) (*exec.Cmd, error) 
 	}
 	cmd := exec.Command(self, "resume", "--progress", term.Plain, "--grace", l.Grace.String(), "--", l.id)
 	cmd.Dir, cmd.Env = s.Dir, append(os.Environ(), "REFRAIN_STORE="+spec)
+	if copies := e.Getenv(trust.CopiesVariable); copies != "" {
+		cmd.Env = append(cmd.Env, trust.CopiesVariable+"="+copies)
+	}
 	apart(cmd)
 	return cmd, nil
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/deffile"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/files/workspace"
@@ -112,6 +113,10 @@ repeated output stopped the loop.`,
   refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.bounded = cmd.Flags().Changed("max")
+			e, err := f.run.withCopies(e)
+			if err != nil {
+				return term.UsageError(err)
+			}
 			text, err := f.definition(e, args)
 			if err != nil {
 				return term.UsageError(err)
@@ -176,6 +181,7 @@ repeated output stopped the loop.`,
 	fl.StringVar(&f.write, "write", "", "write the definition to this new `FILE`")
 	f.run.shown.Add(fl, "")
 	runstore.Flag(fl, &f.run.store)
+	copiesFlag(fl, &f.run.copies)
 	fl.BoolVar(&f.run.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.run.grace)
 	return cmd
@@ -402,7 +408,7 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 		}
 	}()
 	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session, Copy: f.copies(),
-		Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
+		Copies: trust.Copies(e.Getenv), Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
 	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
 		return false, term.UsageError(err)
 	}

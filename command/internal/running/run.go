@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/live"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -35,6 +37,7 @@ type runFlags struct {
 	detach      bool
 	grace       time.Duration
 	root        string
+	copies      string // folder of the copies of a workspace; empty for the default
 	model       string
 	record      string
 	watch, open bool
@@ -78,14 +81,17 @@ providers and the keys that they need.`,
 		Args: func(cmd *cobra.Command, args []string) error { return term.Args(cmd, deffile.WithOnly(e, args)) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args = deffile.WithOnly(e, args)
+			e, err := f.withCopies(e)
+			if err != nil {
+				return term.UsageError(err)
+			}
 			if err := f.check(cmd.Flags(), args); err != nil {
 				return err
 			}
 			if err := f.Here(cmd.Context(), e, cmd.Flags()); err != nil {
 				return err
 			}
-			err := f.shown.Choose(e)
-			if err != nil {
+			if err := f.shown.Choose(e); err != nil {
 				return err
 			}
 			if f.set, err = deffile.ParseSets(sets); err != nil {
@@ -107,6 +113,7 @@ providers and the keys that they need.`,
 	fl.StringVar(&f.session, "session", "", "`ID` of the run; the ID of an earlier run continues the conversation of that run "+
 		"(default: a new ID)")
 	runstore.Flag(fl, &f.store)
+	copiesFlag(fl, &f.copies)
 	f.Add(fl, clusters.AddressUsage)
 	f.AddQueue(fl)
 	f.AddHeartbeat(fl)
@@ -118,6 +125,31 @@ providers and the keys that they need.`,
 	fl.BoolVar(&f.open, "open", false, "open the run in a browser, if refrain serve serves the same store")
 	fl.StringVar(&f.root, "root", ".", "`directory` that commands may not leave")
 	return cmd
+}
+
+// copiesFlag adds --copies.
+func copiesFlag(fl *pflag.FlagSet, dir *string) {
+	fl.StringVar(dir, "copies", "", "`directory` outside of the repository for the copies of workspaces (default: refrain/trees in "+
+		"XDG_STATE_HOME or ~/.local/state; env "+trust.CopiesVariable+")")
+}
+
+// withCopies returns the environment in which new copies are made in the folder of --copies.
+func (f *runFlags) withCopies(e *term.Env) (*term.Env, error) {
+	if f.copies == "" {
+		return e, nil
+	}
+	dir, err := filepath.Abs(f.copies)
+	if err != nil {
+		return nil, fmt.Errorf("--copies: %w", err)
+	}
+	here := *e
+	here.Getenv = func(name string) string {
+		if name == trust.CopiesVariable {
+			return dir
+		}
+		return e.Getenv(name)
+	}
+	return &here, nil
 }
 
 // check returns an error for flags that have no effect or that contradict each other, before anything of the run exists.

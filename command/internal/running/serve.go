@@ -270,7 +270,7 @@ func (f *servedFlags) config(e *term.Env, s *runstore.Stock) (server.Config, err
 		return server.Config{}, term.UsageError(fmt.Errorf("--dir: %w", err))
 	}
 	cfg := server.Config{Config: operations.Config{
-		Service: s.Service, StoreName: s.Name(e), AppName: runstore.AppName, UserID: runstore.UserName,
+		Service: s.Service, StoreName: s.Name(e), Copies: trust.Copies(e.Getenv), AppName: runstore.AppName, UserID: runstore.UserName,
 		ArtifactService: s.Files, MemoryService: s.Memory, PluginConfig: e.Keeps.Plugins,
 		LeaseTTL: runstore.LeaseTTL, Getenv: e.Getenv, Code: e.Code,
 		MaxClientRuns: orNone(f.maxClientRuns), MaxQueued: orNone(f.maxQueued),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/files/runfiles"
 	"github.com/refrain-dev/refrain/internal/runs/program"
@@ -37,7 +38,7 @@ checked out, and the run can still be resumed.`,
 				return err
 			}
 			defer s.Close()
-			line, err := take(cmd.Context(), s, id, branch, false)
+			line, err := take(cmd.Context(), e, s, id, branch, false)
 			if err != nil {
 				return term.Failure(err)
 			}
@@ -56,7 +57,7 @@ var errNothingToTake = errors.New("no step of the run has changed a file, so the
 
 // take makes a branch of the files of a run, and says where they went. If stopped is true, it does so only for a run that ended
 // without handing over its result, and whose definition names a branch; otherwise it returns "".
-func take(ctx context.Context, s *runstore.Stock, id, branch string, stopped bool) (string, error) {
+func take(ctx context.Context, e *term.Env, s *runstore.Stock, id, branch string, stopped bool) (string, error) {
 	view, run, err := s.View(ctx, id)
 	if err != nil {
 		return "", err
@@ -82,7 +83,7 @@ func take(ctx context.Context, s *runstore.Stock, id, branch string, stopped boo
 		return "", err
 	}
 	reason := whyUnverified(run)
-	made, err := def.Workspace.Take(ctx, runfiles.Place{Root: p.Root}, id, v, branch, reason)
+	made, err := def.Workspace.Take(ctx, runfiles.Place{Root: p.Root, Copies: trust.Copies(e.Getenv)}, id, v, branch, reason)
 	if errors.Is(err, runfiles.ErrUnchanged) {
 		err = errNothingToTake
 	}
@@ -117,7 +118,7 @@ func takeStopped(ctx context.Context, e *term.Env, s *runstore.Stock, id string,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	line, err := take(ctx, s, id, "", true)
+	line, err := take(ctx, e, s, id, "", true)
 	switch {
 	case errors.Is(err, errNothingToTake):
 	case err != nil:

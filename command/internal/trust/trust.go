@@ -57,6 +57,24 @@ func Open(getenv func(string) string) (*Keeper, error) {
 	return k, nil
 }
 
+// CopiesVariable names the folder of the copies of [Copies], in place of trees in the state folder.
+const CopiesVariable = "REFRAIN_COPIES"
+
+// Copies returns the folder in which workspaces make their copies, so that the tools of a project do not find them. It is empty if the
+// user has no state folder: then copies are in the folder .refrain of the project.
+func Copies(getenv func(string) string) string {
+	if dir := getenv(CopiesVariable); dir != "" {
+		if abs, err := filepath.Abs(dir); err == nil {
+			return abs
+		}
+	}
+	dir, err := stateFolder(getenv)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "trees")
+}
+
 func stateFolder(getenv func(string) string) (string, error) {
 	if dir := getenv("REFRAIN_STATE_DIR"); dir != "" {
 		if !filepath.IsAbs(dir) {

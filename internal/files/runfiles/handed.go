@@ -35,14 +35,12 @@ func (w *Config) Handed(v any) (h Handed) {
 		h = Handed{Way: "branch", Name: name}
 		h.Name, h.Commit, _ = strings.Cut(name, ", commit ")
 		h.Commit, h.Command, _ = strings.Cut(h.Commit, taken)
-		h.Command = cmp.Or(h.Command, w.taking(workspace.Merge, h.Name, 1))
+		h.Command = cmp.Or(h.Command, w.taking(workspace.Merge, h.Name, 1, ""))
 		h.Commit, _, _ = strings.Cut(h.Commit, unsigned)
 	} else if name, ok := strings.CutPrefix(result, "patch "); ok {
+		name, command, _ := strings.Cut(name, taken)
 		name, _, _ = strings.Cut(name, insteadOf)
-		h = Handed{Way: "patch", Name: name}
-		if seen, err := filepath.Rel(filepath.FromSlash(cmp.Or(w.From, ".")), name); err == nil {
-			h.Command = w.git() + "apply " + shellword.Of(seen)
-		}
+		h = Handed{Way: "patch", Name: name, Command: cmp.Or(command, w.applying(name, ""))}
 	} else if name, ok := strings.CutPrefix(result, "applied to "); ok {
 		h = Handed{Way: "applied", Name: name}
 	}
@@ -55,24 +53,38 @@ const taken = "; take it with: "
 // unsigned is what follows the commit of a branch if its commits have no signature.
 const unsigned = ", not signed: "
 
-// taking returns the command that takes a branch with this number of commits over.
-func (w *Config) taking(way workspace.Taking, branch string, commits int) string {
+// applying returns the command that applies a patch. up leads from the folder of the files to the top of its repository.
+func (w *Config) applying(patch, up string) string {
+	if up != "" {
+		return w.git(up) + "apply <" + shellword.Of(patch)
+	}
+	seen, err := filepath.Rel(filepath.FromSlash(cmp.Or(w.From, ".")), patch)
+	if err != nil {
+		return ""
+	}
+	return w.git("") + "apply " + shellword.Of(seen)
+}
+
+// taking returns the command that takes a branch with this number of commits over. up leads from the folder of the files to the top of
+// its repository.
+func (w *Config) taking(way workspace.Taking, branch string, commits int, up string) string {
 	start := shellword.Of(branch) + "~"
 	if commits > 1 {
 		start += strconv.Itoa(commits)
 	}
 	switch {
 	case way == workspace.ApplyDiff:
-		return fmt.Sprintf("%sdiff --binary %s %s | %[1]sapply", w.git(), start, shellword.Of(branch))
+		return fmt.Sprintf("%sdiff --binary %s %s | %[1]sapply", w.git(up), start, shellword.Of(branch))
 	case way == workspace.CherryPick && commits > 1:
-		return w.git() + string(way) + " " + start + ".." + shellword.Of(branch)
+		return w.git("") + string(way) + " " + start + ".." + shellword.Of(branch)
 	}
-	return w.git() + string(way) + " " + shellword.Of(branch)
+	return w.git("") + string(way) + " " + shellword.Of(branch)
 }
 
-// git returns the beginning of a command of git in the folder of the files, for a shell in the root of the run.
-func (w *Config) git() string {
-	if from := filepath.FromSlash(cmp.Or(w.From, ".")); from != "." {
+// git returns the beginning of a command of git in the folder of the files, or in the one to which up leads from there, for a shell in
+// the root of the run.
+func (w *Config) git(up string) string {
+	if from := filepath.Join(filepath.FromSlash(cmp.Or(w.From, ".")), up); from != "." {
 		return "git -C " + shellword.Of(from) + " "
 	}
 	return "git "
@@ -129,5 +141,5 @@ func (w *Config) branch(ctx context.Context, t *workspace.Tree, was state, r wor
 	if d.Unsigned != "" {
 		d.Commit += unsigned + strings.ReplaceAll(d.Unsigned, taken, "; ")
 	}
-	return fmt.Sprintf("branch %s, commit %s%s%s", d.Branch, d.Commit, taken, w.taking(way, d.Branch, d.Commits)), err
+	return fmt.Sprintf("branch %s, commit %s%s%s", d.Branch, d.Commit, taken, w.taking(way, d.Branch, d.Commits, t.Up())), err
 }

@@ -25,6 +25,8 @@ func TestHanded(t *testing.T) {
 			Way: "branch", Name: "fix", Commit: "1f0c", Command: "git cherry-pick fix"}},
 		{"", "patch out/it's.patch", runfiles.Handed{
 			Way: "patch", Name: "out/it's.patch", Command: `git apply 'out/it'\''s.patch'`}},
+		{"", "patch r-r_1.patch, because r.patch is no patch of a run; take it with: git -C .. apply <r-r_1.patch", runfiles.Handed{
+			Way: "patch", Name: "r-r_1.patch", Command: "git -C .. apply <r-r_1.patch"}},
 		{"sub", "patch r.patch", runfiles.Handed{Way: "patch", Name: "r.patch", Command: "git -C sub apply ../r.patch"}},
 		{"", "patch r-r_1.patch, because r.patch is no patch of a run", runfiles.Handed{
 			Way: "patch", Name: "r-r_1.patch", Command: "git apply r-r_1.patch"}},

@@ -85,5 +85,8 @@ func (rs *Runs) givePatch(ctx context.Context, t *workspace.Tree, id string, h w
 	if err != nil {
 		return "", err
 	}
+	if up := t.Up(); up != "" {
+		said += taken + rs.cfg.applying(file, up)
+	}
 	return said, root.WriteFile(file, patch.Bytes(), 0o644)
 }

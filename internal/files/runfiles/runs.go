@@ -36,6 +36,7 @@ type Runs struct {
 type Place struct {
 	Root     string            // of the run
 	Store    string            // of the run's log, as for [Owner]; empty if it is unknown
+	Copies   string            // the folder of new trees, outside of Root; empty for one in Root
 	Withhold []string          // variables that setup does not inherit
 	Keys     map[string]string // the state key of the files that an agent works on, by the agent's name; [Key] for others
 	Overlays []string          // folders in From that the trees never have, relative to it with slashes
@@ -101,7 +102,8 @@ func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*locked, 
 	}
 	w := &rs.cfg
 	cfg := workspace.Config{From: filepath.Join(rs.place.Root, filepath.FromSlash(w.From)), Store: Store(rs.place.Root), Run: id,
-		Owner: Owner(rs.place.Root, rs.place.Store), Base: w.Base, Copy: w.Copy, Filters: w.Filters, Protect: rs.protected, Exclude: rs.place.Overlays, Limits: w.Limits,
+		Owner: Owner(rs.place.Root, rs.place.Store), Copies: rs.place.Copies,
+		Base: w.Base, Copy: w.Copy, Filters: w.Filters, Protect: rs.protected, Exclude: rs.place.Overlays, Limits: w.Limits,
 		Environ: child.Inheritance{Withhold: rs.place.Withhold}.Environ()}
 	if was.run != id {
 		cfg.ForkOf = was.run

@@ -50,7 +50,7 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 			sets = map[string]any{key: begun.value()}
 		}
 	}()
-	if err := run(d.tree.Dir(), d.tree.Environ()); err != nil {
+	if err := d.run(run); err != nil {
 		return nil, err
 	}
 	if now.hash, err = d.tree.Snapshot(ctx); err != nil {
@@ -81,6 +81,15 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 	return map[string]any{key: now.value()}, nil
 }
 
+// run runs a command in the folder of a tree.
+func (d *locked) run(command func(string, []string) error) error {
+	work, err := d.tree.MakeWork()
+	if err != nil {
+		return err
+	}
+	return command(work, d.tree.Environ())
+}
+
 // mostNames is how many protected files the state names.
 const mostNames = 100
 
@@ -96,7 +105,7 @@ func (rs *Runs) protect(ctx agent.InvocationContext, t *workspace.Tree, now *sta
 	}
 	var paths []string
 	for _, c := range touched {
-		paths = append(paths, c.Path)
+		paths = append(paths, t.Seen(c.Path))
 	}
 	if len(touched) > 0 && rs.cfg.OnProtected != Fail {
 		if now.hash, err = t.PutBack(ctx, now.hash, touched); err != nil {
@@ -108,7 +117,7 @@ func (rs *Runs) protect(ctx agent.InvocationContext, t *workspace.Tree, now *sta
 		return err
 	}
 	for _, c := range ignored {
-		paths = append(paths, c.Path)
+		paths = append(paths, t.Seen(c.Path))
 	}
 	if len(paths) == 0 {
 		return nil

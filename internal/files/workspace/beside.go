@@ -25,9 +25,13 @@ func (t *Tree) Beside(ctx context.Context, name string) (*Tree, error) {
 	defer t.mu.Unlock()
 	part := filepath.Join("beside", refName(name))
 	s := &Tree{
-		cfg: t.cfg, from: t.from, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
+		cfg: t.cfg, from: t.from, folder: t.folder, prefix: t.prefix, repo: t.repo, store: t.store, user: t.user, base: t.base, start: t.start,
 		ignored: ignored{tree: t.ignored.tree, files: t.ignored.files},
 		name:    t.name + "/" + filepath.ToSlash(part), room: filepath.Join(t.room, part),
+		place: filepath.Join(t.place, part),
+	}
+	if err := os.MkdirAll(s.place, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the workspace: %w", err)
 	}
 	lock, err := lockRoom(ctx, s.room)
 	if err != nil {
@@ -63,7 +67,7 @@ func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
 	if err := removeAll(t.Dir()); err != nil {
 		return fmt.Errorf("delete an incomplete tree: %w", err)
 	}
-	if err := t.copyNotes(of.room, "from", "head", "dirty", "exclude"); err != nil {
+	if err := t.copyNotes(of.room, "from", folderNote, "head", "dirty", "exclude"); err != nil {
 		return fmt.Errorf("copy a tree: %w", err)
 	}
 	if err := os.Mkdir(t.Dir(), 0o700); err != nil {
@@ -73,8 +77,8 @@ func (t *Tree) copyOf(ctx context.Context, of *Tree) error {
 	if err != nil {
 		return err
 	}
-	if left := free(t.room); left >= 0 && left < size+spare {
-		return &LimitError{"disk", t.room, size + spare, left}
+	if left := free(t.place); left >= 0 && left < size+spare {
+		return &LimitError{"disk", t.place, size + spare, left}
 	}
 	if err := noMount(of.Dir()); err != nil {
 		return err
@@ -195,7 +199,8 @@ func (t *Tree) tidy() {
 	t.index = filepath.Join(t.room, "index-"+rand.Text())
 	for _, pattern := range []string{"index-*", "scratch-*", "clean-*"} {
 		old, _ := filepath.Glob(filepath.Join(t.room, pattern))
-		for _, name := range old {
+		placed, _ := filepath.Glob(filepath.Join(t.place, pattern))
+		for _, name := range append(old, placed...) {
 			_ = removeAll(name)
 		}
 	}

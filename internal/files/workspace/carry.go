@@ -24,7 +24,7 @@ import (
 )
 
 // notes lists the files in the folder of a run that another machine needs too.
-var notes = []string{"head", "dirty", "exclude"}
+var notes = []string{"head", "dirty", "exclude", folderNote}
 
 const (
 	maxNote    = 16 << 20

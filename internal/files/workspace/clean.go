@@ -16,24 +16,26 @@ import (
 
 // Clean writes the files of a tree, with the changes undone, into a new folder, and copies the files of the folder
 // overlay over them, if it is not empty. It prepares the folder as Open prepares a new tree, with the ignored files
-// to copy, a repository and the setup, calls use with the folder and with additional environment variables, and
+// to copy, a repository and the setup, calls use with the folder of [Tree.Work] there and with additional environment variables, and
 // deletes the folder. Changes in the folder affect nothing else.
 //
 // The error wraps [ErrUnknownTree] if the store does not have the hash; otherwise it may be that of use.
 func (t *Tree) Clean(ctx context.Context, h Hash, undo []Change, overlay string, use func(dir string, env []string) error) error {
-	room := filepath.Join(t.room, "clean-"+rand.Text())
+	room := filepath.Join(t.place, "clean-"+rand.Text())
 	dir := filepath.Join(room, "tree")
 	defer func() { _ = removeAll(room) }()
 	if err := t.checkOut(ctx, h, undo, overlay, dir); err != nil {
 		return fmt.Errorf("check out the workspace: %w", err)
 	}
-	env := []string{"REFRAIN_WORKSPACE=" + dir, "GIT_CEILING_DIRECTORIES=" + room}
-	if t.cfg.Setup != nil {
-		if err := t.cfg.Setup(ctx, dir, env); err != nil {
-			return fmt.Errorf("setup of the workspace: %w", err)
-		}
+	work, err := t.makeWork(dir)
+	if err != nil {
+		return err
 	}
-	return use(dir, env)
+	env := []string{"REFRAIN_WORKSPACE=" + work, "GIT_CEILING_DIRECTORIES=" + room}
+	if err := t.setUp(ctx, dir, env); err != nil {
+		return err
+	}
+	return use(work, env)
 }
 
 func (t *Tree) checkOut(ctx context.Context, h Hash, undo []Change, overlay, dir string) error {
@@ -75,7 +77,11 @@ func (t *Tree) checkOut(ctx context.Context, h Hash, undo []Change, overlay, dir
 	if overlay == "" {
 		return nil
 	}
-	if err := lay(ctx, overlay, dir); err != nil {
+	work, err := t.makeWork(dir)
+	if err != nil {
+		return err
+	}
+	if err := lay(ctx, overlay, work); err != nil {
 		return fmt.Errorf("lay %q over the files: %w", overlay, err)
 	}
 	return nil

@@ -77,18 +77,25 @@ func resolved(folder string) (string, error) {
 }
 
 func (t *Tree) open(ctx context.Context, bin, store string) error {
-	t.tidy()
 	if err := t.findOrigin(ctx, bin); err != nil {
 		return err
 	}
 	format := "sha1"
 	if t.repo {
 		var err error
+		if t.modules, err = modulesIn(ctx, t.user); err != nil {
+			return err
+		}
 		if format, err = t.user.word(ctx, "rev-parse", "--show-object-format"); err != nil {
 			return err
 		}
 	}
 	t.store = filepath.Join(store, storeNames[format])
+	if err := t.findPlace(); err != nil {
+		return err
+	}
+	t.anchor()
+	t.tidy()
 	t.git = &git{
 		bin: bin, dir: t.Dir(), lock: t.lock,
 		config: append(slices.Clone(pinned), "core.excludesFile="+filepath.Join(t.room, "exclude")),
@@ -114,7 +121,10 @@ func (t *Tree) open(ctx context.Context, bin, store string) error {
 	}
 	if base != "" && start != "" {
 		t.base, t.start = Hash(base), Hash(start)
-		return t.keepIgnored(ctx, t.start, false)
+		if err := t.keepIgnored(ctx, t.start, false); err != nil || !t.empty {
+			return err
+		}
+		return t.setUpAgain(ctx)
 	}
 	return t.create(ctx)
 }
@@ -209,10 +219,41 @@ func writeSynced(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
+// setUpAgain prepares a tree whose folder was deleted, as a new one is prepared. The files of the state are restored later.
+func (t *Tree) setUpAgain(ctx context.Context) error {
+	if _, err := t.restore(ctx, t.start); err != nil {
+		return err
+	}
+	if err := t.copyIgnored(ctx, t.Dir()); err != nil {
+		return err
+	}
+	if err := t.begin(); err != nil {
+		return err
+	}
+	return t.setUp(ctx, t.Dir(), t.Environ())
+}
+
+// setUp runs the setup in the folder of a tree.
+func (t *Tree) setUp(ctx context.Context, tree string, env []string) error {
+	work, err := t.makeWork(tree)
+	if err == nil && t.cfg.Setup != nil {
+		err = t.cfg.Setup(ctx, work, env)
+	}
+	if err != nil {
+		return fmt.Errorf("setup of the workspace: %w", err)
+	}
+	return nil
+}
+
 // create copies the files, sets the tree up, and marks it as complete.
 func (t *Tree) create(ctx context.Context) error {
 	if err := removeAll(t.Dir()); err != nil {
 		return fmt.Errorf("delete an incomplete tree: %w", err)
+	}
+	if t.prefix == "" { // a tree of an older version, of which this is a fork, has no folder
+		if err := writeFile(filepath.Join(t.room, folderNote), []byte(t.folder)); err != nil {
+			return err
+		}
 	}
 	if err := writeFile(filepath.Join(t.room, "from"), []byte(t.from)); err != nil {
 		return err
@@ -222,6 +263,9 @@ func (t *Tree) create(ctx context.Context) error {
 	}
 	if err := os.MkdirAll(t.Dir(), 0o700); err != nil {
 		return fmt.Errorf("make the tree: %w", err)
+	}
+	if err := t.findOutside(ctx); err != nil {
+		return err
 	}
 	if err := t.copyExcludes(ctx); err != nil {
 		return err
@@ -253,8 +297,8 @@ func (t *Tree) create(ctx context.Context) error {
 		return err
 	}
 	if t.cfg.Setup != nil {
-		if err := t.cfg.Setup(ctx, t.Dir(), t.Environ()); err != nil {
-			return fmt.Errorf("setup of the workspace: %w", err)
+		if err := t.setUp(ctx, t.Dir(), t.Environ()); err != nil {
+			return err
 		}
 		if t.start, err = t.snapshot(ctx, anySize); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,8 +43,11 @@ func (t *Tree) findOrigin(ctx context.Context, bin string) error {
 	switch {
 	case err == nil && inside == "true":
 		t.repo = true
-		t.prefix, err = t.user.word(ctx, "rev-parse", "--show-prefix")
-		return err
+		prefix, err := t.user.word(ctx, "rev-parse", "--show-prefix")
+		if err != nil {
+			return err
+		}
+		return t.findFolder(prefix, home)
 	case err == nil:
 		return &RefusedError{t.from, "it is a bare repository or the inside of one: name a folder with files"}
 	case code(err) != 128:
@@ -70,7 +74,10 @@ func (t *Tree) userPath(ctx context.Context, part string) (string, error) {
 // copyExcludes writes the patterns of ignored files that are not in the tree itself.
 func (t *Tree) copyExcludes(ctx context.Context) error {
 	text := []byte("/.refrain/\n")
-	for _, name := range t.cfg.Exclude {
+	if t.folder != "" {
+		text = append(text, "/"+Literal(t.folder)+"/.refrain/\n"...)
+	}
+	for _, name := range slices.Concat(t.cfg.Exclude, t.modules, t.outside) {
 		text = append(text, "/"+Literal(name)+"\n"...)
 	}
 	if t.repo {
@@ -141,13 +148,15 @@ func (t *Tree) copyDirty(ctx context.Context) error {
 
 // stays reports whether a file of the origin is not copied because it is excluded or belongs to a store.
 func (t *Tree) stays(name string) bool {
-	for _, out := range t.cfg.Exclude {
+	for _, out := range slices.Concat(t.cfg.Exclude, t.modules, t.outside) {
 		if name == out || strings.HasPrefix(name, out+"/") {
 			return true
 		}
 	}
-	path := filepath.Join(t.from, filepath.FromSlash(name))
-	return name == ".refrain" || strings.HasPrefix(name, ".refrain/") || within(path, filepath.Dir(t.store))
+	file := filepath.Join(t.from, filepath.FromSlash(name))
+	own := path.Join(t.folder, ".refrain")
+	return name == ".refrain" || strings.HasPrefix(name, ".refrain/") || name == own || strings.HasPrefix(name, own+"/") ||
+		within(file, filepath.Dir(t.store))
 }
 
 // weigh checks the files of the origin against the limits and the free space on the disk.
@@ -168,7 +177,7 @@ func (t *Tree) weigh(names []string) error {
 			path := filepath.Join(t.from, filepath.FromSlash(name))
 			if inside, err := os.ReadDir(path); err != nil || len(inside) > 0 {
 				return &RefusedError{path, "it is a git repository inside the folder, whose files would not be saved: " +
-					"ignore it in .gitignore, or for a submodule, git submodule deinit it"}
+					"ignore it in .gitignore"}
 			}
 		case info.Size() > t.cfg.Limits.FileSize:
 			return &LimitError{"file_size", name, info.Size(), t.cfg.Limits.FileSize}
@@ -176,8 +185,8 @@ func (t *Tree) weigh(names []string) error {
 			total += info.Size()
 		}
 	}
-	if left := free(t.room); left >= 0 && left < 2*total+spare {
-		return &LimitError{"disk", t.room, 2*total + spare, left}
+	if left := free(t.place); left >= 0 && left < 2*total+spare {
+		return &LimitError{"disk", t.place, 2*total + spare, left}
 	}
 	return nil
 }
@@ -243,6 +252,8 @@ func (t *Tree) noteHead(ctx context.Context) error {
 	return writeFile(filepath.Join(t.room, "dirty"), lines(names))
 }
 
+const missingFolder = "the last commit, with which the base head begins, does not have this folder: commit it, or use the base dirty"
+
 // checkOutHead writes the files of the last commit.
 func (t *Tree) checkOutHead(ctx context.Context) error {
 	if head, err := t.head(); err == nil && head == "" {
@@ -250,8 +261,13 @@ func (t *Tree) checkOutHead(ctx context.Context) error {
 	}
 	head, err := t.user.object(ctx, "HEAD:"+strings.TrimSuffix(t.prefix, "/"))
 	if err == nil && head == "" {
-		err = &RefusedError{t.from, "the last commit, with which the base head begins, does not have this folder: " +
-			"commit it, or use the base dirty"}
+		err = &RefusedError{t.from, missingFolder}
+	}
+	if err == nil && t.folder != "" {
+		var has string
+		if has, err = t.user.object(ctx, "HEAD:"+t.folder); err == nil && has == "" {
+			err = &RefusedError{t.from, missingFolder}
+		}
 	}
 	if err != nil {
 		return err
@@ -282,10 +298,13 @@ func (t *Tree) checkOutHead(ctx context.Context) error {
 func (t *Tree) copyIgnored(ctx context.Context, into string) error {
 	patterns := strings.Join(t.cfg.Copy, "\n") + "\n"
 	if more, ok := patternsOf(filepath.Join(t.from, ".worktreeinclude")); ok {
-		patterns += string(more)
+		patterns += string(more) + "\n"
+	}
+	if more, ok := patternsOf(filepath.Join(t.from, filepath.FromSlash(t.folder), ".worktreeinclude")); ok && t.folder != "" {
+		patterns += strings.Join(t.ignoreLines(strings.Split(string(more), "\n")), "\n")
 	}
 	if strings.TrimSpace(patterns) == "" {
-		return nil
+		return t.copyModules(ctx, into)
 	}
 	file := filepath.Join(t.room, "scratch-"+rand.Text())
 	if err := writeFile(file, []byte(patterns)); err != nil {
@@ -300,6 +319,8 @@ func (t *Tree) copyIgnored(ctx context.Context, into string) error {
 		_, err := os.Lstat(filepath.Join(into, filepath.FromSlash(name)))
 		return err == nil || t.stays(name) || strings.HasSuffix(name, "/")
 	})
-	_, err = t.copyFiles(ctx, names, into)
-	return err
+	if _, err = t.copyFiles(ctx, names, into); err != nil {
+		return err
+	}
+	return t.copyModules(ctx, into)
 }

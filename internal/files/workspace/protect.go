@@ -79,13 +79,14 @@ func (t *Tree) PutBack(ctx context.Context, now Hash, touched []Change) (Hash, e
 	return h, nil
 }
 
-// Protected lists the files that match one of the patterns and differ between two trees. See [Tree.PutBackIgnored] for files that git
-// ignores.
+// Protected lists the files that match one of the patterns, relative to [Config].From, and differ between two trees. See
+// [Tree.PutBackIgnored] for files that git ignores.
 func (t *Tree) Protected(ctx context.Context, base, now Hash, patterns []string) (touched []Change, err error) {
 	changes, err := t.Files(ctx, base, now)
 	if err != nil {
 		return nil, err
 	}
+	patterns = t.anchored(patterns)
 	for _, c := range changes {
 		if was, ok := t.ignored.files[c.Path]; ok && c.Status == "A" && was == (ignoredEntry{c.Mode, c.blob}) {
 			continue // it has not changed, but git ignores it no longer

@@ -194,7 +194,7 @@ func (t *Tree) moveAway(name string) error {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return fmt.Errorf("move %q out of the tree: it is not in the tree", name)
 	}
-	to := filepath.Join(t.room, "salvage", rand.Text(), filepath.FromSlash(name))
+	to := filepath.Join(t.place, "salvage", rand.Text(), filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return fmt.Errorf("move %q out of the tree: %w", name, err)
 	}

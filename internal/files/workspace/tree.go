@@ -3,6 +3,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -41,10 +42,14 @@ const (
 // Config says what a tree is copied from and where it is kept.
 type Config struct {
 	// From is a folder in a git repository, or a plain folder. Only the methods that deliver a result write to it.
-	// The default is the current directory.
+	// The default is the current directory. The tree is a copy of the whole repository, because a folder in it may need others, unless
+	// the repository contains the home directory; see [Tree.Work].
 	From string
 	// Store is the folder for the stored files and the trees of all runs. Required.
 	Store string
+	// Copies is the folder in which new trees are made, outside of From, so that the tools of the project do not find them; empty for
+	// Store. The tree of a run that exists is found where it is.
+	Copies string
 	// Run is the name of the run. Each run has a tree of its own. Required.
 	Run string
 	// Owner names what the run belongs to, such as the database with its log, because another database may have a run of the
@@ -99,19 +104,23 @@ const (
 // Tree has the files of one run, which programs may change. Several goroutines may call its methods; the calls take
 // effect one after another. All programs that change the files must have ended before a call.
 type Tree struct {
-	cfg    Config
-	from   string // absolute
-	prefix string // of From in its repository, with a slash; empty at its top
-	repo   bool   // From is in a git repository
-	room   string // the folder of the run
-	store  string // the bare repository
-	index  string // of this process
-	name   string // of the run, in refs
-	git    *git
-	user   *git
-	lock   *os.File
-	base   Hash // before the setup
-	start  Hash
+	cfg     Config
+	from    string   // absolute: the top of the repository, or From
+	folder  string   // of From in the tree, with slashes; empty if it is the tree
+	prefix  string   // of from in its repository, with a slash; empty at its top
+	repo    bool     // From is in a git repository
+	modules []string // submodules that have files
+	outside []string // other repositories outside of the folder; known while the tree is made
+	room    string   // the folder of the run
+	place   string   // the folder of its tree: room, or one outside of the store
+	store   string   // the bare repository
+	index   string   // of this process
+	name    string   // of the run, in refs
+	git     *git
+	user    *git
+	lock    *os.File
+	base    Hash // before the setup
+	start   Hash
 
 	against Hash // the tree that Limits are compared with; empty for the start
 
@@ -124,7 +133,7 @@ type Tree struct {
 }
 
 // Dir returns the folder with the files.
-func (t *Tree) Dir() string { return filepath.Join(t.room, "tree") }
+func (t *Tree) Dir() string { return filepath.Join(t.place, "tree") }
 
 // Start returns the hash of the files with which the run began, after its setup.
 func (t *Tree) Start() Hash { return t.start }
@@ -136,10 +145,10 @@ func (t *Tree) CountFrom(h Hash) {
 	t.against = h
 }
 
-// Environ returns variables for programs that run in the tree: REFRAIN_WORKSPACE names its folder, and
-// GIT_CEILING_DIRECTORIES keeps git from finding a repository above it.
+// Environ returns variables for programs that run in the tree: REFRAIN_WORKSPACE names the
+// folder of [Tree.Work], and GIT_CEILING_DIRECTORIES keeps git from finding a repository above the tree.
 func (t *Tree) Environ() []string {
-	return []string{"REFRAIN_WORKSPACE=" + t.Dir(), "GIT_CEILING_DIRECTORIES=" + t.room}
+	return []string{"REFRAIN_WORKSPACE=" + t.Work(), "GIT_CEILING_DIRECTORIES=" + t.place}
 }
 
 // Close releases the tree. Its files stay on the disk, and a later Open finds them.
@@ -185,8 +194,11 @@ func Remove(ctx context.Context, store, run string) error {
 		return err
 	}
 	defer lock.Close()
-	if err := noMount(room); err != nil {
-		return err
+	place := cmp.Or(placeOf(room), room)
+	for _, folder := range []string{room, place} {
+		if err := noMount(folder); err != nil {
+			return err
+		}
 	}
 	for g, err := range repositories(ctx, bin, store) {
 		if err != nil {
@@ -205,6 +217,12 @@ func Remove(ctx context.Context, store, run string) error {
 		if _, err := g.run(ctx, "prune", "--expire=1.hour.ago"); err != nil {
 			return fmt.Errorf("remove the files of run %q: %w", run, err)
 		}
+	}
+	if err := removeAll(place); err != nil {
+		return err
+	}
+	if place != room {
+		_ = os.Remove(filepath.Dir(place)) // if it has no other copy
 	}
 	return removeAll(room)
 }

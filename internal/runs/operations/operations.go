@@ -52,6 +52,8 @@ type Config struct {
 	Service session.Service
 	// StoreName names the store; see definition.BuildConfig. Empty means that it is unknown.
 	StoreName string
+	// Copies is the folder of the trees of workspaces; see definition.BuildConfig.
+	Copies string
 	// AppName and UserID own the runs. Required.
 	AppName, UserID string
 	// Dir is the folder of the definitions, in which their commands run too. Required, unless ReadOnly
@@ -295,7 +297,7 @@ func (r *Runs) remove(ctx context.Context, id string) error {
 // env returns the config's part of how agents of runs are made.
 func (r *Runs) env() program.Env {
 	return program.Env{
-		Code: r.Code, Getenv: r.Getenv, Store: r.StoreName,
+		Code: r.Code, Getenv: r.Getenv, Store: r.StoreName, Copies: r.Copies,
 		Report:    func(err error) { r.Log.Warn("a run reports", "error", credential.Masked(err.Error())) },
 		Transport: r.outgoing, StateLimit: r.StateLimit, LogLimit: r.LogLimit, LogLimitName: r.LogLimitName,
 		Check: func(p *program.Program, def *definition.Definition) error {

@@ -29,6 +29,8 @@ type Env struct {
 	Elsewhere elsewhere.Dispatcher
 	// Store names the store that has the logs of the runs: see definition.BuildConfig.
 	Store string
+	// Copies is the folder of the trees of workspaces: see definition.BuildConfig.
+	Copies string
 	// StateLimit is the largest state of a run in bytes, whatever its definition says; 0 sets no limit.
 	StateLimit int64
 	// LogLimit is the largest log of a run of a client's definition in bytes; 0 sets no limit.
@@ -60,7 +62,7 @@ func (p *Program) config(ctx context.Context, env Env,
 	def *definition.Definition) (definition.BuildConfig, func(), error) {
 	cfg := p.BuildConfig()
 	cfg.DefaultModel, cfg.Getenv, cfg.Transport = p.DefaultModel, env.Getenv, env.Transport
-	cfg.Elsewhere, cfg.Store = env.Elsewhere, env.Store
+	cfg.Elsewhere, cfg.Store, cfg.Copies = env.Elsewhere, env.Store, env.Copies
 	env.Code.Into(&cfg)
 	if p.Model != "" && asksModel(def, env.Elsewhere != nil) {
 		llm, err := provider.Open(ctx, p.Model, env.Getenv)
