@@ -21,11 +21,13 @@ import (
 // reaches names, by import path and name, what takes a program out of its own memory, with the word that doc/security.md
 // has for it.
 var reaches = map[string]map[string]string{
-	"os/exec": {"Command": "starts", "CommandContext": "starts"},
+	"os/exec": {"Command": "starts", "CommandContext": "starts", "Cmd": "starts"},
+	"plugin":  {"Open": "starts"},
 	"syscall": {"Exec": "starts", "ForkExec": "starts", "StartProcess": "starts", "Connect": "connects"},
 	"net": {
 		"Dial": "connects", "DialTimeout": "connects", "DialTCP": "connects", "DialUDP": "connects", "DialUnix": "connects", "Dialer": "connects",
 		"Listen": "listens", "ListenTCP": "listens", "ListenUnix": "listens", "ListenPacket": "listens", "ListenConfig": "listens",
+		"Resolver": "connects", "DefaultResolver": "connects", "LookupHost": "connects", "LookupIP": "connects", "LookupAddr": "connects",
 	},
 	"crypto/tls": {"Dial": "connects", "Dialer": "connects", "Listen": "listens"},
 	"net/http": {
@@ -33,9 +35,13 @@ var reaches = map[string]map[string]string{
 		"Get": "connects", "Post": "connects", "Head": "connects", "PostForm": "connects",
 		"ListenAndServe": "listens", "ListenAndServeTLS": "listens",
 	},
-	"github.com/jackc/pgx/v5/pgconn": {"Connect": "connects", "ConnectConfig": "connects"},
-	"google.golang.org/genai":        {"NewClient": "connects"},
-	"go.temporal.io/sdk/client":      {"Dial": "connects", "DialContext": "connects", "NewLazyClient": "connects"},
+	"net/http/httputil": {"ReverseProxy": "connects", "NewSingleHostReverseProxy": "connects"},
+	"net/smtp":          {"Dial": "connects", "SendMail": "connects"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp":   {"New": "connects"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp": {"New": "connects"},
+	"github.com/jackc/pgx/v5/pgconn":                                    {"Connect": "connects", "ConnectConfig": "connects"},
+	"google.golang.org/genai":                                           {"NewClient": "connects"},
+	"go.temporal.io/sdk/client":                                         {"Dial": "connects", "DialContext": "connects", "NewLazyClient": "connects"},
 	"os": {
 		"StartProcess": "starts",
 		"WriteFile":    "writes", "Create": "writes", "CreateTemp": "writes", "OpenFile": "writes", "Rename": "writes", "Link": "writes", "Symlink": "writes",
@@ -46,8 +52,9 @@ var reaches = map[string]map[string]string{
 
 // methods are words of methods, whatever their type: those that take up a run that exists, and those of os.Root that write.
 var methods = map[string]string{
-	"Recover": "continues", "Resume": "continues", "TakeOver": "continues",
+	"Recover": "continues", "Resume": "continues", "TakeOver": "continues", "HandTo": "continues",
 	"WriteFile": "writes", "OpenFile": "writes", "Mkdir": "writes", "MkdirAll": "writes", "RemoveAll": "writes", "Symlink": "writes",
+	"Rename": "writes", "Link": "writes", "Chmod": "writes", "Chown": "writes", "Chtimes": "writes", "Lchown": "writes",
 }
 
 // A package that starts programs, opens connections, listens, writes files or continues runs stands in the table of
