@@ -46,7 +46,8 @@ func TestADK(t *testing.T) {
 	var one adkSession
 	sessions := "/api/apps/greeter/users/ana/sessions"
 	s.ok("POST", sessions+"/s1", map[string]any{"state": map[string]any{"who": "Ana"}, "events": []any{}}, &one)
-	if one.ID != "s1" || one.AppName != "greeter" || one.UserID != "ana" || one.State["who"] != "Ana" || one.Events == nil || one.LastUpdateTime == 0 {
+	if one.ID != "s1" || one.AppName != "greeter" || one.UserID != "ana" || one.State["who"] != "Ana" || one.Events == nil ||
+		one.LastUpdateTime == 0 {
 		t.Errorf("made %+v", one)
 	}
 	s.refused(409, "run_exists", "POST", sessions+"/s1", map[string]any{"who": "Eva"})
@@ -227,7 +228,13 @@ func TestADKBodies(t *testing.T) {
 			if !ok || ev["id"] == "" || ev["invocationId"] == "" || ev["author"] == "" {
 				t.Errorf("an event is %v", ev)
 			}
-			knows("an event's actions", actions, "stateDelta", "artifactDelta", "escalate", "transferToAgent", "skipSummarization", "requestedToolConfirmations")
+			for _, always := range []string{"stateDelta", "artifactDelta"} {
+				if m, ok := actions[always].(map[string]any); !ok {
+					t.Errorf("the %s of an event is %v", always, m)
+				}
+			}
+			knows("an event's actions", actions, "stateDelta", "artifactDelta", "escalate", "transferToAgent", "skipSummarization",
+				"requestedToolConfirmations")
 			events = append(events, ev)
 		}
 		return events, failed
@@ -246,7 +253,8 @@ func TestADKBodies(t *testing.T) {
 		"f": {"functionResponse": map[string]any{"id": "q", "name": "ask", "response": map[string]any{"result": "by all means"}}},
 	} {
 		s.ok("POST", "/api/apps/asks/users/ana/sessions/"+id, nil, nil)
-		run := map[string]any{"appName": "asks", "userId": "ana", "sessionId": id, "newMessage": map[string]any{"parts": []any{map[string]any{"text": "go"}}}}
+		run := map[string]any{"appName": "asks", "userId": "ana", "sessionId": id,
+			"newMessage": map[string]any{"parts": []any{map[string]any{"text": "go"}}}}
 		s.ok("POST", "/api/run", run, nil)
 		run["newMessage"] = map[string]any{"role": "user", "parts": []any{part}}
 		s.ok("POST", "/api/run", run, nil)

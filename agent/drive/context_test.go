@@ -44,7 +44,8 @@ func TestInvocationContextKnowsItsAgentAndRun(t *testing.T) {
 		}
 	}, leaf)
 	ctx := context.WithValue(t.Context(), key{}, "v")
-	if _, errs := collect(root.Run(drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Session: view, UserContent: asked, RunConfig: cfg}))); len(errs) > 0 {
+	if _, errs := collect(root.Run(drive.NewInvocation(ctx, drive.Invocation{ID: "e-1", Session: view, UserContent: asked,
+		RunConfig: cfg}))); len(errs) > 0 {
 		t.Error(errs)
 	}
 	if drive.NewInvocation(ctx, drive.Invocation{}).RunConfig() == nil {
@@ -59,6 +60,11 @@ type wrapped struct {
 }
 
 func (w wrapped) InvocationID() string { return w.id }
+
+// unconfigured is a context that has no configuration of the run, as one in a test may be.
+type unconfigured struct{ agent.InvocationContext }
+
+func (unconfigured) RunConfig() *agent.RunConfig { return nil }
 
 // E6, T20: what a sub-agent gets is the context that it is run with, whoever
 // made it, and the tree and its addresses go on below it.
@@ -86,6 +92,7 @@ func TestContextsOfOnesOwn(t *testing.T) {
 		{"WithContext of a callback's", func(ctx agent.InvocationContext) agent.InvocationContext {
 			return agent.NewCallbackContext(ctx, nil).WithContext(context.WithValue(ctx, key{}, "w"))
 		}, "e-1 w"},
+		{"without a RunConfig", func(ctx agent.InvocationContext) agent.InvocationContext { return unconfigured{ctx} }, "e-1"},
 		{"a callback's", func(ctx agent.InvocationContext) agent.InvocationContext { return agent.NewCallbackContext(ctx, nil) }, "e-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -246,7 +253,8 @@ func TestLookup(t *testing.T) {
 		var got any
 		var ok bool
 		a := custom(t, "a", func(ctx agent.InvocationContext, _ yield) { got, ok = drive.At(ctx).Lookup(tt.name) })
-		drive.NewStep(drive.NewInvocation(t.Context(), base), drive.StepConfig{Agent: a, Loop: tt.loop}).Run(func(*session.Event) bool { return true })
+		drive.NewStep(drive.NewInvocation(t.Context(), base), drive.StepConfig{Agent: a,
+			Loop: tt.loop}).Run(func(*session.Event) bool { return true })
 		if ok != (tt.want != nil) || ok && got != tt.want {
 			t.Errorf("in loop %+v: %q is %v (%t), want %v", tt.loop, tt.name, got, ok, tt.want)
 		}

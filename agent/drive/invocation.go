@@ -3,6 +3,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -195,7 +196,7 @@ func parentInvocation(ctx agent.InvocationContext) *invocation {
 	}
 	run := &runContext{modelCalls: new(atomic.Int64), Invocation: Invocation{
 		ID: ctx.InvocationID(), Session: ctx.Session(), UserContent: ctx.UserContent(),
-		RunConfig: ctx.RunConfig(), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
+		RunConfig: cmp.Or(ctx.RunConfig(), new(agent.RunConfig)), Artifacts: ctx.Artifacts(), Memory: ctx.Memory(),
 	}}
 	info := &stepInfo{run: run, agent: ctx.Agent(), branch: ctx.Branch()}
 	inv := invocationOf(ctx)

@@ -73,11 +73,7 @@ func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 // sendSession answers with a session as ADK's clients get it.
 func (a *API) sendSession(w http.ResponseWriter, r *http.Request, k sessionKey, one session.Session) {
 	a.Streamed(w, r, func(t *wire.Stream) {
-		t.Member("id", k.session)
-		t.Member("appName", k.app)
-		t.Member("userId", k.user)
-		t.State(maps.Collect(one.State().All()))
-		t.List("events", func(t *wire.Stream) {
+		writeSession(t, k, one, func(t *wire.Stream) {
 			for ev := range one.Events().All() {
 				m, err := event(ev)
 				t.Fail(err)
@@ -87,18 +83,17 @@ func (a *API) sendSession(w http.ResponseWriter, r *http.Request, k sessionKey, 
 			}
 			t.Fail(session.ViewOf(one).Err())
 		})
-		t.Member("lastUpdateTime", seconds(one.LastUpdateTime()))
 	})
 }
 
-// listed is a session in a list, as ADK's clients get it: without its events.
-type listed struct {
-	ID             string           `json:"id"`
-	AppName        string           `json:"appName"`
-	UserID         string           `json:"userId"`
-	State          map[string]any   `json:"state"`
-	Events         []map[string]any `json:"events"`
-	LastUpdateTime float64          `json:"lastUpdateTime"`
+// writeSession writes the members of a session, whose events fill writes.
+func writeSession(t *wire.Stream, k sessionKey, one session.Session, events func(*wire.Stream)) {
+	t.Member("id", k.session)
+	t.Member("appName", k.app)
+	t.Member("userId", k.user)
+	t.State(maps.Collect(one.State().All()))
+	t.List("events", events)
+	t.Member("lastUpdateTime", seconds(one.LastUpdateTime()))
 }
 
 // event is an event as ADK's clients get it, nil if they would see nothing in it. Clients in Python
@@ -127,12 +122,16 @@ func event(ev *session.Event) (map[string]any, error) {
 	delete(actions, "exit")
 	if delta, ok := actions["stateDelta"].(map[string]any); ok {
 		maps.DeleteFunc(delta, func(key string, _ any) bool { return strings.HasPrefix(key, mark.KeyPrefix) })
-		if len(delta) == 0 {
-			delete(actions, "stateDelta")
-		}
 	}
-	if delta, ok := actions["artifactDelta"].(map[string]any); ok && len(delta) == 0 {
-		delete(actions, "artifactDelta")
+	acts := false
+	for _, does := range actions {
+		delta, ok := does.(map[string]any)
+		acts = acts || !ok || len(delta) > 0
+	}
+	for _, always := range []string{"stateDelta", "artifactDelta"} { // ADK writes both in each event
+		if actions[always] == nil {
+			actions[always] = map[string]any{}
+		}
 	}
 	if ev.Iteration > 0 {
 		meta, _ := m["customMetadata"].(map[string]any)
@@ -142,7 +141,7 @@ func event(ev *session.Event) (map[string]any, error) {
 		meta["loop_iteration"] = ev.Iteration - 1
 		m["customMetadata"] = meta
 	}
-	if ev.Content == nil && len(actions) == 0 && ev.ErrorCode == "" && ev.ErrorMessage == "" {
+	if ev.Content == nil && !acts && ev.ErrorCode == "" && ev.ErrorMessage == "" {
 		return nil, nil
 	}
 	return m, nil
@@ -282,20 +281,30 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) error {
 	if err := k.check(); err != nil {
 		return err
 	}
-	got, err := a.Runs.Service.List(r.Context(), &session.ListRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID})
+	got, err := a.Runs.Service.List(r.Context(), &session.ListRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID, Brief: true})
 	if err != nil {
 		return err
 	}
-	all := []listed{}
-	for _, one := range got.Sessions {
-		id, ok := strings.CutPrefix(one.ID(), k.app+"/"+k.user+"/")
-		if !ok {
-			continue
+	a.StreamedList(w, r, func(t *wire.Stream) {
+		for _, brief := range got.Sessions {
+			id, ok := strings.CutPrefix(brief.ID(), k.app+"/"+k.user+"/")
+			if !ok {
+				continue
+			}
+			one, err := a.Runs.Service.Get(r.Context(), &session.GetRequest{AppName: a.Runs.AppName, UserID: a.Runs.UserID,
+				SessionID: brief.ID(), NumRecentEvents: 1})
+			if errors.Is(err, session.ErrNotFound) {
+				continue // deleted in between
+			}
+			if t.Fail(err); err != nil {
+				return
+			}
+			t.Object(func(t *wire.Stream) {
+				writeSession(t, sessionKey{k.app, k.user, id}, one.Session, func(*wire.Stream) {}) // a list has no events
+			})
 		}
-		all = append(all, listed{ID: id, AppName: k.app, UserID: k.user, State: maps.Collect(one.State().All()),
-			Events: []map[string]any{}, LastUpdateTime: seconds(one.LastUpdateTime())})
-	}
-	return a.Send(w, http.StatusOK, all)
+	})
+	return nil
 }
 
 // patch changes the state of a session whose run nobody drives.

@@ -221,7 +221,7 @@ func LanguageOf(r *http.Request) prose.Language {
 // Chunk is how many bytes are written at once.
 const Chunk = 32 << 10
 
-// Stream answers with one JSON object, value by value and without keys and passwords, so that of a large
+// Stream answers with one JSON object or list, value by value and without keys and passwords, so that of a large
 // one only a value at a time is in memory as JSON.
 type Stream struct {
 	out *jsontext.Encoder
@@ -231,9 +231,18 @@ type Stream struct {
 // Streamed answers with an object, which fill writes. If that fails, the client sees that the end is
 // missing.
 func (x *Exchange) Streamed(w http.ResponseWriter, r *http.Request, fill func(*Stream)) {
+	x.streamed(w, r, func(t *Stream) { t.Object(fill) })
+}
+
+// StreamedList answers like [Exchange.Streamed], with a list.
+func (x *Exchange) StreamedList(w http.ResponseWriter, r *http.Request, fill func(*Stream)) {
+	x.streamed(w, r, func(t *Stream) { t.inside(jsontext.BeginArray, fill, jsontext.EndArray) })
+}
+
+func (x *Exchange) streamed(w http.ResponseWriter, r *http.Request, fill func(*Stream)) {
 	w.Header().Set("Content-Type", "application/json")
 	t := &Stream{out: jsontext.NewEncoder(w, jsontext.PreserveRawStrings(true), jsontext.AllowDuplicateNames(true))}
-	t.inside(jsontext.BeginObject, fill, jsontext.EndObject)
+	fill(t)
 	if t.err != nil {
 		x.Log.Warn("an answer was cut off", "path", credential.Masked(r.URL.Path), "error", credential.Masked(t.err.Error()))
 		panic(http.ErrAbortHandler)
@@ -243,11 +252,11 @@ func (x *Exchange) Streamed(w http.ResponseWriter, r *http.Request, fill func(*S
 // State writes a state as a member, key by key.
 func (t *Stream) State(state map[string]any) {
 	t.Item("state")
-	t.inside(jsontext.BeginObject, func(t *Stream) {
+	t.Object(func(t *Stream) {
 		for _, key := range slices.Sorted(maps.Keys(state)) {
 			t.Member(key, state[key])
 		}
-	}, jsontext.EndObject)
+	})
 }
 
 // Member writes a member of an object.
@@ -261,6 +270,9 @@ func (t *Stream) List(name string, fill func(*Stream)) {
 	t.Item(name)
 	t.inside(jsontext.BeginArray, fill, jsontext.EndArray)
 }
+
+// Object writes an element of a list that is an object, whose members fill writes.
+func (t *Stream) Object(fill func(*Stream)) { t.inside(jsontext.BeginObject, fill, jsontext.EndObject) }
 
 // Item writes an element of a list.
 func (t *Stream) Item(value any) {
