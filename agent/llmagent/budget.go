@@ -4,6 +4,7 @@ package llmagent
 
 import (
 	"errors"
+	"net"
 	"sync"
 
 	"google.golang.org/genai"
@@ -144,7 +145,7 @@ func (r *run) commit() budget.Usage {
 // usedBy returns the usage of a request, as the provider reports it. Without a report it estimates
 // the input, and counts the answer by its length. An answer that was cut off before its first piece
 // counts like earlier answers, and one that broke off as MinOutputTokens at least. A request that the provider has
-// refused costs nothing. The caller holds c.mu.
+// refused, or that no connection could be made for, costs nothing. The caller holds c.mu.
 func (r *run) usedBy(c *modelCall) budget.Usage {
 	used := c.room.Estimate()
 	used.OutputTokens = perThree(c.heard)
@@ -159,7 +160,7 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 		}
 		return said
 	}
-	if !c.spoke && wasRefused(c.err) {
+	if !c.spoke && (wasRefused(c.err) || neverSent(c.err)) {
 		return budget.Usage{Cost: new(0.0)}
 	}
 	return used
@@ -169,6 +170,12 @@ func (r *run) usedBy(c *modelCall) budget.Usage {
 func wasRefused(err error) bool {
 	e, ok := errors.AsType[*model.APIError](err)
 	return ok && e.Status >= 300
+}
+
+// neverSent reports whether a request failed because there was no connection to the provider.
+func neverSent(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "dial"
 }
 
 // brokeOff reports whether an answer with a status of success broke off, or cannot be read. The provider has

@@ -120,6 +120,23 @@ func TestAnswerThatBreaksOffCountsInTheBudget(t *testing.T) {
 	}
 }
 
+// A request that never left, because nobody listens at the address, counts as a call and costs no tokens.
+func TestRequestWithoutAConnectionCostsNothing(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	srv.Close() // so that its port refuses connections
+	for wire, open := range formats {
+		s := newSpender(t, budget.Limits{Calls: 40, Tokens: 2000}, repeated(t, 5, llmagent.Config{
+			Name: "a", Model: open(t, srv.URL), RequestRetry: llmagent.RequestRetry{Attempts: 1},
+		}))
+		if _, err := s.ask(t.Context(), "Hello"); err != nil {
+			t.Errorf("%s: %v", wire, err)
+		}
+		if u := s.budget.Used(); u.Calls != 5 || u.Tokens() != 0 || u.Estimated {
+			t.Errorf("%s: used %+v", wire, u)
+		}
+	}
+}
+
 // A request that a server refuses because of the fields for a cache is sent again without them, once for the
 // model. Both count, whatever the number of attempts is; a request that is wrong for another reason is sent once.
 func TestRequestsWithoutACacheAreCounted(t *testing.T) {
