@@ -538,7 +538,7 @@ func (a *Agent) Programs() (all []Program) {
 	case a.Type == TypeCLI && c.CLI.ACP != nil:
 		add("acp", "a coding agent", c.CLI.ACP)
 	case a.Type == TypeCLI:
-		add("cli", "a coding agent", append([]string{c.CLI.Program}, c.CLI.Args...))
+		add("cli", "a coding agent", append(c.CLI.Command(), c.CLI.Args...))
 	default:
 		add("command", "a command", c.Args)
 	}

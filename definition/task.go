@@ -142,6 +142,8 @@ var cliRows = []row[Command]{
 		helped("ask a program that speaks the Agent Client Protocol with acp, and any other with command").
 		begun(func(c *Command) { c.CLI = new(taskagent.CLI) }),
 	field("acp", "program, with its arguments, that speaks the Agent Client Protocol, in place of cli, such as [gemini, --acp]", each(aText, listing{line: asACP, empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.ACP }),
+	field("wrapper", "program, with its arguments, that is started in place of the one that cli names and takes its arguments, such as [my-claude]",
+		each(aText, listing{empty: "name the program"}), func(c *Command) *[]string { return &c.CLI.Wrapper }),
 	field("prompt", "what the coding agent is asked to do, with placeholders", aWords, func(c *Command) *string { return &c.Stdin }),
 	field("model", "", aText, func(c *Command) *string { return &c.CLI.Model }).alone(),
 	field("permissions", "what the coding agent may do without asking: read, edit (default: change files in its folder) or all", oneWord("read", "edit", "all"), func(c *Command) *string { return &c.CLI.Permissions }).shown("edit"),

@@ -46,6 +46,9 @@ import (
 type CLI struct {
 	// Program is claude or codex. Required without ACP.
 	Program string
+	// Wrapper is a program, and its first arguments, that is started in place of Program, with the arguments of Program
+	// after its own, and prints what Program prints: []string{"my-claude"}. They are not templates. Nil starts Program.
+	Wrapper []string
 	// ACP is a program, and its arguments, that speaks the Agent Client Protocol, in place of Program:
 	// []string{"gemini", "--acp"}. They are not templates. The program inherits the variables that programs need to
 	// work, such as PATH and HOME, and those that Inherit names.
@@ -179,6 +182,10 @@ func (a *CommandAgent) parseCLI(s *source) {
 	case p == nil:
 		s.errorf("CLI names no program that is known: %q; there are %s", c.Program, strings.Join(CLIPrograms(), ", "))
 		return
+	case c.ACP != nil && c.Wrapper != nil:
+		s.errorf("Wrapper: with ACP, name the program that is started in ACP itself")
+	case c.Wrapper != nil && (len(c.Wrapper) == 0 || c.Wrapper[0] == ""):
+		s.errorf("Wrapper has no program")
 	case c.ACP != nil && (c.Model != "" || c.Args != nil):
 		s.errorf("ACP: a model and further arguments stand in it, in the program's own options")
 	case c.OnLimit.Wait == LimitReset && cfg.Effect == agent.AtMostOnce:
@@ -209,7 +216,7 @@ func (a *CommandAgent) parseCLI(s *source) {
 		s.errorf("Prompt is empty")
 	}
 	c.Permissions, c.Denied = cmp.Or(c.Permissions, string(codingcli.Edit)), cmp.Or(c.Denied, "fail")
-	c.Args, c.Allow = slices.Clone(c.Args), slices.Clone(c.Allow)
+	c.Args, c.Allow, c.Wrapper = slices.Clone(c.Args), slices.Clone(c.Allow), slices.Clone(c.Wrapper)
 	c.OnLimit.AtMost = c.OnLimit.Most()
 	a.waits = c.OnLimit.AtMost
 	if !slices.Contains([]codingcli.Permissions{codingcli.Read, codingcli.Edit, codingcli.All}, codingcli.Permissions(c.Permissions)) {
@@ -244,6 +251,17 @@ func (c *CLI) name() string {
 		return c.ACP[0]
 	}
 	return c.Program
+}
+
+// Command returns the program that is started, and the arguments that it always has.
+func (c *CLI) Command() []string {
+	switch {
+	case c.ACP != nil:
+		return slices.Clone(c.ACP)
+	case c.Wrapper != nil:
+		return slices.Clone(c.Wrapper)
+	}
+	return []string{c.Program}
 }
 
 // asCLI fills in how the process of a coding agent is started. It reserves what the agent is told that it may cost.
@@ -283,12 +301,12 @@ func (a *CommandAgent) asCLI(ctx agent.InvocationContext, p *process) error {
 		}
 	}
 	fresh, env := program.Start(req)
-	fresh = append([]string{c.Program}, fresh...)
+	fresh = append(c.Command(), fresh...)
 	p.Args, p.Env = fresh, append(env, p.Env...)
 	if p.before.ID != "" {
 		req.Continue = p.before.ID
 		args, _ := program.Start(req)
-		p.Args, p.fresh = append([]string{c.Program}, args...), fresh
+		p.Args, p.fresh = append(c.Command(), args...), fresh
 	}
 	return nil
 }

@@ -68,6 +68,18 @@ func asked(t *testing.T, cli taskagent.CLI, more ...func(*taskagent.CommandConfi
 	return command(t, cfg, map[string]any{"tested": "-x 'not' $(ok)"})
 }
 
+// D1: a wrapper of a program is started with its own arguments, and its report is read as that of the program.
+func TestCodingAgentHasAWrapper(t *testing.T) {
+	dir := fake(t, "my-claude", recording(t, "claude-2.1.197/ok", 0))
+	r := asked(t, taskagent.CLI{Program: "claude", Wrapper: []string{"my-claude", "--profile", "a b"}, Args: []string{"--effort", "high"}})
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if got := text(t, dir, "args"); !strings.HasPrefix(got, "--profile\na b\n-p\n") || !strings.Contains(got, "--effort\nhigh\n") {
+		t.Errorf("the wrapper gets the arguments %q", got)
+	}
+}
+
 // D1, D2: what a coding agent reports decides, not its exit code and not its words.
 func TestCodingAgentReports(t *testing.T) {
 	for _, tt := range []struct {

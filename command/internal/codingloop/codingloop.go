@@ -8,6 +8,7 @@
 package codingloop
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,11 @@ import (
 type Config struct {
 	Prompt, CLI, Model, Permissions, Denied string
 	ACP                                     []string      // command of a program that speaks the Agent Client Protocol, in place of CLI
+	Wrapper, Args                           []string      // program to start in place of CLI; further arguments of CLI
+	Setup                                   string        // a shell command line that prepares the copy; only with Branch
+	MaxTurns                                int           // most requests of the agent to its model in an iteration; 0 means no limit
+	Retry                                   int           // attempts at an iteration of the agent; 0 means 2
+	Conversation                            string        // fresh or continue; "" is fresh
 	Inherit                                 []string      // environment variables to pass to the agent
 	Allow                                   []string      // commands that the agent may run besides Until
 	Until                                   string        // a shell command line; may be empty
@@ -90,6 +96,9 @@ func Definition(c *Config) ([]byte, error) {
 		if c.Copy != nil {
 			space["copy"] = c.Copy
 		}
+		if c.Setup != "" {
+			space["setup"] = SetupOf(c.Setup)
+		}
 		if c.Protect != nil {
 			space["protect"] = c.Protect
 			told = "{{#workspace.protected}}\nYou may not change {{workspace.protected}}: these files were put back.\n{{/workspace.protected}}\n"
@@ -111,7 +120,19 @@ func Definition(c *Config) ([]byte, error) {
 		output = "{{#task.again}}\nYour last try failed." + output + "{{/task.again}}"
 	}
 	coder := mapping("name", "coder", program, asked, "prompt", c.goal()+c.rules()+output+told,
-		"permissions", c.Permissions, "denied", c.Denied, "unfinished", "keep", "retry", 2, "output_key", "said")
+		"permissions", c.Permissions, "denied", c.Denied, "unfinished", "keep", "retry", cmp.Or(c.Retry, 2), "output_key", "said")
+	if c.Wrapper != nil {
+		add(coder, "wrapper", c.Wrapper)
+	}
+	if len(c.Args) > 0 {
+		add(coder, "args", c.Args)
+	}
+	if c.MaxTurns > 0 {
+		add(coder, "max_turns", c.MaxTurns)
+	}
+	if c.Conversation != "" {
+		add(coder, "conversation", c.Conversation)
+	}
 	if c.Permissions == "edit" {
 		if allow := slices.DeleteFunc(c.allowed(), func(line string) bool { return line == "" }); len(allow) > 0 {
 			add(coder, "allow", allow)
@@ -170,6 +191,9 @@ func Definition(c *Config) ([]byte, error) {
 	add(loop, "sub_agents", steps)
 	return yaml.Marshal(loop)
 }
+
+// SetupOf returns the command of a workspace for a command line of the shell.
+func SetupOf(line string) []string { return []string{"sh", "-c", line} }
 
 // planSteps returns the steps of an iteration that works on a task of a plan. What the steps of the plan decide is in the log.
 func (c *Config) planSteps(coder, check *yaml.Node) []*yaml.Node {

@@ -187,8 +187,7 @@ func findPrograms(_ *program.Program, def *definition.Definition) error {
 		if a.Type != definition.TypeCLI || a.TaskQueue != "" {
 			continue
 		}
-		asked := slices.Concat(a.Command.CLI.ACP, []string{a.Command.CLI.Program})
-		if err := taskagent.FindCLI(asked[0]); err != nil {
+		if err := taskagent.FindCLI(a.Command.CLI.Command()[0]); err != nil {
 			return fmt.Errorf("%s: %q: %w", a.Position(), a.Name, err)
 		}
 	}

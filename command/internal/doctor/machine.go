@@ -52,9 +52,7 @@ func (d *doctor) command(a *definition.Agent) {
 	}
 	args := a.Command.Args
 	if cli := a.Command.CLI; cli != nil {
-		if args = cli.ACP; args == nil {
-			args = []string{cli.Program}
-		}
+		args = cli.Command()
 	}
 	if len(args) == 0 {
 		return

@@ -19,6 +19,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/refrain-dev/refrain/agent/taskagent"
 	"github.com/refrain-dev/refrain/command/internal/codingloop"
@@ -50,6 +51,11 @@ type loopFlags struct {
 	agrees                     string
 	plan, onTaskFailure        string
 	protect, inherit, allow    []string
+	copyToo, args              []string // --copy; what follows --
+	setup, wrapper             string
+	conversation               string
+	maxTurns, retry            int
+	noDefaults                 bool
 	noProgress                 string
 	timeout, idle              time.Duration
 }
@@ -57,7 +63,7 @@ type loopFlags struct {
 func NewLoop(e *term.Env) *cobra.Command {
 	f := loopFlags{run: runFlags{root: "."}}
 	cmd := &cobra.Command{
-		Use:   "loop [PROMPT]",
+		Use:   "loop [PROMPT] [-- ARGS]",
 		Short: "Ask a coding agent again and again until a command succeeds",
 		Long: `Ask a coding agent, such as Claude Code, again and again until the command of --until
 succeeds. Each time, the agent gets the prompt and the last output of the command. The
@@ -97,6 +103,13 @@ read before each iteration, so you can change it while the loop runs.
 Without --until, --done 'ALL DONE' ends the loop when the agent says this line, which no
 command verifies; with --max alone the loop makes that many iterations, and exits with 0.
 
+The file .refrain/loop.yaml has the flags of this folder, such as "max: 20" or "allow: [npm
+run lint]", and refrain/loop.yaml in XDG_CONFIG_HOME or ~/.config those of all folders; a flag
+of the command line counts more. --write .refrain/loop.yaml writes the flags that are given.
+Such a file that somebody else has written is used after refrain trust .refrain/loop.yaml.
+
+The arguments after -- go to the program of the coding agent, such as -- --effort high.
+
 --until takes a command line for the shell. Exit code 0 means success. Exit codes 126 and
 127 mean that the shell could not run the command; the loop then fails at once. With
 --branch the command runs in the copy of the repository, without the files that git
@@ -111,7 +124,33 @@ repeated output stopped the loop.`,
   refrain loop -p PROMPT.md --until 'npm test' --allow 'npm run lint' --no-progress 5
   refrain loop --plan PLAN.md --until 'go test ./...' --on-task-failure stop
   refrain loop -p PROMPT.md --until 'make check' --permissions all --write loop.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				args = args[:n]
+			}
+			if len(args) > 1 {
+				return fmt.Errorf("%d arguments given; write the prompt as one: %s", len(args), cmd.UseLine())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if n := cmd.ArgsLenAtDash(); n >= 0 {
+				args, f.args = args[:n], args[n:]
+			}
+			if f.write != "" && isDefaults(e.Getenv, f.write) {
+				if err := f.writeDefaults(e, cmd.Flags()); err != nil {
+					return term.UsageError(err)
+				}
+				if len(args) == 0 && f.file == "" && f.plan == "" {
+					return nil
+				}
+				f.write, f.noDefaults = "", true
+			}
+			if !f.noDefaults {
+				if err := f.readDefaults(e, cmd.Flags(), len(args) > 0); err != nil {
+					return term.UsageError(err)
+				}
+			}
 			f.bounded = cmd.Flags().Changed("max")
 			e, err := f.run.withCopies(e)
 			if err != nil {
@@ -149,7 +188,12 @@ repeated output stopped the loop.`,
 			return runFile(cmd.Context(), e, f.run, file, "")
 		},
 	}
-	fl := cmd.Flags()
+	f.add(cmd.Flags())
+	return cmd
+}
+
+// add adds the flags of refrain loop.
+func (f *loopFlags) add(fl *pflag.FlagSet) {
 	fl.StringVarP(&f.file, "prompt", "p", "", "read the prompt from this `FILE`; - reads stdin")
 	fl.StringVar(&f.cli, "cli", "", "`program` of the coding agent: "+strings.Join(taskagent.CLIPrograms(), " or ")+
 		" (default: "+taskagent.CLIPrograms()[0]+")")
@@ -167,6 +211,15 @@ repeated output stopped the loop.`,
 	fl.StringArrayVar(&f.protect, "protect", nil,
 		"restore changed files that match this `pattern`, such as '**/*_test.go', and tell the agent; "+
 			"repeat the flag for more; needs --branch")
+	fl.StringArrayVar(&f.copyToo, "copy", nil, "copy ignored files that match this `pattern` too, as in .gitignore, such as .env; "+
+		"repeat the flag for more; needs --branch")
+	fl.StringVar(&f.setup, "setup", "", "`command` that prepares the copy of the repository, such as 'npm ci'; needs --branch")
+	fl.StringVar(&f.wrapper, "agent-command", "", "`program`, with its arguments, that is started in place of the one of --cli and prints the same, "+
+		"such as 'my-claude --profile work'")
+	fl.IntVar(&f.maxTurns, "max-turns", 0, "most requests of the coding agent to its model in an iteration; 0 means no limit; only claude")
+	fl.IntVar(&f.retry, "retry", 2, "`attempts` at an iteration in which the coding agent fails")
+	fl.StringVar(&f.conversation, "conversation", "fresh", "fresh: each iteration begins a new conversation of the coding agent; continue: it goes "+
+		"on with the last one")
 	fl.StringVar(&f.model, "model", "", "model, as the coding agent names it (default: the coding agent's choice)")
 	fl.StringVar(&f.permissions, "permissions", "edit", "what the coding agent may do without asking: read, edit or all")
 	fl.StringArrayVar(&f.allow, "allow", nil, "`command` that the coding agent may run besides that of --until, such as 'npm run lint'; "+
@@ -178,13 +231,13 @@ repeated output stopped the loop.`,
 	term.DurationFlag(fl, &f.timeout, "timeout", 0, "time limit of the loop, such as 2h; 0 means no limit")
 	term.DurationFlag(fl, &f.idle, "idle-timeout", 5*time.Minute,
 		"end a coding agent that prints nothing for this long, and ask it again; 0 means no limit")
-	fl.StringVar(&f.write, "write", "", "write the definition to this new `FILE`")
+	fl.StringVar(&f.write, "write", "", "write the definition to this new `FILE`, or, if it is "+folderDefaults+", the flags")
+	fl.BoolVar(&f.noDefaults, "no-defaults", false, "leave out the flags in "+folderDefaults+" and in the user's configuration")
 	f.run.shown.Add(fl, "")
 	runstore.Flag(fl, &f.run.store)
 	copiesFlag(fl, &f.run.copies)
 	fl.BoolVar(&f.run.detach, "detach", false, "run in the background, and print the run's ID to stdout")
 	graceFlag(fl, &f.run.grace)
-	return cmd
 }
 
 // prompt returns the prompt for the coding agent.
@@ -255,6 +308,14 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, fmt.Errorf("--allow is for --permissions edit, and not for %s; leave out one of them", f.permissions)
 	case f.protect != nil && f.branch == "":
 		return nil, errors.New("--protect needs --branch, because files are restored only in a copy of the repository; add --branch NAME")
+	case f.branch == "" && (f.copyToo != nil || f.setup != ""):
+		return nil, errors.New("--copy and --setup need --branch, because they prepare a copy of the repository; add --branch NAME")
+	case f.retry < 1:
+		return nil, fmt.Errorf("--retry %d: give at least 1", f.retry)
+	case f.conversation != taskagent.ConversationFresh && f.conversation != taskagent.ConversationContinue:
+		return nil, fmt.Errorf("--conversation %s: give fresh or continue", f.conversation)
+	case f.acp != "" && (f.wrapper != "" || len(f.args) > 0):
+		return nil, errors.New("--acp names the program and its arguments; leave out --agent-command and what follows --")
 	case f.squash && f.branch == "":
 		return nil, errors.New("--squash needs --branch, because only a branch has commits; add --branch NAME")
 	case f.onLimit != "stop" && f.onLimit != "wait":
@@ -271,7 +332,8 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp}, f.protect, f.allow) {
+	for _, given := range slices.Concat([]string{f.until, f.agrees, f.branch, f.model, f.acp, f.setup, f.wrapper}, f.protect, f.allow,
+		f.copyToo, f.args) {
 		if err := isText(given); err != nil {
 			return nil, fmt.Errorf("%q: %w", given, err)
 		}
@@ -283,18 +345,25 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var wrapper []string
+	if f.wrapper != "" {
+		if wrapper, err = codingloop.Words(f.wrapper); err != nil {
+			return nil, fmt.Errorf("--agent-command %s: %w", f.wrapper, err)
+		}
+	}
 	text, err := codingloop.Definition(&codingloop.Config{
 		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Done: f.agrees,
 		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 		Waits: f.onLimit == "wait", Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
-		Plan: tasks,
+		Plan: tasks, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
+		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
 	})
 	if err == nil {
 		err = checkLoop(text)
 	}
 	if err == nil {
-		err = taskagent.FindCLI(program)
+		err = taskagent.FindCLI(append(wrapper, program)[0])
 	}
 	if _, missing := errors.AsType[*taskagent.NoProgramError](err); missing && acp != nil {
 		err = fmt.Errorf("--acp: %w (%s)", err, term.Meant(program, taskagent.ACPPrograms()))
@@ -306,17 +375,18 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 var settings = map[string]string{"claude": ".claude/settings.local.json", "claude-agent-acp": ".claude/settings.local.json",
 	"gemini": ".gemini/settings.json", "qwen": ".qwen/settings.json", "opencode": "opencode.json"}
 
-// copies returns the ignored files that the copy of the repository gets: the agent's settings, if they are there.
+// copies returns the ignored files that the copy of the repository gets: those of --copy, and the agent's settings, if they are there.
 func (f *loopFlags) copies() []string {
 	program, _, err := f.agent()
 	if err != nil || f.branch == "" {
 		return nil
 	}
+	all := f.copyToo
 	name, known := settings[filepath.Base(program)]
 	if _, err := os.Stat(filepath.Join(f.run.root, filepath.FromSlash(name))); !known || err != nil {
-		return nil
+		return all
 	}
-	return []string{"/" + name}
+	return append(slices.Clone(all), "/"+name)
 }
 
 // sameResults returns after how many iterations with the same result the loop ends; 0 for none.
@@ -408,7 +478,7 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 		}
 	}()
 	cfg := workspace.Config{From: f.run.root, Store: store, Run: f.run.session, Copy: f.copies(),
-		Copies: trust.Copies(e.Getenv), Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
+		Setup: runfiles.Setup(f.setupArgs(), nil), Copies: trust.Copies(e.Getenv), Owner: runfiles.Owner(f.run.root, runstore.Name(e, f.run.store))}
 	if err := workspace.CheckBranch(ctx, cfg, strings.ReplaceAll(f.branch, "{{run}}", f.run.session), ""); err != nil {
 		return false, term.UsageError(err)
 	}
@@ -425,6 +495,14 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 		return err
 	})
 	return done, err
+}
+
+// setupArgs returns the command of --setup; nil without one.
+func (f *loopFlags) setupArgs() []string {
+	if f.setup == "" {
+		return nil
+	}
+	return codingloop.SetupOf(f.setup)
 }
 
 // succeeds runs the command of --until in a folder. It keeps the command's output for the first prompt, and returns an error if

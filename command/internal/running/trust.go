@@ -39,7 +39,8 @@ such step.
 With FILE, show what these definitions start, and accept them as they are now, with the
 files that their commands name. Clients of refrain mcp, and those of refrain serve that
 speak MCP, A2A or ADK's API, cannot run a definition that starts programs and is new or
-has changed since the server started, unless it was accepted.
+has changed since the server started, unless it was accepted. A FILE .refrain/loop.yaml has
+flags of refrain loop, which uses them after they were accepted.
 
 What you accept is kept in $XDG_STATE_HOME/refrain or ~/.local/state/refrain
 (REFRAIN_STATE_DIR names another folder). The command asks before it accepts; without a
@@ -143,6 +144,14 @@ func trustFiles(e *term.Env, files []string, yes bool) error {
 	}
 	var hashes []string
 	for _, file := range files {
+		if isDefaults(e.Getenv, file) {
+			hash, err := showDefaults(e, file)
+			if err != nil {
+				return term.UsageError(err)
+			}
+			hashes = append(hashes, hash)
+			continue
+		}
 		p := new(program.Program)
 		def, err := p.Read(file)
 		if err != nil {

@@ -108,9 +108,7 @@ func (rs *Runs) tree(ctx context.Context, id, name string, was state) (*locked, 
 	if was.run != id {
 		cfg.ForkOf = was.run
 	}
-	if len(w.Setup) > 0 {
-		cfg.Setup = rs.setUp
-	}
+	cfg.Setup = Setup(w.Setup, rs.place.Withhold)
 	err := rs.checkResult(ctx, cfg)
 	if err == nil {
 		d.tree, err = workspace.Open(ctx, cfg)
@@ -149,12 +147,19 @@ type branchError struct{ error }
 func (e *branchError) Unwrap() error   { return e.error }
 func (e *branchError) Permanent() bool { return true }
 
-// setUp prepares a new tree.
-func (rs *Runs) setUp(ctx context.Context, dir string, env []string) error {
-	args := rs.cfg.Setup
+// Setup returns a function that prepares a new tree with a command; nil without one. The command does not inherit the variables of
+// withhold.
+func Setup(args, withhold []string) func(context.Context, string, []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, dir string, env []string) error { return setUp(ctx, args, withhold, dir, env) }
+}
+
+func setUp(ctx context.Context, args, withhold []string, dir string, env []string) error {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	cmd.Env = append(child.Inheritance{Withhold: rs.place.Withhold}.Environ(), env...)
+	cmd.Env = append(child.Inheritance{Withhold: withhold}.Environ(), env...)
 	said := &limited.Tail{Most: 2000}
 	cmd.Stdout, cmd.Stderr = said, said
 	procgroup.Lead(cmd)

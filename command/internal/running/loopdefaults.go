@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v4"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
+	"github.com/refrain-dev/refrain/internal/values/suggest"
+)
+
+// folderDefaults is the file with the flags of refrain loop in a folder.
+var folderDefaults = filepath.Join(".refrain", "loop.yaml")
+
+// mostDefaults is the size of the largest file with flags, in bytes.
+const mostDefaults = 64 << 10
+
+// argsKey is the key for what follows -- on a command line.
+const argsKey = "args"
+
+// withDefault lists the flags that a file may set.
+var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "budget-cost", "cli", "conversation", "copies", "copy",
+	"denied", "done", "idle-timeout", "inherit", "max", "max-turns", "model", "no-progress", "on-limit", "on-task-failure", "permissions",
+	"plan", "prompt", "protect", "retry", "setup", "squash", "timeout", "until"}
+
+// ofProgram lists the flags that belong to the program of the coding agent: who chooses another one chooses them too.
+var ofProgram = []string{"acp", "agent-command", argsKey, "cli", "inherit", "max-turns", "model"}
+
+// readDefaults sets the flags that are not given from the files with flags: that of the folder, and that of the user. The one of the folder
+// counts only if the user has written it, or accepted it, because it may have come with a cloned repository.
+func (f *loopFlags) readDefaults(e *term.Env, fl *pflag.FlagSet, prompted bool) error {
+	text, err := readFlags(folderDefaults)
+	if err != nil {
+		return err
+	}
+	if text != nil {
+		if k, err := trust.Open(e.Getenv); err != nil || !k.Accepts(flagsHash(text)) {
+			return fmt.Errorf("%s has flags for refrain loop, which start programs, and is new here or has changed: look at it, and accept it "+
+				"with: refrain trust %[1]s; or leave it out with --no-defaults", folderDefaults)
+		}
+		if err := f.setDefaults(fl, folderDefaults, text, prompted); err != nil {
+			return err
+		}
+	}
+	own := userDefaults(e.Getenv)
+	if own == "" {
+		return nil
+	}
+	if text, err = readFlags(own); err != nil || text == nil {
+		return err
+	}
+	return f.setDefaults(fl, own, text, prompted)
+}
+
+// userDefaults returns the file with the user's flags of refrain loop in all folders; "" if the user has no folder for it.
+func userDefaults(getenv func(string) string) string {
+	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "refrain", "loop.yaml")
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "refrain", "loop.yaml")
+	}
+	return ""
+}
+
+// readFlags reads a file with flags. The text is nil if there is none.
+func readFlags(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > mostDefaults) {
+		err = fmt.Errorf("%s is no file of text with at most %d bytes", name, mostDefaults)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(name)
+	if text == nil && err == nil {
+		text = []byte{}
+	}
+	return text, err
+}
+
+// flagsHash is what [trust.Keeper] knows an accepted file with flags by.
+func flagsHash(text []byte) string {
+	sum := sha256.Sum256(append([]byte("refrain loop\x00"), text...))
+	return hex.EncodeToString(sum[:])
+}
+
+// setDefaults sets the flags of a file that are not set yet.
+func (f *loopFlags) setDefaults(fl *pflag.FlagSet, name string, text []byte, prompted bool) error {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if len(doc.Content) == 0 {
+		return nil
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return fmt.Errorf("%s:%d: write flags as keys, such as max: 20", name, top.Line)
+	}
+	given := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return n == argsKey && len(f.args) > 0 || n != argsKey && fl.Changed(n) })
+	}
+	var without []string
+	for _, name := range withDefault {
+		if given(name) {
+			without = append(without, name)
+		}
+	}
+	if given("cli", "acp") {
+		without = append(without, ofProgram...)
+	}
+	if prompted || given("prompt", "plan") {
+		without = append(without, "prompt", "plan")
+	}
+	if given("plan") {
+		without = append(without, "done")
+	}
+	if given("permissions") {
+		without = append(without, "allow")
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if !slices.Contains(withDefault, key.Value) {
+			err := fmt.Errorf("%s:%d: %q is no flag that a file can set", name, key.Line, key.Value)
+			if near := suggest.Nearest(key.Value, withDefault); near != "" {
+				err = fmt.Errorf("%w (did you mean %s?)", err, near)
+			}
+			return err
+		}
+		if slices.Contains(without, key.Value) {
+			continue
+		}
+		words := []*yaml.Node{value}
+		if value.Kind == yaml.SequenceNode {
+			words = value.Content
+		}
+		for _, w := range words {
+			if w.Kind != yaml.ScalarNode {
+				return fmt.Errorf("%s:%d: %s needs a value, or a list of values", name, w.Line, key.Value)
+			}
+			if key.Value == argsKey {
+				f.args = append(f.args, w.Value)
+			} else if err := fl.Set(key.Value, w.Value); err != nil {
+				return fmt.Errorf("%s:%d: %w", name, w.Line, err)
+			}
+		}
+	}
+	return nil
+}
+
+// isDefaults reports whether a name is that of a file with flags of refrain loop.
+func isDefaults(getenv func(string) string, name string) bool {
+	abs, err := filepath.Abs(name)
+	return err == nil && (strings.HasSuffix(abs, string(filepath.Separator)+folderDefaults) || abs == userDefaults(getenv))
+}
+
+// writeDefaults writes the flags that are given to a new file with flags, and accepts it.
+func (f *loopFlags) writeDefaults(e *term.Env, fl *pflag.FlagSet) error {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	put := func(name string, values ...string) {
+		var key, value yaml.Node
+		key.SetString(name)
+		if len(values) == 1 && name != argsKey {
+			value.SetString(values[0])
+		} else {
+			_ = value.Encode(values) // texts can always be encoded
+		}
+		n.Content = append(n.Content, &key, &value)
+	}
+	fl.Visit(func(flag *pflag.Flag) {
+		switch list, ok := flag.Value.(pflag.SliceValue); {
+		case !slices.Contains(withDefault, flag.Name):
+		case ok:
+			put(flag.Name, list.GetSlice()...)
+		default:
+			put(flag.Name, flag.Value.String())
+		}
+	})
+	if len(f.args) > 0 {
+		put(argsKey, f.args...)
+	}
+	text, err := yaml.Marshal(n)
+	if err != nil {
+		return err
+	}
+	k, err := trust.Open(e.Getenv)
+	if err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(f.write), 0o700); err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	file, err := os.OpenFile(f.write, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = k.Accept(flagsHash(text))
+	}
+	if err != nil {
+		return fmt.Errorf("--write: %w", err)
+	}
+	fmt.Fprintf(e.Stderr, "Later loops begin with the flags in %s.\n", f.write)
+	return nil
+}
+
+// showDefaults shows a file with flags to a person who is to accept it, and returns its hash.
+func showDefaults(e *term.Env, name string) (string, error) {
+	text, err := readFlags(name)
+	if err == nil && text == nil {
+		err = &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(e.Stdout, "%s gives refrain loop these flags:\n", name)
+	for line := range bytes.Lines(text) {
+		fmt.Fprintf(e.Stdout, "  %s\n", term.Cell(strings.TrimRight(string(line), "\r\n"), 500))
+	}
+	return flagsHash(text), nil
+}

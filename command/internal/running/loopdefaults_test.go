@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package running
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/trust"
+)
+
+// typing is refrain loop with a command line, up to its definition.
+type typing struct {
+	*testing.T
+	env *term.Env
+	out *bytes.Buffer
+}
+
+// newTyping makes a folder, a user's configuration and a state folder, and changes to the folder.
+func newTyping(t *testing.T) *typing {
+	config, state := t.TempDir(), t.TempDir()
+	t.Chdir(t.TempDir())
+	a := &typing{t, nil, new(bytes.Buffer)}
+	a.env = &term.Env{Stdout: a.out, Stderr: io.Discard, Getenv: func(name string) string {
+		return map[string]string{"XDG_CONFIG_HOME": config, "XDG_STATE_HOME": state}[name]
+	}}
+	return a
+}
+
+func (a *typing) put(name, text string) {
+	a.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		a.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// trusts accepts the file of the folder.
+func (a *typing) trusts() {
+	a.Helper()
+	if err := trustFiles(a.env, []string{folderDefaults}, true); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// flags parses a command line, and reads the files with flags.
+func (a *typing) flags(args ...string) (*loopFlags, error) {
+	a.Helper()
+	f := &loopFlags{run: runFlags{root: "."}}
+	fl := pflag.NewFlagSet("loop", pflag.ContinueOnError)
+	f.add(fl)
+	if err := fl.Parse(args); err != nil {
+		a.Fatal(err)
+	}
+	return f, f.readDefaults(a.env, fl, fl.NArg() > 0)
+}
+
+func TestFlagsOfAFolder(t *testing.T) {
+	a := newTyping(t)
+	a.put(folderDefaults, "max: 20\ntimeout: 1h\nallow: [npm run lint, npm test]\nuntil: 'touch stolen'\n"+
+		"args: [--effort, high]\nmodel: opus\nsquash: true\n")
+	if _, err := a.flags("x"); err == nil || !strings.Contains(err.Error(), "refrain trust .refrain/loop.yaml") {
+		t.Fatalf("a stranger's file: %v", err)
+	}
+	a.trusts()
+	if !strings.Contains(a.out.String(), "  until: 'touch stolen'\n") {
+		t.Errorf("a person who trusts the file sees %q", a.out)
+	}
+	f, err := a.flags("x", "--allow", "make lint", "--timeout", "2h")
+	if err != nil || f.most != 20 || f.timeout != 2*time.Hour || len(f.allow) != 1 || f.until != "touch stolen" || !f.squash ||
+		f.model != "opus" || strings.Join(f.args, " ") != "--effort high" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	// The flags of a program are not those of another one.
+	if f, err = a.flags("x", "--cli", "codex"); err != nil || f.model != "" || f.args != nil || f.most != 20 {
+		t.Errorf("with another program: %+v, %v", f, err)
+	}
+	a.put(folderDefaults, "max: 30\n")
+	if _, err := a.flags("x"); err == nil {
+		t.Error("a file that has changed is used")
+	}
+	for text, want := range map[string]string{
+		"max: 20\nmaxx: 1\n": `loop.yaml:2: "maxx" is no flag that a file can set (did you mean max?)`,
+		"- a\n":              "loop.yaml:1: write flags as keys",
+		"max: many\n":        "loop.yaml:1: invalid argument",
+		"allow: [[a]]\n":     "loop.yaml:1: allow needs a value",
+		"write: x\n":         `"write" is no flag that a file can set`,
+	} {
+		a.put(folderDefaults, text)
+		a.trusts()
+		if _, err := a.flags("x"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestFlagsOfAUser(t *testing.T) {
+	a := newTyping(t)
+	a.put(userDefaults(a.env.Getenv), "max: 5\nconversation: continue\nprompt: PROMPT.md\n")
+	if f, err := a.flags("x"); err != nil || f.most != 5 || f.conversation != "continue" || f.file != "" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	a.put(folderDefaults, "max: 7\n")
+	a.trusts()
+	if f, err := a.flags(); err != nil || f.most != 7 || f.conversation != "continue" || f.file != "PROMPT.md" {
+		t.Errorf("with flags of the folder: %+v, %v", f, err)
+	}
+}
+
+func TestFlagsAreWritten(t *testing.T) {
+	a := newTyping(t)
+	f := &loopFlags{args: []string{"--effort", "high"}, write: folderDefaults}
+	fl := pflag.NewFlagSet("loop", pflag.ContinueOnError)
+	f.add(fl)
+	if err := fl.Parse([]string{"--until", "go test ./...", "--allow", "a b", "--allow", "c", "--max", "3", "--write", folderDefaults}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.writeDefaults(a.env, fl); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.writeDefaults(a.env, fl); err == nil {
+		t.Error("a file is overwritten")
+	}
+	again, err := a.flags("x") // the file is the user's own
+	if err != nil || again.until != "go test ./..." || strings.Join(again.allow, "|") != "a b|c" || again.most != 3 ||
+		strings.Join(again.args, " ") != "--effort high" || again.write != "" {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if !isDefaults(a.env.Getenv, ".refrain/../.refrain/loop.yaml") || isDefaults(a.env.Getenv, "loop.yaml") {
+		t.Error("another file has the flags")
+	}
+}
+
+func TestDefinitionOfALoopHasItsFlags(t *testing.T) {
+	a := newTyping(t)
+	f, err := a.flags("--until", "npm test", "--branch", "fix", "--copy", ".env", "--setup", "npm ci", "--agent-command", "/bin/my-claude 'a b'",
+		"--max-turns", "30", "--retry", "4", "--conversation", "continue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.args = []string{"--effort", "high"}
+	text, err := f.definition(a.env, []string{"x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Join(strings.Fields(string(text)), " ")
+	for _, want := range []string{"copy: - .env", "setup: - sh - -c - npm ci", "wrapper: - /bin/my-claude - a b", "args: - --effort - high",
+		"max_turns: 30", "retry: 4", "conversation: continue"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("the definition lacks %q:\n%s", want, text)
+		}
+	}
+	for _, args := range [][]string{{"--copy", "x"}, {"--setup", "x"}, {"--retry", "0"}, {"--conversation", "old"},
+		{"--agent-command", "a b", "--acp", "c"}, {"--agent-command", "a | b"}, {"--max-turns", "3", "--cli", "codex"}} {
+		f, err := a.flags(append([]string{"--until", "true"}, args...)...)
+		if err == nil {
+			_, err = f.definition(a.env, []string{"x"})
+		}
+		if err == nil {
+			t.Errorf("%q is no error", args)
+		}
+	}
+}
+
+// A stranger's file starts nothing, whatever is done with it but trust.
+func TestAFolderThatIsNotTrusted(t *testing.T) {
+	a := newTyping(t)
+	a.put(folderDefaults, "max: 1\n")
+	a.env.Getenv = func(string) string { return "" } // no state folder
+	if _, err := a.flags("x"); err == nil {
+		t.Error("a file is used that nobody can have accepted")
+	}
+	if _, err := trust.Open(a.env.Getenv); err == nil {
+		t.Error("there is a state folder")
+	}
+}
