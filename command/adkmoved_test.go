@@ -105,6 +105,7 @@ var movedPrograms = map[string]movedProgram{
 
 // A7, A8, A12, A13: programs of each kind, as they are written for both versions of ADK, build and answer after refrain adk move.
 func TestMovedProgramsOfADK(t *testing.T) {
+	longtest.WithoutRace(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/adk")); err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
 	"github.com/refrain-dev/refrain/internal/history/progress"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/internal/testkit/standin"
 	"github.com/refrain-dev/refrain/loop"
 	"github.com/refrain-dev/refrain/session"
@@ -75,6 +76,7 @@ func TestThree(t *testing.T) { check(t, three(), 3) }
 // harm; the whole process is killed in the middle of that. The branch has the files of the best iteration, what was
 // used counts once, and nothing else in the user's repository has changed. See .ci/clis.
 func TestLoopOfARealCodingAgent(t *testing.T) {
+	longtest.WithoutRace(t)
 	bin := os.Getenv("REFRAIN_CLIS")
 	if bin == "" {
 		t.Skip("REFRAIN_CLIS is not set: no loop of a real coding agent is tried; see make clis")
@@ -181,6 +183,7 @@ func TestLoopOfARealCodingAgent(t *testing.T) {
 
 // K7: the template fix-tests works with the real Claude Code as it is, also where that is not allowed to run something.
 func TestTemplateOfARealCodingAgent(t *testing.T) {
+	longtest.WithoutRace(t)
 	bin := os.Getenv("REFRAIN_CLIS")
 	if bin == "" {
 		t.Skip("REFRAIN_CLIS is not set: no template is tried with a real coding agent; see make clis")

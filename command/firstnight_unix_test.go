@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/internal/testkit/standin"
 )
 
 // K7: the first command of the README works at the first try with each real coding agent, with the defaults. The agent tries what it may
 // not do, runs the tests, mends half of it in its first turn and the rest in its second one.
 func TestFirstNightOfARealCodingAgent(t *testing.T) {
+	longtest.WithoutRace(t)
 	bin := os.Getenv("REFRAIN_CLIS")
 	if bin == "" {
 		t.Skip("REFRAIN_CLIS is not set: the first command of the README is tried with no real coding agent; see make clis")

@@ -24,6 +24,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 	"github.com/refrain-dev/refrain/internal/testkit/programtest"
 )
 
@@ -105,6 +106,7 @@ func (b *bakery) starts(cmd *exec.Cmd, pattern string) string {
 // A program of one's own is the whole command: a definition that it embeds runs with its Go tool, its Go agent and its
 // models; the process is killed in the Go agent, and each verb works on what is there.
 func TestProgramOfOnesOwn(t *testing.T) {
+	longtest.WithoutRace(t)
 	b := newBakery(t)
 
 	held := b.command(b.binary, "run", "bake", "--session", "loaf")

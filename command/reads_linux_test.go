@@ -15,12 +15,14 @@ import (
 	"testing"
 
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // A run that was killed is resumed with one read of its log: what it was started with, how it stands,
 // its replay and its seals. The log does not fit into the memory that SQLite or a view keep. The
 // system counts what the process has read.
 func TestResumeCommandReadsTheLogOnce(t *testing.T) {
+	longtest.WithoutRace(t)
 	const iterations, size = 250, 50_000
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "loop.yaml"), fmt.Sprintf(`

@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/refrain-dev/refrain/internal/testkit/longtest"
 )
 
 // risingLoop is a loop whose versions are better by 0.3 each. Its judge is a script, and no model: it reads the next of the answers
@@ -68,6 +70,7 @@ func writeNoise(t *testing.T, dir string, seed uint64) {
 // LOOP 14: of eight loops that improve, at most one converges before iteration 10, and what is handed back has at least 90 % of what
 // a full run gains on average.
 func TestImprovingLoopsGoOn(t *testing.T) {
+	longtest.WithoutRace(t)
 	t.Parallel()
 	early, got, full := 0, 0.0, 0.0
 	for seed := range uint64(8) {

@@ -6,7 +6,10 @@
 //	for seed := range longtest.N(60, 300) {
 package longtest
 
-import "os"
+import (
+	"os"
+	"testing"
+)
 
 // On reports whether the environment has REFRAIN_LONG with any value.
 func On() bool { return os.Getenv("REFRAIN_LONG") != "" }
@@ -17,4 +20,13 @@ func N[T any](few, many T) T {
 		return many
 	}
 	return few
+}
+
+// WithoutRace skips a test that builds programs or starts hundreds of processes, and is built with the race detector, which
+// makes it several times slower and finds nothing in it that other tests do not show. CI runs it in the long form.
+func WithoutRace(t testing.TB) {
+	if race {
+		t.Helper()
+		t.Skip("it runs without the race detector: go test, or make long")
+	}
 }
