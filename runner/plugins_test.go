@@ -152,7 +152,8 @@ func (p *protocol) asker(t testing.TB, name string) agent.Agent {
 			p.note("own: tool error")
 			return nil, nil
 		}},
-		AfterToolCallbacks: []llmagent.AfterToolCallback{func(agent.Context, tool.Tool, map[string]any, map[string]any, error) (map[string]any, error) {
+		AfterToolCallbacks: []llmagent.AfterToolCallback{func(agent.Context, tool.Tool, map[string]any, map[string]any,
+			error) (map[string]any, error) {
 			p.note("own: after tool look")
 			return nil, nil
 		}},
@@ -262,12 +263,14 @@ func TestPluginsInAResumedRun(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := collect(t, ask(t.Context(), newRunner(t, withPlugins(root, broken, p.notes(t, "a"), p.notes(t, "b"))), "go")); !errors.Is(err, errGone) {
+	if _, err := collect(t, ask(t.Context(), newRunner(t, withPlugins(root, broken, p.notes(t, "a"), p.notes(t, "b"))),
+		"go")); !errors.Is(err, errGone) {
 		t.Fatalf("got error %v", err)
 	}
 	p.lines = nil
 	var err error
-	for _, e := range newRunner(t, withPlugins(root, svc, p.notes(t, "a"), p.notes(t, "b"))).Resume(t.Context(), "ana", "s1", "", agent.RunConfig{}) {
+	for _, e := range newRunner(t, withPlugins(root, svc, p.notes(t, "a"), p.notes(t, "b"))).Resume(t.Context(), "ana", "s1", "",
+		agent.RunConfig{}) {
 		err = e
 	}
 	if err != nil {
@@ -394,10 +397,28 @@ func TestPluginAnswers(t *testing.T) {
 	}
 }
 
+// An event that a plugin gets has deltas to write to, whoever made it.
+func TestPluginSetsKeysInAnEvent(t *testing.T) {
+	svc := session.InMemoryService()
+	p := newPlugin(t, plugin.Config{Name: "p", OnEventCallback: func(_ agent.InvocationContext, ev *session.Event) (*session.Event, error) {
+		ev.Actions.StateDelta["seen"] = ev.Text()
+		ev.Actions.ArtifactDelta["file"] = 1
+		return nil, nil
+	}})
+	evs, err := collect(t, ask(t.Context(), newRunner(t, withPlugins(speaker(t, "leaf", "hello"), svc, p)), "go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := get(t, svc).State().Get("seen"); got != "hello" {
+		t.Errorf("the state has %v, after the events %v", got, evs)
+	}
+}
+
 // What a plugin has made of an event counts for the agents around and in a resumed run, which compares what the
 // agent says again with what it said.
 func TestChangedEventInAResumedRun(t *testing.T) {
-	shout := newPlugin(t, plugin.Config{Name: "shout", OnEventCallback: func(_ agent.InvocationContext, ev *session.Event) (*session.Event, error) {
+	shout := newPlugin(t, plugin.Config{Name: "shout", OnEventCallback: func(_ agent.InvocationContext, ev *session.Event) (*session.Event,
+		error) {
 		ev.Content.Parts[0].Text = strings.ToUpper(ev.Text()) // in place, as ADK allows
 		return nil, nil
 	}})
@@ -454,7 +475,8 @@ func TestChangedEventInAResumedRun(t *testing.T) {
 func TestPluginsOfStrangersAndParallelAgents(t *testing.T) {
 	p := new(protocol)
 	events := 0
-	counts := newPlugin(t, plugin.Config{Name: "counts", OnEventCallback: func(agent.InvocationContext, *session.Event) (*session.Event, error) {
+	counts := newPlugin(t, plugin.Config{Name: "counts", OnEventCallback: func(agent.InvocationContext, *session.Event) (*session.Event,
+		error) {
 		events++ // without a lock: the race detector looks on
 		return nil, nil
 	}})
@@ -464,7 +486,8 @@ func TestPluginsOfStrangersAndParallelAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := collect(t, ask(t.Context(), newRunner(t, withPlugins(root, session.InMemoryService(), counts, p.notes(t, "z"))), "go")); err != nil {
+	if _, err := collect(t, ask(t.Context(), newRunner(t, withPlugins(root, session.InMemoryService(), counts, p.notes(t, "z"))),
+		"go")); err != nil {
 		t.Fatal(err)
 	}
 	if events != 100 {

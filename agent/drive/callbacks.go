@@ -263,6 +263,12 @@ func (s *Step) callOnEvent(ev *session.Event) *session.Event {
 		said = hashOf(ev)
 	}
 	ev.Content = deep.Copy(ev.Content) // it may belong to a cache
+	if ev.Actions.StateDelta == nil {  // a callback may set keys, as it does in ADK
+		ev.Actions.StateDelta = make(map[string]any)
+	}
+	if ev.Actions.ArtifactDelta == nil {
+		ev.Actions.ArtifactDelta = make(map[string]int64)
+	}
 	other, err := run.onEvent(s.inv, ev)
 	if err != nil {
 		s.stopWith(fmt.Errorf("on event callback: %w", err))

@@ -101,7 +101,8 @@ func TestWhatOthersSaid(t *testing.T) {
 
 // ADK's words about another agent's tools.
 func TestWhatOthersTools(t *testing.T) {
-	b := newAgent(t, llmagent.Config{Name: "b", Model: script(t, calls("look"), says("a cat")), Tools: []tool.Tool{answering(t, "look", "fur")}})
+	b := newAgent(t, llmagent.Config{Name: "b", Model: script(t, calls("look"), says("a cat")), Tools: []tool.Tool{answering(t, "look",
+		"fur")}})
 	rec := record(script(t, says("x"), says("y")))
 	th := newThread(t, sequence(t, b, newAgent(t, llmagent.Config{Name: "a", Model: rec})))
 	th.must("go")
@@ -126,6 +127,16 @@ func TestGoingOn(t *testing.T) {
 		"user: Continue processing previous requests as instructed. Exit or provide a summary if no more outputs are needed.",
 	}
 	if diff := cmp.Diff(want, rec.heard(1)); diff != "" {
+		t.Error(diff)
+	}
+	rec = record(script(t, says("one"))) // without a message of the user
+	inv := drive.Invocation{ID: "e-1", Session: session.NewView(session.ViewConfig{AppName: "app", UserID: "ana", SessionID: "s1"})}
+	for _, err := range newAgent(t, llmagent.Config{Name: "a", Model: rec}).Run(drive.NewInvocation(t.Context(), inv)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(want[2:], rec.heard(0)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -230,8 +241,10 @@ func TestContextOfLoopsInBranches(t *testing.T) {
 		rec := record(script(t, scripted.Answer{Text: "x", Repeat: true}))
 		recs = append(recs, rec)
 		critic := newAgent(t, llmagent.Config{Name: fmt.Sprint("critic", i), Model: script(t, scripted.Answer{Text: "y", Repeat: true})})
-		refiner := newAgent(t, llmagent.Config{Name: fmt.Sprint("refiner", i), Model: rec, Context: llmagent.ContextConfig{Policy: llmagent.ContextIteration}})
-		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: fmt.Sprint("loop", i), SubAgents: []agent.Agent{critic, refiner}}, MaxIterations: 5})
+		refiner := newAgent(t, llmagent.Config{Name: fmt.Sprint("refiner", i), Model: rec,
+			Context: llmagent.ContextConfig{Policy: llmagent.ContextIteration}})
+		l, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: fmt.Sprint("loop", i), SubAgents: []agent.Agent{critic,
+			refiner}}, MaxIterations: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,9 +33,10 @@ type yield = func(*session.Event, error) bool
 // custom is an agent that does what run does.
 func custom(t *testing.T, name string, run func(agent.InvocationContext, yield)) agent.Agent {
 	t.Helper()
-	a, err := agent.New(agent.Config{Name: name, Description: "Does " + name + ".", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
-		return func(y func(*session.Event, error) bool) { run(ctx, y) }
-	}})
+	a, err := agent.New(agent.Config{Name: name, Description: "Does " + name + ".",
+		Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(y func(*session.Event, error) bool) { run(ctx, y) }
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func run(t *testing.T, root agent.Agent, state map[string]any) session.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range r.Run(t.Context(), "ana", "s1", genai.NewContentFromText("Hello", genai.RoleUser), agent.RunConfig{}, runner.WithStateDelta(state)) {
+	for _, err := range r.Run(t.Context(), "ana", "s1", genai.NewContentFromText("Hello", genai.RoleUser), agent.RunConfig{},
+		runner.WithStateDelta(state)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,6 +170,10 @@ func TestAgentAnswersItsRequest(t *testing.T) {
 			t.Errorf("what the agent says is not in the log: %q %v", ev.Text(), ev.Mark)
 		}
 	}
+	silent := custom(t, "silent", func(agent.InvocationContext, yield) {})
+	if got, _ := once(t, silent, nil); got.err != nil || got.res["result"] != "" {
+		t.Errorf("an agent that says nothing answers %v, %v", got.res, got.err)
+	}
 	if got, _ := once(t, helper, &agenttool.Config{SkipSummarization: true}); !got.ev.Actions.SkipSummarization {
 		t.Error("the answer ends the caller's turn if so configured")
 	}
@@ -201,7 +207,8 @@ func TestStateAndArtifactsFlowThrough(t *testing.T) {
 			y(nil, err)
 			return
 		}
-		if err := errors.Join(call.State().Set("found", fmt.Sprint("about ", topic)), call.State().Set("topic", nil), call.State().Set("temp:draft", 1)); err != nil {
+		if err := errors.Join(call.State().Set("found", fmt.Sprint("about ", topic)), call.State().Set("topic", nil),
+			call.State().Set("temp:draft", 1)); err != nil {
 			y(nil, err)
 			return
 		}
@@ -261,7 +268,8 @@ func TestIterationKeysStayInTheirLoop(t *testing.T) {
 		ev.Actions.StateDelta = map[string]any{"iteration:outer": "seen"}
 		y(ev, nil)
 	})
-	outer, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{first, caller}}, MaxIterations: 1})
+	outer, err := loopagent.New(loopagent.Config{AgentConfig: agent.Config{Name: "outer", SubAgents: []agent.Agent{first, caller}},
+		MaxIterations: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +372,8 @@ func TestCancellationReachesTheAgent(t *testing.T) {
 		y(nil, ctx.Err())
 	})
 	ictx := drive.NewInvocation(ctx, drive.Invocation{Session: session.NewView(session.ViewConfig{})})
-	if _, err := function(t, helper, nil).Run(agent.NewToolContext(ictx, "call-1", nil, nil), map[string]any{"request": "x"}); !errors.Is(err, cause) {
+	if _, err := function(t, helper, nil).Run(agent.NewToolContext(ictx, "call-1", nil, nil),
+		map[string]any{"request": "x"}); !errors.Is(err, cause) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -386,7 +395,8 @@ func TestConcurrentCalls(t *testing.T) {
 			y(ev, nil)
 		})
 	}
-	both, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "both", SubAgents: []agent.Agent{saver("a"), saver("b")}}})
+	both, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "both", SubAgents: []agent.Agent{saver("a"),
+		saver("b")}}})
 	if err != nil {
 		t.Fatal(err)
 	}

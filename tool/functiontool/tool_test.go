@@ -76,8 +76,10 @@ func TestDeclarationIsReadOffTheTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `[{"description":"Plans.","name":"plan",` +
-		`"parametersJsonSchema":{"type":"object","properties":{"city":{"type":"string","description":"where"},"days":{"type":"integer"},"at":{"type":"string"}},"required":["city"],"additionalProperties":false},` +
-		`"responseJsonSchema":{"type":"object","properties":{"result":{"type":["null","array"],"items":{"type":"string"}}},"required":["result"]}}]`
+		`"parametersJsonSchema":{"type":"object","properties":{"city":{"type":"string","description":"where"},` +
+		`"days":{"type":"integer"},"at":{"type":"string"}},"required":["city"],"additionalProperties":false},` +
+		`"responseJsonSchema":{"type":"object","properties":{"result":{"type":["null","array"],"items":{"type":"string"}}},` +
+		`"required":["result"]}}]`
 	var g, w any
 	if err := errors.Join(json.Unmarshal(got, &g), json.Unmarshal([]byte(want), &w)); err != nil {
 		t.Fatal(err)
@@ -96,6 +98,10 @@ func TestDeclarationOfEmptyTypes(t *testing.T) {
 	}
 	if !f.IsLongRunning() || !strings.Contains(d.Description, "long-running") || f.Description() != "" {
 		t.Errorf("the model is told that it takes long, got %q", d.Description)
+	}
+	anything := made(t, functiontool.Config{}, func(tool.Context, stop) (any, error) { return nil, nil })
+	if d := anything.Declaration(); d.ParametersJsonSchema == nil || d.ResponseJsonSchema != nil {
+		t.Errorf("a result of any type is declared as %v", d.ResponseJsonSchema)
 	}
 	d.Name = "changed"
 	if f.Declaration().Name != "plan" {
@@ -163,7 +169,9 @@ func TestWrongArgumentsAreExplained(t *testing.T) {
 			`stops[2]: expected an object, got the number 7`,
 		}},
 		{`{"title":"x","notes":{"a":1}}`, []string{`notes.a: expected a string, got the number 1`}},
-		{`{"title":"x","stops":[{"city":"Rome","at":"soon"}]}`, []string{`stops: parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"`}},
+
+		{`{"title":"x","stops":[{"city":"Rome","at":"soon"}]}`,
+			[]string{`stops: parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"`}},
 		{`{"title":null}`, []string{`title: expected a string, got null`}},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
