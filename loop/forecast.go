@@ -296,5 +296,5 @@ func (p *Plan) weigh(t *Tally) {
 
 // notWorth reports whether the next iteration promises too little.
 func (p *Plan) notWorth(t *Tally) bool {
-	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain && p.provesNotWorth(t)
+	return p.NotWorth != nil && t.Worth != nil && *t.Worth < p.NotWorth.Gain && p.cheap(t).holds()
 }

@@ -268,7 +268,7 @@ func (p *Plan) attained(t *Tally) string {
 	if s.Target != nil {
 		text := fmt.Sprintf("Score %s %s %s", num(*t.Score), s.sign(), num(*s.Target))
 		if _, exact := p.spread(t); !exact && t.Ended.Samples > 0 {
-			text += fmt.Sprintf(" (%s, %s)", count(t.answers(), "answer"), p.chance(t))
+			text += fmt.Sprintf(" (%s, %s)", count(t.answers(), "answer"), p.chanceWords(t))
 		}
 		parts = append(parts, text)
 	}
@@ -278,24 +278,21 @@ func (p *Plan) attained(t *Tally) string {
 	return strings.Join(parts, ", ")
 }
 
-// odds are the shares that chance writes, as people say them.
-var odds = []struct {
-	share float64
-	words string
-}{{0.5, "1 in 2"}, {2. / 3, "2 in 3"}, {0.75, "3 in 4"}, {0.8, "4 in 5"}, {0.9, "9 in 10"}, {0.95, "19 in 20"}, {0.99, "99 in 100"}}
+// chance is the share of cases in which the truth behind the score of the iteration is at the target, and the error of the score; 0
+// if that is unknown.
+func (p *Plan) chance(t *Tally) (share, e float64) {
+	if e = p.errorOf(t); e > 0 {
+		share = math.Erfc(-p.Score.gain(*p.Score.Target, *t.Score)/e/math.Sqrt2) / 2
+	}
+	return share, e
+}
 
-// chance says how sure it is that the truth behind the score of the iteration is at the target.
-func (p *Plan) chance(t *Tally) string {
-	e := p.errorOf(t)
+// chanceWords says how sure it is that the score is at the target.
+func (p *Plan) chanceWords(t *Tally) string {
+	share, e := p.chance(t)
 	if e == 0 {
 		return "error unknown"
 	}
-	share := math.Erfc(-p.Score.gain(*p.Score.Target, *t.Score)/e/math.Sqrt2) / 2
-	near := odds[0]
-	for _, o := range odds {
-		if math.Abs(o.share-share) < math.Abs(near.share-share) {
-			near = o
-		}
-	}
-	return strings.TrimSpace(brief.OffBy(e)) + ": " + near.words
+	n, of := brief.Odds(share)
+	return fmt.Sprintf("%s: %d in %d", strings.TrimSpace(brief.OffBy(e)), n, of)
 }

@@ -205,7 +205,7 @@ func (p *Plan) scoreRows(t *Tally, reached, converged bool, add func(Row)) {
 			r.Value, r.Holds, r.Have, r.Tense = num(*t.Score)+brief.OffBy(p.errorOf(t)), !s.better(*s.Target, *t.Score) && !doubts, t.Score, ""
 			r = r.below(closeness(*t.Score, *s.Target))
 			if doubts {
-				r.Note = "not sure: " + p.chance(t)
+				r.Note = "not sure: " + p.chanceWords(t)
 			}
 		}
 		add(r)

@@ -17,6 +17,7 @@ const (
 	undone    = 1.5            // standard errors of the difference by which an iteration is undone
 	step      = 2 * math.Sqrt2 // errors of a score that two scores differ by chance
 	mostProof = 6              // the patience from which proof is not harder
+	mostOdds  = 1e6            // that are written as a number
 )
 
 // point is a score of the course, of which more is better, and how many answers it is the mean of.
@@ -225,7 +226,7 @@ func (s standstill) row(r Row) Row {
 
 // against writes odds, whose logarithm it is given.
 func against(odds float64) string {
-	if odds > math.Log(1e6) {
+	if odds > math.Log(mostOdds) {
 		return "over 1000000:1"
 	}
 	n := math.Exp(odds)
@@ -250,11 +251,11 @@ func signedShort(f float64) string {
 	return "+" + short(f)
 }
 
-// provesNotWorth reports whether a stand-still is proved for gains below the price of an iteration, in points of the score.
-func (p *Plan) provesNotWorth(t *Tally) bool {
+// cheap weighs what the course says about gains below the price of an iteration, in points of the score.
+func (p *Plan) cheap(t *Tally) standstill {
 	v, exact := p.spread(t)
 	if exact {
-		return true
+		return standstill{plain: true}
 	}
 	price := p.NotWorth.Gain
 	switch n := float64(t.Complete); p.NotWorth.per() {
@@ -265,7 +266,7 @@ func (p *Plan) provesNotWorth(t *Tally) bool {
 	case PerCost:
 		price *= (t.Usage.cost() - t.FinalUsage.cost()) / n
 	}
-	return p.Score.weigh(t.Course, v, max(2, p.Score.patience()), func(float64) (float64, float64) { return price, 0 }).holds()
+	return p.Score.weigh(t.Course, v, max(2, p.Score.patience()), func(float64) (float64, float64) { return price, 0 })
 }
 
 // currentRules is the version of the rules by which new loops decide about scores of a judge.

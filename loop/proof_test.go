@@ -234,3 +234,28 @@ func TestScoreSaysHowFarItIsOff(t *testing.T) {
 		t.Errorf("%v, %+v, %v", exact.ended[1], row, exact.stop.BestError)
 	}
 }
+
+// LOOP 14: the record says how sure a stop is for which scores with noise are the reason, and nothing of any other stop.
+func TestStopSaysHowSureItIs(t *testing.T) {
+	flat := []float64{7.0, 7.3, 6.9, 7.2, 7.0, 7.1, 6.9, 7}
+	tr := proved(t, func(p *loop.Plan) { p.Score.MinDelta, p.Score.Patience = new(0.1), 2 }, 0.504, flat...)
+	if s := tr.stop.Proof; tr.stop.Reason != loop.ReasonConverged || s == nil || s.Odds < 100 || s.Scores < 3 || s.Gain != 0.207 || s.Chance != 0 {
+		t.Errorf("converged: %v, %+v", tr.stop, s)
+	}
+	tr = proved(t, func(p *loop.Plan) { p.NotWorth = &loop.NotWorth{Gain: 0.3} }, 0.504, flat...)
+	if s := tr.stop.Proof; tr.stop.Reason != loop.ReasonConverged || s == nil || s.Odds < 100 || s.Gain != 0.6 {
+		t.Errorf("not worth it: %v, %+v", tr.stop, s)
+	}
+	tr = proved(t, func(p *loop.Plan) { p.Score.Target = new(7.2) }, 0.504, flat...)
+	if s := tr.stop.Proof; tr.stop.Reason != loop.ReasonTarget || s == nil || s.Odds != 0 || s.Chance < 0.5 || s.Chance > 0.7 {
+		t.Errorf("target: %v, %+v", tr.stop, s)
+	}
+	tr = proved(t, func(p *loop.Plan) { p.Score.Target = new(9.0) }, 0.504, flat...)
+	if tr.stop.Reason != loop.ReasonMaxIterations || tr.stop.Proof != nil {
+		t.Errorf("limit: %v, %+v", tr.stop, tr.stop.Proof)
+	}
+	tr = proved(t, func(p *loop.Plan) { p.Score.MinDelta, p.Score.Target = new(0.1), new(9.0) }, 0, 7, 8, 8, 8)
+	if tr.stop.Reason != loop.ReasonConverged || tr.stop.Proof != nil {
+		t.Errorf("exact: %v, %+v", tr.stop, tr.stop.Proof)
+	}
+}

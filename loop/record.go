@@ -5,7 +5,10 @@ package loop
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // record writes down why the loop stops and what it hands back.
@@ -29,7 +32,7 @@ func (p *Plan) record(t *Tally, reason StopReason) *StopRecord {
 	case t.Exit != nil && reason == t.Exit.reason():
 		r.By, r.Scope = t.Exit.By, t.Exit.Scope
 	}
-	r.Detail = p.detail(t, reason)
+	r.Detail, r.Proof = p.detail(t, reason), p.proof(t, reason)
 	r.NoneSucceeded = reason == ReasonError && t.Fatal == nil && t.barren()
 	rows := p.rows(t, reason)
 	r.Conditions, r.Nearest = make([]ConditionRecord, len(rows)), nearest(rows)
@@ -58,6 +61,25 @@ func (p *Plan) result(t *Tally, reason StopReason) Result {
 		return Result{FromLast, t.LastComplete}
 	}
 	return Result{FromPartial, t.Iteration}
+}
+
+// proof says how sure the reason is.
+func (p *Plan) proof(t *Tally, reason StopReason) *Proof {
+	switch reason {
+	case ReasonTarget:
+		if share, e := p.chance(t); e > 0 && t.Ended.Samples > 0 {
+			return &Proof{Chance: brief.Digits(share, 3)}
+		}
+	case ReasonConverged:
+		still := p.cheap
+		if p.converged(t) {
+			still = p.still
+		}
+		if s := still(t); !s.plain && s.scores > 0 {
+			return &Proof{Odds: brief.Digits(min(math.Exp(s.odds), mostOdds), 3), Scores: s.scores, Gain: brief.Digits(2*s.gain, 3)}
+		}
+	}
+	return nil
 }
 
 // metAtEnd is Met, if the loop ends with an iteration for its condition.

@@ -85,7 +85,9 @@ type StopRecord struct {
 	// BestError is the standard error of a judge's BestScore: the score is off by ± BestError, by chance. It is 0 if that
 	// is unknown, and for exact scores.
 	BestError float64 `json:"best_error,omitzero"`
-	Usage     Usage   `json:"usage,omitzero"`
+	// Proof says how sure the reason is; nil if no score with noise has decided, as at a limit.
+	Proof *Proof `json:"proof,omitzero"`
+	Usage Usage  `json:"usage,omitzero"`
 	// Leg is the number of the leg in which the loop stopped; 0 before the first. See Plan.OnPlateau.
 	Leg int `json:"leg,omitzero"`
 	// Elapsed is the time spent in steps. In JSON it is a text like "8m32s".
@@ -118,6 +120,18 @@ type StopRecord struct {
 	// a log sets them.
 	Events int    `json:"events,omitzero"`
 	Digest string `json:"digest,omitzero"`
+}
+
+// Proof says how sure a stop is for which scores with noise are the reason.
+type Proof struct {
+	// Odds is how many times better the last Scores scores fit a loop that gains nothing any more than one that gains Gain in
+	// every iteration, at most a million. It is 0 unless the reason is ReasonConverged.
+	Odds   float64 `json:"odds,omitzero"`
+	Scores int     `json:"scores,omitzero"`
+	Gain   float64 `json:"gain,omitzero"`
+	// Chance is the share of cases in which the mean of very many answers is at the target too, from 0 to 1. It is 0 unless the
+	// reason is ReasonTarget.
+	Chance float64 `json:"chance,omitzero"`
 }
 
 // ConditionRecord is one condition of a plan at the moment of the stop. Value, Threshold and Note are for people; Unit, Have, Bound,

@@ -265,8 +265,8 @@ func stableJSON(ev *session.Event) []byte {
 	}
 	if said, ok := m["mark"].(map[string]any); ok {
 		if data, ok := said["data"].(map[string]any); ok {
-			// A warning depends on limits, which another definition may raise; a trend and an error are words about scores.
-			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage", "warning", "trend", "best_error"} {
+			// A warning depends on limits, which another definition may raise; a trend, an error and a proof are words about scores.
+			for _, key := range [...]string{"seconds", "elapsed", "events", "digest", "usage", "warning", "trend", "best_error", "proof"} {
 				delete(data, key)
 			}
 			if said["kind"] == string(mark.KindLoopStopped) {

@@ -232,7 +232,7 @@ func printStop(w io.Writer, rec *loop.StopRecord, of *progress.Step) {
 		result += "; " + string(rec.Trend)
 	}
 	fmt.Fprintln(w, "  "+brief.Clean(result))
-	for _, extra := range []string{rec.ScoreNote, rec.FinalizerFailure} {
+	for _, extra := range []string{prose.HowSure(rec.Proof, prose.English), rec.ScoreNote, rec.FinalizerFailure} {
 		if extra != "" {
 			fmt.Fprintln(w, "  "+brief.Clean(extra))
 		}

@@ -88,6 +88,16 @@ func OffBy(e float64) string {
 	return " ± " + grouped(Digits(e, 2))
 }
 
+// Odds returns a share of at least a half as people say it: 0.76 is 3 in 4.
+func Odds(share float64) (n, of int) {
+	for _, o := range [...]int{2, 3, 4, 5, 10, 20, 100} {
+		if got := 1 - 1/float64(o); of == 0 || math.Abs(got-share) < math.Abs(float64(n)/float64(of)-share) {
+			n, of = o-1, o
+		}
+	}
+	return n, of
+}
+
 // Money writes an amount in the currency of the price list, without naming it: with two decimals, and below 1 with three significant
 // digits if it has them: 1,234.50, 0.40, 0.0213, 0.
 func Money(f float64) string {

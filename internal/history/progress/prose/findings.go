@@ -36,9 +36,9 @@ func neverDone(h *history, in Language) (f Finding, ok bool) {
 	f = Finding{Code: FindingNeverDone, Title: in.say(neverTitle)}
 	ran := in.say(neverAfter, string(s.Reason), in.iterations(len(h.records)))
 	if target, lower, scored := h.target(); scored && s.BestScore != nil {
-		f.Evidence = in.say(neverBest, ran, in.score(*s.BestScore), in.score(target), s.BestIteration)
+		f.Evidence = in.say(neverBest, ran, in.offBy(*s.BestScore, s.BestError), in.score(target), s.BestIteration)
 		if s.BestIteration == 0 {
-			f.Evidence = in.say(neverStart, ran, in.score(*s.BestScore), in.score(target))
+			f.Evidence = in.say(neverStart, ran, in.offBy(*s.BestScore, s.BestError), in.score(target))
 		}
 		switch ahead, err := h.forecast(); {
 		case err == nil && ahead.Predictable && ahead.Until == loop.ReasonTarget && ahead.High > 2*ahead.Iterations+1:

@@ -62,8 +62,12 @@ var (
 	afterIteration   = phrase{"after iteration %s.", "depois da iteração %s."}
 	withoutTarget    = phrase{"without reaching %s.", "sem chegar a %s."}
 	bestAtStart      = phrase{"The best is %s, that of the start.", "O melhor é %s, o do início."}
-	bestIn           = phrase{"The best is %s, in iteration %s.", "O melhor é %s, na iteração %s."}
-	keptSaved        = phrase{"What was saved is kept.", "O que foi salvo continua salvo."}
+	sureOfTarget     = phrase{"In %s of %s such cases many more answers would confirm it.",
+		"Em %s de %s casos assim, muitas mais respostas o confirmariam."}
+	sureOfPlateau = phrase{"The last %s scores look %s times more like no gain at all than like a gain of %s in every iteration.",
+		"Os últimos %s scores parecem %s vezes mais com ganho nenhum do que com um ganho de %s em cada iteração."}
+	bestIn    = phrase{"The best is %s, in iteration %s.", "O melhor é %s, na iteração %s."}
+	keptSaved = phrase{"What was saved is kept.", "O que foi salvo continua salvo."}
 
 	rowTarget        = phrase{"Score reaches %s", "Score chega a %s"}
 	rowTargetLow     = phrase{"Score falls to %s", "Score cai a %s"}

@@ -68,6 +68,8 @@ type Sentence struct {
 	Detail string `json:"detail,omitzero"`
 	// NotWorth says that the loop converged because the next iteration promised too little.
 	NotWorth bool `json:"not_worth,omitzero"`
+	// Proof says how sure the end is; nil if no score with noise has decided.
+	Proof *loop.Proof `json:"proof,omitzero"`
 }
 
 // Range is the expected number of iterations after the running one.
@@ -138,7 +140,7 @@ func SentenceOf(l *progress.Loop, now time.Duration) Sentence {
 
 // over describes a loop that has stopped.
 func (s *Sentence) over(rec *loop.StopRecord) {
-	s.Until, s.After, s.Trend = rec.Reason, rec.Iteration, rec.Trend
+	s.Until, s.After, s.Trend, s.Proof = rec.Reason, rec.Iteration, rec.Trend, rec.Proof
 	s.Best, s.BestIteration, s.BestError, s.By, s.Detail = rec.BestScore, rec.BestIteration, rec.BestError, rec.By, rec.Detail
 	for _, c := range rec.Conditions {
 		s.NotWorth = s.NotWorth || c.Name == "not_worth" && c.Fired

@@ -49,7 +49,10 @@ func TestSentence(t *testing.T) {
 	stop := func(reason loop.StopReason, iteration int, detail, by string) *loop.StopRecord {
 		return &loop.StopRecord{Reason: reason, Iteration: iteration, Detail: detail, By: by, BestScore: new(7.5), BestIteration: 2}
 	}
-	off := func(rec *loop.StopRecord, e float64) *loop.StopRecord { rec.BestError = e; return rec }
+	off := func(rec *loop.StopRecord, e float64, proof loop.Proof) *loop.StopRecord {
+		rec.BestError, rec.Proof = e, &proof
+		return rec
+	}
 	for _, tt := range []struct {
 		name   string
 		l      *progress.Loop
@@ -96,9 +99,15 @@ func TestSentence(t *testing.T) {
 			"The score reached 8 in iteration 2. The best is 7.5, in iteration 2.", "O score chegou a 8 na iteração 2. O melhor é 7,5, na iteração 2."},
 		{"converged", scoredLoop(target, stop(loop.ReasonConverged, 5, "", ""), 1), prose.SaysDone,
 			"The score hardly improved any more after iteration 5. The best is 7.5, in iteration 2.", "O score já quase não melhorava depois da iteração 5. O melhor é 7,5, na iteração 2."},
-		{"converged, with a judge", scoredLoop(target, off(stop(loop.ReasonConverged, 5, "", ""), 0.3142), 1), prose.SaysDone,
-			"The score hardly improved any more after iteration 5. The best is 7.5 ± 0.31, in iteration 2.",
-			"O score já quase não melhorava depois da iteração 5. O melhor é 7,5 ± 0,31, na iteração 2."},
+		{"converged, with a judge", scoredLoop(target, off(stop(loop.ReasonConverged, 5, "", ""), 0.3142,
+			loop.Proof{Odds: 1230, Scores: 6, Gain: 0.208}), 1), prose.SaysDone,
+			"The score hardly improved any more after iteration 5. The best is 7.5 ± 0.31, in iteration 2. " +
+				"The last 6 scores look 1,230 times more like no gain at all than like a gain of 0.208 in every iteration.",
+			"O score já quase não melhorava depois da iteração 5. O melhor é 7,5 ± 0,31, na iteração 2. " +
+				"Os últimos 6 scores parecem 1.230 vezes mais com ganho nenhum do que com um ganho de 0,208 em cada iteração."},
+		{"target, with a judge", scoredLoop(target, off(stop(loop.ReasonTarget, 2, "", ""), 0.3142, loop.Proof{Chance: 0.76}), 1), prose.SaysDone,
+			"The score reached 8 in iteration 2. The best is 7.5 ± 0.31, in iteration 2. In 3 of 4 such cases many more answers would confirm it.",
+			"O score chegou a 8 na iteração 2. O melhor é 7,5 ± 0,31, na iteração 2. Em 3 de 4 casos assim, muitas mais respostas o confirmariam."},
 		{"circles", scoredLoop(target, stop(loop.ReasonNoProgress, 5, "", ""), 1), prose.SaysDone,
 			"The loop went in circles after iteration 5. The best is 7.5, in iteration 2.", "O loop andava em círculos depois da iteração 5. O melhor é 7,5, na iteração 2."},
 		{"limit", scoredLoop(target, stop(loop.ReasonMaxIterations, 5, "", ""), 1), prose.SaysLimit,

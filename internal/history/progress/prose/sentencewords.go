@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refrain-dev/refrain/internal/values/brief"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -140,13 +141,13 @@ func (s *Sentence) ending(lang Language) Words {
 		if s.Target != nil {
 			lead = lang.say(doneTarget, *s.Target)
 		}
-		return Words{Lead: lead, Rest: lang.say(inIteration, s.After) + s.best(lang)}
+		return Words{Lead: lead, Rest: lang.say(inIteration, s.After) + s.best(lang) + s.sure(lang)}
 	case loop.ReasonConverged:
 		lead := lang.say(doneConverged)
 		if s.NotWorth {
 			lead = lang.say(doneNotWorth)
 		}
-		return Words{Lead: lead, Rest: where + s.best(lang)}
+		return Words{Lead: lead, Rest: where + s.best(lang) + s.sure(lang)}
 	case loop.ReasonNoProgress:
 		return Words{Lead: lang.say(doneCircles), Rest: where + s.best(lang)}
 	}
@@ -182,4 +183,24 @@ func (s *Sentence) best(lang Language) string {
 		return " " + lang.say(bestAtStart, lang.offBy(*s.Best, s.BestError))
 	}
 	return " " + lang.say(bestIn, lang.offBy(*s.Best, s.BestError), s.BestIteration)
+}
+
+// sure says how sure the reason is; "" if no score with noise has decided.
+func (s *Sentence) sure(lang Language) string {
+	if text := HowSure(s.Proof, lang); text != "" {
+		return " " + text
+	}
+	return ""
+}
+
+// HowSure says in a sentence how sure the reason is for which a loop stopped; "" for nil.
+func HowSure(p *loop.Proof, lang Language) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Chance > 0:
+		n, of := brief.Odds(p.Chance)
+		return lang.say(sureOfTarget, n, of)
+	}
+	return lang.say(sureOfPlateau, p.Scores, int(p.Odds), p.Gain)
 }
