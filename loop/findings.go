@@ -10,7 +10,8 @@ import (
 // Watch names state keys whose values show whether a score may be dishonest.
 // [IterationRecord.Findings] has the findings. A finding alone does not stop the loop.
 type Watch struct {
-	// Tests are keys of counts of tests: maps with total, skipped and, if the total is not known, broken.
+	// Tests are keys of counts of tests: maps with total, skipped and, if the total is not known, broken. Those with total_before and
+	// skipped_before, of the start, are compared with these, and the others with those of an earlier iteration.
 	Tests []string `json:"tests,omitzero"`
 	// Files are keys of workspaces: maps with protected, the names of files that a step was not allowed to change. The first
 	// key's map also has lines, the number of lines that differ from the base.
@@ -182,12 +183,19 @@ func (f finder) tests(of string, counts map[string]any, was *testCount) {
 	if broken, _ := plain(counts["broken"]); err != nil || err2 != nil || broken > 0 {
 		return // not all could be counted
 	}
-	if was.Iteration > 0 && total < was.Total {
-		f.add(FindingTests, "%sthere %s %s, and there %s %s in iteration %d", of, counted(total, "is", "are"), tests(total),
-			counted(was.Total, "was", "were"), num(was.Total), was.Iteration)
+	before, since := *was, fmt.Sprintf("in iteration %d", was.Iteration)
+	start, err := plain(counts["total_before"])
+	startSkipped, err2 := plain(counts["skipped_before"])
+	known := was.Iteration > 0
+	if err == nil && err2 == nil {
+		before, since, known = testCount{Total: start, Skipped: startSkipped}, "at the start", true
 	}
-	if was.Iteration > 0 && skipped > was.Skipped {
-		f.add(FindingTests, "%s%s skipped, and %s in iteration %d", of, tests(skipped), num(was.Skipped), was.Iteration)
+	if known && total < before.Total {
+		f.add(FindingTests, "%sthere %s %s, and there %s %s %s", of, counted(total, "is", "are"), tests(total),
+			counted(before.Total, "was", "were"), num(before.Total), since)
+	}
+	if known && skipped > before.Skipped {
+		f.add(FindingTests, "%s%s skipped, and %s %s", of, tests(skipped), num(before.Skipped), since)
 	}
 	*was = testCount{f.t.Iteration, total, skipped}
 }

@@ -79,6 +79,12 @@ func TestFindings(t *testing.T) {
 		{"not counted in this iteration", nil, []state{{"score": 1, "tests": counts(9, 0)}, {"score": 2, "tests": counts(1, 0), "silent": true}}, nil},
 		{"without a score", func(p *loop.Plan) { p.Score = nil }, []state{{"tests": counts(9, 0)}, {"tests": counts(8, 0)}, {"tests": counts(8, 0)}},
 			[]string{"2 tests: there are 8 tests, and there were 9 in iteration 1"}},
+		{"fewer than at the start", nil, []state{
+			{"score": 1, "tests": state{"total": 2, "skipped": 1, "total_before": 3, "skipped_before": 0}},
+			{"score": 2, "tests": state{"total": 3, "skipped": 0, "total_before": 3, "skipped_before": 0}},
+			{"score": 3, "tests": state{"total": 2, "skipped": 0, "total_before": 3, "skipped_before": 0}}},
+			[]string{"1 tests: there are 2 tests, and there were 3 at the start", "1 tests: 1 test skipped, and 0 at the start",
+				"3 tests: there are 2 tests, and there were 3 at the start"}},
 		{"rolled back", func(p *loop.Plan) { p.OnRegression = loop.RollbackOnWorse },
 			[]state{{"score": 5, "tests": counts(9, 0)}, {"score": 1, "tests": counts(2, 0)}, {"score": 6, "tests": counts(3, 0)}},
 			[]string{"2 tests: there are 2 tests, and there were 9 in iteration 1", "3 tests: there are 3 tests, and there were 9 in iteration 1"}},

@@ -19,7 +19,7 @@ import (
 const (
 	TestsGo     = testcount.GoJSON  // of go test -json
 	TestsJUnit  = testcount.JUnit   // XML
-	TestsCounts = testcount.Numbers // a JSON object with passed, failed, and perhaps skipped and broken
+	TestsCounts = testcount.Numbers // a JSON object with passed, failed, and perhaps skipped, broken, total_before and skipped_before
 )
 
 // testsLimit is the default of OutputLimit where tests are counted, whose programs print much.

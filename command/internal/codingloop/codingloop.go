@@ -30,6 +30,7 @@ type Config struct {
 	Conversation                            string        // fresh or continue; "" is fresh
 	Inherit                                 []string      // environment variables to pass to the agent
 	Allow                                   []string      // commands that the agent may run besides Until
+	Count                                   []string      // command that counts tests, with those of BeforeKey in its input; nil for none
 	Until                                   string        // a shell command line; may be empty
 	Done                                    string        // a line of the agent that ends the loop; may be empty
 	Most                                    int           // iterations
@@ -57,6 +58,9 @@ type Plan struct {
 // SaidKey is the state key of the last output of the command; "" at first. A run that knows the output may begin with another
 // value.
 const SaidKey = "said_until"
+
+// BeforeKey is the state key of what the command of Count has printed before the loop; "" if that is not known.
+const BeforeKey = "tests_before"
 
 // Longest is the size of the largest output of the command, in bytes.
 const Longest = 10 << 20
@@ -86,6 +90,9 @@ func Definition(c *Config) ([]byte, error) {
 			"name", "loop", "max_iterations", c.Most, "timeouts", "none", "max_model_calls", "none", "result", "said",
 			"state", map[string]any{"prompt": c.Prompt, "until": c.Until, SaidKey: "", "ticked": "", "task": ""},
 		)
+	}
+	if c.Count != nil {
+		add(loop.Content[len(loop.Content)-1], BeforeKey, "")
 	}
 	if c.NoProgress > 0 && c.Plan == nil { // a task of a plan has its own limit
 		add(loop, "no_progress", map[string]any{"keys": []string{"compared"}, "repeats": c.NoProgress})
@@ -157,8 +164,13 @@ func Definition(c *Config) ([]byte, error) {
 	check := mapping("name", "check", "command", []string{"sh", "-c", untilLine},
 		"env", map[string]any{"INPUT_UNTIL": command}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
 		"output_key", SaidKey, "result_key", "checked")
+	checks := []*yaml.Node{check}
+	if c.Count != nil {
+		checks = append(checks, mapping("name", "tests", "description", "counts the tests, so that fewer ones are noticed", "command", c.Count,
+			"stdin", "{{"+BeforeKey+"}}", "tests", "counts", "output_key", "tests_found"))
+	}
 	if c.Plan != nil {
-		add(loop, "sub_agents", c.planSteps(coder, check))
+		add(loop, "sub_agents", c.planSteps(coder, checks...))
 		return yaml.Marshal(loop)
 	}
 	compared := "{{said_until}}{{^said_until}}{{said}}{{/said_until}}"
@@ -184,7 +196,7 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Branch != "" && !c.Squash {
 		add(until, "commit", "said")
 	}
-	steps := []*yaml.Node{coder, check, until}
+	steps := slices.Concat([]*yaml.Node{coder}, checks, []*yaml.Node{until})
 	if c.Until == "" {
 		steps = []*yaml.Node{coder, until}
 	}
@@ -196,7 +208,7 @@ func Definition(c *Config) ([]byte, error) {
 func SetupOf(line string) []string { return []string{"sh", "-c", line} }
 
 // planSteps returns the steps of an iteration that works on a task of a plan. What the steps of the plan decide is in the log.
-func (c *Config) planSteps(coder, check *yaml.Node) []*yaml.Node {
+func (c *Config) planSteps(coder *yaml.Node, checks ...*yaml.Node) []*yaml.Node {
 	step := func(name string, verb ...string) *yaml.Node {
 		return mapping("name", name, "command", append(slices.Clone(c.Plan.Step), verb...), "json", true)
 	}
@@ -218,7 +230,7 @@ func (c *Config) planSteps(coder, check *yaml.Node) []*yaml.Node {
 	add(end, "output_key", "open")
 	add(end, "exit_when", "state.ticked.over")
 	add(end, "exit_reason", "all tasks of the plan are done")
-	return []*yaml.Node{task, coder, check, tick, commit, end}
+	return slices.Concat([]*yaml.Node{task, coder}, checks, []*yaml.Node{tick, commit, end})
 }
 
 // goal is the beginning of the agent's prompt.

@@ -173,6 +173,7 @@ repeated output stopped the loop.`,
 				fmt.Fprintln(e.Stderr, "Nothing was asked, because no task of the plan is open.")
 				return nil
 			}
+			f.run.set = map[string]string{codingloop.BeforeKey: testsBefore(cmd.Context())}
 			switch done, err := f.done(cmd.Context(), e); {
 			case err != nil:
 				return term.Failure(err)
@@ -351,12 +352,20 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 			return nil, fmt.Errorf("--agent-command %s: %w", f.wrapper, err)
 		}
 	}
+	var count []string
+	if f.until != "" || f.plan != "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		count = []string{self, countTests}
+	}
 	text, err := codingloop.Definition(&codingloop.Config{
 		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Done: f.agrees,
 		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 		Waits: f.onLimit == "wait", Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
-		Plan: tasks, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
+		Plan: tasks, Count: count, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
 	})
 	if err == nil {
@@ -519,7 +528,7 @@ func (f *loopFlags) succeeds(ctx context.Context, dir string, env []string) (boo
 	err := cmd.Wait()
 	_ = procgroup.Kill(cmd.Process)
 	text := strings.ToValidUTF8(child.Secrets(cmd.Env).StrikeWhole(said.String()), "\uFFFD")
-	f.run.set = map[string]string{codingloop.SaidKey: strings.TrimRight(text, "\r\n")}
+	f.run.set[codingloop.SaidKey] = strings.TrimRight(text, "\r\n")
 	switch code := cmd.ProcessState.ExitCode(); {
 	case errors.Is(context.Cause(ctx), term.ErrInterrupted):
 		return false, &term.Exit{Code: term.ExitInterrupted, Err: errors.New("--until: interrupted before the agent was asked; " +

@@ -4,6 +4,7 @@ package running
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/command/internal/codingloop"
 	"github.com/refrain-dev/refrain/command/internal/plan"
 	"github.com/refrain-dev/refrain/command/internal/term"
+	"github.com/refrain-dev/refrain/command/internal/testscan"
 )
 
 // NewPlanStep makes the hidden command whose verbs are steps of the definition of refrain loop --plan. What a step decides is its
@@ -66,6 +68,40 @@ func planVerb(e *term.Env, args []string) (any, error) {
 		return s.tick(e.Stdin, args[2])
 	}
 	return nil, fmt.Errorf("there is no step %q; give next, tick or end", args[0])
+}
+
+// countTests is the name of the hidden command that counts tests.
+const countTests = "count-tests"
+
+// NewCountTests makes the hidden command that counts the tests which the files of the current folder declare. Its input is empty, or what
+// it printed before the loop. Its failure ends no loop.
+func NewCountTests(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: countTests, Hidden: true, Short: "Count the tests in the current folder",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			counts := declared(cmd.Context())
+			var before map[string]int64
+			if err := json.NewDecoder(e.Stdin).Decode(&before); err == nil && before["broken"] == 0 {
+				counts["total_before"], counts["skipped_before"] = before["passed"]+before["skipped"], before["skipped"]
+			}
+			return json.NewEncoder(e.Stdout).Encode(counts)
+		},
+	}
+}
+
+// declared counts the tests of the current folder, in the form of tests: counts.
+func declared(ctx context.Context) map[string]int64 {
+	c, err := testscan.Scan(ctx, ".")
+	if err != nil {
+		return map[string]int64{"passed": 0, "failed": 0, "skipped": 0, "broken": 1}
+	}
+	return map[string]int64{"passed": max(0, c.Total-c.Skipped), "failed": 0, "skipped": c.Skipped}
+}
+
+// testsBefore returns what [NewCountTests] prints in the current folder.
+func testsBefore(ctx context.Context) string {
+	text, _ := json.Marshal(declared(ctx)) // numbers can always be encoded
+	return string(text)
 }
 
 // planStep is a step, with its plan.

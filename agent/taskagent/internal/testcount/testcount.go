@@ -30,7 +30,12 @@ type Counts struct {
 	// Broken are the packages or suites, each also one that failed, that did not build, or ended before they had run all
 	// of their tests. With any, the total says nothing about how many tests there are.
 	Broken int64
+	// Before are the counts of the start of the run, which no agent can have changed; nil if they are not known.
+	Before *Declared
 }
+
+// Declared are numbers of tests that were not run.
+type Declared struct{ Total, Skipped int64 }
 
 // Result is what a program has said about its tests.
 type Result struct {
@@ -39,7 +44,7 @@ type Result struct {
 }
 
 // Map returns the counts as a value of the state: passed, failed, skipped, total, broken if it is not zero, and, if there
-// are any tests, score, the share of them that passed. said is there if it is not empty.
+// are any tests, score, the share of them that passed. total_before, skipped_before and said are there if they are known.
 func (r *Result) Map() map[string]any {
 	total := r.Passed + r.Failed + r.Skipped
 	m := map[string]any{"passed": r.Passed, "failed": r.Failed, "skipped": r.Skipped, "total": total}
@@ -48,6 +53,9 @@ func (r *Result) Map() map[string]any {
 	}
 	if total > 0 {
 		m["score"] = float64(r.Passed) / float64(total)
+	}
+	if r.Before != nil {
+		m["total_before"], m["skipped_before"] = r.Before.Total, r.Before.Skipped
 	}
 	if r.Said != "" {
 		m["said"] = r.Said
@@ -77,12 +85,13 @@ func numbers(text string) (*Result, error) {
 	if err := d.Decode(&m); err != nil || d.More() {
 		return nil, errors.New("it is not one JSON object, such as {\"passed\": 40, \"failed\": 1, \"skipped\": 0}")
 	}
-	r := new(Result)
+	r, before := new(Result), Declared{-1, -1}
 	for _, f := range []struct {
 		name   string
 		to     *int64
 		needed bool
-	}{{"passed", &r.Passed, true}, {"failed", &r.Failed, true}, {"skipped", &r.Skipped, false}, {"broken", &r.Broken, false}} {
+	}{{"passed", &r.Passed, true}, {"failed", &r.Failed, true}, {"skipped", &r.Skipped, false}, {"broken", &r.Broken, false},
+		{"total_before", &before.Total, false}, {"skipped_before", &before.Skipped, false}} {
 		v, ok := m[f.name]
 		if !ok && !f.needed {
 			continue
@@ -96,6 +105,9 @@ func numbers(text string) (*Result, error) {
 			return nil, fmt.Errorf("%q is %.40v, and not a number of tests", f.name, v)
 		}
 		*f.to = int64(i)
+	}
+	if before.Total >= 0 && before.Skipped >= 0 {
+		r.Before = &before
 	}
 	return r, nil
 }
