@@ -18,7 +18,6 @@ import (
 	"github.com/refrain-dev/refrain/definition/internal/schema"
 	"github.com/refrain-dev/refrain/internal/text/source"
 	"github.com/refrain-dev/refrain/internal/values/brief"
-	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/loop"
 )
 
@@ -329,20 +328,6 @@ func moreTime(need float64) string {
 		return "give timeout: " + brief.Duration(time.Duration(need)) + ", or a shorter iteration_timeout"
 	}
 	return "give a shorter iteration_timeout"
-}
-
-// longTime matches a time as Go writes it.
-var longTime = lazyregexp.New(`\b([0-9]+h)?[0-9]+m0s\b`)
-
-// briefWords writes the times in a message as people write them.
-func briefWords(msg string) string {
-	return longTime().ReplaceAllStringFunc(msg, func(s string) string {
-		d, err := time.ParseDuration(s)
-		if err != nil {
-			return s
-		}
-		return brief.Duration(d)
-	})
 }
 
 // DefaultStateLimit is the default of state_limit, in bytes: far more than a state needs, but

@@ -310,7 +310,7 @@ func (c *checker) planError(a *Agent, e *loop.PlanError) {
 		return
 	}
 	field, msg := planWords(e)
-	p := c.report(a.at(field), CodeStop, "%s", briefWords(msg))
+	p := c.report(a.at(field), CodeStop, "%s", msg)
 	p.Hint, p.Suggestion, p.err = strings.Replace(e.Hint, "lower reserve", "lower finalizer_reserve", 1), e.Suggestion, e
 	_, given := a.nodes["timeout"]
 	switch {
@@ -353,7 +353,7 @@ func (c *checker) stepError(a *Agent, e *loop.PlanError) {
 		return
 	}
 	field, msg := planWords(&loop.PlanError{Field: rest, Msg: strings.TrimPrefix(e.Msg, prefix)})
-	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", briefWords(msg))
+	p := c.report(a.SubAgents[i].at(field), CodeStop, "%s", msg)
 	p.Hint, p.Suggestion, p.err = e.Hint, e.Suggestion, e
 }
 

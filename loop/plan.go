@@ -22,6 +22,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // Plan describes a loop. With the zero value in every field but Steps, the steps run in order,
@@ -239,11 +241,11 @@ func (p *Plan) nameOf(step int) string {
 // Duration is a span of time whose JSON is a text such as "1m30s". 0 means no limit or no delay.
 type Duration time.Duration
 
-// String writes the duration as [time.Duration] does.
-func (d Duration) String() string { return time.Duration(d).String() }
+// String writes the duration without its zero parts: 5m, and not 5m0s.
+func (d Duration) String() string { return brief.Duration(time.Duration(d)) }
 
-// MarshalText writes the duration as a text.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+// MarshalText writes the duration as [time.Duration] does: 5m0s.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // UnmarshalText reads the forms that [time.ParseDuration] reads.
 func (d *Duration) UnmarshalText(b []byte) error {

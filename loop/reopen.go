@@ -4,9 +4,6 @@ package loop
 
 import (
 	"fmt"
-	"time"
-
-	"github.com/refrain-dev/refrain/internal/values/brief"
 )
 
 // bounds are the limits of a plan that can end a loop from within a step.
@@ -118,7 +115,7 @@ func (p *Plan) refuses(t *Tally) error {
 	case f.Kind == StateTooLarge && f.Step == "" && p.StateLimit > 0 && t.StateSize > p.StateLimit:
 		return p.stays(t, ReasonError)
 	case f.Kind == IterationTimeout && p.iterationLate(t):
-		return &StoppedError{ReasonError, p.failure(t), "raise iteration_timeout above " + brief.Duration(time.Duration(p.IterationTimeout))}
+		return &StoppedError{ReasonError, p.failure(t), "raise iteration_timeout above " + p.IterationTimeout.String()}
 	case f.Running > 0 && p.MaxConsecutiveFailures > 0 && t.FailuresRunning >= p.MaxConsecutiveFailures:
 		return &StoppedError{ReasonError, p.failure(t), fmt.Sprintf("raise max_consecutive_failures above %d",
 			t.FailuresRunning)}
@@ -184,7 +181,7 @@ func (p *Plan) Lifts(rec *StopRecord, old *Plan) error {
 		if p.Timeout == 0 || p.Timeout > old.Timeout || old.Timeout == 0 {
 			return nil
 		}
-		e.Hint = "raise timeout above " + brief.Duration(time.Duration(old.Timeout))
+		e.Hint = "raise timeout above " + old.Timeout.String()
 	case ReasonBudget:
 		if old.Budget == nil || p.Budget.roomier(old.Budget) {
 			return nil // what was spent may be that of the run
