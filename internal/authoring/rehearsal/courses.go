@@ -33,9 +33,11 @@ type Simulation struct {
 	// because it has no score.judge.
 	Samples int  `json:"samples"`
 	Exact   bool `json:"exact,omitzero"`
-	// Error is the standard deviation of one answer, in points of the score or, if Relative, as a share of it.
+	// Error is the standard deviation of one answer, in points of the score or, if Relative, as a share of it. Compares says
+	// that an answer compares two versions, from -2 to 2.
 	Error    float64 `json:"error"`
 	Relative bool    `json:"relative,omitzero"`
+	Compares bool    `json:"compares,omitzero"`
 	// Note says why there are no courses: no rule ends the loop when nothing is gained.
 	Note    string            `json:"note,omitzero"`
 	Courses []SimulatedCourse `json:"courses,omitzero"`
@@ -89,7 +91,7 @@ func (s *bench) noisy(l *definition.Agent) bool {
 	return sc != nil && (sc.Judge != nil || g.Judged) && len(g.Scorers) > 0 && !compares(l)
 }
 
-// compares reports whether the judge of a loop compares versions. Its answers are not simulated.
+// compares reports whether the judge of a loop compares versions.
 func compares(l *definition.Agent) bool {
 	sc := l.Loop.Score
 	return sc != nil && sc.Judge != nil && sc.Judge.Compare != ""
@@ -119,7 +121,7 @@ func (s *bench) simulate(l *definition.Agent, judge *loop.Judge) *simulator {
 			LowerIsBetter: sc.LowerIsBetter, Baseline: sc.Baseline, Scorers: []string{"judge"}},
 	}
 	if judge != nil {
-		sim.plan.Score.Judge = &loop.Judge{Step: "judge", Samples: judge.Samples, Bound: judge.Bound}
+		sim.plan.Score.Judge = &loop.Judge{Step: "judge", Samples: judge.Samples, Bound: judge.Bound, Compare: judge.Compare}
 	}
 	sim.plan.Rules = sim.plan.Current()
 	n, delta := s.noiseOf(l), 0.0
@@ -131,7 +133,11 @@ func (s *bench) simulate(l *definition.Agent, judge *loop.Judge) *simulator {
 	} else if w != nil {
 		delta = max(delta, w.Gain)
 	}
-	if sim.off = max(n.off/math.Sqrt(3), errorsOfDelta*delta); sim.relative { // as far off as the noisy judge
+	sim.off = max(n.off/math.Sqrt(3), errorsOfDelta*delta) // as far off as the noisy judge
+	switch {
+	case compares(l):
+		sim.off = max(1, errorsOfDelta*delta)
+	case sim.relative:
 		sim.level = max(math.Abs(n.truth), n.off)
 		sim.off = errorsOfDelta * cmp.Or(max(*sc.MinDeltaPercent/100, delta/sim.level), 0.01)
 	}
@@ -183,15 +189,29 @@ func (sim *simulator) play(p *loop.Plan, run int, change func(iteration int) flo
 			worth, at, begun = append(worth, next), d.Iteration, begun.Add(sim.work)
 			o.Fingerprint = fmt.Sprint(at)
 		default:
-			truth, off := sim.score(worth[at]), sim.off
-			if sim.relative {
-				off *= truth
-			}
-			state["score"], o.Wrote, begun = study.Tidy(truth+off*dice.NormFloat64()), []string{"score"}, begun.Add(sim.ask)
+			state["score"] = sim.answer(worth[at], worth[t.Rival.Iteration], d.Sample%2 == 0, dice)
+			o.Wrote, begun = []string{"score"}, begun.Add(sim.ask)
 		}
 		o.Finished = begun
 		p.Add(&t, o)
 	}
+}
+
+// answer is what the judge says about a version. If it compares, other is that of the version with which it does, which stands in the first
+// place if the two are swapped.
+func (sim *simulator) answer(worth, other float64, swapped bool, dice *rand.Rand) float64 {
+	truth, off := sim.score(worth), sim.off*dice.NormFloat64()
+	switch {
+	case sim.plan.Score.Judge != nil && sim.plan.Score.Judge.Compare != "":
+		truth -= sim.score(other)
+		if swapped {
+			truth = -truth
+		}
+		return min(2, max(-2, math.Round(truth+off)))
+	case sim.relative:
+		off *= truth
+	}
+	return study.Tidy(truth + off)
 }
 
 // full is the plan of a run of all iterations.
@@ -248,12 +268,13 @@ func shapes(iterations int) []shape {
 func (s *bench) simulations() []Simulation {
 	var all []Simulation
 	for _, l := range s.Loops {
-		if !s.noisy(l) {
+		if !s.noisy(l) && !compares(l) {
 			continue
 		}
 		sim := s.simulate(l, l.Loop.Score.Judge)
 		c := Simulation{Loop: l.Name, Runs: noiseRuns, Iterations: int(sim.plan.MaxIterations), Samples: int(sim.samples()),
-			Exact: l.Loop.Score.Judge == nil, Error: brief.Digits(sim.off, 3), Relative: sim.relative, Note: s.unending(l)}
+			Exact: l.Loop.Score.Judge == nil, Error: brief.Digits(sim.off, 3), Relative: sim.relative, Compares: compares(l),
+			Note: s.unending(l)}
 		if c.Note == "" {
 			for _, sh := range shapes(c.Iterations) {
 				c.Courses = append(c.Courses, sim.course(sh))
@@ -314,7 +335,11 @@ func (c *Simulation) Format(w io.Writer) error {
 		judge = "no score.judge"
 	}
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "  %s, up to %d iterations, %s, if an answer of the judge is off by ± %s\n", c.Loop, c.Iterations, judge,
+	answer := "an answer of the judge"
+	if c.Compares {
+		answer = "a comparison"
+	}
+	fmt.Fprintf(b, "  %s, up to %d iterations, %s, if %s is off by ± %s\n", c.Loop, c.Iterations, judge, answer,
 		signed(c.Error, c.Relative)[1:])
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "    course\tversions\tstopped early\titerations\thands back, of a full run")

@@ -23,6 +23,9 @@ sub_agents:
   - {name: measure, command: [sh, measure.sh], output_key: number}
 `
 
+// comparing is a loop whose judge compares versions.
+var comparing = strings.Replace(longer(judged), `"Judge this: {{draft}}"`, `"Which is better, {{draft}} or {{best.draft}}?"`, 1)
+
 func longer(format string) string {
 	return strings.Replace(format, "max_iterations: 6", "max_iterations: 12", 1)
 }
@@ -41,6 +44,7 @@ func TestSixCourses(t *testing.T) {
 		{longer(judged), "score: {key: review, judge: {step: critic, samples: 3}}\nnot_worth: {gain: 0.1, per: cost}"},
 		{longer(judged), "score: {key: review, target: 9, judge: {step: critic}}"},
 		{measured, "score: {key: number, lower_is_better: true, min_delta_percent: 1, patience: 3, baseline: true, judge: {step: measure, samples: 5}}"},
+		{comparing, "score: {key: review, min_delta: 0.1, patience: 2, judge: {step: critic, samples: 4, compare: best}}"},
 		{measured, "score: {key: number, target: 9, min_delta: 0.1}"}, // exact
 	} {
 		r := rehearse(t, parse(t, fmt.Sprintf(tt.format, tt.lines)), rehearsal.Config{Faults: nil})
@@ -94,6 +98,9 @@ func TestSlowImprovement(t *testing.T) {
 		{longer(judged), "score: {key: review, min_delta: 0.1, patience: 2, judge: {step: critic}}", rehearsal.Uncaught, ""},
 		{longer(judged), "score: {key: review, min_delta: 0.1, patience: 2, judge: {step: critic, samples: 3}}", rehearsal.Caught, ""},
 		{longer(judged), "score: {key: review, judge: {step: critic, samples: 3}}\nnot_worth: {gain: 0.1}", rehearsal.Caught, ""},
+		{comparing, "score: {key: review, min_delta: 0.1, judge: {step: critic, compare: best}}", rehearsal.Caught, "each version is better by 0.5"},
+		{comparing, "score: {key: review, min_delta: 0.4, judge: {step: critic, compare: best}}", rehearsal.Uncaught, ""},
+		{comparing, "score: {key: review, min_delta: 0.1, patience: 2, judge: {step: critic, samples: 4, compare: best}}", rehearsal.Caught, ""},
 		{measured, "score: {key: number, min_delta: 0.1, patience: 2, judge: {step: measure}}", rehearsal.Uncaught, ""},
 		{measured, "score: {key: number, min_delta: 0.1, patience: 2, judge: {step: measure, samples: 5}}", rehearsal.Caught, ""},
 	} {

@@ -23,9 +23,7 @@ func (s *bench) improvesSlowly(context.Context) ([]Finding, error) {
 		switch {
 		case l.Loop.Score == nil:
 			f.Detail = "nothing is scored"
-		case compares(l):
-			f.Detail = "its judge compares versions, which is not simulated"
-		case !s.noisy(l):
+		case !s.noisy(l) && !compares(l):
 			f.Detail = "its score is exact"
 		default:
 			f.Detail = s.unending(l)
@@ -116,7 +114,10 @@ func (s *bench) moreAnswers(l *definition.Agent) []*loop.Judge {
 	}
 	var all []*loop.Judge
 	add := func(j loop.Judge) {
-		if j.Most() > most {
+		if compares(l) {
+			j.Compare = sc.Judge.Compare
+		}
+		if j.Most() > most && (j.Compare == "" || j.Samples%2 == 0 && j.Max == 0) {
 			all = append(all, &j)
 		}
 	}
@@ -137,5 +138,9 @@ func (f *Finding) ask(l *definition.Agent, j *loop.Judge) {
 		f.fix(l.Name, "score.judge.samples", j.Range(), "")
 		return
 	}
-	f.fix(l.Name, "score.judge", fmt.Sprintf("{step: %s, samples: %s}", j.Step, j.Range()), "")
+	value := fmt.Sprintf("step: %s, samples: %s", j.Step, j.Range())
+	if j.Compare != "" {
+		value += ", compare: " + string(j.Compare)
+	}
+	f.fix(l.Name, "score.judge", "{"+value+"}", "")
 }
