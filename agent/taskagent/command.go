@@ -247,6 +247,9 @@ func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield f
 	default:
 		sets, err = nil, failed
 	}
+	if err == nil {
+		out.warning = strings.Join(slices.DeleteFunc([]string{out.warning, leftOut(ctx, sets)}, func(s string) bool { return s == "" }), "; ")
+	}
 	if err != nil {
 		out.sets = nil // the next attempt goes on from the same conversation as this one
 	}
@@ -258,6 +261,19 @@ func (a *CommandAgent) doAround(ctx agent.InvocationContext, p *process, yield f
 		maps.Copy(out.sets, sets)
 	}
 	return out, err
+}
+
+// leftOut says which repositories inside the files are not stored, if that is news.
+func leftOut(ctx agent.InvocationContext, sets map[string]any) string {
+	for key, now := range sets {
+		was, _ := drive.At(ctx).Lookup(key)
+		after, _ := now.(map[string]any)
+		before, _ := was.(map[string]any)
+		if names, _ := after["left_out"].(string); names != "" && (before == nil || before["left_out"] != names) {
+			return "git repositories inside the files are not part of the result: " + brief.Line(names, lineLength)
+		}
+	}
+	return ""
 }
 
 // changed reports whether the keys that Around sets name other files than the state does.

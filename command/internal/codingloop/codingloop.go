@@ -99,6 +99,9 @@ func Definition(c *Config) ([]byte, error) {
 	}
 	told := ""
 	if c.Branch != "" {
+		told = "{{#workspace.left_out}}\nThese are git repositories inside the folder, so their files are not part of your work: " +
+			"{{workspace.left_out}}. " +
+			"Delete them, or their .git if the files belong to your work.\n{{/workspace.left_out}}\n"
 		space := map[string]any{"from": ".", "result": map[string]any{"branch": c.Branch}}
 		if c.Copy != nil {
 			space["copy"] = c.Copy
@@ -108,7 +111,7 @@ func Definition(c *Config) ([]byte, error) {
 		}
 		if c.Protect != nil {
 			space["protect"] = c.Protect
-			told = "{{#workspace.protected}}\nYou may not change {{workspace.protected}}: these files were put back.\n{{/workspace.protected}}\n"
+			told += "{{#workspace.protected}}\nYou may not change {{workspace.protected}}: these files were put back.\n{{/workspace.protected}}\n"
 		}
 		add(loop, "workspace", space)
 	}

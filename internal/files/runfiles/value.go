@@ -10,6 +10,7 @@ type state struct {
 	commit        workspace.Hash // the last commit of [workspace.Tree.Commit]
 	run           string
 	protected, by string
+	left          string // names of repositories that are not stored
 	result, kept  string
 	lines         int64
 	known         bool // the state has one
@@ -20,7 +21,7 @@ func stateOf(v any) (t state) {
 	text := func(key string) string { s, _ := m[key].(string); return s }
 	t = state{hash: workspace.Hash(text("tree")), base: workspace.Hash(text("base")), commit: workspace.Hash(text("commit")), run: text("run"),
 		protected: text("protected"), by: text("protected_by"),
-		result: text("result"), kept: text("kept"), known: ok}
+		left: text("left_out"), result: text("result"), kept: text("kept"), known: ok}
 	switch lines := m["lines"].(type) {
 	case int64:
 		t.lines = lines
@@ -32,7 +33,8 @@ func stateOf(v any) (t state) {
 
 func (t state) value() map[string]any {
 	m := map[string]any{"tree": string(t.hash), "run": t.run}
-	for key, v := range map[string]string{"base": string(t.base), "commit": string(t.commit), "protected": t.protected, "protected_by": t.by,
+	for key, v := range map[string]string{"base": string(t.base), "commit": string(t.commit),
+		"protected": t.protected, "protected_by": t.by, "left_out": t.left,
 		"result": t.result, "kept": t.kept} {
 		if v != "" {
 			m[key] = v

@@ -56,6 +56,7 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 	if now.hash, err = d.tree.Snapshot(ctx); err != nil {
 		return nil, err
 	}
+	now.left = d.leftOut()
 	if err := rs.protect(ctx, d.tree, &now); err != nil {
 		if _, ok := errors.AsType[*ProtectedError](err); ok {
 			begun.protected, begun.by = now.protected, now.by
@@ -79,6 +80,15 @@ func (rs *Runs) work(ctx agent.InvocationContext, w *Work, run func(root string,
 		return nil, nil
 	}
 	return map[string]any{key: now.value()}, nil
+}
+
+// leftOut names what the last snapshot has left out, as commands see it.
+func (d *locked) leftOut() string {
+	names := d.tree.LeftOut()
+	for i, name := range names {
+		names[i] = d.tree.Seen(name)
+	}
+	return strings.Join(names[:min(mostNames, len(names))], ", ")
 }
 
 // run runs a command in the folder of a tree.

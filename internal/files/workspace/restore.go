@@ -171,8 +171,16 @@ func (g *git) known(ctx context.Context, h Hash) error {
 func (t *Tree) salvage(ctx context.Context) (Hash, error) {
 	for range 1000 {
 		h, err := t.snapshot(ctx, anySize)
-		if err == nil {
+		if err == nil && len(t.left) == 0 {
 			return h, nil
+		}
+		if err == nil {
+			for _, name := range t.left {
+				if err := t.moveAway(name); err != nil {
+					return "", err
+				}
+			}
+			continue
 		}
 		var path string
 		if e, ok := errors.AsType[*NestedError](err); ok {

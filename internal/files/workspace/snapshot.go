@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +20,8 @@ const modeNested = "160000" // of a git repository in a tree
 const anySize = true
 
 // Snapshot stores the current files and returns their hash. When it returns, the contents are on the disk under a ref
-// of the run. It fails with a [*LimitError] or a [*NestedError], and with a [*GitError] if git cannot read a file. It
-// never returns the hash of an older state.
+// of the run. It leaves git repositories inside the tree out, and stores the other files: see [Tree.LeftOut]. It fails with a
+// [*LimitError], and with a [*GitError] if git cannot read a file. It never returns the hash of an older state.
 func (t *Tree) Snapshot(ctx context.Context) (Hash, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,11 +57,8 @@ func (t *Tree) snapshot(ctx context.Context, any bool) (Hash, error) {
 	if err := t.fits(ctx); err != nil {
 		return "", err
 	}
-	if err := t.unlockIndex(); err != nil {
+	if err := t.addAll(ctx); err != nil {
 		return "", err
-	}
-	if _, err := t.git.run(ctx, "add", "--all", "."); err != nil {
-		return "", t.whyNot(ctx, err)
 	}
 	h, err := t.git.write(ctx)
 	if err != nil {
@@ -125,9 +123,15 @@ func (t *Tree) fits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.left = nil
 	for _, name := range list(out) {
 		if before, ok := strings.CutSuffix(name, "/"); ok {
-			return &NestedError{before}
+			t.left = append(t.left, before)
+			continue
+		}
+		if inner := innerGit(name); inner != "" {
+			t.left = append(t.left, inner)
+			continue
 		}
 		info, err := os.Lstat(filepath.Join(t.Dir(), filepath.FromSlash(name)))
 		if err != nil || !info.Mode().IsRegular() {
@@ -139,6 +143,55 @@ func (t *Tree) fits(ctx context.Context) error {
 		t.size += info.Size()
 	}
 	return nil
+}
+
+// innerGit returns the part of a name up to the first folder or file that git takes for a repository in some file systems, such as a/.GIT of
+// a/.GIT/config; "" without one.
+func innerGit(name string) string {
+	for i, part := range strings.Split(name, "/") {
+		if strings.EqualFold(part, ".git") {
+			return strings.Join(strings.Split(name, "/")[:i+1], "/")
+		}
+	}
+	return ""
+}
+
+// mostLeftOut is how many repositories inside the tree a snapshot leaves out.
+const mostLeftOut = 1000
+
+// addAll puts the current files into the index, without the repositories inside the tree.
+func (t *Tree) addAll(ctx context.Context) error {
+	for {
+		slices.Sort(t.left)
+		t.left = slices.Compact(t.left)
+		if err := t.unlockIndex(); err != nil {
+			return err
+		}
+		args, g := []string{"add", "--all", "."}, t.git
+		if len(t.left) > 0 {
+			g = g.with("GIT_LITERAL_PATHSPECS=0")
+			args[2] = ":/"
+			for _, name := range t.left {
+				args = append(args, ":(exclude,literal)"+name)
+			}
+		}
+		_, err := g.run(ctx, args...)
+		if err == nil {
+			return nil
+		}
+		nested, ok := errors.AsType[*NestedError](t.whyNot(ctx, err))
+		if !ok || slices.Contains(t.left, nested.Path) || len(t.left) >= mostLeftOut {
+			return t.whyNot(ctx, err)
+		}
+		t.left = append(t.left, nested.Path)
+	}
+}
+
+// LeftOut lists what the last snapshot could not store: git repositories inside the tree, and folders that git would take for one, such as .GIT.
+func (t *Tree) LeftOut() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.left)
 }
 
 // sizeOf returns the size of a store in bytes.

@@ -110,6 +110,7 @@ type Tree struct {
 	prefix  string   // of from in its repository, with a slash; empty at its top
 	repo    bool     // From is in a git repository
 	modules []string // submodules that have files
+	left    []string // what the last snapshot has left out: see [Tree.LeftOut]
 	outside []string // other repositories outside of the folder; known while the tree is made
 	room    string   // the folder of the run
 	place   string   // the folder of its tree: room, or one outside of the store

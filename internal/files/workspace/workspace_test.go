@@ -272,10 +272,8 @@ func TestAHostileAgentLeavesTheRepositoryAsItWas(t *testing.T) {
 func TestASnapshotThatFailsIsAnError(t *testing.T) {
 	from := repository(t)
 	for name, script := range map[string]string{
-		"a repository with commits":    `mkdir in; cd in; git init -q; echo x > x; git add x; git commit -qm x`,
-		"a repository without commits": `mkdir in; cd in; git init -q; echo x > x`,
-		"a pipe":                       `rm a.go; mkfifo a.go`,
-		"a large file":                 `head -c 3000 /dev/zero > in`,
+		"a pipe":       `rm a.go; mkfifo a.go`,
+		"a large file": `head -c 3000 /dev/zero > in`,
 	} {
 		tree := open(t, workspace.Config{From: from, Run: strings.ReplaceAll(name, " ", "-"), Limits: workspace.Limits{FileSize: 2000}})
 		sh(t, tree.Dir(), "echo y > y; "+script)
@@ -286,7 +284,7 @@ func TestASnapshotThatFailsIsAnError(t *testing.T) {
 		if name == "a pipe" {
 			continue
 		}
-		if !isA[*workspace.NestedError](err) && !isA[*workspace.LimitError](err) {
+		if !isA[*workspace.LimitError](err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := tree.Ensure(t.Context(), tree.Start()); err != nil {
@@ -296,6 +294,46 @@ func TestASnapshotThatFailsIsAnError(t *testing.T) {
 		if found, _ := filepath.Glob(filepath.Join(filepath.Dir(tree.Dir()), "salvage", "*", "in")); len(found) != 1 {
 			t.Errorf("%s: it is not in the salvage", name)
 		}
+	}
+}
+
+// Repositories that a program makes in the tree are left out, and the other files are stored.
+func TestRepositoriesInsideTheTreeAreLeftOut(t *testing.T) {
+	from := repository(t)
+	for name, c := range map[string]struct{ script, left string }{
+		"with commits":    {`mkdir in; cd in; git init -q; echo x > x; git add x; git commit -qm x`, "in"},
+		"without commits": {`mkdir in; cd in; git init -q; echo x > x`, "in"},
+		"of a clone":      {`git clone -q . in`, "in"},
+		"of a worktree":   {`git worktree add -q in`, "in"},
+		"in capitals":     {`mkdir -p in/.GIT; echo x > in/.GIT/config`, "in/.GIT"},
+		"as a file":       {`mkdir in; echo x > in/.Git`, "in/.Git"},
+		"at the top":      {`mkdir .GIT; echo x > .GIT/x`, ".GIT"},
+		"around files":    {`cd sub; git init -q; echo x > deep/x`, ""},
+	} {
+		tree := open(t, workspace.Config{From: from, Run: strings.ReplaceAll(name, " ", "-")})
+		if _, err := tree.Ensure(t.Context(), tree.Start()); err != nil {
+			t.Fatal(err)
+		}
+		sh(t, tree.Dir(), "echo y > y; rm staged; "+c.script)
+		h, err := tree.Snapshot(t.Context())
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		changes, err := tree.Files(t.Context(), tree.Start(), h)
+		if err != nil || len(changes) < 2 || len(changes) > 3 {
+			t.Errorf("%s: the changes are %v, %v", name, changes, err)
+		}
+		if got := strings.Join(tree.LeftOut(), " "); got != c.left {
+			t.Errorf("%s: %q is left out", name, got)
+		}
+		if again, err := tree.Snapshot(t.Context()); err != nil || again != h {
+			t.Errorf("%s: the next snapshot is %s, %v", name, again, err)
+		}
+		if _, err := tree.Restore(t.Context(), tree.Start()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		same(t, name, files(t, from, ".git", ".env", "build", ".refrain"), files(t, tree.Dir(), ".git"))
 	}
 }
 
