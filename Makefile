@@ -40,7 +40,7 @@ clis: ## test steps that are coding agents with the real programs, which npm ins
 	REFRAIN_CLIS=$$(./.ci/clis all) go test ./agent/taskagent ./command -run RealCodingAgent -count 1 -v
 
 .PHONY: suites
-suites: ## hold schema, examples, OpenAPI, metrics, expressions and the MCP server against tools of others, fetched by npm and apt-get
+suites: ## hold schema, examples, OpenAPI, metrics, expressions and both sides of MCP against tools of others, fetched by npm and apt-get
 	./.ci/suites
 
 .PHONY: soak
