@@ -109,7 +109,7 @@ type example struct {
 	pauses int // of its run in several processes
 }
 
-// examples are those of the READMEs.
+// examples are those of the READMEs, and one with a race and legs.
 func examples(t *testing.T) (all []*example) {
 	t.Helper()
 	found := make(map[string]bool)
@@ -137,7 +137,7 @@ func examples(t *testing.T) (all []*example) {
 			t.Errorf("%s: one README has to say how refrain run runs it, or elsewhere why that cannot be", name)
 		}
 	}
-	return all
+	return append(all, newExample(t, "temporal/testdata/race.yaml"))
 }
 
 func glob(t *testing.T, pattern string) []string {
