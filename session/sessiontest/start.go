@@ -4,7 +4,9 @@ package sessiontest
 
 import (
 	"errors"
+	"iter"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,6 +132,58 @@ func (s *suite) startRefused() {
 		begin("s1", says("one"), sets(map[string]any{"k": math.Inf(1)})))
 	if _, err := store.Start(s.Context(), s.svc, begin("s1", says("one"))); err != nil {
 		s.Errorf("what was refused can be started: %v", err)
+	}
+}
+
+// startLog: a session is made of a log that is read event by event, as Start makes it.
+func (s *suite) startLog() {
+	log := func(err error, evs ...*session.Event) iter.Seq2[*session.Event, error] {
+		return func(yield func(*session.Event, error) bool) {
+			for _, ev := range evs {
+				if !yield(ev, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+			}
+		}
+	}
+	start := func(id string, evs iter.Seq2[*session.Event, error]) error {
+		return store.StartLog(s.Context(), s.svc, &session.CreateRequest{AppName: app, UserID: ana, SessionID: id,
+			State: map[string]any{"old": 1, "kept": 1}}, evs)
+	}
+	long := strings.Repeat("long ", 10_000)
+	evs := []*session.Event{sets(map[string]any{"a": 1, "old": nil, "user:k": 2, "temp:t": 1}), says("piece"), says(long),
+		sets(map[string]any{"a": 3, "text": long})}
+	evs[1].Partial, evs[2].ID, evs[2].Timestamp = true, "my-id", noon
+	s.must(start("s1", log(nil, evs...)), "StartLog")
+	got := s.get("s1")
+	s.wantTexts(got, []string{"", long, ""}, "the events of a log are stored")
+	s.wantState(got, map[string]any{"a": 3, "kept": 1, "user:k": 2, "text": long}, "and the state that they come to")
+	if ev := got.Events().At(1); ev.Seq != 2 || ev.ID != "my-id" || !ev.Timestamp.Equal(noon) {
+		s.Errorf("the event has Seq %d, ID %q and Timestamp %v", ev.Seq, ev.ID, ev.Timestamp)
+	}
+	if ev := s.append(got, says("two")); ev.Seq != 4 {
+		s.Errorf("the next event has Seq 4, got %d", ev.Seq)
+	}
+	s.wantErr(start("s1", log(nil, says("one"))), session.ErrExists, "StartLog of a session that is there")
+	broken := errors.New("broken")
+	gap := says("two")
+	gap.Seq = 7
+	for what, one := range map[string]struct {
+		want error
+		evs  iter.Seq2[*session.Event, error]
+	}{
+		"with an error in the log":        {broken, log(broken, says("one"))},
+		"without an event":                {session.ErrInvalid, log(nil)},
+		"with a gap":                      {session.ErrConflict, log(nil, says("one"), gap)},
+		"with an event that has no JSON":  {session.ErrNotJSON, log(nil, says("one"), sets(map[string]any{"k": math.Inf(1)}))},
+		"with an event that is not there": {session.ErrInvalid, log(nil, nil)},
+	} {
+		s.wantErr(start("s2", one.evs), one.want, "StartLog "+what)
+		_, err := s.svc.Get(s.Context(), &session.GetRequest{AppName: app, UserID: ana, SessionID: "s2"})
+		s.wantErr(err, session.ErrNotFound, "StartLog "+what+" leaves no session")
 	}
 }
 

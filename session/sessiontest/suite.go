@@ -65,6 +65,7 @@ func TestService(t *testing.T, open func(t *testing.T) session.Service) {
 		{"start with a lease", (*suite).startLeased},
 		{"start what exists", (*suite).startExisting},
 		{"start that is refused", (*suite).startRefused},
+		{"start with a log", (*suite).startLog},
 		{"starts beside one another", (*suite).startBeside},
 		{"foreign session type", (*suite).foreignSession},
 		{"foreign session without events", (*suite).eventlessSession},

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"sync"
@@ -102,6 +103,11 @@ func (s *Service) Start(ctx context.Context, req *session.StartRequest) (resp *s
 		return nil, err
 	}
 	return resp, nil
+}
+
+// StartLog implements [store.LogStarter], and fails as AppendEvent does.
+func (s *Service) StartLog(ctx context.Context, req *session.CreateRequest, evs iter.Seq2[*session.Event, error]) error {
+	return s.guard(ctx, func() error { return s.store.StartLog(ctx, req, evs) })
 }
 
 // guard appends to a file that is still there when the event is on the disk.

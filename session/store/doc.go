@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package store defines what a session.Service may do in addition: append many events at once
-// ([BulkAppender]), begin a session with its first events ([Starter]), report what others append
+// ([BulkAppender]), begin a session with its first events ([Starter]) or with a whole log ([LogStarter]), report what others append
 // ([Watcher]), and list runs that are not over ([OpenLister]). Package lease decides which process drives
 // a session.
 //

@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/refrain-dev/refrain/internal/web/page"
 	"github.com/refrain-dev/refrain/server"
 	"github.com/refrain-dev/refrain/session"
+	"github.com/refrain-dev/refrain/session/sqlite"
 	"github.com/refrain-dev/refrain/supervisor"
 )
 
@@ -29,7 +32,8 @@ func NewView(e *term.Env) *cobra.Command {
 		Short: "Show an exported run in a browser",
 		Long: `Show a run from a file in a browser. The page is the page of refrain serve, but it cannot
 change the run. refrain export or refrain run --record writes such files; "-" reads stdin.
-The command reads the file once, and keeps the run in memory.
+The command reads the file once, and keeps the run in memory, or, if the file has more
+than 32 MiB, in a temporary folder.
 
 The address of the page goes to stdout. Only this machine can open the page. Ctrl-C ends
 the command.
@@ -44,12 +48,12 @@ A damaged or changed file is refused. refrain verify shows what was changed.`,
 }
 
 // view runs refrain view.
-func view(ctx context.Context, e *term.Env, name string, open bool) error {
-	runs := session.InMemoryService()
-	id, err := take(ctx, e, runs, name)
+func view(ctx context.Context, e *term.Env, name string, open bool) (err error) {
+	runs, closeRuns, id, err := take(ctx, e, name)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, term.Failure(closeRuns())) }()
 	srv, err := server.New(server.Config{
 		Config: operations.Config{Service: runs, AppName: runstore.AppName, UserID: runstore.UserName, ReadOnly: true,
 			Getenv: e.Getenv, Log: slog.New(slog.NewTextHandler(e.Stderr, nil))},
@@ -78,33 +82,54 @@ func view(ctx context.Context, e *term.Env, name string, open bool) error {
 	return term.Failure(errors.Join(err, srv.Shutdown(context.WithoutCancel(ctx)), <-served))
 }
 
-// take puts the run of a file into a store that is kept in memory, and returns the run's ID.
-func take(ctx context.Context, e *term.Env, runs session.Service, name string) (id string, err error) {
+// largestInMemory is the size, in bytes, of the largest file whose run is kept in memory.
+var largestInMemory int64 = 32 << 20
+
+// emptyStore returns a store for a log of the given size in bytes, and the function that removes it.
+func emptyStore(ctx context.Context, size int64) (session.Service, func() error, error) {
+	if size <= largestInMemory {
+		return session.InMemoryService(), func() error { return nil }, nil
+	}
+	dir, err := os.MkdirTemp("", "refrain-view-")
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := sqlite.Open(ctx, filepath.Join(dir, "runs.db"), sqlite.Config{})
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, func() error { return errors.Join(s.Close(), os.RemoveAll(dir)) }, nil
+}
+
+// take puts the run of a file into a store of its own, and returns the store, the function that removes it, and the run's ID.
+func take(ctx context.Context, e *term.Env, name string) (runs session.Service, remove func() error, id string, err error) {
 	log, err := runstore.OpenLog(e, name)
 	if err != nil {
-		return "", err
+		return nil, nil, "", err
 	}
 	defer log.Close()
 	run := log.Run()
 	_, flaw, err := run.Chained()
 	switch {
 	case err != nil:
-		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	case flaw != nil:
-		return "", term.Failure(fmt.Errorf("%s: the file was changed, or is incomplete: %s; refrain verify shows more", name, flaw))
+		err = fmt.Errorf("the file was changed, or is incomplete: %s; refrain verify shows more", flaw)
 	case run.First().Seq != 1:
-		return "", term.Failure(fmt.Errorf("%s: the file begins with event %d, so it has not the whole run; export the run again", name,
-			run.First().Seq))
+		err = fmt.Errorf("the file begins with event %d, so it has not the whole run; export the run again", run.First().Seq)
+	default:
+		id = cmp.Or(run.ID, supervisor.NewID()) // a record has no ID
+		if err = runstore.CheckID(id); err == nil {
+			runs, remove, err = emptyStore(ctx, log.Size())
+		}
 	}
-	id = cmp.Or(run.ID, supervisor.NewID()) // a record has no ID
-	if err := runstore.CheckID(id); err != nil {
-		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
+	if err != nil {
+		return nil, nil, "", term.Failure(fmt.Errorf("%s: %w", name, err))
 	}
 	if err := run.Save(ctx, runs, runstore.KeyOf(id)); err != nil {
-		return "", term.Failure(fmt.Errorf("%s: %w", name, err))
+		return nil, nil, "", term.Failure(fmt.Errorf("%s: %w", name, errors.Join(err, remove())))
 	}
 	if n := log.Masked(); n > 0 {
 		fmt.Fprintf(e.Stderr, "%s: secrets were removed from %d lines when the file was written\n", name, n)
 	}
-	return id, nil
+	return runs, remove, id, nil
 }

@@ -89,6 +89,9 @@ func (l *File) Run() *Run {
 	return r
 }
 
+// Size returns the size of the events in the file, in bytes.
+func (l *File) Size() int64 { return l.end }
+
 // Len returns the number of events in the file.
 func (l *File) Len() int { return l.n }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -46,18 +45,23 @@ func (r *Run) Sound() (*Verified, error) {
 	return v, nil
 }
 
-// Save makes the session with that key, with all events, at once. Keys that other sessions share stay
+// Save makes the session with that key, with all events, at once. It reads the log event by event. Keys that other sessions share stay
 // as they are. It fails with [session.ErrExists] if there is one.
 func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err error) {
 	state := maps.Clone(r.Initial)
 	maps.DeleteFunc(state, func(key string, _ any) bool { return !statekey.Own(key) })
-	req := &session.StartRequest{
-		CreateRequest: session.CreateRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, State: state},
-		Events:        r.Log(),
+	req := &session.CreateRequest{AppName: key.AppName, UserID: key.UserID, SessionID: key.SessionID, State: state}
+	shared := false
+	for ev := range r.All() {
+		if shared = writesShared(ev); shared {
+			break
+		}
 	}
-	if !slices.ContainsFunc(r.Log(), writesShared) {
-		_, err := store.Start(ctx, svc, req)
+	if err := r.Err(); err != nil {
 		return err
+	}
+	if !shared {
+		return store.StartLog(ctx, svc, req, r.checked)
 	}
 	beside, err := svc.Create(ctx, &session.CreateRequest{AppName: key.AppName, UserID: key.UserID,
 		SessionID: "import_" + uuid.NewString()[:8]})
@@ -69,7 +73,7 @@ func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err
 		err = errors.Join(err, svc.Delete(context.WithoutCancel(ctx), gone))
 	}()
 	before := sharedState(beside.Session)
-	if _, err := store.Start(ctx, svc, req); err != nil {
+	if err := store.StartLog(ctx, svc, req, r.checked); err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -78,6 +82,18 @@ func (r *Run) Save(ctx context.Context, svc session.Service, key lease.Key) (err
 			SessionID: key.SessionID}))
 	}
 	return nil
+}
+
+// checked yields the log with all texts, and at its end why it could not be read further.
+func (r *Run) checked(yield func(*session.Event, error) bool) {
+	for ev := range r.Events() {
+		if !yield(ev, nil) {
+			return
+		}
+	}
+	if err := r.Err(); err != nil {
+		yield(nil, err)
+	}
 }
 
 func writesShared(ev *session.Event) bool {

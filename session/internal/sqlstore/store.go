@@ -57,6 +57,7 @@ type Store struct {
 var (
 	_ session.Service    = (*Store)(nil)
 	_ store.Starter      = (*Store)(nil)
+	_ store.LogStarter   = (*Store)(nil)
 	_ store.BulkAppender = (*Store)(nil)
 	_ lease.Leaser       = (*Store)(nil)
 	_ store.Watcher      = (*Store)(nil)
