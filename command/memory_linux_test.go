@@ -22,12 +22,14 @@ var iterations = flag.Int("iterations", 0, "iterations of the run in the long fo
 // few bytes for each event. The short form compares 2,000 with 8,000 iterations with large values in the state; in the long
 // form each verb takes 150 MiB at most for a run of more iterations. A resume keeps about 100 bytes of each event.
 func TestMemoryOfLongLogs(t *testing.T) {
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	info, ok := debug.ReadBuildInfo()
+	if ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("the race detector takes memory of its own; .ci/long runs this without it")
 	}
 	verbs := [][]string{
 		{"events", "last"}, {"events", "last", "--json"}, {"events", "last", "--follow"}, {"export", "last", "-o", "log.jsonl"},
 		{"events", "log.jsonl"}, {"verify", "log.jsonl"}, {"show", "log.jsonl"}, {"show", "log.jsonl", "--json"},
+		{"import", "log.jsonl", "--as", "copy", "--store", "sqlite:other.db"},
 		{"verify", "last"}, {"show", "last"}, {"show", "last", "--all"}, {"show", "last", "--json"}, {"show", "last", "--state"},
 		{"show", "last", "--iteration", "1000"}, {"watch", "last", "--progress", "plain"},
 		{"resume", "last", "--add-iterations", "1", "--progress", "quiet"},
@@ -58,8 +60,8 @@ func TestMemoryOfLongLogs(t *testing.T) {
 func peaks(t *testing.T, iterations, size int, verbs [][]string) []int64 {
 	t.Helper()
 	dir := t.TempDir()
-	def := "name: long\nmax_iterations: " + strconv.Itoa(iterations) + "\ntimeout: 2h\nstate: {level: 0.0, text: \"" + strings.Repeat("x", size) +
-		"\"}\nscore: {expr: state.level}\nsub_agents:\n" +
+	def := "name: long\nmax_iterations: " + strconv.Itoa(iterations) + "\ntimeout: 2h\n" +
+		"state: {level: 0.0, text: \"" + strings.Repeat("x", size) + "\"}\nscore: {expr: state.level}\nsub_agents:\n" +
 		"  - {name: raise, set: {level: \"double(state.level) + 1.0\"}}\n" +
 		"  - {name: judge, set: {mark: \"string(state.level) + state.text\"}}\n"
 	if err := os.WriteFile(filepath.Join(dir, "long.yaml"), []byte(def), 0o600); err != nil {
