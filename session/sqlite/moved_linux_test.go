@@ -12,7 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/refrain-dev/refrain/session/lease"
 	"github.com/refrain-dev/refrain/session/sqlite"
 )
 
@@ -142,6 +144,46 @@ func TestStoreIsMovedOverAnOpenOne(t *testing.T) {
 		h.close(t)
 		wantStore(t, path, 5)
 		wantStore(t, kept, 21)
+	})
+	t.Run("the process has noticed", func(t *testing.T) {
+		path, other := written(t, 3), written(t, 5)
+		svc, err := sqlite.Open(t.Context(), path, sqlite.Config{})
+		must(t, err)
+		s := get(t, svc, "s1")
+		ctx, cancel := context.WithCancel(t.Context())
+		seen := make(chan int64, 1)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			for ev := range svc.Watch(ctx, lease.KeyOf(s), 0) {
+				if ev != nil && ev.Seq == 3 {
+					seen <- ev.Seq
+				}
+			}
+		}()
+		<-seen // so the store looks at its file
+		mv(t, other, path)
+		for {
+			if taken, _ := filepath.Glob(path + ".replaced*-wal"); taken != nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		refused := make(chan error, 1)
+		go func() { refused <- svc.AppendEvent(t.Context(), s, numbered(4)) }()
+		select {
+		case err := <-refused:
+			if err == nil || !strings.Contains(err.Error(), "was replaced by another file") {
+				t.Errorf("the append says %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Fatal("the append does not end")
+		}
+		cancel()
+		<-watched
+		must(t, svc.Close())
+		wantStore(t, path, 5)
+		wantStore(t, path+".kept-1", 4)
 	})
 	t.Run("the process ends", func(t *testing.T) {
 		path, other, h := openHeldStore(t)

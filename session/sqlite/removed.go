@@ -55,9 +55,11 @@ type file struct {
 	logs [len(logs)]os.FileInfo // as they were when it was open
 	away atomic.Bool            // it was not there when it was looked at last
 
-	mu    sync.Mutex
-	gone  *RemovedError // since it was found to be away
-	taken []string      // the files that takeLogs has moved
+	rescuing sync.Mutex    // held while the database is copied, and before mu
+	gone     *RemovedError // since it was found to be away
+
+	mu    sync.Mutex // guards logs and taken
+	taken []string   // the files that takeLogs has moved
 }
 
 func newFile(path string) (*file, error) {
@@ -152,19 +154,19 @@ func (f *file) look() {
 
 // found forgets that the file was away, unless its log was taken away since.
 func (f *file) found() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.taken != nil {
+	f.rescuing.Lock()
+	defer f.rescuing.Unlock()
+	if f.logsTaken() != nil {
 		return
 	}
 	f.gone = nil
 	f.away.Store(false)
 }
 
-// rescue keeps what was in the file, once.
+// rescue keeps what was in the file, once. keep may write to the database, so that the store looks at the file meanwhile.
 func (f *file) rescue(replaced bool, keep func() (string, error)) *RemovedError {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.rescuing.Lock()
+	defer f.rescuing.Unlock()
 	if f.gone == nil || f.gone.Kept == "" {
 		f.gone = &RemovedError{Path: f.path, Replaced: replaced}
 		f.gone.Kept, f.gone.Err = keep()
