@@ -76,6 +76,12 @@ func (s *Server) overA2A(w http.ResponseWriter, r *http.Request) error {
 		name, path, _ = strings.Cut(path, "/")
 	}
 	none := error(nil)
+	if name != "" && path == "" && strings.HasSuffix(r.URL.Path, "/") { // clients in Python join the address with "/"
+		at := *r.URL
+		at.Path, at.RawPath = strings.TrimSuffix(at.Path, "/"), strings.TrimSuffix(at.RawPath, "/")
+		r = r.Clone(r.Context())
+		r.URL = &at
+	}
 	if clean := urlpath.Clean("/"+path) == "/"+path; path != "" && !clean || !s.knows(r) {
 		id, instead := oddTask(path)
 		if instead == "" {
@@ -216,7 +222,7 @@ func (s *Server) sendCard(w http.ResponseWriter, r *http.Request, name string, o
 	if err != nil {
 		return err
 	}
-	wire.SendText(w, http.StatusOK, []byte(credential.Masked(string(body))))
+	sendTagged(w, r, []byte(credential.Masked(string(body))), "private, max-age=60")
 	return nil
 }
 

@@ -70,7 +70,8 @@ func (s *site) peer(name string, by speech, with ...*http.Client) *peer {
 		s.Fatalf("the card has %d interfaces for %s", len(only.SupportedInterfaces), by)
 	}
 	p.Client, err = a2aclient.NewFromCard(s.Context(), &only, a2aclient.WithJSONRPCTransport(client), a2aclient.WithRESTTransport(client),
-		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: client}), a2av0.WithRESTTransport(a2av0.RESTTransportConfig{Client: client}))
+		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: client}),
+		a2av0.WithRESTTransport(a2av0.RESTTransportConfig{Client: client}))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -251,7 +252,8 @@ func TestA2AFromStartToAnswer(t *testing.T) {
 			if want := "[ROLE_USER Up! ROLE_AGENT On from 7? ROLE_USER true ROLE_AGENT On from 8? ROLE_USER true]"; fmt.Sprint(talk) != want {
 				t.Errorf("the history is %q", talk)
 			}
-			if got.History[0].ID != start.ID || got.History[2].ID != answer.ID || got.ContextID != asked.ContextID || got.Artifacts[0].Parts[0].Text() != "At 8." {
+			if got.History[0].ID != start.ID || got.History[2].ID != answer.ID || got.ContextID != asked.ContextID ||
+				got.Artifacts[0].Parts[0].Text() != "At 8." {
 				t.Errorf("the task is %+v", got)
 			}
 			short, err := p.GetTask(t.Context(), &a2a.GetTaskRequest{ID: asked.TaskID, HistoryLength: new(1)})
@@ -270,7 +272,8 @@ func TestA2AFromStartToAnswer(t *testing.T) {
 			if s.ok("GET", "/api/v1/runs", nil, &runs); len(runs.Runs) != 1 {
 				t.Errorf("the runs are %+v", runs)
 			}
-			if log := string(s.ok("GET", "/api/v1/runs/"+string(asked.TaskID)+"/events", nil, nil).body); !strings.Contains(log, "a client over A2A") {
+			if log := string(s.ok("GET", "/api/v1/runs/"+string(asked.TaskID)+"/events", nil, nil).body); !strings.Contains(log,
+				"a client over A2A") {
 				t.Errorf("the log does not have who answered: %s", log)
 			}
 		})
@@ -315,7 +318,8 @@ func TestA2ACancellation(t *testing.T) {
 // A paused run asks nobody: its task goes on to work when somebody resumes it, and its stream stays.
 func TestA2APausedAndFailed(t *testing.T) {
 	g := newGate(t)
-	s := open(t, map[string]string{"gated.yaml": g.gated(2), "fails.yaml": "name: fails\nsub_agents:\n  - {name: x, set: {a: 1 / 0}}\n"}, private)
+	s := open(t, map[string]string{"gated.yaml": g.gated(2), "fails.yaml": "name: fails\nsub_agents:\n  - {name: x, set: {a: 1 / 0}}\n"},
+		private)
 	p := s.peer("gated", speeches[0])
 	task := p.send(words("go"), atOnce)
 	<-g.came
@@ -325,7 +329,8 @@ func TestA2APausedAndFailed(t *testing.T) {
 		t.Fatal(got)
 	}
 	got := p.get(task.ID)
-	if f := factsOf(t, got.Metadata); got.Status.State != a2a.TaskStateWorking || f.Status != "paused" || !strings.Contains(said(got.Status), "lunch") {
+	if f := factsOf(t, got.Metadata); got.Status.State != a2a.TaskStateWorking || f.Status != "paused" ||
+		!strings.Contains(said(got.Status), "lunch") {
 		t.Errorf("paused, the task is %+v", got)
 	}
 	resumed := false
@@ -345,7 +350,8 @@ func TestA2APausedAndFailed(t *testing.T) {
 	if h.status.State != a2a.TaskStateCompleted {
 		t.Errorf("the stream told %+v", h)
 	}
-	if got := s.peer("fails", speeches[0]).send(words("go")); got.Status.State != a2a.TaskStateFailed || !strings.Contains(said(got.Status), "x") {
+	if got := s.peer("fails", speeches[0]).send(words("go")); got.Status.State != a2a.TaskStateFailed ||
+		!strings.Contains(said(got.Status), "x") {
 		t.Errorf("failed, the task is %+v", got)
 	}
 }
@@ -456,7 +462,8 @@ func TestA2AListNamesTheWrongField(t *testing.T) {
 	for field, values := range map[string][]any{"pageSize": {0, -1, 101}, "status": {"nonsense", "completed", "TASK_STATE_DONE"}} {
 		for _, value := range values {
 			call := map[string]any{"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": map[string]any{field: value}}
-			if got := s.do("POST", "/a2a/v1/counting", call); !strings.Contains(string(got.body), `"code":-32602`) || !strings.Contains(string(got.body), field) {
+			if got := s.do("POST", "/a2a/v1/counting", call); !strings.Contains(string(got.body), `"code":-32602`) ||
+				!strings.Contains(string(got.body), field) {
 				t.Errorf("%s %v over JSON-RPC: %s", field, value, got.body)
 			}
 			got := s.do("GET", fmt.Sprintf("/a2a/v1/counting/tasks?%s=%v", field, value), nil)
@@ -501,7 +508,8 @@ func TestA2AAnswers(t *testing.T) {
 			t.Fatalf("%s: the task is %+v", x.question, task.Status)
 		}
 		if x.wrong != nil {
-			if got := p.send(to(task, x.wrong)); got.Status.State != a2a.TaskStateInputRequired || !strings.Contains(said(got.Status), "answer with") {
+			if got := p.send(to(task, x.wrong)); got.Status.State != a2a.TaskStateInputRequired || !strings.Contains(said(got.Status),
+				"answer with") {
 				t.Errorf("%s: %q leads to %+v", x.question, x.wrong, got.Status)
 			}
 		}
@@ -600,7 +608,8 @@ func TestA2AHostileClient(t *testing.T) {
 		bad(a2a.ErrInvalidParams, `input "from"`, a2a.NewMessage(a2a.MessageRoleUser, a2a.NewDataPart(map[string]any{"from": "far"})))
 		bad(a2a.ErrInvalidParams, "role", a2a.NewMessage(a2a.MessageRoleAgent, a2a.NewTextPart("Up!")))
 		bad(a2a.ErrInvalidParams, "no parts", a2a.NewMessage(a2a.MessageRoleUser))
-		bad(a2a.ErrInvalidParams, "more than one", a2a.NewMessage(a2a.MessageRoleUser, a2a.NewDataPart(map[string]any{}), a2a.NewDataPart(map[string]any{})))
+		bad(a2a.ErrInvalidParams, "more than one", a2a.NewMessage(a2a.MessageRoleUser, a2a.NewDataPart(map[string]any{}),
+			a2a.NewDataPart(map[string]any{})))
 		bad(a2a.ErrUnsupportedContentType, "part 1 of the message is a file", a2a.NewMessage(a2a.MessageRoleUser, a2a.NewRawPart([]byte("x"))))
 		bad(a2a.ErrUnsupportedContentType, "part 1 of the message is a file",
 			a2a.NewMessage(a2a.MessageRoleUser, a2a.NewFileURLPart("file:///etc/passwd", "text/plain")))
@@ -654,13 +663,27 @@ func TestA2AHostileClient(t *testing.T) {
 			t.Errorf("%s: %d %s", path, got.status, got.body)
 		}
 	}
-	for _, path := range []string{"/a2a/", "/a2a/v1/", "/a2a/v1/climbing/", "/a2a/v1/climbing/other", "/a2a/climbing/v1/other/x"} {
+	for _, path := range []string{"/a2a/", "/a2a/v1/", "/a2a/v1/climbing/other", "/a2a/climbing/v1/other/x"} {
 		s.refused(404, "no_route", "POST", path, body)
+	}
+	const card = "/a2a/v1/climbing/.well-known/agent-card.json"
+	had := s.ok("GET", card, nil, nil) // clients may keep a card for a while, and ask whether it has changed
+	if got := s.do("GET", card, nil, "If-None-Match", had.header.Get("ETag")); got.status != 304 ||
+		had.header.Get("Cache-Control") != "private, max-age=60" {
+		t.Errorf("the card has %v, and is answered with %d", had.header, got.status)
+	}
+	for path, method := range map[string]string{"/a2a/v1/climbing/": "GetTask",
+		"/a2a/climbing/": "tasks/get"} { // as clients in Python write it
+		body["method"] = method
+		if got := s.do("POST", path, body); got.status != 200 || !strings.Contains(string(got.body), "-32001") {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
 	}
 	s.refused(404, "no_card", "GET", "/.well-known/agent-card.json", nil)
 	s.refused(422, "bad_definition", "GET", "/a2a/v1/broken/.well-known/agent-card.json", nil)
 	if got := s.do("POST", "/a2a/v1/broken", map[string]any{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": map[string]any{
-		"message": map[string]any{"messageId": "1", "role": "ROLE_USER", "parts": []any{map[string]any{"text": "Up!"}}}}}); !strings.Contains(string(got.body), "-32602") ||
+		"message": map[string]any{"messageId": "1", "role": "ROLE_USER",
+			"parts": []any{map[string]any{"text": "Up!"}}}}}); !strings.Contains(string(got.body), "-32602") ||
 		!strings.Contains(string(got.body), "broken.yaml:2:") {
 		t.Errorf("a definition with mistakes runs: %s", got.body)
 	}

@@ -65,16 +65,21 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	sendTagged(w, r, body, "no-cache")
+	return nil
+}
+
+// sendTagged answers with a JSON text and its tag, or says that the client has it. cache is the Cache-Control.
+func sendTagged(w http.ResponseWriter, r *http.Request, body []byte, cache string) {
 	sum := sha256.Sum256(body)
 	tag := `W/"` + hex.EncodeToString(sum[:12]) + `"`
 	w.Header().Set("ETag", tag)
-	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("Cache-Control", cache)
 	if r.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
-		return nil
+		return
 	}
 	wire.SendText(w, http.StatusOK, body)
-	return nil
 }
 
 // statusesOf are those that somebody asks for; an empty one is none.
