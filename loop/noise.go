@@ -195,7 +195,7 @@ func direction(course []point, v float64) Trend {
 func (s standstill) String() string {
 	switch {
 	case s.same > 0:
-		return fmt.Sprintf("the version has been the same for %d iterations more", s.same)
+		return fmt.Sprintf("the version has been the same for %s more", count(s.same, "iteration"))
 	case s.vague:
 		return fmt.Sprintf("Improvement < %s an iteration (a third of a score's error), over the last %d scores", short(s.gain), s.scores)
 	}

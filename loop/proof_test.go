@@ -250,6 +250,17 @@ func TestStopSaysHowSureItIs(t *testing.T) {
 	if s := tr.stop.Proof; tr.stop.Reason != loop.ReasonTarget || s == nil || s.Odds != 0 || s.Chance < 0.5 || s.Chance > 0.7 {
 		t.Errorf("target: %v, %+v", tr.stop, s)
 	}
+	p := judged(2)
+	p.Rules, p.MaxIterations, p.Score.DimensionTarget = p.Current(), 3, new(7.0)
+	plain := said(p, "abc", []float64{7, 8})
+	tr = run(t, p, func(d loop.Decision) loop.Outcome { // dimensions alone
+		o := plain(d)
+		o.State["score"] = fmt.Sprintf(`{"score": %v, "dimensions": {"wit": 8}}`, o.State["score"])
+		return o
+	})
+	if tr.stop.Reason != loop.ReasonTarget || tr.ended[0].Error == 0 || tr.stop.Proof != nil {
+		t.Errorf("dimensions: %v, %+v", tr.stop, tr.stop.Proof)
+	}
 	tr = proved(t, func(p *loop.Plan) { p.Score.Target = new(9.0) }, 0.504, flat...)
 	if tr.stop.Reason != loop.ReasonMaxIterations || tr.stop.Proof != nil {
 		t.Errorf("limit: %v, %+v", tr.stop, tr.stop.Proof)

@@ -67,6 +67,9 @@ func (p *Plan) result(t *Tally, reason StopReason) Result {
 func (p *Plan) proof(t *Tally, reason StopReason) *Proof {
 	switch reason {
 	case ReasonTarget:
+		if p.Score.Target == nil {
+			return nil
+		}
 		if share, e := p.chance(t); e > 0 && t.Ended.Samples > 0 {
 			return &Proof{Chance: brief.Digits(share, 3)}
 		}
