@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/refrain-dev/refrain/command/internal/clusters"
 	"github.com/refrain-dev/refrain/command/internal/deffile"
+	"github.com/refrain-dev/refrain/command/internal/firstgc"
 	"github.com/refrain-dev/refrain/command/internal/live"
 	"github.com/refrain-dev/refrain/command/internal/runstore"
 	"github.com/refrain-dev/refrain/command/internal/term"
@@ -115,7 +115,8 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 }
 
 // A resume holds about 100 bytes of each event of the log. For a log of more than longLog events, garbage is collected at
-// longLogGC percent of that. At 60 percent, the resume of 490,000 events took 20 MB less memory and 6 % more time of the processor.
+// longLogGC percent of that. The resume of 490,000 events then takes
+// 129 MiB in place of 166, and 20 % more time of the processor.
 const longLog, longLogGC = 100_000, 40
 
 // resumeIn resumes a run of a store, and follows the run.
@@ -125,8 +126,8 @@ func resumeIn(ctx context.Context, e *term.Env, s *runstore.Stock, f resumeFlags
 		return term.Failure(err)
 	}
 	view.CacheOutline()
-	if view.LastSeq() > longLog && e.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(longLogGC))
+	if view.LastSeq() > longLog {
+		defer firstgc.SetPercent(firstgc.SetPercent(longLogGC))
 	}
 	p, def, opts, err := f.change(e, view, id)
 	if err != nil {
