@@ -16,12 +16,14 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/refrain-dev/refrain/definition"
 	"github.com/refrain-dev/refrain/internal/testkit/longtest"
+	"github.com/refrain-dev/refrain/loop"
 )
 
 var frozenPrint = flag.String("frozen.print", "", "write what came of each generated definition to a file, to compare two versions by diff")
@@ -144,6 +146,14 @@ func (c came) whole() string {
 	return b.String() + c.dump
 }
 
+// plain returns a value as it is written into a dump: a duration with all its parts.
+func plain(v reflect.Value) any {
+	if d, ok := v.Interface().(loop.Duration); ok {
+		return time.Duration(d)
+	}
+	return v.Interface()
+}
+
 // dump writes what is exported of a value and not zero, a line each.
 func dump(b *strings.Builder, v reflect.Value, path string) {
 	switch v.Kind() {
@@ -178,7 +188,7 @@ func dump(b *strings.Builder, v reflect.Value, path string) {
 		}
 	default:
 		if v.IsValid() && !v.IsZero() {
-			fmt.Fprintf(b, "%s = %s %v\n", path, v.Type().Name(), v.Interface())
+			fmt.Fprintf(b, "%s = %s %v\n", path, v.Type().Name(), plain(v))
 		}
 	}
 }
