@@ -115,8 +115,7 @@ func (f *resumeFlags) check(fl *pflag.FlagSet) error {
 }
 
 // A resume holds about 100 bytes of each event of the log. For a log of more than longLog events, garbage is collected at
-// longLogGC percent of that. The resume of 490,000 events then takes
-// 129 MiB in place of 166, and 20 % more time of the processor.
+// longLogGC percent of that. The resume of 490,000 events then takes 129 MiB in place of 166, and 20 % more time of the processor.
 const longLog, longLogGC = 100_000, 40
 
 // resumeIn resumes a run of a store, and follows the run.
@@ -237,7 +236,7 @@ func (f *resumeFlags) addLimits(fl *pflag.FlagSet) {
 	f.limits.Add(fl)
 	fl.UintVar(&f.add, "add-iterations", 0, "raise the limit by this many `iterations`")
 	fl.StringVar(&f.model, "model", "", "`provider/name` of the model for all agents from here on, in place of the definition's")
-	fl.StringVar(&f.permissions, "permissions", "", "what the coding agents may do from here on, in place of the definition's: read, edit or all; "+
-		"a failed step is tried again")
+	fl.StringVar(&f.permissions, "permissions", "", "what the coding agents may do from here on, in place of the definition's: read, edit "+
+		"or all; a failed step is tried again")
 	fl.BoolVar(&f.retry, "retry", false, "try the failed step of a failed run again")
 }
