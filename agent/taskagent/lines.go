@@ -17,7 +17,7 @@ import (
 // more, the last), and how often they are shown.
 const (
 	lineLength = 200
-	linesHeld  = 8
+	linesHeld  = 50
 	linesEvery = 100 * time.Millisecond
 )
 
@@ -40,21 +40,29 @@ func meanwhile(ctx agent.InvocationContext, yield func(*session.Event, error) bo
 		defer func() { broke = recover() }()
 		work(inner, l.tell)
 	}()
-	for more := true; more; {
-		select {
-		case <-done:
-			more = false
-			continue
-		case <-l.wake:
-		}
+	show := func() (more bool) {
 		for _, line := range l.take() {
 			ev := &session.Event{}
 			ev.Partial, ev.CustomMetadata = true, map[string]any{mark.MetadataDoing: line}
 			if !yield(ev, nil) {
-				leave()
-				more = false
-				break
+				return false
 			}
+		}
+		return true
+	}
+	for more := true; more; {
+		select {
+		case <-done:
+			more = false
+			if broke == nil {
+				show()
+			}
+			continue
+		case <-l.wake:
+		}
+		if more = show(); !more {
+			leave()
+			break
 		}
 		pause := time.NewTimer(linesEvery)
 		select {

@@ -31,7 +31,7 @@ func TestCodingAgentLines(t *testing.T) {
 	for _, mode := range []agent.StreamingMode{agent.StreamingModeSSE, agent.StreamingModeNone, ""} {
 		began := time.Now()
 		got := runAs(t.Context(), t, coder, nil, agent.RunConfig{StreamingMode: mode})
-		most := 8 * int(time.Since(began)/(100*time.Millisecond)+2) // a slow machine takes longer for the flood
+		most := 50 * int(time.Since(began)/(100*time.Millisecond)+2) // a slow machine takes longer for the flood
 		equal(t, "error", nil, got.err)
 		equal(t, "output", any("done"), got.state["out"])
 		var lines []string
@@ -53,6 +53,33 @@ func TestCodingAgentLines(t *testing.T) {
 		}
 		if len(lines) > min(most, 500) || !strings.Contains(all, "runs go[2Jtest ./... xxx") || !strings.Contains(all, "edits /work/a.txt\ndone") {
 			t.Errorf("got %d lines:\n%s", len(lines), all)
+		}
+	}
+}
+
+// A provider that does not answer is told while the agent still waits, whether the agent says so in its output or to people.
+func TestCodingAgentWaitsForItsProvider(t *testing.T) {
+	for program, c := range map[string]struct{ line, recording, want string }{
+		"claude": {`{"type":"system","subtype":"api_retry","attempt":2,"max_retries":10,"retry_delay_ms":500,"error_status":null}`, "claude-2.1.197/ok",
+			"waits: its provider did not answer, attempt 3 of 11 follows"},
+		"codex": {`{"type":"error","message":"Reconnecting... 2/5 (unexpected status 503)"}`, "codex-0.169.0/ok",
+			"waits: its provider does not answer: Reconnecting... 2/5 (unexpected status 503)"},
+	} {
+		fake(t, program, "printf '%s\\n' '"+c.line+"'; echo 'Attempt 4 failed: fetch failed' >&2; echo other >&2; "+recording(t, c.recording, 0))
+		cfg := taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: program}}
+		cfg.Name = "c"
+		got := runAs(t.Context(), t, must(taskagent.NewCommand(cfg)), nil, agent.RunConfig{StreamingMode: agent.StreamingModeSSE})
+		equal(t, "error", nil, got.err)
+		var lines []string
+		for _, ev := range got.events {
+			if line, ok := ev.CustomMetadata[mark.MetadataDoing].(string); ok && strings.HasPrefix(line, mark.DoingWaits) {
+				lines = append(lines, line)
+			}
+		}
+		all := strings.Join(lines, "\n")
+		if len(lines) != 2 || !strings.Contains(all, c.want) ||
+			!strings.Contains(all, "waits: its provider does not answer: Attempt 4 failed: fetch failed") {
+			t.Errorf("%s: got\n%s", program, all)
 		}
 	}
 }

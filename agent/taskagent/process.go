@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/process/child"
 	"github.com/refrain-dev/refrain/internal/process/procgroup"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/values/limited"
 	"github.com/refrain-dev/refrain/internal/values/propagate"
 	"github.com/refrain-dev/refrain/session"
@@ -135,7 +137,7 @@ func (p *process) run(parent context.Context, root, id string) (ended, error) {
 	var kept bytes.Buffer // of what a coding agent prints
 	tail := &limited.Tail{Most: p.Limit}
 	if p.CLI != "" { // what it prints for people does not end it
-		cmd.Stderr = tail
+		cmd.Stderr = &troubles{to: tail, tell: p.tell}
 	}
 	procgroup.Lead(cmd)
 	finish := func() {}
@@ -230,6 +232,39 @@ func (p *process) watch(cmd *exec.Cmd, kept *bytes.Buffer, id string, kill conte
 			procgroup.Sweep(EnvCallID + "=" + id)
 		}
 	}, nil
+}
+
+// troubles passes the standard error of a coding agent on, and tells lines from which a person learns that its provider does not answer: some
+// programs print nothing else for minutes.
+type troubles struct {
+	to   io.Writer
+	tell func(string) // nil is nobody
+	line []byte
+}
+
+var troubleLine = lazyregexp.New(`(?i)attempt \d+ failed|reconnecting|stream error|fetch failed|ECONNREFUSED|ENOTFOUND|ETIMEDOUT|` +
+	`connection refused|overloaded`)
+
+// longestTrouble is how much of a line is looked at, in bytes.
+const longestTrouble = 2000
+
+// Write never fails other than to does.
+func (t *troubles) Write(b []byte) (int, error) {
+	if t.tell != nil {
+		for _, c := range b {
+			if c != '\n' {
+				if len(t.line) < longestTrouble {
+					t.line = append(t.line, c)
+				}
+				continue
+			}
+			if troubleLine().Match(t.line) {
+				t.tell(codingcli.Waits + "its provider does not answer: " + strings.ToValidUTF8(string(t.line), "\uFFFD"))
+			}
+			t.line = t.line[:0]
+		}
+	}
+	return t.to.Write(b)
 }
 
 // environ is the environment of the command. A variable that stands twice in it has its last value.

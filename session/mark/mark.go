@@ -77,6 +77,9 @@ const (
 // not run: the event that finishes it follows at once.
 const MetadataNotRun = "refrain:notRun"
 
+// DoingWaits begins a line of [MetadataDoing] about a provider that does not answer.
+const DoingWaits = "waits: "
+
 // MetadataDoing is a key of the CustomMetadata of a partial event, which is not logged. Its value says in one line
 // what the step's program does, such as "runs go test ./...".
 const MetadataDoing = "refrain:doing"

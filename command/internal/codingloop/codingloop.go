@@ -30,6 +30,7 @@ type Config struct {
 	Conversation                            string        // fresh or continue; "" is fresh
 	Inherit                                 []string      // environment variables to pass to the agent
 	Allow                                   []string      // commands that the agent may run besides Until
+	Read                                    []string      // command that prints Prompt anew, with the one of before as its input; nil for none
 	Count                                   []string      // command that counts tests, with those of BeforeKey in its input; nil for none
 	Until                                   string        // a shell command line; may be empty
 	Done                                    string        // a line of the agent that ends the loop; may be empty
@@ -167,13 +168,18 @@ func Definition(c *Config) ([]byte, error) {
 	check := mapping("name", "check", "command", []string{"sh", "-c", untilLine},
 		"env", map[string]any{"INPUT_UNTIL": command}, "ok_exit_codes", []int{0, 1}, "output_limit", Longest,
 		"output_key", SaidKey, "result_key", "checked")
+	begin := []*yaml.Node{coder}
+	if c.Read != nil {
+		begin = []*yaml.Node{mapping("name", "reader", "description", "reads the prompt, which may have changed", "command", c.Read,
+			"stdin", "{{prompt}}", "output_limit", Longest, "output_key", "prompt"), coder}
+	}
 	checks := []*yaml.Node{check}
 	if c.Count != nil {
 		checks = append(checks, mapping("name", "tests", "description", "counts the tests, so that fewer ones are noticed", "command", c.Count,
 			"stdin", "{{"+BeforeKey+"}}", "tests", "counts", "output_key", "tests_found"))
 	}
 	if c.Plan != nil {
-		add(loop, "sub_agents", c.planSteps(coder, checks...))
+		add(loop, "sub_agents", c.planSteps(begin, checks))
 		return yaml.Marshal(loop)
 	}
 	compared := "{{said_until}}{{^said_until}}{{said}}{{/said_until}}"
@@ -199,9 +205,9 @@ func Definition(c *Config) ([]byte, error) {
 	if c.Branch != "" && !c.Squash {
 		add(until, "commit", "said")
 	}
-	steps := slices.Concat([]*yaml.Node{coder}, checks, []*yaml.Node{until})
+	steps := slices.Concat(begin, checks, []*yaml.Node{until})
 	if c.Until == "" {
-		steps = []*yaml.Node{coder, until}
+		steps = slices.Concat(begin, []*yaml.Node{until})
 	}
 	add(loop, "sub_agents", steps)
 	return yaml.Marshal(loop)
@@ -211,7 +217,7 @@ func Definition(c *Config) ([]byte, error) {
 func SetupOf(line string) []string { return []string{"sh", "-c", line} }
 
 // planSteps returns the steps of an iteration that works on a task of a plan. What the steps of the plan decide is in the log.
-func (c *Config) planSteps(coder *yaml.Node, checks ...*yaml.Node) []*yaml.Node {
+func (c *Config) planSteps(begin, checks []*yaml.Node) []*yaml.Node {
 	step := func(name string, verb ...string) *yaml.Node {
 		return mapping("name", name, "command", append(slices.Clone(c.Plan.Step), verb...), "json", true)
 	}
@@ -233,7 +239,7 @@ func (c *Config) planSteps(coder *yaml.Node, checks ...*yaml.Node) []*yaml.Node 
 	add(end, "output_key", "open")
 	add(end, "exit_when", "state.ticked.over")
 	add(end, "exit_reason", "all tasks of the plan are done")
-	return slices.Concat([]*yaml.Node{task, coder}, checks, []*yaml.Node{tick, commit, end})
+	return slices.Concat([]*yaml.Node{task}, begin, checks, []*yaml.Node{tick, commit, end})
 }
 
 // goal is the beginning of the agent's prompt.

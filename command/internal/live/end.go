@@ -110,6 +110,7 @@ func (f *follower) finish(end supervisor.Ending) error {
 	}
 	if !f.begun { // the run ended before its first event
 		f.begun = true
+		f.diary.line(f.req.at, startedLine(f.req))
 		if err := f.out.started(f.req); err != nil {
 			return term.Failure(err)
 		}
@@ -118,6 +119,7 @@ func (f *follower) finish(end supervisor.Ending) error {
 		used: f.meter.Used(f.sees.Resources)}
 	res.used.Active = end.Run.ActiveAt(time.Now())
 	f.ended(end, &res)
+	f.diary.finished(f.req, res)
 	return res.show(f.out, f.req)
 }
 

@@ -55,6 +55,7 @@ type follower struct {
 	stock      *runstore.Stock
 	req        Request
 	out        output
+	diary      *diary
 	def        *definition.Definition
 	grace      time.Duration
 	Supervisor *supervisor.Supervisor
@@ -87,7 +88,10 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 		view, _, err := s.View(ctx, f.req.Session)
 		return view, err
 	}
-	f.Supervisor, err = s.Supervise(e, f.event)
+	if f.Supervisor, err = s.Supervise(e, f.event); err == nil && s.Durable {
+		f.diary, err = newDiary(def, func() (*os.File, error) { return runstore.OpenDiary(e, s, req.Session) },
+			func() string { return f.sees.Resources.SoFar().CostText() })
+	}
 	return f, err
 }
 
@@ -95,6 +99,7 @@ func NewFollower(e *term.Env, s *runstore.Stock, mode string, def *definition.De
 func (f *follower) Follow(ctx context.Context, begin func(context.Context) (*supervisor.Run, error)) error {
 	defer func() {
 		f.out.close()
+		f.diary.close()
 		f.e.Stderr = f.stderr // the output may have replaced it
 	}()
 	run, err := begin(ctx)
@@ -141,6 +146,7 @@ func (f *follower) show(ev *session.Event) error {
 		if err := f.out.started(f.req); err != nil {
 			return err
 		}
+		f.diary.line(f.req.at, startedLine(f.req))
 	}
 	f.seen = max(f.seen, ev.Seq)
 	var lines []string
@@ -152,6 +158,7 @@ func (f *follower) show(ev *session.Event) error {
 		f.busy.add(ev)
 		lines = f.sees.Add(ev)
 	}
+	f.diary.event(ev, lines)
 	return f.out.event(ev, lines, &f.sees.Fold)
 }
 

@@ -110,12 +110,15 @@ type plain struct {
 	running string      // running step, which the heartbeat names
 	since   time.Time   // start of the running step
 	beat    *time.Timer // nil without a heartbeat
+	waits   string      // running step of which a line said that its provider does not answer
+	waited  time.Time   // when it said so
 }
 
 // silence is the time without output after which the heartbeat writes a line.
 const silence = 30 * time.Second
 
-func (p *plain) started(req Request) error {
+// startedLine says that a run has started.
+func startedLine(req Request) string {
 	verb := "started"
 	if req.Resumed {
 		verb = "resumed"
@@ -124,7 +127,11 @@ func (p *plain) started(req Request) error {
 	if req.Most > 0 {
 		line += fmt.Sprintf(" max_iterations=%d", req.Most)
 	}
-	p.line(req.at, line)
+	return line
+}
+
+func (p *plain) started(req Request) error {
+	p.line(req.at, startedLine(req))
 	p.begin()
 	return nil
 }
@@ -179,11 +186,19 @@ func (p *plain) event(ev *session.Event, lines []string, f *progress.Fold) error
 	if running := runningText(at, iteration); running != p.running {
 		p.running, p.since = running, cmp.Or(ev.Timestamp, time.Now())
 	}
+	if doing, _ := ev.CustomMetadata[mark.MetadataDoing].(string); strings.HasPrefix(doing, mark.DoingWaits) &&
+		(p.waits != p.running || time.Since(p.waited) >= waitsEvery) {
+		p.waits, p.waited = p.running, time.Now()
+		p.write(ev.Timestamp, ev.Address.Agent()+" "+doing)
+	}
 	for _, l := range lines {
 		p.write(ev.Timestamp, l)
 	}
 	return nil
 }
+
+// waitsEvery is how often a line says that the provider of a coding agent does not answer.
+const waitsEvery = 10 * time.Second
 
 // runningText describes the running step; empty if no step is running.
 func runningText(at session.Address, iteration int) string {

@@ -201,13 +201,16 @@ func openFiles(dir string) (*disk.Service, func() error, error) {
 	return files, files.Close, nil
 }
 
-// removeMessages removes what a run had to say in the background.
+// removeMessages removes what a run had to say in the background, and the file that people follow.
 func removeMessages(e *term.Env, spec, id string) error {
-	err := os.Remove(filepath.Join(runstore.MessagesDir(e, spec), runstore.MessagesName(e, spec, id)))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	for _, name := range []string{
+		filepath.Join(runstore.MessagesDir(e, spec), runstore.MessagesName(e, spec, id)), filepath.Join(runstore.DiaryPlace(e, spec, id)),
+	} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // removeWorkspace removes the files of a run with a workspace, if they are on this machine. The log of a run that came from

@@ -61,7 +61,7 @@ type loopFlags struct {
 }
 
 func NewLoop(e *term.Env) *cobra.Command {
-	f := loopFlags{run: runFlags{root: "."}}
+	f := loopFlags{run: runFlags{root: ".", streams: true}}
 	cmd := &cobra.Command{
 		Use:   "loop [PROMPT] [-- ARGS]",
 		Short: "Ask a coding agent again and again until a command succeeds",
@@ -352,20 +352,29 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 			return nil, fmt.Errorf("--agent-command %s: %w", f.wrapper, err)
 		}
 	}
-	var count []string
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var count, read []string
 	if f.until != "" || f.plan != "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
 		count = []string{self, countTests}
+	}
+	if f.file != "" && f.file != "-" {
+		file, err := filepath.Abs(f.file)
+		if err != nil {
+			return nil, fmt.Errorf("-p: %w", err)
+		}
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+			read = []string{self, readPrompt, file}
+		}
 	}
 	text, err := codingloop.Definition(&codingloop.Config{
 		Prompt: prompt, CLI: program, ACP: acp, Inherit: f.inherit, Until: f.until, Done: f.agrees,
 		Most: f.most, Cost: f.cost, Timeout: f.timeout, Idle: f.idle,
 		Model: f.model, Permissions: f.permissions, Denied: f.denied, Branch: f.branch, Protect: f.protect,
 		Waits: f.onLimit == "wait", Allow: f.allow, NoProgress: same, Copy: f.copies(), Squash: f.squash,
-		Plan: tasks, Count: count, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
+		Plan: tasks, Count: count, Read: read, Setup: f.setup, Wrapper: wrapper, Args: f.args, MaxTurns: f.maxTurns, Retry: f.retry,
 		Conversation: strings.TrimPrefix(f.conversation, taskagent.ConversationFresh),
 	})
 	if err == nil {

@@ -70,6 +70,46 @@ func planVerb(e *term.Env, args []string) (any, error) {
 	return nil, fmt.Errorf("there is no step %q; give next, tick or end", args[0])
 }
 
+// readPrompt is the name of the hidden command that reads the prompt of -p again.
+const readPrompt = "read-prompt"
+
+// NewReadPrompt makes the hidden command that prints the prompt in a file, or its input, the prompt of before, if the file cannot be read.
+func NewReadPrompt(e *term.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: readPrompt + " FILE", Hidden: true, Short: "Read the prompt of refrain loop again", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := io.ReadAll(e.Stdin)
+			if err != nil {
+				return term.Failure(err)
+			}
+			if now, err := promptIn(args[0]); err == nil {
+				text = now
+			}
+			_, err = e.Stdout.Write(text)
+			return err
+		},
+	}
+}
+
+// promptIn reads the prompt in a file.
+func promptIn(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > plan.MostText) {
+		err = fmt.Errorf("it is no file of text with at most %d bytes", plan.MostText)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(name)
+	}
+	if err == nil {
+		err = isText(string(text))
+	}
+	if err == nil && strings.TrimSpace(string(text)) == "" {
+		err = errors.New("it is empty")
+	}
+	return text, err
+}
+
 // countTests is the name of the hidden command that counts tests.
 const countTests = "count-tests"
 

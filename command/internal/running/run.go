@@ -41,6 +41,7 @@ type runFlags struct {
 	model       string
 	record      string
 	watch, open bool
+	streams     bool // show what coding agents do while they do it
 }
 
 func NewRun(e *term.Env) *cobra.Command {
@@ -230,6 +231,7 @@ func runFile(ctx context.Context, e *term.Env, f runFlags, file, input string) e
 	if err != nil {
 		return term.UsageError(err)
 	}
+	p.Streams = f.streams
 	started, err := p.Started(def)
 	if err != nil {
 		return err

@@ -300,7 +300,21 @@ func (s *Stock) View(ctx context.Context, id string) (*session.View, *mark.Run, 
 
 // OpenMessages opens the file for the output of a background process, in the folder of the store.
 func OpenMessages(e *term.Env, s *Stock, id string) (*os.File, error) {
-	dir := MessagesDir(e, s.spec)
+	return s.openBeside(MessagesDir(e, s.spec), MessagesName(e, s.spec, id))
+}
+
+// OpenDiary opens the file with what a run does, for people to follow, in the folder of the store.
+func OpenDiary(e *term.Env, s *Stock, id string) (*os.File, error) {
+	return s.openBeside(DiaryPlace(e, s.spec, id))
+}
+
+// DiaryPlace returns the folder and the name of the file of [OpenDiary].
+func DiaryPlace(e *term.Env, spec, id string) (dir, name string) {
+	return filepath.Join(filepath.Dir(ArtifactsDir(e, spec)), "runs"), strings.TrimSuffix(MessagesName(e, spec, id), ".txt") + ".log"
+}
+
+// openBeside opens a file to append to, in a folder beside the store.
+func (s *Stock) openBeside(dir, name string) (*os.File, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(s.Dir, dir)
 	}
@@ -312,7 +326,7 @@ func OpenMessages(e *term.Env, s *Stock, id string) (*os.File, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return root.OpenFile(MessagesName(e, s.spec, id), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	return root.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 }
 
 // MessagesDir returns the folder of the output of background processes.

@@ -37,6 +37,16 @@ type Resources struct {
 	Saved Saved
 
 	loop session.Address // whose states they are
+	// spent is the usage of the steps that have finished directly below the root agent.
+	spent Usage
+}
+
+// SoFar returns the usage of the steps that have finished while the run goes on.
+func (r *Resources) SoFar() Usage {
+	if r.Usage.Calls > 0 {
+		return r.Usage
+	}
+	return r.spent
 }
 
 // StateSize is the size of the state at the end of an iteration.
@@ -50,6 +60,12 @@ const maxStates = 1000
 // Add takes the next event of the run.
 func (r *Resources) Add(ev *session.Event) {
 	r.Saved.add(ev)
+	if root := ev.Address.Parent(); ev.Mark != nil && ev.Mark.Kind == mark.KindStepFinished && root != "" && root.Parent() == "" {
+		var fin mark.StepFinished
+		if ev.Mark.Decode(&fin) == nil {
+			r.spent.Add(recorded(fin.Usage))
+		}
+	}
 	if ev.Mark == nil || strings.Contains(string(ev.Address), "[") {
 		return // no mark, or of what is in a loop
 	}

@@ -184,7 +184,7 @@ func doingClaude(line []byte) string {
 		if l.Status != nil {
 			why = "answered " + strconv.Itoa(*l.Status)
 		}
-		return fmt.Sprintf("waits: its provider %s, attempt %d of %d follows", why, l.Attempt+1, l.Most+1)
+		return fmt.Sprintf(Waits+"its provider %s, attempt %d of %d follows", why, l.Attempt+1, l.Most+1)
 	}
 	if l.Type != "assistant" {
 		return ""

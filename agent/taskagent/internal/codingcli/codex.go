@@ -72,8 +72,9 @@ type codexLine struct {
 
 // codexDoes has the fields of a line of Codex that tell what it does.
 type codexDoes struct {
-	Type string `json:"type"`
-	Item struct {
+	Type    string `json:"type"`
+	Message string `json:"message"` // of an error
+	Item    struct {
 		Type    string `json:"type"`
 		Status  string `json:"status"`
 		Text    string `json:"text"`
@@ -108,6 +109,8 @@ func doingCodex(line []byte) string {
 	}
 	began, ended := l.Type == "item.started", l.Type == "item.completed"
 	switch i := l.Item; {
+	case l.Type == "error" && strings.HasPrefix(l.Message, "Reconnecting"):
+		return doing(Waits+"its provider does not answer:", l.Message)
 	case began && i.Type == "command_execution":
 		command := i.Command
 		if _, inner, shell := strings.Cut(command, " -lc "); shell {

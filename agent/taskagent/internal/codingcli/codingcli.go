@@ -19,6 +19,7 @@ import (
 	"github.com/refrain-dev/refrain/agent/taskagent/internal/commandrule"
 	"github.com/refrain-dev/refrain/budget"
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/session/mark"
 )
 
 // Permissions say what the program may do without asking a person.
@@ -121,6 +122,9 @@ const (
 	mostCommands   = 20
 	longestCommand = 200 // bytes
 )
+
+// Waits begins what [Program.Doing] says of a provider that does not answer.
+const Waits = mark.DoingWaits
 
 // Program is a coding agent with a command line.
 type Program struct {
