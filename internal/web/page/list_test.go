@@ -18,9 +18,15 @@ func TestRunsAreFoundByTheirInput(t *testing.T) {
 	p.visit("/")
 	p.sees("up the <b>north</b> face without a rope")
 	p.accessible("inputs")
+	p.do(chromedp.EmulateViewport(860, 600))
+	p.until("every column of a narrow window",
+		`(() => { const t = document.querySelector('.runs'), c = t?.parentElement; return !!t && t.scrollWidth <= c.clientWidth })()`)
 	p.do(chromedp.EmulateViewport(390, 844))
-	p.until("it in a row of a phone", `(() => { const r = document.querySelector('.runs .input')?.getBoundingClientRect(); return !!r && r.height > 10 && r.right <= 390 })()`)
+	p.until("it in a row of a phone",
+		`(() => { const r = document.querySelector('.runs .input')?.getBoundingClientRect(); return !!r && r.height > 10 && `+
+			`r.right <= 390 })()`)
 	p.do(chromedp.ResetViewport())
 	p.fill("Search", "NORTH")
-	p.until("that run alone", `document.querySelectorAll('a[data-run]').length === 1 && document.querySelector('a[data-run]').dataset.run === `+quote(first))
+	p.until("that run alone",
+		`document.querySelectorAll('a[data-run]').length === 1 && document.querySelector('a[data-run]').dataset.run === `+quote(first))
 }
