@@ -5,6 +5,7 @@
 package taskagent_test
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,6 +81,25 @@ func TestCodingAgentWaitsForItsProvider(t *testing.T) {
 		if len(lines) != 2 || !strings.Contains(all, c.want) ||
 			!strings.Contains(all, "waits: its provider does not answer: Attempt 4 failed: fetch failed") {
 			t.Errorf("%s: got\n%s", program, all)
+		}
+	}
+}
+
+// D2: a program that reports success although its model has not answered has failed.
+func TestCodingAgentThatWasNotAnswered(t *testing.T) {
+	for program, prints := range map[string]string{
+		"claude": `echo '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"stop_reason":"end_turn","session_id":"s1",` +
+			`"result":"[API Error: Connection error.]","total_cost_usd":0,"usage":{"input_tokens":3,"output_tokens":4}}'`,
+		"codex": `echo '{"type":"thread.started","thread_id":"t1"}'
+echo '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"done"}}'
+echo '{"type":"turn.completed","usage":{"input_tokens":0,"cached_input_tokens":0,"output_tokens":0}}'`,
+	} {
+		fake(t, program, prints)
+		cfg := taskagent.CommandConfig{Stdin: "x", CLI: &taskagent.CLI{Program: program}}
+		cfg.Name = "c"
+		got := runAs(t.Context(), t, must(taskagent.NewCommand(cfg)), nil, agent.RunConfig{})
+		if failed, ok := errors.AsType[*taskagent.CLIError](got.err); !ok || failed.Outcome != "failed" {
+			t.Errorf("%s: %v", program, got.err)
 		}
 	}
 }

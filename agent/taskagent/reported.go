@@ -57,6 +57,9 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 	if err != nil && ctx.Err() != nil {
 		return outcome{}, err
 	}
+	if r.Outcome == codingcli.OK && answeredNothing(&r) {
+		r.Outcome = codingcli.Failed
+	}
 	called := r.Outcome
 	if called == codingcli.NoResult {
 		switch {
@@ -99,6 +102,15 @@ func (a *CommandAgent) cliOutcome(ctx agent.InvocationContext, p *process, got e
 		failed.Said = cmp.Or(tail(got.Stderr), got.State)
 	}
 	return out, failed
+}
+
+// answeredNothing reports whether a program that says it has succeeded was not answered by its model: its words are the error of its provider,
+// as of Qwen Code, or it has used no tokens.
+func answeredNothing(r *codingcli.Report) bool {
+	if strings.HasPrefix(strings.TrimSpace(r.Said), "[API Error") {
+		return true
+	}
+	return !r.Usage.Estimated && r.Usage.Calls > 0 && r.Usage.InputTokens == 0 && r.Usage.CachedTokens == 0 && r.Usage.OutputTokens == 0
 }
 
 // refused names, for a person, the commands that the program was not allowed to run.

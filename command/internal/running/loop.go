@@ -186,6 +186,7 @@ repeated output stopped the loop.`,
 				return term.Failure(err)
 			}
 			defer remove()
+			defer f.watches(cmd.Context(), e)()
 			return runFile(cmd.Context(), e, f.run, file, "")
 		},
 	}
@@ -513,6 +514,34 @@ func (f *loopFlags) done(ctx context.Context, e *term.Env) (done bool, err error
 		return err
 	})
 	return done, err
+}
+
+// watches looks at the user's repository before a run that works on a copy. The function that it returns says what has changed there since.
+func (f *loopFlags) watches(ctx context.Context, e *term.Env) (say func()) {
+	if f.branch == "" || f.run.detach {
+		return func() {}
+	}
+	before, err := workspace.LookAt(ctx, f.run.root)
+	if err != nil || before == nil {
+		return func() {}
+	}
+	own, _, _ := strings.Cut(f.branch, "{{run}}")
+	return func() {
+		after, err := workspace.LookAt(context.WithoutCancel(ctx), f.run.root)
+		if err != nil {
+			return
+		}
+		changed := after.Changed(before, func(ref string) bool { return strings.HasPrefix(ref, "refs/heads/"+own) })
+		if len(changed) == 0 {
+			return
+		}
+		text := strings.Join(changed[:min(10, len(changed))], ", ")
+		if more := len(changed) - 10; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		fmt.Fprintf(e.Stderr, "Changed in your own repository during the run, by you or by the agent, which should not write there: %s\n",
+			brief.Clean(text))
+	}
 }
 
 // setupArgs returns the command of --setup; nil without one.
