@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -14,12 +15,14 @@ import (
 	"strings"
 
 	"github.com/refrain-dev/refrain/definition"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 )
 
 // Hash returns a hash of the definition with all files that it refers to, and of the files that its programs name: each
-// word of a command, of a script in it, too, that is the path of a file when the command starts in the folder root. It does
-// not depend on the folder, so that it is the same for whoever reads the files. Files that a program reads without being told
-// (a Makefile, a package, a test), and programs of the machine, are not part of it.
+// word of a command, of a script in it, too, that is the path of a file when the command starts in the folder root, or can be
+// one with some values of the placeholders in it. It does not depend on the folder, so that it is the same for whoever reads
+// the files. Files that a program reads without being told (a Makefile, a package, a test), and programs of the machine, are
+// not part of it.
 func (p *Program) Hash(def *definition.Definition, root string) string {
 	h := sha256.New()
 	dir := filepath.FromSlash(path.Dir(filepath.ToSlash(p.Path)))
@@ -43,7 +46,7 @@ func Scripts(def *definition.Definition, root string) []string {
 	add := func(dir string, args []string) {
 		for _, arg := range args {
 			for _, word := range append(words(arg), arg) {
-				if file := fileIn(root, dir, word); file != "" {
+				for _, file := range filesIn(root, dir, word) {
 					files[file] = true
 				}
 			}
@@ -66,9 +69,68 @@ func Scripts(def *definition.Definition, root string) []string {
 	return slices.Sorted(maps.Keys(files))
 }
 
-// words splits what may be code for a shell.
+// words splits what may be code for a shell. A placeholder stays part of its word, and its name is a word, too.
 func words(code string) []string {
-	return strings.FieldsFunc(code, func(r rune) bool { return strings.ContainsRune(" \t\r\n;|&()<>{}'\"`$=,:", r) })
+	const ends = " \t\r\n;|&()<>'\"`$=,:"
+	split := func(ends string) []string {
+		return strings.FieldsFunc(code, func(r rune) bool { return strings.ContainsRune(ends, r) })
+	}
+	all := split(ends + "{}")
+	if strings.Contains(code, "{{") {
+		all = append(all, split(ends)...)
+	}
+	return all
+}
+
+// placeholder matches a placeholder of a template.
+var placeholder = lazyregexp.New(`\{\{[^{}]*\}\}`)
+
+// mostParts is how many parts of a path the value of a placeholder is tried with.
+const mostParts = 3
+
+// filesIn returns the paths, relative to root, of the files that a word of a command can name, which starts in a folder of root: one at
+// most, unless the folder or the word has placeholders. A word that is nothing but a placeholder names no file of the definition.
+func filesIn(root, dir, word string) (files []string) {
+	word, dir = filepath.FromSlash(word), filepath.FromSlash(dir)
+	open := placeholder().MatchString(word) || placeholder().MatchString(dir)
+	if !open {
+		if file := fileIn(root, dir, word); file != "" {
+			files = append(files, file)
+		}
+		return files
+	}
+	if placeholder().ReplaceAllString(filepath.Base(word), "") == "" {
+		return nil
+	}
+	if filepath.IsAbs(word) { // fs.Glob knows the files below root
+		rel, err := filepath.Rel(root, word)
+		if err != nil || !filepath.IsLocal(rel) {
+			return nil
+		}
+		word = rel
+	} else {
+		word = filepath.Join(dir, word)
+	}
+	for parts := range mostParts {
+		stars := strings.Repeat("*"+string(filepath.Separator), parts) + "*"
+		pattern := ""
+		for i, literal := range placeholder().Split(word, -1) {
+			if i > 0 {
+				pattern += stars
+			}
+			if filepath.Separator == '/' { // elsewhere a pattern has no escapes
+				literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(literal)
+			}
+			pattern += literal
+		}
+		names, _ := fs.Glob(os.DirFS(root), filepath.ToSlash(pattern))
+		for _, name := range names {
+			if file := fileIn(root, "", name); file != "" {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
 }
 
 // fileIn returns the path of a file relative to root, if a word of a command that starts in a folder of root names one; else "".
