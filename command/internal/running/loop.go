@@ -52,7 +52,7 @@ type loopFlags struct {
 	plan, onTaskFailure        string
 	protect, inherit, allow    []string
 	copyToo, args              []string // --copy; what follows --
-	setup, wrapper             string
+	setup, wrapper, notifier   string
 	conversation               string
 	maxTurns, retry            int
 	noDefaults                 bool
@@ -187,7 +187,12 @@ repeated output stopped the loop.`,
 			}
 			defer remove()
 			defer f.watches(cmd.Context(), e)()
-			return runFile(cmd.Context(), e, f.run, file, "")
+			if f.run.session == "" {
+				f.run.session = supervisor.NewID()
+			}
+			err = runFile(cmd.Context(), e, f.run, file, "")
+			f.notify(cmd.Context(), e, err)
+			return err
 		},
 	}
 	f.add(cmd.Flags())
@@ -220,6 +225,7 @@ func (f *loopFlags) add(fl *pflag.FlagSet) {
 		"such as 'my-claude --profile work'")
 	fl.IntVar(&f.maxTurns, "max-turns", 0, "most requests of the coding agent to its model in an iteration; 0 means no limit; only claude")
 	fl.IntVar(&f.retry, "retry", 2, "`attempts` at an iteration in which the coding agent fails")
+	fl.StringVar(&f.notifier, "notify-command", "", "`command` to run when the loop has ended or waits, with a record as JSON in its input; it has 10s")
 	fl.StringVar(&f.conversation, "conversation", "fresh", "fresh: each iteration begins a new conversation of the coding agent; continue: it goes "+
 		"on with the last one")
 	fl.StringVar(&f.model, "model", "", "model, as the coding agent names it (default: the coding agent's choice)")
@@ -318,6 +324,9 @@ func (f *loopFlags) definition(e *term.Env, args []string) ([]byte, error) {
 		return nil, fmt.Errorf("--conversation %s: give fresh or continue", f.conversation)
 	case f.acp != "" && (f.wrapper != "" || len(f.args) > 0):
 		return nil, errors.New("--acp names the program and its arguments; leave out --agent-command and what follows --")
+	case f.notifier != "" && f.run.detach:
+		return nil, errors.New("--notify-command is for a run that this process drives; leave out --detach, or start refrain loop " +
+			"itself in the background")
 	case f.squash && f.branch == "":
 		return nil, errors.New("--squash needs --branch, because only a branch has commits; add --branch NAME")
 	case f.onLimit != "stop" && f.onLimit != "wait":

@@ -33,7 +33,8 @@ const argsKey = "args"
 
 // withDefault lists the flags that a file may set.
 var withDefault = []string{"acp", "agent-command", "allow", argsKey, "branch", "budget-cost", "cli", "conversation", "copies", "copy",
-	"denied", "done", "idle-timeout", "inherit", "max", "max-turns", "model", "no-progress", "on-limit", "on-task-failure", "permissions",
+	"denied", "done", "idle-timeout", "inherit", "max", "max-turns", "model", "no-progress", "notify-command", "on-limit", "on-task-failure",
+	"permissions",
 	"plan", "prompt", "protect", "retry", "setup", "squash", "timeout", "until"}
 
 // ofProgram lists the flags that belong to the program of the coding agent: who chooses another one chooses them too.
