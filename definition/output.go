@@ -91,6 +91,9 @@ func (c *checker) untold(a *Agent) {
 		return
 	}
 	speak := slices.DeleteFunc(a.answering(), func(s *Agent) bool { return s.Type == TypeParallel }) // see besides
+	if len(speak) == 1 {
+		c.verdict(a, speak[0])
+	}
 	if len(speak) < 2 {
 		return
 	}
@@ -113,6 +116,35 @@ func (c *checker) untold(a *Agent) {
 	c.warn(a.at("name"), CodeResult, "it is not clear what %q hands back: %q speaks last, but %s", a.Name, last.Name,
 		why).
 		Hint = "give the loop a result, the key that holds what it makes, or a finalizer"
+}
+
+// verdict warns of a loop whose only text is its score, if another step sets keys and says nothing: a run then hands back the
+// score (LOOP 16).
+func (c *checker) verdict(a, judge *Agent) {
+	if a.Loop.Score == nil || judge.mayExit() || !c.isJudge(a, judge, nil) {
+		return
+	}
+	decides, _ := a.Plan().Reads()
+	var keys []string
+	for sub := range a.All {
+		if sub.Type != TypeExpression {
+			continue
+		}
+		for key := range sub.Expression.Set {
+			if !slices.Contains(decides, key) && !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return
+	}
+	slices.Sort(keys)
+	hint := "give the loop a result, the key that holds what it makes, or a finalizer"
+	if len(keys) == 1 {
+		hint = "give the loop result: " + keys[0] + ", or a finalizer"
+	}
+	c.warn(a.at("name"), CodeResult, "%q hands back its score: no step but %q says anything", a.Name, judge.Name).Hint = hint
 }
 
 // besides notes that a run hands back another text than the last one of a parallel agent's branches (LOOP 16).

@@ -159,6 +159,8 @@ func TestResultThatCannotBeTold(t *testing.T) {
 	const (
 		writer = `{name: writer, instructions: 'Improve {{draft}} by {{review}}', output_key: draft, can_exit_loop: WRITER}`
 		critic = `{name: critic, instructions: 'Judge {{draft}}', output_key: review, can_exit_loop: CRITIC}`
+		makes  = `{name: make, set: {draft: iteration * 2}}`
+		marks  = `{name: mark, text: "{{draft}}", output_key: mark}`
 		inLine = `{name: line, type: sequential, sub_agents: [` + writer + `, ` + critic + `]}`
 	)
 	for name, tt := range map[string]struct {
@@ -180,6 +182,10 @@ func TestResultThatCannotBeTold(t *testing.T) {
 			`it is not clear what "x" hands back: "critic" speaks last, but the loop stops by what it says`},
 		"a review within":     {"", "false", "false", []string{inLine}, `it is not clear what "x" hands back: "critic" speaks last, but the steps before it read what it says`},
 		"a key of a sequence": {"result: draft\n", "false", "true", []string{inLine}, ""},
+		"only a score": {"score: {key: mark}\n", "", "", []string{makes, marks},
+			`"x" hands back its score: no step but "mark" says anything`},
+		"a score and a key":   {"score: {key: mark}\nresult: draft\n", "", "", []string{makes, marks}, ""},
+		"a score that is set": {"score: {key: n}\n", "", "", []string{`{name: count, set: {n: iteration}}`, `{name: mark, text: "{{n}}"}`}, ""},
 		"another order":       {"order: [critic, writer]\nstate: {draft: once}\n", "false", "false", []string{writer, critic}, ""},
 	} {
 		steps := strings.NewReplacer("WRITER", tt.writer, "CRITIC", tt.critic).Replace("  - " + strings.Join(tt.steps, "\n  - "))
