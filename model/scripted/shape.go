@@ -4,17 +4,17 @@ package scripted
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/values/brief"
+	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
 	"github.com/refrain-dev/refrain/internal/values/suggest"
 )
 
 // What the parser says of a value that does not fit, and of a field that does not exist.
 var (
-	misfit  = regexp.MustCompile("^cannot construct !!(\\w+)(?: `(?s:(.*))`)? into (.+)$")
-	unknown = regexp.MustCompile(`^field (?s:(.+)) not found in type (.+)$`)
+	misfit  = lazyregexp.New("^cannot construct !!(\\w+)(?: `(?s:(.*))`)? into (.+)$")
+	unknown = lazyregexp.New(`^field (?s:(.+)) not found in type (.+)$`)
 )
 
 // shapeNames has the words for the parser's tags, and shapes has what to write where a Go type is filled.
@@ -48,7 +48,7 @@ var (
 
 // explain says in words of the script what the parser says in Go's types. Another message stays as it is.
 func explain(msg string) string {
-	if m := misfit.FindStringSubmatch(msg); m != nil {
+	if m := misfit().FindStringSubmatch(msg); m != nil {
 		for _, s := range shapes {
 			if strings.HasSuffix(m[3], s.suffix) && shapeNames[m[1]] != "" {
 				value := ""
@@ -59,7 +59,7 @@ func explain(msg string) string {
 			}
 		}
 	}
-	if m := unknown.FindStringSubmatch(msg); m != nil {
+	if m := unknown().FindStringSubmatch(msg); m != nil {
 		for _, s := range shapes {
 			if strings.HasSuffix(m[2], s.suffix) {
 				hint := "; there are " + strings.Join(s.fields, ", ")
