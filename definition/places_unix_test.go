@@ -295,6 +295,7 @@ func TestNoShapeMakesAValueCode(t *testing.T) {
 		{`[sh, -c, "wc -c '{{x}}'"]`, "type: file", evil},
 		{`[sh, -c, 'wc -c "{{x}}"']`, "type: file", `a";touch pwned;"`},
 		{`[sh, -c, "wc -c {{x}}"]`, "type: file", "a;touch pwned"},
+		{`[sh, "{{x}}"]`, "type: file", "f"},
 		{`[python3, -c, "print(len('{{x}}'))"]`, "type: file", `a');open('pwned','w');('`},
 		{`[awk, 'BEGIN {print "{{x}}"}']`, "type: file", `a"; system("touch pwned"); "`},
 		{`[sed, 's/a/{{x}}/e', f]`, "type: file", "touch pwned"},

@@ -9,7 +9,7 @@ import (
 )
 
 // Code reports, for each argument of a command line, whether a program that is known reads it as code, as the name of a
-// program or module to run, or as an option or a setting of an interpreter. The program may be anywhere in the line,
+// program, script or module to run, or as an option or a setting of an interpreter. The program may be anywhere in the line,
 // because other programs may start it. Like [ReadsCode], Code is a best effort.
 func Code(args []string) []bool {
 	code := make([]bool, len(args))
@@ -18,6 +18,9 @@ func Code(args []string) []bool {
 			continue // the name that sh -c CODE NAME gives to its code
 		} else if f != nil && (!f.first || i == 0 || args[i-1] == "--") {
 			f.code(args[i+1:], code[i+1:])
+			if name == "deno" || name == "bun" {
+				markProgram(name, args[i+1:], code[i+1:], i == 0)
+			}
 			if name == "deno" && i+1 < len(args) && args[i+1] == "eval" {
 				markFrom(args[i+1:], code[i+1:], 2)
 			}
@@ -71,7 +74,8 @@ func (f *family) code(args []string, code []bool) {
 		case !option && (f == commands || f == makes):
 			variable, _, setting := strings.Cut(arg, "=")
 			code[i] = code[i] || f == commands && strings.HasPrefix(strings.ToLower(arg), "/c") || setting && CodeVariable(variable)
-		case !option:
+		case !option: // the script, or what it is given
+			code[i] = code[i] || !given && (f == shells || f == pythons || f == languages || f == php)
 			return
 		case f == shells && !strings.HasPrefix(letters, "-") && strings.Contains(letters, "c"):
 			code[i], given = true, true
@@ -157,6 +161,14 @@ func markProgram(name string, args []string, code []bool, first bool) {
 	}
 	if nth, all := wholly[name]; all && first {
 		markFrom(args, code, nth)
+	}
+	if (name == "go" || name == "deno" || name == "bun") && len(args) > 0 && args[0] == "run" {
+		for i, arg := range args[1:] {
+			if !strings.HasPrefix(arg, "-") {
+				code[i+1] = true
+				break
+			}
+		}
 	}
 	if name == "env" {
 		for i, arg := range args {

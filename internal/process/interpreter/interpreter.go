@@ -5,6 +5,7 @@ package interpreter
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/refrain-dev/refrain/internal/values/lazyregexp"
@@ -78,15 +79,39 @@ func familyOf(program string) (name string, f *family) {
 
 // ReadsCode returns an error for an interpreter in a command line that would run its standard input as code, because
 // no script follows it. It returns nil if there is no such interpreter. The interpreter may be anywhere in the line, because other
-// programs may start it. The name that sh -c CODE NAME gives to its code is ignored.
+// programs may start it, or a command in the code of sh -c. The name that sh -c CODE NAME gives to its code is ignored.
 func ReadsCode(args []string) error {
 	for i, arg := range args {
+		if i > 1 && commandOption().MatchString(args[i-1]) {
+			if slices.ContainsFunc(args[:i-1], func(p string) bool { _, f := familyOf(p); return f == shells }) {
+				if err := commandsReadCode(arg); err != nil {
+					return err
+				}
+			}
+		}
 		name, f := familyOf(arg)
 		if f == nil || f.first && i > 0 && args[i-1] != "--" || i > 2 && commandOption().MatchString(args[i-2]) ||
 			f.hasScript(args[i+1:]) {
 			continue
 		}
 		return fmt.Errorf("%s runs its standard input as code; give it a script", name)
+	}
+	return nil
+}
+
+// commandsReadCode is [ReadsCode] of the commands in the code of a shell that begin with an interpreter, or with a program that
+// starts another one. A command with an input of its own is left out.
+func commandsReadCode(code string) error {
+	for command := range strings.FieldsFuncSeq(code, func(c rune) bool { return strings.ContainsRune(";|&\n(){}`", c) }) {
+		args := strings.Fields(command)
+		if len(args) == 0 || strings.Contains(command, "<") {
+			continue
+		}
+		if _, f := familyOf(args[0]); f != nil || wrappers[args[0]] {
+			if err := ReadsCode(args); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
