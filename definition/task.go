@@ -295,6 +295,7 @@ func (c *checker) local(a *Agent) {
 			Hint = "dir is relative to the folder that the run is given"
 	}
 	c.conversation(a)
+	c.denied(a)
 	if a.Type == TypeCLI && len(a.Command.CLI.ACP) == 1 && slices.Contains(taskagent.CLIPrograms(), a.Command.CLI.ACP[0]) {
 		program := a.Command.CLI.ACP[0]
 		c.warn(a.at("acp"), CodeTask, "%s alone does not speak the Agent Client Protocol", program).Hint = "write cli: " + program
@@ -321,6 +322,16 @@ func (c *checker) sound(a *Agent, before int) bool {
 // complete is sound for a task, and reports a field that the task needs and does not have.
 func (c *checker) complete(a *Agent, before int) bool {
 	return Problems(c.problems[before:]).count(SeverityError) == 0 && !c.unset(a) && c.sound(a, before)
+}
+
+// denied notes that a coding agent may be denied a command, which fails its step.
+func (c *checker) denied(a *Agent) {
+	if a.Type != TypeCLI || a.Command.CLI.Denied != "" || a.Command.CLI.Permissions == "all" || a.Command.CLI.Program == "codex" {
+		return
+	}
+	c.note(a.at("name"), CodeTask, "%q fails if its coding agent tries what it may not: its permissions are %s", a.Name,
+		cmp.Or(a.Command.CLI.Permissions, "edit")).
+		Hint = "give denied: allow to let it go on without, allow: [go test ./...] for what it may run, or denied: fail if this is meant"
 }
 
 // conversation checks that a coding agent can continue its conversation.

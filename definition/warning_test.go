@@ -227,3 +227,26 @@ func TestWarningOfASpoiledCache(t *testing.T) {
 		}
 	}
 }
+
+// check says what happens when a coding agent is denied something, unless the definition does.
+func TestDeniedIsExplained(t *testing.T) {
+	for fields, want := range map[string]string{
+		"cli: claude, prompt: Mend it.":                    `"a" fails if its coding agent tries what it may not: its permissions are edit`,
+		"cli: claude, prompt: Mend it., permissions: read": `"a" fails if its coding agent tries what it may not: its permissions are read`,
+		"cli: claude, prompt: Mend it., denied: fail":      "",
+		"cli: claude, prompt: Mend it., denied: allow":     "",
+		"cli: claude, prompt: Mend it., permissions: all":  "",
+		"cli: codex, prompt: Mend it.":                     "", // it does not say that it was denied something
+		"command: [\"true\"]":                              "",
+	} {
+		got := ""
+		for _, p := range parse(t, "name: l\nmax_iterations: 2\nsub_agents: [{name: a, "+fields+"}]\n").Notes() {
+			if p.Code == definition.CodeTask {
+				got += p.Message
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", fields, got, want)
+		}
+	}
+}
